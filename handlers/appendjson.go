@@ -1,16 +1,16 @@
 package handlers
 
-// appender is an answer that writes itself, exactly as encode would write it.
+// appender is an answer with an encoder of its own, whose output equals that of encode.
 type appender interface{ appendJSON(to []byte) []byte }
 
-// appendSuccess writes what encode makes of a successEnvelope around data.
+// appendSuccess appends what encode makes of a successEnvelope around data.
 func appendSuccess(to []byte, data appender) []byte {
 	to = append(to, `{"code":0,"message":"success","data":`...)
 	return append(data.appendJSON(to), "}\n"...)
 }
 
-// appendText writes a string. One that has anything to escape, or that is not
-// ASCII, is left to encode, so that there is one opinion on how it is written.
+// appendText appends a JSON string. It leaves strings with escapes or beyond ASCII
+// to encode, so that only encode decides how to write them.
 func appendText(to []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -7,7 +7,7 @@ import (
 )
 
 // A cursor is opaque to callers: a version byte and the position, in base64
-// for URLs. The version lets an old cursor be told from one of another make.
+// for URLs. The version distinguishes formats.
 const (
 	cursorVersion = 1
 	cursorBytes   = 1 + len(store.DeviceCursor{})
@@ -17,7 +17,7 @@ func formatCursor(at store.DeviceCursor) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, at[:]...))
 }
 
-// parseCursor reads what formatCursor wrote, and nothing else: each position
+// parseCursor parses a cursor of formatCursor, and nothing else: each position
 // has one cursor.
 func parseCursor(cursor string) (store.DeviceCursor, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)

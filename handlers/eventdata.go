@@ -10,8 +10,7 @@ import (
 	"licet/node/service"
 )
 
-// event is the answer of everything that tells of one event, and the body of a
-// webhook.
+// event is an event as answers show it, and the body of a webhook.
 type event struct {
 	ID        string              `json:"id"`
 	Type      licensing.EventType `json:"type"`
@@ -22,8 +21,8 @@ type event struct {
 	Data      json.RawMessage     `json:"data"`
 }
 
-// eventData is what was changed: an order, or a license with the device that is
-// meant, if one is, or a webhook endpoint.
+// eventData is what the event changed: an order, or a license, perhaps with one device, or a
+// webhook endpoint.
 type eventData struct {
 	Order   *order           `json:"order,omitempty"`
 	License *eventLicense    `json:"license,omitempty"`
@@ -53,7 +52,7 @@ func (s *Server) eventAnswer(v *service.EventView) event {
 	return answer
 }
 
-// renderData renders what was changed. A panic is an error.
+// renderData renders the data of an event. A panic becomes an error.
 func (s *Server) renderData(v *service.EventView) (data json.RawMessage, err error) {
 	err = errors.New("rendering panicked")
 	s.guard.Do("event", func() { data, err = s.renderMembers(v) })
@@ -79,7 +78,7 @@ func (s *Server) renderMembers(v *service.EventView) (json.RawMessage, error) {
 	return data.encode(v.Members)
 }
 
-// encode writes the data with further members, unless it has members of these names itself.
+// encode writes the data with further members, except those that the data has itself.
 func (d *eventData) encode(further []licensing.EventMember) (json.RawMessage, error) {
 	encoded, err := encode(d)
 	if err != nil {
@@ -95,8 +94,8 @@ func (d *eventData) encode(further []licensing.EventMember) (json.RawMessage, er
 	return encoded, nil
 }
 
-// withMember adds a member to an object, or to an object in it that is made if it is not there. A member that is there
-// stays as it is.
+// withMember adds a member to an object, or to the object named of inside it, which withMember creates
+// if it is missing. An existing member stays as it is.
 func withMember(object []byte, of, name, value string) ([]byte, error) {
 	members := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(object, &members); err != nil {
@@ -118,7 +117,7 @@ func withMember(object []byte, of, name, value string) ([]byte, error) {
 	return bytes.TrimSuffix(encoded, []byte("\n")), err
 }
 
-// RenderEvent writes an event as the body of a webhook: what a lookup of it answers.
+// RenderEvent writes an event as the body of a webhook, equal to the data that a lookup answers.
 func (s *Server) RenderEvent(v *service.EventView) ([]byte, error) {
 	return encodeEvent(s.eventAnswer(v))
 }

@@ -64,10 +64,9 @@ func validIdempotencyKey(key []byte) bool {
 	return true
 }
 
-// fingerprint tells one request from another: method, path and raw body. It is made
-// with the Idempotency-Key, which is not stored: a body may hold nothing but an
-// e-mail address, and a plain hash of that would let anyone who can read the store
-// try addresses.
+// fingerprint identifies a request by method, path and raw body. It is keyed with the
+// Idempotency-Key, which is not stored: a body may hold nothing but an e-mail address,
+// and a plain hash would let readers of the store try addresses.
 func fingerprint(r *request, key []byte) [32]byte {
 	sum := hmac.New(sha256.New, key)
 	sum.Write(r.fast.Request.Header.Method())

@@ -50,8 +50,7 @@ func (c *checks) members(field string, in object, fit func(members, nulls int) b
 	}
 }
 
-// memberNames lists the names of a JSON object's own members, and counts those
-// that are null.
+// memberNames lists the names of a JSON object's members, and counts the members that are null.
 func memberNames(compact string) (names []string, nulls int, err error) {
 	decoder := jsontext.NewDecoder(strings.NewReader(compact))
 	if _, err := decoder.ReadToken(); err != nil {

@@ -20,11 +20,11 @@ const (
 	actionCancel = "cancel"
 )
 
-// payPath is the path of an order's page. Whoever has it may pay.
+// payPath returns the path of an order's pay page. The path is the only secret of the page.
 func payPath(o *licensing.Order) string { return payPrefix + o.OrderNo + "/" + o.PayToken }
 
-// pageWanted reports whether a person waits for the answer: whatever lies under
-// the pay pages, so that a link that was cut off in a mail finds a page too.
+// pageWanted reports whether a person waits for the response. All paths below the
+// pay pages count, so that a link that a mail program cut off finds a page too.
 func pageWanted(res *resource, path string) bool {
 	return res != nil && res.page || res == nil && strings.HasPrefix(path, payPrefix)
 }
@@ -44,8 +44,8 @@ func (s *Server) showOrder(ctx context.Context, _ *request, in payPagePath) (doc
 	return s.orderPage(&o)
 }
 
-// payForm is the form of the pay page. It needs no cookie and no token beside the address: whoever
-// knows the address may pay. The adapter refuses forms that a foreign page made the buyer's
+// payForm is the form of the pay page. It needs no cookie and no token beside the address, which
+// is the secret. The adapter refuses forms that a foreign page made the buyer's
 // browser send.
 type payForm struct {
 	payPagePath
@@ -82,11 +82,11 @@ func (s *Server) settleOrder(ctx context.Context, _ *request, in payForm) (docum
 	return seeOther(s.cfg.PublicURL + payPath(&o)), nil
 }
 
-// sameOrigin reports whether a form was sent from our own page, or by something
-// that is no browser and so tells nothing. Browsers tell on every POST; they
-// say "null" where a page hides where it comes from, and we have no such page.
-// A browser that knows the site of the page by itself has the last word: then
-// the page also works at an address that is not the public one.
+// sameOrigin reports whether a form comes from our own page, or from a client that
+// sends no origin, which is no browser. Browsers send Origin with every POST. They
+// send "null" for pages that hide their origin, and we have no such page. If a
+// browser sends Sec-Fetch-Site, that decides, so that the page also works at other
+// addresses than the public one.
 func (s *Server) sameOrigin(r *request) bool {
 	switch r.header("Sec-Fetch-Site") {
 	case "same-origin":
@@ -107,9 +107,8 @@ func seeOther(location string) document {
 	}
 }
 
-// orderPage renders what the buyer may see of an order. Where the shop takes
-// the buyer over after paying, it also hands out the license key; nobody else
-// shows it then.
+// orderPage renders the pay page of an order, or its result. The page shows the
+// license key only if the order has no success_url: otherwise the shop shows it.
 func (s *Server) orderPage(o *licensing.Order) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
@@ -123,7 +122,7 @@ func (s *Server) orderPage(o *licensing.Order) (document, error) {
 		SuccessURL:  o.SuccessURL,
 		Action:      s.basePath + payPath(o),
 	}
-	// A refund at the shop's wish shows once it is made; until then the order is paid.
+	// A refund that the shop asked for shows once it is made; until then the order is paid.
 	if o.RefundDue && !o.CanceledAt.IsZero() {
 		p.State = paypage.Processing
 	}
@@ -150,9 +149,9 @@ func (s *Server) page(status int, policy string, render func(io.Writer) error) (
 	}, nil
 }
 
-// pageHeaders are those that every page has beside what every answer has. The
-// referrer policy keeps the token in a page's address from other sites; a
-// stricter one would make browsers send our own form as if it came from nowhere.
+// pageHeaders returns the additional headers of pages. The referrer policy keeps
+// the token in a page's address from other sites. A stricter policy would make
+// browsers send our own form with the origin "null".
 func pageHeaders() []header {
 	return []header{
 		{fasthttp.HeaderReferrerPolicy, "same-origin"},
@@ -160,8 +159,8 @@ func pageHeaders() []header {
 	}
 }
 
-// problemPage puts a page for people in place of an error's JSON. Where even
-// that fails it reports false, and JSON it is.
+// problemPage replaces the JSON of an error with a page for people. It reports false
+// if rendering fails; the error is then sent as JSON.
 func (s *Server) problemPage(r *request, answer *document, known *licensing.Error) bool {
 	render := func(w io.Writer) error {
 		title, advice := problemText(known.Reason)
@@ -181,7 +180,7 @@ func (s *Server) problemPage(r *request, answer *document, known *licensing.Erro
 	return true
 }
 
-// problemText says to a buyer what happened to what they pressed.
+// problemText returns what a page says to a buyer about an error.
 func problemText(reason licensing.Reason) (title, advice string) {
 	switch reason {
 	case licensing.ReasonForbidden:

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxPings bounds the endpoints that are tried at a time. Each of them holds a
-	// request for as long as its receiver takes, 15 seconds at most.
+	// maxPings bounds the test messages in progress. Each of them holds a request
+	// until its receiver answers, at most 15 seconds.
 	maxPings = 64
-	// maxOwnerPings is how many of those one account can have in a mode.
+	// maxOwnerPings bounds the test messages of one account and mode.
 	maxOwnerPings = 4
 
 	pingIDPrefix = "ping_" // no event's id begins so
 )
 
-// pingType is the kind of messages that try an endpoint. It is no event's.
+// pingType is the type of test messages. No event has it.
 const pingType licensing.EventType = "webhook.ping"
 
-// pings bounds the tries of endpoints that are under way.
+// pings counts the test messages in progress.
 type pings struct {
 	mu      sync.Mutex
 	all     int
@@ -51,7 +51,7 @@ func (p *pings) leave(owner licensing.Owner) {
 	}
 }
 
-// ping is what came of trying an endpoint.
+// ping is the result of a test message.
 type ping struct {
 	Delivered bool   `json:"delivered"`
 	EventID   string `json:"event_id"`
@@ -60,16 +60,14 @@ type ping struct {
 }
 
 // webhookTest asks to send an endpoint a message. It may have an Idempotency-Key, but each request
-// sends another message: nothing is recorded.
+// sends another message: the service records nothing.
 type webhookTest struct {
 	webhookPath
 	optionalBody   `json:"-"`
 	idempotencyKey `json:"-"`
 }
 
-// testWebhook sends an endpoint a message at once, and answers what came of that. It is
-// nothing that is recorded or tried again; so an Idempotency-Key is looked at, and the
-// same request sends another message all the same.
+// testWebhook sends an endpoint a message at once, and answers the result of that one attempt.
 func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (ping, error) {
 	owner := r.owner()
 	endpoint, err := s.cfg.Node.Webhook(ctx, owner, in.ID.value)
@@ -85,8 +83,8 @@ func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (p
 		return ping{}, licensing.ErrOverloaded
 	}
 	defer s.pings.leave(owner)
-	// A request's usual time is for its work. This one waits for somebody else, for as
-	// long as the sender does, or until the server stops.
+	// The usual deadline is for work. This request waits for the receiver, as long as
+	// the sender does, or until the server stops.
 	attempt, err := s.cfg.Pings.Send(s.life, message)
 	if err != nil && s.life.Err() != nil {
 		return ping{}, licensing.ErrOutcomeUnknown
@@ -105,7 +103,7 @@ func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (p
 	}, nil
 }
 
-// pingMessage makes a message in the form of an event, which no event is.
+// pingMessage makes a message in the form of an event. No event has its id or its type.
 func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message, error) {
 	message := webhook.Message{URL: e.URL}
 	texts, err := s.cfg.Node.WebhookSecrets(e)

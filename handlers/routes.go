@@ -218,9 +218,9 @@ func (s *Server) addRoutes(routes []route) {
 // matchedResource is the key under which the router leaves the resource.
 type matchedResource struct{}
 
-// match finds the resource of a raw path, or nil. The values of its variable
-// segments are left in ctx, still encoded. Only the router's search is used:
-// its handler would search the path that fasthttp made of the target.
+// match returns the resource of a raw path, or nil. It leaves the values of the
+// path's variables in ctx, still encoded. match only uses the router's lookup: the
+// router's handler would look up the path that fasthttp decoded and cleaned.
 func (s *Server) match(ctx *fasthttp.RequestCtx, path string) *resource {
 	if !plainPath(path) {
 		return nil

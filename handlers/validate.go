@@ -14,7 +14,7 @@ import (
 	"licet/licensing"
 )
 
-// The limits of members. Lengths count Unicode code points.
+// The limits of inputs. Lengths count Unicode code points.
 const (
 	maxProductID          = 64
 	maxDeviceID           = 255
