@@ -31,6 +31,9 @@ const (
 	pieceTimeout = 30 * time.Second
 )
 
+// backupConf says which etcd to back up.
+type backupConf = etcd.Config
+
 // BackupInfo tells of a backup that was made.
 type BackupInfo struct {
 	Endpoint string // the member it is of
@@ -49,7 +52,7 @@ type Progress func(done, total int64)
 //
 // The snapshot is one member's. It holds every change that was acknowledged
 // before the call, since that member must answer a linearizable read first.
-func Backup(ctx context.Context, cfg Config, path string, progress Progress) (BackupInfo, error) {
+func Backup(ctx context.Context, cfg backupConf, path string, progress Progress) (BackupInfo, error) {
 	temporary := path + newSuffix
 	file, err := lockNew(temporary)
 	if err != nil {
@@ -97,7 +100,7 @@ func isAt(file *os.File, path string) bool {
 }
 
 // writeSnapshot takes the snapshot of the first member that gives one.
-func writeSnapshot(ctx context.Context, cfg Config, file *fileutil.LockedFile, progress Progress) (BackupInfo, error) {
+func writeSnapshot(ctx context.Context, cfg backupConf, file *fileutil.LockedFile, progress Progress) (BackupInfo, error) {
 	var failures []error
 	for _, endpoint := range cfg.Endpoints {
 		if err := errors.Join(file.Truncate(0), rewind(file)); err != nil {
@@ -105,7 +108,7 @@ func writeSnapshot(ctx context.Context, cfg Config, file *fileutil.LockedFile, p
 		}
 		one := cfg
 		one.Endpoints = []string{endpoint}
-		info, err := one.snapshot(ctx, file, progress)
+		info, err := copyMember(ctx, one, file, progress)
 		if err == nil {
 			return info, nil
 		}
@@ -122,11 +125,11 @@ func rewind(file io.Seeker) error {
 	return err
 }
 
-// snapshot copies the snapshot of the only endpoint to a file and checks it as
+// copyMember copies the snapshot of the only endpoint to a file and checks it as
 // it is on disk then.
-func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
+func copyMember(ctx context.Context, cfg backupConf, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
 	info.Endpoint = cfg.Endpoints[0]
-	s, err := Open(ctx, cfg)
+	s, err := etcd.Open(ctx, cfg)
 	if err != nil {
 		return info, err
 	}
@@ -135,17 +138,17 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 	// A linearizable read: what the member has then, its snapshot has too.
 	first, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
 	defer cancel()
-	read, err := s.etcd.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
+	read, err := s.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return info, err
 	}
 	info.Revision = read.Header.Revision
-	status, err := s.etcd.Native.Status(first, info.Endpoint)
+	status, err := s.Native.Status(first, info.Endpoint)
 	if err != nil {
 		return info, err
 	}
 
-	if err := copySnapshot(ctx, s.etcd.Native, file, status.DbSize, pieceTimeout, progress); err != nil {
+	if err := copySnapshot(ctx, s.Native, file, status.DbSize, pieceTimeout, progress); err != nil {
 		return info, fmt.Errorf("copy the snapshot: %w", err)
 	}
 	if err := file.Sync(); err != nil {

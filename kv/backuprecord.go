@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
 
@@ -18,43 +20,39 @@ const (
 	backupLook = 30 * time.Second
 )
 
-// RecordBackup notes in a store that a backup of it, begun then, has ended well, for
-// [Store.FollowBackups]. What was changed since it was begun may be missing in it.
-func RecordBackup(ctx context.Context, cfg Config, begun time.Time) error {
-	s, err := Open(ctx, cfg)
+// RecordBackup notes in a store that a backup of it, which was begun then, has ended well. [FollowBackups]
+// reads the note. What changed since then may be missing in the backup.
+func RecordBackup(ctx context.Context, cfg backupConf, begun time.Time) error {
+	client, err := etcd.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.recordBackup(ctx, begun), s.Close())
+	_, err = client.Txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil)
+	if err != nil {
+		err = fmt.Errorf("write the time of the backup: %w", err)
+	}
+	return errors.Join(err, client.Close())
 }
 
-func (s *Store) recordBackup(ctx context.Context, begun time.Time) error {
-	if _, err := s.etcd.Txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil); err != nil {
-		return fmt.Errorf("write the time of the backup: %w", err)
-	}
-	return nil
-}
+// clientOf is a store in etcd.
+type clientOf interface{ Client() *etcd.Client }
 
 // FollowBackups keeps the metric of the last backup up to date until ctx ends. While
-// the store does not answer it stays as it was: backups do not get younger by that.
-func (s *Store) FollowBackups(ctx context.Context) {
-	ticker := time.NewTicker(backupLook)
-	defer ticker.Stop()
+// the store does not answer the metric stays as it was: backups do not get younger by that.
+func FollowBackups(ctx context.Context, s clientOf, last prometheus.Gauge) {
 	for {
-		if err := s.readBackup(ctx); err != nil && ctx.Err() == nil {
-			s.log.Debug().Err(err).Msg("the time of the last backup was not read")
+		if err := readBackup(ctx, s.Client(), last); err != nil && ctx.Err() == nil {
+			s.Client().Log.Debug().Err(err).Msg("the time of the last backup was not read")
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if !etcd.Pause(ctx, backupLook) {
 			return
 		}
 	}
 }
 
 // readBackup sets the metric to what is stored; nothing stored is 0.
-func (s *Store) readBackup(ctx context.Context) error {
-	value, err := s.etcd.Get(ctx, "read_backup", layout.BackupKey)
+func readBackup(ctx context.Context, client *etcd.Client, last prometheus.Gauge) error {
+	value, err := client.Get(ctx, "read_backup", layout.BackupKey)
 	if err != nil {
 		return err
 	}
@@ -62,6 +60,6 @@ func (s *Store) readBackup(ctx context.Context) error {
 	if len(value) == layout.BackupTimeSize {
 		begun = float64(binary.BigEndian.Uint64(value)) / 1000
 	}
-	s.metrics.BackupSuccess.Set(begun)
+	last.Set(begun)
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 
 const (
 	embeddedName = "licet"
+	// storeName is the directory of etcd's data in a data directory.
+	storeName = "etcd"
 	// embeddedPeerURL names the one member of the cluster to itself. Nothing
 	// listens there and nothing calls there: a cluster of one has no peers.
 	embeddedPeerURL = "http://localhost:2380"
@@ -46,7 +48,8 @@ func StartEmbedded(ctx context.Context, dir string, log zerolog.Logger) (*Embedd
 	return startTuned(ctx, dir, log, func(*embed.Config) {})
 }
 
-// startTuned has tests start a server that is quicker and less careful.
+// startTuned is like StartEmbedded, with a change of etcd's settings: tests start a server that is quicker
+// and less careful.
 func startTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*embed.Config)) (*Embedded, error) {
 	sockets, err := openSocketDir(dir)
 	if err != nil {

@@ -65,3 +65,9 @@ func closeToOthers(dir string) error {
 	}
 	return nil
 }
+
+// HasStore reports whether a data directory holds a store.
+func HasStore(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, storeName))
+	return err == nil && info.IsDir()
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -24,25 +22,7 @@ import (
 // startServed starts a server as the program does.
 func startServed(t *testing.T, dir string) *Embedded {
 	t.Helper()
-	return startTunedBy(t, dir, func(*embed.Config) {})
-}
-
-// startEmbedded starts one that tests of something else stand on.
-func startEmbedded(t *testing.T, dir string) *Embedded {
-	t.Helper()
-	return startTunedBy(t, dir, quick)
-}
-
-// quick has a server not wait for the disk, since no test makes the machine fail, and
-// become the leader soon, since it is alone.
-func quick(cfg *embed.Config) {
-	cfg.UnsafeNoFsync = true
-	cfg.TickMs, cfg.ElectionMs = 10, 100
-}
-
-func startTunedBy(t *testing.T, dir string, tune func(*embed.Config)) *Embedded {
-	t.Helper()
-	e, err := startTuned(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)), tune)
+	e, err := StartEmbedded(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +30,7 @@ func startTunedBy(t *testing.T, dir string, tune func(*embed.Config)) *Embedded 
 	return e
 }
 
-func dialEmbedded(t *testing.T, e *Embedded) *clientv3.Client {
+func dialServed(t *testing.T, e *Embedded) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Logger: zap.NewNop()})
 	if err != nil {
@@ -64,7 +44,7 @@ func putEmbedded(t *testing.T, e *Embedded, key, value string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := dialEmbedded(t, e).Put(ctx, key, value); err != nil {
+	if _, err := dialServed(t, e).Put(ctx, key, value); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,7 +57,7 @@ func TestEmbeddedKeepsWhatItAcknowledged(t *testing.T) {
 	e.Close() // once more does no harm
 
 	e = startServed(t, dir)
-	got, err := dialEmbedded(t, e).Get(t.Context(), "key")
+	got, err := dialServed(t, e).Get(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,17 +85,6 @@ func TestEmbeddedIsClosedToOtherUsers(t *testing.T) {
 	}
 }
 
-func wantMode(t *testing.T, path string, want fs.FileMode) {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := info.Mode().Perm(); got != want {
-		t.Errorf("%s has mode %o, want %o", path, got, want)
-	}
-}
-
 // A socket can't have a long path or, as clients read addresses, an odd one.
 func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
 	for name, below := range map[string]string{
@@ -139,13 +108,6 @@ func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
 			wantGone(t, sockets)
 			wantGone(t, filepath.Join(dir, "run"))
 		})
-	}
-}
-
-func wantGone(t *testing.T, path string) {
-	t.Helper()
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s is still there (%v)", path, err)
 	}
 }
 

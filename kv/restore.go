@@ -15,11 +15,6 @@ import (
 	"licet/kv/internal/layout"
 )
 
-const (
-	// storeName is the directory of etcd's data in a data directory.
-	storeName = "etcd"
-)
-
 // RestoreInfo tells of a backup that was restored.
 type RestoreInfo struct {
 	Bytes  int64
@@ -144,10 +139,4 @@ func syncTree(root string) error {
 		}
 		return errors.Join(file.Sync(), file.Close())
 	})
-}
-
-// HasStore tells whether a data directory holds a store.
-func HasStore(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, storeName))
-	return err == nil && info.IsDir()
 }

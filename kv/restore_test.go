@@ -24,8 +24,8 @@ import (
 	"licet/node/store"
 )
 
-func backupConfig(endpoints ...string) Config {
-	return Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
+func backupConfig(endpoints ...string) backupConf {
+	return backupConf{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 }
 
 func backUp(t *testing.T, e *Embedded) string {

@@ -124,6 +124,9 @@ func (s *Store) Close() error {
 	return s.etcd.Close()
 }
 
+// Client returns the store's way to etcd, for the packages below kv.
+func (s *Store) Client() *etcd.Client { return s.etcd }
+
 // Incarnation is the name that this store's swaps carry.
 func (s *Store) Incarnation() store.Incarnation { return s.incarnation }
 

@@ -34,13 +34,16 @@ type Client struct {
 	Remote etcdserverpb.KVClient
 	KV     clientv3.KV
 
+	// Log is for what is unusual in the answers.
+	Log zerolog.Logger
+	// Reissued counts requests that are sent again, since their outcome is unknown.
+	Reissued prometheus.Counter
+
 	members  *members // nil where a test brings its own connections
 	guard    *guard.Guard
-	log      zerolog.Logger
 	tracer   *tracing.Tracer // nil: nothing is traced
 	inFlight prometheus.Gauge
 	times    *metrics.StoreTimes
-	reissued prometheus.Counter
 }
 
 // Config says which etcd to ask, and where to count requests.
@@ -75,8 +78,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metrics, log zerolog.Logger) *Client {
 	return &Client{
 		Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
-		guard: guard.New(m, log), log: log,
-		inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m), reissued: m.SwapsReissued,
+		Log: log, Reissued: m.SwapsReissued,
+		guard: guard.New(m, log), inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m),
 	}
 }
 

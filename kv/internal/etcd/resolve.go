@@ -27,7 +27,7 @@ func (c *Client) Resolve(ctx context.Context, operation string, inDoubt *bool, c
 			return nil, GaveUp(*inDoubt, err)
 		case Rejected:
 			if !errors.Is(err, rpctypes.ErrLeaseNotFound) { // a lease may end at any time
-				c.log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
+				c.Log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
 			}
 			if *inDoubt {
 				return nil, GaveUp(*inDoubt, err)
@@ -35,7 +35,7 @@ func (c *Client) Resolve(ctx context.Context, operation string, inDoubt *bool, c
 			return nil, fmt.Errorf("%w: %w", licensing.ErrInternal, err)
 		case Unknown:
 			*inDoubt = true
-			c.reissued.Inc()
+			c.Reissued.Inc()
 			PauseBeforeReissue(ctx, attempt)
 		}
 	}
