@@ -31,8 +31,8 @@ const (
 	pieceTimeout = 30 * time.Second
 )
 
-// backupConf says which etcd to back up.
-type backupConf = etcd.Config
+// BackupConfig says which etcd to back up.
+type BackupConfig = etcd.Config
 
 // BackupInfo tells of a backup that was made.
 type BackupInfo struct {
@@ -52,7 +52,7 @@ type Progress func(done, total int64)
 //
 // The snapshot is one member's. It holds every change that was acknowledged
 // before the call, since that member must answer a linearizable read first.
-func Backup(ctx context.Context, cfg backupConf, path string, progress Progress) (BackupInfo, error) {
+func Backup(ctx context.Context, cfg BackupConfig, path string, progress Progress) (BackupInfo, error) {
 	temporary := path + newSuffix
 	file, err := lockNew(temporary)
 	if err != nil {
@@ -100,7 +100,7 @@ func isAt(file *os.File, path string) bool {
 }
 
 // writeSnapshot takes the snapshot of the first member that gives one.
-func writeSnapshot(ctx context.Context, cfg backupConf, file *fileutil.LockedFile, progress Progress) (BackupInfo, error) {
+func writeSnapshot(ctx context.Context, cfg BackupConfig, file *fileutil.LockedFile, progress Progress) (BackupInfo, error) {
 	var failures []error
 	for _, endpoint := range cfg.Endpoints {
 		if err := errors.Join(file.Truncate(0), rewind(file)); err != nil {
@@ -127,7 +127,7 @@ func rewind(file io.Seeker) error {
 
 // copyMember copies the snapshot of the only endpoint to a file and checks it as
 // it is on disk then.
-func copyMember(ctx context.Context, cfg backupConf, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
+func copyMember(ctx context.Context, cfg BackupConfig, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
 	info.Endpoint = cfg.Endpoints[0]
 	s, err := etcd.Open(ctx, cfg)
 	if err != nil {

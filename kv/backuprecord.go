@@ -22,7 +22,7 @@ const (
 
 // RecordBackup notes in a store that a backup of it, which was begun then, has ended well. [FollowBackups]
 // reads the note. What changed since then may be missing in the backup.
-func RecordBackup(ctx context.Context, cfg backupConf, begun time.Time) error {
+func RecordBackup(ctx context.Context, cfg BackupConfig, begun time.Time) error {
 	client, err := etcd.Open(ctx, cfg)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func TestBackupsAreKnown(t *testing.T) {
 	if err := readBackup(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess); err != nil || told() != 0 {
 		t.Errorf("before any backup: %v, error %v", told(), err)
 	}
-	cfg := backupConf{Endpoints: l.client.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
+	cfg := BackupConfig{Endpoints: l.client.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 	for _, begun := range []time.Time{kvtest.Time, kvtest.Time.Add(1500 * time.Millisecond)} {
 		if err := RecordBackup(l.ctx(), cfg, begun); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ func TestPruneBackups(t *testing.T) {
 	begun := time.Date(2026, 11, 22, 23, 59, 58, 999, time.UTC)
 	write := func(name string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), bytesOf("x"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,7 +38,7 @@ type Defragmented struct {
 // the first member that is not well, since another one less could be one too many.
 //
 // All members must be named. told is called for each one that was looked at.
-func Defragment(ctx context.Context, cfg backupConf, told func(Defragmented)) (err error) {
+func Defragment(ctx context.Context, cfg BackupConfig, told func(Defragmented)) (err error) {
 	d := &defragmenter{cfg: cfg, told: told}
 	if d.client, err = etcd.Connect(cfg.Endpoints, cfg.TLS); err != nil {
 		return err
@@ -64,7 +64,7 @@ func Defragment(ctx context.Context, cfg backupConf, told func(Defragmented)) (e
 }
 
 type defragmenter struct {
-	cfg    backupConf
+	cfg    BackupConfig
 	client *clientv3.Client
 	told   func(Defragmented)
 }

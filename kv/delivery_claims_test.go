@@ -198,7 +198,7 @@ func TestRestoredClaims(t *testing.T) {
 			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Backup(ctx, backupConf{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
+			if _, err := Backup(ctx, BackupConfig{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
 				t.Fatal(err)
 			}
 		})

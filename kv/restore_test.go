@@ -24,8 +24,8 @@ import (
 	"licet/node/store"
 )
 
-func backupConfig(endpoints ...string) backupConf {
-	return backupConf{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
+func backupConfig(endpoints ...string) BackupConfig {
+	return BackupConfig{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 }
 
 func backUp(t *testing.T, e *Embedded) string {
@@ -340,11 +340,11 @@ func TestRestoreRefuses(t *testing.T) {
 func TestRestoreStops(t *testing.T) {
 	e := startEmbedded(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
-	backup := backUp(t, e)
+	made := backUp(t, e)
 	for name, atEnd := range map[string]bool{"at the first byte": false, "at the last byte": true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		dir := filepath.Join(t.TempDir(), "data")
-		_, err := Restore(ctx, backup, dir, func(done, total int64) {
+		_, err := Restore(ctx, made, dir, func(done, total int64) {
 			if !atEnd || done == total {
 				cancel()
 			}

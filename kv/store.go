@@ -39,6 +39,11 @@ type Config struct {
 	Tracer  *tracing.Tracer // nil: nothing is traced
 }
 
+// Etcd returns the part of the configuration that says which etcd to ask.
+func (c *Config) Etcd() etcd.Config {
+	return etcd.Config{Endpoints: c.Endpoints, TLS: c.TLS, Metrics: c.Metrics, Log: c.Log, Tracer: c.Tracer}
+}
+
 // TLS names the files that secure the connections to etcd.
 type TLS = etcd.TLS
 
@@ -84,7 +89,7 @@ var (
 // Open connects to etcd. It fails if no member has answered a read within ten
 // seconds, or one that answers is too old.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	client, err := etcd.Open(ctx, etcd.Config{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Metrics: cfg.Metrics, Log: cfg.Log, Tracer: cfg.Tracer})
+	client, err := etcd.Open(ctx, cfg.Etcd())
 	if err != nil {
 		return nil, err
 	}

@@ -79,12 +79,12 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 		path = kv.BackupPath(path, begun)
 	}
 	bar := terminal.NewMeter(stderr, "backup", true)
-	info, err := kv.Backup(ctx, store, path, bar.Set)
+	info, err := kv.Backup(ctx, store.Etcd(), path, bar.Set)
 	bar.Clear()
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
-	if err := kv.RecordBackup(ctx, store, begun); err != nil {
+	if err := kv.RecordBackup(ctx, store.Etcd(), begun); err != nil {
 		// The backup itself is good, so the command succeeds.
 		fmt.Fprintf(stderr, "warning: the backup is good, but licet_backup_last_success_timestamp_seconds will not show it: recording the backup in the store failed: %v\n", err)
 	}

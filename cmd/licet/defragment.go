@@ -44,7 +44,7 @@ func runDefragment(ctx context.Context, cfg storeConfig, stdout, stderr io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return kv.Defragment(ctx, store, func(d kv.Defragmented) {
+	return kv.Defragment(ctx, store.Etcd(), func(d kv.Defragmented) {
 		if d.Done {
 			fmt.Fprintf(stdout, "%s: %d bytes, %d before\n", d.Endpoint, d.After, d.Before)
 			return

@@ -197,7 +197,9 @@ func (s *instance) answer() error {
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
 	})
-	s.background("the time of the last backup", s.store.FollowBackups)
+	s.background("the time of the last backup", func(ctx context.Context) {
+		kv.FollowBackups(ctx, s.store, s.instruments.BackupSuccess)
+	})
 	if thrift := newThrift(os.LookupEnv); thrift != nil {
 		s.background("the thrift", thrift.keep)
 	}
