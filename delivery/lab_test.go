@@ -22,15 +22,15 @@ import (
 	"github.com/rs/zerolog"
 
 	receiving "licet/client/webhook"
-	"licet/node/service"
-	"licet/node/store"
-
 	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
+	"licet/node/store"
 )
 
 const (
@@ -56,7 +56,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	etcd, err := kv.StartEmbedded(ctx, t.TempDir(), zerolog.Nop())
+	etcd, err := embedded.Start(ctx, t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -186,7 +187,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 func TestWatchSurvivesRestart(t *testing.T) {
 	ctx := kvtest.Context(t, time.Minute)
 	dir := t.TempDir()
-	etcd := startEmbedded(t, dir)
+	etcd := embeddedtest.Start(t, dir)
 	s, err := Open(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +214,7 @@ func TestWatchSurvivesRestart(t *testing.T) {
 	}
 	await("the first watch")
 	etcd.Close()
-	startEmbedded(t, dir)
+	embeddedtest.Start(t, dir)
 	if err := s.PutAPIKey(ctx, newAPIKey()); err != nil {
 		t.Fatal(err)
 	}

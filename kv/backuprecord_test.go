@@ -8,6 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
+	"licet/kv/backup"
 	"licet/kv/internal/kvtest"
 )
 
@@ -26,15 +27,15 @@ func toldBackup(t *testing.T, s *Store) float64 {
 func TestBackupsAreKnown(t *testing.T) {
 	l := newLab(t)
 	told := func() float64 { return toldBackup(t, l.store) }
-	if err := readBackup(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess); err != nil || told() != 0 {
+	if err := backup.Observe(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess); err != nil || told() != 0 {
 		t.Errorf("before any backup: %v, error %v", told(), err)
 	}
-	cfg := BackupConfig{Endpoints: l.client.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
+	cfg := backup.Config{Endpoints: l.client.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 	for _, begun := range []time.Time{kvtest.Time, kvtest.Time.Add(1500 * time.Millisecond)} {
-		if err := RecordBackup(l.ctx(), cfg, begun); err != nil {
+		if err := backup.Record(l.ctx(), cfg, begun); err != nil {
 			t.Fatal(err)
 		}
-		err := readBackup(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess)
+		err := backup.Observe(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess)
 		if want := float64(begun.UnixMilli()) / 1000; err != nil || told() != want {
 			t.Errorf("after a backup at %v: %v, error %v", want, told(), err)
 		}
@@ -45,7 +46,7 @@ func TestBackupsAreKnown(t *testing.T) {
 
 	ended, end := context.WithCancel(l.ctx())
 	end()
-	if err := readBackup(ended, l.store.Client(), l.store.metrics.BackupSuccess); err == nil || told() == 0 {
+	if err := backup.Observe(ended, l.store.Client(), l.store.metrics.BackupSuccess); err == nil || told() == 0 {
 		t.Errorf("a store that does not answer: %v, error %v", told(), err)
 	}
 }
@@ -53,14 +54,14 @@ func TestBackupsAreKnown(t *testing.T) {
 // TestFollowBackupsLooksAtOnce: a node that was started just now tells of backups.
 func TestFollowBackupsLooksAtOnce(t *testing.T) {
 	l := newLab(t)
-	if err := RecordBackup(l.ctx(), backupConfig(l.client.Endpoints()...), kvtest.Time); err != nil {
+	if err := backup.Record(l.ctx(), backupConfig(l.client.Endpoints()...), kvtest.Time); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(l.ctx())
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		FollowBackups(ctx, l.store, l.store.metrics.BackupSuccess)
+		backup.Follow(ctx, l.store, l.store.metrics.BackupSuccess)
 	}()
 	for toldBackup(t, l.store) == 0 {
 		if ctx.Err() != nil {

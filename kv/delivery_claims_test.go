@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/backup"
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
@@ -190,7 +192,7 @@ func TestRestoredClaims(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "backup.db")
 	func() {
-		etcd := startEmbedded(t, t.TempDir())
+		etcd := embeddedtest.Start(t, t.TempDir())
 		l := labOn(t, etcd.Endpoints())
 		l.endpoint()
 		atWork(t, l.store, func(ctx context.Context, w *deliveryWorker) {
@@ -198,16 +200,16 @@ func TestRestoredClaims(t *testing.T) {
 			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Backup(ctx, BackupConfig{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
+			if _, err := backup.Make(ctx, backup.Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}()
 	after := filepath.Join(dir, "after")
-	if _, err := Restore(kvtest.Context(t, time.Minute), path, after, nil); err != nil {
+	if _, err := backup.Restore(kvtest.Context(t, time.Minute), path, after, nil); err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, after))}
+	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
 	l.client = l.store.etcd.Native
 	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
 		t.Fatalf("the claim is %v", claim.Kvs)

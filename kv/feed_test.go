@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -25,13 +27,13 @@ const eventsCheck = "a check key of thirty-two bytes."
 // eventsLab is an etcd of its own, with a store on it that hears all activations.
 type eventsLab struct {
 	t     *testing.T
-	etcd  *Embedded
+	etcd  *embedded.Server
 	store *Store
 }
 
 func newEventsLab(t *testing.T) *eventsLab {
 	t.Helper()
-	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
+	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.hearAll = true
 	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -50,7 +51,7 @@ func TestPositionsAhead(t *testing.T) {
 // TestFeedBeforeTheFirstEpoch takes positions in a store in which none has begun: what
 // is recorded first comes after them.
 func TestFeedBeforeTheFirstEpoch(t *testing.T) {
-	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
+	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = openStoreOn(t, l.etcd)
 	ctx, owner := kvtest.Context(t, 10*time.Second), acct("first")
 	now := kvtest.Must(l.store.EventsNow(ctx))(t)

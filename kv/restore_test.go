@@ -18,20 +18,23 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/kv/backup"
+	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-func backupConfig(endpoints ...string) BackupConfig {
-	return BackupConfig{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
+func backupConfig(endpoints ...string) backup.Config {
+	return backup.Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 }
 
-func backUp(t *testing.T, e *Embedded) string {
+func backUp(t *testing.T, e *embedded.Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.db")
-	kvtest.Must(Backup(kvtest.Context(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
+	kvtest.Must(backup.Make(kvtest.Context(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
 	return path
 }
 
@@ -40,14 +43,14 @@ func backUp(t *testing.T, e *Embedded) string {
 type disaster struct {
 	*lab
 	dir, backup string
-	etcd        *Embedded
+	etcd        *embedded.Server
 	lost        specimens
 }
 
 func newDisaster(t *testing.T) *disaster {
 	t.Helper()
 	d := &disaster{dir: t.TempDir()}
-	d.etcd = startEmbedded(t, d.dir)
+	d.etcd = embeddedtest.Start(t, d.dir)
 	d.lab = labOn(t, d.etcd.Endpoints())
 	d.lost = d.fill()
 	d.backup = backUp(t, d.etcd)
@@ -58,22 +61,22 @@ func newDisaster(t *testing.T) *disaster {
 func (d *disaster) restore(bump uint64) {
 	d.t.Helper()
 	d.etcd.Close()
-	if err := os.RemoveAll(filepath.Join(d.dir, storeName)); err != nil {
+	if err := os.RemoveAll(filepath.Join(d.dir, embedded.StoreDir)); err != nil {
 		d.t.Fatal(err)
 	}
 	fresh := filepath.Join(d.t.TempDir(), "data")
 	if bump == layout.RevisionBump {
-		kvtest.Must(Restore(d.ctx(), d.backup, fresh, nil))(d.t)
+		kvtest.Must(backup.Restore(d.ctx(), d.backup, fresh, nil))(d.t)
 	} else {
-		lock := kvtest.Must(LockDir(fresh))(d.t)
-		if err := errors.Join(restoreInto(d.ctx(), d.backup, fresh, bump), lock.Close()); err != nil {
+		lock := kvtest.Must(embedded.LockDir(fresh))(d.t)
+		if err := errors.Join(backup.Unpack(d.ctx(), d.backup, fresh, bump), lock.Close()); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	if err := os.Rename(filepath.Join(fresh, storeName), filepath.Join(d.dir, storeName)); err != nil {
+	if err := os.Rename(filepath.Join(fresh, embedded.StoreDir), filepath.Join(d.dir, embedded.StoreDir)); err != nil {
 		d.t.Fatal(err)
 	}
-	d.etcd = startEmbedded(d.t, d.dir)
+	d.etcd = embeddedtest.Start(d.t, d.dir)
 	waitUntil(d.t, func() bool { return d.store.Ping(d.ctx()) == nil })
 }
 
@@ -171,7 +174,7 @@ func (d *disaster) wantBound(want map[string]bool) {
 
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	e := startEmbedded(t, t.TempDir())
+	e := embeddedtest.Start(t, t.TempDir())
 	l := labOn(t, e.Endpoints())
 	l.fill()
 	dir := t.TempDir()
@@ -185,11 +188,11 @@ func TestBackup(t *testing.T) {
 	progress := func(d, t int64) { done, total = append(done, d), append(total, t) }
 	revision := kvtest.Must(l.client.Get(l.ctx(), "x"))(t).Header.Revision
 	unreachable := "unix://" + filepath.Join(dir, "nobody.sock")
-	info := kvtest.Must(Backup(l.ctx(), backupConfig(unreachable, e.Endpoints()[0]), path, progress))(t)
+	info := kvtest.Must(backup.Make(l.ctx(), backupConfig(unreachable, e.Endpoints()[0]), path, progress))(t)
 
 	text := kvtest.Must(os.ReadFile(path))(t)
 	sum := sha256.Sum256(text)
-	want := BackupInfo{Endpoint: e.Endpoints()[0], Revision: revision, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	want := backup.Info{Endpoint: e.Endpoints()[0], Revision: revision, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
 	if info != want {
 		t.Errorf("got %+v, want %+v", info, want)
 	}
@@ -197,9 +200,9 @@ func TestBackup(t *testing.T) {
 		t.Errorf("backup.db.sha256 is %q", beside)
 	}
 	for _, name := range []string{path, path + ".sha256"} {
-		wantMode(t, name, 0o600)
+		kvtest.WantMode(t, name, 0o600)
 	}
-	wantGone(t, path+".new")
+	kvtest.WantGone(t, path+".new")
 	if !slices.IsSorted(done) || done[len(done)-1] != info.Bytes || slices.Min(total) < info.Bytes/2 {
 		t.Errorf("progress %v of %v", done, total)
 	}
@@ -207,7 +210,7 @@ func TestBackup(t *testing.T) {
 
 func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 	t.Parallel()
-	e := startEmbedded(t, t.TempDir())
+	e := embeddedtest.Start(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
 	f := func(name, problem string, ctx context.Context, endpoints ...string) {
 		t.Helper()
@@ -215,14 +218,14 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 		if err := os.WriteFile(path, bytesOf("the last one"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Backup(ctx, backupConfig(endpoints...), path, nil)
+		_, err := backup.Make(ctx, backupConfig(endpoints...), path, nil)
 		if err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: got error %v", name, err)
 		}
 		if text := kvtest.Must(os.ReadFile(path))(t); string(text) != "the last one" {
 			t.Errorf("%s: the last backup is now %q", name, text)
 		}
-		wantGone(t, path+".new")
+		kvtest.WantGone(t, path+".new")
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -230,7 +233,7 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 	nobody := "unix://" + filepath.Join(t.TempDir(), "nobody.sock")
 	f("nobody there", nobody, t.Context(), nobody)
 
-	_, err := Backup(t.Context(), backupConfig(e.Endpoints()...), filepath.Join(t.TempDir(), "no", "such", "directory"), nil)
+	_, err := backup.Make(t.Context(), backupConfig(e.Endpoints()...), filepath.Join(t.TempDir(), "no", "such", "directory"), nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("into no directory: got error %v", err)
 	}
@@ -239,7 +242,7 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 // TestRestoreRefuses damaged backups and directories that are in use, says why
 // and leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
-	e := startEmbedded(t, t.TempDir())
+	e := embeddedtest.Start(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
 	good := kvtest.Must(os.ReadFile(backUp(t, e)))(t)
 
@@ -271,11 +274,11 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			_, err := Restore(t.Context(), write(t, c.text), dir, nil)
+			_, err := backup.Restore(t.Context(), write(t, c.text), dir, nil)
 			if err == nil || !strings.Contains(err.Error(), c.problem) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got error %v, want %q", err, c.problem)
 			}
-			wantGone(t, dir)
+			kvtest.WantGone(t, dir)
 		})
 	}
 
@@ -284,24 +287,24 @@ func TestRestoreRefuses(t *testing.T) {
 		if err := os.WriteFile(path+".sha256", fmt.Appendf(nil, "%x  backup.db\n", sum), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(t.Context(), path, dir, nil); err == nil || !strings.Contains(err.Error(), path+".sha256 says another") {
+		if _, err := backup.Restore(t.Context(), path, dir, nil); err == nil || !strings.Contains(err.Error(), path+".sha256 says another") {
 			t.Errorf("got error %v", err)
 		}
-		wantGone(t, dir)
+		kvtest.WantGone(t, dir)
 	})
 	t.Run("no file", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "data")
-		if _, err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := backup.Restore(t.Context(), filepath.Join(t.TempDir(), "none"), dir, nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got error %v", err)
 		}
-		wantGone(t, dir)
+		kvtest.WantGone(t, dir)
 	})
 	t.Run("directory with something in it", func(t *testing.T) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), dir+" is not empty") {
+		if _, err := backup.Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), dir+" is not empty") {
 			t.Errorf("got error %v", err)
 		}
 		if entries := kvtest.Must(os.ReadDir(dir))(t); len(entries) != 1 {
@@ -310,14 +313,14 @@ func TestRestoreRefuses(t *testing.T) {
 	})
 	t.Run("a file in the directory's place", func(t *testing.T) {
 		file := write(t, nil)
-		if _, err := Restore(t.Context(), write(t, good), file, nil); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		if _, err := backup.Restore(t.Context(), write(t, good), file, nil); err == nil || !strings.Contains(err.Error(), "not a directory") {
 			t.Errorf("got error %v", err)
 		}
 	})
 	t.Run("empty directory", func(t *testing.T) {
 		dir := t.TempDir()
-		info := kvtest.Must(Restore(t.Context(), write(t, good), dir, nil))(t)
-		if info.Bytes != int64(len(good)) || !HasStore(dir) {
+		info := kvtest.Must(backup.Restore(t.Context(), write(t, good), dir, nil))(t)
+		if info.Bytes != int64(len(good)) || !embedded.HasStore(dir) {
 			t.Errorf("got %+v", info)
 		}
 		var names []string
@@ -327,9 +330,9 @@ func TestRestoreRefuses(t *testing.T) {
 		if !slices.Equal(names, []string{"etcd", "lock"}) {
 			t.Errorf("the directory holds %v", names)
 		}
-		wantMode(t, dir, 0o700)
-		wantMode(t, filepath.Join(dir, "etcd"), 0o700)
-		if _, err := Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), "not empty") {
+		kvtest.WantMode(t, dir, 0o700)
+		kvtest.WantMode(t, filepath.Join(dir, "etcd"), 0o700)
+		if _, err := backup.Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), "not empty") {
 			t.Errorf("once more: got error %v", err)
 		}
 	})
@@ -338,13 +341,13 @@ func TestRestoreRefuses(t *testing.T) {
 // TestRestoreStops where it is told to, and leaves nothing behind: early in the
 // check of the backup, and once the store lies beside its place.
 func TestRestoreStops(t *testing.T) {
-	e := startEmbedded(t, t.TempDir())
+	e := embeddedtest.Start(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
 	made := backUp(t, e)
 	for name, atEnd := range map[string]bool{"at the first byte": false, "at the last byte": true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		dir := filepath.Join(t.TempDir(), "data")
-		_, err := Restore(ctx, made, dir, func(done, total int64) {
+		_, err := backup.Restore(ctx, made, dir, func(done, total int64) {
 			if !atEnd || done == total {
 				cancel()
 			}
@@ -352,6 +355,6 @@ func TestRestoreStops(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got error %v", name, err)
 		}
-		wantGone(t, dir)
+		kvtest.WantGone(t, dir)
 	}
 }

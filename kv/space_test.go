@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
@@ -38,11 +39,11 @@ type spaceLab struct {
 
 func newSpaceLab(t *testing.T) *spaceLab {
 	t.Helper()
-	server := startTunedBy(t, t.TempDir(), func(cfg *embed.Config) {
-		quick(cfg)
+	server := embeddedtest.StartTuned(t, t.TempDir(), func(cfg *embed.Config) {
+		embeddedtest.Quick(cfg)
 		cfg.QuotaBackendBytes = 2 << 20
 	})
-	l := &spaceLab{t: t, etcd: dialEmbedded(t, server), owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
+	l := &spaceLab{t: t, etcd: embeddedtest.Dial(t, server), owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
 	var err error
 	if l.store, err = openAt(t, l.ctx(), server.Endpoints()...); err != nil {
 		t.Fatal(err)

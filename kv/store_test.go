@@ -13,6 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"licet/internal/etcdtest"
+	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/metrics"
@@ -48,7 +50,7 @@ func withServer(m *testing.M) (int, error) {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	etcd, err := startTuned(ctx, dir, zerolog.Nop(), quick)
+	etcd, err := embedded.StartTuned(ctx, dir, zerolog.Nop(), embeddedtest.Quick)
 	if err != nil {
 		return 1, err
 	}

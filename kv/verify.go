@@ -28,7 +28,7 @@ type Violation struct {
 type VerifyConfig struct {
 	// Report is called for each violation, one at a time.
 	Report func(Violation)
-	// Progress is called now and then with the number of keys read so far.
+	// backup.Progress is called now and then with the number of keys read so far.
 	Progress func(keys int64)
 	// ShowKeys lets license keys appear in violations. They are bearer keys:
 	// without it a hash stands for each.

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/metrics"
@@ -40,7 +41,7 @@ var labOwner = licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	return labOn(t, startEmbedded(t, t.TempDir()).Endpoints())
+	return labOn(t, embeddedtest.Start(t, t.TempDir()).Endpoints())
 }
 
 func labOn(t *testing.T, endpoints []string) *lab {

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
@@ -125,13 +127,13 @@ func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 }
 
 func TestVerifyEmptyStore(t *testing.T) {
-	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, t.TempDir()))}
+	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, t.TempDir()))}
 	if summary, found := l.verify(VerifyConfig{}); len(found) > 0 || summary.Keys != 0 {
 		t.Errorf("summary %+v, found %v", summary, found)
 	}
 }
 
-func openStoreOn(t *testing.T, e *Embedded) *Store {
+func openStoreOn(t *testing.T, e *embedded.Server) *Store {
 	t.Helper()
 	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: e.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {

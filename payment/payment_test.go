@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -29,7 +30,7 @@ func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	etcd, err := kv.StartEmbedded(ctx, t.TempDir(), zerolog.Nop())
+	etcd, err := embedded.Start(ctx, t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -41,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	etcd, err := kv.StartEmbedded(ctx, t.TempDir(), zerolog.Nop())
+	etcd, err := embedded.Start(ctx, t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

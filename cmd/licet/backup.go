@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/cmd/licet/internal/terminal"
-	"licet/kv"
+	"licet/kv/backup"
 )
 
 // backupConfig holds the settings of licet store backup.
@@ -76,20 +76,20 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 	defer func() { err = errors.Join(err, release()) }()
 	begun := time.Now()
 	if cfg.Keep > 0 {
-		path = kv.BackupPath(path, begun)
+		path = backup.Path(path, begun)
 	}
 	bar := terminal.NewMeter(stderr, "backup", true)
-	info, err := kv.Backup(ctx, store.Etcd(), path, bar.Set)
+	info, err := backup.Make(ctx, store.Etcd(), path, bar.Set)
 	bar.Clear()
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
-	if err := kv.RecordBackup(ctx, store.Etcd(), begun); err != nil {
+	if err := backup.Record(ctx, store.Etcd(), begun); err != nil {
 		// The backup itself is good, so the command succeeds.
 		fmt.Fprintf(stderr, "warning: the backup is good, but licet_backup_last_success_timestamp_seconds will not show it: recording the backup in the store failed: %v\n", err)
 	}
 	if cfg.Keep > 0 {
-		if err := kv.PruneBackups(path, cfg.Keep); err != nil {
+		if err := backup.Prune(path, cfg.Keep); err != nil {
 			return fmt.Errorf("%s is a good backup, but removing older backups failed: %w", path, err)
 		}
 	}
@@ -138,7 +138,7 @@ that remembers lost revisions does no harm. To restore a cluster, see docs/guide
 
 func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, stderr io.Writer) error {
 	bar := terminal.NewMeter(stderr, "check", true)
-	info, err := kv.Restore(ctx, path, cfg.DataDir, bar.Set)
+	info, err := backup.Restore(ctx, path, cfg.DataDir, bar.Set)
 	bar.Clear()
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"licet/kv"
+	"licet/kv/backup"
 )
 
 func newDefragmentCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -44,7 +44,7 @@ func runDefragment(ctx context.Context, cfg storeConfig, stdout, stderr io.Write
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return kv.Defragment(ctx, store.Etcd(), func(d kv.Defragmented) {
+	return backup.Defragment(ctx, store.Etcd(), func(d backup.Defragmented) {
 		if d.Done {
 			fmt.Fprintf(stdout, "%s: %d bytes, %d before\n", d.Endpoint, d.After, d.Before)
 			return

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/kv"
+	"licet/kv/embedded"
 )
 
 const (
@@ -67,7 +68,7 @@ func (d *dev) start(ctx context.Context, build build) error {
 	}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	etcd, err := kv.StartEmbedded(starting, d.cfg.DataDir, d.log)
+	etcd, err := embedded.Start(starting, d.cfg.DataDir, d.log)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 // of itself there: from here on until this one is ready, nobody must find an
 // address.
 func (d *dev) lock() error {
-	lock, err := kv.LockDir(d.cfg.DataDir)
+	lock, err := embedded.LockDir(d.cfg.DataDir)
 	if err != nil {
 		return err
 	}

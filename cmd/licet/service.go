@@ -18,6 +18,7 @@ import (
 	"licet/handlers"
 	"licet/handlers/limits"
 	"licet/kv"
+	"licet/kv/backup"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/metrics/guard"
@@ -198,7 +199,7 @@ func (s *instance) answer() error {
 		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
 	})
 	s.background("the time of the last backup", func(ctx context.Context) {
-		kv.FollowBackups(ctx, s.store, s.instruments.BackupSuccess)
+		backup.Follow(ctx, s.store, s.instruments.BackupSuccess)
 	})
 	if thrift := newThrift(os.LookupEnv); thrift != nil {
 		s.background("the thrift", thrift.keep)

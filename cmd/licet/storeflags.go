@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/metrics"
 )
 
@@ -69,16 +70,16 @@ func (c *storeConfig) open(ctx context.Context, stderr io.Writer) (cfg kv.Config
 	cfg, release = c.Etcd.store(), func() error { return nil }
 	if c.DataDir != "" {
 		// Starting etcd would create a store in a misspelled directory.
-		if !kv.HasStore(c.DataDir) {
+		if !embedded.HasStore(c.DataDir) {
 			return cfg, nil, fmt.Errorf("there is no store in %s", c.DataDir)
 		}
-		lock, err := kv.LockDir(c.DataDir)
+		lock, err := embedded.LockDir(c.DataDir)
 		if err != nil {
 			return cfg, nil, err
 		}
 		starting, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		etcd, err := kv.StartEmbedded(starting, c.DataDir, log)
+		etcd, err := embedded.Start(starting, c.DataDir, log)
 		if err != nil {
 			return cfg, nil, errors.Join(err, lock.Close())
 		}

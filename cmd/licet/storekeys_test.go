@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/node/service"
 )
@@ -26,7 +26,7 @@ import (
 // socket, and a ring of its own.
 func testStore(t *testing.T) (flags []string, ring string) {
 	t.Helper()
-	etcd, err := kv.StartEmbedded(t.Context(), t.TempDir(), zerolog.Nop())
+	etcd, err := embedded.Start(t.Context(), t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,13 @@ const storeRoom = "kv"
 // around the count of requests, and the files that may take them. All other requests go through
 // etcd.Client; see kv/internal/etcd/barred.go.
 var doors = map[string][]string{
-	"clientv3.New":  {"kv/internal/etcd/connect.go"},                    // only Connect knows how
-	"grpc dialing":  nil,                                                // nor does anybody connect without etcd's client
-	"Connect":       {"kv/internal/etcd/client.go", "kv/defragment.go"}, // with the check; and without: a command asks each member how it is
-	"Dial":          {"kv/internal/etcd/members.go", "kv/defragment.go"},
+	"clientv3.New":  {"kv/internal/etcd/connect.go", "kv/embedded/embeddedtest/embeddedtest.go"}, // only Connect knows how
+	"grpc dialing":  nil,                                                                         // nor does anybody connect without etcd's client
+	"Connect":       {"kv/internal/etcd/client.go", "kv/backup/defragment.go"},                   // with the check; and without: a command asks each member how it is
+	"Dial":          {"kv/internal/etcd/members.go", "kv/backup/defragment.go"},
 	"RetryKVClient": {"kv/internal/etcd/client.go"},
 	"probing":       {"kv/internal/etcd/members.go", "kv/internal/etcd/barred.go"}, // probes ask members that are barred, too
-	"Native":        {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go", "kv/backup.go"},
+	"Native":        {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go", "kv/backup/backup.go"},
 }
 
 func checkDoors(r *report, f *folder) {

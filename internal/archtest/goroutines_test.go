@@ -13,9 +13,9 @@ const guardRoom = "metrics/guard"
 
 // unguarded lists the files that may do either all the same, and why.
 var unguarded = map[string]string{
-	"cmd/licet/main.go": "the goroutine waits for a second signal to end the process, and begins before there is a log",
-	"kv/backup.go":      "a timer of the command cancels its context, which can't panic",
-	"kv/restore.go":     "etcd panics where it can't open a database, and the command returns that as its error",
+	"cmd/licet/main.go":    "the goroutine waits for a second signal to end the process, and begins before there is a log",
+	"kv/backup/backup.go":  "a timer of the command cancels its context, which can't panic",
+	"kv/backup/restore.go": "etcd panics where it can't open a database, and the command returns that as its error",
 }
 
 // checkGoroutines refuses whatever starts a goroutine without package guard, in which a panic would
@@ -106,7 +106,7 @@ func start(ctx context.Context, group *sync.WaitGroup) {
 	}
 	complain(t, map[string]string{"node/x.go": text}, want)
 	complain(t, map[string]string{
-		"node/x_test.go": text, "kv/restore.go": "package kv\n\nfunc f() { _ = recover() }\n",
+		"node/x_test.go": text, "kv/backup/restore.go": "// Package backup restores.\npackage backup\n\nfunc f() { _ = recover() }\n",
 		"cmd/licet/internal/cli/x.go": "// Package cli is for people.\npackage cli\n\nfunc f() { go f() }\n",
 		"metrics/guard/x.go":          "// Package guard starts goroutines.\npackage guard\n\nfunc f() { go f() }\n",
 		"handlers/x.go":               "package handlers\n\nfunc f(timer interface{ AfterFunc() }) { timer.AfterFunc() }\n",

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -57,7 +58,7 @@ func withServer(m *testing.M) (int, error) {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	etcd, err := kv.StartEmbedded(ctx, dir, zerolog.Nop())
+	etcd, err := embedded.Start(ctx, dir, zerolog.Nop())
 	if err != nil {
 		return 1, err
 	}

@@ -23,6 +23,7 @@ import (
 	"licet/handlers"
 	"licet/handlers/limits"
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -84,7 +85,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	etcd, err := kv.StartEmbedded(ctx, dir, zerolog.Nop())
+	etcd, err := embedded.Start(ctx, dir, zerolog.Nop())
 	if err != nil {
 		return s, err
 	}

@@ -11,8 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
 	"licet/internal/nodetest"
 	"licet/kv"
+	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node/service"
@@ -60,7 +62,7 @@ func TestStoreAway(t *testing.T) {
 // TestStoreOfAnEarlierTime puts an older store in the place of the one that a
 // node knows, as a restore does: a key that it lacks must be dead in two seconds.
 func TestStoreOfAnEarlierTime(t *testing.T) {
-	etcd, err := kv.StartEmbedded(nodetest.Context(t), t.TempDir(), zerolog.Nop())
+	etcd, err := embedded.Start(nodetest.Context(t), t.TempDir(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

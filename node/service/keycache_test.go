@@ -11,6 +11,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
 	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/licensing"

@@ -1,4 +1,4 @@
-package kv
+package kvtest
 
 import (
 	"errors"
@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func wantMode(t *testing.T, path string, want fs.FileMode) {
+// WantMode fails the test if a file has another mode.
+func WantMode(t *testing.T, path string, want fs.FileMode) {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
@@ -18,7 +19,8 @@ func wantMode(t *testing.T, path string, want fs.FileMode) {
 	}
 }
 
-func wantGone(t *testing.T, path string) {
+// WantGone fails the test if there is a file of this name.
+func WantGone(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", path, err)

@@ -1,4 +1,4 @@
-package kv
+package embedded
 
 import (
 	"errors"
@@ -12,10 +12,12 @@ import (
 )
 
 const (
-	privateDir  fs.FileMode = 0o700
-	privateFile fs.FileMode = 0o600
+	// PrivateDir and PrivateFile are the modes of directories and files that no other user may enter or read.
+	PrivateDir  fs.FileMode = 0o700
+	PrivateFile fs.FileMode = 0o600
 
-	lockName = "lock"
+	// LockName is the file that a data directory is locked by.
+	LockName = "lock"
 )
 
 // LockDir makes a data directory if there is none, closed to other users, and
@@ -25,13 +27,13 @@ const (
 // A directory that other users may enter is refused unless it is empty or has
 // been a data directory before; then it is closed to them.
 func LockDir(dir string) (io.Closer, error) {
-	if err := os.MkdirAll(dir, privateDir); err != nil {
+	if err := os.MkdirAll(dir, PrivateDir); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
 	if err := closeToOthers(dir); err != nil {
 		return nil, err
 	}
-	lock, err := fileutil.TryLockFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, privateFile)
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, PrivateFile)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
 		return nil, fmt.Errorf("the data directory %s is in use by another licet process: stop that one, or choose another directory", dir)
@@ -46,7 +48,7 @@ func closeToOthers(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
-	if info.Mode().Perm()&^privateDir == 0 {
+	if info.Mode().Perm()&^PrivateDir == 0 {
 		return nil
 	}
 	entries, err := os.ReadDir(dir)
@@ -55,12 +57,12 @@ func closeToOthers(dir string) error {
 	}
 	ours := len(entries) == 0
 	for _, entry := range entries {
-		ours = ours || entry.Name() == lockName
+		ours = ours || entry.Name() == LockName
 	}
 	if !ours {
 		return fmt.Errorf("%s holds other files and is open to other users: choose an empty directory for the data", dir)
 	}
-	if err := os.Chmod(dir, privateDir); err != nil {
+	if err := os.Chmod(dir, PrivateDir); err != nil {
 		return fmt.Errorf("close the data directory to other users: %w", err)
 	}
 	return nil
@@ -68,6 +70,6 @@ func closeToOthers(dir string) error {
 
 // HasStore reports whether a data directory holds a store.
 func HasStore(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, storeName))
+	info, err := os.Stat(filepath.Join(dir, StoreDir))
 	return err == nil && info.IsDir()
 }

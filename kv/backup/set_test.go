@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func TestPruneBackups(t *testing.T) {
 	}
 	var made []string
 	for i := range 4 {
-		name := filepath.Base(BackupPath(dir, begun.Add(time.Duration(i)*time.Second)))
+		name := filepath.Base(Path(dir, begun.Add(time.Duration(i)*time.Second)))
 		made = append(made, name)
 		write(name)
 		write(name + ".sha256")
@@ -39,7 +39,7 @@ func TestPruneBackups(t *testing.T) {
 	defer held.Close()
 
 	newest := filepath.Join(dir, made[3])
-	if err := PruneBackups(newest, 2); err != nil {
+	if err := Prune(newest, 2); err != nil {
 		t.Fatal(err)
 	}
 	want := slices.Concat(foreign, []string{"licet-20200101T000000Z.db", "licet-20251122T130701Z.db.new"})
@@ -57,15 +57,15 @@ func TestPruneBackups(t *testing.T) {
 	if made[3] != "licet-20261123T000001Z.db" {
 		t.Errorf("the last one is called %s", made[3])
 	}
-	if err := PruneBackups(newest, 2); err != nil {
+	if err := Prune(newest, 2); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if err := PruneBackups(filepath.Join(dir, "none", made[3]), 2); err == nil {
+	if err := Prune(filepath.Join(dir, "none", made[3]), 2); err == nil {
 		t.Error("a directory that is not there was pruned")
 	}
 	// One that was made by a clock that is late.
 	write("licet-20200102T000000Z.db")
-	if err := PruneBackups(filepath.Join(dir, "licet-20200102T000000Z.db"), 1); err != nil {
+	if err := Prune(filepath.Join(dir, "licet-20200102T000000Z.db"), 1); err != nil {
 		t.Error(err)
 	}
 	left := kvtest.Must(filepath.Glob(filepath.Join(dir, "licet-*Z.db")))(t)

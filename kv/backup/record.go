@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"context"
@@ -20,9 +20,9 @@ const (
 	backupLook = 30 * time.Second
 )
 
-// RecordBackup notes in a store that a backup of it, which was begun then, has ended well. [FollowBackups]
+// Record notes in a store that a backup of it, which was begun then, has ended well. [Follow]
 // reads the note. What changed since then may be missing in the backup.
-func RecordBackup(ctx context.Context, cfg BackupConfig, begun time.Time) error {
+func Record(ctx context.Context, cfg Config, begun time.Time) error {
 	client, err := etcd.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -34,14 +34,14 @@ func RecordBackup(ctx context.Context, cfg BackupConfig, begun time.Time) error 
 	return errors.Join(err, client.Close())
 }
 
-// clientOf is a store in etcd.
-type clientOf interface{ Client() *etcd.Client }
+// Store is a store in etcd.
+type Store interface{ Client() *etcd.Client }
 
-// FollowBackups keeps the metric of the last backup up to date until ctx ends. While
+// Follow keeps the metric of the last backup up to date until ctx ends. While
 // the store does not answer the metric stays as it was: backups do not get younger by that.
-func FollowBackups(ctx context.Context, s clientOf, last prometheus.Gauge) {
+func Follow(ctx context.Context, s Store, last prometheus.Gauge) {
 	for {
-		if err := readBackup(ctx, s.Client(), last); err != nil && ctx.Err() == nil {
+		if err := Observe(ctx, s.Client(), last); err != nil && ctx.Err() == nil {
 			s.Client().Log.Debug().Err(err).Msg("the time of the last backup was not read")
 		}
 		if !etcd.Pause(ctx, backupLook) {
@@ -50,8 +50,8 @@ func FollowBackups(ctx context.Context, s clientOf, last prometheus.Gauge) {
 	}
 }
 
-// readBackup sets the metric to what is stored; nothing stored is 0.
-func readBackup(ctx context.Context, client *etcd.Client, last prometheus.Gauge) error {
+// Observe sets the metric to what is stored; nothing stored is 0.
+func Observe(ctx context.Context, client *etcd.Client, last prometheus.Gauge) error {
 	value, err := client.Get(ctx, "read_backup", layout.BackupKey)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package kv
+package embedded
 
 import (
 	"context"
@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	embeddedName = "licet"
-	// storeName is the directory of etcd's data in a data directory.
-	storeName = "etcd"
-	// embeddedPeerURL names the one member of the cluster to itself. Nothing
+	memberName = "licet"
+	// StoreDir is the directory of etcd's data in a data directory.
+	StoreDir = "etcd"
+	// PeerURL names the one member of the cluster to itself. Nothing
 	// listens there and nothing calls there: a cluster of one has no peers.
-	embeddedPeerURL = "http://localhost:2380"
+	PeerURL = "http://localhost:2380"
 	// compactEvery is how much history is kept, and how often older is dropped.
 	compactEvery = "1h"
 )
 
-// Embedded is an etcd server inside this process, a cluster of one. It is for
+// Server is an etcd server inside this process, a cluster of one. It is for
 // development: whatever kills it kills the process, and it shares the
 // process's memory and disk.
-type Embedded struct {
+type Server struct {
 	etcd    *embed.Etcd
 	sockets *socketDir
 	failed  chan error
@@ -37,32 +37,32 @@ type Embedded struct {
 	close   func()
 }
 
-// StartEmbedded starts an etcd server that keeps its data below dir, and
+// Start starts an etcd server that keeps its data below dir, and
 // returns once it serves. Every acknowledged write is on disk. The caller must
 // hold the directory's lock, see [LockDir].
 //
 // The only way in is a unix socket in a directory that no other user may
 // enter, since what the store holds opens everything: license keys are bearer
 // keys.
-func StartEmbedded(ctx context.Context, dir string, log zerolog.Logger) (*Embedded, error) {
-	return startTuned(ctx, dir, log, func(*embed.Config) {})
+func Start(ctx context.Context, dir string, log zerolog.Logger) (*Server, error) {
+	return StartTuned(ctx, dir, log, func(*embed.Config) {})
 }
 
-// startTuned is like StartEmbedded, with a change of etcd's settings: tests start a server that is quicker
+// StartTuned is like StartEmbedded, with a change of etcd's settings: tests start a server that is quicker
 // and less careful.
-func startTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*embed.Config)) (*Embedded, error) {
+func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*embed.Config)) (*Server, error) {
 	sockets, err := openSocketDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	bridge := newEtcdLog(log)
-	cfg := embeddedConfig(filepath.Join(dir, storeName), sockets.url(), bridge)
+	cfg := configOf(filepath.Join(dir, StoreDir), sockets.url(), bridge)
 	tune(cfg)
 	etcd, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd: %w", err), sockets.Close())
 	}
-	e := &Embedded{
+	e := &Server{
 		etcd:    etcd,
 		sockets: sockets,
 		failed:  make(chan error, 1),
@@ -95,11 +95,11 @@ func startTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 
 var errEtcdStopped = errors.New("the embedded etcd has stopped; its reason is in the log")
 
-func embeddedConfig(dir string, client url.URL, bridge *etcdLog) *embed.Config {
-	cfg := embeddedMember(embed.NewConfig()) // fsync is on unless UnsafeNoFsync is set
+func configOf(dir string, client url.URL, bridge *etcdLog) *embed.Config {
+	cfg := ConfigureMember(embed.NewConfig()) // fsync is on unless UnsafeNoFsync is set
 	cfg.Dir = dir
 	cfg.ListenPeerUrls = nil
-	peer, err := url.Parse(embeddedPeerURL)
+	peer, err := url.Parse(PeerURL)
 	if err != nil {
 		panic(err) // it is a constant
 	}
@@ -113,15 +113,15 @@ func embeddedConfig(dir string, client url.URL, bridge *etcdLog) *embed.Config {
 	return cfg
 }
 
-// embeddedMember sets what makes the cluster of one that the data belongs to.
-func embeddedMember(cfg *embed.Config) *embed.Config {
-	cfg.Name = embeddedName
-	cfg.InitialCluster = embeddedName + "=" + embeddedPeerURL
+// ConfigureMember sets what makes the cluster of one that the data belongs to.
+func ConfigureMember(cfg *embed.Config) *embed.Config {
+	cfg.Name = memberName
+	cfg.InitialCluster = memberName + "=" + PeerURL
 	return cfg
 }
 
 // watch waits for the server to end without having been asked to.
-func (e *Embedded) watch() {
+func (e *Server) watch() {
 	var err error
 	select {
 	case <-e.closing:
@@ -140,8 +140,8 @@ func (e *Embedded) watch() {
 	e.failed <- fmt.Errorf("embedded etcd: %w", err)
 }
 
-// Endpoints is where the server listens, for [Config].
-func (e *Embedded) Endpoints() []string {
+// Endpoints is where the server listens, for [kv.Config].
+func (e *Server) Endpoints() []string {
 	u := e.sockets.url()
 	return []string{u.String()}
 }
@@ -150,7 +150,7 @@ func (e *Embedded) Endpoints() []string {
 // process must end then, since nothing can be stored any more. On some
 // failures, such as a full disk, etcd ends the process itself, after it has
 // logged the reason.
-func (e *Embedded) Err() <-chan error { return e.failed }
+func (e *Server) Err() <-chan error { return e.failed }
 
 // Close stops the server. It may be called more than once.
-func (e *Embedded) Close() { e.close() }
+func (e *Server) Close() { e.close() }

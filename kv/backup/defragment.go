@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type Defragmented struct {
 // the first member that is not well, since another one less could be one too many.
 //
 // All members must be named. told is called for each one that was looked at.
-func Defragment(ctx context.Context, cfg BackupConfig, told func(Defragmented)) (err error) {
+func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err error) {
 	d := &defragmenter{cfg: cfg, told: told}
 	if d.client, err = etcd.Connect(cfg.Endpoints, cfg.TLS); err != nil {
 		return err
@@ -64,7 +64,7 @@ func Defragment(ctx context.Context, cfg BackupConfig, told func(Defragmented)) 
 }
 
 type defragmenter struct {
-	cfg    BackupConfig
+	cfg    Config
 	client *clientv3.Client
 	told   func(Defragmented)
 }
@@ -83,7 +83,7 @@ func (s memberState) worthwhile() bool {
 	return s.DbSize-s.DbSizeInUse >= max(s.DbSize/worthShare, worthBytes)
 }
 
-// survey asks all members. Each must be well, and all of them be named.
+// kv.survey asks all members. Each must be well, and all of them be named.
 func (d *defragmenter) survey(ctx context.Context) ([]memberState, error) {
 	var states []memberState
 	seen := map[uint64]string{}

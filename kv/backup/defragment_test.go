@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 func TestDefragment(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
-	cfg := BackupConfig{Endpoints: cluster.Endpoints()}
+	cfg := Config{Endpoints: cluster.Endpoints()}
 	client := kvtest.Must(etcd.Connect(cfg.Endpoints, cfg.TLS))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	leader := leaderOf(t, client)
@@ -59,13 +59,13 @@ func TestDefragment(t *testing.T) {
 func TestDefragmentLeavesTheUnwell(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
-	cfg := BackupConfig{Endpoints: cluster.Endpoints()}
+	cfg := Config{Endpoints: cluster.Endpoints()}
 	client := kvtest.Must(etcd.Connect(cfg.Endpoints, cfg.TLS))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	waste(t, client)
 	f := func(problem string, endpoints ...string) {
 		t.Helper()
-		err := Defragment(t.Context(), BackupConfig{Endpoints: endpoints}, func(d Defragmented) { t.Errorf("worked on %s", d.Endpoint) })
+		err := Defragment(t.Context(), Config{Endpoints: endpoints}, func(d Defragmented) { t.Errorf("worked on %s", d.Endpoint) })
 		if err == nil || !strings.HasPrefix(err.Error(), "nothing was done: ") || !strings.Contains(err.Error(), problem) {
 			t.Errorf("got error %v, want %q", err, problem)
 		}

@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"errors"
@@ -16,15 +16,15 @@ var backupName = regexp.MustCompile(`^licet-\d{8}T\d{6}Z\.db$`)
 
 const backupTime = "licet-20060102T150405Z.db"
 
-// BackupPath is where a backup that is begun now lies in a directory of such.
-func BackupPath(dir string, now time.Time) string {
+// Path is where a backup that is begun now lies in a directory of such.
+func Path(dir string, now time.Time) string {
 	return filepath.Join(dir, now.UTC().Format(backupTime))
 }
 
-// PruneBackups removes the oldest of the backups that lie where [BackupPath] says, until
+// Prune removes the oldest of the backups that lie where [Path] says, until
 // keep are left, and what processes that were killed have left of theirs. What else is in
 // the directory stays, and so does the one that was just made, whatever its clock said.
-func PruneBackups(made string, keep int) error {
+func Prune(made string, keep int) error {
 	dir := filepath.Dir(made)
 	entries, err := os.ReadDir(dir)
 	if err != nil {

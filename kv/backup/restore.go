@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
+	"licet/kv/embedded"
 	"licet/kv/internal/layout"
 )
 
-// RestoreInfo tells of a backup that was restored.
-type RestoreInfo struct {
+// Restored tells of a backup that was restored.
+type Restored struct {
 	Bytes  int64
 	SHA256 string // of the backup, in hex
 }
@@ -27,30 +28,30 @@ type RestoreInfo struct {
 //
 // Revisions go on far above the backup's, and the history before is marked as
 // compacted, so that a watch from before begins again.
-func Restore(ctx context.Context, path, dir string, progress Progress) (RestoreInfo, error) {
+func Restore(ctx context.Context, path, dir string, progress Progress) (Restored, error) {
 	info, err := checkBackup(ctx, path, progress)
 	if err != nil {
-		return RestoreInfo{}, fmt.Errorf("%s: %w", path, err)
+		return Restored{}, fmt.Errorf("%s: %w", path, err)
 	}
 	fresh, err := vacant(dir)
 	if err != nil {
-		return RestoreInfo{}, err
+		return Restored{}, err
 	}
-	lock, err := LockDir(dir)
+	lock, err := embedded.LockDir(dir)
 	if err != nil {
-		return RestoreInfo{}, err
+		return Restored{}, err
 	}
-	if err := restoreInto(ctx, path, dir, layout.RevisionBump); err != nil {
-		err = errors.Join(err, removeAny(filepath.Join(dir, lockName)), lock.Close())
+	if err := Unpack(ctx, path, dir, layout.RevisionBump); err != nil {
+		err = errors.Join(err, removeAny(filepath.Join(dir, embedded.LockName)), lock.Close())
 		if fresh {
 			err = errors.Join(err, os.Remove(dir))
 		}
-		return RestoreInfo{}, err
+		return Restored{}, err
 	}
 	return info, lock.Close()
 }
 
-func checkBackup(ctx context.Context, path string, progress Progress) (info RestoreInfo, err error) {
+func checkBackup(ctx context.Context, path string, progress Progress) (info Restored, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return info, err
@@ -77,8 +78,8 @@ func vacant(dir string) (fresh bool, err error) {
 	return false, nil
 }
 
-// restoreInto puts the store into a locked data directory, whole or not at all.
-func restoreInto(ctx context.Context, path, dir string, bump uint64) (err error) {
+// Unpack puts the store into a locked data directory, whole or not at all.
+func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func restoreInto(ctx context.Context, path, dir string, bump uint64) (err error)
 	if len(entries) != 1 { // the lock
 		return fmt.Errorf("%s is not empty any more", dir)
 	}
-	unfinished := filepath.Join(dir, storeName+newSuffix)
+	unfinished := filepath.Join(dir, embedded.StoreDir+newSuffix)
 	defer func() {
 		if p := recover(); p != nil { // etcd panics over a database that it can't open
 			err = fmt.Errorf("it holds no etcd database: %v", p)
@@ -95,12 +96,12 @@ func restoreInto(ctx context.Context, path, dir string, bump uint64) (err error)
 			err = errors.Join(err, os.RemoveAll(unfinished))
 		}
 	}()
-	member := embeddedMember(embed.NewConfig())
+	member := embedded.ConfigureMember(embed.NewConfig())
 	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath:        path,
 		Name:                member.Name,
 		OutputDataDir:       unfinished,
-		PeerURLs:            []string{embeddedPeerURL},
+		PeerURLs:            []string{embedded.PeerURL},
 		InitialCluster:      member.InitialCluster,
 		InitialClusterToken: member.InitialClusterToken,
 		RevisionBump:        bump,
@@ -112,13 +113,13 @@ func restoreInto(ctx context.Context, path, dir string, bump uint64) (err error)
 	if err := ctx.Err(); err != nil { // etcd asks nobody whether to go on
 		return err
 	}
-	if err := os.Chmod(unfinished, privateDir); err != nil {
+	if err := os.Chmod(unfinished, embedded.PrivateDir); err != nil {
 		return err
 	}
 	if err := syncTree(unfinished); err != nil {
 		return err
 	}
-	if err := os.Rename(unfinished, filepath.Join(dir, storeName)); err != nil {
+	if err := os.Rename(unfinished, filepath.Join(dir, embedded.StoreDir)); err != nil {
 		return err
 	}
 	return syncDir(dir)

@@ -1,4 +1,4 @@
-package kv
+package backup
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/embedded"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
@@ -31,11 +32,11 @@ const (
 	pieceTimeout = 30 * time.Second
 )
 
-// BackupConfig says which etcd to back up.
-type BackupConfig = etcd.Config
+// Config says which etcd to back up.
+type Config = etcd.Config
 
-// BackupInfo tells of a backup that was made.
-type BackupInfo struct {
+// Info tells of a backup that was made.
+type Info struct {
 	Endpoint string // the member it is of
 	Revision int64  // every change up to it is in the backup; later ones may be
 	Bytes    int64
@@ -46,19 +47,19 @@ type BackupInfo struct {
 // estimate.
 type Progress func(done, total int64)
 
-// Backup writes a snapshot of the store to a file, and its checksum to another
+// Make writes a snapshot of the store to a file, and its checksum to another
 // one beside it. The file appears whole and checked or not at all; one that is
 // there already is replaced.
 //
 // The snapshot is one member's. It holds every change that was acknowledged
 // before the call, since that member must answer a linearizable read first.
-func Backup(ctx context.Context, cfg BackupConfig, path string, progress Progress) (BackupInfo, error) {
+func Make(ctx context.Context, cfg Config, path string, progress Progress) (Info, error) {
 	temporary := path + newSuffix
 	file, err := lockNew(temporary)
 	if err != nil {
-		return BackupInfo{}, err
+		return Info{}, err
 	}
-	info, err := BackupInfo{}, file.Chmod(privateFile) // it may be left from a killed process
+	info, err := Info{}, file.Chmod(embedded.PrivateFile) // it may be left from a killed process
 	if err == nil {
 		info, err = writeSnapshot(ctx, cfg, file, progress)
 	}
@@ -66,14 +67,14 @@ func Backup(ctx context.Context, cfg BackupConfig, path string, progress Progres
 		err = putInPlace(file, temporary, path, info.SHA256)
 	}
 	if err != nil {
-		return BackupInfo{}, errors.Join(err, removeAny(temporary), file.Close())
+		return Info{}, errors.Join(err, removeAny(temporary), file.Close())
 	}
 	return info, file.Close()
 }
 
 // lockNew opens a file for this process alone.
 func lockNew(path string) (*fileutil.LockedFile, error) {
-	file, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, privateFile)
+	file, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, embedded.PrivateFile)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
 		return nil, errWriting(path)
@@ -100,11 +101,11 @@ func isAt(file *os.File, path string) bool {
 }
 
 // writeSnapshot takes the snapshot of the first member that gives one.
-func writeSnapshot(ctx context.Context, cfg BackupConfig, file *fileutil.LockedFile, progress Progress) (BackupInfo, error) {
+func writeSnapshot(ctx context.Context, cfg Config, file *fileutil.LockedFile, progress Progress) (Info, error) {
 	var failures []error
 	for _, endpoint := range cfg.Endpoints {
 		if err := errors.Join(file.Truncate(0), rewind(file)); err != nil {
-			return BackupInfo{}, err
+			return Info{}, err
 		}
 		one := cfg
 		one.Endpoints = []string{endpoint}
@@ -117,7 +118,7 @@ func writeSnapshot(ctx context.Context, cfg BackupConfig, file *fileutil.LockedF
 			break
 		}
 	}
-	return BackupInfo{}, errors.Join(failures...)
+	return Info{}, errors.Join(failures...)
 }
 
 func rewind(file io.Seeker) error {
@@ -127,7 +128,7 @@ func rewind(file io.Seeker) error {
 
 // copyMember copies the snapshot of the only endpoint to a file and checks it as
 // it is on disk then.
-func copyMember(ctx context.Context, cfg BackupConfig, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
+func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, progress Progress) (info Info, err error) {
 	info.Endpoint = cfg.Endpoints[0]
 	s, err := etcd.Open(ctx, cfg)
 	if err != nil {
@@ -219,7 +220,7 @@ func putInPlace(file *fileutil.LockedFile, temporary, path, sum string) error {
 		return err
 	}
 	line := sum + "  " + filepath.Base(path) + "\n" // as sha256sum writes and reads it
-	if err := os.WriteFile(path+checksumSuffix, []byte(line), privateFile); err != nil {
+	if err := os.WriteFile(path+checksumSuffix, []byte(line), embedded.PrivateFile); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

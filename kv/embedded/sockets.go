@@ -1,4 +1,4 @@
-package kv
+package embedded
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ func openSocketDir(dir string) (*socketDir, error) {
 	}
 	here := &socketDir{path: run}
 	if here.addressable() {
-		if err := os.Mkdir(run, privateDir); err != nil {
+		if err := os.Mkdir(run, PrivateDir); err != nil {
 			return nil, fmt.Errorf("make the socket directory: %w", err)
 		}
 		return here, nil

@@ -1,4 +1,4 @@
-package kv
+package embedded
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 )
 
 // startServed starts a server as the program does.
-func startServed(t *testing.T, dir string) *Embedded {
+func startServed(t *testing.T, dir string) *Server {
 	t.Helper()
-	e, err := StartEmbedded(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)))
+	e, err := Start(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func startServed(t *testing.T, dir string) *Embedded {
 	return e
 }
 
-func dialServed(t *testing.T, e *Embedded) *clientv3.Client {
+func dialServed(t *testing.T, e *Server) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Logger: zap.NewNop()})
 	if err != nil {
@@ -40,7 +40,7 @@ func dialServed(t *testing.T, e *Embedded) *clientv3.Client {
 	return client
 }
 
-func putEmbedded(t *testing.T, e *Embedded, key, value string) {
+func putEmbedded(t *testing.T, e *Server, key, value string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -78,7 +78,7 @@ func TestEmbeddedIsClosedToOtherUsers(t *testing.T) {
 		t.Errorf("it listens on %v, want %s", e.Endpoints(), want)
 	}
 	for _, name := range []string{"run", "etcd"} {
-		wantMode(t, filepath.Join(dir, name), 0o700)
+		kvtest.WantMode(t, filepath.Join(dir, name), 0o700)
 	}
 	if listeners := len(e.etcd.Clients) + len(e.etcd.Peers); listeners != 1 {
 		t.Errorf("%d listeners, want the socket alone", listeners)
@@ -103,10 +103,10 @@ func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
 			if strings.HasPrefix(sockets, dir) {
 				t.Errorf("the socket is in %s", sockets)
 			}
-			wantMode(t, sockets, 0o700)
+			kvtest.WantMode(t, sockets, 0o700)
 			e.Close()
-			wantGone(t, sockets)
-			wantGone(t, filepath.Join(dir, "run"))
+			kvtest.WantGone(t, sockets)
+			kvtest.WantGone(t, filepath.Join(dir, "run"))
 		})
 	}
 }
@@ -124,7 +124,7 @@ func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		putEmbedded(t, startServed(t, dir), "key", "value")
-		wantGone(t, elsewhere)
+		kvtest.WantGone(t, elsewhere)
 	})
 	t.Run("socket elsewhere, gone since", func(t *testing.T) {
 		dir := t.TempDir()
@@ -168,7 +168,7 @@ func TestEmbeddedStartGivesUpWithItsContext(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := StartEmbedded(ctx, dir, zerolog.Nop()); !errors.Is(err, context.Canceled) {
+	if _, err := Start(ctx, dir, zerolog.Nop()); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got error %v, want the context's", err)
 	}
 	startServed(t, dir) // nothing of the first try is in its way
@@ -180,8 +180,8 @@ func TestLockDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantMode(t, dir, 0o700)
-	wantMode(t, filepath.Join(dir, "lock"), 0o600)
+	kvtest.WantMode(t, dir, 0o700)
+	kvtest.WantMode(t, filepath.Join(dir, "lock"), 0o600)
 
 	_, err = LockDir(dir)
 	if err == nil || !strings.Contains(err.Error(), dir+" is in use by another licet process") {
@@ -214,13 +214,13 @@ func TestLockDirClosesDirectoryToOthers(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "choose an empty directory") {
 				t.Errorf("%s: got error %v", name, err)
 			}
-			wantMode(t, dir, 0o755)
+			kvtest.WantMode(t, dir, 0o755)
 			return
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		wantMode(t, dir, 0o700)
+		kvtest.WantMode(t, dir, 0o700)
 		_ = lock.Close()
 	}
 	f("empty", nil, true)

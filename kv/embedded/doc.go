@@ -1,0 +1,9 @@
+// Package embedded runs etcd inside this process, as a cluster of one, and owns its data directory.
+//
+// # Files
+//
+//	server.go     Server: start, stop, failures
+//	directory.go  the lock of a data directory, and who may enter it
+//	sockets.go    the unix socket that the server listens on
+//	log.go        etcd's log lines in the log of the process
+package embedded

@@ -1,0 +1,48 @@
+// Package embeddedtest starts embedded etcds for tests.
+package embeddedtest
+
+import (
+	"testing"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"licet/kv/embedded"
+)
+
+// Start starts a server that is quicker and less careful, and closes it with the test.
+func Start(t *testing.T, dir string) *embedded.Server {
+	t.Helper()
+	return StartTuned(t, dir, Quick)
+}
+
+// Quick has a server not wait for the disk, since no test makes the machine fail, and
+// become the leader soon, since it is alone.
+func Quick(cfg *embed.Config) {
+	cfg.UnsafeNoFsync = true
+	cfg.TickMs, cfg.ElectionMs = 10, 100
+}
+
+// StartTuned starts a server with a change of its settings, and closes it with the test.
+func StartTuned(t *testing.T, dir string, tune func(*embed.Config)) *embedded.Server {
+	t.Helper()
+	e, err := embedded.StartTuned(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)), tune)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// Dial returns a client of a server, and closes it with the test.
+func Dial(t *testing.T, e *embedded.Server) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
