@@ -70,6 +70,24 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	}
 }
 
+// TestTutorialRuns runs all commands of the tutorial.
+func TestTutorialRuns(t *testing.T) {
+	t.Parallel()
+	needTools(t, "curl")
+	p, out, blocks := runDocumented(t, readText(t, filepath.Join("..", "..", "docs", "tutorials", "first-license.md")))
+	if blocks < 8 {
+		t.Errorf("there are %d blocks of commands", blocks)
+	}
+	for _, word := range []string{"49.00 USD", "40901", "license_suspended", "refunded", "license.issued", "license.revoked"} {
+		if !strings.Contains(out, word) {
+			t.Errorf("it printed nothing of %q:\n%s", word, out)
+		}
+	}
+	if licenses := p.want(t, 200, "GET", "/v1/licenses?status=revoked", "").Data.list("licenses"); len(licenses) != 1 {
+		t.Errorf("there are %d revoked licenses, want 1", len(licenses))
+	}
+}
+
 // runDocumented runs all commands of a page in one shell, beside a licet dev of
 // its own, and gives what they print.
 func runDocumented(t *testing.T, page string) (p *process, printed string, blocks int) {
