@@ -21,7 +21,10 @@ func (s *Server) count(routes []route) {
 			status = fasthttp.StatusCreated
 		}
 		s.times.Expect(r.method, r.pattern, status, 0)
-		for _, reason := range []licensing.Reason{licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown} {
+		for _, reason := range []licensing.Reason{
+			licensing.ReasonInternal, licensing.ReasonUnavailable,
+			licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown,
+		} {
 			k := s.errors[reason]
 			s.times.Expect(r.method, r.pattern, k.status, k.code())
 		}
@@ -59,7 +62,8 @@ func activationFailures() []licensing.Reason {
 		reasonMalformedRequest, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired,
 		reasonBodyTooLarge, reasonURITooLong, reasonUnsupportedMediaType, reasonHeadersTooLarge,
 		licensing.ReasonInvalidLicenseKey, licensing.ReasonInvalidField, licensing.ReasonRateLimited,
-		licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired,
+		licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked,
+		licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired,
 		licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
 		licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown,
 	}

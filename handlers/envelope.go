@@ -180,7 +180,8 @@ func (s *Server) overloaded() []byte {
 	k := s.errors[licensing.ReasonOverloaded]
 	body := encodeFailure(licensing.ErrOverloaded, k, true, id)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
-		"%s: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s",
+		"%s: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"+
+		"Retry-After: %d\r\nConnection: close\r\n\r\n%s",
 		k.status, fasthttp.StatusMessage(k.status), contentTypeJSON, len(body), headerRequestID, id, k.after, body)
 }
 

@@ -7,8 +7,8 @@ import (
 	"licet/licensing"
 )
 
-// The reasons that only HTTP knows. Like the reasons of package licensing they are part of the public contract and never
-// change. Package connection also refuses requests for the first four.
+// The reasons that only HTTP knows. Like the reasons of package licensing they are part of the public contract and
+// never change. Package connection also refuses requests for the first four.
 const (
 	reasonMalformedRequest                      = connection.ReasonMalformedRequest
 	reasonBodyTooLarge                          = connection.ReasonBodyTooLarge
@@ -23,18 +23,54 @@ const (
 )
 
 var (
-	errUnauthenticated   = &licensing.Error{Reason: reasonUnauthenticated, Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>"}
-	errSignatureRequired = &licensing.Error{Reason: reasonSignatureRequired, Message: "requests with this API key must be signed with its secret"}
-	errNoSecret          = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "this node lacks the master key that the API secret is derived from; nothing was changed"}
-	errNoWebhookSecret   = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "this node lacks the master key that the endpoint's secret is derived from; nothing was sent"}
-	errNotFound          = &licensing.Error{Reason: reasonNotFound, Message: "no such route"}
-	errMethodNotAllowed  = &licensing.Error{Reason: reasonMethodNotAllowed, Message: "the route does not have this method; header Allow lists those it has"}
-	errNotJSONMedia      = &licensing.Error{Reason: reasonUnsupportedMediaType, Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding"}
-	errNotFormMedia      = &licensing.Error{Reason: reasonUnsupportedMediaType, Message: "the form must be sent as application/x-www-form-urlencoded"}
-	errForeignOrigin     = &licensing.Error{Reason: licensing.ReasonForbidden, Message: "the form was not sent from its own page"}
-	errAddressLimited    = &licensing.Error{Reason: licensing.ReasonRateLimited, Message: "too many requests from this address that name no license"}
-	errAPIKeyLimited     = &licensing.Error{Reason: licensing.ReasonRateLimited, Message: "too many requests with this API key"}
-	errLicenseLimited    = &licensing.Error{Reason: licensing.ReasonRateLimited, Message: "too many requests for this license"}
+	errUnauthenticated = &licensing.Error{
+		Reason:  reasonUnauthenticated,
+		Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>",
+	}
+	errSignatureRequired = &licensing.Error{
+		Reason:  reasonSignatureRequired,
+		Message: "requests with this API key must be signed with its secret",
+	}
+	errNoSecret = &licensing.Error{
+		Reason:  licensing.ReasonUnavailable,
+		Message: "this node lacks the master key that the API secret is derived from; nothing was changed",
+	}
+	errNoWebhookSecret = &licensing.Error{
+		Reason:  licensing.ReasonUnavailable,
+		Message: "this node lacks the master key that the endpoint's secret is derived from; nothing was sent",
+	}
+	errNotFound = &licensing.Error{
+		Reason:  reasonNotFound,
+		Message: "no such route",
+	}
+	errMethodNotAllowed = &licensing.Error{
+		Reason:  reasonMethodNotAllowed,
+		Message: "the route does not have this method; header Allow lists those it has",
+	}
+	errNotJSONMedia = &licensing.Error{
+		Reason:  reasonUnsupportedMediaType,
+		Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding",
+	}
+	errNotFormMedia = &licensing.Error{
+		Reason:  reasonUnsupportedMediaType,
+		Message: "the form must be sent as application/x-www-form-urlencoded",
+	}
+	errForeignOrigin = &licensing.Error{
+		Reason:  licensing.ReasonForbidden,
+		Message: "the form was not sent from its own page",
+	}
+	errAddressLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "too many requests from this address that name no license",
+	}
+	errAPIKeyLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "too many requests with this API key",
+	}
+	errLicenseLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "too many requests for this license",
+	}
 )
 
 func malformed(message string) *licensing.Error {

@@ -39,7 +39,8 @@ func checkMediaType(form bodyForm, h *fasthttp.RequestHeader, hasBody bool) erro
 	if form == formBody {
 		refusal = errNotFormMedia
 	}
-	if encoding := h.Peek(fasthttp.HeaderContentEncoding); len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
+	encoding := h.Peek(fasthttp.HeaderContentEncoding)
+	if len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
 		return refusal
 	}
 	if string(h.ContentType()) == want {

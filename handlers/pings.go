@@ -9,45 +9,48 @@ import (
 )
 
 const (
-	// maxPings bounds the test messages in progress. Each of them holds a request
-	// until its receiver answers, at most 15 seconds.
+	// maxPings bounds the concurrent test messages of the node. Each holds a request until its receiver
+	// responds, for at most 15 seconds.
 	maxPings = 64
-	// maxOwnerPings bounds the test messages of one account and mode.
+	// maxOwnerPings bounds the concurrent test messages of one account in one mode.
 	maxOwnerPings = 4
 
-	pingIDPrefix = "ping_" // no event's id begins so
+	pingIDPrefix = "ping_" // no id of an event has this prefix
 )
 
-// pingType is the type of test messages. No event has it.
+// pingType is the type of test messages. No event has this type.
 const pingType licensing.EventType = "webhook.ping"
 
-// pings counts the test messages in progress.
+// pings counts and bounds the test messages in flight.
 type pings struct {
-	mu      sync.Mutex
-	all     int
-	ofOwner map[licensing.Owner]int
+	mu sync.Mutex
+	// Guarded by mu:
+	total   int
+	byOwner map[licensing.Owner]int
 }
 
+// enter reports whether the owner may send another test message. If so, leave must follow.
 func (p *pings) enter(owner licensing.Owner) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all >= maxPings || p.ofOwner[owner] >= maxOwnerPings {
+	if p.total >= maxPings || p.byOwner[owner] >= maxOwnerPings {
 		return false
 	}
-	if p.ofOwner == nil {
-		p.ofOwner = make(map[licensing.Owner]int)
+	if p.byOwner == nil {
+		p.byOwner = make(map[licensing.Owner]int)
 	}
-	p.all++
-	p.ofOwner[owner]++
+	p.total++
+	p.byOwner[owner]++
 	return true
 }
 
+// leave ends a test message that enter has admitted.
 func (p *pings) leave(owner licensing.Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.all--
-	if p.ofOwner[owner]--; p.ofOwner[owner] == 0 {
-		delete(p.ofOwner, owner)
+	p.total--
+	if p.byOwner[owner]--; p.byOwner[owner] == 0 {
+		delete(p.byOwner, owner)
 	}
 }
 
@@ -59,15 +62,16 @@ type ping struct {
 	Answer *string `json:"answer"`
 }
 
-// webhookTest asks to send an endpoint a message. It may have an Idempotency-Key, but each request
-// sends another message: the service records nothing.
+// webhookTest is a request to send a test message to an endpoint. It may have an Idempotency-Key, but each request
+// sends another message: the service stores nothing.
 type webhookTest struct {
 	webhookPath
 	optionalBody   `json:"-"`
 	idempotencyKey `json:"-"`
 }
 
-// testWebhook sends an endpoint a message at once, and answers the result of that one attempt.
+// testWebhook sends a test message to an endpoint at once, and returns the result. The service neither stores the
+// message nor tries it again.
 func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (ping, error) {
 	owner := r.owner()
 	endpoint, err := s.cfg.Node.Webhook(ctx, owner, in.ID.value)
@@ -83,8 +87,8 @@ func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (p
 		return ping{}, licensing.ErrOverloaded
 	}
 	defer s.pings.leave(owner)
-	// The usual deadline is for work. This request waits for the receiver, as long as
-	// the sender does, or until the server stops.
+	// Not r.ctx: its deadline is for the work of the service. This request waits for a receiver, until the
+	// sender gives up or the server stops.
 	attempt, err := s.cfg.Pings.Send(s.life, message)
 	if err != nil && s.life.Err() != nil {
 		return ping{}, licensing.ErrOutcomeUnknown
@@ -93,7 +97,8 @@ func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (p
 		return ping{}, err
 	}
 	if attempt.Err != nil {
-		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", endpoint.ID).Msg("a try of a webhook endpoint got no answer")
+		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", endpoint.ID).
+			Msg("a try of a webhook endpoint got no answer")
 	}
 	return ping{
 		Delivered:       attempt.Outcome == webhook.Delivered,
@@ -103,12 +108,13 @@ func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (p
 	}, nil
 }
 
-// pingMessage makes a message in the form of an event. No event has its id or its type.
+// pingMessage returns a test message to an endpoint. It has the form of an event.
 func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message, error) {
 	message := webhook.Message{URL: e.URL}
 	texts, err := s.cfg.Node.WebhookSecrets(e)
 	if err != nil {
-		s.cfg.Log.Error().Err(err).Msg("a webhook endpoint can't be tried: give this node the ring of master keys and start it again")
+		s.cfg.Log.Error().Err(err).
+			Msg("a webhook endpoint can't be tried: give this node the ring of master keys and start it again")
 		return message, errNoWebhookSecret
 	}
 	for _, text := range texts {
@@ -125,6 +131,8 @@ func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message
 	if err != nil {
 		return message, err
 	}
-	message.Body, err = encodeEvent(event{ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: r.actor(), Data: data})
+	message.Body, err = encodeEvent(event{
+		ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: r.actor(), Data: data,
+	})
 	return message, err
 }

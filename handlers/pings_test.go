@@ -19,7 +19,7 @@ import (
 	"licet/node/service"
 )
 
-// receiver is a server that takes what is sent to endpoints.
+// receiver is a server that receives messages to endpoints.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -42,7 +42,7 @@ func newReceiver(t *testing.T, status int, answer string) *receiver {
 	return r
 }
 
-// signedBy demands that the last request was signed with a secret.
+// signedBy checks that a secret has signed the last request.
 func (r *receiver) signedBy(t *testing.T, secret string, good bool) {
 	t.Helper()
 	r.mu.Lock()
@@ -51,19 +51,18 @@ func (r *receiver) signedBy(t *testing.T, secret string, good bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The service's clock is set by hand.
+	// The clock of the service is a test clock.
 	if err := wh.VerifyIgnoringTimestamp(r.body, r.header); (err == nil) != good {
 		t.Errorf("signed with %s: %v, want %v", secret, err, good)
 	}
 }
 
-// withRealClock gives senders a clock that runs.
+// withRealClock makes senders use the real clock.
 func withRealClock(cfg *handlers.Config, _ *service.Config) {
 	cfg.Pings = webhook.NewSender(webhook.Config{Policy: cfg.Webhooks, Version: "test", Clock: time.Now})
 }
 
-// TestPing tries an endpoint: it gets a message in the form of an event, which no event
-// is, signed with each secret that is live.
+// TestPing: the endpoint receives a test message in the form of an event, signed with each valid secret.
 func TestPing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -91,7 +90,7 @@ func TestPing(t *testing.T) {
 	s.send("GET", "/v1/events/"+a.text("event_id"), keyAll, "").must(t, 40406)
 
 	second := s.send("POST", webhookPath(id, "/rotate"), keyAll, `{"overlap":"PT1H"}`).must(t, 0).text("secret")
-	s.changeWebhook(id, `{"status":"disabled"}`).must(t, 0) // it is tried all the same
+	s.changeWebhook(id, `{"status":"disabled"}`).must(t, 0) // a disabled endpoint gets test messages too
 	try().must(t, 0)
 	r.signedBy(t, first, true)
 	r.signedBy(t, second, true)
@@ -101,7 +100,7 @@ func TestPing(t *testing.T) {
 	r.signedBy(t, second, true)
 }
 
-// TestPingFails: what a receiver does wrong is what is answered.
+// TestPingFails: the response names the failure of the receiver.
 func TestPingFails(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -112,8 +111,7 @@ func TestPingFails(t *testing.T) {
 	}
 }
 
-// hanging is a receiver that does not answer before somebody has taken from it that
-// something has arrived, and then that it may.
+// hanging is a receiver that reports each request to the test, and waits for the test before it responds.
 type hanging struct {
 	*httptest.Server
 	arrived, release chan struct{}
@@ -136,8 +134,8 @@ func newHanging(t *testing.T) *hanging {
 	return h
 }
 
-// TestPingsAreBounded: receivers that hang hold a few requests of their owner's, and
-// none of others'. A stop answers who waits.
+// TestPingsAreBounded: receivers that hang hold a few requests of their owner, and none of other owners. A shutdown
+// ends the waiting requests.
 func TestPingsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withRealClock)
@@ -185,8 +183,8 @@ func TestPingsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPingsOfANodeAreBounded has every account try as many endpoints as it may, until
-// the node has as many under way as it may: then others must wait for one of them.
+// TestPingsOfANodeAreBounded: accounts send test messages up to their limits until the node reaches its own limit.
+// Another account is then refused until one of the messages ends.
 func TestPingsOfANodeAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withRealClock)

@@ -34,7 +34,8 @@ func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *l
 	secrets, err := s.cfg.Ring.APISecrets(caller, now)
 	if err != nil {
 		// This is not the caller's fault, and another node may have the right ring.
-		s.cfg.Log.Error().Err(err).Msg("a signature can't be checked: give this node the ring of master keys and start it again")
+		s.cfg.Log.Error().Err(err).
+			Msg("a signature can't be checked: give this node the ring of master keys and start it again")
 		return errNoSecret
 	}
 	message := signature.Message{

@@ -65,7 +65,8 @@ func parseSecret(text string) (*standardwebhooks.Webhook, error) {
 	encoded, found := strings.CutPrefix(text, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if !found || err != nil || len(key) < minSecretSize || len(key) > maxSecretSize {
-		return nil, fmt.Errorf("webhook: a secret must be %s and then the base64 of %d to %d bytes, as the service has shown it",
+		return nil, fmt.Errorf("webhook: a secret must be %s and then the base64 of %d to %d bytes, "+
+			"as the service has shown it",
 			secretPrefix, minSecretSize, maxSecretSize)
 	}
 	secret, err := standardwebhooks.NewWebhookRaw(key)

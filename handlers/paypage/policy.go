@@ -9,8 +9,8 @@ import (
 )
 
 // CSP returns the Content-Security-Policy of a page. formTargets are the URLs on other origins to which the response to
-// the form may redirect, such as the checkout of a payment provider. Browsers apply form-action to every redirect. So if
-// a target redirects to yet another origin, the customer stays on the pay page: only a link is reliable. CSP ignores
+// the form may redirect, such as the checkout of a payment provider. Browsers apply form-action to every redirect. So
+// if a target redirects to yet another origin, the customer stays on the pay page: only a link is reliable. CSP ignores
 // unsafe URLs.
 func (r *Renderer) CSP(formTargets ...string) string {
 	sources := []string{"'self'"}
