@@ -1,5 +1,4 @@
-// Command trace-receiver prints the spans that a node sends: a collector to look at
-// traces with, where no other is at hand.
+// Command trace-receiver is a minimal OpenTelemetry collector: it prints the spans that a node sends.
 package main
 
 import (
@@ -14,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxBody is how large a batch of spans may be.
+// maxBody is the maximum size of a batch of spans, in bytes.
 const maxBody = 16 << 20
 
 func main() {
@@ -22,7 +21,8 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// receiver prints a line for each span: trace, span, the one above it, how long, name.
+// receiver accepts spans by OTLP over HTTP. It prints a line for each span: its trace, its id, its parent, its duration and
+// its name.
 func receiver(out io.Writer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func receiver(out io.Writer) http.Handler {
 			err = proto.Unmarshal(body, &batch)
 		}
 		if err != nil {
-			http.Error(w, "this is no OTLP in protobuf", http.StatusBadRequest)
+			http.Error(w, "the body is not an OTLP request in protobuf", http.StatusBadRequest)
 			return
 		}
 		for _, resource := range batch.ResourceSpans {

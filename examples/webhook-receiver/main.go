@@ -1,6 +1,5 @@
-// Command webhook-receiver is an example of a program that takes webhooks from a
-// Licet service: it checks them, prints each event once, and remembers which ones
-// it has seen in a file.
+// Command webhook-receiver is an example of a program that receives webhooks from a Licet service. It verifies each
+// message, prints each event once, and stores the ids of seen events in a file.
 package main
 
 import (
@@ -22,7 +21,7 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9000", "`address` to listen on")
-	file := flag.String("seen", "seen.txt", "`file` to remember events in")
+	file := flag.String("seen", "seen.txt", "`file` that stores the ids of seen events")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -32,8 +31,7 @@ func main() {
 	}
 }
 
-// run receives until ctx ends. The secrets stand one after another, with blanks
-// between: two while one is replaced.
+// run receives webhooks until ctx ends. secrets are separated by spaces: one, or two while the secret is rotated.
 func run(ctx context.Context, listen, file, secrets string, out io.Writer) error {
 	receiver, err := webhook.New(strings.Fields(secrets)...)
 	if err != nil {
@@ -60,7 +58,7 @@ func run(ctx context.Context, listen, file, secrets string, out io.Writer) error
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		// What has come is answered: the service waits 15 seconds for that.
+		// Shutdown answers the open requests. The service waits 15 seconds for an answer.
 		ending, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 		defer cancel()
 		stopped <- server.Shutdown(ending)
@@ -71,7 +69,7 @@ func run(ctx context.Context, listen, file, secrets string, out io.Writer) error
 	return <-stopped
 }
 
-// show is the work that is done for an event.
+// show prints an event. A real receiver does its work here.
 func show(out io.Writer, e *webhook.Event) error {
 	what := ""
 	switch {

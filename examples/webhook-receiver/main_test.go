@@ -21,10 +21,10 @@ const (
 	older  = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 )
 
-// running is the program as it runs.
+// running is a started program.
 type running struct {
 	url   string
-	lines chan string // what it prints
+	lines chan string // the printed lines
 	stop  func() error
 }
 
@@ -54,7 +54,7 @@ func start(t *testing.T, file string) running {
 	return r
 }
 
-// post sends an event, and gives the status.
+// post sends an event and returns the status.
 func (r running) post(t *testing.T, by, id, body string) int {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, r.url, bytes.NewReader([]byte(body)))
@@ -102,8 +102,8 @@ func TestEventsAreShownOnce(t *testing.T) {
 		t.Error(err)
 	}
 
-	// After a start it knows them still. One that is shown again stands in the place
-	// of what comes next.
+	// The program knows the events after a restart too. If it printed a repeated event, that line would come instead of
+	// the next one.
 	r = start(t, file)
 	f(secret, paid, http.StatusNoContent)
 	f(secret, revoked, http.StatusNoContent)

@@ -8,14 +8,13 @@ import (
 	"sync"
 )
 
-// seen remembers events by their ids, one a line in a file, so that one that comes
-// twice is worked on once.
+// seen stores the ids of processed events in a file, one a line, so that a repeated event is processed once. seen is safe
+// for concurrent use.
 //
-// A program with a database keeps the id there instead, in the transaction that
-// does the work. Here the two are apart: one that dies between them does the work
-// again.
+// A program with a database stores the id in the transaction that does the work. Here the two are separate: if the
+// program dies between them, it processes the event again.
 type seen struct {
-	mu   sync.Mutex // held while an event is worked on, so one comes after the other
+	mu   sync.Mutex // held while an event is processed, so events come one after the other
 	file *os.File
 	ids  map[string]bool
 }
@@ -37,8 +36,8 @@ func openSeen(path string) (*seen, error) {
 	return s, nil
 }
 
-// once does the work of an event that was not seen before. Where the work fails
-// the event is not remembered, and is worked on when it comes again.
+// once runs work for an event that was not seen before, and returns its error. If work fails, once does not store the
+// event, so the next delivery runs work again.
 func (s *seen) once(id string, work func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +45,7 @@ func (s *seen) once(id string, work func() error) error {
 		return nil
 	}
 	if strings.ContainsAny(id, "\r\n") {
-		return fmt.Errorf("an id of two lines: %q", id)
+		return fmt.Errorf("the event id %q contains a line break", id)
 	}
 	if err := work(); err != nil {
 		return err
