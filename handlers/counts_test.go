@@ -12,8 +12,7 @@ import (
 	"licet/licensing"
 )
 
-// series gives the values of a counter by its labels, which stand in the order of
-// their names. Those that are 0 are left out.
+// series returns the values of a counter by its labels, in the order of their names, without zeros.
 func (s *fixture) series(name string, where ...string) map[string]float64 {
 	s.t.Helper()
 	values := make(map[string]float64)
@@ -33,8 +32,7 @@ func (s *fixture) series(name string, where ...string) map[string]float64 {
 	return values
 }
 
-// TestActivationOutcomes: an activation counts once, as what it was answered,
-// whether its license was reached or not.
+// TestActivationOutcomes: an activation counts once, by its response, whether or not it has reached its license.
 func TestActivationOutcomes(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -93,7 +91,7 @@ func TestActivationOutcomes(t *testing.T) {
 	check("unauthenticated", s.send("POST", "/v1/licenses/activate", "lk_test_nobody", body(key, "")), 40100)
 
 	fresh := s.license()
-	s.store.breakWith(nil, licensing.ErrOutcomeUnknown) // which binds it all the same
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown) // although the device is bound
 	check("outcome_unknown", s.activate(fresh, "d1"), 50400)
 	s.store.breakWith(nil, nil)
 	check("again", s.activate(fresh, "d1"), 0)
@@ -116,7 +114,7 @@ func TestActivationOutcomes(t *testing.T) {
 	check("bound", s.activate(fresh, "d2"), 0)
 }
 
-// TestActivationsLimited: what a limit refuses is an outcome too.
+// TestActivationsLimited: the refusal of a limit is an outcome too.
 func TestActivationsLimited(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{License: limits.Rate{Count: 1, Per: time.Minute}})...)
@@ -128,7 +126,7 @@ func TestActivationsLimited(t *testing.T) {
 	}
 }
 
-// TestResponses: each answer counts under the code in its envelope.
+// TestResponses: each response counts by the code in its envelope.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -157,8 +155,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestSeriesFromTheStart: what tells whether a route is there, and what activations
-// come to, is 0 and not missing before the first request.
+// TestSeriesFromTheStart: the series of responses and of activations exist with the value 0 before the first request.
 func TestSeriesFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

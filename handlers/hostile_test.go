@@ -17,8 +17,7 @@ import (
 	"licet/node/store"
 )
 
-// watchedStore counts what is asked of records, and panics where it is about
-// the poisoned one.
+// watchedStore counts the requests about records, and panics on a request about the poisoned one.
 type watchedStore struct {
 	store.Store
 	calls  atomic.Int64
@@ -60,9 +59,8 @@ func (w *watchedStore) OrderOwner(ctx context.Context, orderNo string) (licensin
 	return w.Store.OrderOwner(ctx, orderNo)
 }
 
-// A panic, in a handler or in the mailbox of a license, fails the request at
-// hand. Requests for other licenses, those that come over the same connection,
-// and later ones for the same license do not notice.
+// A panic in a handler or in the mailbox of a license fails only its own request. It does not affect requests for other
+// licenses, requests on the same connection, and later requests for the same license.
 func TestPanicFailsOneRequest(t *testing.T) {
 	t.Parallel()
 	store := &watchedStore{}
@@ -112,8 +110,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 	}
 }
 
-// What is no good JSON is refused before anything is asked of the store, on
-// every route that takes some, and does no harm to the connection.
+// Every route with a JSON body refuses invalid JSON before it calls the store. The connection stays usable.
 func TestBadJSONNeverReachesTheStore(t *testing.T) {
 	t.Parallel()
 	store := &watchedStore{}
@@ -171,7 +168,7 @@ func TestBadJSONNeverReachesTheStore(t *testing.T) {
 	}
 }
 
-// The worst body that fits costs about as much as a good one of its size.
+// The worst body within the limit costs about as much as a valid body of the same size.
 func TestBadJSONIsCheap(t *testing.T) {
 	s := newService(t)
 	const size = 60 << 10
@@ -218,7 +215,7 @@ func TestBadJSONIsCheap(t *testing.T) {
 	}
 }
 
-// brittle is a log that panics once when it is told to.
+// brittle is a log that panics once after a test has armed it.
 type brittle struct{ armed atomic.Bool }
 
 func (b *brittle) Write(p []byte) (int, error) {
@@ -228,8 +225,8 @@ func (b *brittle) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A panic outside of handlers, as in the log, fails its request and closes the connection; the
-// process and its other requests live.
+// A panic outside of handlers, for instance in the log, fails its request and closes the connection. The process and its
+// other requests continue.
 func TestPanicOutsideOfHandlers(t *testing.T) {
 	t.Parallel()
 	log := &brittle{}

@@ -15,8 +15,7 @@ import (
 	"licet/node/service"
 )
 
-// Sizes: the last one that is served and the first that is not, however the
-// body's length is told.
+// The greatest size that the server accepts and the smallest that it refuses, for a declared length and for chunks.
 func TestSizeLimits(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -76,8 +75,8 @@ func TestSizeLimits(t *testing.T) {
 	}
 }
 
-// A client that stops in the middle is told so and loses its connection; one
-// that never says anything only loses its connection.
+// A client that stops in the middle of a request gets an error and loses its connection. A client that sends nothing
+// loses its connection without a response.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 50 * time.Millisecond })
@@ -108,7 +107,7 @@ func TestSlowClients(t *testing.T) {
 	})
 }
 
-// The connection too many is answered in the usual form.
+// A connection beyond the limit gets a response in the usual form.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.MaxConnections = 1 })

@@ -10,19 +10,18 @@ import (
 	"licet/handlers/limits"
 )
 
-// BenchmarkRateLimits tells what limits cost an activation: how much longer it
-// takes with them than without, from its parsed head to its answer. One server
-// has them and has them not by turns of a few requests, and the medians of both
-// are compared. The store is one in memory, and answers at once: on the way
-// through etcd, which takes some ten times as long, the share is a tenth.
+// BenchmarkRateLimits measures the cost of limits for an activation: the difference of its time with and without
+// limits, from its parsed head to its response. One server alternates between both every few requests, and the
+// benchmark compares the medians. The store is in memory and responds at once. With etcd, an activation takes about
+// ten times as long, so the share of the limits is a tenth.
 //
-// It fails where the limits that there are by default cost more than they may.
+// The benchmark fails if the default limits cost too much.
 func BenchmarkRateLimits(b *testing.B) {
 	plenty := limits.Rate{Count: 1_000_000, Per: time.Second}
 	for _, c := range []struct {
 		name string
 		cfg  limits.Config
-		most float64 // 0: for information
+		most float64 // 0: no bound
 	}{
 		{"by_default", limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}, APIKey: limits.Rate{Count: 500, Per: time.Second}}, 1.02},
 		{"by_license_too", limits.Config{Address: plenty, APIKey: plenty, License: plenty}, 0},
@@ -62,8 +61,7 @@ func BenchmarkRateLimits(b *testing.B) {
 	}
 }
 
-// BenchmarkGuess is a guessed license key of an address that has used up its
-// limit, from its parsed head to its answer.
+// BenchmarkGuess measures a guessed license key from an address beyond its limit, from its parsed head to its response.
 func BenchmarkGuess(b *testing.B) {
 	l, err := limits.New(limits.Config{Address: limits.Rate{Count: 1, Per: time.Hour}, Clock: time.Now})
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"licet/node/service"
 )
 
-// limited gives a service limits that go by its clock.
+// limited makes a service have limits that use its clock.
 func limited(cfg limits.Config) []option {
 	return []option{func(h *handlers.Config, n *service.Config) {
-		cfg := cfg // others make services with the same option
+		cfg := cfg // other tests use the same option
 		cfg.Clock = n.Clock
 		l, err := limits.New(cfg)
 		if err != nil {
@@ -28,27 +28,27 @@ func limited(cfg limits.Config) []option {
 	}}
 }
 
-// behindProxy lets the tests say in X-Forwarded-For where they come from.
+// behindProxy makes the tests a trusted proxy, which names clients in X-Forwarded-For.
 func behindProxy(h *handlers.Config, _ *service.Config) {
 	h.Proxies = limits.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
 }
 
-// guess is an activation with a license key that nobody was ever given.
+// guess is an activation with a license key that does not exist.
 func guess() wire { return activation("LIC-00000-00000-00000-00000-00000", `"device_id":"d1"`) }
 
-// from is the same request of a client behind the proxy.
+// from returns the same request from a client behind the proxy.
 func (w wire) from(client string) wire {
 	w.headers = append(slices.Clone(w.headers), "X-Forwarded-For", client)
 	return w
 }
 
-// with is the same request with an API key.
+// with returns the same request with an API key.
 func (w wire) with(key string) wire {
 	w.key = key
 	return w
 }
 
-// wantCounts holds the headers of an answer against what limits made of it.
+// wantCounts checks the rate limit headers of a response.
 func (a answer) wantCounts(t *testing.T, policy, state string) {
 	t.Helper()
 	if got := a.header.Get("RateLimit-Policy"); got != policy {
@@ -59,8 +59,7 @@ func (a answer) wantCounts(t *testing.T, policy, state string) {
 	}
 }
 
-// wantLimited holds an answer against what must be so of each that is refused
-// because of a limit.
+// wantLimited checks that a response is the refusal of a rate limit.
 func (a answer) wantLimited(t *testing.T, retryAfter string) {
 	t.Helper()
 	a.must(t, 42900)
@@ -73,8 +72,8 @@ func (a answer) wantLimited(t *testing.T, retryAfter string) {
 	}
 }
 
-// TestAddressLimit is a table of what costs a client's address something: its
-// answer, and what becomes of it once there were too many.
+// TestAddressLimit is a table of requests: whether they count against the limit of the client's address, their
+// response, and their response beyond the limit.
 func TestAddressLimit(t *testing.T) {
 	t.Parallel()
 	perMinute := limits.Rate{Count: 2, Per: time.Minute}
@@ -142,7 +141,7 @@ func TestAddressLimit(t *testing.T) {
 	}
 }
 
-// TestAddressLimitRefills by the clock: one every 30 s.
+// TestAddressLimitRefills: the limit refills by the clock, one request every 30 s.
 func TestAddressLimitRefills(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: 2, Per: time.Minute}})...)
@@ -158,8 +157,7 @@ func TestAddressLimitRefills(t *testing.T) {
 	s.sendWire(guess()).must(t, 40001).wantCounts(t, `"address";q=2;w=60`, `"address";r=1;t=30`)
 }
 
-// TestWhoseAddress: a client can't choose by what it says of itself, and with
-// IPv6 a network of 2^64 addresses is one client.
+// TestWhoseAddress: a client can't choose its address by a header. With IPv6, a /64 is one client.
 func TestWhoseAddress(t *testing.T) {
 	t.Parallel()
 	one := limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}
@@ -189,9 +187,9 @@ func TestWhoseAddress(t *testing.T) {
 	}
 }
 
-// TestGuessesAskNobody: a storm of them costs the store nothing, also while
-// they are still answered, and as many are answered as may be.
-func TestGuessesAskNobody(t *testing.T) {
+// TestGuessesDoNotReachTheStore: many guessed keys cost the store nothing, even before the limit refuses them. The
+// limit accepts as many as it allows.
+func TestGuessesDoNotReachTheStore(t *testing.T) {
 	t.Parallel()
 	const allowed, workers, each = 30, 8, 20
 	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: allowed, Per: time.Minute}})...)
@@ -227,7 +225,7 @@ func TestGuessesAskNobody(t *testing.T) {
 	s.activate(key, "d1").must(t, 0)
 }
 
-// limitedBy is how many answers a limit has refused, by the metric.
+// limitedBy returns the number of requests that a limit has refused, by the metric.
 func (s *fixture) limitedBy(name string) float64 {
 	for _, m := range s.gather("licet_rate_limited_total").GetMetric() {
 		if m.GetLabel()[0].GetValue() == name {
@@ -237,8 +235,7 @@ func (s *fixture) limitedBy(name string) float64 {
 	return 0
 }
 
-// TestAPIKeyLimit: every request that an API key was good for counts, and is
-// refused before its body is looked at.
+// TestAPIKeyLimit: every request with a sufficient API key counts. A refusal comes before the body is read.
 func TestAPIKeyLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -273,7 +270,7 @@ func TestAPIKeyLimit(t *testing.T) {
 				t.Errorf("something was written: revision %d became %d", before, after)
 			}
 
-			// The key is at fault alone, and end users have none.
+			// The limit applies only to this key. End users have none.
 			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy, `"api_key";r=1;t=3`)
 			s.sendWire(guess()).must(t, 40001).wantCounts(t, "", "")
 			s.clock.advance(2500 * time.Millisecond)
@@ -291,7 +288,7 @@ func (s *memStore) atRevision() int64 {
 	return s.revision
 }
 
-// TestAPIKeyLimitComesAfterScope, and after all that comes before that.
+// TestAPIKeyLimitComesAfterScope: errors of the scope, and of all checks before, win over the limit.
 func TestAPIKeyLimitComesAfterScope(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 1, Per: time.Minute}})...)
@@ -307,8 +304,7 @@ func TestAPIKeyLimitComesAfterScope(t *testing.T) {
 	s.sendWire(lookup.with(keyExpired)).must(t, 40100)
 }
 
-// TestLimitedOrderIsMadeLater: what was refused is not what came of its
-// Idempotency-Key.
+// TestLimitedOrderIsMadeLater: a refusal is no result of its Idempotency-Key.
 func TestLimitedOrderIsMadeLater(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 1, Per: time.Minute}})...)
@@ -321,7 +317,7 @@ func TestLimitedOrderIsMadeLater(t *testing.T) {
 	}
 }
 
-// TestLicenseLimit: activations and validations that name a license count, whoever sends them.
+// TestLicenseLimit: activations and validations of a license count, from any client.
 func TestLicenseLimit(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{
@@ -352,7 +348,7 @@ func TestLicenseLimit(t *testing.T) {
 		t.Errorf("%v are counted as limited", got)
 	}
 
-	// Nothing else about it is limited, and no other license.
+	// The limit applies to no other request about the license, and to no other license.
 	s.send("GET", "/v1/licenses/"+key, keyAll, "").must(t, 0)
 	s.activate(other, "d").must(t, 0)
 	s.clock.advance(30 * time.Second)
@@ -360,7 +356,7 @@ func TestLicenseLimit(t *testing.T) {
 	s.sendWire(w).wantLimited(t, "30")
 }
 
-// TestOverloadCostsNothing: what a full node refuses is held against nobody.
+// TestOverloadCostsNothing: the refusals of a full node count against no limit.
 func TestOverloadCostsNothing(t *testing.T) {
 	t.Parallel()
 	once := limits.Rate{Count: 1, Per: time.Minute}
@@ -374,8 +370,7 @@ func TestOverloadCostsNothing(t *testing.T) {
 	s.sendWire(guess()).wantLimited(t, "60")
 }
 
-// TestScriptsSeeLimits: what an answer of an open route says of limits may be
-// read by scripts of other sites.
+// TestScriptsSeeLimits: scripts of other sites may read the rate limit headers of routes for end users.
 func TestScriptsSeeLimits(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}})...)

@@ -22,7 +22,7 @@ const (
 	keyNarrow  = "lk_test_narrow"  // may sign, with the scope orders:read
 )
 
-// newSigningService is a service with API keys that have secrets.
+// newSigningService returns a service with API keys that have secrets.
 func newSigningService(t *testing.T) *fixture {
 	t.Helper()
 	s := newService(t, withRing)
@@ -30,7 +30,7 @@ func newSigningService(t *testing.T) *fixture {
 	return s
 }
 
-// withRing gives a service a master key.
+// withRing makes a service have a master key.
 func withRing(c *handlers.Config, _ *service.Config) {
 	ring, err := licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(make([]byte, licensing.MasterKeySize)))
 	if err != nil {
@@ -58,14 +58,14 @@ func (s *fixture) addSigners() {
 	s.store.addKey(keyNarrow, key)
 }
 
-// written counts the writes.
+// written returns the number of writes.
 func (s *memStore) written() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
 }
 
-// secret is the API secret of a key, in a version.
+// secret returns a version of the API secret of a key.
 func (s *fixture) secret(id string, version int) string {
 	s.t.Helper()
 	secret, err := s.config.Ring.APISecret(&licensing.APIKey{
@@ -77,20 +77,19 @@ func (s *fixture) secret(id string, version int) string {
 	return secret
 }
 
-// draft is a request that is to be signed. Its signature is made by hand, apart
-// from what checks it.
+// draft is a request to sign. The test makes the signature by itself, without the code that verifies it.
 type draft struct {
 	wire
-	uri     string // what the client takes for its address
+	uri     string // the URI that the client uses
 	covered []string
 	created int64
 	keyID   string
-	more    string // parameters
+	more    string // further parameters
 	secret  string
 	label   string
 }
 
-// draft makes a request of the key with the id into one to sign.
+// draft returns the draft of a request with the API key of the given id.
 func (s *fixture) draft(w wire, id string) *draft {
 	s.t.Helper()
 	d := &draft{
@@ -113,7 +112,7 @@ func digest(body string) string {
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// sign makes the signature of a draft and answers the request with it.
+// sign signs a draft and returns the signed request.
 func (d *draft) sign() wire {
 	var base strings.Builder
 	names := make([]string, len(d.covered))
@@ -148,12 +147,12 @@ func (d *draft) sign() wire {
 
 const orderBody = `{"product_id":"editor","amount":1,"currency":"USD"}`
 
-// signedOrder is a draft of what creates an order.
+// signedOrder returns the draft of a request that creates an order.
 func (s *fixture) signedOrder() *draft {
 	return s.draft(wire{method: "POST", path: "/v1/orders", key: keySigner, body: orderBody}, "key_signer")
 }
 
-// lookupOf is a draft of what looks an order up, with anything behind its path.
+// lookupOf returns the draft of a lookup of an order, with anything after its path.
 func (s *fixture) lookupOf(orderNo, behind string) *draft {
 	return s.draft(wire{method: "GET", path: "/v1/orders/" + orderNo + behind, key: keySigner}, "key_signer")
 }
@@ -183,7 +182,7 @@ func (w *wire) join(name, value string) {
 	}
 }
 
-// replace changes what stands in any header.
+// replace replaces text in all headers.
 func (w *wire) replace(old, text string) {
 	w.headers = slices.Clone(w.headers)
 	for i := 1; i < len(w.headers); i += 2 {
@@ -191,7 +190,7 @@ func (w *wire) replace(old, text string) {
 	}
 }
 
-// drop leaves a header out, covered or not.
+// drop removes a header, covered or not.
 func (d *draft) drop(name string) {
 	d.wire.drop(name)
 	d.covered = without(d.covered, name)

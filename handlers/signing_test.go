@@ -47,14 +47,14 @@ func TestSignedRequests(t *testing.T) {
 	activation.secret = "another"
 	f("open route, wrong", 40101, activation.sign())
 
-	// More than what must be covered.
+	// More components than required.
 	more := s.signedOrder()
 	more.headers = append(more.headers, "X-Twice", "a", "X-Twice", " b ", "Content-Type", "-", "Content-Type", "application/json; charset=UTF-8", "X-Empty", "")
 	more.covered = append(more.covered, "x-twice", "content-type", "x-empty")
 	more.more = fmt.Sprintf(`;expires=%d;alg="hmac-sha256";nonce="8NS";tag="shop"`, more.created+60)
 	f("more covered", 0, more.sign())
 
-	// Keys that must sign, and keys with two secrets.
+	// Keys that require signatures, and keys with two secrets.
 	w := wire{method: "GET", path: "/v1/orders/" + orderNo, key: keyDemands}
 	f("demanded and sent", 0, s.draft(w, "key_demands").sign())
 	f("demanded and not sent", 40102, w)
@@ -75,8 +75,8 @@ func TestSignedRequests(t *testing.T) {
 	f("secret now, an hour later", 0, rotated.sign())
 }
 
-// Whatever was changed on the way is refused, and so is what was not signed as
-// it must be; nothing has happened.
+// The server refuses requests that were changed after signing, and requests with an insufficient signature. The refusal
+// has no effect.
 func TestTamperedRequests(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
@@ -85,8 +85,8 @@ func TestTamperedRequests(t *testing.T) {
 	const body = orderBody
 	for _, c := range []struct {
 		name   string
-		draft  func(*draft) // before it is signed
-		tamper func(*wire)  // after
+		draft  func(*draft) // before signing
+		tamper func(*wire)  // after signing
 	}{
 		{"method", nil, func(w *wire) { w.method = "GET"; w.path += "/" + orderNo; w.body = "" }},
 		{"path", nil, func(w *wire) { w.path = "/v1/licenses" }},
@@ -179,7 +179,7 @@ func TestTamperedRequests(t *testing.T) {
 	}
 }
 
-// What is not covered, or somebody else's, changes nothing.
+// Components without cover, and signatures of others, change nothing.
 func TestUntouchedSignatures(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
@@ -209,14 +209,14 @@ func TestUntouchedSignatures(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	// For an end user's request there is no key that a signature could be of.
+	// The request of an end user has no API key to verify a signature with.
 	d := s.draft(wire{method: "POST", path: "/v1/licenses/activate", body: "{}"}, "key_signer")
 	s.sendWire(d.sign()).must(t, 40101)
 	s.sendWire(wire{method: "GET", path: "/livez", headers: []string{"Signature-Input", "x", "Signature", "x"}}).must(t, 0)
 }
 
-// The error of a signature comes after that of the credentials, and before all
-// that is said about the scope and the request itself.
+// Errors of credentials win over an invalid signature. An invalid signature wins over errors of the scope and of the
+// request itself.
 func TestWhenASignatureIsJudged(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
@@ -241,8 +241,8 @@ func TestWhenASignatureIsJudged(t *testing.T) {
 	}
 }
 
-// A node whose ring lacks the master key of an API key can't tell whether a
-// signature is right. That is not the caller's fault, and another node may have it.
+// A node whose ring lacks the master key of an API key can't verify a signature. That is not the caller's fault, and
+// another node may have the master key.
 func TestSignedBeforeTheRingIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
@@ -258,7 +258,7 @@ func TestSignedBeforeTheRingIsThere(t *testing.T) {
 	s.sendWire(newOrder(orderBody)).must(t, 0)
 }
 
-// A public URL may have a path, a port of its scheme's own, and capitals.
+// A public URL may have a path, the default port of its scheme, and capitals.
 func TestSignedForThePublicURL(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
@@ -276,9 +276,8 @@ func TestSignedForThePublicURL(t *testing.T) {
 	}
 }
 
-// What stands on the wire counts: how names are spelled, lines that come twice,
-// a target with a host, chunks, and lines that are folded. Host does not, which
-// in these tests is never that of the public URL.
+// A signature covers the request as sent: the case of names, repeated lines, a target with a host, chunks and folded
+// lines. It does not cover the header Host, which in these tests never names the public URL.
 func TestSignedOnTheWire(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)

@@ -10,12 +10,11 @@ import (
 	"github.com/remitly-oss/httpsig-go"
 )
 
-// TestSignaturesOfALibrary takes what somebody else's code has signed, and only
-// as it was signed.
+// TestSignaturesOfALibrary: the server accepts the signatures of an independent library, and refuses them after a change.
 func TestSignaturesOfALibrary(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
-	s.clock.advance(time.Since(s.clock.Now())) // the library's is the real one
+	s.clock.advance(time.Since(s.clock.Now())) // the library uses the real clock
 	license := s.license()
 	for _, c := range []struct {
 		wire
@@ -35,7 +34,7 @@ func TestSignaturesOfALibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// It takes the scheme, the path and the query from where a server has them.
+		// The library takes scheme, path and query from the fields of a server's request.
 		request.TLS = new(tls.ConnectionState)
 		request.URL.RawPath, request.URL.RawQuery = c.path, ""
 		request.Header.Set("Authorization", "Bearer "+keySigner)

@@ -16,8 +16,7 @@ func withTracer(tracer *tracing.Tracer) option {
 	return func(front *handlers.Config, behind *service.Config) { front.Tracer, behind.Tracer = tracer, tracer }
 }
 
-// TestUnsampledRequestsAllocateNothingMore: an activation allocates as much with
-// tracing as without, unless it is sampled.
+// TestUnsampledRequestsAllocateNothingMore: an activation that is not sampled allocates as much with tracing as without.
 func TestUnsampledRequestsAllocateNothingMore(t *testing.T) {
 	unsampled, _ := otlptest.Tracer(t, 0)
 	count := func(tracer *tracing.Tracer) float64 {
@@ -31,8 +30,7 @@ func TestUnsampledRequestsAllocateNothingMore(t *testing.T) {
 			}
 		}
 		serve()
-		// The request's deadline is shared with others and made anew now and then, which
-		// hardly shows among so many.
+		// Requests share a deadline, and a new one now and then allocates little among so many requests.
 		return testing.AllocsPerRun(5000, serve)
 	}
 	if off, on := count(nil), count(unsampled); on > off {
@@ -40,7 +38,7 @@ func TestUnsampledRequestsAllocateNothingMore(t *testing.T) {
 	}
 }
 
-// TestTraceHeaders: how what callers send of W3C Trace Context is read.
+// TestTraceHeaders: the server reads the headers of W3C Trace Context.
 func TestTraceHeaders(t *testing.T) {
 	tracer, collector := otlptest.Tracer(t, 0)
 	s := newService(t, withTracer(tracer))
@@ -52,11 +50,11 @@ func TestTraceHeaders(t *testing.T) {
 	}
 	send("traceparent", good, "tracestate", "a=1", "tracestate", "b=2")
 	send("TRACEPARENT", strings.Replace(good, "4b", "5b", 1), "tracestate", "no state at all")
-	// None of these:
+	// Each of these counts as none:
 	send("traceparent", good, "traceparent", strings.Replace(good, "4b", "6b", 1))
 	send("tracestate", "a=1")
 	send("traceparent", good[:len(good)-1]+"0")
-	// A method and a route that do not exist: nothing of either is told.
+	// An unknown method and an unknown route: the span shows neither.
 	s.send("SECRET", "/v1/secret", "", "", "traceparent", strings.Replace(good, "4b", "7b", 1)).must(t, 40400)
 	tracer.Close(t.Context())
 	tops := func(id string) (found []otlptest.Span) {
@@ -83,8 +81,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// TestTraceOfAFailure: an answer of 5xx is a failure, and the panic's line names the
-// trace.
+// TestTraceOfAFailure: a response with status 5xx is a failure of the span, and the log line of a panic names the trace.
 func TestTraceOfAFailure(t *testing.T) {
 	tracer, collector := otlptest.Tracer(t, 1)
 	s := newService(t, withTracer(tracer))

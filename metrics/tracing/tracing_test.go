@@ -28,7 +28,7 @@ const (
 	sampled = "00-" + traceID + "-" + spanID + "-01"
 )
 
-// newTracer makes a tracer to an endpoint, and gives what it has counted and logged.
+// newTracer returns a tracer with an endpoint, and its metrics and log.
 func newTracer(t *testing.T, endpoint string, ratio float64) (*tracing.Tracer, *metrics.Metrics, *logText) {
 	t.Helper()
 	m := metrics.New(prometheus.NewRegistry(), "", "", "")
