@@ -124,17 +124,26 @@ func (c *checks) eventTypes(field string, in param) []licensing.EventType {
 	if c.describe(field, Limits{}) || !in.given {
 		return nil
 	}
-	var types []licensing.EventType
-	for name := range strings.SplitSeq(in.value, ",") {
-		kind := licensing.EventType(name)
-		if !in.ok || !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
-			c.add(field, "must be kinds of events, each once, with commas between: "+strings.Join(words(licensing.EventTypes()), ", "))
-			return nil
-		}
-		types = append(types, kind)
+	types := parseEventTypes(strings.Split(in.value, ","))
+	if !in.ok || types == nil {
+		c.add(field, "must be kinds of events, each once, with commas between: "+eventTypeNames())
 	}
 	return types
 }
+
+// parseEventTypes parses one or more different types of events; nil if the names are anything else.
+func parseEventTypes(names []string) (types []licensing.EventType) {
+	for _, name := range names {
+		t := licensing.EventType(name)
+		if !slices.Contains(licensing.EventTypes(), t) || slices.Contains(types, t) {
+			return nil
+		}
+		types = append(types, t)
+	}
+	return types
+}
+
+func eventTypeNames() string { return strings.Join(words(licensing.EventTypes()), ", ") }
 
 // eventWait parses how long to wait while a page is empty.
 func (c *checks) eventWait(field string, in param) time.Duration {

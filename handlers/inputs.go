@@ -37,7 +37,7 @@ type param struct {
 
 func (param) kind() Kind { return String }
 
-// Kind is the JSON type of an input. Inputs outside JSON bodies are strings.
+// Kind is the JSON type of an input.
 type Kind string
 
 // The kinds of inputs.

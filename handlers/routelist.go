@@ -20,7 +20,7 @@ type Route struct {
 	Statuses        []int        // of successes
 }
 
-// Input is a parameter of the path or the query, or a member of the body.
+// Input is a variable of the path, a parameter of the query, or a member of the body.
 type Input struct {
 	Name string
 	In   Location
@@ -42,7 +42,11 @@ func Routes() []Route {
 		}
 		limits := limitsOf(request)
 		for _, f := range of.inputs {
-			described.Inputs = append(described.Inputs, Input{Name: f.name, In: f.in, Kind: f.kind, Limits: limits[f.name]})
+			in := Input{Name: f.name, In: f.in, Kind: f.kind, Limits: limits[f.name]}
+			if in.Required = in.Required || in.In == InPath; in.Bounded {
+				in.Kind = Integer
+			}
+			described.Inputs = append(described.Inputs, in)
 		}
 		routes = append(routes, described)
 	}

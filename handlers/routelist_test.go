@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Every variable of a path is an input, and every input outside paths has limits, except flags.
@@ -37,6 +39,28 @@ func TestInputsAreDescribed(t *testing.T) {
 	}
 }
 
+// Members of a body fill members of the request type, and nothing else.
+func TestRequestTypes(t *testing.T) {
+	for _, r := range Routes() {
+		for _, in := range r.Inputs {
+			if in.Name == "" || in.Name == "-" {
+				t.Errorf("%v has an input without a name", r.Request)
+			}
+		}
+		if r.MediaType != "application/json" {
+			continue
+		}
+		if err := json.Unmarshal([]byte("{}"), reflect.New(r.Request).Interface()); err != nil {
+			t.Errorf("%v is no type for a body: %v", r.Request, err)
+		}
+		for _, f := range compile(r.Request).inputs {
+			if field := r.Request.FieldByIndex(f.index); f.in != InBody && field.Tag.Get("json") != "-" {
+				t.Errorf("field %s of %v lacks the tag json:\"-\"", field.Name, r.Request)
+			}
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	at := func(method, pattern string) Route {
 		routes := Routes()
@@ -50,7 +74,7 @@ func TestLimits(t *testing.T) {
 	}
 	f(at("POST", "/v1/orders"), Input{"amount", InBody, Integer, Limits{Required: true, Bounded: true, Maximum: maxAmount}})
 	f(at("POST", "/v1/orders"), Input{"description", InBody, String, Limits{MaxLength: maxDescription, Pattern: patternLines}})
-	f(at("GET", "/v1/events"), Input{"wait", InQuery, String, Limits{Bounded: true, Maximum: maxEventWait}})
+	f(at("GET", "/v1/events"), Input{"wait", InQuery, Integer, Limits{Bounded: true, Maximum: maxEventWait}})
 	f(at("PATCH", "/v1/webhook_endpoints/{endpoint_id}"), Input{"status", InBody, String, Limits{Enum: []string{"enabled", "disabled"}}})
 	f(at("POST", "/v1/licenses/{license_key}/suspend"), Input{"license_key", InPath, String, Limits{Required: true, Format: formatLicenseKey}})
 	if r := at("POST", "/v1/licenses/{license_key}/suspend"); !r.OptionalBody || !r.IdempotencyKey {

@@ -2,8 +2,6 @@ package handlers
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"licet/licensing"
 	"licet/node/service"
@@ -138,18 +136,9 @@ func (c *checks) webhookTypes(field string, in texts) []licensing.EventType {
 		!in.given || len(in.value) == 1 && in.value[0] == allEventTypes {
 		return nil
 	}
-	types := make([]licensing.EventType, 0, len(in.value))
-	for _, name := range in.value {
-		kind := licensing.EventType(name)
-		if !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
-			types = nil
-			break
-		}
-		types = append(types, kind)
-	}
-	if len(types) == 0 {
-		c.add(field, "must be * alone, or one or more kinds of events, each once: "+strings.Join(words(licensing.EventTypes()), ", "))
-		return nil
+	types := parseEventTypes(in.value)
+	if types == nil {
+		c.add(field, "must be * alone, or one or more kinds of events, each once: "+eventTypeNames())
 	}
 	return types
 }
