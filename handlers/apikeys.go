@@ -190,7 +190,8 @@ func (c *checks) overlap(field string, in text) time.Duration {
 	}
 	d, ok := parseDuration(in.value)
 	if !ok || d > service.MaxOverlap {
-		c.add(field, "must be an ISO 8601 duration of weeks or of days, hours, minutes and seconds, from PT0S to P30D, such as PT24H")
+		c.add(field, "must be an ISO 8601 duration of weeks or of days, hours, minutes and seconds, "+
+			"from PT0S to P30D, such as PT24H")
 	}
 	return d
 }

@@ -102,7 +102,8 @@ func syntax(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return malformed("the body is not valid JSON: it ends too early")
 	case errors.As(err, &at) && errors.Is(err, jsontext.ErrDuplicateName):
-		return malformed(fmt.Sprintf("member %s comes twice in its object, at byte %d", shown(at.JSONPointer.LastToken()), at.ByteOffset))
+		name := shown(at.JSONPointer.LastToken())
+		return malformed(fmt.Sprintf("member %s comes twice in its object, at byte %d", name, at.ByteOffset))
 	case errors.As(err, &at):
 		return malformed(fmt.Sprintf("the body is not valid JSON in UTF-8, at byte %d", at.ByteOffset))
 	default:

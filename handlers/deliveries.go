@@ -62,7 +62,8 @@ type deliveryQuery struct {
 
 func (q *deliveryQuery) check(c *checks) {
 	q.list(c, "deliveries", q.ID.value)
-	q.status(c, q.Status, words([]store.DeliveryStatus{store.DeliveryPending, store.DeliveryDead, store.DeliveryDelivered}))
+	all := []store.DeliveryStatus{store.DeliveryPending, store.DeliveryDead, store.DeliveryDelivered}
+	q.status(c, q.Status, words(all))
 	q.checkPage(c)
 }
 

@@ -92,7 +92,8 @@ func (in *devicePath) check(c *checks) {
 
 // removeDevice unbinds a device from a license.
 func (s *Server) removeDevice(ctx context.Context, r *request, in devicePath) (removal, error) {
-	result, err := s.cfg.Node.RemoveDevice(ctx, licensing.RemoveDevice{Target: r.target(in.key), Device: in.DeviceID.value})
+	command := licensing.RemoveDevice{Target: r.target(in.key), Device: in.DeviceID.value}
+	result, err := s.cfg.Node.RemoveDevice(ctx, command)
 	if err != nil {
 		return removal{}, err
 	}

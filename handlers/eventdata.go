@@ -36,8 +36,8 @@ type eventLicense struct {
 	licenseState
 }
 
-// eventAnswer renders an event. An event that can't be rendered becomes a placeholder: it must not take the page that it
-// is on, nor an endpoint's deliveries, down with it.
+// eventAnswer renders an event. An event that can't be rendered becomes a placeholder: it must not
+// break its page of the feed, nor an endpoint's deliveries.
 func (s *Server) eventAnswer(v *service.EventView) event {
 	answer := event{
 		ID: v.ID, Type: v.Type, Timestamp: timestamp(v.At), Sequence: v.Sequence, Revision: v.Revision, Actor: v.Actor,

@@ -102,7 +102,9 @@ func (c *checks) feedPlace(after, cursor param) feedPlace {
 		c.add("cursor", "must not be given along with after")
 	case after.given:
 		place = feedPlace{at: store.FeedPosition(after.value), from: "after", kind: "an event's id, or " + fromNow}
-		if place.now = after.value == fromNow; !after.ok || !place.now && !strings.HasPrefix(after.value, eventIDPrefix) || len(after.value) > maxListCursor {
+		place.now = after.value == fromNow
+		formed := place.now || strings.HasPrefix(after.value, eventIDPrefix)
+		if !after.ok || !formed || len(after.value) > maxListCursor {
 			c.add("after", "must be "+place.kind)
 		}
 	case cursor.given:

@@ -37,23 +37,23 @@ func (in *licenseChange) check(c *checks) {
 	in.stateChange.check(c)
 }
 
+func (in *licenseChange) to(command licensing.Command) service.LicenseChange {
+	return service.LicenseChange{Key: in.key, Command: command, Once: in.once}
+}
+
 // suspendLicense freezes a license.
 func (s *Server) suspendLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
-	return s.changeState(ctx, r, in, licensing.SuspendLicense{Target: r.target(in.key), Reason: in.Reason.value})
+	return s.changeLicense(ctx, r, in.to(licensing.SuspendLicense{Target: r.target(in.key), Reason: in.Reason.value}))
 }
 
 // reinstateLicense ends a suspension. The reason is not kept: an active license needs none.
 func (s *Server) reinstateLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
-	return s.changeState(ctx, r, in, licensing.ReinstateLicense{Target: r.target(in.key)})
+	return s.changeLicense(ctx, r, in.to(licensing.ReinstateLicense{Target: r.target(in.key)}))
 }
 
 // revokeLicense disables a license for good.
 func (s *Server) revokeLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
-	return s.changeState(ctx, r, in, licensing.RevokeLicense{Target: r.target(in.key), Reason: in.Reason.value})
-}
-
-func (s *Server) changeState(ctx context.Context, r *request, in licenseChange, command licensing.Command) (license, error) {
-	return s.changeLicense(ctx, r, service.LicenseChange{Key: in.key, Command: command, Once: in.once})
+	return s.changeLicense(ctx, r, in.to(licensing.RevokeLicense{Target: r.target(in.key), Reason: in.Reason.value}))
 }
 
 // renewal asks to move the end of a license: to a time, or by a period.
@@ -105,8 +105,11 @@ func (in *licenseUpdate) check(c *checks) {
 
 // updateLicense changes what a shop may set of a license.
 func (s *Server) updateLicense(ctx context.Context, r *request, in licenseUpdate) (license, error) {
-	command := licensing.UpdateLicense{Target: r.target(in.key), Metadata: string(in.Metadata.value), MaxDevices: maxDevices(in.MaxDevices)}
-	return s.changeLicense(ctx, r, service.LicenseChange{Key: in.key, Command: command})
+	return s.changeLicense(ctx, r, service.LicenseChange{Key: in.key, Command: licensing.UpdateLicense{
+		Target:     r.target(in.key),
+		MaxDevices: maxDevices(in.MaxDevices),
+		Metadata:   string(in.Metadata.value),
+	}})
 }
 
 // maxDevices returns a limit of devices, or nil if none is given.

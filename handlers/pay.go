@@ -190,11 +190,15 @@ func problemText(reason licensing.Reason) (title, advice string) {
 	case licensing.ReasonPaymentNotConfigured:
 		return "Payment is not possible yet", "The seller has not set up a way to pay. Please ask the seller."
 	case licensing.ReasonProviderFailed:
-		return "The payment did not go through", "The payment provider did not answer as expected, and nothing was changed. Please try again in a moment."
+		return "The payment did not go through",
+			"The payment provider did not answer as expected, and nothing was changed. " +
+				"Please try again in a moment."
 	case licensing.ReasonUnavailable, licensing.ReasonOverloaded:
 		return "Please try again in a moment", "The service can't be reached right now, and nothing was changed."
 	case licensing.ReasonOutcomeUnknown:
-		return "Please check again in a moment", "It is not certain yet whether this went through. Opening the payment page again is safe, and so is pressing the button again."
+		return "Please check again in a moment",
+			"It is not certain yet whether this went through. " +
+				"Opening the payment page again is safe, and so is pressing the button again."
 	case licensing.ReasonInternal:
 		return "Something went wrong", "The fault is on our side. Please try again later."
 	default:

@@ -98,7 +98,10 @@ func (in *productDescription) terms() licensing.Terms {
 	}
 	terms.Validity = in.validity
 	terms.FromActivation = in.ValidityFrom.value == fromActivation
-	terms.SelfService = licensing.SelfService{Allowed: in.SelfService.value, RemovalsPerMonth: int(in.RemovalsPerMonth.value)}
+	terms.SelfService = licensing.SelfService{
+		Allowed:          in.SelfService.value,
+		RemovalsPerMonth: int(in.RemovalsPerMonth.value),
+	}
 	return terms
 }
 

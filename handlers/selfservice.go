@@ -82,7 +82,8 @@ func (in *deactivationRequest) check(c *checks) {
 
 // deactivate unbinds a device at its user's request.
 func (s *Server) deactivate(ctx context.Context, r *request, in deactivationRequest) (removal, error) {
-	result, err := s.cfg.Node.DeactivateDevice(ctx, licensing.DeactivateDevice{Target: r.target(in.key), Device: in.DeviceID.value})
+	command := licensing.DeactivateDevice{Target: r.target(in.key), Device: in.DeviceID.value}
+	result, err := s.cfg.Node.DeactivateDevice(ctx, command)
 	if err != nil {
 		return removal{}, err
 	}

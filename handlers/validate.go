@@ -239,7 +239,8 @@ func (c *checks) period(field string, in text) licensing.Period {
 	}
 	period, ok := licensing.ParsePeriod(in.value)
 	if !ok || period.IsZero() {
-		c.add(field, "must be an ISO 8601 duration of whole numbers, above zero and of up to 1,000 years, such as P1Y or P30D")
+		c.add(field, "must be an ISO 8601 duration of whole numbers, above zero and of up to 1,000 years, "+
+			"such as P1Y or P30D")
 	}
 	return period
 }

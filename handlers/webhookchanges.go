@@ -54,7 +54,9 @@ func (s *Server) rotateWebhook(ctx context.Context, r *request, in webhookRotati
 	return s.issuedWebhook(r, &issued, replayed, err)
 }
 
-func (s *Server) issuedWebhook(r *request, issued *service.IssuedEndpoint, replayed bool, err error) (issuedWebhook, error) {
+func (s *Server) issuedWebhook(
+	r *request, issued *service.IssuedEndpoint, replayed bool, err error,
+) (issuedWebhook, error) {
 	r.replayed = replayed
 	if err != nil {
 		return issuedWebhook{}, err

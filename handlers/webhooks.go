@@ -83,7 +83,9 @@ func webhookAnswer(e *licensing.Endpoint, owner licensing.Owner, now time.Time) 
 	return answer
 }
 
-func watchedAnswer(e *licensing.Endpoint, owner licensing.Owner, p store.DeliveryProgress, now time.Time) watchedWebhook {
+func watchedAnswer(
+	e *licensing.Endpoint, owner licensing.Owner, p store.DeliveryProgress, now time.Time,
+) watchedWebhook {
 	state := deliveryState{
 		Pending:     p.Pending,
 		Dead:        p.Dead,
@@ -137,7 +139,9 @@ func (s *Server) listWebhooks(ctx context.Context, r *request, q webhookQuery) (
 	}
 	now := s.cfg.Node.Now()
 	return webhookList{
-		answers(endpoints, func(e *licensing.Endpoint) watchedWebhook { return watchedAnswer(e, owner, progresses[e.ID], now) }),
+		answers(endpoints, func(e *licensing.Endpoint) watchedWebhook {
+			return watchedAnswer(e, owner, progresses[e.ID], now)
+		}),
 		next,
 	}, nil
 }
