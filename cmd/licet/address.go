@@ -9,19 +9,17 @@ import (
 	"syscall"
 )
 
-// listen listens on the address of a flag. Unless remote is allowed, the
-// address must be one that only this machine can reach.
+// listen listens on the address of a flag. Unless remote is set, listen refuses addresses that other machines can reach.
 func listen(ctx context.Context, flag, address string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, badUsage("--%s is %q: it must be like 127.0.0.1:8080", flag, address)
+		return nil, badUsage("--%s is %q: write an address such as 127.0.0.1:8080", flag, address)
 	}
 	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
-		return nil, badUsage("--%s is %q: %q is no port", flag, address, port)
+		return nil, badUsage("--%s is %q: %q is not a port", flag, address, port)
 	}
 	if !remote {
-		// The name is looked up once and its address used, so that what was
-		// checked is what is listened on.
+		// One lookup of the name: the address that was checked is the address to listen on.
 		if host, err = loopback(ctx, flag, host); err != nil {
 			return nil, err
 		}
@@ -29,7 +27,7 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, network(host), net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--%s %s: another process listens there already; stop it, or choose another port (port 0 takes a free one)", flag, address)
+		return nil, fmt.Errorf("--%s %s: another process listens there already: stop that process, or choose another port (port 0 takes a free port)", flag, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
@@ -37,8 +35,8 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	return listener, nil
 }
 
-// network keeps an IPv4 address from being taken for every address of the
-// machine: Go listens on [::] for 0.0.0.0.
+// network returns the network to listen on. For an IPv4 address this is tcp4, because Go listens on [::] for 0.0.0.0
+// otherwise.
 func network(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
 		return "tcp4"
@@ -46,9 +44,9 @@ func network(host string) string {
 	return "tcp"
 }
 
-// loopback gives a loopback address of host, which must have no others.
+// loopback returns a loopback address of host. All addresses of host must be loopback addresses.
 func loopback(ctx context.Context, flag, host string) (string, error) {
-	refused := badUsage("--%s: %q is not a loopback address, so other machines could reach it; use 127.0.0.1, or say --allow-remote if that is meant", flag, host)
+	refused := badUsage("--%s: %q is not a loopback address, so other machines could reach it: use 127.0.0.1, or set --allow-remote", flag, host)
 	if host == "" { // every address of the machine
 		return "", refused
 	}
@@ -70,7 +68,7 @@ func loopback(ctx context.Context, flag, host string) (string, error) {
 	return ips[0].Unmap().String(), nil
 }
 
-// localURL is where this machine reaches what listens on address.
+// localURL returns a URL at which this machine reaches a listener on address.
 func localURL(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if err != nil {

@@ -12,13 +12,12 @@ var (
 	revision = ""
 )
 
-// build tells what this binary was made of.
+// build describes how this binary was built.
 type build struct {
 	version, revision, goVersion string
 }
 
-// readBuild takes what the linker was told, and where it was told nothing, what
-// the Go tool noted.
+// readBuild returns the values that the linker set. For unset values it returns what the go command recorded.
 func readBuild() build {
 	b := build{version: version, revision: revision, goVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
@@ -34,6 +33,7 @@ func readBuild() build {
 	return b
 }
 
+// vcsRevision returns the revision that the go command recorded, or an empty string.
 func vcsRevision(info *debug.BuildInfo) string {
 	var revision, modified string
 	for _, setting := range info.Settings {
@@ -52,7 +52,7 @@ func vcsRevision(info *debug.BuildInfo) string {
 	return revision + modified
 }
 
-// String is what licet version prints.
+// String returns the output of licet version.
 func (b build) String() string {
 	revision := b.revision
 	if revision == "" {

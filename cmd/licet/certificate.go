@@ -9,23 +9,22 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// certificateAge is how old what is known of the files may be.
+// certificateAge is how long a certificate stays in use before its files are checked again.
 const certificateAge = time.Second
 
-// certificate is the certificate of the listener. It is read again once its
-// files have changed, for the connections that come after that; those that are
-// there keep what they have.
+// certificate is the certificate of a listener. When its files change, new connections get the new certificate; existing
+// connections keep theirs. A certificate is safe for concurrent use.
 type certificate struct {
 	certFile, keyFile string
 	log               zerolog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	files   [2]os.FileInfo // as they were when they were last read
-	checked time.Time
+	files   [2]os.FileInfo // at the last read
+	checked time.Time      // when the files were last checked
 }
 
-// loadCertificate reads the certificate and its key.
+// loadCertificate returns the certificate in certFile and keyFile.
 func loadCertificate(certFile, keyFile string, log zerolog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	files, err := c.stat()
@@ -35,7 +34,7 @@ func loadCertificate(certFile, keyFile string, log zerolog.Logger) (*certificate
 	return c, c.read(files)
 }
 
-// config is for a listener. HTTP/2 is not offered, since it is not spoken.
+// config returns the TLS configuration of the listener. It offers HTTP/1.1 only: the server does not speak HTTP/2.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -46,9 +45,8 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// get gives the certificate to show. Files that can't be used, such as a new
-// certificate whose key is not there yet, leave the present one in place and
-// are tried again.
+// get returns the certificate to present. If the files are unusable, such as a new certificate whose key is still missing,
+// get returns the current certificate, and tries the files again later.
 func (c *certificate) get(now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,6 +69,7 @@ func (c *certificate) get(now time.Time) *tls.Certificate {
 	return c.current
 }
 
+// read loads the certificate and its key.
 func (c *certificate) read(files [2]os.FileInfo) error {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
@@ -80,6 +79,7 @@ func (c *certificate) read(files [2]os.FileInfo) error {
 	return nil
 }
 
+// stat returns the state of both files.
 func (c *certificate) stat() (files [2]os.FileInfo, err error) {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		if files[i], err = os.Stat(name); err != nil {
@@ -89,8 +89,8 @@ func (c *certificate) stat() (files [2]os.FileInfo, err error) {
 	return files, nil
 }
 
-// changed tells whether a file is another one or has other content. Where
-// names are links, as in a Kubernetes secret, the files behind them change.
+// changed reports whether a name refers to another file, or the file has other content. Names can be links whose targets
+// change, as in a Kubernetes secret.
 func changed(before, after [2]os.FileInfo) bool {
 	for i := range before {
 		b, a := before[i], after[i]

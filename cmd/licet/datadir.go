@@ -16,8 +16,7 @@ import (
 	"licet/licensing"
 )
 
-// The files of a data directory, next to those of the store. All of them are
-// the owner's alone.
+// The files of a data directory besides those of the store. Only the owner can read them.
 const (
 	masterFile = "master.keys"
 	keyFile    = "dev-key.json"
@@ -26,8 +25,8 @@ const (
 	privateFile fs.FileMode = 0o600
 )
 
-// devKey is the one test key pair of licet dev, as keyFile keeps it. The secret
-// is not in it: it is derived.
+// devKey is the test key pair of licet dev, in the form of keyFile. It omits the secret, which is derived from the master
+// key.
 type devKey struct {
 	AccountID     string    `json:"account_id"`
 	KeyID         string    `json:"key_id"`
@@ -37,7 +36,7 @@ type devKey struct {
 	CreatedAt     time.Time `json:"created_at"`
 }
 
-// record is the key as the store keeps it.
+// record returns the API key in the form of the store.
 func (k *devKey) record() licensing.APIKey {
 	return licensing.APIKey{
 		ID:            k.KeyID,
@@ -51,14 +50,13 @@ func (k *devKey) record() licensing.APIKey {
 	}
 }
 
-// loadMasterRing reads the master keys of a data directory. At the first start
-// it makes one, but never in place of a lost one: the secret that was given out
-// follows from it.
+// loadMasterRing reads the master keys of a data directory. The first start creates a master key. loadMasterRing never
+// replaces a lost master key, because the API secret is derived from it.
 func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error) {
 	path := filepath.Join(dir, masterFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, gone := os.Stat(filepath.Join(dir, keyFile)); gone == nil {
-			return licensing.MasterRing{}, fmt.Errorf("%s is gone, and the API secret with it: put it back from a copy, or remove %s too to get a new account", path, keyFile)
+			return licensing.MasterRing{}, fmt.Errorf("%s is missing, and the API secret is lost with it: restore the file from a copy, or remove %s too to get a new account", path, keyFile)
 		}
 		if err := makeMasterRing(path, entropy); err != nil {
 			return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
@@ -67,6 +65,7 @@ func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error)
 	return readMasterRing(path)
 }
 
+// readMasterRing reads the master keys at path.
 func readMasterRing(path string) (licensing.MasterRing, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -79,6 +78,7 @@ func readMasterRing(path string) (licensing.MasterRing, error) {
 	return ring, nil
 }
 
+// makeMasterRing creates a ring with one master key at path.
 func makeMasterRing(path string, entropy io.Reader) error {
 	var key [licensing.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
@@ -91,8 +91,8 @@ func makeMasterRing(path string, entropy io.Reader) error {
 	return writeFile(path, []byte(master.Line()+"\n"))
 }
 
-// loadDevKey reads the key pair of a data directory. At the first start it
-// makes one, for a new account; it is on disk before anybody can use it.
+// loadDevKey reads the key pair of a data directory. The first start creates a key pair for a new account, and writes it
+// to disk before any request can use it.
 func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
@@ -100,10 +100,10 @@ func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now ti
 	case errors.Is(err, fs.ErrNotExist):
 		key, err := newDevKey(ring, entropy, now)
 		if err != nil {
-			return nil, fmt.Errorf("make a key pair: %w", err)
+			return nil, fmt.Errorf("create a key pair: %w", err)
 		}
 		if text, err = json.MarshalIndent(key, "", "  "); err != nil {
-			return nil, fmt.Errorf("make a key pair: %w", err)
+			return nil, fmt.Errorf("create a key pair: %w", err)
 		}
 		return key, writeFile(path, append(text, '\n'))
 	case err != nil:
@@ -111,12 +111,13 @@ func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now ti
 	}
 	key := new(devKey)
 	if err := json.Unmarshal(text, key); err != nil || key.AccountID == "" || key.KeyID == "" || key.APIKey == "" {
-		// The decoder's error may quote what it read, and that is a secret.
-		return nil, fmt.Errorf("%s is damaged: put it back from a copy, or remove it to get a new account", path)
+		// The error of the decoder may quote a secret.
+		return nil, fmt.Errorf("%s is damaged: restore the file from a copy, or remove it to get a new account", path)
 	}
 	return key, nil
 }
 
+// newDevKey returns a key pair for a new account.
 func newDevKey(ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
 	var secret [licensing.APIKeyEntropy]byte
 	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
@@ -140,8 +141,7 @@ func newDevKey(ring licensing.MasterRing, entropy io.Reader, now time.Time) (*de
 	}, nil
 }
 
-// devEnv is the text of envFile: what a shell needs to call the service, itself
-// and by the programs that it starts.
+// devEnv returns the text of envFile, which sets and exports the variables that call the service.
 func devEnv(url string, key *devKey, apiSecret string) []byte {
 	return fmt.Appendf(nil, "LICET_URL=%s\nLICET_API_KEY=%s\nLICET_API_KEY_ID=%s\nLICET_API_SECRET=%s\n%s\n",
 		url, key.APIKey, key.KeyID, apiSecret, exportLine)
@@ -149,7 +149,7 @@ func devEnv(url string, key *devKey, apiSecret string) []byte {
 
 const exportLine = "export LICET_URL LICET_API_KEY LICET_API_KEY_ID LICET_API_SECRET"
 
-// removeFile removes a file that need not be there.
+// removeFile removes a file, if the file exists.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -157,16 +157,15 @@ func removeFile(path string) error {
 	return nil
 }
 
-// writeFile puts a file in place whole or not at all, whatever happens
-// meanwhile, and returns once it is on disk. Only one process writes, the one
-// that holds the directory's lock, so the temporary name can be a fixed one.
+// writeFile writes a file atomically, and returns once the file is on disk. The temporary name is fixed: only the process
+// with the lock of the directory writes there.
 func writeFile(path string, data []byte) error {
 	temporary := path + ".new"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, privateFile)
 	if err != nil {
 		return err
 	}
-	if err = file.Chmod(privateFile); err == nil { // it may have been there
+	if err = file.Chmod(privateFile); err == nil { // the temporary file may have existed with another mode
 		_, err = file.Write(data)
 	}
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {

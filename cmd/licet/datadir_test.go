@@ -57,7 +57,7 @@ func TestLostMasterKeysAreNotReplaced(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadMasterRing(dir, rand.Reader); err == nil || !strings.Contains(err.Error(), path+" is gone") {
+	if _, err := loadMasterRing(dir, rand.Reader); err == nil || !strings.Contains(err.Error(), path+" is missing") {
 		t.Errorf("got error %v", err)
 	}
 	if _, err := os.Stat(path); err == nil {

@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// startTimeout bounds each wait of a start: for etcd, and for being ready.
+	// startTimeout bounds the wait for etcd, and the wait for readiness.
 	startTimeout = 30 * time.Second
-	// readyPoll is the pause between two questions whether it is ready.
+	// readyPoll is the pause between two requests for readiness.
 	readyPoll = 5 * time.Millisecond
-	// devSweepEvery is short, for whoever tries out what expires.
+	// devSweepEvery is short, so that expiry is easy to try out.
 	devSweepEvery = 5 * time.Second
 )
 
-// dev is a whole service on one machine, with its own etcd. Its fields are set
-// by start.
+// dev is a complete service on one machine, with its own etcd. start sets key and secret.
 type dev struct {
 	*instance
 	cfg devConfig
@@ -41,7 +40,7 @@ func newDev(cfg devConfig, log zerolog.Logger) *dev {
 	return &dev{instance: s, cfg: cfg}
 }
 
-// runDev runs a whole service until ctx ends or a part of it fails.
+// runDev runs a complete service until ctx ends or a part of the service fails.
 func runDev(ctx context.Context, cfg devConfig, build build, stdout, stderr io.Writer) error {
 	log, err := cfg.newLog(stderr)
 	if err != nil {
@@ -56,9 +55,8 @@ func runDev(ctx context.Context, cfg devConfig, build build, stdout, stderr io.W
 	})
 }
 
-// start puts the service together, from the store up, and leaves on d.parts
-// what it has started, also where it fails. Read from top to bottom it is the
-// order of things, and read backwards it is how they stop.
+// start starts the parts of the service and pushes each started part onto d.parts, also if a later part fails. The parts
+// stop in the reverse order.
 func (d *dev) start(ctx context.Context, build build) error {
 	if err := d.lock(); err != nil {
 		return err
@@ -80,7 +78,7 @@ func (d *dev) start(ctx context.Context, build build) error {
 	if err := d.loadKeys(starting); err != nil {
 		return err
 	}
-	if err := d.answer(); err != nil {
+	if err := d.serveAPI(); err != nil {
 		return err
 	}
 	if d.cfg.AllowRemote {
@@ -94,8 +92,7 @@ func (d *dev) start(ctx context.Context, build build) error {
 	return nil
 }
 
-// loadKeys reads the keys of the data directory, or makes them, and sees to it
-// that the store knows them.
+// loadKeys reads the keys of the data directory, or creates them, and writes them to the store.
 func (d *dev) loadKeys(ctx context.Context) error {
 	ring, err := loadMasterRing(d.cfg.DataDir, rand.Reader)
 	if err != nil {
@@ -117,7 +114,7 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if err := d.store.PutAPIKey(ctx, record); err != nil {
 		return err
 	}
-	// licet keys may have revoked or rotated it since.
+	// A user may have revoked or rotated the key since.
 	stored, err := d.store.APIKey(ctx, record.Hash)
 	if err != nil {
 		return err
@@ -130,8 +127,8 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	return err
 }
 
-// announce tells, once requests are answered, where: to programs through
-// envFile, which is there exactly while the service is ready, and to people.
+// announce waits until the service is ready, and then publishes its URL and keys: to programs in envFile, which exists
+// exactly while the service is ready, and to people on stdout.
 func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 	if err := d.awaitReady(ctx); err != nil {
 		return err
@@ -149,9 +146,8 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// lock takes the data directory and clears away what an earlier process said
-// of itself there: from here on until this one is ready, nobody must find an
-// address.
+// lock locks the data directory and removes the envFile of an earlier process: until this process is ready, there must be
+// no envFile.
 func (d *dev) lock() error {
 	lock, err := embedded.LockDir(d.cfg.DataDir)
 	if err != nil {
@@ -159,13 +155,12 @@ func (d *dev) lock() error {
 	}
 	d.parts.started("the lock of the data directory", func(context.Context) error { return lock.Close() })
 	if err := removeFile(filepath.Join(d.cfg.DataDir, envFile)); err != nil {
-		return fmt.Errorf("remove what an earlier process left: %w", err)
+		return fmt.Errorf("remove the file of an earlier process: %w", err)
 	}
 	return nil
 }
 
-// awaitReady waits until the service says of itself that it is ready, asked
-// the way everybody else asks it.
+// awaitReady waits until /readyz reports that the service is ready.
 func (d *dev) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -179,18 +174,19 @@ func (d *dev) awaitReady(ctx context.Context) error {
 		case err := <-d.died:
 			return err
 		case <-ctx.Done():
-			return errors.New("the service was started but did not become ready; its log may tell why")
+			return errors.New("the service started but did not become ready: see its log")
 		case <-time.After(readyPoll):
 		}
 	}
 }
 
+// ready reports whether the service at url is ready.
 func ready(ctx context.Context, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
 	if err != nil {
 		return false
 	}
-	// A transport of its own: no proxy from the environment, no connection kept.
+	// A separate transport uses no proxy from the environment and keeps no connection.
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	response, err := client.Do(request)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"licet/kv"
 )
 
-// etcdConfig is the settings that every command has that works on an etcd
-// cluster.
+// etcdConfig holds the settings of every command that connects to an etcd cluster.
 type etcdConfig struct {
 	Endpoints []string
 	CAFile    string
@@ -21,20 +20,19 @@ type etcdConfig struct {
 }
 
 func (c *etcdConfig) addFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil, "`addresses` of all members of the etcd cluster, with commas between")
-	fs.StringVar(&c.CAFile, "etcd-ca", "", "`file` with the CA of etcd's certificates, in PEM; it turns TLS on")
-	fs.StringVar(&c.CertFile, "etcd-cert", "", "`file` with the certificate to show to etcd, in PEM; it may be replaced at any time")
-	fs.StringVar(&c.KeyFile, "etcd-key", "", "`file` with the key of that certificate, in PEM")
+	fs.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil, "`addresses` of all members of the etcd cluster, separated by commas")
+	fs.StringVar(&c.CAFile, "etcd-ca", "", "PEM `file` with the CA of the certificates of etcd; turns TLS on")
+	fs.StringVar(&c.CertFile, "etcd-cert", "", "PEM `file` with the client certificate for etcd; you may replace the file at any time")
+	fs.StringVar(&c.KeyFile, "etcd-key", "", "PEM `file` with the private key of --etcd-cert")
 }
 
-// validate also completes the endpoints: those without a scheme get the one
-// that the other settings mean.
+// validate checks the settings, and completes endpoints without a scheme: with https if a TLS file is set, else with http.
 func (c *etcdConfig) validate() error {
 	if len(c.Endpoints) == 0 {
-		return badUsage("--etcd-endpoints must name every etcd member, like 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379")
+		return badUsage("--etcd-endpoints must name every etcd member, such as 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379")
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		return badUsage("--etcd-cert and --etcd-key go together")
+		return badUsage("--etcd-cert and --etcd-key go together: set both or neither")
 	}
 	secured := c.CAFile != "" || c.CertFile != ""
 	endpoints := slices.Clone(c.Endpoints)
@@ -48,21 +46,22 @@ func (c *etcdConfig) validate() error {
 		}
 		u, err := url.Parse(endpoint)
 		if err != nil || !addressesEtcd(u) {
-			return badUsage("--etcd-endpoints has %q: it must be like 10.0.0.1:2379 or https://etcd-0.example.com:2379", c.Endpoints[i])
+			return badUsage("--etcd-endpoints has %q: write an address such as 10.0.0.1:2379 or https://etcd-0.example.com:2379", c.Endpoints[i])
 		}
-		// etcd's client takes the first one's scheme for all, and drops
-		// certificates that the scheme has no use for.
+		// The client of etcd applies the scheme of the first endpoint to all endpoints, and silently drops
+		// certificates if that scheme is http.
 		if first, _, _ := strings.Cut(endpoints[0], "://"); u.Scheme != first {
-			return badUsage("--etcd-endpoints mixes %s:// and %s://: the members must be reached in one way", first, u.Scheme)
+			return badUsage("--etcd-endpoints mixes %s:// and %s://: use one scheme for all members", first, u.Scheme)
 		}
 		if secured && u.Scheme == "http" {
-			return badUsage("--etcd-endpoints has %q, which is without TLS, and TLS files are set", c.Endpoints[i])
+			return badUsage("--etcd-endpoints has %q, which is without TLS, but TLS files are set: write https://, or remove --etcd-ca and --etcd-cert", c.Endpoints[i])
 		}
 	}
 	c.Endpoints = endpoints
 	return nil
 }
 
+// addressesEtcd reports whether u can be the address of an etcd member.
 func addressesEtcd(u *url.URL) bool {
 	switch u.Scheme {
 	case "http", "https":
@@ -74,7 +73,7 @@ func addressesEtcd(u *url.URL) bool {
 	return false
 }
 
-// store is what the store is opened with.
+// store returns the configuration to open the store with.
 func (c *etcdConfig) store() kv.Config {
 	return kv.Config{
 		Endpoints: c.Endpoints,

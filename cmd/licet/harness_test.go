@@ -110,7 +110,7 @@ func (b *logBuffer) forgive(text string) {
 	b.text = rest
 }
 
-const lastLineOfStart = "Ctrl-C stops it."
+const lastLineOfStart = "Ctrl-C stops the service."
 
 // launch starts licet dev on a free port and waits until it says it is ready. Its
 // API key is not limited: the tests do all with one, as fast as they can.

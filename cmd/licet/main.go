@@ -1,5 +1,3 @@
-// Command licet runs the licensing and order service, calls a service, and works on a store. This package holds flags,
-// wiring and signals.
 package main
 
 import (

@@ -8,90 +8,87 @@ import (
 )
 
 const (
-	// thriftEvery is how often it is looked whether the process is at rest.
-	thriftEvery = time.Second
-	// restful is how many bytes are allocated at most between two looks at a
-	// process at rest; what it does for itself is some tenth of that.
-	restful = 1 << 20
-	// worthReturning is how many bytes there must be to give back, and where much
-	// is in use, a quarter of that. A process that is never quite at rest takes
-	// long to make so much garbage again.
+	// releaseInterval is how often the releaser checks whether the process is idle.
+	releaseInterval = time.Second
+	// idleAllocation is how many bytes an idle process allocates at most within releaseInterval. Background work
+	// allocates about a tenth of that.
+	idleAllocation = 1 << 20
+	// worthReturning is how many bytes must be free or garbage before the releaser returns memory. With a large heap it
+	// is a quarter of the live bytes: a process that is rarely idle takes long to produce that much garbage again.
 	worthReturning = 16 << 20
-	// roomForGarbage is how much garbage a load may make at least between two
-	// collections. Go's collector takes as much as is in use, and a node that
-	// remembers little would collect many times a second, for up to a third of its
-	// processor time.
+	// roomForGarbage is how many bytes of garbage a load may produce between two collections, at least. By default Go
+	// collects when the garbage equals the live heap: a node with a small heap would collect many times a second, for up
+	// to a third of its processor time.
 	roomForGarbage = 64 << 20
-	// usualPercent and mostPercent bound the garbage, in percent of what is in use.
+	// usualPercent and mostPercent bound GOGC: garbage in percent of the live heap.
 	usualPercent = 100
 	mostPercent  = 800
 )
 
-// thrift gives memory back that a load has left behind. Go's collector lets the
-// heap grow to twice what is in use before it runs, and runs by how much is
-// allocated: after a load nothing calls for it, and what was garbage then stays.
-// Collecting while nobody waits costs a load nothing, and less garbage at all
-// times would. So under load there may be some, however little is in use.
-type thrift struct {
+// memoryReleaser returns memory to the system after a load. Allocation triggers Go's collector: after a load nothing
+// allocates, so the garbage stays. Collecting in an idle process costs no request any time, while keeping less garbage at
+// all times would. For that reason a load may always produce roomForGarbage.
+type memoryReleaser struct {
 	read      func() heapUse
-	giveBack  func()
-	letGrow   func(percent int)
-	allocated uint64 // as of the last look
-	percent   int    // as Go's collector was told; 0: nothing yet
+	release   func()
+	setGOGC   func(percent int)
+	allocated uint64 // at the last check
+	percent   int    // the GOGC that was set last; 0: none yet
 }
 
-// heapUse is what the runtime tells of its heap, in bytes.
+// heapUse is the state of the heap, in bytes.
 type heapUse struct {
-	allocated uint64 // since the process began
-	live      uint64 // found in use by the last collection
-	garbage   uint64 // the rest, though some of it may be in use
-	free      uint64 // kept from the system, and in no use
+	allocated uint64 // since the start of the process
+	live      uint64 // in use at the last collection
+	garbage   uint64 // allocated since then, or unused
+	free      uint64 // unused, but not returned to the system
 }
 
-// newThrift gives nil where the environment says how Go's collector shall work:
-// then nothing else does.
-func newThrift(lookup func(string) (string, bool)) *thrift {
+// newMemoryReleaser returns nil if the environment configures Go's collector.
+func newMemoryReleaser(lookup func(string) (string, bool)) *memoryReleaser {
 	for _, variable := range []string{"GOGC", "GOMEMLIMIT"} {
 		if text, _ := lookup(variable); text != "" {
 			return nil
 		}
 	}
-	return &thrift{read: readHeapUse, giveBack: debug.FreeOSMemory, letGrow: func(percent int) { debug.SetGCPercent(percent) }}
+	return &memoryReleaser{read: readHeapUse, release: debug.FreeOSMemory, setGOGC: func(percent int) { debug.SetGCPercent(percent) }}
 }
 
-// keep looks until ctx ends.
-func (t *thrift) keep(ctx context.Context) {
-	ticker := time.NewTicker(thriftEvery)
+// run checks the heap every releaseInterval until ctx ends.
+func (r *memoryReleaser) run(ctx context.Context) {
+	ticker := time.NewTicker(releaseInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			t.look()
+			r.check()
 		}
 	}
 }
 
-func (t *thrift) look() {
-	now := t.read()
-	// Telling Go's collector stops all else for a moment, so small changes wait.
-	if percent := percentFor(now.live); percent > t.percent*5/4 || percent < t.percent*4/5 {
-		t.percent = percent
-		t.letGrow(percent)
+// check adapts GOGC to the live heap, and returns memory if the process is idle.
+func (r *memoryReleaser) check() {
+	now := r.read()
+	// Setting GOGC stops the world for a moment, so small changes are skipped.
+	if percent := percentFor(now.live); percent > r.percent*5/4 || percent < r.percent*4/5 {
+		r.percent = percent
+		r.setGOGC(percent)
 	}
-	rests := now.allocated-t.allocated <= restful
-	t.allocated = now.allocated
-	if rests && now.garbage+now.free >= max(worthReturning, now.live/4) {
-		t.giveBack()
+	idle := now.allocated-r.allocated <= idleAllocation
+	r.allocated = now.allocated
+	if idle && now.garbage+now.free >= max(worthReturning, now.live/4) {
+		r.release()
 	}
 }
 
-// percentFor is how much garbage there may be in percent of what is in use.
+// percentFor returns the GOGC for a live heap.
 func percentFor(live uint64) int {
 	return int(min(max(100*roomForGarbage/max(live, 1), usualPercent), mostPercent))
 }
 
+// readHeapUse reads the state of the heap from the runtime.
 func readHeapUse() heapUse {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},

@@ -15,8 +15,8 @@ import (
 	"licet/node/store"
 )
 
-// peering is what a node shares with the others on its store: a listener that
-// takes their commands, and the address they reach it at.
+// peering is the connection to the other nodes of the store: a listener for their commands, its address, and the client
+// that sends commands to them.
 type peering struct {
 	ring     licensing.MasterRing
 	listener net.Listener
@@ -24,8 +24,8 @@ type peering struct {
 	client   *peer.Client
 }
 
-// meet takes the address for the other nodes. It comes with the other listeners.
-func (s *serve) meet(ctx context.Context, ring licensing.MasterRing) error {
+// listenForPeers opens the listener for commands of other nodes, unless --internal-listen is empty.
+func (s *serve) listenForPeers(ctx context.Context, ring licensing.MasterRing) error {
 	if s.cfg.InternalListen == "" {
 		return nil
 	}
@@ -36,20 +36,20 @@ func (s *serve) meet(ctx context.Context, ring licensing.MasterRing) error {
 	s.parts.started("listening for other nodes", closing(listener))
 	address := s.cfg.InternalAddress
 	if address == "" {
-		address = reachedAt(ctx, listener.Addr(), s.cfg.Etcd.Endpoints)
+		address = reachableAddress(ctx, listener.Addr(), s.cfg.Etcd.Endpoints)
 	}
 	s.peering = &peering{ring: ring, listener: listener, address: address}
 	return nil
 }
 
-// call makes what reaches the other nodes. It comes after the store was opened.
-func (p *peering) call(list func(context.Context) ([]store.Registration, error), guard *guard.Guard) (err error) {
+// connect creates the client that sends commands to other nodes. The store must be open.
+func (p *peering) connect(list func(context.Context) ([]store.Registration, error), guard *guard.Guard) (err error) {
 	p.client, err = peer.NewClient(p.ring, list, guard)
 	return err
 }
 
-// answerPeers takes other nodes' commands.
-func (s *instance) answerPeers(n *service.Service) (*peer.Server, error) {
+// servePeers starts serving commands of other nodes.
+func (s *instance) servePeers(n *service.Service) (*peer.Server, error) {
 	server, err := peer.NewServer(s.store.Incarnation(), s.peering.ring, n, s.instruments, s.log)
 	if err != nil {
 		return nil, err
@@ -58,28 +58,27 @@ func (s *instance) answerPeers(n *service.Service) (*peer.Server, error) {
 	return server, nil
 }
 
-// reachedAt is where other machines reach a listener: at the address it listens
-// on, or, if that is any, at the one that this machine has toward etcd.
-func reachedAt(ctx context.Context, listens net.Addr, endpoints []string) string {
-	host, port, err := net.SplitHostPort(listens.String())
+// reachableAddress returns the address at which other machines reach a listener: the address of the listener, or, for an
+// unspecified address, the local address of a connection to etcd.
+func reachableAddress(ctx context.Context, listener net.Addr, endpoints []string) string {
+	host, port, err := net.SplitHostPort(listener.String())
 	if err != nil {
-		return listens.String()
+		return listener.String()
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsUnspecified() {
-		return listens.String()
+		return listener.String()
 	}
 	family := "udp"
 	if ip.Is4() {
-		family = "udp4" // nobody listens at any other address
+		family = "udp4" // the listener has no IPv6 address
 	}
 	for _, endpoint := range endpoints {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Port() == "" {
 			continue
 		}
-		// Nothing is sent but the question for etcd's address: a datagram socket that is
-		// connected has an address.
+		// Connecting a datagram socket sends nothing except the DNS query, and gives the socket a local address.
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, family, u.Host)
 		if err != nil {
 			continue
@@ -87,16 +86,16 @@ func reachedAt(ctx context.Context, listens net.Addr, endpoints []string) string
 		local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 		_ = conn.Close()
 		if local.IsLinkLocalUnicast() {
-			continue // it means something else on each machine
+			continue // a link-local address means another interface on each machine
 		}
 		return net.JoinHostPort(local.String(), port)
 	}
 	return net.JoinHostPort("127.0.0.1", port)
 }
 
-// reachable tells whether an address may be one that others reach: a host, and a
-// port that is a number.
-func reachable(address string) bool {
+// validAddress reports whether other nodes can connect to an address: it has a host that is not unspecified, and a port
+// number above 0.
+func validAddress(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
 		return false

@@ -5,12 +5,10 @@ import (
 	"strings"
 )
 
-// commands walk the main job with curl, from an order to a removed device. They
-// need no more than a POSIX shell, curl and sed, and can be pasted one by one
-// or all at once. README.md has the same ones; a test compares.
+// commands are shell commands with curl, from an order to a removed device. They need a POSIX shell, curl and sed, and
+// can be pasted one by one or all at once. README.md has the same commands; a test compares them.
 //
-// Shell comments are left out: zsh, when it is typed into, takes them for
-// commands.
+// They have no comments: an interactive zsh runs comments as commands.
 const commands = `order=$(curl -sS "$LICET_URL/v1/orders" \
   -H "Authorization: Bearer $LICET_API_KEY" -H 'Content-Type: application/json' \
   -d '{"product_id":"editor","amount":4900,"currency":"USD"}'); printf '%s\n' "$order"
@@ -32,21 +30,21 @@ curl -sS -X DELETE "$LICET_URL/v1/licenses/$license_key/devices/laptop-1" \
   -H "Authorization: Bearer $LICET_API_KEY"
 `
 
-// quickStart is what licet dev prints when it is ready. It holds no secret: the
-// commands read those from the file at path.
+// quickStart returns the text that licet dev prints when it is ready. The text has no secret: the commands read secrets
+// from the file at path.
 func quickStart(url, path string) string {
 	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
-Its address, API key and API secret are in %s.
-Order, pay, look at the order, activate, look at the license, remove the device; paste into another shell:
+Its URL, API key and API secret are in %s.
+Paste these commands into another shell. They create and pay an order, activate a device, and remove the device:
 
 . %s
 
 %s
-Ctrl-C stops it.
+Ctrl-C stops the service.
 `, url, path, shellWord(path), commands)
 }
 
-// shellWord writes text so that a POSIX shell reads it as one word.
+// shellWord quotes text so that a POSIX shell reads one word.
 func shellWord(text string) string {
 	plain := strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-") == ""
 	if plain {

@@ -12,31 +12,30 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// serveConfig is the settings of licet serve.
+// serveConfig holds the settings of licet serve.
 type serveConfig struct {
 	config
-	Etcd          etcdConfig
-	MasterKeyFile string
-	TLSCertFile   string
-	TLSKeyFile    string
-	DrainDelay    time.Duration
-	// For the other nodes:
-	InternalListen  string
-	InternalAddress string
+	Etcd            etcdConfig
+	MasterKeyFile   string
+	TLSCertFile     string
+	TLSKeyFile      string
+	DrainDelay      time.Duration
+	InternalListen  string // where to listen for commands of other nodes
+	InternalAddress string // the address for other nodes
 }
 
 func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
-	// A drain delay and a stop fit together into the 30 s that Kubernetes gives.
+	// Drain delay and shutdown timeout together stay below the 30 s that Kubernetes grants.
 	c.config = config{Listen: ":8080", LogFormat: "json", ShutdownTimeout: 20 * time.Second}
 	fs.SortFlags = false
 	c.Etcd.addFlags(fs)
-	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys, the current one first")
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys, the current key first")
 	c.config.addFlags(fs)
-	fs.StringVar(&c.TLSCertFile, "tls-cert", "", "`file` with the certificate to serve HTTPS with, in PEM; it may be replaced at any time")
-	fs.StringVar(&c.TLSKeyFile, "tls-key", "", "`file` with the key of that certificate, in PEM")
-	fs.StringVar(&c.InternalListen, "internal-listen", "", "`address` to take other nodes' commands on, over TLS, so that one node writes a license that many ask for; empty: off")
-	fs.StringVar(&c.InternalAddress, "internal-address", "", "`address` that other nodes reach that at; empty: the port on this machine's address toward etcd")
-	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second, "how long a stop goes on answering after readiness has failed, before the shutdown timeout begins")
+	fs.StringVar(&c.TLSCertFile, "tls-cert", "", "PEM `file` with the certificate for HTTPS; you may replace the file at any time")
+	fs.StringVar(&c.TLSKeyFile, "tls-key", "", "PEM `file` with the private key of --tls-cert")
+	fs.StringVar(&c.InternalListen, "internal-listen", "", "`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes use (default: off)")
+	fs.StringVar(&c.InternalAddress, "internal-address", "", "`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port of --internal-listen)")
+	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping node fails readiness but still serves requests, before the shutdown timeout begins")
 	nameVariables(fs)
 }
 
@@ -45,19 +44,19 @@ func (c *serveConfig) validate() error {
 		return err
 	}
 	if c.MasterKeyFile == "" {
-		return badUsage("--master-key-file must name a file with a line like m1:<32 bytes in base64>")
+		return badUsage("--master-key-file must name a file with master keys; licet store master-key add creates one")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
-		return badUsage("--tls-cert and --tls-key go together")
+		return badUsage("--tls-cert and --tls-key go together: set both or neither")
 	}
 	if c.InternalAddress != "" && c.InternalListen == "" {
-		return badUsage("--internal-address needs --internal-listen")
+		return badUsage("--internal-address needs --internal-listen: set both")
 	}
-	if c.InternalAddress != "" && !reachable(c.InternalAddress) {
-		return badUsage("--internal-address is %q: it must be like 10.0.0.7:7070", c.InternalAddress)
+	if c.InternalAddress != "" && !validAddress(c.InternalAddress) {
+		return badUsage("--internal-address is %q: write an address such as 10.0.0.7:7070", c.InternalAddress)
 	}
 	if c.DrainDelay < 0 {
-		return badUsage("--drain-delay is %v: it must not be less than 0s", c.DrainDelay)
+		return badUsage("--drain-delay is %v: write at least 0s", c.DrainDelay)
 	}
 	return c.config.validate()
 }
@@ -66,17 +65,18 @@ func newServeCommand(build build, stderr io.Writer) *cobra.Command {
 	var cfg serveConfig
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run a node of a service, on an etcd cluster",
-		Long: `Run one node of a service on an etcd cluster. Nodes hold no state of their own:
-run as many as you like, send requests to any of them, kill any at any moment.
+		Short: "Run a node of a service on an etcd cluster",
+		Long: `Run one node of a service on an etcd cluster. Nodes have no state of their own: run any number
+of nodes, send requests to any node, and kill any node at any time.
 
-Every member of etcd must be named and be version 3.6.14 or later, or 3.7.1 or
-later, with nothing between it and the nodes. All nodes need the same master keys.`,
+--etcd-endpoints must name every etcd member. Each member needs etcd 3.6.14 or later, or 3.7.1
+or later. Nodes must connect to members directly, without a proxy. All nodes need the same
+master keys.`,
 		Example: `  licet serve --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 \
     --master-key-file master.keys --public-url https://licenses.example.com
   licet serve … --etcd-ca ca.pem --etcd-cert node.pem --etcd-key node-key.pem
   licet serve … --tls-cert tls.crt --tls-key tls.key --metrics-listen :9090
-  LICET_ETCD_ENDPOINTS=10.0.0.1:2379 licet serve …        each flag has a variable`,
+  LICET_ETCD_ENDPOINTS=10.0.0.1:2379 licet serve …        set a flag by its environment variable`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
@@ -92,7 +92,7 @@ later, with nothing between it and the nodes. All nodes need the same master key
 	return cmd
 }
 
-// runServe runs a node until ctx ends or a part of it fails.
+// runServe runs a node until ctx ends or a part of the node fails.
 func runServe(ctx context.Context, cfg serveConfig, build build, stderr io.Writer) error {
 	log, err := cfg.newLog(stderr)
 	if err != nil {
@@ -114,7 +114,7 @@ func newServe(cfg serveConfig, log zerolog.Logger) *serve {
 	return &serve{instance: s, cfg: cfg}
 }
 
-// start puts the node together, from the store up.
+// start starts the parts of the node: listeners, the store, then the API.
 func (s *serve) start(ctx context.Context, build build) error {
 	ring, err := readMasterRing(s.cfg.MasterKeyFile)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *serve) start(ctx context.Context, build build) error {
 	if err := s.listen(ctx, true); err != nil {
 		return err
 	}
-	if err := s.meet(ctx, ring); err != nil {
+	if err := s.listenForPeers(ctx, ring); err != nil {
 		return err
 	}
 	if err := s.open(ctx, build, s.cfg.Etcd.store()); err != nil {
@@ -140,7 +140,7 @@ func (s *serve) start(ctx context.Context, build build) error {
 		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
 	}
 	s.ring = ring
-	if err := s.answer(); err != nil {
+	if err := s.serveAPI(); err != nil {
 		return err
 	}
 	if s.cfg.PublicURL == "" {

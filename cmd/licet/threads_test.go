@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestThreads: a machine that is ours as a whole gets more threads than cores;
-// who says a number, by the environment or by a quota, gets that.
+// TestThreads checks that a process with a whole machine gets more threads than cores, unless the environment or a quota
+// sets the number.
 func TestThreads(t *testing.T) {
 	for _, c := range []struct {
 		name             string

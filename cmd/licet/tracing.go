@@ -14,23 +14,23 @@ import (
 	"licet/metrics/tracing"
 )
 
-// tracingConfig is the settings of traces.
+// tracingConfig holds the settings of tracing.
 type tracingConfig struct {
 	TraceEndpoint string
 	TraceRatio    float64
 }
 
-// tracesPath is where collectors take traces as a rule.
+// tracesPath is the default path of OTLP over HTTP.
 const tracesPath = "/v1/traces"
 
 func (c *tracingConfig) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.TraceEndpoint, "tracing-otlp-endpoint", "", "`URL` of an OpenTelemetry collector to send traces to, by OTLP over HTTP, such as http://127.0.0.1:4318; without a path, /v1/traces there; empty: off")
-	fs.Float64Var(&c.TraceRatio, "tracing-sample-ratio", 0.01, "what `share` of requests is traced if their traceparent does not say, 0 to 1")
+	fs.StringVar(&c.TraceEndpoint, "tracing-otlp-endpoint", "", "`URL` of an OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318; the default path is /v1/traces (default: off)")
+	fs.Float64Var(&c.TraceRatio, "tracing-sample-ratio", 0.01, "`share` of requests to trace if their traceparent does not decide, 0 to 1")
 }
 
 func (c *tracingConfig) validate() error {
-	if !(c.TraceRatio >= 0 && c.TraceRatio <= 1) { // in this form for NaN
-		return badUsage("--tracing-sample-ratio is %v: it must be from 0 to 1", c.TraceRatio)
+	if !(c.TraceRatio >= 0 && c.TraceRatio <= 1) { // in this form because of NaN
+		return badUsage("--tracing-sample-ratio is %v: write a number from 0 to 1", c.TraceRatio)
 	}
 	if c.TraceEndpoint == "" {
 		return nil
@@ -38,16 +38,15 @@ func (c *tracingConfig) validate() error {
 	u, err := url.Parse(c.TraceEndpoint)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
-		// Without the value: credentials may stand in it.
-		return badUsage("--tracing-otlp-endpoint must be a URL like http://127.0.0.1:4318")
+		// The message omits the value, which may contain credentials.
+		return badUsage("--tracing-otlp-endpoint must be a URL such as http://127.0.0.1:4318")
 	case u.User != nil:
-		return badUsage("--tracing-otlp-endpoint must hold no credentials: set OTEL_EXPORTER_OTLP_HEADERS, such as authorization=Bearer%%20…")
+		return badUsage("--tracing-otlp-endpoint must not contain credentials: set OTEL_EXPORTER_OTLP_HEADERS instead, such as authorization=Bearer%%20…")
 	}
 	return nil
 }
 
-// tracesURL is the whole URL that traces are sent to. The settings must have been
-// validated.
+// tracesURL returns the URL to send traces to. The settings must be valid.
 func (c *tracingConfig) tracesURL() (string, error) {
 	u, err := url.Parse(c.TraceEndpoint)
 	if err != nil {
@@ -59,9 +58,9 @@ func (c *tracingConfig) tracesURL() (string, error) {
 	return u.String(), nil
 }
 
-// trace makes what sends traces, if that is wanted. It comes before all that is
-// traced, so that it ends after it and sends the last of it.
-func (s *instance) trace(ctx context.Context, build build) error {
+// startTracing starts the tracer, unless tracing is off. The tracer starts before every traced part, so it stops after
+// them and sends their last spans.
+func (s *instance) startTracing(ctx context.Context, build build) error {
 	if s.cfg.TraceEndpoint == "" {
 		return nil
 	}
@@ -71,7 +70,7 @@ func (s *instance) trace(ctx context.Context, build build) error {
 	}
 	id, err := ulid.New(ulid.Timestamp(time.Now()), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make a name for this process: %w", err)
+		return fmt.Errorf("create an instance id for traces: %w", err)
 	}
 	s.tracer, err = tracing.New(ctx, tracing.Config{
 		Endpoint: to, Ratio: s.cfg.TraceRatio,

@@ -359,7 +359,7 @@ func TestTracingSettings(t *testing.T) {
 		}
 	}
 	for _, endpoint := range []string{"collector:4318", "127.0.0.1:4318", "ftp://collector", "http://", "http://c?x=1", "http://c#x", "http://[::1", "/v1/traces"} {
-		f("--tracing-otlp-endpoint must be a URL like http://127.0.0.1:4318", "--tracing-otlp-endpoint", endpoint)
+		f("--tracing-otlp-endpoint must be a URL such as http://127.0.0.1:4318", "--tracing-otlp-endpoint", endpoint)
 	}
 	f("OTEL_EXPORTER_OTLP_HEADERS", "--tracing-otlp-endpoint", "https://someone:hunter2@collector")
 	for _, ratio := range []string{"-0.1", "1.1", "NaN", "Inf"} {

@@ -1,0 +1,32 @@
+// Command licet runs the licensing and order service, calls a service, and works on a store. This package holds flags,
+// wiring and signals; internal/cli holds the commands that call a service.
+//
+//	main.go             exit codes, signals, usage errors
+//	root.go             the command line and its groups; licet dev, licet version
+//	config.go           settings that licet dev and licet serve share; environment variables of flags; the log
+//	etcdflags.go        settings of a connection to etcd
+//	storeflags.go       settings that name a store; opening the store
+//	tracing.go          settings of traces; starting the tracer
+//	webhooks.go         settings of events and webhooks; starting the delivery
+//	networks.go         settings that are lists of networks
+//	address.go          listeners on the addresses of flags
+//	certificate.go      the TLS certificate of a listener, read again when its files change
+//	dev.go              licet dev: embedded etcd, keys, readiness
+//	datadir.go          the files of a data directory
+//	quickstart.go       the commands that licet dev prints
+//	serve.go            licet serve: one node on an etcd cluster
+//	service.go          the parts of a service, from the listeners to the API
+//	lifecycle.go        starting and stopping parts
+//	peers.go            commands from and to other nodes
+//	threads.go          GOMAXPROCS
+//	memoryreleaser.go   returning memory to the system after a load
+//	build.go            version and revision
+//	storecommands.go    licet store and its commands
+//	storekeys.go        licet store keys
+//	storekeysoutput.go  the output of licet store keys
+//	masterkey.go        licet store master-key new and add
+//	masteruse.go        licet store master-key status and retire
+//	verify.go           licet store verify
+//	backup.go           licet store backup and restore
+//	defragment.go       licet store defragment
+package main
