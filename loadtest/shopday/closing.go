@@ -27,12 +27,12 @@ func (s *shop) compare(ctx context.Context) (*trial.Report, error) {
 	return r, ctx.Err()
 }
 
-// report sets the totals of both sides beside each other.
+// report adds the totals of both sides to a report.
 func report(r *trial.Report, totals []line) {
 	r.Line("COUNTED", "LEDGER", "SERVICE", "")
 	for _, total := range totals {
 		mark := ""
-		if !total.agrees() {
+		if total.ledger != total.service {
 			mark = "DIFFERS"
 			r.Problem("%s: %v by the ledger, %v by the service", total.what, total.ledger, total.service)
 		}

@@ -22,8 +22,7 @@ func (s *shop) tend(ctx context.Context, o *orderEntry) {
 	case leave:
 	case suspend:
 		s.suspend(ctx, l)
-		_, err := s.tryActivate(ctx, l, "new")
-		s.refused("activating a suspended license", l.key, 40302, err)
+		s.refused("activating a suspended license", l.key, 40302, errorOf(s.tryActivate(ctx, l, "new")))
 		s.validate(ctx, l, device(0))
 	case reinstate:
 		s.suspend(ctx, l)
@@ -54,58 +53,39 @@ func (s *shop) tend(ctx context.Context, o *orderEntry) {
 func (s *shop) suspend(ctx context.Context, l *licenseEntry) {
 	l.suspended, l.reason = true, "Chargeback of "+l.order
 	for _, reason := range []string{l.reason, "another reason"} { // the second changes nothing
-		now, err := s.desk.SuspendLicense(ctx, l.key, reason)
-		if s.done("suspensions", l.key, err) {
-			s.checkLicense(l, now)
-		}
+		s.changed("suspensions", l)(s.desk.SuspendLicense(ctx, l.key, reason))
 	}
 }
 
 func (s *shop) reinstate(ctx context.Context, l *licenseEntry) {
 	l.suspended, l.reason = false, ""
-	now, err := s.desk.ReinstateLicense(ctx, l.key, "paid after all")
-	if s.done("reinstatements", l.key, err) {
-		s.checkLicense(l, now)
-	}
+	s.changed("reinstatements", l)(s.desk.ReinstateLicense(ctx, l.key, "paid after all"))
 }
 
 func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
 	l.revoked, l.reason = true, "Sold on: "+l.order
-	now, err := s.desk.RevokeLicense(ctx, l.key, l.reason)
-	if s.done("revocations", l.key, err) {
-		s.checkLicense(l, now)
-	}
+	s.changed("revocations", l)(s.desk.RevokeLicense(ctx, l.key, l.reason))
 	s.validate(ctx, l, device(0))
-	_, err = s.tryActivate(ctx, l, device(0))
-	s.refused("activating a revoked license", l.key, 40301, err)
-	_, err = s.desk.ReinstateLicense(ctx, l.key, "")
-	s.refused("reinstating a revoked license", l.key, 40903, err)
-	_, err = s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})
-	s.refused("renewing a revoked license", l.key, 40903, err)
+	s.refused("activating a revoked license", l.key, 40301, errorOf(s.tryActivate(ctx, l, device(0))))
+	s.refused("reinstating a revoked license", l.key, 40903, errorOf(s.desk.ReinstateLicense(ctx, l.key, "")))
+	s.refused("renewing a revoked license", l.key, 40903, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})))
 }
 
 // renew gives a license an end.
 func (s *shop) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
 	l.renewed(ends)
-	now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends})
-	if s.done("renewals to a date", l.key, err) {
-		s.checkLicense(l, now)
-	}
+	s.changed("renewals to a date", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends}))
 }
 
 // extend extends a license once, however often that is sent, if it has an end.
 func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
 	if l.ends.IsZero() {
-		_, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})
-		s.refused("extending a license without an end", l.key, 42200, err)
+		s.refused("extending a license without an end", l.key, 42200, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})))
 		return
 	}
 	l.renewed(addMonths(l.ends, 1))
 	for range 3 {
-		now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"}, client.IdempotencyKey(fmt.Sprintf("invoice-%d", n)))
-		if s.done("renewals by a month", l.key, err) {
-			s.checkLicense(l, now)
-		}
+		s.changed("renewals by a month", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"}, client.IdempotencyKey(fmt.Sprintf("invoice-%d", n))))
 	}
 }
 
@@ -131,8 +111,7 @@ func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 		}), "license %s does not run out", l.key)
 	}
 	s.ledger.Did("licenses that ran out")
-	_, err := s.tryActivate(ctx, l, device(0))
-	s.refused("activating a license that has run out", l.key, 40303, err)
+	s.refused("activating a license that has run out", l.key, 40303, errorOf(s.tryActivate(ctx, l, device(0))))
 	s.validate(ctx, l, device(0))
 	if andRenew {
 		s.renew(ctx, l, time.Now().AddDate(1, 0, 0).Truncate(time.Millisecond))
@@ -145,8 +124,7 @@ func (s *shop) limit(ctx context.Context, l *licenseEntry) {
 	s.setLimit(ctx, l, len(l.devices)+2)
 	s.fill(ctx, l)
 	s.setLimit(ctx, l, 1)
-	_, err := s.tryActivate(ctx, l, "new")
-	s.refused("a device too many", l.key, 40901, err)
+	s.refused("a device too many", l.key, 40901, errorOf(s.tryActivate(ctx, l, "new")))
 	for device := range l.devices { // nobody is thrown out
 		s.activate(ctx, l, device, 1)
 	}
@@ -154,10 +132,7 @@ func (s *shop) limit(ctx context.Context, l *licenseEntry) {
 
 func (s *shop) setLimit(ctx context.Context, l *licenseEntry, limit int) {
 	l.maxDevices = limit
-	now, err := s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{MaxDevices: &limit})
-	if s.done("changes of limits", l.key, err) {
-		s.checkLicense(l, now)
-	}
+	s.changed("changes of limits", l)(s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{MaxDevices: &limit}))
 }
 
 // annotate merges metadata into a license's, and takes some out again.
@@ -171,10 +146,7 @@ func (s *shop) annotate(ctx context.Context, l *licenseEntry, n int) {
 				delete(l.metadata, name)
 			}
 		}
-		now, err := s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{Metadata: change})
-		if s.done("changes of metadata", l.key, err) {
-			s.checkLicense(l, now)
-		}
+		s.changed("changes of metadata", l)(s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{Metadata: change}))
 	}
 }
 
@@ -185,8 +157,7 @@ func (s *shop) fill(ctx context.Context, l *licenseEntry) {
 			s.activate(ctx, l, id, 1)
 		}
 	}
-	_, err := s.tryActivate(ctx, l, "one too many")
-	s.refused("a device too many", l.key, 40901, err)
+	s.refused("a device too many", l.key, 40901, errorOf(s.tryActivate(ctx, l, "one too many")))
 }
 
 // overfill has more devices come at once than fit.
@@ -233,8 +204,18 @@ func (s *shop) move(ctx context.Context, l *licenseEntry) {
 	s.activate(ctx, l, "last home", 1)
 }
 
-// checkLicense holds an answer of the API against the ledger. Nothing else is
-// done to the license meanwhile.
+// changed returns a function that takes the answer to a change of a license, which must
+// have worked, counts the change, and compares the license with the ledger.
+func (s *shop) changed(what string, l *licenseEntry) func(*client.License, error) {
+	return func(now *client.License, err error) {
+		if s.done(what, l.key, err) {
+			s.checkLicense(l, now)
+		}
+	}
+}
+
+// checkLicense compares an answer of the API with the ledger. Nothing else changes the
+// license meanwhile.
 func (s *shop) checkLicense(l *licenseEntry, now *client.License) {
 	for _, difference := range l.differences(now, time.Now()) {
 		s.ledger.Problem("license %s: %s", l.key, difference)

@@ -103,10 +103,8 @@ func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
 func (s *shop) letRunOut(ctx context.Context, o *orderEntry) {
 	page, err := s.browser.Open(ctx, o.payURL)
 	s.check(err == nil && strings.Contains(page, "Order expired"), "%s: its page does not tell that it has run out: %v", o.plan, err)
-	_, err = s.till.CancelOrder(ctx, o.number, "too late")
-	s.refused("canceling an order that has run out", o.plan.String(), 40902, err)
-	_, err = s.desk.RefundOrder(ctx, o.number, "too late")
-	s.refused("refunding an order that has run out", o.plan.String(), 40902, err)
+	s.refused("canceling an order that has run out", o.plan.String(), 40902, errorOf(s.till.CancelOrder(ctx, o.number, "too late")))
+	s.refused("refunding an order that has run out", o.plan.String(), 40902, errorOf(s.desk.RefundOrder(ctx, o.number, "too late")))
 }
 
 func (s *shop) cancel(ctx context.Context, o *orderEntry) {
@@ -123,8 +121,7 @@ func (s *shop) cancelAgain(ctx context.Context, o *orderEntry) {
 	if s.done("orders canceled again", o.plan.String(), err) {
 		s.check(now.Status == stateCanceled && now.StateReason == o.reason, "%s is %s (%s) after it was canceled again", o.plan, now.Status, now.StateReason)
 	}
-	_, err = s.desk.RefundOrder(ctx, o.number, "")
-	s.refused("refunding a canceled order", o.plan.String(), 40902, err)
+	s.refused("refunding a canceled order", o.plan.String(), 40902, errorOf(s.desk.RefundOrder(ctx, o.number, "")))
 }
 
 // cancelOnPage has the buyer press the other button.

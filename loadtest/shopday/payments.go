@@ -63,8 +63,7 @@ func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
 	_, err = s.push(ctx, o, "cancel")
 	var refused *stage.PageError
 	s.check(errors.As(err, &refused) && refused.Status == http.StatusConflict, "%s is paid, and canceling it on its page gives %v", o.plan, err)
-	_, err = s.till.CancelOrder(ctx, o.number, "")
-	s.refused("canceling a paid order", o.plan.String(), 40902, err)
+	s.refused("canceling a paid order", o.plan.String(), 40902, errorOf(s.till.CancelOrder(ctx, o.number, "")))
 }
 
 // payCanceled pays an order that is canceled, from a page that was open since
@@ -119,6 +118,5 @@ func (s *shop) use(ctx context.Context, o *orderEntry, l *licenseEntry) {
 		s.activate(ctx, l, device(i), 1+4*(o.plan.n%5/4))
 	}
 	s.validate(ctx, l, device(0))
-	_, err := s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: "elsewhere", ProductID: "another"})
-	s.refused("activating for another product", o.plan.String(), 40304, err)
+	s.refused("activating for another product", o.plan.String(), 40304, errorOf(s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: "elsewhere", ProductID: "another"})))
 }

@@ -30,8 +30,7 @@ func (s *shop) night(ctx context.Context) {
 		others = ""
 	}
 	for name, c := range map[string]*client.Client{"till": s.till, "bookkeeper": s.reader} {
-		_, err := c.RedactBuyer(ctx, open.email)
-		s.refused("a redaction by a key without both scopes", name, 40300, err)
+		s.refused("a redaction by a key without both scopes", name, 40300, errorOf(c.RedactBuyer(ctx, open.email)))
 	}
 	s.forget(ctx, open.email)
 	s.forgetAtOnce(ctx, others)

@@ -42,14 +42,12 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 	}
 	o.refunded, l.revoked, l.reason = true, true, o.reason
 	s.validate(ctx, l, device(0))
-	_, err := s.tryActivate(ctx, l, device(0))
-	s.refused("activating a refunded license", about, 40301, err)
-	_, err = s.desk.SuspendLicense(ctx, l.key, "")
-	s.refused("suspending a refunded license", about, 40903, err)
+	s.refused("activating a refunded license", about, 40301, errorOf(s.tryActivate(ctx, l, device(0))))
+	s.refused("suspending a refunded license", about, 40903, errorOf(s.desk.SuspendLicense(ctx, l.key, "")))
 	if o.payURL == "" {
 		return // it cost nothing
 	}
-	if _, err = s.push(ctx, o, "pay"); s.done("payments of refunded orders", about, err) {
+	if _, err := s.push(ctx, o, "pay"); s.done("payments of refunded orders", about, err) {
 		now, err := s.desk.Order(ctx, o.number)
 		s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == o.license, "%s is no longer refunded after it was paid again: %v", o.plan, err)
 	}
@@ -65,8 +63,7 @@ func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallO
 			s.check(response.Replayed && now.Status == stateRefunded, "%s: the replay of its refund is %s, replayed %v", o.plan, now.Status, response.Replayed)
 		}
 	}
-	_, err := s.desk.RefundOrder(ctx, o.number, "another reason", key)
-	s.refused("another refund under the same Idempotency-Key", o.plan.String(), 42201, err)
+	s.refused("another refund under the same Idempotency-Key", o.plan.String(), 42201, errorOf(s.desk.RefundOrder(ctx, o.number, "another reason", key)))
 }
 
 // giveBackAtOnce asks for one refund many times at once, each with a reason of

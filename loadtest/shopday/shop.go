@@ -79,7 +79,10 @@ func (s *shop) done(what, about string, err error) bool {
 	return s.worked(what, about, err)
 }
 
-// refused notes a thing that must have been refused with a code.
+// errorOf returns the error of an answer.
+func errorOf[T any](_ T, err error) error { return err }
+
+// refused records a request that must have been refused with a code.
 func (s *shop) refused(what, about string, code int, err error) {
 	if got := codeOf(err); got != code {
 		s.ledger.Problem("%s: %s was answered %d (%v), and must be refused with %d", about, what, got, err, code)
