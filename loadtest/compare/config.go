@@ -12,7 +12,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// settings are how much is measured. They go into the report.
+// settings are how much is measured. They are part of the report.
 type settings struct {
 	Rounds      int           `json:"rounds"`
 	Licenses    int           `json:"licenses"`      // distinct ones of a round
@@ -53,7 +53,7 @@ func fullSettings() settings {
 	}
 }
 
-// quickSettings fill every row in seconds, with numbers that mean nothing.
+// quickSettings measure every row in seconds. Their numbers mean nothing.
 func quickSettings() settings {
 	return settings{
 		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,

@@ -21,7 +21,7 @@ const (
 // codeOverloaded is the answer of a node that has too much to do.
 const codeOverloaded = 50301
 
-// answerTimeout is how long an answer is waited for: a node gives up after 4 s.
+// answerTimeout is how long a client waits for an answer. A node gives up after 4 s.
 const answerTimeout = 10 * time.Second
 
 // conn is a kept connection to a node, used by one goroutine. It sends one request at
@@ -76,7 +76,7 @@ func (c *conn) roundTrip(request []byte) (code int, closes bool, err error) {
 	return envelopeCode(response.StatusCode, body), response.Close, nil
 }
 
-// answer is what the first bytes of an HTTP answer tell about the rest.
+// answer is what the head of an HTTP answer says about the rest.
 type answer struct {
 	status int
 	head   int // where the body begins
@@ -95,9 +95,8 @@ var (
 
 const maxAnswer = 64 << 20
 
-// parseAnswer reads what has come so far; whole tells that nothing is missing.
-// It is no HTTP client: an answer in chunks is refused, since Licet never
-// sends one.
+// parseAnswer parses what has come so far; whole means that nothing is missing. It is no
+// HTTP client: it refuses chunked answers, which Licet never sends.
 func parseAnswer(b []byte) (a answer, whole bool, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
@@ -134,7 +133,7 @@ func parseAnswer(b []byte) (a answer, whole bool, err error) {
 	return a, len(b) == a.head+a.length, nil
 }
 
-// digits reads a number without sign; -1 where it is none.
+// digits parses a number without sign, and returns -1 for anything else.
 func digits(b []byte) int {
 	if len(b) == 0 || len(b) > 9 {
 		return -1
@@ -151,8 +150,8 @@ func digits(b []byte) int {
 
 var codePrefix = []byte(`{"code":`)
 
-// envelopeCode is the code of an answer. A success must say so twice, by its
-// status and by its code.
+// envelopeCode returns the code of an answer. A success must say so twice, by its status
+// and by its code.
 func envelopeCode(status int, body []byte) int {
 	rest, found := bytes.CutPrefix(body, codePrefix)
 	end := bytes.IndexByte(rest, ',')
@@ -166,7 +165,7 @@ func envelopeCode(status int, body []byte) int {
 	return code
 }
 
-// codeName says what a code means in a note.
+// codeName returns what a note calls a code.
 func codeName(code int) string {
 	switch code {
 	case codeBroken:

@@ -18,8 +18,7 @@ const (
 	baselinePrefix = "baseline/"
 )
 
-// baseline is etcd as its own client uses it: single puts and linearizable
-// gets.
+// baseline is etcd with its own client: single puts and linearizable gets.
 type baseline struct {
 	clients []*clientv3.Client // each is a connection of its own
 	value   string
@@ -45,7 +44,7 @@ func (b *baseline) close() {
 	}
 }
 
-// maxClients bounds the connections to etcd that are tried.
+// maxClients is the largest number of connections to etcd.
 const maxClients = 4
 
 // shape is how much a load does at a time.
@@ -61,15 +60,14 @@ func (s shape) String() string {
 	return fmt.Sprint(s.workers)
 }
 
-// key spreads numbers over the whole key space, as license keys are.
+// key spreads numbers over the whole key space, as license keys are spread.
 func (b *baseline) key(i int) string {
 	var raw [8]byte
 	binary.BigEndian.PutUint64(raw[:], mix(uint64(i)))
 	return baselinePrefix + hex.EncodeToString(raw[:])
 }
 
-// puts are workers that put a new key each time. The caller counts them with
-// wrote.
+// puts returns workers that put a new key each time. The caller then calls wrote.
 func (b *baseline) puts(ctx context.Context, s shape) workers {
 	from := b.written
 	return b.workers(s, func(client *clientv3.Client, i int) error {
@@ -78,10 +76,10 @@ func (b *baseline) puts(ctx context.Context, s shape) workers {
 	})
 }
 
-// wrote notes how many operations of puts were made.
+// wrote records how many operations of puts were made.
 func (b *baseline) wrote(o *outcome) { b.written += o.made }
 
-// gets are workers that read keys that were put.
+// gets returns workers that read keys that were put.
 func (b *baseline) gets(ctx context.Context, s shape) workers {
 	return b.workers(s, func(client *clientv3.Client, i int) error {
 		response, err := client.Get(ctx, b.key(int(mix(uint64(i))%uint64(b.written))))

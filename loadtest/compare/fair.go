@@ -16,7 +16,7 @@ const (
 	fairRivals  = 4  // clients of the account that does its worst
 )
 
-// door is one way for an account to take what others need.
+// door is one way for an account to use up what others need.
 type door struct {
 	name string
 	// open readies the rival account. It returns what one of the rival's clients does
@@ -46,8 +46,8 @@ func fairRow() row {
 // attack is one turn of one of the rival's clients.
 type attack = func(ctx context.Context, client, turn int) error
 
-// rival is the account that does its worst, with one API key and the usual limits, at a
-// node of its own.
+// rival is the account that attacks, with one API key and the default limits, at a node of
+// its own.
 type rival struct {
 	api     *client.Client
 	license []byte
@@ -55,8 +55,8 @@ type rival struct {
 }
 
 // fair measures one account's new devices on distinct licenses while another account, at
-// another node, does its worst through one door after the other. The limits are the
-// service's defaults.
+// another node, attacks through one door after the other. The limits are the service's
+// defaults.
 func (l *lab) fair(ctx context.Context) error {
 	l.progress.Step("starting etcd and two nodes")
 	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--rate-limit-api-key", "500/s")...)
@@ -153,7 +153,7 @@ func (r *rival) meanwhile(ctx context.Context, d door, measure func() (*sample, 
 	return s, done, errors.Join(err, undo(ctx))
 }
 
-// flipTypes makes the account begin and cease to listen to activations.
+// flipTypes makes the account subscribe to activations and unsubscribe again.
 func (r *rival) flipTypes(ctx context.Context) (attack, func(context.Context) error, error) {
 	made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *rival) churnEndpoints(context.Context) (attack, func(context.Context) e
 	return churn, r.deleteEndpoints, nil
 }
 
-// deleteEndpoints deletes what a client that was stopped has left.
+// deleteEndpoints deletes what a stopped client has left.
 func (r *rival) deleteEndpoints(ctx context.Context) error {
 	list, err := r.api.ListWebhooks(ctx, client.Page{Limit: 100})
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// fillers is how many connections bind devices where all that matters is
-	// that it goes fast.
+	// fillers is how many connections bind devices where only speed matters.
 	fillers = 256
-	// fillPiece is how many licenses get their devices together: few enough that
-	// the node remembers them between their first device and their last.
+	// fillPiece is how many licenses get their devices together: few enough that the node
+	// remembers them between their first device and their last.
 	fillPiece = 10_000
-	// fillTries is how often a piece is begun anew. A bound device is bound
-	// again for nothing, so that one broken answer is no end of an hour's work.
+	// fillTries is how often a piece is tried. Binding a bound device again changes nothing,
+	// so a broken answer does not end an hour's work.
 	fillTries = 10
 )
 
@@ -31,7 +30,7 @@ type filler struct {
 	retries int
 }
 
-// to goes on until there are so many licenses.
+// to adds licenses with their devices until there are so many licenses.
 func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) error {
 	for f.list.Count() < licenses {
 		size := min(fillPiece, licenses-f.list.Count())
@@ -59,7 +58,8 @@ func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) er
 	return nil
 }
 
-// pick gives the licenses of a piece all their devices, the first ones first.
+// pick is the pattern that gives the licenses of a piece all their devices, the first
+// device of each first.
 func (f *filler) pick(first, size int) func(i int) (int, device) {
 	return func(i int) (int, device) {
 		return i % size, device{salt: uint64(i / size), number: uint64(first + i%size)}
@@ -68,7 +68,7 @@ func (f *filler) pick(first, size int) func(i int) (int, device) {
 
 func (f *filler) bound() int { return f.list.Count() * f.each }
 
-// tries does something again where it failed, up to a point.
+// tries repeats something that fails, up to fillTries times.
 func tries[T any](ctx context.Context, f *filler, do func() (T, error)) (result T, err error) {
 	for try := range fillTries {
 		if try > 0 {
@@ -82,7 +82,7 @@ func tries[T any](ctx context.Context, f *filler, do func() (T, error)) (result 
 	return result, fmt.Errorf("%d times: %w", fillTries, err)
 }
 
-// fillPoint is what things came to at some number of devices.
+// fillPoint is what etcd and the node hold at some number of devices.
 type fillPoint struct {
 	Devices       int     `json:"devices"`
 	Licenses      int     `json:"licenses"`
@@ -95,7 +95,7 @@ type fillPoint struct {
 	InUse         int64   `json:"database_in_use"`
 }
 
-// look reads what processes and database come to now.
+// look reads what etcd and the node hold now.
 func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint, err error) {
 	member, err := rig.MemoryOf(etcd.Members[0].PID())
 	if err != nil {

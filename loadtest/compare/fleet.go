@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// fleet is many connections to a node, driven by one goroutine. It sends one
-// request at a time on each, and reads every answer whole.
+// fleet is many connections to nodes, driven by one goroutine. It sends one request at a
+// time on each, and reads every answer whole.
 type fleet struct {
 	addresses []string // of nodes; the lanes go round among them
-	// build gives request number i; it holds until the next call.
+	// build returns request number i; it holds until the next call.
 	build func(i int) []byte
 	lanes []lane
 	poll  *poller
@@ -39,7 +39,7 @@ type arrival struct {
 	due    time.Time
 }
 
-// newFleet makes connections to a node, or as many to each of some; none is open
+// newFleet returns a fleet with so many connections, spread over the nodes. None is open
 // yet.
 func newFleet(addresses []string, connections int, build func(i int) []byte) *fleet {
 	f := &fleet{addresses: addresses, build: build, lanes: make([]lane, connections)}
@@ -83,7 +83,7 @@ func (f *fleet) hangUp(i int) {
 	}
 }
 
-// begin forgets what the load before has left.
+// begin forgets the load before.
 func (f *fleet) begin(keep bool, end time.Time) {
 	f.out, f.keep, f.end, f.scan = &outcome{}, keep, end, time.Now().Add(time.Second)
 	f.free, f.backlog = f.free[:0], nil
@@ -117,8 +117,8 @@ func (f *fleet) closedLoop(ctx context.Context, count int, limit time.Duration) 
 // longestWait is how long the end of ctx may go unnoticed.
 const longestWait = 100 * time.Millisecond
 
-// openLoop takes the end of ctx for the end of its span, so that a load can
-// last as long as something else does.
+// openLoop takes the end of ctx for the end of its span, so a load can last as long as
+// something else does.
 func (f *fleet) openLoop(ctx context.Context, a arrivals) *outcome {
 	began := time.Now()
 	end := began.Add(a.span)
@@ -163,11 +163,12 @@ func (f *fleet) openLoop(ctx context.Context, a arrivals) *outcome {
 	return f.out
 }
 
-// idleLimit is when a connection is not used any more. A node closes those
-// that are idle for 75 s, and one that it is about to close would look broken.
+// idleLimit is the age at which an idle connection is replaced. A node closes connections
+// that are idle for 75 s, and a connection that a node is about to close would look
+// broken.
 const idleLimit = 30 * time.Second
 
-// send begins an operation on the lane that was free last.
+// send begins an operation on the lane that became free last.
 func (f *fleet) send(a arrival) {
 	i := f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]
@@ -187,8 +188,7 @@ func (f *fleet) send(a arrival) {
 	}
 }
 
-// finish ends the operation on a lane. A connection on which something broke
-// is not used again.
+// finish ends the operation on a lane. A broken connection is not used again.
 func (f *fleet) finish(i, code int) {
 	l := &f.lanes[i]
 	l.busy = false
@@ -213,7 +213,7 @@ func (f *fleet) finish(i, code int) {
 	}
 }
 
-// wait takes what answers come within a time.
+// wait reads the answers that come within a time.
 func (f *fleet) wait(now time.Time, longest time.Duration) {
 	for _, i := range f.poll.wait(longest) {
 		f.read(i)

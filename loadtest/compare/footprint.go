@@ -11,7 +11,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// devicesEach is how many devices a license has.
+// devicesEach is the usual number of devices of a license.
 const devicesEach = 3
 
 // footprint binds devices to many licenses on a new store, and then reads how much
@@ -42,7 +42,7 @@ func (l *lab) footprint(ctx context.Context) error {
 	return l.memory(ctx, b, list, before.goroutines)
 }
 
-// memory reads what a node with remembered licenses and idle connections holds.
+// memory reads what a node holds with remembered licenses and idle connections.
 func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBefore float64) error {
 	l.progress.Step("an idle node, and %d idle connections", l.cfg.Connections)
 	idle, err := l.quiet(ctx, b.node, goroutinesBefore)
@@ -81,8 +81,8 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	return nil
 }
 
-// quiet waits until the goroutines that served connections are gone: the HTTP
-// server keeps idle ones for up to twenty seconds.
+// quiet waits until the goroutines that served connections have ended: the HTTP server
+// keeps idle ones for up to twenty seconds.
 func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFacts, error) {
 	for end := time.Now().Add(l.cfg.Settle); ; rest(ctx, l.cfg.Settle/20) {
 		facts, err := factsOf(ctx, n)
@@ -92,13 +92,13 @@ func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFa
 	}
 }
 
-// perLicense shares goroutines out, to a thousandth: a handful more or less
+// perLicense divides goroutines by licenses, cut to a thousandth: a handful more or less
 // are the runtime's and the HTTP server's own.
 func perLicense(goroutines float64, licenses int) float64 {
 	return math.Max(0, math.Trunc(1000*goroutines/float64(licenses))/1000)
 }
 
-// rest waits, but not longer than ctx lives.
+// rest waits for a time, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

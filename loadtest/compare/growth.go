@@ -10,9 +10,8 @@ import (
 // pageLimit is how many devices a page has: the API's default.
 const pageLimit = 100
 
-// devices compares a license that has very many devices with one that has
-// some: what one more costs, and what the first page does. Both are asked by
-// turns by one client.
+// devices compares a license with very many devices to a license with some: how long one
+// more device takes, and how long the first page takes. One client asks both in turns.
 func (l *lab) devices(ctx context.Context) error {
 	b, err := l.bench(ctx, 1, usualRetention)
 	if err != nil {
@@ -56,7 +55,7 @@ func (l *lab) fill(ctx context.Context, b *bench, list *rig.Keys, devices, worke
 	return nil
 }
 
-// compareSizes binds devices to both licenses by turns, then reads pages.
+// compareSizes binds devices to both licenses in turns, then reads pages.
 func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *rig.Keys, number int) error {
 	c := newConn(b.node.Address)
 	defer c.close()
@@ -83,14 +82,14 @@ func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *rig.Keys
 	return nil
 }
 
-// pager reads the first page of a license's devices.
+// pager returns a worker that reads the first page of a license's devices.
 func pager(c *conn, apiKey string, list *rig.Keys) worker {
 	request := pageRequest(list.At(0), apiKey, pageLimit)
 	return func(int) int { return c.code(request) }
 }
 
-// members measures new devices on distinct licenses before a cluster of three,
-// all on these cores.
+// members measures new devices on distinct licenses with an etcd of three members, all on
+// the same cores.
 func (l *lab) members(ctx context.Context) error {
 	l.progress.Step("starting etcd with three members, and two nodes")
 	b, err := l.bench(ctx, 3, usualRetention)

@@ -13,9 +13,9 @@ const (
 	guessers         = 256 // connections
 )
 
-// guessing lets a storm of made-up license keys come, alone and then while other
-// licenses get what they always get. Alone, nothing else asks etcd for anything
-// but what a node at rest does, which is told apart by its name.
+// guessing measures a storm of made-up license keys, alone and then while other licenses
+// get new devices. While it is alone, the node asks etcd only for what a node at rest asks
+// for; the names of operations tell these requests apart.
 func (r *round) guessing(ctx context.Context) error {
 	list, err := r.warmed(ctx, r.cfg.Licenses)
 	if err != nil {
@@ -78,8 +78,7 @@ func (r *round) asked(ctx context.Context) (sum float64, err error) {
 	return sum, err
 }
 
-// guess is an activation with a license key that was made up, and an address
-// that was made up too.
+// guess is an activation with a made-up license key and a made-up address.
 type guess struct {
 	text       []byte
 	addressAt  int
@@ -99,7 +98,7 @@ func newGuess() *guess {
 	return g
 }
 
-// of makes guess number i up. It holds until the next call.
+// of returns guess number i. It holds until the next call.
 func (g *guess) of(i int) []byte {
 	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	copy(g.text[g.addressAt:], fmt.Sprintf("%03d.%03d", 100+i/100%100, 100+i%100))

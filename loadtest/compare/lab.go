@@ -9,7 +9,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// lab is where all parts are measured.
+// lab measures all rows.
 type lab struct {
 	cfg      *config
 	dir      string
@@ -21,15 +21,14 @@ type lab struct {
 	highest float64 // new devices a second on distinct licenses, the median; 0: not measured
 }
 
-// shapes are how much of each load at a time is best.
+// shapes are the best number of operations at a time for each load.
 type shapes struct {
 	put, get              shape
 	bind, hot, mix, renew shape // connections to the node
 }
 
-// bench is a store with what is measured on it. Licenses are granted, and
-// whatever must not be known to the measured node is done, through another
-// node.
+// bench is a store with the node that is measured on it. Another node, the seeder, grants
+// licenses, so that the measured node does not know them.
 type bench struct {
 	licet  *rig.Licet
 	flags  []string // of the nodes
@@ -73,9 +72,9 @@ func (l *lab) bench(ctx context.Context, members int, retention string, flags ..
 	return b, err
 }
 
-// renewNode puts a new node in the place of the measured one, which knows none
-// of the licenses so far. All rounds together have more licenses than a node
-// remembers, and what is warm in one must not depend on those before it.
+// renewNode replaces the measured node by a new one, which knows no license. All rounds
+// together have more licenses than a node remembers, and no round may profit from the
+// rounds before.
 func (b *bench) renewNode(ctx context.Context) error {
 	b.node.Kill()
 	fresh, err := b.licet.StartNode(ctx, b.etcd, b.flags...)
@@ -111,7 +110,7 @@ func (b *bench) grant(ctx context.Context, count, maxDevices int) (*rig.Keys, er
 	return grant(ctx, b.seeder, b.apiKey, count, maxDevices)
 }
 
-// sample is what came of a load, and what it cost.
+// sample is the result of a load, and what it cost.
 type sample struct {
 	*outcome
 	node, etcd, own time.Duration // CPU time
@@ -119,13 +118,13 @@ type sample struct {
 	gcShare         float64       // of the node's CPU time
 }
 
-// perOperation is a CPU time by operation, in microseconds.
+// perOperation returns a processor time for each operation, in microseconds.
 func (s *sample) perOperation(cpu time.Duration) float64 {
 	return float64(cpu.Nanoseconds()) / 1000 / float64(max(s.ok, 1))
 }
 
-// measure runs a load and accounts for what each process did meanwhile. The
-// driver is closed at its end.
+// measure runs a load and measures the processor time of each process meanwhile. It closes
+// the driver.
 func (b *bench) measure(ctx context.Context, d driver, run func(driver) *outcome) (*sample, error) {
 	defer d.close()
 	if err := d.open(); err != nil {
@@ -191,7 +190,7 @@ func (b *bench) activate(ctx context.Context, s shape, list *rig.Keys, pick func
 	return b.measure(ctx, binder(b.node.Address, s.workers, list, pick), run)
 }
 
-// checkSample notes what went wrong in a load: the table must not hide it.
+// checkSample notes the failures of a load below the table.
 func (l *lab) checkSample(row, what string, s *sample) {
 	if text := s.describe(); text != "" {
 		l.report.note(row, what+": "+text)

@@ -39,7 +39,7 @@ type arrivals struct {
 	keep bool // keep latencies
 }
 
-// worker makes operations, one at a time: it makes number i and gives its code.
+// worker makes operation number i, and returns its code. It makes one operation at a time.
 type worker func(i int) int
 
 // workers make a load, each in a goroutine of its own.
@@ -49,7 +49,7 @@ func (workers) open() error { return nil }
 
 func (workers) close() {}
 
-// outcome is what came of many operations.
+// outcome is the result of many operations.
 type outcome struct {
 	made      int // operations that were begun
 	ok        int
@@ -59,7 +59,7 @@ type outcome struct {
 	unsent    []time.Duration // how long those had waited that were never sent
 }
 
-// rate is how many operations succeeded in a second.
+// rate returns how many operations succeeded in a second.
 func (o *outcome) rate() float64 {
 	if o.elapsed <= 0 {
 		return 0
@@ -127,9 +127,8 @@ func sum(parts []outcome, elapsed time.Duration) *outcome {
 	return all
 }
 
-// alternate makes n operations of each of two workers, one of the one and one
-// of the other, so that whatever slows the machine down slows both. It gives
-// the latencies of each.
+// alternate makes n operations of each of two workers, in turns, so that whatever slows
+// the machine down slows both. It returns the latencies of each.
 func alternate(ctx context.Context, one, other worker, n int) (first, second *outcome) {
 	first, second = &outcome{}, &outcome{}
 	for i := range n {
@@ -161,20 +160,20 @@ func (o *outcome) took(latency time.Duration, code int) {
 	o.latencies = append(o.latencies, latency)
 }
 
-// drop notes an arrival that will not be sent any more.
+// drop records an arrival that is not sent any more.
 func (o *outcome) drop(a arrival, end time.Time) {
 	o.fail(codeUnsent)
 	o.unsent = append(o.unsent, end.Sub(a.due))
 }
 
-// waits are the latencies along with the waiting of what was never sent: it
-// would have taken that long at least, and must not be left out.
+// waits returns the latencies, and how long arrivals waited that were never sent: they
+// would have taken that long at least.
 func (o *outcome) waits() []time.Duration {
 	return slices.Sorted(slices.Values(slices.Concat(o.latencies, o.unsent)))
 }
 
-// percentile is the smallest of the sorted values that the share q of all
-// values does not exceed.
+// percentile returns the smallest of the sorted values that a share q of all values does
+// not exceed.
 func percentile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -229,8 +228,8 @@ func (workers workers) openLoop(ctx context.Context, a arrivals) *outcome {
 	return sum(parts, a.span)
 }
 
-// schedule is when arrivals are due: a Poisson process, as many independent
-// clients make it. The same rate always gives the same gaps.
+// schedule is when arrivals are due: a Poisson process, as many independent clients make
+// it. The same rate always has the same gaps.
 type schedule struct {
 	number int
 	due    time.Time
@@ -249,10 +248,10 @@ func (s *schedule) next() {
 	s.due = s.due.Add(time.Duration(s.gaps.ExpFloat64() / s.rate * float64(time.Second)))
 }
 
-// describe lists what failed, for a note; it is empty where nothing did.
+// describe lists what failed, for a note. It is empty if nothing failed.
 func (o *outcome) describe() string { return o.describeBut(0) }
 
-// describeBut leaves a code out that is told elsewhere.
+// describeBut leaves out a code that is reported elsewhere.
 func (o *outcome) describeBut(known int) string {
 	var parts []string
 	for _, code := range slices.Sorted(maps.Keys(o.failed)) {

@@ -8,10 +8,10 @@ import (
 	"licet/loadtest/rig"
 )
 
-// nodeCounts are how many nodes share the work, besides one alone.
+// nodeCounts returns how many nodes share the work, besides one node alone.
 func nodeCounts() []int { return []int{3, 6} }
 
-// crowd is some nodes on one etcd, of which a load uses the first few.
+// crowd is some nodes on one etcd. A load uses the first few of them.
 type crowd struct {
 	*lab
 	bench *bench
@@ -20,9 +20,9 @@ type crowd struct {
 	cold  map[int]shape // the same for distinct licenses
 }
 
-// placement compares several nodes with one, where all of them are asked for the
-// same license, and where each is asked for any. All share the same cores, so
-// more nodes can't do more; what is measured is how much less.
+// placement compares several nodes with one: all nodes are asked for the same license, and
+// then each is asked for any. All share the same cores, so more nodes can't do more; the
+// row measures how much less they do.
 func (l *lab) placement(ctx context.Context) error {
 	l.progress.Step("starting etcd and %d nodes", nodeCounts()[1])
 	b, err := l.bench(ctx, 1, usualRetention)
@@ -48,7 +48,7 @@ func (c *crowd) stop() {
 	c.nodes = nil
 }
 
-// renew starts all nodes anew; together: they know of each other.
+// renew replaces all nodes by new ones. together means that they know of each other.
 func (c *crowd) renew(ctx context.Context, together bool) error {
 	c.stop()
 	var more []string
@@ -188,8 +188,8 @@ func (c *crowd) inform(name string, s *share) {
 	c.report.inform(name+": swaps lost by 1,000", "", 1000*s.each("swaps lost"))
 }
 
-// stormed binds new devices to one license through so many nodes, with as many
-// connections as are best for that.
+// stormed binds new devices to one license through so many nodes, with the best number of
+// connections for that.
 func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
 	one, err := c.bench.grant(ctx, 1, unlimited)
 	if err != nil {
@@ -210,10 +210,10 @@ func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
 	return try(best, c.cfg.Span)
 }
 
-// distinct binds the first device of licenses, and then two more: through one
-// node, and through all, each of which is asked for any of them. Of the first
-// device no node knows anything, so those are alike; of the others one node alone
-// knows the licenses, and of several mostly another one does.
+// distinct binds the first device of licenses, and then two more: through one node, and
+// through all nodes, each of which is asked for any license. No node knows the licenses at
+// the first device. At the others a single node knows them, and of several nodes mostly
+// another one does.
 func (c *crowd) distinct(ctx context.Context) error {
 	all := len(c.nodes)
 	cold, warm := map[int]*share{}, map[int]*share{}
@@ -251,8 +251,8 @@ func (c *crowd) distinct(ctx context.Context) error {
 	return nil
 }
 
-// bestDistinct looks for the number of connections with which so many nodes bind
-// the first device of licenses fastest.
+// bestDistinct returns the number of connections with which so many nodes bind the first
+// device of licenses fastest.
 func (c *crowd) bestDistinct(ctx context.Context, count int) (shape, error) {
 	return c.best(c.cold, count, func(s shape) (*share, error) {
 		list, err := c.bench.grant(ctx, c.cfg.Licenses, unlimited)
@@ -263,8 +263,8 @@ func (c *crowd) bestDistinct(ctx context.Context, count int) (shape, error) {
 	})
 }
 
-// best is the number of connections to so many nodes with which most is done. It
-// is looked for once.
+// best returns the number of connections with which so many nodes do most. It is looked
+// for once.
 func (c *crowd) best(known map[int]shape, count int, try func(shape) (*share, error)) (best shape, err error) {
 	if best, found := known[count]; found {
 		return best, nil

@@ -8,9 +8,8 @@ import (
 	"unsafe"
 )
 
-// poller waits for many connections at once, with epoll. The runtime's own
-// network poller costs a goroutine switch and a system call more for each
-// answer.
+// poller waits for many connections at once, with epoll. The runtime's own network poller
+// takes a goroutine switch and a system call more for each answer.
 type poller struct {
 	epoll  int
 	events []syscall.EpollEvent
@@ -32,7 +31,7 @@ func newPoller() (*poller, error) {
 
 func (p *poller) close() { _ = syscall.Close(p.epoll) }
 
-// connect opens a connection, which wait will call by the given number.
+// connect opens a connection, which wait identifies by the given number.
 func (p *poller) connect(address string, number int) (fd int, err error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -70,8 +69,7 @@ func (p *poller) connect(address string, number int) (fd int, err error) {
 
 func (p *poller) hangUp(fd int) { _ = syscall.Close(fd) }
 
-// wait gives the numbers of connections that have something to read, or are
-// at their end.
+// wait returns the numbers of connections that have something to read, or have ended.
 func (p *poller) wait(longest time.Duration) []int {
 	n, _ := p.pause(longest)
 	p.ready = p.ready[:0]
@@ -81,9 +79,9 @@ func (p *poller) wait(longest time.Duration) []int {
 	return p.ready
 }
 
-// pause waits for events; there are none after a signal. It is exact to some
-// ten microseconds: epoll's older call and the runtime's own timers are late by
-// up to a millisecond, which would hide what an open loop is there to show.
+// pause waits for events. There are none after a signal. It is exact to some ten
+// microseconds: epoll's older call and the runtime's own timers are late by up to a
+// millisecond, too late for an open loop.
 func (p *poller) pause(longest time.Duration) (events int, errno syscall.Errno) {
 	const epollPwait2 = 441 // syscall does not know it
 	span := syscall.NsecToTimespec(int64(max(longest, 0)))
@@ -95,14 +93,14 @@ func (p *poller) pause(longest time.Duration) (events int, errno syscall.Errno) 
 	return int(n), 0
 }
 
-// write tells whether all of it was sent. A request always fits into a
-// connection's buffer.
+// write reports whether all bytes were sent. A request always fits into a connection's
+// buffer.
 func (p *poller) write(fd int, b []byte) bool {
 	n, err := syscall.Write(fd, b)
 	return err == nil && n == len(b)
 }
 
-// readNothing is what read gives where nothing has come yet; 0 is the end.
+// readNothing is what read returns if nothing has come yet; 0 is the end.
 const readNothing = -2
 
 func (p *poller) read(fd int, b []byte) int {

@@ -31,20 +31,20 @@ func newReport() *report {
 
 func sampleKey(id, name string) string { return id + "/" + name }
 
-// add takes one measurement of a row's check.
+// add adds one measurement of a row's check.
 func (r *report) add(id, name string, value float64) {
 	key := sampleKey(id, name)
 	r.samples[key] = append(r.samples[key], value)
 }
 
-// note says something about a row. The same is not said twice.
+// note adds a remark about a row. The same remark is added once.
 func (r *report) note(id, text string) {
 	if text != "" && !slices.Contains(r.notes[id], text) {
 		r.notes[id] = append(r.notes[id], text)
 	}
 }
 
-// inform takes one measurement of a figure without a bound.
+// inform adds one measurement of a figure without a bound.
 func (r *report) inform(name, unit string, value float64) {
 	for _, f := range r.figures {
 		if f.Name == name {
@@ -70,7 +70,7 @@ type result struct {
 	Notes   []string  `json:"notes,omitempty"`
 }
 
-// verdict is what a check came to.
+// verdict is whether a check holds.
 type verdict string
 
 const (
@@ -117,7 +117,7 @@ func (r *report) results(wanted func(id ...string) bool) []result {
 	return list
 }
 
-// anyMissed tells whether a must is not reached, or was not measured.
+// anyMissed reports whether a must is missed, or was not measured.
 func anyMissed(results []result) bool {
 	return slices.ContainsFunc(results, func(r result) bool { return r.Verdict == missed || r.Verdict == unknown })
 }

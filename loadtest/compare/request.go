@@ -12,12 +12,11 @@ const (
 	deviceNameLength = 24
 )
 
-// device names a device by a number: 64 hex digits that look like a
-// fingerprint, and a name of 24 characters. Another salt gives other devices.
+// device names a device by a number: 64 hex digits that look like a fingerprint, and a
+// name of 24 characters. Another salt names other devices.
 type device struct{ salt, number uint64 }
 
-// appendID writes the device's id. Two numbers never give the same: mix is a
-// bijection.
+// appendID appends the device's id. No two numbers have the same id: mix is a bijection.
 func (d device) appendID(b []byte) []byte {
 	var raw [deviceIDLength / 2]byte
 	for i := range 4 {
@@ -43,9 +42,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// activation is a request that binds a device, built once; only the license
-// key, the device's id and its name are written anew each time, all of which
-// have the same length always.
+// activation is a request that binds a device. It is built once; only the license key, the
+// device's id and its name change, which always have the same length.
 type activation struct {
 	text                  []byte
 	keyAt, idAt, namedAt  int
@@ -64,7 +62,7 @@ func newActivation(keyLength int) *activation {
 	return a
 }
 
-// of fills the request in. It holds until the next call.
+// of fills in the request. It holds until the next call.
 func (a *activation) of(key []byte, d device) []byte {
 	copy(a.text[a.keyAt:a.keyAt+a.keyLength], key)
 	d.appendID(a.text[a.idAt:a.idAt])
@@ -72,7 +70,7 @@ func (a *activation) of(key []byte, d device) []byte {
 	return a.text
 }
 
-// removal is the request that removes a device.
+// appendRemoval appends the request that removes a device.
 func appendRemoval(b []byte, key []byte, d device, apiKey string) []byte {
 	b = append(b, "DELETE /v1/licenses/"...)
 	b = append(b, key...)
@@ -83,7 +81,7 @@ func appendRemoval(b []byte, key []byte, d device, apiKey string) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-// pageRequest asks for the first page of a license's devices.
+// pageRequest returns the request for the first page of a license's devices.
 func pageRequest(key []byte, apiKey string, limit int) []byte {
 	return fmt.Appendf(nil, "GET /v1/licenses/%s/devices?limit=%d HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer %s\r\n\r\n",
 		key, limit, apiKey)

@@ -11,14 +11,13 @@ import (
 const (
 	unlimited = 0 // as a license's max_devices
 	warmers   = 128
-	// openWorkers bounds what is under way in an open loop at half rate: far
-	// more than there ever is.
+	// openWorkers bounds the operations under way in an open loop at half rate: far more than
+	// there ever are.
 	openWorkers = 1024
 	overloadBy  = 3
 )
 
-// rounds measures all that is compared with the baseline on one store, in
-// turns.
+// rounds measures all rows that are compared with the baseline, on one store, in turns.
 func (l *lab) rounds(ctx context.Context) error {
 	l.progress.Step("starting etcd and two nodes")
 	b, err := l.bench(ctx, 1, usualRetention)
@@ -44,8 +43,8 @@ func (l *lab) rounds(ctx context.Context) error {
 	return nil
 }
 
-// round is one time around. Baseline and node take turns within it, and each
-// ratio is of two loads of the same round.
+// round is one round. Baseline and node take turns within it, and each ratio is of two
+// loads of the same round.
 type round struct {
 	*lab
 	*bench
@@ -101,7 +100,7 @@ func (r *round) put(ctx context.Context) error {
 	return nil
 }
 
-// putRate is the baseline of the round so far.
+// putRate returns the baseline of the round so far.
 func (r *round) putRate() float64 {
 	var sum float64
 	for _, s := range r.puts {
@@ -110,8 +109,8 @@ func (r *round) putRate() float64 {
 	return sum / float64(len(r.puts))
 }
 
-// distinct binds the first device of licenses that the node has never seen,
-// then the second and the third, while it knows them from just before.
+// distinct binds the first device of licenses that the node has never seen, then the
+// second and the third, which the node now knows.
 func (r *round) distinct(ctx context.Context) (err error) {
 	if r.list, err = r.grant(ctx, r.cfg.Licenses, unlimited); err != nil {
 		return err
@@ -131,7 +130,7 @@ func (r *round) distinct(ctx context.Context) (err error) {
 	return nil
 }
 
-// keep holds a ratio's upper side until the baseline's second half is there.
+// keep keeps a measurement until the second half of the baseline is measured.
 func (r *round) keep(row string, s *sample) {
 	r.pending = append(r.pending, pending{row, s})
 }
@@ -150,7 +149,7 @@ func (r *round) hot(ctx context.Context) error {
 	return nil
 }
 
-// mixed is the pattern of bound devices and one new one in five.
+// mixed is the pattern of bound devices with one new device in five.
 func mixed(bound, from int) func(int) (int, device) {
 	return func(i int) (int, device) {
 		chance := mix(uint64(i))
@@ -184,7 +183,7 @@ type pending struct {
 	*sample
 }
 
-// compareWithPuts makes the ratios to what the baseline did before and after.
+// compareWithPuts computes the ratios to the puts before and after.
 func (r *round) compareWithPuts(context.Context) error {
 	for _, p := range r.pending {
 		r.report.add(p.row, "", p.rate()/r.putRate())
@@ -200,7 +199,7 @@ func (r *round) compareWithPuts(context.Context) error {
 	return nil
 }
 
-// inform tells what a load on the node came to and cost.
+// inform reports the rate and the cost of a load on the node.
 func (l *lab) inform(row string, s *sample) {
 	l.report.inform(row+": operations", "/s", s.rate())
 	l.report.inform(row+": CPU of the node", "µs", s.perOperation(s.node))
@@ -210,8 +209,7 @@ func (l *lab) inform(row string, s *sample) {
 	l.report.inform(row+": share of the node's CPU in its collector", "%", 100*s.gcShare)
 }
 
-// reactivate activates devices that were bound just before, between two halves
-// of gets.
+// reactivate activates devices that were bound just before, between two halves of gets.
 func (r *round) reactivate(ctx context.Context) error {
 	get := func() (*sample, error) {
 		return r.measure(ctx, r.base.gets(ctx, r.best.get), closed(ctx, 0, r.cfg.Span/2))
@@ -242,7 +240,7 @@ func (r *round) reactivate(ctx context.Context) error {
 	return nil
 }
 
-// idle lets one client put and activate by turns, with nothing else going on.
+// idle lets one client put and activate in turns, with nothing else going on.
 func (r *round) idle(ctx context.Context) error {
 	list, err := r.warmed(ctx, (r.cfg.IdleOps+1)/2)
 	if err != nil {
@@ -263,7 +261,7 @@ func (r *round) idle(ctx context.Context) error {
 	return nil
 }
 
-// both demands that two sides of a ratio have something to compare.
+// both returns an error unless both sides of a ratio succeeded.
 func both(one, other *outcome) error {
 	for _, o := range []*outcome{one, other} {
 		if o.ok == 0 || o.failures() > 0 {
@@ -273,7 +271,7 @@ func both(one, other *outcome) error {
 	return nil
 }
 
-// halfRate lets arrivals come at half of what each side can do.
+// halfRate lets arrivals come at half the rate of each side.
 func (r *round) halfRate(ctx context.Context) error {
 	list, err := r.warmed(ctx, r.cfg.Licenses)
 	if err != nil {
@@ -298,7 +296,7 @@ func (r *round) halfRate(ctx context.Context) error {
 	return nil
 }
 
-// overload lets three times as much come as the node can do.
+// overload lets arrivals come at three times the rate of the node.
 func (r *round) overload(ctx context.Context) error {
 	list, err := r.warmed(ctx, r.cfg.Licenses)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// row is one figure of the table, with what must hold of it.
+// row is one row of the table, with what must hold of it.
 type row struct {
 	id     string
 	figure string
 	checks []check
 }
 
-// check is one number of a row and its bounds.
+// check is one number of a row, and its bounds.
 type check struct {
 	name    string // empty where the row has one number only
 	unit    string // of the number; empty for a ratio
@@ -91,7 +91,7 @@ func rows() []row {
 	}
 }
 
-// holds tells whether a number is within a bound of the check.
+// holds reports whether a number is within a bound of the check.
 func (c *check) holds(value, bound float64) bool {
 	if c.atLeast {
 		return value >= bound
@@ -99,7 +99,7 @@ func (c *check) holds(value, bound float64) bool {
 	return value <= bound
 }
 
-// bound writes a bound of the check.
+// bound formats a bound of the check.
 func (c *check) bound(value float64) string {
 	sign := "≤ "
 	if c.atLeast {
@@ -116,7 +116,7 @@ func (r *row) title(c *check) string {
 	return r.figure + ": " + c.name
 }
 
-// format writes a number with its unit, in as many digits as mean something.
+// format formats a number with its unit, in as many digits as mean something.
 func format(value float64, unit string) string {
 	var text string
 	switch {

@@ -7,18 +7,18 @@ import (
 	"licet/loadtest/rig"
 )
 
-// grant has a node make licenses.
+// grant makes licenses through a node.
 func grant(ctx context.Context, n *rig.Node, apiKey string, count, maxDevices int) (*rig.Keys, error) {
 	return rig.Grant(ctx, "http://"+n.Address, apiKey, count, maxDevices, func(int) {})
 }
 
-// binder is a load of activations. pick says, for an operation's number, which
-// license and which device.
+// binder is a load of activations. pick returns the license and the device of an
+// operation.
 func binder(address string, connections int, list *rig.Keys, pick func(i int) (license int, d device)) *fleet {
 	return bindersAt([]string{address}, connections, list, pick)
 }
 
-// bindersAt is for several nodes.
+// bindersAt is a load of activations on several nodes.
 func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i int) (license int, d device)) *fleet {
 	request := newActivation(list.Length)
 	return newFleet(addresses, connections, func(i int) []byte {
@@ -27,7 +27,7 @@ func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i 
 	})
 }
 
-// bind binds devices as pick says and demands that every one succeeds.
+// bind binds devices as pick says. Every one must succeed.
 func bind(ctx context.Context, n *rig.Node, connections int, list *rig.Keys, count int, pick func(i int) (int, device)) (*outcome, error) {
 	f := binder(n.Address, connections, list, pick)
 	defer f.close()
@@ -44,7 +44,7 @@ func bind(ctx context.Context, n *rig.Node, connections int, list *rig.Keys, cou
 	return o, nil
 }
 
-// activator is a client that activates, and waits for each answer.
+// activator returns a worker that activates over one connection.
 func activator(c *conn, list *rig.Keys, pick func(i int) (int, device)) worker {
 	request := newActivation(list.Length)
 	return func(i int) int {
@@ -53,8 +53,8 @@ func activator(c *conn, list *rig.Keys, pick func(i int) (int, device)) worker {
 	}
 }
 
-// spread is the usual pattern: operation i goes to license i modulo n, each
-// time around with that license's next device, beginning with from.
+// spread is the usual pattern: operation i goes to license i modulo n, each time around
+// with that license's next device, beginning with from.
 func spread(n int, from uint64) func(int) (int, device) {
 	return func(i int) (int, device) {
 		license := i % n

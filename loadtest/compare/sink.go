@@ -15,8 +15,8 @@ import (
 	"licet/client/webhook"
 )
 
-// sink is a fast receiver of webhooks on this machine. It counts messages by their
-// ids, and looks at the signatures of some.
+// sink is a fast receiver of webhooks on this machine. It counts messages by their ids,
+// and checks some of the signatures.
 type sink struct {
 	server *http.Server
 	url    string
@@ -46,7 +46,7 @@ func newSink() (*sink, error) {
 
 func (s *sink) stop() { _ = s.server.Close() }
 
-// ServeHTTP takes whatever comes.
+// ServeHTTP accepts every message.
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
 	if _, err := io.Copy(body, r.Body); err != nil {
@@ -75,14 +75,15 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// events is how many different ones have come.
+// events returns how many different events have come.
 func (s *sink) events() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.ids)
 }
 
-// await waits until so many events have come. It gives up where none comes for long.
+// await waits until so many events have come. It returns an error if none comes for
+// sinkPatience.
 func (s *sink) await(ctx context.Context, events int) error {
 	for {
 		s.mu.Lock()
@@ -100,11 +101,11 @@ func (s *sink) await(ctx context.Context, events int) error {
 	}
 }
 
-// sinkPatience is how long nothing may come while something should: longer than a
-// claim of a node that was killed lasts, and a message that has failed twice waits.
+// sinkPatience is how long no event may come while some are missing: longer than the lease
+// of a killed node, and than a message waits that has failed twice.
 const sinkPatience = 7 * time.Minute
 
-// describe is what a row must not hide.
+// describe returns a note about wrong signatures, empty if there are none.
 func (s *sink) describe() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +115,7 @@ func (s *sink) describe() string {
 	return ""
 }
 
-// endpoint is a webhook endpoint that leads to a sink.
+// endpoint is a webhook endpoint that delivers to a sink.
 type endpoint struct {
 	*sink
 	api *client.Client
@@ -124,7 +125,7 @@ type endpoint struct {
 // webhookFlags let nodes deliver to this machine.
 func webhookFlags() []string { return []string{"--webhook-allow-networks", "127.0.0.0/8"} }
 
-// api is a client of the measured node.
+// api returns a client of the measured node.
 func (b *bench) api() (*client.Client, error) { return client.New("http://"+b.node.Address, b.apiKey) }
 
 // subscribe makes a sink, and an endpoint for all kinds of events.
@@ -162,8 +163,8 @@ func (e *endpoint) enable(ctx context.Context, enabled bool) error {
 	return nil
 }
 
-// cancel takes the endpoint away, and the sink. It must not be left to the next load
-// to bear with what is still delivered.
+// cancel deletes the endpoint, and stops the sink. The next load must not compete with
+// deliveries.
 func (e *endpoint) cancel(ctx context.Context) error {
 	defer e.stop()
 	defer e.api.CloseIdleConnections()

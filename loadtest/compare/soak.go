@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// soakMinutes is how many parts a long run has. It is ten minutes, so each
-	// is one; a shorter one has shorter parts.
+	// soakMinutes is how many parts a long run has. It takes ten minutes, so each part is one;
+	// a shorter run has shorter parts.
 	soakMinutes = 10
-	// soakRetention lets etcd drop history meanwhile, as it does in a service
-	// that runs for days: else the run would measure how a disk fills up.
+	// soakRetention lets etcd drop history during the run, as in a service that runs for days.
+	// Otherwise the run would measure how a disk fills up.
 	soakRetention = "1m"
 )
 
-// soak runs a node for long at half of its highest rate. Devices come and go:
-// each license gets a first, a second and a third one, and from then on its
-// oldest is removed before the next one comes.
+// soak runs a node for long at half of its highest rate. Each license gets a first, a
+// second and a third device. From then on its oldest device is removed before a new one is
+// bound.
 func (l *lab) soak(ctx context.Context) error {
 	b, err := l.bench(ctx, 1, soakRetention)
 	if err != nil {
@@ -64,8 +64,8 @@ func (l *lab) soak(ctx context.Context) error {
 	return w.report(l.report)
 }
 
-// lifecycles is a load whose operation i is license i modulo n's next step:
-// bind, bind, bind, and then remove and bind by turns.
+// lifecycles is a load whose operation i is license i modulo n's next step: bind, bind,
+// bind, and then remove and bind in turns.
 func lifecycles(b *bench, connections int, list *rig.Keys) *fleet {
 	n := list.Count()
 	request := newActivation(list.Length)
@@ -82,7 +82,7 @@ func lifecycles(b *bench, connections int, list *rig.Keys) *fleet {
 	})
 }
 
-// lifecycle is a license's step: which device, and whether it is removed.
+// lifecycle returns the device of a license's step, and whether the step removes it.
 func lifecycle(step int) (d device, removed bool) {
 	if step < devicesEach {
 		return device{salt: uint64(step)}, false
@@ -94,7 +94,7 @@ func lifecycle(step int) (d device, removed bool) {
 	return device{salt: uint64(devicesEach + turn/2)}, false
 }
 
-// watcher reads a node's memory and goroutines again and again.
+// watcher reads a node's memory and goroutines at intervals.
 type watcher struct {
 	node *rig.Node
 	part time.Duration
@@ -114,7 +114,7 @@ func (s *series) add(value float64) { s.sum, s.n = s.sum+value, s.n+1 }
 
 func (s *series) mean() float64 { return s.sum / float64(s.n) }
 
-// looks is how often the watcher looks in each part.
+// looks is how often the watcher reads in each part.
 const looks = 20
 
 func (w *watcher) run(ctx context.Context, count func(int)) {

@@ -11,12 +11,12 @@ import (
 const (
 	stormDevices = 10_000
 	stormSlots   = 5
-	// calmShare is how much of the highest rate other licenses ask for.
+	// calmShare is the rate of the other licenses, as a share of the highest rate.
 	calmShare = 0.25
 )
 
-// storm lets thousands of devices come to one license with a few slots, within
-// seconds, while other licenses get what they always get.
+// storm binds thousands of devices to one license with a few slots within seconds, while
+// other licenses get new devices as before.
 func (r *round) storm(ctx context.Context) error {
 	list, err := r.warmed(ctx, r.cfg.Licenses)
 	if err != nil {
@@ -50,12 +50,12 @@ func (r *round) storm(ctx context.Context) error {
 	return nil
 }
 
-// others gives warm licenses their next device, at a modest pace.
+// others binds the next device of warm licenses, at a modest rate.
 func (r *round) others(ctx context.Context, list *rig.Keys, next uint64) (*sample, error) {
 	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
 }
 
-// compareOthers tells what a storm has done to them.
+// compareOthers reports what a storm does to other licenses.
 func (r *round) compareOthers(row, check string, calm, rough *sample) {
 	r.checkSample(row, "others before", calm)
 	r.checkSample(row, "others meanwhile", rough)

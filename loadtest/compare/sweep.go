@@ -6,8 +6,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// sweepPuts finds how many clients and operations at a time let etcd put the
-// most.
+// sweepPuts finds how many clients and operations at a time let etcd put the most.
 func (l *lab) sweepPuts(ctx context.Context, b *bench) (shape, error) {
 	return l.sweepClients("puts", func(s shape) (*sample, error) {
 		return b.put(ctx, s, closed(ctx, 0, l.cfg.SweepSpan))
@@ -39,8 +38,8 @@ func (l *lab) sweepClients(what string, try func(shape) (*sample, error)) (best 
 	return best, nil
 }
 
-// sweepNode finds how many connections let a node do the most of something, none of which
-// it refuses.
+// sweepNode finds how many connections let a node do the most of something without
+// refusing any.
 func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, error)) (best shape, err error) {
 	l.progress.Step("finding the best concurrency of %s", what)
 	var top float64
@@ -58,7 +57,7 @@ func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, err
 	return best, nil
 }
 
-// sweepBinds is for new devices on warm distinct licenses.
+// sweepBinds is sweepNode for new devices on warm distinct licenses.
 func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *rig.Keys, error) {
 	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
 	if err != nil {
@@ -107,7 +106,8 @@ func (l *lab) sweep(ctx context.Context, b *bench) (err error) {
 	return err
 }
 
-// sweepHot is for new devices on one license. It gives that, and how many it has.
+// sweepHot is sweepNode for new devices on one license. It returns the license, and how
+// many devices it has.
 func (l *lab) sweepHot(ctx context.Context, b *bench) (one *rig.Keys, bound int, err error) {
 	if one, err = b.grant(ctx, 1, unlimited); err != nil {
 		return nil, 0, err

@@ -9,7 +9,7 @@ type Keys struct {
 	Length int // of each
 }
 
-// Count tells how many there are.
+// Count returns how many there are.
 func (k *Keys) Count() int {
 	if k.Length == 0 {
 		return 0
@@ -17,7 +17,7 @@ func (k *Keys) Count() int {
 	return len(k.Text) / k.Length
 }
 
-// At gives one of them; it must not be changed.
+// At returns one of them; it must not be changed.
 func (k *Keys) At(i int) []byte { return k.Text[i*k.Length : (i+1)*k.Length] }
 
 // Add takes a key. All of them have the same length, since all are of one

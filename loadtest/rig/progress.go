@@ -24,7 +24,7 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, began: time.Now(), terminal: OnTerminal(out)}
 }
 
-// OnTerminal tells whether what is written is for people who watch.
+// OnTerminal reports whether what is written is for people who watch.
 func OnTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok {

@@ -14,8 +14,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// config is what the command line says, with the scenario's defaults for the
-// rest.
+// config is what the command line says, with the scenario's defaults for the rest.
 type config struct {
 	rig.Setup
 	name     string
@@ -73,7 +72,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	return cfg, cfg.validate()
 }
 
-// fillIn takes the scenario's own for what was not said.
+// fillIn sets what the command line leaves out to the scenario's defaults.
 func (c *config) fillIn() (err error) {
 	if c.rate == 0 {
 		c.rate = c.scenario.Rate

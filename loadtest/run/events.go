@@ -13,15 +13,15 @@ import (
 	"licet/loadtest/rig"
 )
 
-// happening is an event as it came to pass, for the report.
+// happening is an event that has happened, for the report.
 type happening struct {
 	What  string `json:"what"`
 	Begun int64  `json:"begun"` // milliseconds since 1970
 	Ended int64  `json:"ended"`
 }
 
-// director does to the service what the scenario says, when the load says that
-// it has begun. It listens on loopback, since k6 can tell in no other way.
+// director does to the service what the scenario says, counted from when the load begins.
+// k6 tells it over HTTP on loopback.
 type director struct {
 	cfg      *config
 	service  *service
@@ -58,7 +58,7 @@ func newDirector(ctx context.Context, cfg *config, s *service, progress *rig.Pro
 
 func (d *director) url() string { return "http://" + d.address }
 
-// begin has the events come, counted from now.
+// begin starts the events, counted from now.
 func (d *director) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,8 +86,8 @@ func (d *director) direct(began time.Time) {
 	}
 }
 
-// one does one event. What belongs to somebody else is not touched: whoever
-// runs it is told that now is the time.
+// one does one event. To a service that runs already it does nothing: it prints that now
+// is the time to do it by hand.
 func (d *director) one(e event) error {
 	h := happening{What: e.name(), Begun: time.Now().UnixMilli()}
 	if d.service.stage == nil {
@@ -105,7 +105,7 @@ func (d *director) one(e event) error {
 	return nil
 }
 
-// name says what an event is, as a report shows it.
+// name returns what an event is called in a report.
 func (e *event) name() string {
 	if deeds()[e.Do].onNode {
 		return fmt.Sprintf("%s node %d", e.Do, e.Node+1)
@@ -119,8 +119,8 @@ func (d *director) tell(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(append([]happening{}, d.past...))
 }
 
-// finish is called after the load. What was to happen in the middle of it must
-// have happened by then, else the load proves nothing.
+// finish is called after the load. All events must have ended before the load did: a load
+// without them proves nothing.
 func (d *director) finish() error {
 	close(d.over)
 	d.mu.Lock()

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// journal is what the load was told, and what it asked without being told
-// what came of it. lib/journal.js says how it is written.
+// journal is what the load has acknowledged, and what it has sent without an answer.
+// lib/journal.js writes it.
 type journal struct {
 	lines    int
 	wrong    []string // answers that failed a check
 	licenses map[string]*licenseHistory
 	orders   map[string]*orderHistory // by order number
-	// keys are the Idempotency-Keys of orders: those that never got an answer
-	// may have made an order that nobody knows the number of.
+	// keys are the Idempotency-Keys of orders. A key without an answer may have made an order
+	// whose number is unknown.
 	keys map[string]bool // answered
 }
 
@@ -29,16 +29,16 @@ type licenseHistory struct {
 // deviceHistory is all that happened to one device of one license.
 type deviceHistory struct{ binds, removals []effect }
 
-// effect is a request that changed something, or may have. It did so at some
-// moment between begun and ended, in milliseconds since 1970.
+// effect is a request that changed something, or may have. It did so between begun and
+// ended, in milliseconds since 1970.
 type effect struct {
 	client, line int // who asked, and where the journal says so
 	begun, ended int64
 	known        bool // it was acknowledged; else it may happen at any time
 }
 
-// surelyBefore tells whether e was over before other began: by the clock, or
-// since one client did the one after the other.
+// surelyBefore reports whether e was over before other began: by the clock, or because one
+// client sent one after the other.
 func (e effect) surelyBefore(other effect) bool {
 	return e.known && (e.ended < other.begun || e.client == other.client && e.line < other.line)
 }
@@ -91,8 +91,8 @@ func (j *journal) seed(seeds []*seeded) {
 	}
 }
 
-// read adds what a load has written. A line that it does not understand is an
-// error: it must not be taken for nothing.
+// read adds what a load has written. An unknown line is an error: ignoring it could hide a
+// lost result.
 func (j *journal) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -167,7 +167,7 @@ func (j *journal) appendEffect(to *[]effect, words []string) error {
 	return nil
 }
 
-// unanswered is how many orders there may be that nobody knows of.
+// unanswered returns how many orders there may be whose number is unknown.
 func (j *journal) unanswered() (n int) {
 	for _, answered := range j.keys {
 		if !answered {
@@ -177,8 +177,8 @@ func (j *journal) unanswered() (n int) {
 	return n
 }
 
-// mayBeBound tells whether the device may be bound in the end: something has
-// bound it, or may have, that no acknowledged removal certainly came after.
+// mayBeBound reports whether the device may be bound in the end: some request bound it, or
+// may have, and no acknowledged removal certainly came later.
 func (d *deviceHistory) mayBeBound() bool {
 	for _, bind := range d.binds {
 		undone := false
@@ -192,8 +192,8 @@ func (d *deviceHistory) mayBeBound() bool {
 	return false
 }
 
-// mayBeFree tells whether the device may not be bound in the end: for each time
-// that it was bound for certain there is a removal that may have come later.
+// mayBeFree reports whether the device may not be bound in the end: for each certain
+// binding there is a removal that may have come later.
 func (d *deviceHistory) mayBeFree() bool {
 	for _, bind := range d.binds {
 		undone := !bind.known

@@ -14,11 +14,11 @@ import (
 	"licet/loadtest/rig"
 )
 
-// k6 is the program that sends the load. It is no dependency of the service: it
-// has a module of its own.
+// k6 is the program that sends the load. It has a module of its own, so the service does
+// not depend on it.
 type k6 struct{ binary string }
 
-// findK6 builds k6, or finds what was built before in Go's cache.
+// findK6 builds k6, or finds it in Go's build cache.
 func findK6(ctx context.Context, cfg *config) (*k6, error) {
 	if cfg.k6 != "" {
 		return &k6{cfg.k6}, nil
@@ -33,8 +33,8 @@ func findK6(ctx context.Context, cfg *config) (*k6, error) {
 	return &k6{strings.TrimSpace(string(path))}, nil
 }
 
-// run runs a scenario's script. What k6 warns of goes to a file: where a node
-// is killed that is a line for each request.
+// run runs a scenario's script. Warnings of k6 go to a file: for a killed node there is
+// one for each request.
 func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, control string, stdout io.Writer) error {
 	log, err := os.Create(out.path("k6.log"))
 	if err != nil {
@@ -68,10 +68,10 @@ func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, con
 	return nil
 }
 
-// thresholdsMissed is k6's exit code.
+// thresholdsMissed is k6's exit code for a missed threshold.
 const thresholdsMissed = 99
 
-// tail is the end of a file, for an error.
+// tail returns the last 2,000 bytes of a file, for an error.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,8 +1,17 @@
-// Run puts a load on Licet and proves that nothing was lost in it. It boots an
-// etcd and nodes, or takes a service that runs already, grants licenses, has
-// k6 run one of the scenarios, and does to the service what the scenario says.
-// Then it reads everything back, and compares what was acknowledged with what
-// is stored, one device and one order at a time. See the README one folder up.
+// Run puts a load on Licet and proves that nothing was lost in it. It starts an etcd and
+// nodes, or takes a service that runs already, grants licenses, has k6 run one of the
+// scenarios, and does to the service what the scenario says. Then it reads everything
+// back, and compares what was acknowledged with what is stored, one device and one order
+// at a time. See the README one folder up.
+//
+// Files:
+//   - main.go, config.go, scenario.go: the program, its flags, and scenarios.json
+//   - service.go: the service under load, and its first licenses
+//   - k6.go: running a script
+//   - events.go, deeds.go: what happens to the service during the load
+//   - journal.go: what the load has acknowledged
+//   - stored.go: what is stored
+//   - proof.go, results.go: the comparison, and the reports
 package main
 
 import (
@@ -16,7 +25,7 @@ import (
 
 func main() { rig.Main(command) }
 
-// command is the whole program but for what belongs to the process.
+// command runs the program, and returns its exit code.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseConfig(args, stderr)
 	if err != nil {
@@ -29,7 +38,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return rig.ExitOK
 }
 
-// run is one scenario from an empty store to the proof.
+// run is one scenario, from an empty store to the proof.
 func run(ctx context.Context, cfg *config, stdout io.Writer, progress *rig.Progress) (err error) {
 	defer progress.Clear()
 	out, err := newResults(cfg)

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// proof is what came of comparing a journal with a store: counts, and every
+// proof is the result of comparing a journal with a store: counts, and every
 // contradiction.
 type proof struct {
 	Facts    []fact   `json:"facts"`
 	Problems []string `json:"problems"`
 }
 
-// fact is a count of what was acknowledged beside the same of what is stored.
+// fact is a count of what was acknowledged, and the same count of what is stored.
 type fact struct {
 	What         string `json:"what"`
 	Acknowledged int    `json:"acknowledged"`
@@ -32,7 +32,7 @@ func (p *proof) problem(format string, args ...any) {
 	p.Problems = append(p.Problems, fmt.Sprintf(format, args...))
 }
 
-// compare holds a journal against what is stored.
+// compare compares a journal with what is stored.
 func compare(j *journal, st *stored) *proof {
 	p := &proof{}
 	for _, answer := range j.wrong {
@@ -144,7 +144,7 @@ func (p *proof) compareOrders(j *journal, st *stored) {
 	}
 }
 
-// compareTotals counts the whole store, where it has nothing but this run's.
+// compareTotals counts the whole store, if no other run uses it.
 func (p *proof) compareTotals(j *journal, st *stored) {
 	if st.totals == nil {
 		return

@@ -13,11 +13,10 @@ import (
 	"text/tabwriter"
 )
 
-// results is the directory that a run leaves its reports in.
+// results is the directory with the reports of a run.
 type results struct{ dir string }
 
-// newResults makes the directory. What a run before has left there must not be
-// taken for this one's.
+// newResults makes the directory, and removes the reports of an earlier run.
 func newResults(cfg *config) (*results, error) {
 	dir, err := filepath.Abs(cfg.out)
 	if err != nil {
@@ -51,8 +50,7 @@ func (r *results) writeLicenses(seeds []*seeded) error {
 	return os.WriteFile(r.path("licenses.json"), text, 0o600)
 }
 
-// writeProof prints the proof, and puts it into the reports that k6 has
-// written.
+// writeProof prints the proof, and adds it to the reports that k6 has written.
 func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) error {
 	text := p.text(errors.Join(failures...))
 	if _, err := stdout.Write(text); err != nil {
@@ -82,8 +80,7 @@ func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) erro
 	return err
 }
 
-// edit changes a file that k6 has written; where it has written none, k6's own
-// failure tells why.
+// edit changes a file that k6 has written. If there is none, k6's own failure says why.
 func (r *results) edit(name string, change func([]byte) ([]byte, error)) error {
 	text, err := os.ReadFile(r.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,10 +98,10 @@ func (r *results) edit(name string, change func([]byte) ([]byte, error)) error {
 	return nil
 }
 
-// shownProblems is how many contradictions are printed; proof.json has all.
+// shownProblems is how many contradictions are printed. proof.json has all of them.
 const shownProblems = 20
 
-// text is the proof as a table, with a last line that says it all.
+// text returns the proof as a table. The last line is the verdict.
 func (p *proof) text(failure error) []byte {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "\nacknowledged against stored")
@@ -129,8 +126,7 @@ func (p *proof) text(failure error) []byte {
 	return b.Bytes()
 }
 
-// proofPlace is what lib/report.js leaves for the proof, which is made after
-// it.
+// proofPlace is the placeholder for the proof that lib/report.js leaves.
 const proofPlace = "<!--proof-->"
 
 func proofSection() *template.Template {

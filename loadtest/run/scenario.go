@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// scenario is one entry of scenarios.json, which has the defaults of all. The
-// scripts read the same file.
+// scenario is one entry of scenarios.json: the defaults of a scenario. The scripts read
+// the same file.
 type scenario struct {
 	About    string  `json:"about"`
 	Rate     float64 `json:"rate"`     // arrivals a second
@@ -26,8 +26,8 @@ type scenario struct {
 	Calm     float64 `json:"calm"` // part of the duration from which on all must be as before; for the scripts
 }
 
-// group is licenses that are granted before the load. What the scripts need
-// more of the longer they run is given by arrival.
+// group is licenses that are granted before the load. A script needs more licenses the
+// longer it runs: PerArrival.
 type group struct {
 	Name       string  `json:"name"`
 	Count      int     `json:"count"`
@@ -36,12 +36,12 @@ type group struct {
 	Bound      int     `json:"bound"`       // devices that each has from the beginning
 }
 
-// size is how many licenses a group has.
+// size returns how many licenses a group has.
 func (g *group) size(rate float64, duration time.Duration) int {
 	return g.Count + int(math.Ceil(g.PerArrival*rate*duration.Seconds()))
 }
 
-// event is what happens to the service in the middle of the load.
+// event is something that happens to the service during the load.
 type event struct {
 	At float64 `json:"at"` // part of the duration
 	Do string  `json:"do"` // one of the names in deeds

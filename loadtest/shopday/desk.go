@@ -71,7 +71,7 @@ func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
 	s.refused("renewing a revoked license", l.key, 40903, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})))
 }
 
-// renew gives a license an end.
+// renew returns a license an end.
 func (s *shop) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
 	l.renewed(ends)
 	s.changed("renewals to a date", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends}))
@@ -222,7 +222,7 @@ func (s *shop) checkLicense(l *licenseEntry, now *client.License) {
 	}
 }
 
-// sameJSON tells whether a text is JSON for what there should be.
+// sameJSON reports whether a text is JSON for what there should be.
 func sameJSON(text json.RawMessage, want map[string]any) bool {
 	var got map[string]any
 	if json.Unmarshal(text, &got) != nil {

@@ -101,7 +101,7 @@ func (s *shop) overstep(ctx context.Context) {
 	}
 }
 
-// rotate gives a key a new secret. Where the answer that shows it is lost it does
+// rotate returns a key a new secret. Where the answer that shows it is lost it does
 // so again, as the client advises; then the secret before is no longer good.
 func (s *shop) rotate(ctx context.Context, id string, overlap time.Duration) (issued *client.IssuedKey, again bool, err error) {
 	for {
@@ -120,7 +120,7 @@ const (
 	revocation = 2 * time.Second
 )
 
-// rotateTill gives the till a new secret. Both are good until the overlap is
+// rotateTill returns the till a new secret. Both are good until the overlap is
 // over, and then the old one is not.
 func (s *shop) rotateTill(ctx context.Context) {
 	old := s.till

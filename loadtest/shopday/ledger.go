@@ -100,7 +100,7 @@ func (l *licenseEntry) status(now time.Time) string {
 	}
 }
 
-// full tells whether no further device fits.
+// full reports whether no further device fits.
 func (l *licenseEntry) full() bool { return l.maxDevices > 0 && len(l.devices) >= l.maxDevices }
 
 // keyEntry is what was acknowledged of an API key.
@@ -214,19 +214,19 @@ func (l *ledger) opened(k *keyEntry) {
 	l.keys[k.id] = k
 }
 
-// find gives the license of an order, or nil.
+// find returns the license of an order, or nil.
 func (l *ledger) find(o *orderEntry) *licenseEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.licenses[o.license]
 }
 
-// allOrders gives the orders, by number.
+// allOrders returns the orders, by number.
 func (l *ledger) allOrders() []*orderEntry {
 	return slices.SortedFunc(maps.Values(l.orders), func(a, b *orderEntry) int { return strings.Compare(a.number, b.number) })
 }
 
-// allLicenses gives the licenses, by key.
+// allLicenses returns the licenses, by key.
 func (l *ledger) allLicenses() []*licenseEntry {
 	return slices.SortedFunc(maps.Values(l.licenses), func(a, b *licenseEntry) int { return strings.Compare(a.key, b.key) })
 }

@@ -95,7 +95,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 	return s.dropMaster()
 }
 
-// derivedFrom tells how many secrets are derived from a master key.
+// derivedFrom returns how many secrets are derived from a master key.
 func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
 	out, err := s.stage.Licet.Command(ctx, "store", "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.Endpoints())
 	if err != nil {

@@ -96,7 +96,7 @@ type orderPlan struct {
 // String names the order before it has a number.
 func (o *orderPlan) String() string { return fmt.Sprintf("order %d (%s)", o.n+1, o.fate) }
 
-// licensed tells whether the order has a license, whatever else happens.
+// licensed reports whether the order has a license, whatever else happens.
 func (o *orderPlan) licensed() bool {
 	switch o.fate {
 	case paidOnce, paidTwice, paidAtOnce, free, late, lateAtOnce:
@@ -195,7 +195,7 @@ func (p *plan) assign(random *rand.Rand, refunds int) {
 	}
 }
 
-// those gives some of the orders.
+// those returns some of the orders.
 func (p *plan) those(which func(*orderPlan) bool) []*orderPlan {
 	var list []*orderPlan
 	for _, o := range p.orders {

@@ -123,7 +123,7 @@ func await(ctx context.Context, what func(context.Context) bool) bool {
 	return true
 }
 
-// within tells whether a time that the service has answered, in milliseconds, is
+// within reports whether a time that the service has answered, in milliseconds, is
 // between two of this machine's clock.
 func within(at, from, to time.Time) bool {
 	return !at.Before(from.Truncate(time.Millisecond)) && !at.After(to)

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// Balancer stands before the nodes and has each request served by one of them at
-// random, so that one often takes up what another has begun. A connection that
-// is refused is tried at another node; whatever else goes wrong is the client's
-// to deal with, as behind any balancer.
+// Balancer stands in front of the nodes and sends each request to one of them at random,
+// so one node often continues what another has begun. It tries another node if a
+// connection is refused. The client deals with any other failure, as behind any balancer.
 type Balancer struct {
 	nodes     []string // addresses
 	transport *http.Transport
@@ -39,7 +38,7 @@ func newBalancer(nodes []string) *Balancer {
 	}
 }
 
-// aim is the key under which a context has the node that its requests are for.
+// aim is the context key of the node that requests are for.
 type aim struct{}
 
 type target struct {
@@ -47,17 +46,17 @@ type target struct {
 	only bool // also while it is down
 }
 
-// Toward has the requests of a context served by one node while it is up.
+// Toward returns a context whose requests one node serves, while it is up.
 func Toward(ctx context.Context, node int) context.Context {
 	return context.WithValue(ctx, aim{}, target{node: node})
 }
 
-// AtNode has the requests of a context served by one node or by none.
+// AtNode returns a context whose requests one node serves, or none.
 func AtNode(ctx context.Context, node int) context.Context {
 	return context.WithValue(ctx, aim{}, target{node: node, only: true})
 }
 
-// RoundTrip sends a request on.
+// RoundTrip implements http.RoundTripper.
 func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	to, aimed := r.Context().Value(aim{}).(target)
 	if !aimed {
@@ -98,7 +97,7 @@ func (b *Balancer) send(r *http.Request, node int) (*http.Response, error) {
 	return b.transport.RoundTrip(to)
 }
 
-// refusedConnection tells whether a request was never sent.
+// refusedConnection reports whether a request was never sent.
 func refusedConnection(err error) bool {
 	var failed *net.OpError
 	return errors.As(err, &failed) && failed.Op == "dial"
@@ -111,7 +110,7 @@ type Traffic struct {
 	Moved  int64   // refused by one node, and served by another
 }
 
-// Traffic tells how much there was.
+// Traffic returns the counts so far.
 func (b *Balancer) Traffic() Traffic {
 	t := Traffic{Broken: b.broken.Load(), Moved: b.moved.Load()}
 	for i := range b.sent {

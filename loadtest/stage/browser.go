@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// Browser is how buyers see the pay pages: it reads them, presses their buttons
-// and goes where it is led. Where the service is away it tries again, as buyers
-// do.
+// Browser is a buyer on the pay pages: it reads them, presses their buttons and follows
+// redirects. It repeats what the service does not answer, as buyers do.
 type Browser struct{ http *http.Client }
 
-// NewBrowser makes one whose requests go through a balancer.
+// NewBrowser returns a browser whose requests go through a balancer.
 func NewBrowser(b *Balancer) *Browser {
 	return &Browser{&http.Client{
 		Transport:     b,
@@ -27,10 +26,10 @@ func NewBrowser(b *Balancer) *Browser {
 	}}
 }
 
-// Patience is how long somebody tries again.
+// Patience is how long a buyer, or a client, repeats a request.
 const Patience = 30 * time.Second
 
-// visit asks for a page, or sends its form, and gives the answer.
+// visit asks for a page, or sends its form, and returns the answer.
 func (b *Browser) visit(ctx context.Context, address, action string) (status int, location, page string, err error) {
 	until := time.Now().Add(Patience)
 	for {
@@ -72,7 +71,7 @@ func (b *Browser) try(ctx context.Context, address, action string) (status int, 
 	return response.StatusCode, response.Header.Get("Location"), html.UnescapeString(string(text)), nil
 }
 
-// Open gives a page that must be there.
+// Open returns a page, which must exist.
 func (b *Browser) Open(ctx context.Context, address string) (string, error) {
 	status, _, page, err := b.visit(ctx, address, "")
 	if err == nil && status != http.StatusOK {
@@ -81,7 +80,7 @@ func (b *Browser) Open(ctx context.Context, address string) (string, error) {
 	return page, err
 }
 
-// Form finds where the form of a pay page leads, and that it has the button.
+// Form returns the address of a pay page's form, which must have the button.
 func (b *Browser) Form(page, address, action string) (string, error) {
 	found := regexp.MustCompile(`<form method="post" action="([^"]+)">`).FindStringSubmatch(page)
 	if found == nil || !strings.Contains(page, `name="action" value="`+action+`"`) {
@@ -98,7 +97,7 @@ func (b *Browser) Form(page, address, action string) (string, error) {
 	return to.String(), nil
 }
 
-// Press sends the form to an address, and gives the page that this leads to.
+// Press sends the form to an address, and returns the page that this leads to.
 func (b *Browser) Press(ctx context.Context, address, action string) (string, error) {
 	status, location, page, err := b.visit(ctx, address, action)
 	switch {
@@ -110,7 +109,7 @@ func (b *Browser) Press(ctx context.Context, address, action string) (string, er
 	return b.Open(ctx, location)
 }
 
-// PageError is a page that tells that something was refused.
+// PageError is a page that refuses something.
 type PageError struct {
 	Status int
 	page   string

@@ -9,15 +9,15 @@ import (
 	"licet/loadtest/rig"
 )
 
-// Program is a trial as a command. C is what its command line says.
+// Program is a trial as a command. C is its parsed command line.
 type Program[C any] struct {
 	Name  string
 	Parse func(args []string, stderr io.Writer) (C, error)
 	Run   func(context.Context, C, *rig.Progress) (*Report, error)
 }
 
-// Command is the whole program but for what belongs to the process. It has failed
-// where it could not be carried through, and where the report has a problem.
+// Command runs the program, and returns its exit code. A trial fails if it can't be
+// carried through, and if its report has a problem.
 func (p *Program[C]) Command(ctx context.Context, args []string, stdout, stderr io.Writer) (exitCode int) {
 	cfg, err := p.Parse(args, stderr)
 	if err != nil {

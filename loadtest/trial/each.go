@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// workers is how many people do something at a time.
+// workers is how many goroutines Each uses.
 const workers = 16
 
-// Each does something for each of many things, some at a time, until ctx ends.
+// Each calls do for each item of a list, several at a time, until ctx ends.
 func Each[T any](ctx context.Context, list []T, do func(context.Context, T)) {
 	var next atomic.Int64
 	var group sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// Options are what the command line of every trial says.
+// Options are the flags that every trial has.
 type Options struct {
 	rig.Setup
 	Seed     uint64
@@ -19,8 +19,8 @@ type Options struct {
 	KeepLogs string // directory; empty: they are not kept
 }
 
-// NewFlags begins the flags of a program, with what its seed decides. The program's
-// own come next, and then Parse.
+// NewFlags begins the flags of a program; seed says what the seed decides. The program
+// adds its own flags, and then calls Parse.
 func (o *Options) NewFlags(program string, stderr io.Writer, seed string) *pflag.FlagSet {
 	flags := pflag.NewFlagSet(program, pflag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -46,7 +46,7 @@ func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
 	return nil
 }
 
-// Stage sets up what a program's trial is played on. more are flags of the nodes.
+// Stage starts etcd and nodes for a trial. more are flags of the nodes.
 func (o *Options) Stage(ctx context.Context, progress *rig.Progress, program string, nodes int, more ...string) (*stage.Stage, error) {
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", o.Members, nodes, o.Seed)
 	return stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: nodes, Flags: append(stage.BehindBalancer(), more...)})

@@ -11,7 +11,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// Report is what came of a trial.
+// Report is the result of a trial.
 type Report struct {
 	Seed     uint64
 	Proven   string // what is so where there is no problem
@@ -21,19 +21,19 @@ type Report struct {
 	lines  []string // of the second
 }
 
-// Count adds a line to the table of what was done, how often.
+// Count adds a line to the table of what was done, and how often.
 func (r *Report) Count(what string, value any) {
 	r.counts = append(r.counts, fmt.Sprintf("%s\t%v", what, value))
 }
 
-// CountTraffic adds lines on how a balancer fared.
+// CountTraffic adds the counts of a balancer.
 func (r *Report) CountTraffic(t stage.Traffic) {
 	r.Count("requests sent to each node", t.Sent)
 	r.Count("requests that got no answer, and were repeated", t.Broken)
 	r.Count("requests that a node refused, and another served", t.Moved)
 }
 
-// Line adds a line to the table of the trial's own, of which the first is its head.
+// Line adds a line to the trial's own table. The first line is the head.
 func (r *Report) Line(cells ...any) {
 	line := fmt.Sprint(cells[0])
 	for _, cell := range cells[1:] {
@@ -42,21 +42,20 @@ func (r *Report) Line(cells ...any) {
 	r.lines = append(r.lines, line)
 }
 
-// Problem notes something that is not as it must be.
+// Problem adds a problem.
 func (r *Report) Problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
-// Note keeps an error as a problem.
+// Note adds an error as a problem. A nil error is a no-op.
 func (r *Report) Note(err error) {
 	if err != nil {
 		r.Problem("%v", err)
 	}
 }
 
-// Leave has the nodes of a stage end in order, and notes where they do not, or where
-// what they leave behind is not whole. It gives how many keys of each family are
-// stored.
+// Leave has the nodes of a stage end in order, verifies the store, and looks for panics in
+// the logs. It returns how many keys of each family are stored.
 func (r *Report) Leave(ctx context.Context, s *stage.Stage) map[string]int {
 	r.Note(s.EndAll())
 	families, err := s.Verify(ctx)

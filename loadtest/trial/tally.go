@@ -13,8 +13,8 @@ import (
 	"licet/loadtest/stage"
 )
 
-// Tally counts what is done, and keeps what is found wrong on the way. Its zero
-// value is empty.
+// Tally counts what is done, and collects problems. The zero value is empty. A Tally is
+// safe for concurrent use.
 type Tally struct {
 	mu       sync.Mutex
 	done     map[string]int
@@ -31,14 +31,14 @@ func (t *Tally) Did(what string) {
 	t.done[what]++
 }
 
-// Problem notes something that should have been otherwise.
+// Problem adds a problem.
 func (t *Tally) Problem(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.problems = append(t.problems, fmt.Sprintf(format, args...))
 }
 
-// Err is the problems so far, for whoever can't go on.
+// Err returns the problems so far as one error, nil if there are none.
 func (t *Tally) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *Tally) Err() error {
 	return errors.Join(errs...)
 }
 
-// Report begins a report with what there is so far.
+// Report begins a report with the counts and problems so far.
 func (t *Tally) Report() *Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,12 +60,12 @@ func (t *Tally) Report() *Report {
 	return r
 }
 
-// answerTime is how long one request may take with its answer; the service ends
-// the work on one within 4 seconds.
+// answerTime is how long one request may take. The service ends its work on a request
+// within 4 seconds.
 const answerTime = 15 * time.Second
 
-// Client makes a client that goes through a balancer, and tries again for so long.
-// How often it does is counted, by why.
+// Client returns a client that sends its requests through a balancer and repeats them for
+// as long as patience. Each repetition is counted, with its reason.
 func (t *Tally) Client(b *stage.Balancer, patience time.Duration, apiKey string, more ...client.Option) (*client.Client, error) {
 	return client.New(stage.PublicURL, apiKey, append([]client.Option{
 		client.WithHTTPClient(&http.Client{Transport: b, Timeout: answerTime}),

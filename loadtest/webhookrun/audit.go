@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// evidence is all that the audit judges by.
+// evidence is all that the audit compares.
 type evidence struct {
 	changes   map[change]bool // that were acknowledged
 	feed      []event         // in its order
@@ -16,7 +16,7 @@ type evidence struct {
 	endpoints []books
 }
 
-// books are those of one endpoint.
+// books are the records of one endpoint.
 type books struct {
 	name  string
 	live  bool              // it must have got everything
@@ -24,7 +24,8 @@ type books struct {
 	taken map[string]int    // calls that it has answered well, by event
 }
 
-// findings are what is not as it must be. Of many of a kind only the first are told.
+// findings are the problems that the audit has found. Of many problems of a kind it lists
+// the first only.
 type findings struct {
 	list  []string
 	kinds map[string]int
@@ -42,7 +43,7 @@ func (f *findings) add(kind, format string, args ...any) {
 	}
 }
 
-// all are the findings, with how many were left out.
+// all returns the findings, and how many were left out.
 func (f *findings) all() []string {
 	list := f.list
 	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
@@ -53,8 +54,8 @@ func (f *findings) all() []string {
 	return list
 }
 
-// audit holds what was acknowledged, what the feed tells, and what the endpoints got
-// against each other.
+// audit compares the acknowledged changes, the feed and what the endpoints got with each
+// other.
 func audit(e *evidence) []string {
 	f := &findings{}
 	known := map[string]*event{}
@@ -93,7 +94,8 @@ func (f *findings) changes(e *evidence) {
 	}
 }
 
-// order holds the numbers of each order and license against the order of the feed.
+// order checks that the numbers of each order and license are in the order of the feed,
+// without gaps.
 func (f *findings) order(e *evidence) {
 	last := map[string]*event{}
 	var before *event
@@ -113,7 +115,7 @@ func (f *findings) order(e *evidence) {
 	}
 }
 
-// follower compares what was followed with what the feed is in the end.
+// follower compares what a reader of the growing feed got with the feed in the end.
 func (f *findings) follower(e *evidence) {
 	for i := range max(len(e.feed), len(e.followed)) {
 		switch {
@@ -146,7 +148,7 @@ func (f *findings) endpoint(e *evidence, b *books, known map[string]*event) {
 	}
 }
 
-// firstDifference is where one text goes on otherwise than another.
+// firstDifference returns one text around the place where it differs from another.
 func firstDifference(one, other []byte) string {
 	at := 0
 	for at < min(len(one), len(other)) && one[at] == other[at] {

@@ -8,8 +8,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// shop is whoever does something that is told of: customers, and the shop that sells
-// to them.
+// shop is the customers, and the shop that sells to them.
 type shop struct {
 	journal  *journal
 	desk     *client.Client // with an API key
@@ -22,7 +21,7 @@ type shop struct {
 
 const productID = "editor"
 
-// open makes what there must be before anything is sold.
+// open makes the product and the licenses that all customers share.
 func (s *shop) open(ctx context.Context) error {
 	devices := maxDevices
 	if _, err := s.desk.PutProduct(ctx, productID, client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
@@ -39,8 +38,8 @@ func (s *shop) open(ctx context.Context) error {
 	return nil
 }
 
-// play does what a story is about. The first thing that fails ends it, since each
-// was sent again for as long as anybody would.
+// play carries a story out. The first failure ends it: each request was already repeated
+// for as long as anybody would.
 func (s *shop) play(ctx context.Context, t story) {
 	license := ""
 	if t.ordered {
@@ -72,8 +71,8 @@ func (s *shop) failed(ctx context.Context, t *story, err error) {
 	}
 }
 
-// buy makes an order, and does with it what becomes of it. It gives the license of
-// one that is paid.
+// buy makes an order, and leaves, cancels or pays it. It returns the license of a paid
+// order.
 func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 	s.proceed(ctx)
 	o, err := s.desk.CreateOrder(ctx, client.NewOrder{

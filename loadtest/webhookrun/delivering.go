@@ -8,12 +8,12 @@ import (
 	"licet/client"
 )
 
-// hopeless is how long nothing may come before what is missing is taken for lost:
-// many times as long as an endpoint is left alone by whoever had it and was killed.
+// hopeless is how long nothing may be delivered before missing events count as lost: many
+// times as long as the lease of a killed node lasts.
 const hopeless = 90 * time.Second
 
-// deliver waits until all is delivered, while nodes are killed. Where nothing comes
-// any more it leaves it to the audit to say what is missing.
+// deliver waits until all events are delivered, while nodes are killed. It returns when
+// nothing comes any more: the audit then names the missing events.
 func (s *scene) deliver(ctx context.Context) error {
 	live := 2
 	all := live * s.plan.events
@@ -44,9 +44,9 @@ func (s *scene) deliver(ctx context.Context) error {
 	}
 }
 
-// hurry disables the unreliable endpoint and enables it again where nothing comes any
-// more but what is tried again much later, as people do who have repaired theirs:
-// what has failed twice waits for five minutes, and then for half an hour.
+// hurry disables the unreliable endpoint and enables it again when no delivery has come
+// for a while, as people do who have repaired their receiver: an event that has failed
+// twice waits five minutes, and then half an hour.
 func (s *scene) hurry(ctx context.Context) error {
 	got, since := s.unreliable.got()
 	if got >= s.plan.events || time.Since(since) < s.cfg.impatience {

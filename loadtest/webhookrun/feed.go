@@ -17,7 +17,7 @@ type event struct {
 	change
 }
 
-// parseEvent reads what the audit needs.
+// parseEvent reads what the audit needs of an event.
 func parseEvent(text []byte) (event, error) {
 	var e client.Event
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -75,7 +75,7 @@ type follower struct {
 	err   error
 }
 
-// follow begins to, until ctx ends.
+// follow starts a follower, which ends with ctx.
 func follow(ctx context.Context, c *client.Client) *follower {
 	f := &follower{ended: make(chan struct{})}
 	go func() {

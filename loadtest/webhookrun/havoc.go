@@ -10,8 +10,8 @@ import (
 	"licet/loadtest/stage"
 )
 
-// pace spreads kills over operations: each is due at some number of operations, and
-// operations wait where they would come to the kill after next. So nodes are killed
+// pace spreads kills over operations: each kill is due at some number of operations, and
+// operations wait before they would reach the kill after the next one. So nodes are killed
 // throughout, however fast the machine is.
 type pace struct {
 	operations, kills int
@@ -29,10 +29,10 @@ func newPace(operations, kills int) *pace {
 	return p
 }
 
-// dueAt is after how many operations a kill is due; the first is number 1.
+// dueAt returns after how many operations a kill is due; the first kill is number 1.
 func (p *pace) dueAt(kill int) int { return kill * p.operations / (p.kills + 1) }
 
-// wait waits until something holds, or ctx ends. The lock is held.
+// wait waits until a condition holds, or ctx ends. The lock is held.
 func (p *pace) wait(ctx context.Context, holds func() bool) {
 	stop := context.AfterFunc(ctx, func() {
 		p.mu.Lock()
@@ -67,7 +67,7 @@ func (p *pace) count() int {
 	return p.done
 }
 
-// finish tells that there are no more operations.
+// finish records that there are no more operations.
 func (p *pace) finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *pace) finish() {
 	p.moved.Broadcast()
 }
 
-// next waits until the next kill is due, and tells whether there is one.
+// next waits until the next kill is due. It reports whether there is one.
 func (p *pace) next(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *pace) next(ctx context.Context) bool {
 	return ctx.Err() == nil && !p.over
 }
 
-// restarted tells that the nodes of a kill are back.
+// restarted records that the nodes of a kill are back.
 func (p *pace) restarted() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +105,8 @@ type havoc struct {
 // longestAway is how long a node is away at most before it is started again.
 const longestAway = time.Second
 
-// strike kills a node, or sometimes two of at least three, and starts them again
-// after a moment. They live as long as ctx does.
+// strike kills a node, or sometimes two of at least three, and starts them again after a
+// moment. The nodes live as long as ctx.
 func (h *havoc) strike(ctx context.Context) error {
 	first := h.random.IntN(len(h.stage.Nodes))
 	victims := []int{first}

@@ -8,16 +8,15 @@ import (
 	"licet/loadtest/trial"
 )
 
-// change is something that must be told once: a kind of event, the order or license
-// that it is about, and the device that is meant, if one is.
+// change is something that must have exactly one event: the kind of event, the order or
+// license it is about, and the device if the kind names one.
 type change struct{ kind, subject, device string }
 
 func (c change) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s of %s %s", c.kind, c.subject, c.device))
 }
 
-// journal is what the service has acknowledged, and every answer that was not what
-// it should be.
+// journal records what the service has acknowledged, and each wrong answer.
 type journal struct {
 	trial.Tally
 
@@ -30,7 +29,7 @@ func newJournal() *journal {
 	return &journal{changes: map[change]bool{}, begun: map[string]bool{}}
 }
 
-// acknowledged notes changes that the service has confirmed.
+// acknowledged records changes that the service has confirmed.
 func (j *journal) acknowledged(list ...change) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -42,8 +41,9 @@ func (j *journal) acknowledged(list ...change) {
 	}
 }
 
-// activated notes a device that was bound, and which of a license was the first of
-// all: only for that is the device not known here, since many may come at once.
+// activated records a device that was bound. The first device of a license causes one more
+// event, for which the device is not recorded: of many concurrent activations any may be
+// the first.
 func (j *journal) activated(license, device string) {
 	j.mu.Lock()
 	first := !j.begun[license]

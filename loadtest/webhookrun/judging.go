@@ -8,7 +8,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// evidence collects what there is to judge by.
+// evidence collects what the audit compares.
 func (s *scene) evidence(ctx context.Context, followed *follower) (*evidence, error) {
 	s.progress.Step("everything is read back, and compared")
 	feed, err := readFeed(ctx, s.shop.desk)
@@ -27,7 +27,7 @@ func (s *scene) evidence(ctx context.Context, followed *follower) (*evidence, er
 	return e, nil
 }
 
-// inspect asks what the service says of an endpoint.
+// inspect checks the status of an endpoint.
 func (s *scene) inspect(ctx context.Context, r *receiver) error {
 	now, err := s.shop.desk.Webhook(ctx, r.id)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *scene) report(e *evidence) *trial.Report {
 	return r
 }
 
-// shut has the nodes end in order, and proves that what they leave behind is whole.
+// shut has the nodes end in order, and verifies what they leave behind.
 func (s *scene) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet store verify")
 	s.balancer.CloseIdleConnections()

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// fate is what becomes of an order.
+// fate is what happens to an order.
 type fate int
 
 const (
@@ -14,8 +14,8 @@ const (
 	paid
 )
 
-// story is a few operations that follow each other. Stories are told at the same
-// time, each by one customer.
+// story is a few operations that follow each other. Customers play stories at the same
+// time.
 type story struct {
 	n int
 	// Of an order: what becomes of it, and of one that is paid, how many devices its
@@ -36,7 +36,7 @@ const (
 	maxDevices     = 4 // of an order's license
 )
 
-// plan is what is to be done.
+// plan is everything that the customers will do.
 type plan struct {
 	stories     []story
 	activations int
@@ -44,8 +44,8 @@ type plan struct {
 	events      int // that come of them, but for those of the shared licenses' beginning
 }
 
-// newPlan plans so many activations, with orders and removals besides; the same seed
-// plans the same.
+// newPlan plans so many activations, with orders and removals besides. A seed always plans
+// the same.
 func newPlan(seed uint64, activations int) *plan {
 	random := rand.New(rand.NewPCG(seed, 1))
 	p := &plan{}
@@ -76,7 +76,7 @@ func newPlan(seed uint64, activations int) *plan {
 	return p
 }
 
-// operations is how many orders, activations and removals the story has.
+// operations returns how many orders, activations and removals the story has.
 func (s *story) operations() int {
 	n := s.devices + s.removals
 	if s.ordered {
@@ -85,7 +85,7 @@ func (s *story) operations() int {
 	return n
 }
 
-// events is how many are told of it alone.
+// events returns how many events the story alone causes.
 func (s *story) events() int {
 	n := s.devices + s.removals
 	if !s.ordered {

@@ -17,14 +17,13 @@ import (
 	"licet/client/webhook"
 )
 
-// answer answers a call whose signature is good. It calls take where it takes the
-// event.
+// answer answers a call whose signature is valid. It calls take if it accepts the event.
 type answer func(w http.ResponseWriter, r *http.Request, take func())
 
-// idOf is the event's of a call.
+// idOf returns the event id of a call.
 func idOf(r *http.Request) string { return r.Header.Get("Webhook-Id") }
 
-// receiver is one endpoint, with books of what it was sent.
+// receiver is one endpoint, with a record of all calls.
 type receiver struct {
 	name   string
 	live   bool // it must get everything
@@ -48,8 +47,8 @@ type receiver struct {
 	latest   time.Time // when it got an event for the first time last
 }
 
-// newReceiver begins to listen, at an address of its own. It takes calls once it
-// has its secret.
+// newReceiver listens at an address of its own. Calls wait until the receiver has its
+// secret.
 func newReceiver(name string, answer answer) (*receiver, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,14 +65,14 @@ func newReceiver(name string, answer answer) (*receiver, error) {
 	return r, nil
 }
 
-// stop breaks off whatever is under way.
+// stop breaks off all calls.
 func (r *receiver) stop() {
 	r.cancel()
 	_ = r.server.Close()
 }
 
-// know gives the receiver a secret, besides those that it has: what was signed with
-// an older one may still be on its way.
+// know adds a secret. Earlier secrets stay valid: calls signed with them may still be on
+// their way.
 func (r *receiver) know(secret string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +88,7 @@ func (r *receiver) know(secret string) error {
 	return nil
 }
 
-// ServeHTTP takes a call as any receiver does: it checks the signature first.
+// ServeHTTP checks the signature first, as any receiver does.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -108,7 +107,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.answer(w, request, func() { r.take(id) })
 }
 
-// note enters a call, whatever will be answered to it.
+// note records a call, whatever its answer will be.
 func (r *receiver) note(request *http.Request, body []byte) (id string, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,12 +129,12 @@ func (r *receiver) note(request *http.Request, body []byte) (id string, known bo
 	return event.ID, true
 }
 
-// problem notes something that must not be; the lock is held.
+// problem records a call that must not happen. The lock is held.
 func (r *receiver) problem(format string, args ...any) {
 	r.problems = append(r.problems, "endpoint "+r.name+": "+fmt.Sprintf(format, args...))
 }
 
-// take notes that an event is answered well.
+// take records that an event was answered well.
 func (r *receiver) take(id string) {
 	r.mu.Lock()
 	r.failed--
@@ -150,21 +149,21 @@ func (r *receiver) take(id string) {
 	}
 }
 
-// got is how many events have come, and since when no new one.
+// got returns how many events have come, and the time of the last new one.
 func (r *receiver) got() (events int, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.taken), r.latest
 }
 
-// wake begins to wait anew for something to come.
+// wake restarts the time since the last new event.
 func (r *receiver) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = time.Now()
 }
 
-// books are what it has entered so far.
+// books returns what the receiver has recorded so far.
 func (r *receiver) books() books {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,10 +198,9 @@ func well(w http.ResponseWriter, _ *http.Request, take func()) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// unreliable fails a share of all calls, in each of the ways that receivers do, but
-// none of one event that was failed so often; 0: there is no bound. It takes its time, so
-// that there are always calls under way when a node is killed: those that break off
-// meanwhile are not taken.
+// unreliable fails a share of all calls, in each of the ways that receivers fail, but
+// fails no event more often than most; 0 means no bound. It takes its time, so calls are
+// under way whenever a node is killed. Calls that break off in the meantime are not taken.
 func unreliable(seed uint64, share float64, most int, longest time.Duration) answer {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -238,8 +236,8 @@ func unreliable(seed uint64, share float64, most int, longest time.Duration) ans
 	}
 }
 
-// hanging answers nothing until whoever calls gives up: it is silent, or sends a header
-// that does not end, one byte after the other.
+// hanging never answers until the caller gives up: it is silent, or sends a header that
+// does not end, one byte after the other.
 func hanging() answer {
 	var calls atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, _ func()) {

@@ -37,7 +37,7 @@ type scene struct {
 	hurried   int
 }
 
-// run has everything happen, and judges it.
+// run plays everything, and judges it.
 func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
 	defer cancel()
@@ -103,7 +103,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 	return s, err
 }
 
-// receivers are all endpoints.
+// receivers returns all endpoints.
 func (s *scene) receivers() []*receiver {
 	return []*receiver{s.reliable, s.unreliable, s.hanging}
 }
@@ -160,7 +160,7 @@ func (s *scene) subscribe(ctx context.Context, r *receiver) error {
 	return r.know(made.Secret)
 }
 
-// operate has the stories told, while nodes are killed.
+// operate plays the stories, while nodes are killed.
 func (s *scene) operate(ctx context.Context) error {
 	show := s.progress.Long(s.plan.operations, "%d activations, and with orders and removals %d operations, while nodes are killed %d times",
 		s.plan.activations, s.plan.operations, s.pace.kills)
@@ -190,7 +190,7 @@ func (s *scene) operate(ctx context.Context) error {
 	return errors.Join(failed, rotated, ctx.Err())
 }
 
-// rotate replaces a secret while everything goes on. Messages are signed with both
+// rotate replaces a secret while everything goes on. Messages are signed with both secrets
 // for an hour, and the receiver takes either.
 func (s *scene) rotate(ctx context.Context) error {
 	now, err := s.shop.desk.RotateWebhook(ctx, s.unreliable.id, client.Rotation{Overlap: new(time.Hour)})

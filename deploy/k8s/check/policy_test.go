@@ -22,7 +22,7 @@ type peer struct {
 	address   netip.Addr // of one outside
 }
 
-// allowed tells whether the policies of a namespace let a connection through: out of the
+// allowed reports whether the policies of a namespace let a connection through: out of the
 // one end, and into the other.
 func allowed(policies []*networkingv1.NetworkPolicy, from, to peer, port int32, protocol corev1.Protocol) bool {
 	return leaves(policies, from, to, port, protocol) && enters(policies, from, to, port, protocol)
@@ -62,7 +62,7 @@ func enters(policies []*networkingv1.NetworkPolicy, from, to peer, port int32, p
 	return !isolated
 }
 
-// selects tells whether a policy is about a pod.
+// selects reports whether a policy is about a pod.
 func selects(p *networkingv1.NetworkPolicy, pod peer) bool {
 	return pod.namespace != "" && pod.namespace == p.Namespace && matches(&p.Spec.PodSelector, pod.labels)
 }

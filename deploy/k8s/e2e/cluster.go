@@ -92,7 +92,7 @@ func (c *cluster) apply(ctx context.Context, manifests string) error {
 	return err
 }
 
-// hint tells how to look at a cluster that is held.
+// hint returns how to look at a cluster that is held.
 func (c *cluster) hint() string {
 	return fmt.Sprintf("sudo nsenter --target %s --net env KUBECONFIG=%s %s get pods -A", c.control.pid(), c.pki.path("admin.kubeconfig"), c.tools.k8s("kubectl"))
 }

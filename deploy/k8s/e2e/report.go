@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// report tells how far it is, and at the end what came of each step.
+// report returns how far it is, and at the end what came of each step.
 type report struct {
 	out   io.Writer
 	began time.Time

@@ -23,7 +23,7 @@ func (r *run1) update(ctx context.Context) error {
 	})
 }
 
-// runs tells whether all nodes run an image.
+// runs reports whether all nodes run an image.
 func (r *run1) runs(ctx context.Context, image string) error {
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector", "status.phase=Running",
 		"--output", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
@@ -208,7 +208,7 @@ func (r *run1) calm(ctx context.Context) error {
 	return r.until(ctx, 5*time.Minute, "three nodes", func(ctx context.Context) error { return r.replicas(ctx, 3, 3) })
 }
 
-// replicas tells whether there are as many nodes, and all of them ready.
+// replicas reports whether there are as many nodes, and all of them ready.
 func (r *run1) replicas(ctx context.Context, least, most int) error {
 	have, err := r.number(ctx, "deployment/licet", ".status.replicas")
 	ready, err2 := r.number(ctx, "deployment/licet", ".status.readyReplicas")

@@ -69,7 +69,7 @@ spec:
         - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]
 `
 
-// free tells how much room there is where the files of a run lie.
+// free returns how much room there is where the files of a run lie.
 func free() (uint64, error) {
 	var at syscall.Statfs_t
 	err := syscall.Statfs(filepath.Dir(workDir), &at)

@@ -33,7 +33,7 @@ func All() ([]File, error) {
 	return files, nil
 }
 
-// JSON gives the file's content.
+// JSON returns the file's content.
 func (f File) JSON() ([]byte, error) {
 	out, err := json.MarshalIndent(f.Dashboard, "", "  ")
 	if err != nil {

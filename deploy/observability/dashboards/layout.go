@@ -65,7 +65,7 @@ func (p page) build() *dashboard.DashboardBuilder {
 	return b
 }
 
-// all gives the panels of all rows.
+// all returns the panels of all rows.
 func (p page) all() []panel {
 	var all []panel
 	for _, r := range p.rows {

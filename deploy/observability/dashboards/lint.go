@@ -8,7 +8,7 @@ import (
 // LintFile is where the linter of dashboards looks for what it is to leave out.
 const LintFile = ".lint"
 
-// LintExceptions gives the content of that file: each panel that a rule is not meant
+// LintExceptions returns the content of that file: each panel that a rule is not meant
 // for, with the reason.
 func LintExceptions() []byte {
 	rules := []struct {

@@ -10,7 +10,7 @@ type Query struct {
 	Label     string // of a variable: the label whose values are wanted
 }
 
-// Queries gives every expression of every panel and variable, with
+// Queries returns every expression of every panel and variable, with
 // $__rate_interval and $__range replaced by rateInterval, such as "1m".
 func Queries(rateInterval string) []Query {
 	var queries []Query

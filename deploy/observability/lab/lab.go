@@ -120,7 +120,7 @@ func (l *Lab) Close() {
 	_ = os.RemoveAll(l.dir)
 }
 
-// Errors tells how often the load met an answer that it did not look for, and the
+// Errors returns how often the load met an answer that it did not look for, and the
 // latest of them.
 func (l *Lab) Errors() (int, error) { return l.shop.trouble() }
 

@@ -17,7 +17,7 @@ import (
 type parser[C any] func(args []string, stderr io.Writer) (C, error)
 
 // Small begins a test that plays a trial in small, with these flags besides the usual
-// ones. Where it fails, the trial's progress is told.
+// ones. If the test fails, it logs the trial's progress.
 func Small[C any](t *testing.T, parse parser[C], more ...string) (context.Context, C, *rig.Progress) {
 	t.Helper()
 	if testing.Short() {
@@ -43,8 +43,8 @@ func Small[C any](t *testing.T, parse parser[C], more ...string) (context.Contex
 	return ctx, cfg, rig.NewProgress(&log)
 }
 
-// Refuses fails a test where a command line is taken, or refused without saying why.
-// Command lines are given by some of what must be said.
+// Refuses fails a test if a command line is accepted, or refused without the expected
+// words. The keys of lines are those words.
 func Refuses[C any](t *testing.T, parse parser[C], lines map[string][]string) {
 	t.Helper()
 	for says, args := range lines {
@@ -62,7 +62,7 @@ func Nothing(t *testing.T, problems []string) {
 	}
 }
 
-// Says fails a test in which what is found does not tell all that it must.
+// Says fails a test if the problems found do not contain all wanted words.
 func Says(t *testing.T, found []string, wanted ...string) {
 	t.Helper()
 	text := strings.Join(found, "\n")
