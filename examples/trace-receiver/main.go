@@ -21,8 +21,8 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// receiver accepts spans by OTLP over HTTP. It prints a line for each span: its trace, its id, its parent, its duration and
-// its name.
+// receiver accepts spans by OTLP over HTTP. It prints a line for each span: its trace, its id, its parent, its
+// duration and its name.
 func receiver(out io.Writer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +39,8 @@ func receiver(out io.Writer) http.Handler {
 			for _, scope := range resource.ScopeSpans {
 				for _, s := range scope.Spans {
 					took := time.Duration(s.EndTimeUnixNano - s.StartTimeUnixNano)
-					fmt.Fprintf(out, "%x %x below %016x %9s  %s\n", s.TraceId, s.SpanId, s.ParentSpanId, took.Round(time.Microsecond), s.Name)
+					fmt.Fprintf(out, "%x %x below %016x %9s  %s\n",
+						s.TraceId, s.SpanId, s.ParentSpanId, took.Round(time.Microsecond), s.Name)
 				}
 			}
 		}

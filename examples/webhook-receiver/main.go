@@ -47,7 +47,12 @@ func run(ctx context.Context, listen, file, secrets string, out io.Writer) error
 	mux.Handle("/licet", receiver.Handler(func(_ context.Context, event *webhook.Event) error {
 		return seen.once(event.ID, func() error { return show(out, event) })
 	}))
-	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{
+		Handler:      mux,
+		ReadTimeout:  10 * time.Second,
+		WriteTimeout: 20 * time.Second,
+		IdleTimeout:  time.Minute,
+	}
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
@@ -80,6 +85,7 @@ func show(out io.Writer, e *webhook.Event) error {
 	case e.Data.Order != nil:
 		what = fmt.Sprintf(" order %s %d %s", e.Data.Order.OrderNo, e.Data.Order.Amount, e.Data.Order.Currency)
 	}
-	_, err := fmt.Fprintf(out, "%s %s %s #%d by %s%s\n", e.Timestamp.UTC().Format(time.RFC3339), e.ID, e.Type, e.Sequence, e.Actor, what)
+	_, err := fmt.Fprintf(out, "%s %s %s #%d by %s%s\n",
+		e.Timestamp.UTC().Format(time.RFC3339), e.ID, e.Type, e.Sequence, e.Actor, what)
 	return err
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// seen stores the ids of processed events in a file, one a line, so that a repeated event is processed once. seen is safe
-// for concurrent use.
+// seen stores the ids of processed events in a file, one a line, so that a repeated event is processed once. seen is
+// safe for concurrent use.
 //
 // A program with a database stores the id in the transaction that does the work. Here the two are separate: if the
 // program dies between them, it processes the event again.
