@@ -152,7 +152,7 @@ func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me layout.Writer
 		if kv := etcd.First(answers, i); kv != nil {
 			var err error
 			if _, now, err = layout.DecodeClaim(kv.Value); err != nil {
-				return layout.SwapAbsent, broken(err)
+				return layout.SwapAbsent, layout.Internal(err)
 			}
 		}
 		if verdict := layout.FindSwap(now, before, me); verdict != layout.SwapAbsent {

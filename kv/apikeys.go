@@ -22,7 +22,7 @@ func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, e
 	}
 	stored, err := layout.DecodeAPIKey(hash, value)
 	if err != nil {
-		return nil, broken(err)
+		return nil, layout.Internal(err)
 	}
 	return &stored.Key, nil
 }
@@ -70,7 +70,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 	have, err := layout.DecodeAPIKey(key.Hash, haveRecord.Value)
 	switch {
 	case err != nil:
-		return broken(err)
+		return layout.Internal(err)
 	case have.Key.ID != key.ID || have.Key.Owner != key.Owner:
 		return errAPIKeyTaken
 	case haveIndex == nil:
@@ -141,7 +141,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 	wanted := make([]string, 0, 2*len(hashes))
 	for _, hash := range hashes {
 		if len(hash) != 32 {
-			return nil, broken(fmt.Errorf("the index of API keys: %w", layout.ErrMalformed))
+			return nil, layout.Internal(fmt.Errorf("the index of API keys: %w", layout.ErrMalformed))
 		}
 		wanted = append(wanted, layout.APIKeyKey([32]byte(hash)), layout.KeyUseKey([32]byte(hash)))
 	}
@@ -160,7 +160,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 		}
 		if use != nil {
 			if keys[i].Key.LastUsedAt, err = layout.DecodeKeyUse(use.Value); err != nil {
-				return nil, broken(err)
+				return nil, layout.Internal(err)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
 	stored, err := layout.DecodeAPIKey(hash, kv.Value)
 	if err != nil {
-		return nil, broken(err)
+		return nil, layout.Internal(err)
 	}
 	return &readAPIKey{stored, kv.Value, kv.ModRevision}, nil
 }

@@ -25,7 +25,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	me := layout.Writer{By: s.incarnation, Swap: s.swaps.Add(1)}
 	swap, err := s.newSwap(change, me)
 	if err != nil {
-		return store.Outcome{}, broken(err)
+		return store.Outcome{}, layout.Internal(err)
 	}
 	if err := s.readyForEvents(ctx, swap.tellings); err != nil {
 		return store.Outcome{}, etcd.Unavailable(err)
@@ -71,7 +71,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 			if inDoubt {
 				return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
 			}
-			return store.Outcome{}, broken(r.err)
+			return store.Outcome{}, layout.Internal(r.err)
 		case etcd.Unknown:
 			inDoubt = true
 			traceRetry(span, attempt)
@@ -106,7 +106,7 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, i
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
-		return store.Outcome{}, broken(err)
+		return store.Outcome{}, layout.Internal(err)
 	}
 	s.watchSnapshots(rivals)
 	outcome, err := sw.judgeLoss(rivals, me, inDoubt)

@@ -72,11 +72,11 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 	owner, rest, ok := layout.CutOwner(rest)
 	if !ok || rest != "" {
-		return licensing.Webhooks{}, broken(fmt.Errorf("a key of webhooks: %w", layout.ErrMalformed))
+		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("a key of webhooks: %w", layout.ErrMalformed))
 	}
 	stored, err := layout.DecodeWebhooks(owner, value)
 	if err != nil {
-		return licensing.Webhooks{}, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
+		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
 	return stored.Webhooks, nil
 }
@@ -99,7 +99,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 			}
 			stored, err := layout.DecodeProgress(kv.Value)
 			if err != nil {
-				return nil, broken(fmt.Errorf("the progress of %s: %w", some[i], err))
+				return nil, layout.Internal(fmt.Errorf("the progress of %s: %w", some[i], err))
 			}
 			found[some[i]] = stored.Progress
 		}
@@ -138,7 +138,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 			return store.ErrClaimTaken
 		}
 		stored := etcd.First(read.Responses, 0)
-		at, err := endpointAt(owner, stored, endpoint, read.Header.Revision)
+		at, err := layout.EndpointAt(owner, stored.GetValue(), endpoint, read.Header.Revision)
 		switch {
 		case err != nil:
 			return err
@@ -260,7 +260,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 	}
 	stored, err := layout.DecodeProgress(value)
 	if err != nil {
-		return nil, "", broken(err)
+		return nil, "", layout.Internal(err)
 	}
 	number, seen, ok := readLogPlace(after)
 	if !ok {
@@ -286,7 +286,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 		}
 		logged, err := layout.DecodePage(kv.Value)
 		if err != nil {
-			return nil, "", broken(err)
+			return nil, "", layout.Internal(err)
 		}
 		number = binary.BigEndian.Uint64(kv.Key[len(kv.Key)-8:])
 		for at := len(logged) - 1 - seen; at >= 0; at-- {

@@ -74,7 +74,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 	if err != nil {
 		return state, err
 	}
-	state.Endpoint, err = endpointAt(h.owner, etcd.First(response.Responses, len(reads)-1), h.endpoint, response.Header.Revision)
+	state.Endpoint, err = layout.EndpointAt(h.owner, etcd.First(response.Responses, len(reads)-1).GetValue(), h.endpoint, response.Header.Revision)
 	if err != nil {
 		return store.DeliveryState{}, err
 	}
@@ -127,7 +127,7 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.Endpoint
 	if err != nil {
 		return nil, store.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
-	at, err := endpointAt(h.owner, etcd.First(response.Responses, 0), h.endpoint, response.Header.Revision)
+	at, err := layout.EndpointAt(h.owner, etcd.First(response.Responses, 0).GetValue(), h.endpoint, response.Header.Revision)
 	if err != nil {
 		return nil, at, err
 	}
@@ -135,7 +135,7 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.Endpoint
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
 		_, job, err := layout.DecodeReplay(string(kv.Key[len(prefix):]), kv.Value)
 		if err != nil {
-			return nil, at, broken(err)
+			return nil, at, layout.Internal(err)
 		}
 		jobs = append(jobs, job)
 	}
@@ -223,7 +223,7 @@ func (h *deliveryHold) readGuards(response *clientv3.TxnResponse) (guards, error
 	}
 	progress, err := layout.DecodeProgress(kv.Value)
 	if err != nil {
-		return guards{}, broken(fmt.Errorf("the progress of %s: %w", h.endpoint, err))
+		return guards{}, layout.Internal(fmt.Errorf("the progress of %s: %w", h.endpoint, err))
 	}
 	return guards{progress, kv.ModRevision}, nil
 }

@@ -166,7 +166,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpo
 		if err != nil {
 			return 0, err
 		}
-		if at, err := endpointAt(owner, found[0], endpoint, 0); err != nil || !at.Found {
+		if at, err := layout.EndpointAt(owner, found[0].GetValue(), endpoint, 0); err != nil || !at.Found {
 			return 0, err
 		}
 		if found[1] != nil {

@@ -175,7 +175,7 @@ func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, m
 	}
 	license, err := layout.DecodeLicense(id, facts.Value)
 	if err != nil {
-		return nil, broken(err)
+		return nil, layout.Internal(err)
 	}
 	s.watch(license, "read")
 	view, err := s.viewLicense(ctx, license, page, revision)
@@ -191,7 +191,7 @@ func (s *Store) viewLicense(ctx context.Context, license *layout.License, page s
 	view := &store.LicenseView{License: license.License}
 	listing, err := layout.DecodeInline(license.Devices, license.License.CreatedAt)
 	if err != nil {
-		return nil, broken(err)
+		return nil, layout.Internal(err)
 	}
 	if page.Limit == 0 {
 		if view.Devices = listing; license.Spilled && license.License.CurrentDevices > 0 {
@@ -252,7 +252,7 @@ func (s *Store) listDevices(ctx context.Context, l *licensing.License, page stor
 		for _, kv := range response.Kvs {
 			device, err := layout.DecodeDeviceValue(kv.Value)
 			if err != nil {
-				return nil, broken(err)
+				return nil, layout.Internal(err)
 			}
 			devices = append(devices, device)
 		}

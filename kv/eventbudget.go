@@ -78,7 +78,7 @@ func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
 	if len(found.Kvs) > 0 {
 		kv := found.Kvs[0]
 		if len(kv.Value) != layout.EpochSize {
-			return nil, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
+			return nil, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
 		book.guard, book.swept = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}

@@ -37,7 +37,7 @@ func (s *Store) eventMarks(ctx context.Context) ([]layout.RetentionMark, error) 
 		for _, kv := range page.Kvs {
 			mark, err := layout.DecodeMark(string(kv.Key[len(layout.MarksPrefix):]), kv.Value)
 			if err != nil {
-				return nil, broken(fmt.Errorf("a mark of events: %w", err))
+				return nil, layout.Internal(fmt.Errorf("a mark of events: %w", err))
 			}
 			marks = append(marks, mark)
 			next = etcd.After(kv.Key)

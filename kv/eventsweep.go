@@ -85,7 +85,7 @@ func (s *Store) raiseSwept(ctx context.Context, to layout.Epoch) (layout.Epoch, 
 		if len(response.Kvs) > 0 {
 			kv := response.Kvs[0]
 			if len(kv.Value) != layout.EpochSize {
-				return 0, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
+				return 0, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 			}
 			if is := layout.Epoch(binary.BigEndian.Uint64(kv.Value)); is >= to {
 				return is, nil

@@ -70,7 +70,7 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 	}
 	if kv := etcd.First(r.responses, 1); kv != nil {
 		if len(kv.Value) != layout.EpochSize {
-			return state, nil, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
+			return state, nil, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
 		state.swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
@@ -331,7 +331,7 @@ func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others .
 	}
 	ledger, err := layout.DecodeLedger(also[0].Value)
 	if err != nil {
-		return state, nil, broken(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
+		return state, nil, layout.Internal(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
 	}
 	state.swept = max(state.swept, ledger.TrimmedEpoch)
 	return state, also[1:], nil

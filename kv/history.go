@@ -29,7 +29,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 	}
 	record, owner, latest, err := latestEvents(ref, r)
 	if err != nil || record == "" {
-		return history, broken(err)
+		return history, layout.Internal(err)
 	}
 	if page.Before == "" {
 		at = latest

@@ -87,7 +87,7 @@ func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*stor
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
 		if len(position) != layout.TimeSize+layout.LicenseIDSize {
-			return nil, broken(fmt.Errorf("the listing of licenses: %w", layout.ErrMalformed))
+			return nil, layout.Internal(fmt.Errorf("the listing of licenses: %w", layout.ErrMalformed))
 		}
 		ids[i] = licensing.LicenseID([]byte(position[layout.TimeSize:]))
 	}
@@ -171,7 +171,7 @@ func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 		}
 		stored, err := layout.DecodeOrder(licensing.OrderRef(owner, orderNos[i]), kv.Value)
 		if err != nil {
-			return nil, broken(err)
+			return nil, layout.Internal(err)
 		}
 		if buyerEmail == "" || licensing.FoldEmail(stored.Order.BuyerEmail) == licensing.FoldEmail(buyerEmail) {
 			orders[i] = &stored.Order
@@ -186,7 +186,7 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 		keys := make([]string, len(positions))
 		for i, position := range positions {
 			if len(position) <= layout.TimeSize {
-				return nil, broken(fmt.Errorf("the listing of products: %w", layout.ErrMalformed))
+				return nil, layout.Internal(fmt.Errorf("the listing of products: %w", layout.ErrMalformed))
 			}
 			keys[i] = layout.ProductKey(owner, position[layout.TimeSize:])
 		}
@@ -201,7 +201,7 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 			}
 			stored, err := layout.DecodeProduct(licensing.ProductRef(owner, positions[i][layout.TimeSize:]), kv.Value)
 			if err != nil {
-				return nil, broken(err)
+				return nil, layout.Internal(err)
 			}
 			products[i] = &stored.Product
 		}

@@ -92,7 +92,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	}
 	snapshots, err := s.readSnapshots(queries, r.responses, false)
 	if err != nil {
-		return nil, broken(err)
+		return nil, layout.Internal(err)
 	}
 	s.watchSnapshots(snapshots)
 	if err := s.awaitMoves(ctx, snapshots); err != nil {

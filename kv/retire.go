@@ -156,11 +156,11 @@ func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64,
 func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
 	hash, ok := strings.CutPrefix(string(kv.Key), layout.Prefix+"k/")
 	if !ok || len(hash) != len(licensing.APIKey{}.Hash) {
-		return broken(fmt.Errorf("the key of an API key: %w", layout.ErrMalformed))
+		return layout.Internal(fmt.Errorf("the key of an API key: %w", layout.ErrMalformed))
 	}
 	stored, err := layout.DecodeAPIKey([32]byte([]byte(hash)), kv.Value)
 	if err != nil {
-		return broken(err)
+		return layout.Internal(err)
 	}
 	key := &stored.Key
 	if !key.RevokedAt.IsZero() {
@@ -191,11 +191,11 @@ func (m *masterSurvey) countPrevious(previous licensing.PreviousSecret, user Mas
 func (m *masterSurvey) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
 	owner, _, ok := layout.CutOwner(string(kv.Key[len(layout.WebhooksPrefix):]))
 	if !ok {
-		return broken(fmt.Errorf("the key of endpoints of webhooks: %w", layout.ErrMalformed))
+		return layout.Internal(fmt.Errorf("the key of endpoints of webhooks: %w", layout.ErrMalformed))
 	}
 	stored, err := layout.DecodeWebhooks(owner, kv.Value)
 	if err != nil {
-		return broken(err)
+		return layout.Internal(err)
 	}
 	for i := range stored.Webhooks.Endpoints {
 		e := &stored.Webhooks.Endpoints[i]

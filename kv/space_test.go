@@ -168,7 +168,7 @@ func TestFullStore(t *testing.T) {
 	if _, _, err := l.node.PutProduct(l.ctx(), licensing.PutProduct{ID: "new", Owner: l.owner, Terms: licensing.DefaultTerms()}); !licensing.NotExecuted(err) {
 		t.Errorf("a product under the alarm: %v", err)
 	}
-	if summary, err := l.store.Verify(l.ctx(), VerifyConfig{}); err != nil || summary.Violations != 0 {
+	if summary, err := Verify(l.ctx(), l.store, VerifyConfig{}); err != nil || summary.Violations != 0 {
 		t.Errorf("verify under the alarm: %+v, %v", summary, err)
 	}
 	l.makeRoom()

@@ -183,13 +183,5 @@ func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner
 		return licensing.Owner{}, false, err
 	}
 	owner, err := layout.DecodeOwner(value)
-	return owner, err == nil, broken(err)
-}
-
-// BrokenRule turns a value that can't be read into an internal error.
-func broken(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", licensing.ErrInternal, err)
+	return owner, err == nil, layout.Internal(err)
 }

@@ -48,7 +48,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 		var claim *licensing.Claim
 		if kv != nil {
 			if claim, _, err = layout.DecodeClaim(kv.Value); err != nil {
-				unreadable = broken(err)
+				unreadable = layout.Internal(err)
 				continue // the others must not wait for it
 			}
 		}

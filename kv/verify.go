@@ -57,6 +57,9 @@ type FamilyCount struct {
 // so that what is left can't be read at the same revision.
 var ErrCompacted = errors.New("the history was compacted while the store was being read; run it again, or keep history for longer")
 
+// verified is a store in etcd.
+type verified interface{ Client() *etcd.Client }
+
 // verifyTries bounds how often a verification starts over after a compaction.
 const verifyTries = 3
 
@@ -66,12 +69,12 @@ const verifyTries = 3
 //
 // Where history is compacted under it, it starts over, unless it has reported
 // a violation already: then it fails with [ErrCompacted].
-func (s *Store) Verify(ctx context.Context, cfg VerifyConfig) (VerifySummary, error) {
+func Verify(ctx context.Context, s verified, cfg VerifyConfig) (VerifySummary, error) {
 	started := time.Now()
 	var v *verification
 	var err error
 	for range verifyTries {
-		v = &verification{store: s, cfg: cfg, places: map[string]int{}}
+		v = &verification{kv: s.Client().KV, cfg: cfg, places: map[string]int{}}
 		err = v.run(ctx)
 		if !errors.Is(err, rpctypes.ErrCompacted) || v.summary.Violations > 0 {
 			break
@@ -89,10 +92,10 @@ func (s *Store) Verify(ctx context.Context, cfg VerifyConfig) (VerifySummary, er
 
 // CountKeys counts the keys that a verification will read. etcd walks over all
 // of them for it.
-func (s *Store) CountKeys(ctx context.Context) (int64, error) {
+func CountKeys(ctx context.Context, s verified) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	response, err := s.etcd.KV.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	response, err := s.Client().KV.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("count the keys: %w", err)
 	}
@@ -174,7 +177,7 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 // verification is one reading of a store, at one revision. It is used by one
 // goroutine.
 type verification struct {
-	store    *Store
+	kv       clientv3.KV // not counted, and with deadlines of its own
 	cfg      VerifyConfig
 	revision int64
 	check    *licensing.KeyCheck // nil where the store has no good check key
@@ -224,7 +227,7 @@ func (v *verification) run(ctx context.Context) error {
 // begin fixes the revision, and reads the check key and how far events go at it.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.store.etcd.KV.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey), clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
+		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey), clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
 		if err != nil {
 			return err
 		}
@@ -252,14 +255,14 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 		var kind string
 		var found int64
 		err := v.retry(ctx, func(ctx context.Context) error {
-			first, err := v.store.etcd.KV.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1),
+			first, err := v.kv.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1),
 				clientv3.WithKeysOnly(), clientv3.WithRev(v.revision))
 			if err != nil || len(first.Kvs) == 0 {
 				return err
 			}
 			kind = kindOf(string(first.Kvs[0].Key))
 			end := min(clientv3.GetPrefixRangeEnd(kind), to)
-			all, err := v.store.etcd.KV.Get(ctx, string(first.Kvs[0].Key), clientv3.WithRange(end),
+			all, err := v.kv.Get(ctx, string(first.Kvs[0].Key), clientv3.WithRange(end),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
 			if err == nil {
 				found, from = all.Count, end
@@ -295,7 +298,7 @@ func kindOf(key string) string {
 func (v *verification) countOthers(ctx context.Context) error {
 	for _, other := range [][2]string{{"\x00", layout.Prefix}, {clientv3.GetPrefixRangeEnd(layout.Prefix), "\x00"}} {
 		err := v.retry(ctx, func(ctx context.Context) error {
-			response, err := v.store.etcd.KV.Get(ctx, other[0], clientv3.WithRange(other[1]),
+			response, err := v.kv.Get(ctx, other[0], clientv3.WithRange(other[1]),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
 			if err == nil {
 				v.summary.OtherKeys += response.Count

@@ -116,7 +116,7 @@ func (v *verification) endEndpoint(found endpointFound) {
 		for _, owner := range found.owners {
 			v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 				// A record that can't be read is reported by itself.
-				if at, err := endpointAt(owner, kv, found.endpoint, 0); err == nil && !at.Found {
+				if at, err := layout.EndpointAt(owner, kv.GetValue(), found.endpoint, 0); err == nil && !at.Found {
 					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it", layout.OwnerPath(owner))
 				}
 			})

@@ -17,8 +17,8 @@ func (v *verification) readCuts(ctx context.Context) error {
 	v.cuts = make(map[licensing.Owner]layout.Epoch)
 	for from, more := layout.LedgersPrefix, true; more; {
 		err := v.retry(ctx, func(ctx context.Context) error {
-			page, err := v.store.etcd.KV.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(layout.LedgersPrefix)),
-				clientv3.WithLimit(ledgersPage), clientv3.WithRev(v.revision))
+			page, err := v.kv.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(layout.LedgersPrefix)),
+				clientv3.WithLimit(verifyPage), clientv3.WithRev(v.revision))
 			if err != nil {
 				return err
 			}

@@ -109,7 +109,7 @@ func (s *stream) readPage(ctx context.Context) error {
 	if limit == 0 {
 		limit = verifyPage
 	}
-	response, err := s.v.store.etcd.KV.Get(ctx, s.from, clientv3.WithRange(s.to),
+	response, err := s.v.kv.Get(ctx, s.from, clientv3.WithRange(s.to),
 		clientv3.WithLimit(int64(limit)), clientv3.WithRev(s.v.revision))
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *stream) readPiece(ctx context.Context) error {
 	if s.pieces == nil {
 		// It lives longer than ctx, which bounds the wait for one piece.
 		open, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		pieces, err := s.v.store.etcd.KV.GetStream(open, s.from, clientv3.WithRange(s.to), clientv3.WithRev(s.v.revision))
+		pieces, err := s.v.kv.GetStream(open, s.from, clientv3.WithRange(s.to), clientv3.WithRev(s.v.revision))
 		if err != nil {
 			cancel()
 			return err
@@ -230,7 +230,7 @@ func (v *verification) settle(ctx context.Context, enough int) error {
 		}
 		var response *clientv3.TxnResponse
 		err := v.retry(ctx, func(ctx context.Context) (err error) {
-			response, err = v.store.etcd.KV.Txn(ctx).Then(gets...).Commit()
+			response, err = v.kv.Txn(ctx).Then(gets...).Commit()
 			return err
 		})
 		if err != nil {

@@ -35,7 +35,7 @@ func (l *lab) verify(cfg VerifyConfig) (VerifySummary, []Violation) {
 	l.t.Helper()
 	var found []Violation
 	cfg.Report = func(v Violation) { found = append(found, v) }
-	summary, err := l.store.Verify(l.ctx(), cfg)
+	summary, err := Verify(l.ctx(), l.store, cfg)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(l.store.CountKeys(l.ctx()))(t); total != 133 {
+	if total := kvtest.Must(CountKeys(l.ctx(), l.store))(t); total != 133 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -201,7 +201,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 			put := kvtest.Must(l.client.Put(l.ctx(), "somebody/else", "x"))(t)
 			kvtest.Must(l.client.Compact(l.ctx(), put.Header.Revision))(t)
 		}
-		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
+		return Verify(l.ctx(), paged, VerifyConfig{Progress: compact, pageSize: 5})
 	}
 	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 132 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
@@ -224,7 +224,7 @@ func TestVerifyGivesUp(t *testing.T) {
 	l := newLab(t)
 	l.fill()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := l.store.Verify(ctx, VerifyConfig{Progress: func(int64) { cancel() }})
+	_, err := Verify(ctx, l.store, VerifyConfig{Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

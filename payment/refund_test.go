@@ -166,7 +166,7 @@ func (w *fixture) check(what string, o licensing.Order, want licensing.OrderStat
 // verify checks that kv's verification finds no fault in the store.
 func (w *fixture) verify() {
 	w.t.Helper()
-	if _, err := w.store.Verify(w.ctx, kv.VerifyConfig{Report: func(v kv.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
+	if _, err := kv.Verify(w.ctx, w.store, kv.VerifyConfig{Report: func(v kv.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -81,13 +81,13 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
 	bar := terminal.NewMeter(stderr, "verify", false)
-	total := bar.Total(func() (int64, error) { return opened.CountKeys(ctx) })
+	total := bar.Total(func() (int64, error) { return kv.CountKeys(ctx, opened) })
 	var out verifyOutput = &verifyTable{w: stdout}
 	if cfg.Output == "json" {
 		out = &verifyJSON{w: stdout}
 	}
 	out.begin()
-	summary, err := opened.Verify(ctx, kv.VerifyConfig{
+	summary, err := kv.Verify(ctx, opened, kv.VerifyConfig{
 		ShowKeys: cfg.ShowKeys,
 		Progress: func(keys int64) { bar.Set(keys, total) },
 		Report: func(v kv.Violation) {

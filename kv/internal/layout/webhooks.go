@@ -1,9 +1,12 @@
 package layout
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // Field numbers of the stored endpoints of an owner, whose account and mode are in
@@ -135,4 +138,21 @@ func decodeEndpoint(message []byte) (e licensing.Endpoint, unknown []byte, err e
 		return err
 	})
 	return e, unknown, err
+}
+
+// EndpointAt finds an endpoint in its owner's record, which was read at a revision of the store. record is nil
+// where the owner has none.
+func EndpointAt(owner licensing.Owner, record []byte, endpoint string, revision int64) (store.EndpointAt, error) {
+	at := store.EndpointAt{Revision: revision}
+	if record == nil {
+		return at, nil
+	}
+	stored, err := DecodeWebhooks(owner, record)
+	if err != nil {
+		return at, Internal(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
+	}
+	if found := stored.Webhooks.Find(endpoint); found != nil {
+		at.Endpoint, at.Found = *found, true
+	}
+	return at, nil
 }

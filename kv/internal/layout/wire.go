@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
 )
 
 // formatVersion is the first byte of every value.
@@ -13,6 +15,14 @@ const formatVersion = 1
 
 // ErrMalformed is the error of a value or a key that is not in its form.
 var ErrMalformed = errors.New("malformed value")
+
+// Internal returns err as an internal error, which a stored value that can't be read is; nil for nil.
+func Internal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", licensing.ErrInternal, err)
+}
 
 // Zero values are not written, as in proto3.
 
