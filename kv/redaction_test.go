@@ -75,7 +75,7 @@ func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.t.Helper()
 	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{
 		ProductID: "pro", Amount: 100, Currency: "USD", Description: "canary description", BuyerEmail: forgottenBuyer,
-		Metadata: `{"crm":"canary"}`, Once: &node.Once{Hash: rand.Text()[:claimHashLength]},
+		Metadata: `{"crm":"canary"}`, Once: &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]},
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -162,7 +162,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 		random := mathrand.New(mathrand.NewPCG(uint64(i), 1))
 		group.Go(func() { acked[i] = disturb(t, nodes, order, random) })
 	}
-	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:claimHashLength]}, {Hash: rand.Text()[:claimHashLength]}} {
+	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:layout.ClaimHashSize]}, {Hash: rand.Text()[:layout.ClaimHashSize]}} {
 		group.Go(func() {
 			if err := forget(l.ctx(), nodes, once); err != nil {
 				t.Error(err)

@@ -18,7 +18,7 @@ import (
 // that was made anew has two, and both are due.
 func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	l := newLab(t)
-	ref := licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength])
+	ref := licensing.ClaimRef(labOwner, rand.Text()[:layout.ClaimHashSize])
 	var token store.Token
 	for _, made := range []time.Time{kvtest.Time, kvtest.Time.Add(time.Hour)} {
 		outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{

@@ -34,7 +34,8 @@ type VerifyConfig struct {
 	// without it a hash stands for each.
 	ShowKeys bool
 
-	pageSize int // keys that one request reads where it can't stream; 0: the default
+	// PageSize is how many keys one request reads if etcd can't stream; 0: 500.
+	PageSize int
 }
 
 // VerifySummary is what was read and found.
@@ -74,7 +75,7 @@ func Verify(ctx context.Context, s verified, cfg VerifyConfig) (VerifySummary, e
 	var v *verification
 	var err error
 	for range verifyTries {
-		v = &verification{kv: s.Client().KV, cfg: cfg, places: map[string]int{}}
+		v = &verification{kv: s.Client().KV, cfg: cfg, names: verifyNames{cfg.ShowKeys}, places: map[string]int{}}
 		err = v.run(ctx)
 		if !errors.Is(err, rpctypes.ErrCompacted) || v.summary.Violations > 0 {
 			break
@@ -156,6 +157,15 @@ func families() []family {
 	}
 }
 
+// verifiedPrefixes returns the prefixes of all kinds of keys, below the layout's, in their order.
+func verifiedPrefixes() []string {
+	var prefixes []string
+	for _, f := range families() {
+		prefixes = append(prefixes, f.prefix)
+	}
+	return prefixes
+}
+
 // each makes a check of a family out of a check of one of its keys.
 func each(prefix string, one func(*verification, entry)) func(*verification, context.Context) error {
 	return func(v *verification, ctx context.Context) error {
@@ -179,6 +189,7 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 type verification struct {
 	kv       clientv3.KV // not counted, and with deadlines of its own
 	cfg      VerifyConfig
+	names    verifyNames
 	revision int64
 	check    *licensing.KeyCheck // nil where the store has no good check key
 	checked  bool                // the store has a check key, if only a bad one

@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	claimHashLength = 16
 	// maxGranted bounds the licenses of one grant; see docs/reference/api.md.
 	maxGranted = 1000
 )
@@ -21,7 +20,7 @@ const (
 // claimOf reads the owner and the hash out of what follows in a claim's key.
 func claimOf(rest string) (licensing.Owner, string, bool) {
 	owner, hash, ok := layout.CutOwner(rest)
-	return owner, hash, ok && len(hash) == claimHashLength
+	return owner, hash, ok && len(hash) == layout.ClaimHashSize
 }
 
 // checkClaim checks what is remembered of a request with an Idempotency-Key,
@@ -29,7 +28,7 @@ func claimOf(rest string) (licensing.Owner, string, bool) {
 func (v *verification) checkClaim(e entry) {
 	owner, hash, ok := claimOf(e.rest)
 	if !ok {
-		v.report("claim", "y/"+v.opaque(e.rest), "key", "the key has not the form of a claim's")
+		v.report("claim", "y/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's")
 		return
 	}
 	name := "y/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
@@ -108,11 +107,11 @@ func (v *verification) checkChanged(owner licensing.Owner, key licensing.License
 	}
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("license_missing", "the license %s that it remembers does not exist", v.name(id))
+			bad("license_missing", "the license %s that it remembers does not exist", v.names.License(id))
 			return
 		}
 		if stored, err := layout.DecodeLicense(id, kv.Value); err == nil && (stored.License.Key != key || stored.License.Owner != owner) {
-			bad("license_other", "the license %s that it remembers is another one's", v.name(id))
+			bad("license_other", "the license %s that it remembers is another one's", v.names.License(id))
 		}
 	})
 }
@@ -127,7 +126,7 @@ func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, f
 		id := g.Key(*v.check, store.Cell, i).ID()
 		v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
-				bad("license_missing", "its license %s, number %d, does not exist", v.name(id), i)
+				bad("license_missing", "its license %s, number %d, does not exist", v.names.License(id), i)
 			}
 		})
 	}
@@ -137,13 +136,13 @@ func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, f
 // claim is left from an earlier one, and goes with the next sweep.
 func (v *verification) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
-		v.report("claim_age", "z/"+v.opaque(e.rest), "key", "the key has not the form of a claim's place")
+		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's place")
 		return
 	}
 	at := int64(binary.BigEndian.Uint64([]byte(e.rest)))
 	owner, hash, ok := claimOf(e.rest[8:])
 	if !ok {
-		v.report("claim_age", "z/"+v.opaque(e.rest), "key", "the key has not the form of a claim's place")
+		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's place")
 		return
 	}
 	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))

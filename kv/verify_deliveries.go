@@ -40,7 +40,7 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 		endpoint, kind, id, ok := "", byte(0), "", false
 		if more {
 			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
-				v.report("delivery", "v/"+v.opaque(e.rest), "key", "the key has not the form of one of deliveries")
+				v.report("delivery", "v/"+v.names.Opaque(e.rest), "key", "the key has not the form of one of deliveries")
 				continue
 			}
 		}
@@ -94,7 +94,7 @@ func (v *verification) checkDelivery(found *endpointFound, kind byte, id string,
 	}
 	if err != nil {
 		if strings.Trim(shown, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
-			shown = v.opaque(shown)
+			shown = v.names.Opaque(shown)
 		}
 		v.report("delivery", "v/"+found.endpoint+"/"+string(kind)+shown, "value", "the value can't be read: %v", err)
 	}
@@ -156,14 +156,31 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 func (v *verification) checkDeliveryClaim(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
-			v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of a worker's, or has a value")
+			v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key", "the key has not the form of a worker's, or has a value")
 		}
 		return
 	}
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
-		v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's")
+		v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key", "the key has not the form of an endpoint's")
 	case len(e.value) != len(store.Incarnation{}):
 		v.report("delivery_claim", "g/"+e.rest, "value", "it names no worker")
 	}
+}
+
+// verifyEndpoint checks all keys of the deliveries to one endpoint, which were read at one revision, and returns
+// the endpoint's progress. Tests of deliveries use it.
+func verifyEndpoint(endpoint string, keys []*mvccpb.KeyValue, report func(Violation)) *layout.Progress {
+	v := &verification{cfg: VerifyConfig{Report: report}}
+	found := endpointFound{endpoint: endpoint}
+	for _, kv := range keys {
+		_, kind, id, ok := layout.ReadDeliveryKey(string(kv.Key[len(layout.DeliveryPrefix):]))
+		if !ok {
+			v.report("delivery", "v/"+endpoint, "key", "there is a key %q", kv.Key)
+			continue
+		}
+		v.checkDelivery(&found, kind, id, kv.Value)
+	}
+	found.compare(func(rule, format string, args ...any) { v.report("delivery", "v/"+endpoint, rule, format, args...) })
+	return found.progress
 }

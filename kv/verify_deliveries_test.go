@@ -97,7 +97,7 @@ func TestVerifyDeliveries(t *testing.T) {
 	if counts["delivery"] != 7 || counts["delivery_claim"] != 0 {
 		t.Errorf("there are %d keys of deliveries, and %d claims", counts["delivery"], counts["delivery_claim"])
 	}
-	v := &verification{}
+	v := verifyNames{}
 	delivery, replay := kvtest.Delivery(), kvtest.Replay()
 	message := layout.EncodeDelivery(&delivery)
 	progress := func(change func(*layout.Progress)) seed {
@@ -137,7 +137,7 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"a page that can't be read", seed{layout.PageKey(hooked, 1): bytesOf("\x02")}, []string{"delivery value " + at + "/a1"}},
 		{"a message that can't be read", seed{layout.PendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")}, []string{"delivery value " + at + "/revt_4"}},
 		{"one that was given up can't be read", seed{layout.DeadKey(hooked, "evt_6"): bytesOf("?")}, []string{"delivery value " + at + "/fevt_6"}},
-		{"a replay of nobody", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")}, []string{"delivery value " + at + "/j" + v.opaque("a\nb")}},
+		{"a replay of nobody", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")}, []string{"delivery value " + at + "/j" + v.Opaque("a\nb")}},
 		{"too many replays", many, []string{"delivery replays " + at}},
 		{"an endpoint of another owner", progress(func(p *layout.Progress) { p.Owner = stranger }), []string{"delivery endpoint_missing " + at}},
 		{"an endpoint that is gone", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()}, []string{"delivery endpoint_missing " + at}},
@@ -150,9 +150,9 @@ func TestVerifyDeliveries(t *testing.T) {
 			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix + "v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix + "v/WE/p": {},
 			layout.Prefix + "g/x": bytesOf("12345678"), layout.Prefix + "g/-/x": {}, layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
-			"delivery key v/" + v.opaque("x"), "delivery key v/" + v.opaque("we_1/"), "delivery key v/" + v.opaque("we_1/x"), "delivery key v/" + v.opaque("we_1/pp"),
-			"delivery key v/" + v.opaque("we_1/a1234567"), "delivery key v/" + v.opaque("we_1/r"), "delivery key v/" + v.opaque("WE/p"),
-			"delivery_claim key g/" + v.opaque("x"), "delivery_claim key g/" + v.opaque("-/x"), "delivery_claim key g/" + v.opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
+			"delivery key v/" + v.Opaque("x"), "delivery key v/" + v.Opaque("we_1/"), "delivery key v/" + v.Opaque("we_1/x"), "delivery key v/" + v.Opaque("we_1/pp"),
+			"delivery key v/" + v.Opaque("we_1/a1234567"), "delivery key v/" + v.Opaque("we_1/r"), "delivery key v/" + v.Opaque("WE/p"),
+			"delivery_claim key g/" + v.Opaque("x"), "delivery_claim key g/" + v.Opaque("-/x"), "delivery_claim key g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

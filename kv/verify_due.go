@@ -32,7 +32,7 @@ func checkDue(kind licensing.DueKind) func(*verification, entry) {
 	return func(v *verification, e entry) {
 		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
 		if !ok {
-			v.report(family, prefix+v.opaque(e.rest), "key", "the key or the value has not the form of a place by time")
+			v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key or the value has not the form of a place by time")
 			return
 		}
 		name := prefix + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
@@ -52,7 +52,7 @@ func checkDue(kind licensing.DueKind) func(*verification, entry) {
 // dueName is how a violation calls the record of a place.
 func (v *verification) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
-		return v.name(licensing.LicenseKey(ref.ID).ID())
+		return v.names.License(licensing.LicenseKey(ref.ID).ID())
 	}
 	return layout.OwnerPath(ref.Owner) + ref.ID
 }

@@ -78,7 +78,7 @@ func (v *verification) checkEvents(e entry) {
 		at, ok = layout.ReadEventsKey([]byte(rest))
 	}
 	if !ok || at.Block == 0 && at.Last == 0 {
-		v.report("event", "e/"+v.opaque(e.rest), "key", "the key has not the form of events'")
+		v.report("event", "e/"+v.names.Opaque(e.rest), "key", "the key has not the form of events'")
 		return
 	}
 	name := layout.NameOfEvents(owner, &at)
@@ -191,14 +191,14 @@ func (v *verification) checkLinks() {
 // checkEpoch checks the key whose revision is the epoch's number.
 func (v *verification) checkEpoch(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
-		v.report("epoch", "s/epoch"+v.opaque(e.rest), "key", "there is one, and it is empty")
+		v.report("epoch", "s/epoch"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
 func (v *verification) checkSwept(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("swept_events", "s/swept"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("swept_events", "s/swept"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.EpochSize:
 		v.report("swept_events", "s/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
 	case v.swept >= v.epoch:
@@ -222,7 +222,7 @@ func (v *verification) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
 	case len(e.rest) != layout.EpochSize:
-		v.report("event_mark", "t/"+v.opaque(e.rest), "key", "the key has not the form of a mark's")
+		v.report("event_mark", "t/"+v.names.Opaque(e.rest), "key", "the key has not the form of a mark's")
 	case err != nil:
 		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value", "the value can't be read: %v", err)
 	case m.Epoch >= v.epoch:
@@ -233,7 +233,7 @@ func (v *verification) checkMark(e entry) {
 // checkEventOwner checks the key of an owner of whom there are events.
 func (v *verification) checkEventOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
-		v.report("event_owner", "h/"+v.opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
+		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 func (v *verification) checkAPIKey(e entry) {
-	name := "k/" + v.opaque(e.rest)
+	name := "k/" + v.names.Opaque(e.rest)
 	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key", name, "key", "the key is no SHA-256")
 		return
@@ -71,7 +71,7 @@ func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id 
 func (v *verification) checkAPIKeyIndex(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("api_key_index", "a/"+v.opaque(e.rest), "key", "the key has not the form of an entry's")
+		v.report("api_key_index", "a/"+v.names.Opaque(e.rest), "key", "the key has not the form of an entry's")
 		return
 	}
 	name := layout.APIKeysOf(owner) + id
@@ -101,7 +101,7 @@ func (v *verification) checkAPIKeysMark(e entry) {
 	_, ofPart := layout.CutAPIKeyPart(layout.APIKeysMark + e.rest)
 	switch {
 	case e.rest != "" && !ofPart:
-		v.report("api_key_mark", "s/keys"+v.opaque(e.rest), "key", "this is the name of no mark")
+		v.report("api_key_mark", "s/keys"+v.names.Opaque(e.rest), "key", "this is the name of no mark")
 	case len(e.value) != layout.APIKeysMarkSize:
 		v.report("api_key_mark", "s/keys", "value", "it has %d bytes, and not %d", len(e.value), layout.APIKeysMarkSize)
 	}
@@ -126,7 +126,7 @@ func (v *verification) checkRetiredMaster(e entry) {
 
 func (v *verification) checkFingerprint(family, prefix string, e entry) (good bool) {
 	if _, err := licensing.NewMasterKey(e.rest, [licensing.MasterKeySize]byte{}); err != nil {
-		v.report(family, prefix+v.opaque(e.rest), "key", "the key has not the form of a master key's id")
+		v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key has not the form of a master key's id")
 		return false
 	}
 	if len(e.value) != licensing.FingerprintSize {
@@ -138,7 +138,7 @@ func (v *verification) checkFingerprint(family, prefix string, e entry) (good bo
 
 // checkAPIKeyUse checks when an API key was used last.
 func (v *verification) checkAPIKeyUse(e entry) {
-	name := "u/" + v.opaque(e.rest)
+	name := "u/" + v.names.Opaque(e.rest)
 	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_use", name, "key", "the key is no SHA-256")
 		return

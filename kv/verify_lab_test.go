@@ -15,6 +15,7 @@ import (
 
 	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -131,7 +132,7 @@ func (l *lab) once(n int64) *node.Once {
 	if n > 1 {
 		return nil
 	}
-	return &node.Once{Hash: rand.Text()[:claimHashLength]}
+	return &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]}
 }
 
 // Product makes the product at a known time, from which follows on which levels
@@ -151,7 +152,7 @@ func (l *lab) product() {
 func (l *lab) refuse(made time.Time) {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
-		Ref:    licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength]),
+		Ref:    licensing.ClaimRef(labOwner, rand.Text()[:layout.ClaimHashSize]),
 		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 	}}})
 	if err != nil || !outcome.Landed {

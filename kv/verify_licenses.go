@@ -25,7 +25,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 		}
 		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
-			v.report("license", "l/"+v.opaque(e.rest), "key", "the key has not the form of a license's")
+			v.report("license", "l/"+v.names.Opaque(e.rest), "key", "the key has not the form of a license's")
 			continue
 		}
 		if err := v.orphans(ctx, devices, metadata, e.rest); err != nil {
@@ -60,7 +60,7 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 		}
 		devices.skip()
 		if _, ok := v.deviceKeyForm(e); ok {
-			v.report("device", v.deviceName(e.rest), "orphan", "the license of this device does not exist")
+			v.report("device", v.names.Device(e.rest), "orphan", "the license of this device does not exist")
 		}
 	}
 	for {
@@ -74,10 +74,10 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 		metadata.skip()
 		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
-			v.report("metadata", "m/"+v.opaque(e.rest), "key", "the key has not the form of a license's metadata")
+			v.report("metadata", "m/"+v.names.Opaque(e.rest), "key", "the key has not the form of a license's metadata")
 			continue
 		}
-		v.report("metadata", "m/"+v.name(id), "orphan", "the license of this metadata does not exist")
+		v.report("metadata", "m/"+v.names.License(id), "orphan", "the license of this metadata does not exist")
 	}
 }
 
@@ -88,14 +88,14 @@ func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 			return id, true
 		}
 	}
-	v.report("device", "d/"+v.opaque(e.rest), "key", "the key has not the form of a device's")
+	v.report("device", "d/"+v.names.Opaque(e.rest), "key", "the key has not the form of a device's")
 	return licensing.LicenseID{}, false
 }
 
 // checkLicense checks one license with its devices and metadata, and asks for
 // what it refers to.
 func (v *verification) checkLicense(ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream) error {
-	name := "l/" + v.name(id)
+	name := "l/" + v.names.License(id)
 	stored, err := layout.DecodeLicense(id, e.value)
 	if err != nil {
 		v.links.unread = true
@@ -140,11 +140,11 @@ func (v *verification) checkOwnDevices(ctx context.Context, id licensing.License
 		own++
 		device, err := layout.DecodeDeviceValue(e.value)
 		if err != nil {
-			v.report("device", v.deviceName(e.rest), "value", "the value can't be read: %v", err)
+			v.report("device", v.names.Device(e.rest), "value", "the value can't be read: %v", err)
 			continue
 		}
 		if at := layout.DevicePosition(device.ID); string(at[:]) != e.rest[layout.LicenseIDSize:] {
-			v.report("device", v.deviceName(e.rest), "position", "the key is not made of the hash of the device's id")
+			v.report("device", v.names.Device(e.rest), "position", "the key is not made of the hash of the device's id")
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (v *verification) checkMetadata(ctx context.Context, id licensing.LicenseID
 	}
 	metadata.skip()
 	if !isObject(e.value) {
-		v.report("metadata", "m/"+v.name(id), "value", "the value is no JSON object")
+		v.report("metadata", "m/"+v.names.License(id), "value", "the value is no JSON object")
 	}
 	return nil
 }

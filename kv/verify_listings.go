@@ -16,16 +16,16 @@ import (
 func (v *verification) checkListing(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) != layout.TimeSize+layout.LicenseIDSize {
-		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
+		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key has not the form of a place in a listing")
 		return
 	}
 	id, ok := layout.LicenseIDOf(rest[layout.TimeSize:])
 	if !ok {
-		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
+		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key has not the form of a place in a listing")
 		return
 	}
 	at, shown := shownTime(rest)
-	name := layout.LicensesOf(owner) + shown + "/" + v.name(id)
+	name := layout.LicensesOf(owner) + shown + "/" + v.names.License(id)
 	v.checkBareEntry("listing", name, layout.LicensesOf(owner)+rest, e)
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
@@ -47,7 +47,7 @@ func (v *verification) checkListing(e entry) {
 func (v *verification) checkBuyer(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
-		v.report("buyer", "b/"+v.opaque(e.rest), "key", "the key has not the form of an order's place among its buyer's")
+		v.report("buyer", "b/"+v.names.Opaque(e.rest), "key", "the key has not the form of an order's place among its buyer's")
 		return
 	}
 	number := rest[layout.BuyerSize:]
@@ -72,7 +72,7 @@ func (v *verification) checkBuyer(e entry) {
 func (v *verification) checkCatalog(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) <= layout.TimeSize {
-		v.report("catalog", "c/"+v.opaque(e.rest), "key", "the key has not the form of a product's place in a listing")
+		v.report("catalog", "c/"+v.names.Opaque(e.rest), "key", "the key has not the form of a product's place in a listing")
 		return
 	}
 	ref := licensing.ProductRef(owner, rest[layout.TimeSize:])
@@ -121,11 +121,11 @@ func (v *verification) checkSkip(e entry) {
 		level = int(e.rest[0]) - '0'
 	}
 	if level < 1 || level > layout.SkipLevels {
-		v.report("skip", layout.SkipPrefix+v.opaque(e.rest), "key", "the key has not the form of one on an upper level of a listing")
+		v.report("skip", layout.SkipPrefix+v.names.Opaque(e.rest), "key", "the key has not the form of one on an upper level of a listing")
 		return
 	}
 	below := layout.Prefix + e.rest[1:]
-	name := layout.SkipPrefix + strconv.Itoa(level) + v.opaque(e.rest[1:])
+	name := layout.SkipPrefix + strconv.Itoa(level) + v.names.Opaque(e.rest[1:])
 	if len(e.value) > 0 {
 		v.report("skip", name, "value", "it holds a value")
 	}

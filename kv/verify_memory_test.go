@@ -62,7 +62,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 				most = max(most, liveHeap())
 			}
 		}
-		summary, found := (&lab{t: t, store: store}).verify(VerifyConfig{Progress: sample, pageSize: 100})
+		summary, found := (&lab{t: t, store: store}).verify(VerifyConfig{Progress: sample, PageSize: 100})
 		if len(found) > 0 {
 			t.Fatalf("found %v", found)
 		}

@@ -14,24 +14,27 @@ import (
 // apart.
 const shownHash = 8
 
-// name is how a violation calls a license: by the hash of its id, since the key
-// alone opens it. Where keys may be shown it is the key without its prefix.
-func (v *verification) name(id licensing.LicenseID) string {
-	if v.cfg.ShowKeys {
+// verifyNames names records in violations. ShowKeys lets license keys appear; see VerifyConfig.
+type verifyNames struct{ ShowKeys bool }
+
+// License names a license: by the hash of its id, since the key alone opens the license. Where keys may be
+// shown, the name is the key without its prefix.
+func (n verifyNames) License(id licensing.LicenseID) string {
+	if n.ShowKeys {
 		return "*" + strings.TrimPrefix(string(id.Key("XX")), "XX")
 	}
 	return "#" + shortHash(string(id[:]))
 }
 
-// layout.deviceName is how a violation calls a device's key. It must be well formed.
-func (v *verification) deviceName(rest string) string {
+// Device names the key of a device, given below its prefix. The key must be well formed.
+func (n verifyNames) Device(rest string) string {
 	id := licensing.LicenseID([]byte(rest[:layout.LicenseIDSize]))
-	return "d/" + v.name(id) + "/" + hex.EncodeToString([]byte(rest[layout.LicenseIDSize:]))
+	return "d/" + n.License(id) + "/" + hex.EncodeToString([]byte(rest[layout.LicenseIDSize:]))
 }
 
-// opaque stands for the part of a key that may hold anything.
-func (v *verification) opaque(text string) string {
-	if v.cfg.ShowKeys {
+// Opaque names the part of a key that may hold anything.
+func (n verifyNames) Opaque(text string) string {
+	if n.ShowKeys {
 		return strconv.Quote(text)
 	}
 	return "#" + shortHash(text)
@@ -48,7 +51,7 @@ func (v *verification) keyOrNone(key licensing.LicenseKey) string {
 		return "no license"
 	}
 	if id, ok := idOfKey(key); ok {
-		return "license " + v.name(id)
+		return "license " + v.names.License(id)
 	}
 	return "something that is no license key"
 }

@@ -105,7 +105,7 @@ func (s *stream) read(ctx context.Context) error {
 }
 
 func (s *stream) readPage(ctx context.Context) error {
-	limit := s.v.cfg.pageSize
+	limit := s.v.cfg.PageSize
 	if limit == 0 {
 		limit = verifyPage
 	}

@@ -15,7 +15,7 @@ import (
 func (v *verification) checkOrder(e entry) {
 	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
-		v.report("order", "o/"+v.opaque(e.rest), "key", "the key has not the form of an order's")
+		v.report("order", "o/"+v.names.Opaque(e.rest), "key", "the key has not the form of an order's")
 		return
 	}
 	name := layout.OrdersOf(owner) + number
@@ -95,7 +95,7 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 	}
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("license_missing", "its license %s does not exist", v.name(id))
+			bad("license_missing", "its license %s does not exist", v.names.License(id))
 			return
 		}
 		stored, err := layout.DecodeLicense(id, kv.Value)
@@ -104,13 +104,13 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 		}
 		switch l := &stored.License; {
 		case l.Key != o.LicenseKey:
-			bad("license_key", "its license %s has another prefix", v.name(id))
+			bad("license_key", "its license %s has another prefix", v.names.License(id))
 		case l.Owner != o.Owner:
-			bad("license_owner", "its license %s belongs to another owner", v.name(id))
+			bad("license_owner", "its license %s belongs to another owner", v.names.License(id))
 		case l.OrderNo != o.OrderNo:
-			bad("license_other_order", "its license %s names %s", v.name(id), orderOrNone(l.OrderNo))
+			bad("license_other_order", "its license %s names %s", v.names.License(id), orderOrNone(l.OrderNo))
 		case !o.RefundedAt.IsZero() && l.RevokedAt.IsZero():
-			bad("refunded_license", "it was refunded, and its license %s was not revoked", v.name(id))
+			bad("refunded_license", "it was refunded, and its license %s was not revoked", v.names.License(id))
 		}
 	})
 }
@@ -118,7 +118,7 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 // checkOrderOwner checks one pointer from an order's number to its owner.
 func (v *verification) checkOrderOwner(e entry) {
 	if !licensing.ValidOrderNo(e.rest) {
-		v.report("order_owner", "p/"+v.opaque(e.rest), "key", "the key has not the form of an order number")
+		v.report("order_owner", "p/"+v.names.Opaque(e.rest), "key", "the key has not the form of an order number")
 		return
 	}
 	name := "p/" + e.rest
@@ -137,7 +137,7 @@ func (v *verification) checkOrderOwner(e entry) {
 func (v *verification) checkProduct(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("product", "q/"+v.opaque(e.rest), "key", "the key has not the form of a product's")
+		v.report("product", "q/"+v.names.Opaque(e.rest), "key", "the key has not the form of a product's")
 		return
 	}
 	name := "q/" + layout.OwnerPath(owner) + id
@@ -167,7 +167,7 @@ func (v *verification) checkProduct(e entry) {
 func (v *verification) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("check_key", "s/check"+v.opaque(e.rest), "key", "there is one check key, and this is not its name")
+		v.report("check_key", "s/check"+v.names.Opaque(e.rest), "key", "there is one check key, and this is not its name")
 	case len(e.value) != layout.CheckKeySize:
 		v.report("check_key", "s/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
 	}
@@ -179,11 +179,11 @@ func isObject(value []byte) bool {
 
 func (v *verification) checkNode(e entry) {
 	if len(e.rest) != len(store.Incarnation{}) {
-		v.report("node", "n/"+v.opaque(e.rest), "key", "the key has not the form of a node's")
+		v.report("node", "n/"+v.names.Opaque(e.rest), "key", "the key has not the form of a node's")
 		return
 	}
 	if _, err := layout.DecodeNode(e.rest, e.value); err != nil {
-		v.report("node", "n/"+v.opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
+		v.report("node", "n/"+v.names.Opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
 	}
 }
 
@@ -191,7 +191,7 @@ func (v *verification) checkNode(e entry) {
 func (v *verification) checkBackup(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("backup", "s/backup"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("backup", "s/backup"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.BackupTimeSize:
 		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), layout.BackupTimeSize)
 	}

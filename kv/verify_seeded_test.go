@@ -220,14 +220,14 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	tall := tallLicense()
 
 	// What violations call things.
-	v := &verification{}
-	lic := func(key licensing.LicenseKey) string { return "l/" + v.name(key.ID()) }
-	meta := func(key licensing.LicenseKey) string { return "m/" + v.name(key.ID()) }
+	v := verifyNames{}
+	lic := func(key licensing.LicenseKey) string { return "l/" + v.License(key.ID()) }
+	meta := func(key licensing.LicenseKey) string { return "m/" + v.License(key.ID()) }
 	dev := func(id licensing.LicenseID, device string) string {
-		return v.deviceName(strings.TrimPrefix(layout.DeviceKey(id, device), layout.Prefix+"d/"))
+		return v.Device(strings.TrimPrefix(layout.DeviceKey(id, device), layout.Prefix+"d/"))
 	}
 	list := func(owner licensing.Owner, at time.Time, id licensing.LicenseID) string {
-		return "i/" + layout.OwnerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
+		return "i/" + layout.OwnerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.License(id)
 	}
 	ord := func(o licensing.Order) string { return "o/" + layout.OwnerPath(o.Owner) + o.OrderNo }
 	orderEnd := func(o licensing.Order, at time.Time) (key, name string) {
@@ -240,11 +240,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	licenseEnd := func(key licensing.LicenseKey, at time.Time) string {
 		return layout.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(layout.LicenseKey(key.ID()))
 	}
-	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.ending.ID())
+	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.License(s.ending.ID())
 	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner, s.owed.OrderNo))
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
 	ptr := func(o licensing.Order) string { return "p/" + o.OrderNo }
-	odd := func(text string) string { return v.opaque(text) }
+	odd := func(text string) string { return v.Opaque(text) }
 	buyer := func(o licensing.Order) string {
 		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner), layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize], o.OrderNo)
 	}
@@ -318,7 +318,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"devices of no license", seed{layout.DeviceKey(first, "x"): device("x"), layout.DeviceKey(last, "y"): device("y"), layout.DeviceKey(last, "z"): device("z")},
 			[]string{"device orphan " + dev(first, "x"), "device orphan " + dev(last, "y"), "device orphan " + dev(last, "z")}},
 		{"metadata of no license", seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
-			[]string{"metadata orphan m/" + v.name(first), "metadata orphan m/" + v.name(last)}},
+			[]string{"metadata orphan m/" + v.License(first), "metadata orphan m/" + v.License(last)}},
 		{"metadata that is no object", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`[]`)},
 			[]string{"metadata value " + meta(s.inline)}},
 		{"never activated", l.license(s.inline, func(r *layout.License) { r.License.ActivatedAt = time.Time{} }),
@@ -409,9 +409,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{misplaced(endingAt)}},
 		{"an end with another license's prefix", seed{licenseEnd(s.ending, labEnd): bytesOf("ACME")}, []string{misplaced(endingAt)}},
 		{"an end of a license without one", seed{licenseEnd(s.fresh, labEnd): bytesOf("LIC")},
-			[]string{misplaced("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.fresh.ID()))}},
+			[]string{misplaced("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.License(s.fresh.ID()))}},
 		{"an end of no license", seed{licenseEnd(forged, labEnd): bytesOf("LIC")},
-			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(forged.ID()))}},
+			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.License(forged.ID()))}},
 		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licensing.Order) { o.RefundedAt = time.Time{} }),
 			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack)}},
 		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundedAt = kvtest.Time }),

@@ -53,8 +53,8 @@ func readings() map[string]func(*Store) (*Store, VerifyConfig) {
 	return map[string]func(*Store) (*Store, VerifyConfig){
 		"streamed":           func(s *Store) (*Store, VerifyConfig) { return s, VerifyConfig{} },
 		"in pages":           func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{} },
-		"in pages of 7 keys": func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{pageSize: 7} },
-		"key by key":         func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{pageSize: 1} },
+		"in pages of 7 keys": func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{PageSize: 7} },
+		"key by key":         func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{PageSize: 1} },
 	}
 }
 
@@ -193,7 +193,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	paged := &Store{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
-	verify := func(times int) (VerifySummary, error) {
+	run := func(times int) (VerifySummary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {
 				return
@@ -201,19 +201,19 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 			put := kvtest.Must(l.client.Put(l.ctx(), "somebody/else", "x"))(t)
 			kvtest.Must(l.client.Compact(l.ctx(), put.Header.Revision))(t)
 		}
-		return Verify(l.ctx(), paged, VerifyConfig{Progress: compact, pageSize: 5})
+		return Verify(l.ctx(), paged, VerifyConfig{Progress: compact, PageSize: 5})
 	}
-	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 132 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 132 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
-	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {
+	if _, err := run(1000); !errors.Is(err, ErrCompacted) {
 		t.Errorf("compacted all the time: %v", err)
 	}
 	// A device in no license is found in the first family that is read.
 	stray := layout.DeviceKey(s.fresh.ID(), "stray")
 	kvtest.Must(l.client.Put(l.ctx(), stray, "?"))(t)
 	kvtest.Must(l.client.Put(l.ctx(), layout.Prefix+"A/x", "?"))(t)
-	if summary, err := verify(1); !errors.Is(err, ErrCompacted) || summary.Violations == 0 {
+	if summary, err := run(1); !errors.Is(err, ErrCompacted) || summary.Violations == 0 {
 		t.Errorf("compacted after a violation was reported: %+v, %v", summary, err)
 	}
 }
@@ -237,14 +237,11 @@ func TestEveryKindOfKeyIsVerified(t *testing.T) {
 	for line := range strings.Lines(text) {
 		what, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		key := kvtest.Must(strconv.Unquote(quoted))(t)
-		if !slices.ContainsFunc(families(), func(f family) bool { return strings.HasPrefix(key, layout.Prefix+f.prefix) }) {
+		if !slices.ContainsFunc(verifiedPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, layout.Prefix+prefix) }) {
 			t.Errorf("verify does not know the key of %s, %q", what, key)
 		}
 	}
-	prefixes := make([]string, 0, len(families()))
-	for _, f := range families() {
-		prefixes = append(prefixes, f.prefix)
-	}
+	prefixes := verifiedPrefixes()
 	if !slices.IsSorted(prefixes) {
 		t.Errorf("the families are not in the order of their prefixes: %q", prefixes)
 	}

@@ -12,7 +12,7 @@ import (
 func (v *verification) checkWebhooks(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("webhooks", "w/"+v.opaque(e.rest), "key", "the key has not the form of an owner's")
+		v.report("webhooks", "w/"+v.names.Opaque(e.rest), "key", "the key has not the form of an owner's")
 		return
 	}
 	name := "w/" + layout.OwnerPath(owner)
@@ -82,7 +82,7 @@ func (v *verification) checkListens(owner licensing.Owner, wanted bool, bad func
 // checkListenFence checks the key that stands for all who listen.
 func (v *verification) checkListenFence(e entry) {
 	if e.rest != "" {
-		v.report("listen_fence", "s/listen"+v.opaque(e.rest), "key", "unexpected key: the only one is s/listen")
+		v.report("listen_fence", "s/listen"+v.names.Opaque(e.rest), "key", "unexpected key: the only one is s/listen")
 	} else if _, err := layout.DecodeListenFence(e.value); err != nil {
 		v.report("listen_fence", "s/listen", "value", "the value can't be read: %v", err)
 	}
@@ -92,7 +92,7 @@ func (v *verification) checkListenFence(e entry) {
 func (v *verification) checkListener(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
-		v.report("listener", "f/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's, or has a value")
+		v.report("listener", "f/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's, or has a value")
 		return
 	}
 	v.wantEndpointsOf(owner, "listener", "f/")
@@ -102,7 +102,7 @@ func (v *verification) checkListener(e entry) {
 func (v *verification) checkListenRequest(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("listen_request", "x/a/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("listen_request", "x/a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	if _, err := layout.DecodeListenRequest(e.value); err != nil {
@@ -122,13 +122,13 @@ func (v *verification) wantEndpointsOf(owner licensing.Owner, family, prefix str
 // checkWebhooksMark checks what each change of endpoints replaces.
 func (v *verification) checkWebhooksMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
-		v.report("webhooks_mark", "s/webhooks"+v.opaque(e.rest), "key", "there is one, and it is empty")
+		v.report("webhooks_mark", "s/webhooks"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
 // checkDeletedWebhook checks the note that what is left of an endpoint is to go.
 func (v *verification) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
-		v.report("deleted_webhook", "x/w/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's, or has a value")
+		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key", "the key has not the form of an endpoint's, or has a value")
 	}
 }

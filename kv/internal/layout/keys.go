@@ -99,6 +99,9 @@ func CatalogKey(ref licensing.Ref, p *licensing.Product) string {
 	return Prefix + ProductsOf(ref.Owner) + TimeInKey(p.CreatedAt) + ref.ID
 }
 
+// ClaimHashSize is the length of the hash of an Idempotency-Key in a key.
+const ClaimHashSize = 16
+
 // ClaimKey returns the key of a claim on an Idempotency-Key.
 func ClaimKey(owner licensing.Owner, hash string) string {
 	return Prefix + "y/" + OwnerPath(owner) + hash
