@@ -10,6 +10,7 @@ import (
 
 	"licet/kv/backup"
 	"licet/kv/internal/kvtest"
+	"licet/kv/verify"
 )
 
 // toldBackup is what a store tells of the last backup.
@@ -40,7 +41,7 @@ func TestBackupsAreKnown(t *testing.T) {
 			t.Errorf("after a backup at %v: %v, error %v", want, told(), err)
 		}
 	}
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
 

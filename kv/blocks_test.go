@@ -16,6 +16,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -56,11 +57,11 @@ func blocksIn(entries []layout.EventsKey) (blocks int) {
 	return blocks
 }
 
-// verified gives what verify finds, but for the key of the license that batched makes.
-func (l *eventsLab) verified() []Violation {
+// verify.Store gives what verify finds, but for the key of the license that batched makes.
+func (l *eventsLab) verified() []verify.Violation {
 	l.t.Helper()
-	_, found := (&lab{t: l.t, store: l.store}).verify(VerifyConfig{})
-	return slices.DeleteFunc(found, func(v Violation) bool { return v.Rule == "check_characters" })
+	_, found := (&lab{t: l.t, store: l.store}).verify(verify.Config{})
+	return slices.DeleteFunc(found, func(v verify.Violation) bool { return v.Rule == "check_characters" })
 }
 
 // readsWell reads what is told of an owner in every way, and finds the same each time.
@@ -243,7 +244,7 @@ func TestOrderInABlock(t *testing.T) {
 	if issued != n || len(paid) != n || n-first > 1 && blocks < 2*(n-first) {
 		t.Errorf("%d licenses and %d orders, %d events in blocks", issued, len(paid), blocks)
 	}
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("verify finds %v", found)
 	}
 }
@@ -381,7 +382,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	name := fmt.Sprintf("e/%s%d/%08x", layout.OwnerPath(owner), at.Epoch, uint32(at.Block))
 	event := func(i int) string { return "e/" + layout.EventID(at.Location, runs[i].Record, runs[i].Last) }
 	license := func(i int) string {
-		return "l/" + verifyNames{}.License(licensing.LicenseID([]byte(runs[i].Record[1:])))
+		return "l/" + verify.Names{}.License(licensing.LicenseID([]byte(runs[i].Record[1:])))
 	}
 	moved := layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: at.Block + 1})
 	foreign := layout.BlockKey(acct("foreign"), at.Location)
@@ -408,7 +409,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		{"taken apart", seed{key: nil, alone(0): runs[0].Value, alone(1): runs[1].Value, alone(2): runs[2].Value}, []string{
 			"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1), "license event_missing " + license(2)}},
 		{"a number that no key of events can have", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
-		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value}, []string{"event key e/" + verifyNames{}.Opaque(strings.TrimPrefix(layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}), layout.EventsPrefix))}},
+		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value}, []string{"event key e/" + verify.Names{}.Opaque(strings.TrimPrefix(layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}), layout.EventsPrefix))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer v.plant(maps.Clone(c.seed))()
@@ -444,7 +445,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 		t.Fatalf("%d keys with %d records", len(keys), len(told))
 	}
 	defer v.plant(seed{keys[0]: layout.EncodeBlock(told), keys[1]: nil})()
-	license := verifyNames{}.License(licensing.LicenseID([]byte(told[layout.BlockRuns].Record[1:])))
+	license := verify.Names{}.License(licensing.LicenseID([]byte(told[layout.BlockRuns].Record[1:])))
 	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/", "license event_missing l/" + license}
 	got := names(l.verified())
 	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || got[1] != want[1] || got[2] != want[2] {

@@ -17,6 +17,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -95,7 +96,7 @@ func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map
 			kinds[kind]++
 		}
 	}
-	return verifyEndpoint(endpoint, response.Kvs, func(v Violation) { t.Error(v) }), kinds
+	return verify.Endpoint(endpoint, response.Kvs, func(v verify.Violation) { t.Error(v) }), kinds
 }
 
 // TestCheckpointIsKilled stops a checkpoint of several transactions after each of them:

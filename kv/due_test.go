@@ -12,6 +12,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -125,7 +126,7 @@ func TestManyGrantsWithAnEnd(t *testing.T) {
 	if got := len(l.places()); got != quantity {
 		t.Errorf("%d places of %d licenses", got, quantity)
 	}
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -44,7 +45,7 @@ func (l *eventsLab) clean() {
 
 func (l *lab) clean() {
 	l.t.Helper()
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		l.t.Errorf("verify found %v", found)
 	}
 }

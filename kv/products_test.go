@@ -10,6 +10,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -66,7 +67,7 @@ func TestProductsInTheirListing(t *testing.T) {
 		if places := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.ProductsOf(labOwner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
 			t.Errorf("%s: there are %d places", step.name, places)
 		}
-		if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		if _, found := l.verify(verify.Config{}); len(found) > 0 {
 			t.Errorf("%s: found %v", step.name, found)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -181,7 +182,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 	if now := kvtest.Must(l.node.Order(l.ctx(), labOwner, stranger.OrderNo))(t); now.BuyerEmail != labBuyer {
 		t.Errorf("another buyer's order is now %+v", now)
 	}
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("violations: %v", found)
 	}
 }
@@ -317,7 +318,7 @@ func TestRedactionLeavesNoHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.wantForgotten()
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("violations: %v", found)
 	}
 }

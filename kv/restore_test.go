@@ -23,6 +23,7 @@ import (
 	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -140,7 +141,7 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 			t.Errorf("order %s is %+v", o.OrderNo, got)
 		}
 	}
-	summary, found := d.verify(VerifyConfig{})
+	summary, found := d.verify(verify.Config{})
 	if len(found) > 0 || summary.Revision <= layout.RevisionBump {
 		t.Errorf("at revision %d verify found %v", summary.Revision, found)
 	}

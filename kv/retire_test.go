@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/kv/internal/kvtest"
+	"licet/kv/verify"
 	"licet/licensing"
 )
 
@@ -93,7 +94,7 @@ func TestRetireMaster(t *testing.T) {
 	if err := s.CreateAPIKey(l.ctx(), late); err == nil {
 		t.Error("a secret was derived from a retired key")
 	}
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -168,7 +169,7 @@ func TestFullStore(t *testing.T) {
 	if _, _, err := l.node.PutProduct(l.ctx(), licensing.PutProduct{ID: "new", Owner: l.owner, Terms: licensing.DefaultTerms()}); !licensing.NotExecuted(err) {
 		t.Errorf("a product under the alarm: %v", err)
 	}
-	if summary, err := Verify(l.ctx(), l.store, VerifyConfig{}); err != nil || summary.Violations != 0 {
+	if summary, err := verify.Run(l.ctx(), l.store, verify.Config{}); err != nil || summary.Violations != 0 {
 		t.Errorf("verify under the alarm: %+v, %v", summary, err)
 	}
 	l.makeRoom()

@@ -10,6 +10,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -33,7 +34,7 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 		if swept, err := l.store.sweepClaims(l.ctx(), kvtest.Time.Add(2*time.Hour), 1); err != nil || swept != 1 {
 			t.Fatalf("swept %d, %v", swept, err)
 		}
-		if summary, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		if summary, found := l.verify(verify.Config{}); len(found) > 0 {
 			t.Errorf("of %d keys verify found %v", summary.Keys, found)
 		}
 		if claim := loadOne(t, l.store, ref).Record.Claim; (claim != nil) != left {

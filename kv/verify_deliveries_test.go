@@ -11,6 +11,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -86,7 +87,7 @@ func (l *lab) deliver() {
 func TestVerifyDeliveries(t *testing.T) {
 	l := newLab(t)
 	l.deliver()
-	summary, found := l.verify(VerifyConfig{})
+	summary, found := l.verify(verify.Config{})
 	if len(found) > 0 {
 		t.Fatalf("found %v", found)
 	}
@@ -97,7 +98,7 @@ func TestVerifyDeliveries(t *testing.T) {
 	if counts["delivery"] != 7 || counts["delivery_claim"] != 0 {
 		t.Errorf("there are %d keys of deliveries, and %d claims", counts["delivery"], counts["delivery_claim"])
 	}
-	v := verifyNames{}
+	v := verify.Names{}
 	delivery, replay := kvtest.Delivery(), kvtest.Replay()
 	message := layout.EncodeDelivery(&delivery)
 	progress := func(change func(*layout.Progress)) seed {

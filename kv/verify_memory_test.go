@@ -11,6 +11,7 @@ import (
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 )
 
@@ -62,7 +63,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 				most = max(most, liveHeap())
 			}
 		}
-		summary, found := (&lab{t: t, store: store}).verify(VerifyConfig{Progress: sample, PageSize: 100})
+		summary, found := (&lab{t: t, store: store}).verify(verify.Config{Progress: sample, PageSize: 100})
 		if len(found) > 0 {
 			t.Fatalf("found %v", found)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -220,7 +221,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	tall := tallLicense()
 
 	// What violations call things.
-	v := verifyNames{}
+	v := verify.Names{}
 	lic := func(key licensing.LicenseKey) string { return "l/" + v.License(key.ID()) }
 	meta := func(key licensing.LicenseKey) string { return "m/" + v.License(key.ID()) }
 	dev := func(id licensing.LicenseID, device string) string {
@@ -700,12 +701,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			}
 		})
 	}
-	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("in the end the store is not as it was: %v", found)
 	}
 }
 
-func names(found []Violation) []string {
+func names(found []verify.Violation) []string {
 	var names []string
 	for _, v := range found {
 		names = append(names, v.Family+" "+v.Rule+" "+v.Key)
@@ -719,7 +720,7 @@ func TestVerifyShowsKeysWhereAsked(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	l.plant(l.license(s.inline, func(r *layout.License) { r.License.CurrentDevices = 3 }))
-	_, found := l.verify(VerifyConfig{ShowKeys: true})
+	_, found := l.verify(verify.Config{ShowKeys: true})
 	if len(found) != 1 || found[0].Key != "l/"+string(s.inline) || found[0].Problem != "it counts 3 devices, and there are 2" {
 		t.Errorf("found %+v", found)
 	}

@@ -26,16 +26,17 @@ import (
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // verify verifies and gives what was found, and demands that it can.
-func (l *lab) verify(cfg VerifyConfig) (VerifySummary, []Violation) {
+func (l *lab) verify(cfg verify.Config) (verify.Summary, []verify.Violation) {
 	l.t.Helper()
-	var found []Violation
-	cfg.Report = func(v Violation) { found = append(found, v) }
-	summary, err := Verify(l.ctx(), l.store, cfg)
+	var found []verify.Violation
+	cfg.Report = func(v verify.Violation) { found = append(found, v) }
+	summary, err := verify.Run(l.ctx(), l.store, cfg)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -46,15 +47,15 @@ func (l *lab) verify(cfg VerifyConfig) (VerifySummary, []Violation) {
 }
 
 // readings are the ways to read a store: all must find the same.
-func readings() map[string]func(*Store) (*Store, VerifyConfig) {
+func readings() map[string]func(*Store) (*Store, verify.Config) {
 	paged := func(s *Store) *Store {
 		return &Store{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}}, metrics: s.metrics, log: s.log, brokenLog: s.brokenLog}
 	}
-	return map[string]func(*Store) (*Store, VerifyConfig){
-		"streamed":           func(s *Store) (*Store, VerifyConfig) { return s, VerifyConfig{} },
-		"in pages":           func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{} },
-		"in pages of 7 keys": func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{PageSize: 7} },
-		"key by key":         func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{PageSize: 1} },
+	return map[string]func(*Store) (*Store, verify.Config){
+		"streamed":           func(s *Store) (*Store, verify.Config) { return s, verify.Config{} },
+		"in pages":           func(s *Store) (*Store, verify.Config) { return paged(s), verify.Config{} },
+		"in pages of 7 keys": func(s *Store) (*Store, verify.Config) { return paged(s), verify.Config{PageSize: 7} },
+		"key by key":         func(s *Store) (*Store, verify.Config) { return paged(s), verify.Config{PageSize: 1} },
 	}
 }
 
@@ -72,11 +73,11 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
 		t.Fatal(err)
 	}
-	want := []FamilyCount{
-		{"api_key_index", 1}, {"buyer", 7}, {"catalog", 2}, {"device", 19}, {"event", 31}, {"listener", 1}, {"delivery_claim", 0}, {"event_owner", 1}, {"listing", 10}, {"skip", 2}, {"api_key", 1}, {"license", 10}, {"metadata", 3},
-		{"node", 1}, {"order", 7}, {"order_owner", 7}, {"product", 2}, {"backup", 0}, {"check_key", 1}, {"epoch", 1}, {"api_key_mark", 2}, {"event_ledger", 0}, {"listen_fence", 1}, {"master_key", 2}, {"retired_master_key", 0},
-		{"swept_events", 0}, {"webhooks_mark", 1}, {"event_mark", 0}, {"api_key_use", 1}, {"delivery", 0}, {"webhooks", 2},
-		{"listen_request", 0}, {"license_end", 2}, {"order_end", 1}, {"refund", 1}, {"deleted_webhook", 1}, {"claim", 6}, {"claim_age", 6},
+	want := []verify.FamilyCount{
+		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 7}, {Name: "catalog", Keys: 2}, {Name: "device", Keys: 19}, {Name: "event", Keys: 31}, {Name: "listener", Keys: 1}, {Name: "delivery_claim", Keys: 0}, {Name: "event_owner", Keys: 1}, {Name: "listing", Keys: 10}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1}, {Name: "license", Keys: 10}, {Name: "metadata", Keys: 3},
+		{Name: "node", Keys: 1}, {Name: "order", Keys: 7}, {Name: "order_owner", Keys: 7}, {Name: "product", Keys: 2}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1}, {Name: "epoch", Keys: 1}, {Name: "api_key_mark", Keys: 2}, {Name: "event_ledger", Keys: 0}, {Name: "listen_fence", Keys: 1}, {Name: "master_key", Keys: 2}, {Name: "retired_master_key", Keys: 0},
+		{Name: "swept_events", Keys: 0}, {Name: "webhooks_mark", Keys: 1}, {Name: "event_mark", Keys: 0}, {Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0}, {Name: "webhooks", Keys: 2},
+		{Name: "listen_request", Keys: 0}, {Name: "license_end", Keys: 2}, {Name: "order_end", Keys: 1}, {Name: "refund", Keys: 1}, {Name: "deleted_webhook", Keys: 1}, {Name: "claim", Keys: 6}, {Name: "claim_age", Keys: 6},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(CountKeys(l.ctx(), l.store))(t); total != 133 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 133 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -121,14 +122,14 @@ func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 	l := newLab(t)
 	l.fill()
 	store := &Store{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
-	if _, found := (&lab{t: t, store: store}).verify(VerifyConfig{}); len(found) > 0 {
+	if _, found := (&lab{t: t, store: store}).verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
 }
 
 func TestVerifyEmptyStore(t *testing.T) {
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, t.TempDir()))}
-	if summary, found := l.verify(VerifyConfig{}); len(found) > 0 || summary.Keys != 0 {
+	if summary, found := l.verify(verify.Config{}); len(found) > 0 || summary.Keys != 0 {
 		t.Errorf("summary %+v, found %v", summary, found)
 	}
 }
@@ -193,7 +194,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	paged := &Store{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
-	run := func(times int) (VerifySummary, error) {
+	run := func(times int) (verify.Summary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {
 				return
@@ -201,19 +202,19 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 			put := kvtest.Must(l.client.Put(l.ctx(), "somebody/else", "x"))(t)
 			kvtest.Must(l.client.Compact(l.ctx(), put.Header.Revision))(t)
 		}
-		return Verify(l.ctx(), paged, VerifyConfig{Progress: compact, PageSize: 5})
+		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
 	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 132 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
-	if _, err := run(1000); !errors.Is(err, ErrCompacted) {
+	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {
 		t.Errorf("compacted all the time: %v", err)
 	}
 	// A device in no license is found in the first family that is read.
 	stray := layout.DeviceKey(s.fresh.ID(), "stray")
 	kvtest.Must(l.client.Put(l.ctx(), stray, "?"))(t)
 	kvtest.Must(l.client.Put(l.ctx(), layout.Prefix+"A/x", "?"))(t)
-	if summary, err := run(1); !errors.Is(err, ErrCompacted) || summary.Violations == 0 {
+	if summary, err := run(1); !errors.Is(err, verify.ErrCompacted) || summary.Violations == 0 {
 		t.Errorf("compacted after a violation was reported: %+v, %v", summary, err)
 	}
 }
@@ -224,7 +225,7 @@ func TestVerifyGivesUp(t *testing.T) {
 	l := newLab(t)
 	l.fill()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Verify(ctx, l.store, VerifyConfig{Progress: func(int64) { cancel() }})
+	_, err := verify.Run(ctx, l.store, verify.Config{Progress: func(int64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -237,11 +238,11 @@ func TestEveryKindOfKeyIsVerified(t *testing.T) {
 	for line := range strings.Lines(text) {
 		what, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		key := kvtest.Must(strconv.Unquote(quoted))(t)
-		if !slices.ContainsFunc(verifiedPrefixes(), func(prefix string) bool { return strings.HasPrefix(key, layout.Prefix+prefix) }) {
+		if !slices.ContainsFunc(verify.Prefixes(), func(prefix string) bool { return strings.HasPrefix(key, layout.Prefix+prefix) }) {
 			t.Errorf("verify does not know the key of %s, %q", what, key)
 		}
 	}
-	prefixes := verifiedPrefixes()
+	prefixes := verify.Prefixes()
 	if !slices.IsSorted(prefixes) {
 		t.Errorf("the families are not in the order of their prefixes: %q", prefixes)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"licet/kv"
 	"licet/kv/embedded"
+	"licet/kv/verify"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -166,7 +167,7 @@ func (w *fixture) check(what string, o licensing.Order, want licensing.OrderStat
 // verify checks that kv's verification finds no fault in the store.
 func (w *fixture) verify() {
 	w.t.Helper()
-	if _, err := kv.Verify(w.ctx, w.store, kv.VerifyConfig{Report: func(v kv.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
+	if _, err := verify.Run(w.ctx, w.store, verify.Config{Report: func(v verify.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -20,11 +20,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"licet/internal/depth"
 	"licet/kv"
 	"licet/licensing"
 	"licet/metrics"
-
-	"licet/internal/depth"
 )
 
 // ringFile writes a ring that all nodes of the tests share.

@@ -14,6 +14,7 @@ import (
 
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
+	"licet/kv/verify"
 )
 
 // verifyConfig holds the settings of licet store verify.
@@ -81,16 +82,16 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
 	bar := terminal.NewMeter(stderr, "verify", false)
-	total := bar.Total(func() (int64, error) { return kv.CountKeys(ctx, opened) })
+	total := bar.Total(func() (int64, error) { return verify.CountKeys(ctx, opened) })
 	var out verifyOutput = &verifyTable{w: stdout}
 	if cfg.Output == "json" {
 		out = &verifyJSON{w: stdout}
 	}
 	out.begin()
-	summary, err := kv.Verify(ctx, opened, kv.VerifyConfig{
+	summary, err := verify.Run(ctx, opened, verify.Config{
 		ShowKeys: cfg.ShowKeys,
 		Progress: func(keys int64) { bar.Set(keys, total) },
-		Report: func(v kv.Violation) {
+		Report: func(v verify.Violation) {
 			bar.Clear()
 			out.violation(v)
 		},
@@ -101,7 +102,7 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 
 // verdict returns the error that ends a verification: the error that cut the verification short, or an error that
 // counts the violations.
-func verdict(summary kv.VerifySummary, err error) error {
+func verdict(summary verify.Summary, err error) error {
 	switch {
 	case err != nil && summary.Violations > 0:
 		return fmt.Errorf("the verification is incomplete, and it found violations: %w", err)
@@ -116,8 +117,8 @@ func verdict(summary kv.VerifySummary, err error) error {
 // verifyOutput prints each violation when the verification finds it, and the summary at the end.
 type verifyOutput interface {
 	begin()
-	violation(kv.Violation)
-	end(kv.VerifySummary, error) error // returns the first error of printing
+	violation(verify.Violation)
+	end(verify.Summary, error) error // returns the first error of printing
 }
 
 // printer prints until the first error, and keeps that error.
@@ -137,11 +138,11 @@ type verifyTable printer
 
 func (t *verifyTable) begin() {}
 
-func (t *verifyTable) violation(v kv.Violation) {
+func (t *verifyTable) violation(v verify.Violation) {
 	(*printer)(t).print("%s %s: %s (%s)\n", v.Family, v.Key, v.Problem, v.Rule)
 }
 
-func (t *verifyTable) end(summary kv.VerifySummary, err error) error {
+func (t *verifyTable) end(summary verify.Summary, err error) error {
 	p := (*printer)(t)
 	table := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "FAMILY\tKEYS")
@@ -173,7 +174,7 @@ type verifyJSON struct {
 
 func (j *verifyJSON) begin() { j.print(`{"violations":[`) }
 
-func (j *verifyJSON) violation(v kv.Violation) {
+func (j *verifyJSON) violation(v verify.Violation) {
 	if j.some {
 		j.print(",")
 	}
@@ -182,7 +183,7 @@ func (j *verifyJSON) violation(v kv.Violation) {
 	j.value(v)
 }
 
-func (j *verifyJSON) end(summary kv.VerifySummary, err error) error {
+func (j *verifyJSON) end(summary verify.Summary, err error) error {
 	families := map[string]int64{}
 	for _, f := range summary.Families {
 		families[f.Name] = f.Keys

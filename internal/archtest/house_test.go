@@ -74,6 +74,7 @@ var house = []room{
 		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
 	},
 	{path: "kv", ours: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "kv/verify", ours: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"}},
 	{path: "kv/backup", ours: []string{"kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"}},
 	{path: "kv/embedded/embeddedtest", ours: []string{"kv/embedded"}, testOnly: true},
 	{path: "kv/embedded", ours: []string{"metrics/guard"}},

@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// verifyPage is how many keys one request reads where etcd can't stream.
-	verifyPage = 500
+	// pageSize is how many keys one request reads where etcd can't stream.
+	pageSize = 500
 	// lookupBatch is how many keys are looked up in one request; etcd allows
 	// 128 operations.
 	lookupBatch = 100
@@ -107,7 +107,7 @@ func (s *stream) read(ctx context.Context) error {
 func (s *stream) readPage(ctx context.Context) error {
 	limit := s.v.cfg.PageSize
 	if limit == 0 {
-		limit = verifyPage
+		limit = pageSize
 	}
 	response, err := s.v.kv.Get(ctx, s.from, clientv3.WithRange(s.to),
 		clientv3.WithLimit(int64(limit)), clientv3.WithRev(s.v.revision))
@@ -214,9 +214,9 @@ func (v *verification) want(key string, then func(*mvccpb.KeyValue)) {
 	v.lookups = append(v.lookups, lookup{key, then})
 }
 
-// settle looks up what is wanted once there is enough of it, and with enough 0
+// lookUp looks up what is wanted once there is enough of it, and with enough 0
 // all of it.
-func (v *verification) settle(ctx context.Context, enough int) error {
+func (v *verification) lookUp(ctx context.Context, enough int) error {
 	for len(v.lookups) > 0 && len(v.lookups) >= enough {
 		batch := v.lookups[:min(len(v.lookups), lookupBatch)]
 		// Many may want the same key: the events of records that share a block do.

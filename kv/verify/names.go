@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"crypto/sha256"
@@ -14,12 +14,12 @@ import (
 // apart.
 const shownHash = 8
 
-// verifyNames names records in violations. ShowKeys lets license keys appear; see VerifyConfig.
-type verifyNames struct{ ShowKeys bool }
+// Names names records in violations. ShowKeys lets license keys appear; see VerifyConfig.
+type Names struct{ ShowKeys bool }
 
 // License names a license: by the hash of its id, since the key alone opens the license. Where keys may be
 // shown, the name is the key without its prefix.
-func (n verifyNames) License(id licensing.LicenseID) string {
+func (n Names) License(id licensing.LicenseID) string {
 	if n.ShowKeys {
 		return "*" + strings.TrimPrefix(string(id.Key("XX")), "XX")
 	}
@@ -27,13 +27,13 @@ func (n verifyNames) License(id licensing.LicenseID) string {
 }
 
 // Device names the key of a device, given below its prefix. The key must be well formed.
-func (n verifyNames) Device(rest string) string {
+func (n Names) Device(rest string) string {
 	id := licensing.LicenseID([]byte(rest[:layout.LicenseIDSize]))
 	return "d/" + n.License(id) + "/" + hex.EncodeToString([]byte(rest[layout.LicenseIDSize:]))
 }
 
 // Opaque names the part of a key that may hold anything.
-func (n verifyNames) Opaque(text string) string {
+func (n Names) Opaque(text string) string {
 	if n.ShowKeys {
 		return strconv.Quote(text)
 	}

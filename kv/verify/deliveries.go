@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"context"
@@ -49,10 +49,10 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 			found = endpointFound{endpoint: endpoint}
 		}
 		if !more {
-			return v.settle(ctx, 0)
+			return v.lookUp(ctx, 0)
 		}
 		v.checkDelivery(&found, kind, id, e.value)
-		if err := v.settle(ctx, lookupBatch); err != nil {
+		if err := v.lookUp(ctx, lookupBatch); err != nil {
 			return err
 		}
 	}
@@ -168,10 +168,10 @@ func (v *verification) checkDeliveryClaim(e entry) {
 	}
 }
 
-// verifyEndpoint checks all keys of the deliveries to one endpoint, which were read at one revision, and returns
+// Endpoint checks all keys of the deliveries to one endpoint, which were read at one revision, and returns
 // the endpoint's progress. Tests of deliveries use it.
-func verifyEndpoint(endpoint string, keys []*mvccpb.KeyValue, report func(Violation)) *layout.Progress {
-	v := &verification{cfg: VerifyConfig{Report: report}}
+func Endpoint(endpoint string, keys []*mvccpb.KeyValue, report func(Violation)) *layout.Progress {
+	v := &verification{cfg: Config{Report: report}}
 	found := endpointFound{endpoint: endpoint}
 	for _, kv := range keys {
 		_, kind, id, ok := layout.ReadDeliveryKey(string(kv.Key[len(layout.DeliveryPrefix):]))

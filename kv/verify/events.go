@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"encoding/binary"

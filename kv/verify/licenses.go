@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 		if err := v.checkLicense(ctx, id, e, devices, metadata); err != nil {
 			return err
 		}
-		if err := v.settle(ctx, lookupBatch); err != nil {
+		if err := v.lookUp(ctx, lookupBatch); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 	if !v.checked && v.summary.Families[licenses.family].Keys > 0 {
 		v.report("check_key", "s/check", "missing", "there are licenses, and no check key that their keys are made with")
 	}
-	return v.settle(ctx, 0)
+	return v.lookUp(ctx, 0)
 }
 
 // orphans reports the devices and metadata that stand before a license: theirs

@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type Violation struct {
 	Problem string `json:"problem"` // the same in a sentence
 }
 
-// VerifyConfig says how to verify. The zero value does it quietly.
-type VerifyConfig struct {
+// Config says how to verify. The zero value does it quietly.
+type Config struct {
 	// Report is called for each violation, one at a time.
 	Report func(Violation)
 	// backup.Progress is called now and then with the number of keys read so far.
@@ -38,8 +38,8 @@ type VerifyConfig struct {
 	PageSize int
 }
 
-// VerifySummary is what was read and found.
-type VerifySummary struct {
+// Summary is what was read and found.
+type Summary struct {
 	Revision   int64         // of the store, at which all was read
 	Families   []FamilyCount // in the order of their keys
 	Keys       int64         // of all families
@@ -58,24 +58,24 @@ type FamilyCount struct {
 // so that what is left can't be read at the same revision.
 var ErrCompacted = errors.New("the history was compacted while the store was being read; run it again, or keep history for longer")
 
-// verified is a store in etcd.
-type verified interface{ Client() *etcd.Client }
+// Store is a store in etcd.
+type Store interface{ Client() *etcd.Client }
 
 // verifyTries bounds how often a verification starts over after a compaction.
 const verifyTries = 3
 
-// Verify reads the whole store at one revision and proves that it does not
+// Run reads the whole store at one revision and proves that it does not
 // contradict itself. It holds a bounded part of it at any time, takes no lock
 // and changes nothing; others may write meanwhile.
 //
 // Where history is compacted under it, it starts over, unless it has reported
 // a violation already: then it fails with [ErrCompacted].
-func Verify(ctx context.Context, s verified, cfg VerifyConfig) (VerifySummary, error) {
+func Run(ctx context.Context, s Store, cfg Config) (Summary, error) {
 	started := time.Now()
 	var v *verification
 	var err error
 	for range verifyTries {
-		v = &verification{kv: s.Client().KV, cfg: cfg, names: verifyNames{cfg.ShowKeys}, places: map[string]int{}}
+		v = &verification{kv: s.Client().KV, cfg: cfg, names: Names{cfg.ShowKeys}, places: map[string]int{}}
 		err = v.run(ctx)
 		if !errors.Is(err, rpctypes.ErrCompacted) || v.summary.Violations > 0 {
 			break
@@ -93,7 +93,7 @@ func Verify(ctx context.Context, s verified, cfg VerifyConfig) (VerifySummary, e
 
 // CountKeys counts the keys that a verification will read. etcd walks over all
 // of them for it.
-func CountKeys(ctx context.Context, s verified) (int64, error) {
+func CountKeys(ctx context.Context, s Store) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	response, err := s.Client().KV.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -157,8 +157,8 @@ func families() []family {
 	}
 }
 
-// verifiedPrefixes returns the prefixes of all kinds of keys, below the layout's, in their order.
-func verifiedPrefixes() []string {
+// Prefixes returns the prefixes of all kinds of keys, below the layout's, in their order.
+func Prefixes() []string {
 	var prefixes []string
 	for _, f := range families() {
 		prefixes = append(prefixes, f.prefix)
@@ -174,10 +174,10 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 		for {
 			e, more, err := keys.next(ctx)
 			if err != nil || !more {
-				return errors.Join(err, v.settle(ctx, 0))
+				return errors.Join(err, v.lookUp(ctx, 0))
 			}
 			one(v, e)
-			if err := v.settle(ctx, lookupBatch); err != nil {
+			if err := v.lookUp(ctx, lookupBatch); err != nil {
 				return err
 			}
 		}
@@ -188,8 +188,8 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 // goroutine.
 type verification struct {
 	kv       clientv3.KV // not counted, and with deadlines of its own
-	cfg      VerifyConfig
-	names    verifyNames
+	cfg      Config
+	names    Names
 	revision int64
 	check    *licensing.KeyCheck // nil where the store has no good check key
 	checked  bool                // the store has a check key, if only a bad one
@@ -200,7 +200,7 @@ type verification struct {
 	cuts     map[licensing.Owner]layout.Epoch // see readCuts
 	links    eventLinks
 	moved    int64 // requests to listen written up to this revision are in effect
-	summary  VerifySummary
+	summary  Summary
 	places   map[string]int // of each prefix, its family's place in summary.Families
 }
 

@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"

@@ -1,4 +1,4 @@
-package kv
+package verify
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func (v *verification) readCuts(ctx context.Context) error {
 	for from, more := layout.LedgersPrefix, true; more; {
 		err := v.retry(ctx, func(ctx context.Context) error {
 			page, err := v.kv.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(layout.LedgersPrefix)),
-				clientv3.WithLimit(verifyPage), clientv3.WithRev(v.revision))
+				clientv3.WithLimit(pageSize), clientv3.WithRev(v.revision))
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,21 @@
+// Package verify proves that a store does not contradict itself: [Run] reads all keys at one revision, decodes each,
+// and looks up what each key refers to. It changes nothing, and holds a bounded part of the store in memory.
+//
+// # Files
+//
+//	verify.go      Run: the families of keys, violations, the summary
+//	read.go        reading a family, and looking keys up
+//	names.go       how violations name what may be secret
+//	licenses.go    licenses with their devices and metadata
+//	facts.go       what one record says of itself
+//	records.go     orders, products and single keys
+//	listings.go    entries of listings
+//	due.go         entries of what is due
+//	claims.go      claims on Idempotency-Keys
+//	apikeys.go     API keys, their index and their marks
+//	webhooks.go    endpoints, and owners that listen
+//	deliveries.go  what is kept of the deliveries to an endpoint
+//	events.go      events and their keys
+//	eventlinks.go  the chain of a record's events
+//	ledgers.go     ledgers of events
+package verify
