@@ -64,12 +64,12 @@ func (in *activationRequest) check(c *checks) {
 }
 
 // activate binds a device to a license.
-func (s *Server) activate(ctx context.Context, r *request, in activationRequest) (*activation, error) {
-	if err := s.limitLicense(r, in.key); err != nil {
+func (s *Server) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
+	if err := s.limitLicense(c, in.key); err != nil {
 		return nil, err
 	}
 	cmd := licensing.Activate{
-		Target:    r.target(in.key),
+		Target:    c.target(in.key),
 		ProductID: in.ProductID.value,
 		Device:    in.DeviceID.value,
 		Name:      in.DeviceName.value,
@@ -80,7 +80,7 @@ func (s *Server) activate(ctx context.Context, r *request, in activationRequest)
 	if err != nil {
 		return nil, err
 	}
-	r.bound = result.Bound
+	c.bound = result.Bound
 	l, d := result.License, result.Device
 	answer := &activation{
 		LicenseKey:     l.Key,

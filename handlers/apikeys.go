@@ -107,10 +107,10 @@ func (c *checks) scopes(field string, in texts) {
 }
 
 // createAPIKey makes an API key for the caller's account and mode.
-func (s *Server) createAPIKey(ctx context.Context, r *request, in newAPIKey) (issuedAPIKey, error) {
+func (s *Server) createAPIKey(ctx context.Context, c *call, in newAPIKey) (issuedAPIKey, error) {
 	created := service.KeyCreation{
 		NewKey: service.NewKey{
-			Owner:            r.owner(),
+			Owner:            c.owner(),
 			Name:             in.Name.value,
 			Scopes:           in.Scopes.value,
 			ExpiresAt:        in.expires,
@@ -120,11 +120,11 @@ func (s *Server) createAPIKey(ctx context.Context, r *request, in newAPIKey) (is
 		Stale: in.stale,
 	}
 	issued, replayed, err := s.cfg.Node.CreateAPIKey(ctx, created)
-	return s.issuedKey(r, &issued, replayed, err)
+	return s.issuedKey(c, &issued, replayed, err)
 }
 
-func (s *Server) issuedKey(r *request, issued *service.IssuedKey, replayed bool, err error) (issuedAPIKey, error) {
-	r.replayed = replayed
+func (s *Server) issuedKey(c *call, issued *service.IssuedKey, replayed bool, err error) (issuedAPIKey, error) {
+	c.replayed = replayed
 	if err != nil {
 		return issuedAPIKey{}, err
 	}
@@ -137,8 +137,8 @@ type apiKeyPath struct {
 }
 
 // getAPIKey looks an API key up.
-func (s *Server) getAPIKey(ctx context.Context, r *request, in apiKeyPath) (apiKey, error) {
-	key, err := s.cfg.Node.APIKey(ctx, r.owner(), in.ID.value)
+func (s *Server) getAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey, error) {
+	key, err := s.cfg.Node.APIKey(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return apiKey{}, err
 	}
@@ -146,8 +146,8 @@ func (s *Server) getAPIKey(ctx context.Context, r *request, in apiKeyPath) (apiK
 }
 
 // revokeAPIKey ends an API key, which may be the caller's own.
-func (s *Server) revokeAPIKey(ctx context.Context, r *request, in apiKeyPath) (apiKey, error) {
-	key, err := s.cfg.Node.RevokeAPIKey(ctx, r.owner(), in.ID.value)
+func (s *Server) revokeAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey, error) {
+	key, err := s.cfg.Node.RevokeAPIKey(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return apiKey{}, err
 	}
@@ -172,15 +172,15 @@ type apiKeyRotation struct {
 }
 
 // rotateAPIKey gives an API key a new secret.
-func (s *Server) rotateAPIKey(ctx context.Context, r *request, in apiKeyRotation) (issuedAPIKey, error) {
+func (s *Server) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation) (issuedAPIKey, error) {
 	issued, replayed, err := s.cfg.Node.RotateAPIKey(ctx, service.KeyRotation{
-		Owner:   r.owner(),
+		Owner:   c.owner(),
 		ID:      in.ID.value,
 		Overlap: in.overlap,
-		By:      r.caller,
+		By:      c.key,
 		Once:    in.once,
 	})
-	return s.issuedKey(r, &issued, replayed, err)
+	return s.issuedKey(c, &issued, replayed, err)
 }
 
 // overlap parses how long a replaced secret stays valid.

@@ -73,9 +73,9 @@ type deliveryList struct {
 }
 
 // listDeliveries pages through the deliveries to an endpoint.
-func (s *Server) listDeliveries(ctx context.Context, r *request, q deliveryQuery) (deliveryList, error) {
+func (s *Server) listDeliveries(ctx context.Context, c *call, q deliveryQuery) (deliveryList, error) {
 	id := q.ID.value
-	got, err := s.cfg.Node.WebhookDeliveries(ctx, r.owner(), id,
+	got, err := s.cfg.Node.WebhookDeliveries(ctx, c.owner(), id,
 		store.DeliveryPage{Status: store.DeliveryStatus(q.Status.value), After: string(q.page.Before), Limit: q.page.Limit})
 	if errors.Is(err, store.ErrBadPosition) {
 		return deliveryList{}, invalidField("cursor", problemCursor)
@@ -129,15 +129,15 @@ type replay struct {
 }
 
 // replayWebhook has events delivered to an endpoint again.
-func (s *Server) replayWebhook(ctx context.Context, r *request, in replayRequest) (replay, error) {
+func (s *Server) replayWebhook(ctx context.Context, c *call, in replayRequest) (replay, error) {
 	event, since, until := in.EventID.value, in.Since.value, in.Until.value
 	replayed, err := s.cfg.Node.ReplayWebhook(ctx, service.ReplayRequest{
-		Owner:    r.owner(),
+		Owner:    c.owner(),
 		Endpoint: in.ID.value,
 		Replay:   store.Replay{EventID: event, After: since, Until: until, Dead: in.Dead.value},
 		Once:     in.once,
 	})
-	if r.replayed = replayed; err != nil {
+	if c.replayed = replayed; err != nil {
 		return replay{}, err
 	}
 	return replay{in.ID.value, orNull(event), orNull(since), orNull(until), in.Dead.value, true}, nil

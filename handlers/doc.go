@@ -23,7 +23,8 @@
 //	keyed[newOrder]("POST", "/v1/orders", "orders", (*Server).createOrder, creates)
 //
 // A request type is a struct. Its fields are the inputs of the route, with the tags json, path,
-// query or form; its check method holds the rules. [Routes] describes all routes from these types.
+// query or form; its check method holds the rules. The function sees nothing else of the request
+// but who calls (call.go). [Routes] describes all routes from these types.
 //
 // The files:
 //
@@ -34,6 +35,7 @@
 //	appendjson.go      the fast encoder for activations
 //	auth.go            API keys of callers
 //	bodylimit.go       limits of bodies, before bodies are read
+//	call.go            what the function of a route sees of a request beside the request type
 //	checks.go          limits of inputs, and the collected problems of a request
 //	cors.go            access for scripts of any web page
 //	counts.go          counters by route and by outcome of activations

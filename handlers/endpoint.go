@@ -18,7 +18,7 @@ type endpoint struct {
 }
 
 // function is the work of a route: it turns a request into an answer.
-type function[In, Out any] = func(*Server, context.Context, *request, In) (Out, error)
+type function[In, Out any] = func(*Server, context.Context, *call, In) (Out, error)
 
 // noInput is the request type of a route that reads nothing.
 type noInput struct{}
@@ -39,7 +39,7 @@ func serve[In, Out any](do function[In, Out]) *endpoint {
 		if err := s.read(r, of, in); err != nil {
 			return nil, err
 		}
-		answer, err := do(s, r.ctx, r, *in)
+		answer, err := do(s, r.ctx, &r.call, *in)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (s *Server) read(r *request, of *requestType, in any) error {
 		}
 	}
 	c := &r.checks
-	*c = checks{server: s, caller: r.caller}
+	*c = checks{server: s, caller: r.key}
 	if in, ok := in.(checked); ok {
 		in.check(c)
 	}

@@ -56,11 +56,11 @@ func (q *feedQuery) check(c *checks) {
 }
 
 // listEvents reads the caller's feed.
-func (s *Server) listEvents(ctx context.Context, r *request, q feedQuery) (eventFeed, error) {
+func (s *Server) listEvents(ctx context.Context, c *call, q feedQuery) (eventFeed, error) {
 	page := q.page
 	if q.place.now {
 		var err error
-		if page.After, err = s.cfg.Node.EventsNow(ctx, r.owner()); err != nil {
+		if page.After, err = s.cfg.Node.EventsNow(ctx, c.owner()); err != nil {
 			return eventFeed{}, err
 		}
 	}
@@ -70,8 +70,8 @@ func (s *Server) listEvents(ctx context.Context, r *request, q feedQuery) (event
 		ctx, cancel = context.WithTimeout(context.Background(), q.wait+s.cfg.RequestTimeout)
 		defer cancel()
 	}
-	feed, err := s.cfg.Node.Feed(ctx, r.owner(), page, service.FeedWait{
-		For: q.wait, Stop: s.life.Done(), Key: r.caller, Watch: r.watcher(),
+	feed, err := s.cfg.Node.Feed(ctx, c.owner(), page, service.FeedWait{
+		For: q.wait, Stop: s.life.Done(), Key: c.key, Watch: c.watcher(),
 	})
 	if errors.Is(err, service.ErrKeyEnded) {
 		return eventFeed{}, errUnauthenticated
@@ -165,8 +165,8 @@ type eventPath struct {
 }
 
 // getEvent looks an event up.
-func (s *Server) getEvent(ctx context.Context, r *request, in eventPath) (event, error) {
-	view, err := s.cfg.Node.Event(ctx, r.owner(), in.ID.value)
+func (s *Server) getEvent(ctx context.Context, c *call, in eventPath) (event, error) {
+	view, err := s.cfg.Node.Event(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return event{}, err
 	}
@@ -186,8 +186,8 @@ func (q *licenseHistory) check(c *checks) {
 }
 
 // listLicenseEvents pages through the events of a license.
-func (s *Server) listLicenseEvents(ctx context.Context, r *request, q licenseHistory) (eventList, error) {
-	history, err := s.cfg.Node.LicenseEvents(ctx, r.owner(), q.key, q.historyPage())
+func (s *Server) listLicenseEvents(ctx context.Context, c *call, q licenseHistory) (eventList, error) {
+	history, err := s.cfg.Node.LicenseEvents(ctx, c.owner(), q.key, q.historyPage())
 	return s.historyAnswer(&q.pageQuery, history, err)
 }
 
@@ -203,8 +203,8 @@ func (q *orderHistory) check(c *checks) {
 }
 
 // listOrderEvents pages through the events of an order.
-func (s *Server) listOrderEvents(ctx context.Context, r *request, q orderHistory) (eventList, error) {
-	history, err := s.cfg.Node.OrderEvents(ctx, r.owner(), q.OrderNo.value, q.historyPage())
+func (s *Server) listOrderEvents(ctx context.Context, c *call, q orderHistory) (eventList, error) {
+	history, err := s.cfg.Node.OrderEvents(ctx, c.owner(), q.OrderNo.value, q.historyPage())
 	return s.historyAnswer(&q.pageQuery, history, err)
 }
 

@@ -16,11 +16,11 @@ type health struct {
 
 // live reports that the process runs. It does not ask the store: restarting a
 // node does not repair its store.
-func (s *Server) live(context.Context, *request, noInput) (health, error) { return health{"live"}, nil }
+func (s *Server) live(context.Context, *call, noInput) (health, error) { return health{"live"}, nil }
 
 // ready reports whether this node takes requests: the store answers, and the
 // node is not shutting down.
-func (s *Server) ready(ctx context.Context, _ *request, _ noInput) (health, error) {
+func (s *Server) ready(ctx context.Context, _ *call, _ noInput) (health, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	err := s.cfg.Node.Ready(ctx)

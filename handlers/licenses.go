@@ -47,8 +47,8 @@ type licenseState struct {
 const sortedDevices = 16
 
 // getLicense looks a license up.
-func (s *Server) getLicense(ctx context.Context, r *request, in licensePath) (license, error) {
-	view, err := s.cfg.Node.License(ctx, r.owner(), in.key, store.DevicePage{Limit: store.ViewDevices})
+func (s *Server) getLicense(ctx context.Context, c *call, in licensePath) (license, error) {
+	view, err := s.cfg.Node.License(ctx, c.owner(), in.key, store.DevicePage{Limit: store.ViewDevices})
 	if err != nil {
 		return license{}, err
 	}
@@ -124,18 +124,18 @@ type grantedLicenses struct {
 }
 
 // grantLicenses issues licenses without an order.
-func (s *Server) grantLicenses(ctx context.Context, r *request, in grant) (grantedLicenses, error) {
-	granted, replayed, err := s.cfg.Node.Grant(ctx, r.owner(), service.Grant{
+func (s *Server) grantLicenses(ctx context.Context, c *call, in grant) (grantedLicenses, error) {
+	granted, replayed, err := s.cfg.Node.Grant(ctx, c.owner(), service.Grant{
 		ProductID:  in.ProductID.value,
 		Quantity:   int(in.Quantity.value),
 		MaxDevices: maxDevices(in.MaxDevices),
 		ExpiresAt:  in.expires,
 		Metadata:   string(in.Metadata.value),
-		By:         r.actor(),
+		By:         c.actor(),
 		Once:       in.once,
 		Stale:      in.stale,
 	})
-	r.replayed = replayed
+	c.replayed = replayed
 	if err != nil {
 		return grantedLicenses{}, err
 	}

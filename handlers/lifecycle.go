@@ -42,18 +42,18 @@ func (in *licenseChange) to(command licensing.Command) service.LicenseChange {
 }
 
 // suspendLicense freezes a license.
-func (s *Server) suspendLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
-	return s.changeLicense(ctx, r, in.to(licensing.SuspendLicense{Target: r.target(in.key), Reason: in.Reason.value}))
+func (s *Server) suspendLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
+	return s.changeLicense(ctx, c, in.to(licensing.SuspendLicense{Target: c.target(in.key), Reason: in.Reason.value}))
 }
 
 // reinstateLicense ends a suspension. The reason is not kept: an active license needs none.
-func (s *Server) reinstateLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
-	return s.changeLicense(ctx, r, in.to(licensing.ReinstateLicense{Target: r.target(in.key)}))
+func (s *Server) reinstateLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
+	return s.changeLicense(ctx, c, in.to(licensing.ReinstateLicense{Target: c.target(in.key)}))
 }
 
 // revokeLicense disables a license for good.
-func (s *Server) revokeLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
-	return s.changeLicense(ctx, r, in.to(licensing.RevokeLicense{Target: r.target(in.key), Reason: in.Reason.value}))
+func (s *Server) revokeLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
+	return s.changeLicense(ctx, c, in.to(licensing.RevokeLicense{Target: c.target(in.key), Reason: in.Reason.value}))
 }
 
 // renewal asks to move the end of a license: to a time, or by a period.
@@ -80,11 +80,11 @@ func (in *renewal) check(c *checks) {
 }
 
 // renewLicense moves the end of a license.
-func (s *Server) renewLicense(ctx context.Context, r *request, in renewal) (license, error) {
-	r.repeatable = !in.Extend.given // to set a date twice is to set it once
-	return s.changeLicense(ctx, r, service.LicenseChange{
+func (s *Server) renewLicense(ctx context.Context, c *call, in renewal) (license, error) {
+	c.repeatable = !in.Extend.given // to set a date twice is to set it once
+	return s.changeLicense(ctx, c, service.LicenseChange{
 		Key:     in.key,
-		Command: licensing.RenewLicense{Target: r.target(in.key), ExpiresAt: in.expires, Extend: in.extend},
+		Command: licensing.RenewLicense{Target: c.target(in.key), ExpiresAt: in.expires, Extend: in.extend},
 		Once:    in.once,
 		Stale:   in.stale,
 	})
@@ -104,9 +104,9 @@ func (in *licenseUpdate) check(c *checks) {
 }
 
 // updateLicense changes what a shop may set of a license.
-func (s *Server) updateLicense(ctx context.Context, r *request, in licenseUpdate) (license, error) {
-	return s.changeLicense(ctx, r, service.LicenseChange{Key: in.key, Command: licensing.UpdateLicense{
-		Target:     r.target(in.key),
+func (s *Server) updateLicense(ctx context.Context, c *call, in licenseUpdate) (license, error) {
+	return s.changeLicense(ctx, c, service.LicenseChange{Key: in.key, Command: licensing.UpdateLicense{
+		Target:     c.target(in.key),
 		MaxDevices: maxDevices(in.MaxDevices),
 		Metadata:   string(in.Metadata.value),
 	}})
@@ -121,15 +121,10 @@ func maxDevices(in integer) *int {
 	return &most
 }
 
-// target is a license, with who asks for it.
-func (r *request) target(key licensing.LicenseKey) licensing.Target {
-	return licensing.Target{Key: key, Caller: r.owner(), By: r.actor()}
-}
-
 // changeLicense makes a change and answers the license.
-func (s *Server) changeLicense(ctx context.Context, r *request, change service.LicenseChange) (license, error) {
-	view, replayed, err := s.cfg.Node.ChangeLicense(ctx, r.owner(), change)
-	r.replayed = replayed
+func (s *Server) changeLicense(ctx context.Context, c *call, change service.LicenseChange) (license, error) {
+	view, replayed, err := s.cfg.Node.ChangeLicense(ctx, c.owner(), change)
+	c.replayed = replayed
 	if err != nil {
 		return license{}, err
 	}

@@ -155,14 +155,14 @@ type licenseList struct {
 }
 
 // listLicenses pages through the caller's licenses.
-func (s *Server) listLicenses(ctx context.Context, r *request, q licenseQuery) (licenseList, error) {
+func (s *Server) listLicenses(ctx context.Context, c *call, q licenseQuery) (licenseList, error) {
 	filter := service.LicenseFilter{
 		ProductID:  q.ProductID.value,
 		Status:     licensing.Status(q.Status.value),
 		OrderNo:    q.OrderNo.value,
 		BuyerEmail: q.BuyerEmail.value,
 	}
-	list, err := s.cfg.Node.ListLicenses(ctx, r.owner(), filter, q.page)
+	list, err := s.cfg.Node.ListLicenses(ctx, c.owner(), filter, q.page)
 	if err != nil {
 		return licenseList{}, err
 	}
@@ -195,13 +195,13 @@ type orderList struct {
 }
 
 // listOrders pages through the caller's orders.
-func (s *Server) listOrders(ctx context.Context, r *request, q orderQuery) (orderList, error) {
+func (s *Server) listOrders(ctx context.Context, c *call, q orderQuery) (orderList, error) {
 	filter := service.OrderFilter{
 		ProductID:  q.ProductID.value,
 		Status:     licensing.OrderStatus(q.Status.value),
 		BuyerEmail: q.BuyerEmail.value,
 	}
-	list, err := s.cfg.Node.ListOrders(ctx, r.owner(), filter, q.page)
+	list, err := s.cfg.Node.ListOrders(ctx, c.owner(), filter, q.page)
 	if err != nil {
 		return orderList{}, err
 	}
@@ -222,8 +222,8 @@ type productList struct {
 }
 
 // listProducts pages through the caller's products.
-func (s *Server) listProducts(ctx context.Context, r *request, q productQuery) (productList, error) {
-	list, err := s.cfg.Node.ListProducts(ctx, r.owner(), q.page)
+func (s *Server) listProducts(ctx context.Context, c *call, q productQuery) (productList, error) {
+	list, err := s.cfg.Node.ListProducts(ctx, c.owner(), q.page)
 	if err != nil {
 		return productList{}, err
 	}
@@ -244,8 +244,8 @@ type apiKeyList struct {
 }
 
 // listAPIKeys pages through the API keys of the caller's account and mode.
-func (s *Server) listAPIKeys(ctx context.Context, r *request, q apiKeyQuery) (apiKeyList, error) {
-	list, err := s.cfg.Node.ListAPIKeys(ctx, r.owner(), q.page)
+func (s *Server) listAPIKeys(ctx context.Context, c *call, q apiKeyQuery) (apiKeyList, error) {
+	list, err := s.cfg.Node.ListAPIKeys(ctx, c.owner(), q.page)
 	if err != nil {
 		return apiKeyList{}, err
 	}

@@ -93,8 +93,8 @@ func (in *newOrder) check(c *checks) {
 }
 
 // createOrder makes an order.
-func (s *Server) createOrder(ctx context.Context, r *request, in newOrder) (order, error) {
-	o, replayed, err := s.cfg.Node.CreateOrder(ctx, r.owner(), service.NewOrder{
+func (s *Server) createOrder(ctx context.Context, c *call, in newOrder) (order, error) {
+	o, replayed, err := s.cfg.Node.CreateOrder(ctx, c.owner(), service.NewOrder{
 		ProductID:   in.ProductID.value,
 		Amount:      int64(in.Amount.value),
 		Currency:    in.currency,
@@ -102,15 +102,15 @@ func (s *Server) createOrder(ctx context.Context, r *request, in newOrder) (orde
 		BuyerEmail:  in.BuyerEmail.value,
 		Metadata:    string(in.Metadata.value),
 		SuccessURL:  in.SuccessURL.value,
-		By:          r.actor(),
+		By:          c.actor(),
 		Once:        in.once,
 	})
-	return s.changedOrder(r, &o, replayed, err)
+	return s.changedOrder(c, &o, replayed, err)
 }
 
 // changedOrder answers an order that the request has changed.
-func (s *Server) changedOrder(r *request, o *licensing.Order, replayed bool, err error) (order, error) {
-	r.replayed = replayed
+func (s *Server) changedOrder(c *call, o *licensing.Order, replayed bool, err error) (order, error) {
+	c.replayed = replayed
 	if err != nil {
 		return order{}, err
 	}
@@ -123,8 +123,8 @@ type orderPath struct {
 }
 
 // getOrder looks an order up.
-func (s *Server) getOrder(ctx context.Context, r *request, in orderPath) (order, error) {
-	o, err := s.cfg.Node.Order(ctx, r.owner(), in.OrderNo.value)
+func (s *Server) getOrder(ctx context.Context, c *call, in orderPath) (order, error) {
+	o, err := s.cfg.Node.Order(ctx, c.owner(), in.OrderNo.value)
 	if err != nil {
 		return order{}, err
 	}
@@ -138,15 +138,15 @@ type orderChange struct {
 }
 
 // cancelOrder cancels an unpaid order.
-func (s *Server) cancelOrder(ctx context.Context, r *request, in orderChange) (order, error) {
-	change := licensing.CancelOrder{By: r.actor(), Reason: in.Reason.value}
-	o, replayed, err := s.cfg.Node.ChangeOrder(ctx, r.owner(), in.OrderNo.value, change, in.once)
-	return s.changedOrder(r, &o, replayed, err)
+func (s *Server) cancelOrder(ctx context.Context, c *call, in orderChange) (order, error) {
+	change := licensing.CancelOrder{By: c.actor(), Reason: in.Reason.value}
+	o, replayed, err := s.cfg.Node.ChangeOrder(ctx, c.owner(), in.OrderNo.value, change, in.once)
+	return s.changedOrder(c, &o, replayed, err)
 }
 
 // refundOrder refunds a paid order, and revokes its license.
-func (s *Server) refundOrder(ctx context.Context, r *request, in orderChange) (order, error) {
-	refund := licensing.RequestRefund{By: r.actor(), Reason: in.Reason.value}
-	o, replayed, err := s.cfg.Desk.Refund(ctx, r.owner(), in.OrderNo.value, refund, in.once)
-	return s.changedOrder(r, &o, replayed, err)
+func (s *Server) refundOrder(ctx context.Context, c *call, in orderChange) (order, error) {
+	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value}
+	o, replayed, err := s.cfg.Desk.Refund(ctx, c.owner(), in.OrderNo.value, refund, in.once)
+	return s.changedOrder(c, &o, replayed, err)
 }

@@ -36,7 +36,7 @@ type payPagePath struct {
 }
 
 // showOrder answers the pay page of an order, or the result of the payment.
-func (s *Server) showOrder(ctx context.Context, _ *request, in payPagePath) (document, error) {
+func (s *Server) showOrder(ctx context.Context, _ *call, in payPagePath) (document, error) {
 	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 	if err != nil {
 		return document{}, err
@@ -59,7 +59,7 @@ func (in *payForm) check(c *checks) {
 }
 
 // settleOrder pays or cancels an order.
-func (s *Server) settleOrder(ctx context.Context, _ *request, in payForm) (document, error) {
+func (s *Server) settleOrder(ctx context.Context, _ *call, in payForm) (document, error) {
 	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 	if err != nil {
 		return document{}, err

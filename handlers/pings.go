@@ -72,13 +72,13 @@ type webhookTest struct {
 
 // testWebhook sends a test message to an endpoint at once, and returns the result. The service neither stores the
 // message nor tries it again.
-func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (ping, error) {
-	owner := r.owner()
+func (s *Server) testWebhook(ctx context.Context, c *call, in webhookTest) (ping, error) {
+	owner := c.owner()
 	endpoint, err := s.cfg.Node.Webhook(ctx, owner, in.ID.value)
 	if err != nil {
 		return ping{}, err
 	}
-	message, err := s.pingMessage(r, &endpoint)
+	message, err := s.pingMessage(c, &endpoint)
 	if err != nil {
 		return ping{}, err
 	}
@@ -109,7 +109,7 @@ func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (p
 }
 
 // pingMessage returns a test message to an endpoint. It has the form of an event.
-func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message, error) {
+func (s *Server) pingMessage(c *call, e *licensing.Endpoint) (webhook.Message, error) {
 	message := webhook.Message{URL: e.URL}
 	texts, err := s.cfg.Node.WebhookSecrets(e)
 	if err != nil {
@@ -126,13 +126,13 @@ func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message
 	}
 	now := s.cfg.Node.Now()
 	message.ID = pingIDPrefix + newRequestID(now)
-	about := webhookAnswer(e, r.owner(), now)
+	about := webhookAnswer(e, c.owner(), now)
 	data, err := (&eventData{Webhook: &about}).encode(nil)
 	if err != nil {
 		return message, err
 	}
 	message.Body, err = encodeEvent(event{
-		ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: r.actor(), Data: data,
+		ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: c.actor(), Data: data,
 	})
 	return message, err
 }

@@ -106,10 +106,10 @@ func (in *productDescription) terms() licensing.Terms {
 }
 
 // putProduct creates a product, or replaces its description.
-func (s *Server) putProduct(ctx context.Context, r *request, in productDescription) (product, error) {
+func (s *Server) putProduct(ctx context.Context, c *call, in productDescription) (product, error) {
 	p, created, err := s.cfg.Node.PutProduct(ctx, licensing.PutProduct{
 		ID:       in.ProductID.value,
-		Owner:    r.owner(),
+		Owner:    c.owner(),
 		Name:     in.Name.value,
 		Terms:    in.terms(),
 		Metadata: string(in.Metadata.value),
@@ -117,7 +117,7 @@ func (s *Server) putProduct(ctx context.Context, r *request, in productDescripti
 	if err != nil {
 		return product{}, err
 	}
-	r.created = created
+	c.created = created
 	return productAnswer(&p), nil
 }
 
@@ -132,8 +132,8 @@ func (in *existingProduct) check(c *checks) {
 }
 
 // getProduct looks a product up.
-func (s *Server) getProduct(ctx context.Context, r *request, in existingProduct) (product, error) {
-	p, err := s.cfg.Node.Product(ctx, r.owner(), in.ProductID.value)
+func (s *Server) getProduct(ctx context.Context, c *call, in existingProduct) (product, error) {
+	p, err := s.cfg.Node.Product(ctx, c.owner(), in.ProductID.value)
 	if err != nil {
 		return product{}, err
 	}
@@ -146,8 +146,8 @@ type productDeletion struct {
 }
 
 // deleteProduct removes a product.
-func (s *Server) deleteProduct(ctx context.Context, r *request, in existingProduct) (productDeletion, error) {
-	if err := s.cfg.Node.DeleteProduct(ctx, r.owner(), in.ProductID.value); err != nil {
+func (s *Server) deleteProduct(ctx context.Context, c *call, in existingProduct) (productDeletion, error) {
+	if err := s.cfg.Node.DeleteProduct(ctx, c.owner(), in.ProductID.value); err != nil {
 		return productDeletion{}, err
 	}
 	return productDeletion{in.ProductID.value, true}, nil

@@ -23,16 +23,16 @@ const (
 )
 
 // limitAPIKey counts a request against the limit of its API key, if the request has one.
-func (s *Server) limitAPIKey(r *request) error {
-	if r.caller == nil {
+func (s *Server) limitAPIKey(c *call) error {
+	if c.key == nil {
 		return nil
 	}
-	return s.limit(r, s.cfg.Limits.APIKey(r.caller.Hash), errAPIKeyLimited)
+	return s.limit(c, s.cfg.Limits.APIKey(c.key.Hash), errAPIKeyLimited)
 }
 
 // limitLicense counts a request against the limit of the license that the request names.
-func (s *Server) limitLicense(r *request, key licensing.LicenseKey) error {
-	return s.limit(r, s.cfg.Limits.License(string(key)), errLicenseLimited)
+func (s *Server) limitLicense(c *call, key licensing.LicenseKey) error {
+	return s.limit(c, s.cfg.Limits.License(string(key)), errLicenseLimited)
 }
 
 // limitFailures counts a failed request against the limit of its client's address if the request names
@@ -40,7 +40,7 @@ func (s *Server) limitLicense(r *request, key licensing.LicenseKey) error {
 // well-formed guess costs a lookup. In return, requests for existing licenses are never limited by
 // address, however many clients share one. Requests with an API key have the limit of that key instead.
 func (s *Server) limitFailures(r *request, cause error) error {
-	if r.route == nil || r.caller != nil || r.route.access != OptionalAuth {
+	if r.route == nil || r.key != nil || r.route.access != OptionalAuth {
 		return cause
 	}
 	var known *licensing.Error
@@ -52,18 +52,18 @@ func (s *Server) limitFailures(r *request, cause error) error {
 	default:
 		return cause
 	}
-	if err := s.limit(r, s.cfg.Limits.Address(s.client(r)), errAddressLimited); err != nil {
+	if err := s.limit(&r.call, s.cfg.Limits.Address(s.client(r)), errAddressLimited); err != nil {
 		return err
 	}
 	return cause
 }
 
 // limit records the decision of a limit, and returns refusal if the limit refuses the request.
-func (s *Server) limit(r *request, d limits.Decision, refusal *licensing.Error) error {
+func (s *Server) limit(c *call, d limits.Decision, refusal *licensing.Error) error {
 	if d.Policy == nil {
 		return nil
 	}
-	r.decisions = append(r.decisions, d)
+	c.decisions = append(c.decisions, d)
 	if !d.Refused {
 		return nil
 	}

@@ -21,8 +21,8 @@ type redaction struct {
 
 // redactBuyer removes what the shop has noted about a buyer. The answer does not repeat the
 // buyer's address.
-func (s *Server) redactBuyer(ctx context.Context, r *request, in buyerRedaction) (redaction, error) {
-	done, replayed, err := s.cfg.Node.Redact(ctx, r.owner(), in.BuyerEmail.value, in.once)
-	r.replayed = replayed
+func (s *Server) redactBuyer(ctx context.Context, c *call, in buyerRedaction) (redaction, error) {
+	done, replayed, err := s.cfg.Node.Redact(ctx, c.owner(), in.BuyerEmail.value, in.once)
+	c.replayed = replayed
 	return redaction(done), err
 }

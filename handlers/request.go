@@ -8,7 +8,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers/connection"
-	"licet/handlers/limits"
 	"licet/licensing"
 	"licet/metrics/tracing"
 	"licet/node"
@@ -29,52 +28,18 @@ type request struct {
 	refused  bool      // the connection can't be used any longer
 
 	ctx    context.Context   // with the request's own deadline
-	caller *licensing.APIKey // nil: an end user
 	path   string            // undecoded
 	query  string            // undecoded; see queryValue
 	values map[string]string // of the path's variables, decoded
 	checks checks
-
-	once       *node.Once        // of a valid Idempotency-Key; nil: there is none
-	replayed   bool              // the response repeats an earlier one
-	created    bool              // the request has created something; see mayCreate
-	bound      bool              // the request has bound a device
-	decisions  []limits.Decision // of the limits that count this request
-	repeatable bool              // idempotent, though not every request to the route is
+	once   *node.Once // of a valid Idempotency-Key; nil: there is none
+	call
 }
 
 func (r *request) header(name string) string { return string(r.fast.Request.Header.Peek(name)) }
 
 // body returns the body, which is valid only until the handler returns.
 func (r *request) body() []byte { return r.fast.Request.Body() }
-
-// owner returns the owner that the caller's API key acts for. The zero owner of an end user
-// matches every license.
-func (r *request) owner() licensing.Owner { return ownerOf(r.caller) }
-
-func ownerOf(caller *licensing.APIKey) licensing.Owner {
-	if caller == nil {
-		return licensing.Owner{}
-	}
-	return caller.Owner
-}
-
-// actor returns the name that events give to the caller.
-func (r *request) actor() licensing.Actor {
-	if r.caller == nil {
-		return licensing.EndUser
-	}
-	return licensing.Actor(r.caller.ID)
-}
-
-// watcher returns the function that watches the request's connection while its handler waits, or nil
-// if no listener of package connection accepted the connection.
-func (r *request) watcher() func() (gone <-chan struct{}, stop func()) {
-	if c := connection.Of(r.fast); c != nil {
-		return c.Watch
-	}
-	return nil
-}
 
 // serve serves a request. It is the handler of fasthttp.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
@@ -204,7 +169,8 @@ func (s *Server) dispatch(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.ctx, r.caller, r.path, r.query, r.values = ctx, caller, path, query, values
+	r.ctx, r.path, r.query, r.values = ctx, path, query, values
+	r.call = call{key: caller, conn: connection.Of(r.fast)}
 	if r.route.access != NoAuth {
 		if err := s.checkSignature(r.fast, path, caller); err != nil {
 			return nil, err
@@ -217,7 +183,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 			}
 		}
 	}
-	if err := s.limitAPIKey(r); err != nil {
+	if err := s.limitAPIKey(&r.call); err != nil {
 		return nil, err
 	}
 	if err := checkMediaType(r.route.body, head, len(r.fast.Request.Body()) > 0); err != nil {

@@ -41,11 +41,11 @@ func (in *validationRequest) check(c *checks) {
 }
 
 // validateLicense reports whether a device may use a license.
-func (s *Server) validateLicense(ctx context.Context, r *request, in validationRequest) (validation, error) {
-	if err := s.limitLicense(r, in.key); err != nil {
+func (s *Server) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
+	if err := s.limitLicense(c, in.key); err != nil {
 		return validation{}, err
 	}
-	cmd := licensing.ValidateLicense{Target: r.target(in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
+	cmd := licensing.ValidateLicense{Target: c.target(in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
 	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
@@ -81,8 +81,8 @@ func (in *deactivationRequest) check(c *checks) {
 }
 
 // deactivate unbinds a device at its user's request.
-func (s *Server) deactivate(ctx context.Context, r *request, in deactivationRequest) (removal, error) {
-	command := licensing.DeactivateDevice{Target: r.target(in.key), Device: in.DeviceID.value}
+func (s *Server) deactivate(ctx context.Context, c *call, in deactivationRequest) (removal, error) {
+	command := licensing.DeactivateDevice{Target: c.target(in.key), Device: in.DeviceID.value}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, command)
 	if err != nil {
 		return removal{}, err

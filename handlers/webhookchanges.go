@@ -24,16 +24,16 @@ func (in *newWebhook) check(c *checks) {
 }
 
 // createWebhook makes an endpoint for the caller's account and mode.
-func (s *Server) createWebhook(ctx context.Context, r *request, in newWebhook) (issuedWebhook, error) {
+func (s *Server) createWebhook(ctx context.Context, c *call, in newWebhook) (issuedWebhook, error) {
 	issued, replayed, err := s.cfg.Node.CreateWebhook(ctx, service.EndpointCreation{
-		Owner:       r.owner(),
+		Owner:       c.owner(),
 		URL:         in.URL.value,
 		Description: in.Description.value,
 		Types:       in.types,
-		By:          r.actor(),
+		By:          c.actor(),
 		Once:        in.once,
 	})
-	return s.issuedWebhook(r, &issued, replayed, err)
+	return s.issuedWebhook(c, &issued, replayed, err)
 }
 
 // webhookRotation asks for a new secret of an endpoint.
@@ -43,25 +43,25 @@ type webhookRotation struct {
 }
 
 // rotateWebhook gives an endpoint a new secret.
-func (s *Server) rotateWebhook(ctx context.Context, r *request, in webhookRotation) (issuedWebhook, error) {
+func (s *Server) rotateWebhook(ctx context.Context, c *call, in webhookRotation) (issuedWebhook, error) {
 	issued, replayed, err := s.cfg.Node.RotateWebhookSecret(ctx, service.EndpointRotation{
-		Owner:   r.owner(),
+		Owner:   c.owner(),
 		ID:      in.ID.value,
 		Overlap: in.overlap,
-		By:      r.actor(),
+		By:      c.actor(),
 		Once:    in.once,
 	})
-	return s.issuedWebhook(r, &issued, replayed, err)
+	return s.issuedWebhook(c, &issued, replayed, err)
 }
 
 func (s *Server) issuedWebhook(
-	r *request, issued *service.IssuedEndpoint, replayed bool, err error,
+	c *call, issued *service.IssuedEndpoint, replayed bool, err error,
 ) (issuedWebhook, error) {
-	r.replayed = replayed
+	c.replayed = replayed
 	if err != nil {
 		return issuedWebhook{}, err
 	}
-	return issuedWebhook{orNull(issued.Secret), webhookAnswer(&issued.Endpoint, r.owner(), s.cfg.Node.Now())}, nil
+	return issuedWebhook{orNull(issued.Secret), webhookAnswer(&issued.Endpoint, c.owner(), s.cfg.Node.Now())}, nil
 }
 
 // webhookUpdate asks to change an endpoint. What is missing stays as it is.
@@ -83,8 +83,8 @@ func (in *webhookUpdate) check(c *checks) {
 }
 
 // updateWebhook changes an endpoint.
-func (s *Server) updateWebhook(ctx context.Context, r *request, in webhookUpdate) (webhookEndpoint, error) {
-	change := licensing.UpdateEndpoint{ID: in.ID.value, By: r.actor()}
+func (s *Server) updateWebhook(ctx context.Context, c *call, in webhookUpdate) (webhookEndpoint, error) {
+	change := licensing.UpdateEndpoint{ID: in.ID.value, By: c.actor()}
 	if in.URL.given {
 		change.URL = &in.URL.value
 	}
@@ -98,11 +98,11 @@ func (s *Server) updateWebhook(ctx context.Context, r *request, in webhookUpdate
 		enabled := endpointStatus(in.Status.value) == endpointEnabled
 		change.Enabled = &enabled
 	}
-	endpoint, err := s.cfg.Node.UpdateWebhook(ctx, r.owner(), change)
+	endpoint, err := s.cfg.Node.UpdateWebhook(ctx, c.owner(), change)
 	if err != nil {
 		return webhookEndpoint{}, err
 	}
-	return webhookAnswer(&endpoint, r.owner(), s.cfg.Node.Now()), nil
+	return webhookAnswer(&endpoint, c.owner(), s.cfg.Node.Now()), nil
 }
 
 type webhookDeletion struct {
@@ -111,8 +111,8 @@ type webhookDeletion struct {
 }
 
 // deleteWebhook removes an endpoint.
-func (s *Server) deleteWebhook(ctx context.Context, r *request, in webhookPath) (webhookDeletion, error) {
-	if err := s.cfg.Node.DeleteWebhook(ctx, r.owner(), in.ID.value, r.actor()); err != nil {
+func (s *Server) deleteWebhook(ctx context.Context, c *call, in webhookPath) (webhookDeletion, error) {
+	if err := s.cfg.Node.DeleteWebhook(ctx, c.owner(), in.ID.value, c.actor()); err != nil {
 		return webhookDeletion{}, err
 	}
 	return webhookDeletion{in.ID.value, true}, nil

@@ -117,8 +117,8 @@ type webhookList struct {
 
 // listWebhooks pages through the endpoints of the caller's account and mode. One page of full
 // length always holds all of them.
-func (s *Server) listWebhooks(ctx context.Context, r *request, q webhookQuery) (webhookList, error) {
-	owner, page := r.owner(), q.page
+func (s *Server) listWebhooks(ctx context.Context, c *call, q webhookQuery) (webhookList, error) {
+	owner, page := c.owner(), q.page
 	endpoints, err := s.cfg.Node.ListWebhooks(ctx, owner)
 	if err != nil {
 		return webhookList{}, err
@@ -152,14 +152,14 @@ type webhookPath struct {
 }
 
 // getWebhook looks an endpoint up.
-func (s *Server) getWebhook(ctx context.Context, r *request, in webhookPath) (watchedWebhook, error) {
-	endpoint, err := s.cfg.Node.Webhook(ctx, r.owner(), in.ID.value)
+func (s *Server) getWebhook(ctx context.Context, c *call, in webhookPath) (watchedWebhook, error) {
+	endpoint, err := s.cfg.Node.Webhook(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return watchedWebhook{}, err
 	}
-	progresses, err := s.cfg.Node.WebhookProgresses(ctx, r.owner(), endpoint)
+	progresses, err := s.cfg.Node.WebhookProgresses(ctx, c.owner(), endpoint)
 	if err != nil {
 		return watchedWebhook{}, err
 	}
-	return watchedAnswer(&endpoint, r.owner(), progresses[endpoint.ID], s.cfg.Node.Now()), nil
+	return watchedAnswer(&endpoint, c.owner(), progresses[endpoint.ID], s.cfg.Node.Now()), nil
 }
