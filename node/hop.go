@@ -45,9 +45,9 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 		outcome = hopAnswered
 		served := slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) })
 		if served {
-			n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
+			n.placement.served(ref, to, reply.YieldsTo)
 		} else {
-			n.placement.servedNone(ref, to, reply.YieldsTo)
+			n.placement.notServed(ref, to)
 		}
 		for i, c := range hopping {
 			if a := &reply.Answers[i]; licensing.ReasonOf(a.Err) == licensing.ReasonUnavailable {
@@ -58,11 +58,11 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 		}
 	case errors.Is(err, ErrNotTaken):
 		outcome = "not_taken"
-		n.placement.notTaken(ref, to)
+		n.placement.notServed(ref, to)
 		n.cfg.Log.Debug().Stringer("to", to).Err(err).Msg("a hop was not taken; its commands are run here")
 		rest = append(rest, hopping...)
 	default:
-		n.placement.notTaken(ref, to)
+		n.placement.notServed(ref, to)
 		n.cfg.Log.Warn().Stringer("to", to).Int("commands", len(hopping)).Err(err).
 			Msg("what became of the commands of a hop is unknown")
 	}
@@ -139,7 +139,6 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	span := n.cfg.Tracer.Continue(hop.Trace, tracing.Start{Kind: tracing.Server, Name: "hop run"})
 	defer span.End()
 	ref := licensing.LicenseRef(hop.Key)
-	n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
 		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true}
@@ -155,8 +154,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	reply := HopAnswer{Answers: make([]Answer, len(calls))}
 	served := 0
 	defer func() { n.admission.leaveHop(who, len(calls), served) }()
-	var err error
-	if reply.Busy, err = n.postHopped(ref, calls); err != nil {
+	if err := n.postHopped(ref, calls); err != nil {
 		return HopAnswer{}, notTaken(err.Error())
 	}
 	// The last one first: when it is answered the others are, mostly, so that
@@ -169,20 +167,19 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 		}
 	}
 	n.cfg.Metrics.HopCommandsRun.Add(float64(len(calls)))
-	reply.YieldsTo = n.placement.leadsTo(ref, served > 0)
+	reply.YieldsTo, _ = n.placement.owner(ref)
 	return reply, nil
 }
 
 func notTaken(why string) error { return errors.Join(ErrNotTaken, errors.New(why)) }
 
-// postHopped puts calls that came by a hop into their record's mailbox, all of
-// them or none. It tells whether there were others.
-func (n *Node) postHopped(ref licensing.Ref, calls []*call) (busy bool, err error) {
+// postHopped puts calls that came by a hop into their record's mailbox, all of them or none.
+func (n *Node) postHopped(ref licensing.Ref, calls []*call) error {
 	s := n.shardOf(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if box, running := s.boxes[ref]; running {
-		return true, n.queue(box, calls...)
+		return n.queue(box, calls...)
 	}
-	return false, n.open(&mailbox{ref: ref, shard: s}, calls...)
+	return n.open(&mailbox{ref: ref, shard: s}, calls...)
 }

@@ -77,6 +77,27 @@ func (c *crowd) Send(_ context.Context, to store.Incarnation, hop node.Hop) (nod
 	return there()
 }
 
+// contended grants a license that ranks the owner above the other node.
+func (c *crowd) contended(owner, other *service.Service) licensing.LicenseKey {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ranked [2]store.Incarnation
+	for name, n := range c.nodes {
+		switch n {
+		case owner:
+			ranked[0] = name
+		case other:
+			ranked[1] = name
+		}
+	}
+	for {
+		if key := nodetest.Grant(c.t, owner, 0); node.Outranks(key, ranked[0], ranked[1]) {
+			return key
+		}
+	}
+}
+
 // yields makes a node yield a license to another one, by losing swaps to it.
 func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.LicenseKey) {
 	t.Helper()
@@ -101,7 +122,7 @@ func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licens
 	c = newCrowd(t)
 	owner, _ = c.join()
 	other, _ = c.join(eager)
-	key = nodetest.Grant(t, owner, 0)
+	key = c.contended(owner, other)
 	yields(t, c, other, owner, key)
 	return c, owner, other, key
 }

@@ -78,7 +78,7 @@ func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 		err := n.cfg.Peers.Reach(ctx, to)
 		cancel()
 		if err != nil {
-			n.placement.notTaken(ref, to)
+			n.placement.notServed(ref, to)
 			return
 		}
 	}

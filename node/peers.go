@@ -42,12 +42,8 @@ const MaxHop = foldCommands
 // HopAnswer is what became of the commands of a hop, in their order.
 type HopAnswer struct {
 	Answers []Answer
-	// YieldsTo is the node that the one that ran the commands sends those to that
-	// come to itself, or, where it could not serve them, the one it has seen to write
-	// the license instead; zero where there is none.
+	// YieldsTo is the node that the answering node yields the license to; zero if it does not.
 	YieldsTo store.Incarnation
-	// Busy: it had commands for the license besides these.
-	Busy bool
 }
 
 // Answer is what a command is answered.

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -11,53 +13,38 @@ import (
 )
 
 const (
-	// yieldAfter is how many swaps must be lost within lossWindow until a
-	// record's commands are sent to who wins them. Two nodes that write now and
-	// then lose one to each other now and then; those that write all the time
-	// lose one in two.
+	// yieldAfter is how many swaps a node must lose within lossWindow before it yields a record. Two nodes
+	// that write now and then lose a swap to each other now and then; two nodes that write all the time
+	// lose one swap in two.
 	yieldAfter = 3
 	lossWindow = time.Second
-	// yieldSpan is how long commands are sent away before it is tried again to
-	// swap them here. While that shows that nothing has changed, it doubles.
+	// yieldSpan is how long a node yields a record before it tries again to swap the record itself. As
+	// long as the try shows that nothing has changed, the span doubles.
 	yieldSpan    = time.Second
 	yieldSpanMax = 16 * time.Second
-	// hostPatience is how many losses a node takes, instead of yieldAfter, that
-	// others have sent commands for the record within lossWindow. Others try now and
-	// then whether they can swap for themselves, and that costs it some.
-	hostPatience = 4 * yieldAfter
-	// holdSpan is how long a node swaps for itself, whatever it loses, where the
-	// one it yielded to did not take its commands, and tieSpan where it is to be the
-	// one others yield to: a few times as long as a hop takes. By then they do, or
-	// somebody else writes.
+	// holdSpan is how long a node swaps a record itself, whatever it loses, after the owner of the record
+	// has not served the node's commands. After that time the owner serves them again, or another node
+	// writes the record.
 	holdSpan = time.Second
-	tieSpan  = holdSpan / 4
-	// redirectSpan is how long a node that yields to a lower one may be sent
-	// commands until that is taken for a circle: a few times as long as a hop takes.
-	redirectSpan = 500 * time.Millisecond
-	// maxMoves is how often a node may be told to go elsewhere, and never find who
-	// swaps for itself, until that is taken for a circle too. That is for hops that
-	// take longer than redirectSpan.
-	maxMoves = 8
-	// maxContests bounds the records that are contended for at a time. What comes
-	// beyond is swapped where it came to.
-	maxContests = 4096
-	// contestsSwept is how often records are forgotten that nobody contends for.
-	contestsSwept = 10 * time.Second
+	// maxContentions bounds the records that a node remembers as contended. It swaps any further record
+	// itself.
+	maxContentions = 4096
+	// sweepEvery is how often the node forgets the records that no other node writes any more.
+	sweepEvery = 10 * time.Second
 )
 
-// placement decides which node writes a record that several nodes write at the
-// same time. Then most swaps are lost, and each that is lost has cost as much as
-// one that lands. So a node that keeps losing sends the commands that wait for
-// the record to the node that wrote it last, for a while. Nothing but speed
-// depends on who writes: every node may be wrong about it at any time.
+// placement decides which node writes a license that several nodes write at the same time. Then most swaps
+// are lost, and a lost swap costs as much as a swap that lands. So a node that keeps losing swaps of a license
+// yields the license: for a while it sends the license's commands to the node that wins the swaps, the
+// owner. Only speed depends on placement; each node may be wrong at any time.
 //
-// Who yields, and is sent commands by another, runs them all the same, and tells
-// the sender whom it yields to itself, so that chains get shorter. Two that yield
-// to each other would contend as before, each with the other's commands: the
-// higher one stops as soon as it learns of it, and holds the record for a while.
-// In any longer circle there is a node that yields to a lower one too. If it is
-// sent commands for longer than it takes to tell all senders, or is itself told
-// time and again to go elsewhere, it stops likewise, so circles end.
+// Each license ranks the nodes, by a hash of the license and the node's incarnation. A node yields only to
+// a node of a higher rank. So however late nodes learn of each other, they can't yield in a circle, and the
+// highest of the nodes that write a license never yields it. Ranks differ from license to license, so
+// contended licenses spread over the nodes.
+//
+// A node that yields a license runs the commands that another node sends it all the same, and answers the
+// name of the owner, where the other node sends the next commands.
 type placement struct {
 	peers      Peers // nil: every node writes for itself
 	self       store.Incarnation
@@ -65,17 +52,17 @@ type placement struct {
 	clock      func() time.Time // monotonic, unlike the node's own
 	jitter     func(time.Duration) time.Duration
 
-	count atomic.Int32 // contests, to be looked at without the lock
+	count atomic.Int32 // of contentions, to be read without the lock
 	mu    sync.Mutex
 	// Guarded by mu:
-	contests map[licensing.Ref]*contest
-	swept    time.Time
+	contentions map[licensing.Ref]*contention
+	swept       time.Time
 }
 
 func newPlacement(cfg *Config) *placement {
 	p := &placement{
 		peers: cfg.Peers, self: cfg.Self, yieldAfter: cfg.YieldAfter, clock: time.Now, jitter: around,
-		contests: make(map[licensing.Ref]*contest), swept: time.Now(),
+		contentions: make(map[licensing.Ref]*contention), swept: time.Now(),
 	}
 	if p.yieldAfter == 0 {
 		p.yieldAfter = yieldAfter
@@ -83,14 +70,26 @@ func newPlacement(cfg *Config) *placement {
 	return p
 }
 
-// around is a time of three to five quarters of another one.
+// around returns a random time of three to five quarters of d.
 func around(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) }
 
-// off reports whether there is nobody to yield to.
-func (p *placement) off() bool { return p.peers == nil }
+// mayYield reports whether a node may yield a record to another node.
+func (p *placement) mayYield(ref licensing.Ref, to store.Incarnation) bool {
+	return p.peers != nil && ref.Kind == licensing.KindLicense && !to.IsZero() && to != p.self && outranks(ref, to, p.self)
+}
 
-// owner tells whom a record's commands are to be sent to at present. For a
-// record that nobody contends for, as nearly all are, it costs next to nothing.
+// outranks reports whether a license ranks a node above another one. Nodes of all builds must agree, so the
+// hash never changes.
+func outranks(ref licensing.Ref, a, b store.Incarnation) bool {
+	rank := func(node store.Incarnation) [sha256.Size]byte {
+		return sha256.Sum256(append([]byte(ref.ID), node[:]...))
+	}
+	ofA, ofB := rank(a), rank(b)
+	return bytes.Compare(ofA[:], ofB[:]) > 0
+}
+
+// owner returns the node that a record's commands are sent to at present. For a record without contention,
+// as nearly all are, owner costs next to nothing.
 func (p *placement) owner(ref licensing.Ref) (to store.Incarnation, yields bool) {
 	if p.count.Load() == 0 {
 		return store.Incarnation{}, false
@@ -99,200 +98,104 @@ func (p *placement) owner(ref licensing.Ref) (to store.Incarnation, yields bool)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweep(now)
-	c := p.contests[ref]
-	if c == nil {
-		return store.Incarnation{}, false
-	}
-	if now.Before(c.until) {
+	if c := p.contentions[ref]; c != nil && now.Before(c.until) {
 		return c.owner, true
 	}
-	if !c.stillBusy(now) {
-		return store.Incarnation{}, false
-	}
-	// To try to swap here would only lose, or make the owner lose.
-	c.busy, c.until = false, now.Add(p.jitter(c.span))
-	return c.owner, true
+	return store.Incarnation{}, false
 }
 
-// lost notes that a swap was lost to a writer, zero where that is not known. It
-// tells whether what waits for the record is to be sent away now.
+// lost notes a swap that was lost to a writer, zero if the writer is not known. lost reports whether the
+// node yields the record.
 func (p *placement) lost(ref licensing.Ref, writer store.Incarnation) (yields bool) {
-	if p.off() || ref.Kind != licensing.KindLicense || writer == p.self {
+	if p.peers == nil || ref.Kind != licensing.KindLicense || writer == p.self {
 		return false
 	}
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.contestFor(ref, now)
+	c := p.contentionFor(ref, now)
 	if c == nil {
 		return false
 	}
 	if now.Before(c.until) {
-		return true // commands that came by a hop have lost it
+		return true // commands that came by a hop have lost the swap
 	}
-	if writer.IsZero() {
-		writer = c.writer
+	if !writer.IsZero() {
+		c.writer = writer
 	}
-	c.writer = writer
 	if now.Sub(c.since) > lossWindow {
 		c.since, c.losses = now, 0
 	}
 	c.losses++
-	if writer.IsZero() || now.Before(c.heldUntil) || c.losses < p.patience(c, now) {
+	// Soon after the record was yielded, one loss shows that nothing has changed.
+	enough := c.losses >= p.yieldAfter || c.justYielded(now)
+	if !enough || now.Before(c.heldUntil) || !p.mayYield(ref, c.writer) {
 		return false
 	}
-	c.yield(writer, now, p.jitter)
+	c.yield(c.writer, now, p.jitter)
 	return true
 }
 
-// patience is how many losses a contest takes. Soon after a record was yielded,
-// the first one says that nothing has changed.
-func (p *placement) patience(c *contest, now time.Time) int {
-	if now.Sub(c.hosted) <= lossWindow {
-		return hostPatience
-	}
-	if c.span > 0 && now.Sub(c.until) <= c.span {
-		return 1
-	}
-	return p.yieldAfter
-}
-
-// sawWriter notes who wrote a record last, as a read has shown it. It matters
-// only where swaps were lost that did not tell.
+// sawWriter notes the last writer of a record, as a read has shown it. The writer matters only after
+// losses that did not show it.
 func (p *placement) sawWriter(ref licensing.Ref, writer store.Incarnation) {
 	if p.count.Load() == 0 || writer == p.self {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.contests[ref]; c != nil {
+	if c := p.contentions[ref]; c != nil {
 		c.writer = writer
 	}
 }
 
-// taken notes that another node has run commands, whether it had others too, and
-// whom it would send its own to.
-func (p *placement) taken(ref licensing.Ref, by, yieldsTo store.Incarnation, busy bool) {
-	if yieldsTo == by {
-		yieldsTo = store.Incarnation{}
-	}
-	now := p.clock()
+// served notes that a node has served commands, and the owner that it yields the record to itself; zero if
+// it does not.
+func (p *placement) served(ref licensing.Ref, by, yieldsTo store.Incarnation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.contests[ref]
-	if c == nil || c.owner != by || !now.Before(c.until) {
-		return
-	}
-	c.busy, c.unserved = c.busy || busy, false
-	switch {
-	case yieldsTo.IsZero():
-		c.moves = 0
-	case yieldsTo != p.self:
+	if c := p.contentions[ref]; c != nil && c.owner == by && p.mayYield(ref, yieldsTo) {
 		c.owner = yieldsTo
-		if c.moves++; c.moves > maxMoves && c.owner.Below(p.self) {
-			c.hold(now, tieSpan)
-		}
-	case by.Below(p.self):
-		c.hold(now, tieSpan)
 	}
 }
 
-// servedNone notes that another node has taken commands and could serve none, and
-// whom it has lost them to. That one is tried next. If it serves none either, or
-// nobody is named, then their way to the store may be cut, and that of this node is
-// not.
-func (p *placement) servedNone(ref licensing.Ref, by, lostTo store.Incarnation) {
+// notServed notes that a node can't be reached, does not take commands, could serve none of them (its way
+// to the store may be cut, and this node's is not), or has left their outcome open.
+func (p *placement) notServed(ref licensing.Ref, by store.Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.contests[ref]
-	switch {
-	case c == nil || c.owner != by:
-	case c.unserved, lostTo.IsZero(), lostTo == p.self, lostTo == by:
-		c.hold(now, holdSpan)
-	case now.Before(c.until):
-		c.owner, c.unserved = lostTo, true
+	if c := p.contentions[ref]; c != nil && c.owner == by {
+		c.hold(now)
 	}
 }
 
-// notTaken notes that another node can't be reached, does not want commands, or
-// has left open what became of them.
-func (p *placement) notTaken(ref licensing.Ref, by store.Incarnation) {
-	now := p.clock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.contests[ref]; c != nil && c.owner == by {
-		c.hold(now, holdSpan)
-	}
-}
-
-// leadsTo gives who is to be sent the commands that another node has sent here:
-// whom the record is yielded to, or, where they were not served, who was seen to
-// write it instead. It is zero where that is nobody.
-func (p *placement) leadsTo(ref licensing.Ref, served bool) store.Incarnation {
-	now := p.clock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch c := p.contests[ref]; {
-	case c == nil:
-		return store.Incarnation{}
-	case now.Before(c.until), c.stillBusy(now):
-		return c.owner
-	case !served:
-		return c.writer
-	default:
-		return store.Incarnation{}
-	}
-}
-
-// received notes that another node has sent commands.
-func (p *placement) received(ref licensing.Ref, from store.Incarnation) {
-	now := p.clock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.contestFor(ref, now)
-	if c == nil {
-		return
-	}
-	last := c.hosted
-	c.hosted = now
-	if !now.Before(c.until) && !c.stillBusy(now) {
-		return
-	}
-	if c.redirected.IsZero() || now.Sub(last) > redirectSpan {
-		c.redirected = now
-	}
-	if c.owner.Below(p.self) && (c.owner == from || now.Sub(c.redirected) > redirectSpan) {
-		c.hold(now, tieSpan)
-	}
-}
-
-// contestFor finds a record's contest, or makes one; nil where there are too
-// many.
-func (p *placement) contestFor(ref licensing.Ref, now time.Time) *contest {
+// contentionFor returns what the node knows of a record's contention, which may be nothing yet. It returns
+// nil if the node remembers too many records.
+func (p *placement) contentionFor(ref licensing.Ref, now time.Time) *contention {
 	p.sweep(now)
-	c := p.contests[ref]
+	c := p.contentions[ref]
 	if c == nil {
-		if len(p.contests) >= maxContests {
+		if len(p.contentions) >= maxContentions {
 			return nil
 		}
-		c = &contest{since: now}
-		p.contests[ref] = c
-		p.count.Store(int32(len(p.contests)))
+		c = &contention{since: now}
+		p.contentions[ref] = c
+		p.count.Store(int32(len(p.contentions)))
 	}
 	return c
 }
 
-// sweep forgets the contests that are over, now and then. The lock is held.
+// sweep forgets, now and then, the contentions that are over. The lock is held.
 func (p *placement) sweep(now time.Time) {
-	if now.Sub(p.swept) < contestsSwept {
+	if now.Sub(p.swept) < sweepEvery {
 		return
 	}
 	p.swept = now
-	for ref, c := range p.contests {
-		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.heldUntil) && now.Sub(c.until) > c.span {
-			delete(p.contests, ref)
+	for ref, c := range p.contentions {
+		if c.isOver(now) {
+			delete(p.contentions, ref)
 		}
 	}
-	p.count.Store(int32(len(p.contests)))
+	p.count.Store(int32(len(p.contentions)))
 }
