@@ -32,7 +32,7 @@ type stamp struct {
 	created           time.Time
 }
 
-// labels are those that the OCI has names for.
+// labels returns the labels that the OCI has names for.
 func (s stamp) labels() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       "licet",
@@ -45,8 +45,8 @@ func (s stamp) labels() map[string]string {
 	}
 }
 
-// build makes the image: the authorities, which change now and then, in a layer below
-// that of the programs. There is nothing else in it.
+// build makes the image: the certificates of public authorities, which rarely change, in a
+// layer below the programs. There is nothing else in it.
 func build(programs []program, s stamp) (v1.Image, error) {
 	certificates, err := roots()
 	if err != nil {
@@ -101,15 +101,15 @@ func build(programs []program, s stamp) (v1.Image, error) {
 	return mutate.ConfigFile(image, have)
 }
 
-// file is one of the image.
+// file is a file of the image.
 type file struct {
 	path  string
 	mode  int64
 	bytes []byte
 }
 
-// pack makes a tar of files and of the folders above them, which belong to root and
-// which nobody may change. It knows no time but the beginning of all.
+// pack makes a tar of files and of the folders above them. They belong to root, nobody
+// else may write them, and their time is 1970.
 func pack(files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -133,7 +133,7 @@ func pack(files []file) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// folders lists those above files, the upper ones first.
+// folders returns the folders above files, the upper ones first.
 func folders(files []file) []string {
 	var list []string
 	for _, f := range files {
@@ -145,9 +145,9 @@ func folders(files []file) []string {
 	return slices.Compact(list)
 }
 
-// roots lists the authorities that browsers trust, by way of Go's own list of them. One
-// that is trusted with conditions is left out: a file of certificates has no place for
-// those.
+// roots returns the authorities that browsers trust, from Go's own list. It leaves out
+// authorities that are trusted with conditions only: a file of certificates can't express
+// these.
 func roots() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -52,7 +52,7 @@ func writeRoots(path string) error {
 	return os.WriteFile(path, pem, 0o644)
 }
 
-// writeImage makes the tar and the list of what is in it.
+// writeImage writes the tar and the list of its contents.
 func writeImage(args []string, stdout io.Writer) error {
 	var in stamp
 	flags := flag.NewFlagSet("image tar", flag.ContinueOnError)
@@ -117,8 +117,8 @@ type program struct {
 	info  *buildinfo.BuildInfo
 }
 
-// readPrograms reads the programs of a folder, in order of their names. They must be
-// Go's, for Linux, and without C: there is no library in the image.
+// readPrograms reads the programs of a folder, sorted by name. They must be Go programs
+// for Linux, without C: the image has no libraries.
 func readPrograms(dir string) ([]program, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,7 +151,7 @@ func readPrograms(dir string) ([]program, error) {
 	return list, nil
 }
 
-// setting is what a program was built with.
+// setting returns a build setting of a program.
 func (p *program) setting(key string) string {
 	for _, s := range p.info.Settings {
 		if s.Key == key {

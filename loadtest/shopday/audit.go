@@ -10,7 +10,7 @@ import (
 	"licet/client"
 )
 
-// comparison collects what is not as it should be, with both sides.
+// comparison collects differences, with both sides.
 type comparison struct{ found []string }
 
 func (c *comparison) add(format string, args ...any) {
@@ -29,7 +29,7 @@ func (c *comparison) times(what string, ledger, service time.Time) {
 	}
 }
 
-// set compares two sets, and names what only one has.
+// set compares two sets, and names what only one of them has.
 func (c *comparison) set(what string, ledger, service []string) {
 	ledger, service = slices.Sorted(slices.Values(ledger)), slices.Sorted(slices.Values(service))
 	if slices.Equal(ledger, service) {
@@ -47,7 +47,7 @@ func (c *comparison) set(what string, ledger, service []string) {
 		what, len(ledger), len(service), only(ledger, service), only(service, ledger))
 }
 
-// differences is what an order is by the service and must not be.
+// differences returns how an order of the service differs from the ledger.
 func (o *orderEntry) differences(now *client.Order, products []product, at time.Time) []string {
 	c := &comparison{}
 	status := o.status(at)
@@ -77,7 +77,7 @@ func (o *orderEntry) differences(now *client.Order, products []product, at time.
 	return c.found
 }
 
-// whole is the metadata of what was given none.
+// whole returns the metadata that the service shows: empty metadata if none was given.
 func whole(metadata map[string]any) map[string]any {
 	if metadata == nil {
 		return map[string]any{}
@@ -85,7 +85,7 @@ func whole(metadata map[string]any) map[string]any {
 	return metadata
 }
 
-// differences is what a license is by the service and must not be.
+// differences returns how a license of the service differs from the ledger.
 func (l *licenseEntry) differences(now *client.License, at time.Time) []string {
 	c := &comparison{}
 	differ(c, "license_key", l.key, now.LicenseKey)
@@ -118,7 +118,7 @@ func (l *licenseEntry) differences(now *client.License, at time.Time) []string {
 	return c.found
 }
 
-// audit holds the ledger against the books, in both directions.
+// audit compares the ledger with the books, in both directions.
 func audit(l *ledger, b *books, at time.Time) []string {
 	c := &comparison{}
 	c.orders(l, b, at)
@@ -198,7 +198,7 @@ func (c *comparison) licenses(l *ledger, b *books, at time.Time) {
 	}
 }
 
-// filters compares what each filter gives with what it must give.
+// filters compares what each filter returns with what it must return.
 func (c *comparison) filters(l *ledger, b *books, at time.Time) {
 	for f, got := range b.ordersBy {
 		var want []string

@@ -15,8 +15,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// books is all that the service says there is, as it is listed and looked up at
-// the end of the day.
+// books are what the service lists at the end of the day.
 type books struct {
 	orders   []client.Order
 	licenses []client.License
@@ -30,10 +29,10 @@ type books struct {
 	details map[string]*client.License
 }
 
-// pageSize is of pages that don't end where the service's own do.
+// pageSize is of pages that do not end where the service's own pages do.
 const pageSize = 37
 
-// pages reads a list page after page, each at another node than the one before.
+// pages reads a list page after page, each page from another node than the page before.
 func pages[T any](ctx context.Context, read func(context.Context, client.Page) (*client.List[T], error)) ([]T, error) {
 	var all []T
 	page := client.Page{Limit: pageSize}
@@ -87,7 +86,7 @@ func (s *shop) readBooks(ctx context.Context) (*books, error) {
 	return b, errors.Join(append(errs[:], s.readFiltered(ctx, b), s.readDetails(ctx, b))...)
 }
 
-// readFiltered reads what each filter gives.
+// readFiltered reads what each filter returns.
 func (s *shop) readFiltered(ctx context.Context, b *books) error {
 	var mu sync.Mutex
 	var failed error
@@ -114,8 +113,7 @@ func (s *shop) readFiltered(ctx context.Context, b *books) error {
 	return errors.Join(failed, ctx.Err())
 }
 
-// readDetails looks each license up, and lists its devices where the answer does
-// not have them all.
+// readDetails looks each license up, and lists its devices if it has many.
 func (s *shop) readDetails(ctx context.Context, b *books) error {
 	var mu sync.Mutex
 	var failed error
@@ -138,7 +136,7 @@ func (s *shop) readDetails(ctx context.Context, b *books) error {
 	return errors.Join(failed, ctx.Err())
 }
 
-// orderFilters are those that orders are listed with.
+// orderFilters returns the filters that orders are listed with.
 func (l *ledger) orderFilters() []client.OrderFilter {
 	var list []client.OrderFilter
 	for _, status := range []string{stateUnpaid, statePaid, stateExpired, stateCanceled, stateRefunded} {
@@ -153,7 +151,7 @@ func (l *ledger) orderFilters() []client.OrderFilter {
 	return list
 }
 
-// licenseFilters are those that licenses are listed with.
+// licenseFilters returns the filters that licenses are listed with.
 func (l *ledger) licenseFilters() []client.LicenseFilter {
 	var list []client.LicenseFilter
 	for _, status := range []string{stateNotActivated, stateActivated, stateSuspended, stateRevoked, stateExpired} {
@@ -171,7 +169,8 @@ func (l *ledger) licenseFilters() []client.LicenseFilter {
 	return list
 }
 
-// emails are those of the buyers, each in one of the forms that it was given in.
+// emails returns the addresses of the buyers, each in one of the spellings that it was
+// given in.
 func (l *ledger) emails() []string {
 	forms := map[string]string{}
 	for _, o := range l.allOrders() {

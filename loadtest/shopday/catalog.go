@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// terms are what a product's licenses are issued with, as this program
-// understands them: what it expects is computed from these alone.
+// terms are the terms of a product's licenses, as this program understands them. It
+// computes what it expects from the terms alone.
 type terms struct {
 	prefix         string
 	maxDevices     int
@@ -16,7 +16,7 @@ type terms struct {
 	removals       int // by end users in a calendar month; 0: any number
 }
 
-// validity is the ISO 8601 duration of the terms, empty for one without end.
+// validity returns the ISO 8601 duration of the terms, empty if licenses never end.
 func (t terms) validity() string {
 	switch {
 	case t.months == 0:
@@ -35,7 +35,7 @@ func (t terms) validityFrom() string {
 	return "issue"
 }
 
-// product is sold on other terms from the middle of the day on.
+// product is a product. Its terms change in the middle of the day.
 type product struct {
 	id, name      string
 	before, after terms
@@ -68,8 +68,7 @@ func catalog() []product {
 	}
 }
 
-// addMonths is the same day some months later, or the last one of a shorter
-// month.
+// addMonths returns the same day some months later, or the last day of a shorter month.
 func addMonths(t time.Time, months int) time.Time {
 	t = t.UTC()
 	later := t.AddDate(0, months, 0)

@@ -8,8 +8,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// compare holds the ledger against all that the service says, thing by thing
-// and sum by sum.
+// compare compares the ledger with the service, record by record and sum by sum.
 func (s *shop) compare(ctx context.Context) (*trial.Report, error) {
 	s.progress.Step("closing: everything is read back, and compared")
 	at := time.Now()
@@ -40,8 +39,7 @@ func report(r *trial.Report, totals []line) {
 	}
 }
 
-// shut has the nodes end in order, and proves that what they leave behind is
-// whole, and in a backup as well.
+// shut has the nodes end in order, and verifies the store and a restored backup of it.
 func (s *shop) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet store verify, licet store backup, licet store restore, licet store verify")
 	s.balancer.CloseIdleConnections()

@@ -14,25 +14,12 @@ import (
 	"licet/loadtest/trial"
 )
 
-// day plays the day from opening to closing.
+// day plays the day from opening to night.
 func (s *shop) day(ctx context.Context) error {
-	if err := s.open(ctx); err != nil {
-		return err
-	}
-	if err := s.morning(ctx); err != nil {
-		return err
-	}
-	if err := s.forenoon(ctx); err != nil {
-		return err
-	}
-	if err := s.noon(ctx); err != nil {
-		return err
-	}
-	if err := s.afternoon(ctx); err != nil {
-		return err
-	}
-	if err := s.evening(ctx); err != nil {
-		return err
+	for _, part := range []func(context.Context) error{s.open, s.morning, s.forenoon, s.noon, s.afternoon, s.evening} {
+		if err := part(ctx); err != nil {
+			return err
+		}
 	}
 	s.night(ctx)
 	return ctx.Err()
@@ -57,7 +44,7 @@ func (s *shop) open(ctx context.Context) error {
 	return nil
 }
 
-// describe puts a product on terms, and looks at it from both nodes.
+// describe sets the terms of a product, and reads them back from both nodes.
 func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	_, err := s.clerk.PutProduct(ctx, p.id, client.ProductTerms{
 		Name: p.name, KeyPrefix: t.prefix, MaxDevices: &t.maxDevices, Validity: t.validity(), ValidityFrom: t.validityFrom(),
@@ -76,9 +63,8 @@ func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	return nil
 }
 
-// morning has orders made that run out before they are paid, and then restarts
-// the nodes: from then on orders live for longer. Those that are to be paid late
-// are paid meanwhile, before the one node, after the other was restarted.
+// morning makes orders that expire before they are paid, and then restarts the nodes: from
+// then on orders live longer. The orders that are paid late are paid meanwhile.
 func (s *shop) morning(ctx context.Context) error {
 	var made []*orderEntry
 	var mu sync.Mutex
@@ -122,7 +108,7 @@ func (s *shop) forenoon(ctx context.Context) error {
 	}, kill, len(list))
 }
 
-// noon has products sold on other terms from now on.
+// noon changes the terms of the products.
 func (s *shop) noon(ctx context.Context) error {
 	s.progress.Step("noon: the products get other terms")
 	for _, p := range s.ledger.products {
@@ -134,8 +120,8 @@ func (s *shop) noon(ctx context.Context) error {
 	return s.turnRing()
 }
 
-// afternoon sells the rest, and has those orders paid that were made before the
-// terms changed, while the nodes are restarted to derive from the new master key.
+// afternoon sells the rest, and has orders paid that were made before the terms changed.
+// Meanwhile the nodes are restarted to derive from the new master key.
 func (s *shop) afternoon(ctx context.Context) error {
 	waiting := map[int]*orderEntry{}
 	for _, o := range s.ledger.allOrders() {
@@ -156,8 +142,8 @@ func (s *shop) afternoon(ctx context.Context) error {
 	}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx) }, len(list))
 }
 
-// evening is for refunds, for whatever there is to do about licenses, and for
-// API keys. The nodes are restarted without the old master key meanwhile.
+// evening refunds orders, changes licenses and replaces API keys. Meanwhile the nodes are
+// restarted without the old master key.
 func (s *shop) evening(ctx context.Context) error {
 	var list []*orderEntry
 	for _, o := range s.ledger.allOrders() {
@@ -187,8 +173,8 @@ func (s *shop) evening(ctx context.Context) error {
 		}, len(list))
 }
 
-// meanwhile does two things at a time: work, which counts how far it is, and
-// something about the nodes, which can wait until so much of the work is done.
+// meanwhile does two things at a time: work, which counts its progress, and something
+// about the nodes, which can wait until so much of the work is done.
 func (s *shop) meanwhile(ctx context.Context, step string, work func(context.Context, func()), event func(context.Context, func(int)) error, total int) error {
 	show := s.progress.Long(total, "%s", step)
 	var count atomic.Int64
@@ -210,8 +196,8 @@ func (s *shop) meanwhile(ctx context.Context, step string, work func(context.Con
 	return errors.Join(<-failed, ctx.Err())
 }
 
-// grant makes licenses without an order: the same request goes to both nodes at
-// once, and is done once.
+// grant makes licenses without an order. The same request goes to both nodes at once, and
+// must be done once.
 func (s *shop) grant(ctx context.Context) {
 	batches := []client.Grant{
 		{ProductID: "cloud", Quantity: len(s.plan.orders) / 4, Metadata: map[string]any{"batch": "press"}},
@@ -261,8 +247,7 @@ func (s *shop) enterGrant(ctx context.Context, made *client.License, g client.Gr
 	}
 }
 
-// play plays the day, closes the shop, and compares its ledger with the books
-// of the service.
+// play plays the day, closes the shop, and compares its ledger with the service.
 func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Report, err error) {
 	premises, err := newStage(ctx, cfg, progress)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// tend does to a license what was planned for it at the service desk.
+// tend does what was planned for a license.
 func (s *shop) tend(ctx context.Context, o *orderEntry) {
 	l := s.ledger.find(o)
 	if l == nil {
@@ -71,13 +71,14 @@ func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
 	s.refused("renewing a revoked license", l.key, 40903, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})))
 }
 
-// renew returns a license an end.
+// renew sets the end of a license.
 func (s *shop) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
 	l.renewed(ends)
 	s.changed("renewals to a date", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends}))
 }
 
-// extend extends a license once, however often that is sent, if it has an end.
+// extend extends a license once, however often the request is sent. A license without an
+// end can't be extended.
 func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
 	if l.ends.IsZero() {
 		s.refused("extending a license without an end", l.key, 42200, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})))
@@ -89,7 +90,7 @@ func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
 	}
 }
 
-// end lets a license run out, and renews some of them.
+// end lets a license expire, and renews some licenses afterwards.
 func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 	for soon := time.Second; ; soon *= 2 {
 		ends := time.Now().Add(soon).Truncate(time.Millisecond)
@@ -135,7 +136,7 @@ func (s *shop) setLimit(ctx context.Context, l *licenseEntry, limit int) {
 	s.changed("changes of limits", l)(s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{MaxDevices: &limit}))
 }
 
-// annotate merges metadata into a license's, and takes some out again.
+// annotate merges metadata into a license's, and removes some again.
 func (s *shop) annotate(ctx context.Context, l *licenseEntry, n int) {
 	for _, change := range []map[string]any{
 		{"seat": fmt.Sprint(n), "trial": true, "tags": []any{"a", "b"}},
@@ -160,7 +161,7 @@ func (s *shop) fill(ctx context.Context, l *licenseEntry) {
 	s.refused("a device too many", l.key, 40901, errorOf(s.tryActivate(ctx, l, "one too many")))
 }
 
-// overfill has more devices come at once than fit.
+// overfill activates more devices at once than fit.
 func (s *shop) overfill(ctx context.Context, l *licenseEntry) {
 	var devices []string
 	for i := range l.maxDevices + 3 {
@@ -170,7 +171,7 @@ func (s *shop) overfill(ctx context.Context, l *licenseEntry) {
 	s.check(l.full(), "license %s is not full", l.key)
 }
 
-// widen takes the limit off, and binds more devices than fit into one record.
+// widen removes the limit, and binds more devices than fit into one record.
 func (s *shop) widen(ctx context.Context, l *licenseEntry) {
 	s.setLimit(ctx, l, 0)
 	var devices []string
@@ -183,7 +184,7 @@ func (s *shop) widen(ctx context.Context, l *licenseEntry) {
 	}
 }
 
-// move moves a license from device to device until its user may no more; then
+// move moves a license from device to device until its user may not move it any more; then
 // the shop does it.
 func (s *shop) move(ctx context.Context, l *licenseEntry) {
 	at := "first home"
@@ -222,7 +223,7 @@ func (s *shop) checkLicense(l *licenseEntry, now *client.License) {
 	}
 }
 
-// sameJSON reports whether a text is JSON for what there should be.
+// sameJSON reports whether a text is JSON of a value.
 func sameJSON(text json.RawMessage, want map[string]any) bool {
 	var got map[string]any
 	if json.Unmarshal(text, &got) != nil {

@@ -8,13 +8,13 @@ import (
 	"licet/client"
 )
 
-// device is the id of a license's devices; the names say them again.
+// device returns the id of a license's i-th device.
 func device(i int) string { return fmt.Sprintf("machine/%d of “mine”", i) }
 
 func nameOf(device string) string { return "Name of " + device }
 
-// activate binds a device that fits, from several copies at once if so many
-// times.
+// activate binds a device that fits, with several requests at once if times is more than
+// 1.
 func (s *shop) activate(ctx context.Context, l *licenseEntry, device string, times int) {
 	from := time.Now()
 	answers, errs := make([]*client.Activated, times), make([]error, times)
@@ -43,8 +43,8 @@ func (s *shop) noteBound(l *licenseEntry, device string, a *client.Activated, fr
 	l.bound(device, nameOf(device), a.ActivatedAt)
 }
 
-// checkActivated holds an answer against the ledger. Nothing else is done to the
-// license meanwhile.
+// checkActivated compares an answer with the ledger. Nothing else changes the license
+// meanwhile.
 func (s *shop) checkActivated(l *licenseEntry, device string, a *client.Activated) {
 	s.check(a.LicenseKey == l.key && a.Status == stateActivated && a.ProductID == l.product && a.DeviceID == device &&
 		a.DeviceName == nameOf(device) && a.MaxDevices == l.maxDevices && a.CurrentDevices == len(l.devices) &&
@@ -53,7 +53,8 @@ func (s *shop) checkActivated(l *licenseEntry, device string, a *client.Activate
 		l.key, device, *a, len(l.devices), l.maxDevices, l.activated, l.ends)
 }
 
-// validate asks as an installed copy does, and compares.
+// validate validates a license as an installed program does, and compares the answer with
+// the ledger.
 func (s *shop) validate(ctx context.Context, l *licenseEntry, device string) {
 	v, err := s.program.Validate(ctx, client.Validation{LicenseKey: l.key, DeviceID: device, ProductID: l.product})
 	if !s.done("validations", l.key, err) {
@@ -70,8 +71,8 @@ func (s *shop) validate(ctx context.Context, l *licenseEntry, device string) {
 		"license %s: validating %q was answered %+v, and must be %q", l.key, device, *v, reason)
 }
 
-// activateMany has many devices come at once, from both nodes. Those that fit
-// are bound, whichever they are, and the others refused.
+// activateMany activates many devices at once, through both nodes. As many as fit must be
+// bound, and the others refused.
 func (s *shop) activateMany(ctx context.Context, l *licenseEntry, devices []string) {
 	free := len(devices)
 	if l.maxDevices > 0 {
@@ -94,7 +95,7 @@ func (s *shop) activateMany(ctx context.Context, l *licenseEntry, devices []stri
 	s.check(bound == free, "license %s: %d devices came at once, %d were bound, and %d had room", l.key, len(devices), bound, free)
 }
 
-// remove has the shop take a device off.
+// remove removes a device by the shop.
 func (s *shop) remove(ctx context.Context, l *licenseEntry, device string) {
 	var response client.Response
 	r, err := s.desk.RemoveDevice(ctx, l.key, device, client.Record(&response))
@@ -106,7 +107,8 @@ func (s *shop) remove(ctx context.Context, l *licenseEntry, device string) {
 	s.check((r.Removed || response.Tries > 1) && r.CurrentDevices == len(l.devices), "license %s: removing %q was answered %+v", l.key, device, *r)
 }
 
-// moveOut has the end user take a device off, as far as that is allowed.
+// moveOut removes a device by the end user, as far as that is allowed. It reports whether
+// the device was removed.
 func (s *shop) moveOut(ctx context.Context, l *licenseEntry, device string) bool {
 	before := monthOf(time.Now())
 	_, err := s.program.Deactivate(ctx, l.key, device)
@@ -128,5 +130,5 @@ func (s *shop) moveOut(ctx context.Context, l *licenseEntry, device string) bool
 	return false
 }
 
-// monthOf is the calendar month by which removals are counted.
+// monthOf returns the calendar month by which removals are counted.
 func monthOf(t time.Time) string { return t.UTC().Format("2006-01") }

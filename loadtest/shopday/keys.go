@@ -10,8 +10,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// openKeys makes the keys that the day's work is done with, none with more
-// scopes than it takes.
+// openKeys makes the API keys for the day's work, each with no more scopes than it needs.
 func (s *shop) openKeys(ctx context.Context, rootKey string) error {
 	var err error
 	if s.root, err = s.client(rootKey); err != nil {
@@ -49,8 +48,8 @@ func (s *shop) openKeys(ctx context.Context, rootKey string) error {
 	return err
 }
 
-// makeKey makes an API key and enters it. One whose text is lost is revoked, and
-// another made.
+// makeKey makes an API key and records it. If its text is lost, makeKey revokes the key
+// and makes another.
 func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey, error) {
 	for {
 		issued, err := s.root.CreateKey(ctx, k)
@@ -72,7 +71,7 @@ func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey,
 	}
 }
 
-// overstep tries with each key what it must not do.
+// overstep tries with each key what the key must not do.
 func (s *shop) overstep(ctx context.Context) {
 	order := client.NewOrder{ProductID: "editor", Amount: 1, Currency: "USD"}
 	s.refused("an order by a key that may only read", "bookkeeper", 40300, errorOf(s.reader.CreateOrder(ctx, order)))
@@ -101,8 +100,8 @@ func (s *shop) overstep(ctx context.Context) {
 	}
 }
 
-// rotate returns a key a new secret. Where the answer that shows it is lost it does
-// so again, as the client advises; then the secret before is no longer good.
+// rotate gives a key a new secret. If the answer with the secret is lost, it rotates
+// again, as the client advises; then the secret before is not valid any more.
 func (s *shop) rotate(ctx context.Context, id string, overlap time.Duration) (issued *client.IssuedKey, again bool, err error) {
 	for {
 		issued, err = s.root.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
@@ -120,8 +119,8 @@ const (
 	revocation = 2 * time.Second
 )
 
-// rotateTill returns the till a new secret. Both are good until the overlap is
-// over, and then the old one is not.
+// rotateTill gives the till a new secret. Both secrets are valid until the overlap ends,
+// and then the old one is not.
 func (s *shop) rotateTill(ctx context.Context) {
 	old := s.till
 	issued, again, err := s.rotate(ctx, s.tillID, overlap)
@@ -166,8 +165,8 @@ func (s *shop) revokeKey(ctx context.Context) {
 	}
 }
 
-// expireKey lets a key run out, and revokes it, since until then it counts as
-// derived from its master key.
+// expireKey lets a key expire, and then revokes it: until then it counts as derived from
+// its master key.
 func (s *shop) expireKey(ctx context.Context) {
 	ends := time.Now().Add(shortLife).Truncate(time.Millisecond)
 	issued, err := s.makeKey(ctx, client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
@@ -187,9 +186,8 @@ func (s *shop) expireKey(ctx context.Context) {
 	}
 }
 
-// watchEnd uses something at each node until it is refused there. What is
-// answered before one moment must be a success, and what is sent after the
-// other must be refused, with a code and for good.
+// watchEnd uses a key at each node until it is refused there. Answers before good must be
+// successes. Requests after end must be refused with the code, and stay refused.
 func (s *shop) watchEnd(ctx context.Context, what string, c *client.Client, good, end time.Time, code int) {
 	for node := range nodeCount {
 		refusals := 0

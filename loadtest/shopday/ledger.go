@@ -26,8 +26,7 @@ const (
 	stateActive = "active" // of API keys
 )
 
-// orderEntry is what was acknowledged of an order. One goroutine at a time
-// writes it.
+// orderEntry is what was acknowledged of an order. One goroutine at a time writes it.
 type orderEntry struct {
 	plan   *orderPlan
 	number string
@@ -47,7 +46,7 @@ type orderEntry struct {
 	license  string // key
 }
 
-// status is what the order must be at a moment.
+// status returns what the order must be at a moment.
 func (o *orderEntry) status(now time.Time) string {
 	switch {
 	case o.refunded:
@@ -84,7 +83,7 @@ type licenseEntry struct {
 	removals   map[string]int // by its user, by month
 }
 
-// status is what the license must be at a moment.
+// status returns what the license must be at a moment.
 func (l *licenseEntry) status(now time.Time) string {
 	switch {
 	case l.revoked:
@@ -123,8 +122,8 @@ func (k *keyEntry) status(now time.Time) string {
 	}
 }
 
-// ledger is what the shop itself has noted of the day: each thing that the
-// service has acknowledged, and every answer that was not what it should be.
+// ledger is what the shop itself has recorded: everything that the service has
+// acknowledged, and every wrong answer.
 type ledger struct {
 	trial.Tally
 	products []product
@@ -147,7 +146,7 @@ func newLedger() *ledger {
 	return l
 }
 
-// ordered notes a new order.
+// ordered records a new order.
 func (l *ledger) ordered(o *orderEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +156,7 @@ func (l *ledger) ordered(o *orderEntry) {
 	l.orders[o.number] = o
 }
 
-// issued notes the license of an order that was paid at a moment.
+// issued records the license of an order that was paid at a moment.
 func (l *ledger) issued(o *orderEntry, key string, at time.Time) *licenseEntry {
 	o.paid, o.license = true, key
 	entry := l.license(o.plan.product, key, at)
@@ -165,7 +164,7 @@ func (l *ledger) issued(o *orderEntry, key string, at time.Time) *licenseEntry {
 	return entry
 }
 
-// license notes a license on a product's terms of now.
+// license records a license on the current terms of its product.
 func (l *ledger) license(product int, key string, at time.Time) *licenseEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +183,7 @@ func (l *ledger) license(product int, key string, at time.Time) *licenseEntry {
 	return entry
 }
 
-// bound notes a device, and the first time of all.
+// bound records a device, and the first activation.
 func (l *licenseEntry) bound(device, name string, at time.Time) {
 	if l.activated.IsZero() {
 		l.activated = at
@@ -195,10 +194,10 @@ func (l *licenseEntry) bound(device, name string, at time.Time) {
 	l.devices[device] = name
 }
 
-// renewed notes an end that the shop has given.
+// renewed records an end that the shop has set.
 func (l *licenseEntry) renewed(ends time.Time) { l.ends, l.endGiven = ends, true }
 
-// change has products sold on other terms from now on.
+// change makes the products' later terms the current ones.
 func (l *ledger) change() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +206,7 @@ func (l *ledger) change() {
 	}
 }
 
-// opened notes an API key.
+// opened records an API key.
 func (l *ledger) opened(k *keyEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 // The master key is replaced as docs/guides/keys.md says, in rounds, each with a
 // restart of one node after the other.
 
-// addMaster makes the new master key known: nothing is derived from it yet.
+// addMaster adds the new master key. Nothing is derived from it yet.
 func (s *shop) addMaster(ctx context.Context) error {
 	_, err := s.stage.Licet.Command(ctx, "store", "master-key", "add", "--last", "--master-key-file", s.stage.Licet.Ring())
 	return err
 }
 
-// turnRing puts the last line of the ring first.
+// turnRing moves the last master key of the file to the front.
 func (s *shop) turnRing() error {
 	lines, err := s.ringLines()
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *shop) turnRing() error {
 	return s.writeRing(append([]string{lines[last]}, lines[:last]...))
 }
 
-// dropMaster takes the last line out of the ring.
+// dropMaster removes the last master key from the file.
 func (s *shop) dropMaster() error {
 	lines, err := s.ringLines()
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *shop) writeRing(lines []string) error {
 	return nil
 }
 
-// retireMaster rotates every API key, so that nothing is derived from the old
-// master key any more, and retires that. It is refused before.
+// retireMaster rotates every API key, so that nothing is derived from the old master key
+// any more, and retires that. Before, retiring must be refused.
 func (s *shop) retireMaster(ctx context.Context) error {
 	lines, err := s.ringLines()
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 	return o
 }
 
-// settle does to an order what it was made for, up to its license if it has one.
+// settle does what was planned for an order, up to the activation of its license.
 func (s *shop) settle(ctx context.Context, o *orderEntry) {
 	if o.payURL == "" && o.plan.fate != free {
 		return // the service was too busy to tell it in time
@@ -90,7 +90,7 @@ func (s *shop) settle(ctx context.Context, o *orderEntry) {
 	}
 }
 
-// awaitEnd waits until an order has run out, at every node.
+// awaitEnd waits until an order has expired at every node.
 func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
 	for node := range nodeCount {
 		s.check(await(stage.AtNode(ctx, node), func(ctx context.Context) bool {
@@ -124,7 +124,7 @@ func (s *shop) cancelAgain(ctx context.Context, o *orderEntry) {
 	s.refused("refunding a canceled order", o.plan.String(), 40902, errorOf(s.desk.RefundOrder(ctx, o.number, "")))
 }
 
-// cancelOnPage has the buyer press the other button.
+// cancelOnPage cancels an order on the pay page.
 func (s *shop) cancelOnPage(ctx context.Context, o *orderEntry) {
 	page, err := s.push(ctx, o, "cancel")
 	if s.done("orders canceled by their buyers", o.plan.String(), err) {
@@ -133,8 +133,8 @@ func (s *shop) cancelOnPage(ctx context.Context, o *orderEntry) {
 	}
 }
 
-// race has an order paid and canceled at once, at two nodes. Either may be
-// first; which it was is told by what the shop is answered.
+// race pays and cancels an order at once, at two nodes. Either may come first; the answer
+// to the shop tells which.
 func (s *shop) race(ctx context.Context, o *orderEntry) {
 	var refusal, failed error
 	reason := fmt.Sprintf("No wish %d", o.plan.n)

@@ -11,8 +11,8 @@ import (
 	"licet/loadtest/stage"
 )
 
-// push does what a buyer does: opens the pay page, presses one of its buttons,
-// and reads what that leads to. Who comes a moment late finds no button.
+// push opens the pay page, presses a button, and returns the page that follows. A buyer
+// who comes too late finds no button, and sends the form of an earlier page.
 func (s *shop) push(ctx context.Context, o *orderEntry, action string) (string, error) {
 	to, err := s.approach(ctx, o, action)
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *shop) push(ctx context.Context, o *orderEntry, action string) (string, 
 	return s.browser.Press(ctx, to, action)
 }
 
-// approach opens the pay page, and gives where a button of it leads.
+// approach opens the pay page, and returns the address that a button leads to.
 func (s *shop) approach(ctx context.Context, o *orderEntry, action string) (string, error) {
 	page, err := s.browser.Open(ctx, o.payURL)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *shop) approach(ctx context.Context, o *orderEntry, action string) (stri
 	return to, nil
 }
 
-// pay pays an order, from several places at once if so many times.
+// pay pays an order, from several places at once if times is more than 1.
 func (s *shop) pay(ctx context.Context, o *orderEntry, times int) {
 	from := time.Now()
 	pages, errs := make([]string, times), make([]error, times)
@@ -66,8 +66,8 @@ func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
 	s.refused("canceling a paid order", o.plan.String(), 40902, errorOf(s.till.CancelOrder(ctx, o.number, "")))
 }
 
-// payCanceled pays an order that is canceled, from a page that was open since
-// before: the money goes back, and there is no license.
+// payCanceled pays a canceled order from a page that was opened before. The money must go
+// back, and there must be no license.
 func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
 	times := 1 + 9*(o.plan.n%2)
 	errs := make([]error, times)
@@ -86,7 +86,7 @@ func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
 	s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == "", "%s was paid after it was canceled: %+v, %v", o.plan, now, err)
 }
 
-// notePaid asks for an order that has just been paid, and enters its license.
+// notePaid looks up an order that has just been paid, and records its license.
 func (s *shop) notePaid(ctx context.Context, o *orderEntry, from time.Time) {
 	now, err := s.till.Order(ctx, o.number)
 	if !s.done("orders paid", o.plan.String(), err) {
@@ -99,8 +99,8 @@ func (s *shop) notePaid(ctx context.Context, o *orderEntry, from time.Time) {
 	s.ledger.issued(o, now.LicenseKey, now.PaidAt)
 }
 
-// checkResult reads the page that paying leads to: it has the license key, or
-// leads on to the shop, which then shows the key.
+// checkResult checks the page after paying: it shows the license key, or leads to the
+// shop, which then shows the key.
 func (s *shop) checkResult(o *orderEntry, page string) {
 	shown, leadsOn := strings.Contains(page, o.license), strings.Contains(page, `href="`+o.plan.successURL+`"`)
 	ok := strings.Contains(page, "Payment received")
@@ -112,7 +112,7 @@ func (s *shop) checkResult(o *orderEntry, page string) {
 	s.check(ok, "%s: the page after paying is not right", o.plan)
 }
 
-// use does what a buyer does with a new license: installs the program somewhere.
+// use activates a new license on the buyer's devices.
 func (s *shop) use(ctx context.Context, o *orderEntry, l *licenseEntry) {
 	for i := range min(o.plan.devices, l.maxDevices) {
 		s.activate(ctx, l, device(i), 1+4*(o.plan.n%5/4))

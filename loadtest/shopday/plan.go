@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// fate is what becomes of an order.
+// fate is what happens to an order.
 type fate string
 
 const (
@@ -23,7 +23,7 @@ const (
 	leftUnpaid   fate = "left unpaid"
 )
 
-// shares are how many of a thousand orders go which way; the rest is paid once.
+// shares returns how many of a thousand orders have which fate. The rest is paid once.
 func shares() []share {
 	return []share{
 		{paidTwice, 100}, {paidAtOnce, 60}, {free, 50}, {late, 60}, {lateAtOnce, 20}, {ranOut, 30},
@@ -36,7 +36,7 @@ type share struct {
 	thousand int
 }
 
-// refund is how the money of an order goes back.
+// refund is how an order is refunded.
 type refund string
 
 const (
@@ -48,7 +48,7 @@ const (
 	refundRaced    refund = "while devices are activated"
 )
 
-// care is what is done to a license at the service desk.
+// care is what the service desk does to a license.
 type care string
 
 const (
@@ -66,8 +66,7 @@ const (
 	move      care = "moved by its user"
 )
 
-// shift is when an order is made. Those of the morning live for so short a time
-// that they run out before anybody pays.
+// shift is when an order is made. Orders of the morning expire before anybody pays.
 type shift int
 
 const (
@@ -76,7 +75,7 @@ const (
 	afternoon
 )
 
-// orderPlan is an order as it is going to be.
+// orderPlan is what will happen to an order.
 type orderPlan struct {
 	n           int // counts from 0
 	fate        fate
@@ -105,13 +104,13 @@ func (o *orderPlan) licensed() bool {
 	return false
 }
 
-// plan is a day as it is going to be, made from a seed alone.
+// plan is what will happen on the day. A seed always plans the same day.
 type plan struct {
 	seed   uint64
 	orders []*orderPlan
 }
 
-// minOrders is how many it takes for everything to happen once.
+// minOrders is how many orders it takes for everything to happen once.
 const minOrders = 40
 
 func newPlan(seed uint64, orders, refunds int) *plan {
@@ -171,8 +170,8 @@ func newOrderPlan(random *rand.Rand, n, orders int, f fate) *orderPlan {
 	return o
 }
 
-// assign says which orders are refunded, and what becomes of the licenses of
-// the others.
+// assign chooses which orders are refunded, and what happens to the licenses of the
+// others.
 func (p *plan) assign(random *rand.Rand, refunds int) {
 	var licensed []*orderPlan
 	for _, o := range p.orders {
@@ -195,7 +194,7 @@ func (p *plan) assign(random *rand.Rand, refunds int) {
 	}
 }
 
-// those returns some of the orders.
+// those returns the orders that satisfy a condition.
 func (p *plan) those(which func(*orderPlan) bool) []*orderPlan {
 	var list []*orderPlan
 	for _, o := range p.orders {

@@ -7,8 +7,8 @@ import (
 	"licet/client"
 )
 
-// night forgets two buyers who have asked for that. One of them pays an order
-// afterwards, which is issued as any other.
+// night redacts two buyers. One of them pays an order afterwards, and gets a license as
+// any other buyer.
 func (s *shop) night(ctx context.Context) {
 	s.progress.Step("night: two buyers are forgotten")
 	var open *orderEntry
@@ -40,7 +40,7 @@ func (s *shop) night(ctx context.Context) {
 	}
 }
 
-// forget redacts a buyer. Sent again, that does nothing more.
+// forget redacts a buyer. Sending the request again changes nothing.
 func (s *shop) forget(ctx context.Context, email string) {
 	orders, licenses := s.ledger.forget(email)
 	key := client.IdempotencyKey("forget")
@@ -69,7 +69,7 @@ func (s *shop) forgetAtOnce(ctx context.Context, email string) {
 	})
 }
 
-// forget notes what must be gone of a buyer.
+// forget records what must be gone of a buyer.
 func (l *ledger) forget(email string) (orders, licenses int) {
 	for _, o := range l.allOrders() {
 		if !strings.EqualFold(o.email, email) {

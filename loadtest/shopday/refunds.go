@@ -10,8 +10,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// giveBack refunds an order the way that was planned, and tries what must no
-// longer work.
+// giveBack refunds an order as planned, and tries what must not work any more.
 func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 	about, l := o.plan.String(), s.ledger.find(o)
 	if l == nil {
@@ -53,8 +52,8 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 	}
 }
 
-// replayRefund sends the very same request again, to each node, and another one
-// under the same key.
+// replayRefund sends the same request again to each node, and another request under the
+// same key.
 func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallOption) {
 	for node := range nodeCount {
 		var response client.Response
@@ -66,8 +65,8 @@ func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallO
 	s.refused("another refund under the same Idempotency-Key", o.plan.String(), 42201, errorOf(s.desk.RefundOrder(ctx, o.number, "another reason", key)))
 }
 
-// giveBackAtOnce asks for one refund many times at once, each with a reason of
-// its own: one of them is kept.
+// giveBackAtOnce sends many refunds of one order at once, each with its own reason. One
+// reason is kept.
 func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
 	const times = 6
 	reasons, errs := make([]string, times), make([]error, times)
@@ -85,9 +84,8 @@ func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
 	}
 }
 
-// giveBackInUse refunds an order while devices are activated with its license:
-// some of them still come in, and stay bound to a license that is good for
-// nothing.
+// giveBackInUse refunds an order while devices are activated with its license. Devices
+// that are bound in time stay bound to the revoked license.
 func (s *shop) giveBackInUse(ctx context.Context, o *orderEntry, l *licenseEntry) {
 	var group sync.WaitGroup
 	var failed error

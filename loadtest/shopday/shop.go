@@ -12,8 +12,8 @@ import (
 	"licet/loadtest/stage"
 )
 
-// shop is whoever does something on this day: its tills and desks with their API
-// keys, its buyers, and the programs that they have bought.
+// shop is everybody who does something on this day: tills and desks with their API keys,
+// buyers, and the programs that they have bought.
 type shop struct {
 	plan     *plan
 	ledger   *ledger
@@ -44,12 +44,12 @@ func newShop(cfg *config, s *stage.Stage, progress *rig.Progress) (*shop, error)
 	return shop, err
 }
 
-// client makes a client that goes through the balancer.
+// client returns a client whose requests go through the balancer.
 func (s *shop) client(apiKey string, options ...client.Option) (*client.Client, error) {
 	return s.ledger.Client(s.balancer, stage.Patience, apiKey, options...)
 }
 
-// codeOf is the code of a refusal, 0 of a success, and -1 where no answer came.
+// codeOf returns the code of a refusal, 0 for a success, and -1 without an answer.
 func codeOf(err error) int {
 	var refused *client.Error
 	switch {
@@ -62,8 +62,7 @@ func codeOf(err error) int {
 	}
 }
 
-// worked notes where a thing has failed that must not, and tells whether it has
-// worked.
+// worked reports whether a request has worked. A failure is a problem.
 func (s *shop) worked(what, about string, err error) bool {
 	if err != nil {
 		s.ledger.Problem("%s: %s: %v", about, what, err)
@@ -71,7 +70,7 @@ func (s *shop) worked(what, about string, err error) bool {
 	return err == nil
 }
 
-// done counts a thing that must have worked, too.
+// done counts a request that must have worked, and reports whether it has.
 func (s *shop) done(what, about string, err error) bool {
 	if err == nil {
 		s.ledger.Did(what)
@@ -91,14 +90,14 @@ func (s *shop) refused(what, about string, code int, err error) {
 	s.ledger.Did("refused: " + what)
 }
 
-// check notes something about an answer that must be so.
+// check records a problem unless ok.
 func (s *shop) check(ok bool, format string, args ...any) {
 	if !ok {
 		s.ledger.Problem(format, args...)
 	}
 }
 
-// atOnce does something n times at once, toward the nodes by turns.
+// atOnce calls do n times at once, toward the nodes in turns.
 func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	var group sync.WaitGroup
 	first := rand.IntN(nodeCount)
@@ -108,8 +107,8 @@ func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	group.Wait()
 }
 
-// await asks again and again whether something has come, as long as anybody would
-// wait.
+// await waits until a condition holds, for as long as a buyer would wait. It reports
+// whether the condition holds.
 func await(ctx context.Context, what func(context.Context) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, stage.Patience)
 	defer cancel()
@@ -123,8 +122,8 @@ func await(ctx context.Context, what func(context.Context) bool) bool {
 	return true
 }
 
-// within reports whether a time that the service has answered, in milliseconds, is
-// between two of this machine's clock.
+// within reports whether a time of the service, in milliseconds, is between two times of
+// this machine.
 func within(at, from, to time.Time) bool {
 	return !at.Before(from.Truncate(time.Millisecond)) && !at.After(to)
 }

@@ -17,7 +17,7 @@ const (
 	longLife = 24 * time.Hour
 )
 
-// newStage sets up what the day is played on.
+// newStage starts etcd and the nodes.
 func newStage(ctx context.Context, cfg *config, progress *rig.Progress) (*stage.Stage, error) {
 	return cfg.Stage(ctx, progress, programName, nodeCount, "--test-order-lifetime", shortLife.String())
 }

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// namespace is the production overlay's.
+// namespace is the namespace of the production overlay.
 const namespace = "licet"
 
-// cluster is a Kubernetes of its own: machines, what runs on them, and where its files lie.
+// cluster is a Kubernetes of its own: machines, the processes on them, and the place of
+// its files.
 type cluster struct {
 	cfg     config
 	tools   *programs
@@ -26,7 +27,8 @@ type cluster struct {
 	over    chan struct{} // closed once it is taken down
 }
 
-// nodeNames: etcd has three members, and no two of them go to one node.
+// nodeNames returns three names: etcd has three members, and no two of them run on one
+// node.
 func nodeNames() []string { return []string{"node-a", "node-b", "node-c"} }
 
 func newCluster(cfg config, tools *programs, r *report) (*cluster, error) {
@@ -60,7 +62,7 @@ func (c *cluster) up(ctx context.Context) (err error) {
 	return nil
 }
 
-// environ is what all programs get: where others are found.
+// environ returns the environment of all programs: where they find each other.
 func (c *cluster) environ() []string {
 	list := packageEnviron(c.tools.debian)
 	for i, pair := range list {
@@ -71,7 +73,7 @@ func (c *cluster) environ() []string {
 	return append(list, "KUBECONFIG="+c.pki.path("admin.kubeconfig"))
 }
 
-// kubectl runs it against the cluster.
+// kubectl runs kubectl against the cluster.
 func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := c.control.onNetwork(ctx, c.tools.k8s("kubectl"), args...)
 	cmd.Env = c.environ()
@@ -92,13 +94,13 @@ func (c *cluster) apply(ctx context.Context, manifests string) error {
 	return err
 }
 
-// hint returns how to look at a cluster that is held.
+// hint returns the command to look at a cluster that stays up.
 func (c *cluster) hint() string {
 	return fmt.Sprintf("sudo nsenter --target %s --net env KUBECONFIG=%s %s get pods -A", c.control.pid(), c.pki.path("admin.kubeconfig"), c.tools.k8s("kubectl"))
 }
 
-// stop takes everything down. Where something failed, what tells why is written beside the
-// logs first.
+// stop ends everything. After a failure it first writes what Kubernetes knows next to the
+// logs.
 func (c *cluster) stop(failed bool) error {
 	if failed && c.control != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -127,7 +129,7 @@ func (c *cluster) stop(failed bool) error {
 	return err
 }
 
-// keepFacts writes what Kubernetes knows, and the logs of all pods, which are gone with it.
+// keepFacts writes what Kubernetes knows, and the logs of all pods.
 func (c *cluster) keepFacts(ctx context.Context) {
 	for name, args := range map[string][]string{
 		"pods.txt":     {"get", "pods", "--all-namespaces", "--output", "wide"},

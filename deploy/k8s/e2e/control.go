@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// startControl starts the control plane, as it is in clusters of others too: its processes
-// have users of their own, which may do what their roles allow.
+// startControl starts the control plane as in other clusters: its processes have users of
+// their own, with what their roles allow.
 func (c *cluster) startControl(ctx context.Context) error {
 	pki := c.pki
 	for _, who := range []struct {
@@ -70,8 +70,8 @@ func (c *cluster) startControl(ctx context.Context) error {
 	return err
 }
 
-// startManager starts the controllers. The autoscaler looks more often than it does by
-// default, and believes a pod's first seconds sooner: the check is not to take an hour.
+// startManager starts the controllers. The autoscaler looks more often than by default,
+// and trusts a pod's first seconds sooner, so that the check does not take an hour.
 func (c *cluster) startManager() error {
 	own := c.pki.path("controller-manager.kubeconfig")
 	_, err := c.start(c.control, "kube-controller-manager", nil, c.tools.k8s("kube-controller-manager"),
@@ -86,7 +86,7 @@ func (c *cluster) startManager() error {
 	return err
 }
 
-// startNames starts CoreDNS, where kubelets tell pods that it is.
+// startNames starts CoreDNS at the address that kubelets give to pods.
 func (c *cluster) startNames(ctx context.Context) error {
 	file := filepath.Join(c.control.dir, "Corefile")
 	text := fmt.Sprintf(`.:53 {
@@ -106,8 +106,8 @@ func (c *cluster) startNames(ctx context.Context) error {
 	return err
 }
 
-// startMetrics starts what the autoscaler asks: metrics-server for CPU, and Prometheus with
-// its adapter for the metric of the nodes' own, by the rule in deploy/k8s.
+// startMetrics starts what the autoscaler asks: metrics-server for CPU, and Prometheus
+// with its adapter for the nodes' own metric, by the rule in deploy/k8s.
 func (c *cluster) startMetrics(ctx context.Context) error {
 	pki, own := c.pki, c.pki.path("addons.kubeconfig")
 	serving := []string{"--tls-cert-file=" + pki.path("addons.crt"), "--tls-private-key-file=" + pki.path("addons.key"),
@@ -153,36 +153,3 @@ func (c *cluster) startMetrics(ctx context.Context) error {
 		return err
 	})
 }
-
-// prometheusConfig has it scrape what findTargets finds: Debian's Prometheus is built without
-// Kubernetes' discovery.
-const prometheusConfig = `
-global: {scrape_interval: 5s, scrape_timeout: 4s}
-scrape_configs:
-  - job_name: pods
-    file_sd_configs: [{files: [%s], refresh_interval: 3s}]
-`
-
-// aggregated is an API that another process serves, at an address that no pod has.
-const aggregated = `---
-apiVersion: v1
-kind: Service
-metadata: {name: %s, namespace: kube-system}
-spec: {ports: [{name: https, port: %d, protocol: TCP}]}
----
-apiVersion: v1
-kind: Endpoints
-metadata: {name: %s, namespace: kube-system}
-subsets: [{addresses: [{ip: %s}], ports: [{name: https, port: %d, protocol: TCP}]}]
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: %s.%s}
-spec:
-  group: %s
-  version: %s
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  service: {name: %s, namespace: kube-system, port: %d}
-  caBundle: %s
-`

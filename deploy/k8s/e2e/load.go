@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// load is one of the scenarios of loadtest, sent to the Service by k6.
+// load is a scenario of loadtest, which k6 sends to the Service.
 type load struct {
 	scenario string
 	rate     int
 	lasts    time.Duration
 }
 
-// under puts a load on the Service, and does something meanwhile. The load fails where k6
-// misses a promise of the scenario, or anything that was acknowledged is lost. Answers may
-// take longer than on a machine that does nothing else.
+// under puts a load on the Service, and does something meanwhile. The load fails if k6
+// misses a threshold of the scenario, or if anything acknowledged is lost. Answers may
+// take longer than on an idle machine.
 func (r *run1) under(ctx context.Context, l load, do func(context.Context) error) error {
 	key, err := r.variable("LICET_API_KEY")
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *run1) under(ctx context.Context, l load, do func(context.Context) error
 	return err
 }
 
-// watch copies lines, and closes begun at the first that has the sign in it.
+// watch copies lines, and closes begun at the first line that contains the sign.
 func watch(from io.Reader, to io.Writer, sign string, begun chan<- struct{}) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
@@ -93,7 +93,8 @@ func watch(from io.Reader, to io.Writer, sign string, begun chan<- struct{}) {
 	}
 }
 
-// summaryOf tells from a load's report how much there was, and what was sent again.
+// summaryOf returns from a load's report how many operations there were, and how many were
+// repeated.
 func summaryOf(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"syscall"
 )
 
-// workDir is where all files of a run lie, but for logs. It has a fixed place, so that a
-// run can remove what one before it left that was ended by SIGKILL.
+// workDir is where all files of a run are, but for logs. The place is fixed, so that a run
+// can remove what an earlier run left that was killed.
 const workDir = "/var/tmp/licet-k8s-e2e"
 
-// cgroups is what the names of the nodes' cgroups begin with.
+// cgroups is the prefix of the names of the nodes' cgroups.
 const cgroups = "licet-k8s-e2e-"
 
-// onlyOne keeps another run away.
+// onlyOne locks the machine against another run.
 func onlyOne() (unlock func(), err error) {
 	file, err := os.OpenFile(workDir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -36,8 +36,8 @@ func onlyOne() (unlock func(), err error) {
 	}, nil
 }
 
-// refuse tells why this machine must be left alone: it has a Kubernetes or containers of
-// its own, whose cgroups and settings are not to be touched.
+// refuse returns an error if this machine has a Kubernetes or containers of its own, whose
+// cgroups and settings must not change, or lacks a tool.
 func refuse() error {
 	theirs := []string{"kubelet", "containerd", "dockerd", "crio", "k3s", "kube-proxy"}
 	processes, err := processNames()
@@ -62,7 +62,7 @@ func refuse() error {
 	return nil
 }
 
-// processNames counts the processes of each name.
+// processNames returns how many processes of each name there are.
 func processNames() (map[string]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -78,10 +78,10 @@ func processNames() (map[string]int, error) {
 	return count, nil
 }
 
-// state is what a run could change of a machine: each thing by its name.
+// state is what a run could change of a machine, by name.
 type state map[string]string
 
-// look reads it.
+// look reads the state of the machine.
 func look(ctx context.Context, tools *programs) (state, error) {
 	s := state{}
 	settings := append(slices.Collect(maps.Keys(shown())), "net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables", "kernel/hostname", "fs/inotify/max_user_instances")
@@ -132,8 +132,7 @@ func look(ctx context.Context, tools *programs) (state, error) {
 	return s, s.lookAtProcesses()
 }
 
-// lookAtProcesses finds those that a run has started: they are in its cgroups, or name its
-// files.
+// lookAtProcesses adds the processes of a run: they are in its cgroups, or name its files.
 func (s state) lookAtProcesses() error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -149,9 +148,8 @@ func (s state) lookAtProcesses() error {
 	return nil
 }
 
-// lookAtCgroups finds those at the top of each hierarchy, where kubelets make theirs, and
-// wherever it is what has the name of a run's or a kubelet's. Below those of others they come
-// and go at any time.
+// lookAtCgroups adds the cgroups at the top of each hierarchy, where kubelets make theirs,
+// and all cgroups with the name of a run or of a kubelet. Others come and go at any time.
 func (s state) lookAtCgroups() error {
 	tops := hierarchies()
 	return filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
@@ -165,7 +163,7 @@ func (s state) lookAtCgroups() error {
 	})
 }
 
-// compare tells what is not as it was.
+// compare returns an error that names everything that is not as it was.
 func (s state) compare(ctx context.Context, tools *programs) error {
 	after, err := look(ctx, tools)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 // firstProcess is the argument that makes this program the first process of a machine.
 const firstProcess = "first-process-of"
 
-// machine is what passes for a machine: a first process in namespaces of its own, with a
-// network, a list of processes, mounts and a name that nobody else has. When the first
-// process is gone, Linux ends all others, and takes down mounts and network.
+// machine stands for a machine: a first process in namespaces of its own, with its own
+// network, processes, mounts and name. When the first process ends, Linux ends all others,
+// and removes mounts and network.
 type machine struct {
 	name string
 	dir  string
 	cmd  *exec.Cmd
 }
 
-// newMachine starts one. Its files lie in dir.
+// newMachine starts a machine. Its files are in dir.
 func newMachine(name, dir string) (*machine, error) {
 	for _, sub := range []string{"lib", "log"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -69,20 +69,21 @@ func (m *machine) end() {
 	_ = m.cmd.Wait()
 }
 
-// inside makes a command that runs on the machine.
+// inside returns a command that runs on the machine.
 func (m *machine) inside(ctx context.Context, program string, args ...string) *exec.Cmd {
 	all := append([]string{"--target", m.pid(), "--net", "--mount", "--pid", "--uts", "--ipc", "--", program}, args...)
 	return exec.CommandContext(ctx, "nsenter", all...)
 }
 
-// onNetwork makes a command that has the machine's network, and nothing else of it.
+// onNetwork returns a command that has the machine's network, and nothing else of it.
 func (m *machine) onNetwork(ctx context.Context, program string, args ...string) *exec.Cmd {
 	all := append([]string{"--target", m.pid(), "--net", "--", program}, args...)
 	return exec.CommandContext(ctx, "nsenter", all...)
 }
 
-// shown are settings of the kernel that a kubelet demands. They hold for all of a machine
-// and not for namespaces, so it is shown files with what it wants, and may write them.
+// shown returns settings of the kernel that a kubelet demands. They hold for the whole
+// machine, not for namespaces, so the kubelet sees files with what it wants, and may write
+// them.
 func shown() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory":      "1",
@@ -94,8 +95,8 @@ func shown() map[string]string {
 	}
 }
 
-// beFirst is the first process: it sets up what belongs to the machine, and then buries the
-// dead, as a first process must. It returns only where it fails.
+// beFirst is the first process: it sets up the machine, and then reaps processes, as a
+// first process must. It returns only with an error.
 func beFirst(name, dir string) error {
 	if err := syscall.Sethostname([]byte(name)); err != nil {
 		return err

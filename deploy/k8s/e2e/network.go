@@ -17,9 +17,9 @@ const (
 func nodeIP(n int) string   { return fmt.Sprintf("10.97.0.%d", 11+n) }
 func nodePods(n int) string { return fmt.Sprintf("10.98.%d.0/24", n) }
 
-// wire connects all machines by one bridge, which is the control plane's. Each node routes
-// to the pods of the others, and the control plane, where the load comes from too, reaches
-// Services by way of the first node, as a load balancer does.
+// wire connects all machines by one bridge, which belongs to the control plane. Each node
+// routes to the pods of the others. The control plane, where the load comes from too,
+// reaches Services through the first node, as a load balancer does.
 func (c *cluster) wire(ctx context.Context) error {
 	if err := c.sh(ctx, c.control, fmt.Sprintf(`
 		ip link add fabric type bridge

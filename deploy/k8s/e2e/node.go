@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pauseImage is what containerd runs in each pod's sandbox.
+// pauseImage is the image that containerd runs in each pod's sandbox.
 const pauseImage = "e2e.invalid/pause:1"
 
 // node is a machine with a kubelet, a containerd and a kube-proxy.
@@ -20,7 +20,7 @@ type node struct {
 	number int
 }
 
-// zone is where the node says that it is: each is in another one.
+// zone returns the node's zone. Each node has another zone.
 func (n *node) zone() string { return "zone-" + n.name[len(n.name)-1:] }
 
 // startContainers starts containerd.
@@ -39,37 +39,7 @@ func (c *cluster) startContainers(n *node) error {
 	return err
 }
 
-// containerdConfig: restrict_oom_score_adj, since not every root may lower that; no folder
-// of its own outside of those that are this machine's alone.
-const containerdConfig = `version = 2
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "%s"
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-      BinaryName = "%s"
-      SystemdCgroup = false
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "%s"
-    conf_dir = "%s"
-[plugins."io.containerd.internal.v1.opt"]
-  path = "/var/lib/containerd-opt"
-`
-
-// podNetwork: a bridge on each node. Pods keep their addresses on the way to others, since
-// all machines have routes to them.
-const podNetwork = `{
-  "cniVersion": "0.4.0", "name": "pods",
-  "plugins": [{
-    "type": "bridge", "bridge": "pods", "isGateway": true, "ipMasq": false, "hairpinMode": true,
-    "ipam": {"type": "host-local", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}
-  }]
-}
-`
-
-// load puts an image on the node, as a pull would.
+// load imports an image on the node, in place of a pull.
 func (c *cluster) load(ctx context.Context, n *node, tar string) error {
 	cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "--namespace", "k8s.io", "images", "import", tar)
 	cmd.Env = c.environ()
@@ -108,42 +78,8 @@ func (c *cluster) startKubelet(n *node) error {
 	return err
 }
 
-// kubeletConfig: failCgroupV1 where the machine has no other, and no eviction, since the
-// disk is not the check's own.
-const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-address: %s
-authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %s}}
-authorization: {mode: Webhook}
-tlsCertFile: %s
-tlsPrivateKeyFile: %s
-clusterDNS: ["%s"]
-clusterDomain: cluster.local
-containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-cgroupDriver: cgroupfs
-cgroupRoot: /%s
-failCgroupV1: false
-failSwapOn: false
-resolvConf: %s
-volumePluginDir: /var/lib/kubelet/volume-plugins
-imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: "100Mi", nodefs.available: "1%%", imagefs.available: "1%%", nodefs.inodesFree: "1%%"}
-nodeStatusUpdateFrequency: 5s
-`
-
-const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
-kind: KubeProxyConfiguration
-clientConnection: {kubeconfig: %s}
-hostnameOverride: %s
-mode: iptables
-clusterCIDR: %s
-healthzBindAddress: 127.0.0.1:10256
-metricsBindAddress: 127.0.0.1:10249
-conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
-`
-
-// makeCgroup makes one in each hierarchy. In that of processors nothing can run before it
-// says which.
+// makeCgroup makes a cgroup in each hierarchy. In the hierarchy of processors nothing can
+// run before the cgroup says which.
 func makeCgroup(name string) error {
 	for _, hierarchy := range hierarchies() {
 		dir := filepath.Join(hierarchy, name)
@@ -163,7 +99,7 @@ func makeCgroup(name string) error {
 	return nil
 }
 
-// hierarchies lists where cgroups are mounted: at one place, or in version 1 at several.
+// hierarchies returns where cgroups are mounted: at one place, or in version 1 at several.
 func hierarchies() []string {
 	var list []string
 	mounts, _ := os.ReadFile("/proc/self/mounts")
@@ -219,8 +155,8 @@ func (c *cluster) joinNodes(ctx context.Context) error {
 	})
 }
 
-// killContainer ends the first process of a container with SIGKILL, as the kernel does
-// where memory runs out.
+// killContainer sends SIGKILL to the first process of a container, as the kernel does when
+// memory runs out.
 func (c *cluster) killContainer(ctx context.Context, n *node, id string) error {
 	cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "--namespace", "k8s.io", "tasks", "kill", "--signal", fmt.Sprint(int(syscall.SIGKILL)), id)
 	cmd.Env = c.environ()

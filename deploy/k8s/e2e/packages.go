@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// packages are Debian's that the nodes run, with the libraries that these need.
+// packages returns the packages of Debian that the nodes run, with the libraries that
+// these need.
 func packages() []string {
 	return []string{
 		"containerd", "runc", "containernetworking-plugins", "iptables",
@@ -21,7 +22,7 @@ func packages() []string {
 }
 
 // unpackPackages downloads Debian's packages, unpacks them into a folder of the cache, and
-// answers which. They are not installed: nothing outside that folder changes.
+// returns the folder. It installs nothing: nothing outside that folder changes.
 func unpackPackages(ctx context.Context, cache string, r *report) (string, error) {
 	dir := filepath.Join(cache, "debian")
 	if runsPackages(ctx, dir) == nil {
@@ -90,8 +91,8 @@ func runsPackages(ctx context.Context, root string) error {
 	return err
 }
 
-// packageEnviron is what lets programs find their libraries and each other where the
-// packages were unpacked.
+// packageEnviron returns the environment in which unpacked programs find their libraries
+// and each other.
 func packageEnviron(root string) []string {
 	libraries, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*"))
 	var plugins []string

@@ -51,14 +51,14 @@ func blocks(text string) (names []string, found map[string]string, err error) {
 	return names, found, nil
 }
 
-// unrun lists the blocks that no step has run.
+// unrun returns the blocks that no step has run.
 func (p *page) unrun() []string {
 	return slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return p.ran[name] })
 }
 
-// block runs one block, as one who works through the page does: in the folder of the
-// repository, in a shell that knows what the blocks before have set. What it prints is in
-// the logs and answered.
+// block runs one block as a reader of the page does: in the folder of the repository, in a
+// shell that knows what earlier blocks have set. It returns the output, which is in the
+// logs too.
 func (r *run1) block(ctx context.Context, name string) (string, error) {
 	text, ok := r.page.text[name]
 	if !ok {
@@ -66,6 +66,16 @@ func (r *run1) block(ctx context.Context, name string) (string, error) {
 	}
 	r.page.ran[name] = true
 	return r.shell(ctx, name, text)
+}
+
+// blocks runs blocks one after the other, until one fails.
+func (r *run1) blocks(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if _, err := r.block(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shell runs lines as block does.
@@ -105,7 +115,7 @@ func (r *run1) shell(ctx context.Context, name, text string) (string, error) {
 	return said, nil
 }
 
-// variable reads what a block has exported.
+// variable returns a variable that a block has exported.
 func (r *run1) variable(name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(workDir, "shell"))
 	if err != nil {
@@ -118,8 +128,8 @@ func (r *run1) variable(name string) (string, error) {
 	return match[1], nil
 }
 
-// settings sets what the page's first block has readers set, in its stead: the very same
-// variables, with this cluster's values.
+// settings replaces the page's first block: it sets the same variables to this cluster's
+// values.
 func (r *run1) settings(values map[string]string) error {
 	const name = "settings"
 	r.page.ran[name] = true

@@ -25,8 +25,10 @@ func TestPageIsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, match := range regexp.MustCompile(`\.block\(ctx, "([a-z0-9-]+)"\)`).FindAllStringSubmatch(string(text), -1) {
-			called[match[1]] = true
+		for _, call := range regexp.MustCompile(`\.blocks?\(ctx, ("[a-z0-9", -]+")\)`).FindAllStringSubmatch(string(text), -1) {
+			for _, name := range regexp.MustCompile(`[a-z0-9-]+`).FindAllString(call[1], -1) {
+				called[name] = true
+			}
 		}
 	}
 	for _, name := range p.names {

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// authority signs the certificates of everything in the cluster. One that lasts for a day
-// is enough for all of them.
+// authority signs the certificates of everything in the cluster. It is valid for a day.
 type authority struct {
 	dir         string
 	key         *ecdsa.PrivateKey
@@ -98,12 +97,12 @@ func (a *authority) write(name string, der []byte, key *ecdsa.PrivateKey) error 
 	return errors.Join(put(".crt", "CERTIFICATE", der), put(".key", "EC PRIVATE KEY", private), put(".pub", "PUBLIC KEY", public))
 }
 
-// bundle is the authority's certificate, as manifests have it.
+// bundle returns the authority's certificate in base64, as manifests need it.
 func (a *authority) bundle() string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}))
 }
 
-// kubeconfig writes name.kubeconfig, for who has the certificate of that name.
+// kubeconfig writes name.kubeconfig for the owner of the certificate of that name.
 func (a *authority) kubeconfig(name string) (string, error) {
 	path := a.path(name + ".kubeconfig")
 	text := fmt.Sprintf(`apiVersion: v1

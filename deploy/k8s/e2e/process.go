@@ -46,7 +46,7 @@ func (c *cluster) start(on *machine, name string, env []string, program string, 
 	return d, nil
 }
 
-// ended tells of a daemon that is no more, which none may be.
+// ended returns an error if a daemon has ended: none may.
 func (c *cluster) ended() error {
 	for _, d := range c.daemons {
 		select {
@@ -58,7 +58,7 @@ func (c *cluster) ended() error {
 	return nil
 }
 
-// tail is the end of a file.
+// tail returns the last lines of a file.
 func tail(path string, lines int) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -68,8 +68,7 @@ func tail(path string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// output runs a command to its end and answers what it has printed. An error has all that
-// it said.
+// output runs a command and returns its output. An error contains all output.
 func output(cmd *exec.Cmd) (string, error) {
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
@@ -84,8 +83,8 @@ func output(cmd *exec.Cmd) (string, error) {
 	return out.String(), nil
 }
 
-// until asks again and again until it is so, and at most as long as it may take. What was
-// wrong last is in the error.
+// until repeats a check until it succeeds, for at most longest. The error contains the
+// last failure.
 func (c *cluster) until(all context.Context, longest time.Duration, what string, is func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(all, longest)
 	defer cancel()

@@ -18,7 +18,7 @@ const (
 	etcdImage   = "gcr.io/etcd-development/etcd:v3.7.3"
 )
 
-// programs is what a run runs.
+// programs are the programs of a run.
 type programs struct {
 	folder      string // of Kubernetes' programs
 	bin         string // of licet, for its command line
@@ -32,7 +32,7 @@ type programs struct {
 
 func (p *programs) k8s(name string) string { return filepath.Join(p.folder, name) }
 
-// findPrograms builds what is not in the cache yet.
+// findPrograms builds the programs that are not in the cache yet.
 func findPrograms(ctx context.Context, root string, r *report) (*programs, error) {
 	if room, err := free(); err != nil || room < 4<<30 {
 		return nil, errors.Join(err, fmt.Errorf("%s must have 4 GiB free for images and logs, and has %d MiB", filepath.Dir(workDir), room>>20))
@@ -78,7 +78,7 @@ func findPrograms(ctx context.Context, root string, r *report) (*programs, error
 	return p, p.buildImages(ctx, root)
 }
 
-// in makes a command that runs in a folder, with this environment.
+// in returns a command that runs in a folder, with this environment.
 func in(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	if strings.HasPrefix(program, "deploy/") {
 		program = filepath.Join(dir, program)
@@ -95,7 +95,7 @@ func lastLine(cmd *exec.Cmd) (string, error) {
 }
 
 // buildImages makes the images: the service's as "make image" makes it, and with the same
-// program those that would be pulled.
+// program the images that would be pulled.
 func (p *programs) buildImages(ctx context.Context, root string) error {
 	dir := filepath.Join(root, "bin", "k8s-e2e-images")
 	if err := os.RemoveAll(dir); err != nil {

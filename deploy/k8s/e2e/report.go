@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// report returns how far it is, and at the end what came of each step.
+// report prints progress, and at the end the result of each step.
 type report struct {
 	out   io.Writer
 	began time.Time
@@ -31,7 +31,7 @@ func (r *report) say(format string, args ...any) {
 	fmt.Fprintf(r.out, "%7.1fs  %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// saw keeps what a step has measured, for its row.
+// saw adds what a step has measured to its row.
 func (r *report) saw(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.say("    %s", text)
@@ -43,7 +43,7 @@ func (r *report) saw(format string, args ...any) {
 	}
 }
 
-// step does one step, and bounds it.
+// step runs one step, with a time limit.
 func (r *report) step(ctx context.Context, name string, do func(context.Context) error) error {
 	const longest = 30 * time.Minute // the first build of all programs
 	ctx, cancel := context.WithTimeout(ctx, longest)
@@ -65,7 +65,7 @@ func (r *report) step(ctx context.Context, name string, do func(context.Context)
 	return nil
 }
 
-// summary prints the table. It is an error where a step failed.
+// summary prints the table. A failed step is an error.
 func (r *report) summary() error {
 	fmt.Fprintln(r.out)
 	w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
@@ -92,7 +92,7 @@ func (r *report) summary() error {
 	return nil
 }
 
-// note has a line printed below the table.
+// note adds a line below the table.
 func (r *report) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// step is a part of the walk.
+// step is a part of the walk through the page.
 type step struct {
 	name string
 	do   func(context.Context) error
@@ -26,8 +26,8 @@ type run1 struct {
 	cfg    config
 }
 
-// steps does all steps in turn, and stops at the first that fails: those after it stand on
-// it.
+// steps runs all steps in turn, and stops at the first that fails: later steps need the
+// earlier ones.
 func (r *run1) steps(ctx context.Context) error {
 	const needed = 4 // steps that all others stand on
 	list := []step{
@@ -76,12 +76,12 @@ func (r *run1) steps(ctx context.Context) error {
 	return nil
 }
 
-// overlay is the folder that the page has readers make.
+// overlay returns the folder that the page has readers make.
 func (r *run1) overlay() string { return filepath.Join(r.cfg.root, overlayPath) }
 
 const overlayPath = "deploy/k8s/overlays/e2e"
 
-// address is the Service's, which the component "small" gives it.
+// address is the Service's, as the component "small" sets it.
 const address = "http://10.96.0.80"
 
 // install goes from an empty cluster to nodes that are ready.
@@ -110,10 +110,7 @@ func (r *run1) install(ctx context.Context) error {
 	if err := os.RemoveAll(r.overlay()); err != nil {
 		return err
 	}
-	if _, err := r.block(ctx, "image"); err != nil {
-		return err
-	}
-	if _, err := r.block(ctx, "overlay"); err != nil {
+	if err := r.blocks(ctx, "image", "overlay"); err != nil {
 		return err
 	}
 	// What three nodes on one machine need other than a cluster does.
@@ -125,20 +122,16 @@ func (r *run1) install(ctx context.Context) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if _, err := r.block(ctx, "secrets"); err != nil {
+	if err := r.blocks(ctx, "secrets"); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(r.cfg.root, keys)); err != nil {
 		return err
 	}
-	if _, err := r.block(ctx, "apply"); err != nil {
-		return err
-	}
-	_, err = r.block(ctx, "ready")
-	return err
+	return r.blocks(ctx, "apply", "ready")
 }
 
-// spread holds where pods run against what affinity and topology spread ask for.
+// spread checks that pods run where affinity and topology spread put them.
 func (r *run1) spread(ctx context.Context) error {
 	for label, what := range map[string]string{"etcd": "members", "licet": "nodes"} {
 		component := map[string]string{"etcd": "store", "licet": "node"}[label]
@@ -158,12 +151,9 @@ func (r *run1) spread(ctx context.Context) error {
 	return nil
 }
 
-// mainJob makes the first key, and then does what a shop and its customer do.
+// mainJob makes the first key, and then orders, pays and activates.
 func (r *run1) mainJob(ctx context.Context) error {
-	if _, err := r.block(ctx, "first-key"); err != nil {
-		return err
-	}
-	if _, err := r.block(ctx, "port-forward"); err != nil {
+	if err := r.blocks(ctx, "first-key", "port-forward"); err != nil {
 		return err
 	}
 	out, err := r.block(ctx, "activate")
@@ -176,15 +166,15 @@ func (r *run1) mainJob(ctx context.Context) error {
 	return nil
 }
 
-// verify has the whole store checked.
+// verify checks the whole store.
 func (r *run1) verify(ctx context.Context) error {
-	_, err := r.block(ctx, "verify")
-	return err
+	return r.blocks(ctx, "verify")
 }
 
-// maintain runs what the CronJobs run once a week, and what is done every ten years.
+// maintain runs the weekly CronJobs' work, and replaces the authorities, which happens
+// every ten years.
 func (r *run1) maintain(ctx context.Context) error {
-	if _, err := r.block(ctx, "defragment"); err != nil {
+	if err := r.blocks(ctx, "defragment"); err != nil {
 		return err
 	}
 	out, err := r.block(ctx, "certificates")
@@ -194,15 +184,15 @@ func (r *run1) maintain(ctx context.Context) error {
 	if strings.Count(out, ": good") != 3 {
 		return fmt.Errorf("certificates were made anew that are good: %s", out)
 	}
-	if _, err := r.block(ctx, "authority"); err != nil {
+	if err := r.blocks(ctx, "authority"); err != nil {
 		return err
 	}
 	return r.verify(ctx)
 }
 
-// remove takes all away, data and keys with it.
+// remove removes everything, data and keys included.
 func (r *run1) remove(ctx context.Context) error {
-	if _, err := r.block(ctx, "remove"); err != nil {
+	if err := r.blocks(ctx, "remove"); err != nil {
 		return err
 	}
 	out, err := r.in(ctx, "get", "pods", "--output", "name")
@@ -212,7 +202,7 @@ func (r *run1) remove(ctx context.Context) error {
 	return err
 }
 
-// number asks for one number of one thing; none is 0.
+// number reads one number of one object, 0 if it is absent.
 func (r *run1) number(ctx context.Context, thing, path string) (int, error) {
 	out, err := r.in(ctx, "get", thing, "--output", "jsonpath={"+path+"}")
 	if err != nil || out == "" {

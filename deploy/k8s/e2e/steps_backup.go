@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// backup runs the CronJob's job, and does something afterwards that is lost with the store.
+// backup runs the CronJob's job, and then makes an order that the restored store must not
+// have.
 func (r *run1) backup(ctx context.Context) error {
 	out, err := r.block(ctx, "backup")
 	if err != nil {
@@ -29,10 +30,10 @@ func (r *run1) backup(ctx context.Context) error {
 	return err
 }
 
-// restore loses all members with their volumes, and has the page's commands bring back what
-// the backup holds.
+// restore deletes all members with their volumes, and restores the backup with the page's
+// commands.
 func (r *run1) restore(ctx context.Context) error {
-	if _, err := r.block(ctx, "stop-nodes"); err != nil {
+	if err := r.blocks(ctx, "stop-nodes"); err != nil {
 		return err
 	}
 	// The disaster. The page begins where there is nothing any more.
@@ -45,10 +46,7 @@ func (r *run1) restore(ctx context.Context) error {
 	if _, err := r.in(ctx, "delete", "pvc", "data-etcd-0", "data-etcd-1", "data-etcd-2"); err != nil {
 		return err
 	}
-	if _, err := r.block(ctx, "restore"); err != nil {
-		return err
-	}
-	if _, err := r.block(ctx, "start-nodes"); err != nil {
+	if err := r.blocks(ctx, "restore", "start-nodes"); err != nil {
 		return err
 	}
 	if err := r.verify(ctx); err != nil {
@@ -57,7 +55,7 @@ func (r *run1) restore(ctx context.Context) error {
 	return r.came(ctx)
 }
 
-// came looks for what was there before the backup, and for what must be gone.
+// came checks that the backup's records are back, and that later ones are gone.
 func (r *run1) came(ctx context.Context) error {
 	out, err := r.shell(ctx, "after-restore", `
 		licet licenses get "$LICENSE" --output json

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// update rolls a new version out while k6 asks for everything that there is, from clients
-// that repeat nothing but refused connections.
+// update rolls out a new version under a load whose clients repeat nothing but refused
+// connections.
 func (r *run1) update(ctx context.Context) error {
 	return r.under(ctx, load{"rolling-restart", 15, 100 * time.Second}, func(ctx context.Context) error {
 		began := time.Now()
-		if _, err := r.block(ctx, "upgrade"); err != nil {
+		if err := r.blocks(ctx, "upgrade"); err != nil {
 			return err
 		}
 		r.report.saw("rolled out within %.0f s", time.Since(began).Seconds())
@@ -23,7 +23,7 @@ func (r *run1) update(ctx context.Context) error {
 	})
 }
 
-// runs reports whether all nodes run an image.
+// runs checks that all nodes run an image.
 func (r *run1) runs(ctx context.Context, image string) error {
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector", "status.phase=Running",
 		"--output", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
@@ -39,14 +39,14 @@ func (r *run1) runs(ctx context.Context, image string) error {
 }
 
 func (r *run1) rollback(ctx context.Context) error {
-	if _, err := r.block(ctx, "rollback"); err != nil {
+	if err := r.blocks(ctx, "rollback"); err != nil {
 		return err
 	}
 	return r.runs(ctx, firstImage)
 }
 
-// kill ends a node's process, and deletes a member of etcd, while k6 sends requests that
-// are repeated as the answers allow.
+// kill kills a node's process, and deletes a member of etcd, under a load whose clients
+// repeat what the answers allow.
 func (r *run1) kill(ctx context.Context) error {
 	// Or the autoscaler might take away the one that is killed.
 	if err := r.calm(ctx); err != nil {
@@ -57,7 +57,7 @@ func (r *run1) kill(ctx context.Context) error {
 			return err
 		}
 		began := time.Now()
-		if _, err := r.block(ctx, "member"); err != nil {
+		if err := r.blocks(ctx, "member"); err != nil {
 			return err
 		}
 		r.report.saw("the member was back after %.0f s", time.Since(began).Seconds())
@@ -69,7 +69,8 @@ func (r *run1) kill(ctx context.Context) error {
 	return r.verify(ctx)
 }
 
-// killNode sends SIGKILL to a node's process, and waits for the kubelet to start it again.
+// killNode sends SIGKILL to a node's process, and waits until the kubelet has started it
+// again.
 func (r *run1) killNode(ctx context.Context) error {
 	// Not one that goes anyway, and the autoscaler takes the youngest first.
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--sort-by=.metadata.creationTimestamp", "--output",
@@ -114,8 +115,8 @@ func (r *run1) killNode(ctx context.Context) error {
 	return nil
 }
 
-// drain drains a machine, sees that no more than one node and one member are away at any
-// time, and that a second drain is refused the member which the first has left missing.
+// drain drains a machine, and checks that at no time more than one node and one member are
+// away, and that a second drain may not evict another member.
 func (r *run1) drain(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -151,13 +152,13 @@ func (r *run1) drain(ctx context.Context) error {
 		return err
 	}
 	r.report.saw("never fewer healthy than: members %d, nodes %d", least["pdb/etcd"], least["pdb/licet"])
-	if _, err := r.block(ctx, "uncordon"); err != nil {
+	if err := r.blocks(ctx, "uncordon"); err != nil {
 		return err
 	}
 	return r.verify(ctx)
 }
 
-// refusedDrain drains another machine of its member.
+// refusedDrain tries to drain another machine of its member.
 func (r *run1) refusedDrain(ctx context.Context) error {
 	other := nodeNames()[2]
 	_, err := r.kubectl(ctx, "drain", other, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=12s", "--pod-selector=app.kubernetes.io/name=etcd")
@@ -171,7 +172,7 @@ func (r *run1) refusedDrain(ctx context.Context) error {
 	return err
 }
 
-// scale has the autoscaler add nodes under load and take them away afterwards.
+// scale checks that the autoscaler adds nodes under load and removes them afterwards.
 func (r *run1) scale(ctx context.Context) error {
 	if err := r.until(ctx, 2*time.Minute, "the autoscaler has both metrics", func(ctx context.Context) error {
 		out, err := r.block(ctx, "autoscaler")
@@ -208,7 +209,7 @@ func (r *run1) calm(ctx context.Context) error {
 	return r.until(ctx, 5*time.Minute, "three nodes", func(ctx context.Context) error { return r.replicas(ctx, 3, 3) })
 }
 
-// replicas reports whether there are as many nodes, and all of them ready.
+// replicas checks how many nodes there are, and that all of them are ready.
 func (r *run1) replicas(ctx context.Context, least, most int) error {
 	have, err := r.number(ctx, "deployment/licet", ".status.replicas")
 	ready, err2 := r.number(ctx, "deployment/licet", ".status.readyReplicas")

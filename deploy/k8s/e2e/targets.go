@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// slice is as much of an EndpointSlice as is needed here.
+// slice is the part of an EndpointSlice that is needed here.
 type slice struct {
 	Metadata struct{ Labels map[string]string }
 	Ports    []struct {
@@ -27,8 +27,8 @@ type targets struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// findTargets keeps the file of targets as the ServiceMonitors would have the operator do
-// it: each endpoint's port called metrics, with the Service's name as the job, and the pod.
+// findTargets keeps the file of targets as the operator would, by the ServiceMonitors: the
+// port called metrics of each endpoint, with the Service's name as the job, and the pod.
 func (c *cluster) findTargets(file string) {
 	for range time.Tick(2 * time.Second) {
 		select {

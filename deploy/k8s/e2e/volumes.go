@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// sharedDir is where the volume of backups is on each node: one place for all of them, as
-// the volumes of a storage network are.
+// sharedDir is where the volume of backups is on each node: one place for all nodes, as in
+// a storage network.
 const sharedDir = "/var/lib/volumes/shared"
 
-// addVolumes makes the volumes that claims are bound to, since nothing here makes them by
-// itself: on each node one for the data of a member, and one more for a member that is
-// restored, and one for backups that any node can mount.
+// addVolumes makes the volumes for the claims, since nothing here makes volumes by itself:
+// on each node one for a member, one more for a member that is restored, and one for
+// backups that any node can mount.
 func (c *cluster) addVolumes(ctx context.Context) error {
 	var text strings.Builder
 	text.WriteString(storageClass)
@@ -42,34 +42,7 @@ func (c *cluster) addVolumes(ctx context.Context) error {
 	return c.apply(ctx, text.String())
 }
 
-// storageClass is the default one, as a cluster has it.
-const storageClass = `---
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata:
-  name: local
-  annotations: {storageclass.kubernetes.io/is-default-class: "true"}
-provisioner: kubernetes.io/no-provisioner
-volumeBindingMode: WaitForFirstConsumer
-`
-
-const volume = `---
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: %s}
-spec:
-  capacity: {storage: %s}
-  accessModes: [ReadWriteOnce]
-  persistentVolumeReclaimPolicy: Retain
-  storageClassName: local
-  local: {path: %s}
-  nodeAffinity:
-    required:
-      nodeSelectorTerms:
-        - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]
-`
-
-// free returns how much room there is where the files of a run lie.
+// free returns how much room there is for the files of a run.
 func free() (uint64, error) {
 	var at syscall.Statfs_t
 	err := syscall.Statfs(filepath.Dir(workDir), &at)

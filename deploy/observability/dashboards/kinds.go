@@ -101,7 +101,7 @@ func (p panel) heatmap(id uint32, at dashboard.GridPos) *heatmap.PanelBuilder {
 		ShowLegend()
 }
 
-// table shows the labels of one query's series in columns, with how many there are.
+// table shows the labels of one query's series in columns, and how many series there are.
 func (p panel) table(id uint32, at dashboard.GridPos) *table.PanelBuilder {
 	return table.NewPanelBuilder().
 		Id(id).

@@ -5,7 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// row is some panels under a title.
+// row is a title with panels below it.
 type row struct {
 	title  string
 	panels []panel
@@ -19,7 +19,7 @@ type page struct {
 	rows                    []row
 }
 
-// tag is what all dashboards have, and their links to each other go by.
+// tag is the tag of all dashboards. Their links to each other go by it.
 const tag = "licet"
 
 func (p page) build() *dashboard.DashboardBuilder {

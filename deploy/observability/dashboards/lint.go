@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// LintFile is where the linter of dashboards looks for what it is to leave out.
+// LintFile is the file with the linter's exceptions.
 const LintFile = ".lint"
 
 // LintExceptions returns the content of that file: each panel that a rule is not meant

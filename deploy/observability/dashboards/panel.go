@@ -23,8 +23,8 @@ type query struct {
 	expr, legend string
 }
 
-// step is a value from which on something is to be seen to, in the color of it. The
-// values are those of the alerts.
+// step is a value from which on somebody must act, and its color. The values are those of
+// the alerts.
 type step struct {
 	from  float64
 	color string
@@ -42,7 +42,8 @@ const (
 	recording       // what rules have recorded, which knows no instance
 )
 
-// panel is one panel. What all of a kind have in common is in its builder.
+// panel is one panel. The builder of its kind sets what all panels of the kind have in
+// common.
 type panel struct {
 	title string
 	about string // what it shows, and what is to be made of it
@@ -91,7 +92,7 @@ func (p panel) height() uint32 {
 	return panelHeight
 }
 
-// build makes Grafana's panel, at a place that the dashboard gives.
+// build makes Grafana's panel, at the place that the dashboard chooses.
 func (p panel) build(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	switch p.show {
 	case number:
@@ -128,12 +129,12 @@ func (p panel) targets() []cog.Builder[variants.Dataquery] {
 	return targets
 }
 
-// link is one of a panel or of a dashboard, as Grafana shows it since version 5.
+// link is a link of a panel or of a dashboard.
 type link dashboard.DashboardLink
 
 func (l link) Build() (dashboard.DashboardLink, error) { return dashboard.DashboardLink(l), nil }
 
-// links lead to what to do when one of the panel's alerts fires.
+// links returns links to the runbooks of the panel's alerts.
 func (p panel) links() []cog.Builder[dashboard.DashboardLink] {
 	var links []cog.Builder[dashboard.DashboardLink]
 	for _, name := range p.runbooks {

@@ -29,11 +29,11 @@ func licet(metric string, more ...string) string { return selector(metric, ofLic
 // etcd selects series of etcd's members.
 func etcd(metric string, more ...string) string { return selector(metric, ofEtcd, more) }
 
-// recorded selects what a rule has recorded for a job in a namespace.
+// recorded selects series that a rule has recorded for a job in a namespace.
 func recorded(metric string, more ...string) string { return selector(metric, ofRecorded, more) }
 
-// ofNode and ofMember say of whom series are that every Go program has. Without, "All"
-// would mean whatever Prometheus scrapes.
+// ofNode and ofMember limit series that every Go program has to nodes and to members.
+// Otherwise "All" would mean whatever Prometheus scrapes.
 func ofNode(series string) string {
 	return series + " and on (job, instance) " + licet(build)
 }
@@ -74,16 +74,16 @@ func mean(labels, total, count string) string {
 	return sum(labels, rate(total)) + " / (" + sum(labels, rate(count)) + " > 0)"
 }
 
-// orNone is 0 where part has no series and whole has one: what never happened is
-// not told by every metric.
+// orNone is 0 where part has no series and whole has one: not every metric has a series
+// for what never happened.
 func orNone(part, whole string) string { return part + " or 0 * " + whole }
 
-// share is how much of the whole a part is, and nothing where there is no whole.
+// share is the share of a part in the whole, without a value where the whole is 0.
 func share(part, whole string) string {
 	return "(" + orNone(part, whole) + ") / (" + whole + " > 0)"
 }
 
-// since is the age of a moment in Unix time. One of 0 has not been.
+// since is the age of a moment in Unix time. 0 means never, and has no age.
 func since(labels, moment string) string {
 	return "time() - " + highest(labels, moment+" > 0")
 }

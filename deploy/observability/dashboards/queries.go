@@ -10,8 +10,8 @@ type Query struct {
 	Label     string // of a variable: the label whose values are wanted
 }
 
-// Queries returns every expression of every panel and variable, with
-// $__rate_interval and $__range replaced by rateInterval, such as "1m".
+// Queries returns every expression of every panel and variable, with $__rate_interval and
+// $__range replaced by rateInterval, such as "1m".
 func Queries(rateInterval string) []Query {
 	var queries []Query
 	for _, p := range pages() {

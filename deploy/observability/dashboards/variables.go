@@ -7,11 +7,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Runbooks is where the runbooks are read, unless whoever imports the dashboards
-// says otherwise.
+// Runbooks is the address of the runbooks, unless the importer of the dashboards sets
+// another.
 const Runbooks = "https://github.com/licet/licet/blob/main/docs/runbooks"
 
-// variable is one that lists a label's values, several of which may be chosen.
+// variable lists the values of a label. Several may be selected.
 type variable struct {
 	name, title, about string
 	selector           string // of the series
@@ -25,10 +25,10 @@ const (
 	leading = "etcd_server_has_leader"
 )
 
-// optional is what "All" stands for where series may lack the label.
+// optional is the "All" of labels that series may lack.
 const optional = ".*"
 
-// ofNodes are the variables of all dashboards: each narrows down those that follow.
+// ofNodes returns the variables of all dashboards. Each narrows down those that follow.
 func ofNodes() []variable {
 	return []variable{
 		{"job", "Job", "Prometheus' name for what it scrapes Licet's nodes as.", build, "job", ".+"},
@@ -38,8 +38,8 @@ func ofNodes() []variable {
 	}
 }
 
-// ofMembers are those of the dashboard that shows etcd, which may well live outside
-// of the nodes' namespace.
+// ofMembers returns the variables of the dashboard of etcd, which may run outside the
+// nodes' namespace.
 func ofMembers() []variable {
 	return []variable{
 		{"etcd_job", "etcd job", "Prometheus' name for what it scrapes etcd's members as.", leading, "job", ".+"},
@@ -71,7 +71,7 @@ func (v variable) build() *dashboard.QueryVariableBuilder {
 		Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// datasource is the Prometheus that is chosen at the top.
+// datasource is the Prometheus that is selected at the top.
 func datasource() common.DataSourceRef {
 	kind, uid := "prometheus", "$datasource"
 	return common.DataSourceRef{Type: &kind, Uid: &uid}
@@ -84,7 +84,7 @@ func datasourceVariable() *dashboard.DatasourceVariableBuilder {
 		Type("prometheus")
 }
 
-// runbooksVariable is a constant, and not shown.
+// runbooksVariable is a hidden constant.
 type runbooksVariable struct{}
 
 func (runbooksVariable) Build() (dashboard.VariableModel, error) {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// receivers are endpoints of webhooks as there are: one that takes everything, one that
-// fails every second time, one that wants nothing any more, and one that is not there.
+// receivers are webhook endpoints of each kind: one accepts everything, one fails every
+// second time, one answers 410, and one is not there.
 type receivers struct {
 	server *http.Server
 	urls   []string

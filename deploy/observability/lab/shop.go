@@ -12,7 +12,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// shop sells licenses, and its customers use them, until it is told to stop.
+// shop sells licenses, and its customers use them, until ctx ends.
 type shop struct {
 	balancer      *stage.Balancer
 	desk, program *client.Client // with an API key, and without
@@ -31,7 +31,7 @@ type shop struct {
 const (
 	product    = "editor"
 	maxDevices = 2
-	// crowd is how many activate the hot license at a time, on each node.
+	// crowd is how many clients activate the hot license at a time, on each node.
 	crowd = 8
 	// pause is between two things that one customer does: the machine is not to be
 	// measured, and has other things to do.
@@ -87,7 +87,7 @@ func (h *shop) stock(ctx context.Context) error {
 	return err
 }
 
-// work has everybody do their things until ctx ends.
+// work starts all clients. They end with ctx.
 func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 	forever := func(do func(context.Context, int) error) {
 		group.Go(func() {
@@ -118,7 +118,7 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 	forever(h.follower)
 }
 
-// customer orders, and does with the order what customers do.
+// customer makes an order, and pays, cancels or abandons it.
 func (h *shop) customer(ctx context.Context, i int) error {
 	o, err := h.desk.CreateOrder(ctx, client.NewOrder{ProductID: product, Amount: 4900, Currency: "USD", BuyerEmail: "ada@example.com"})
 	if err != nil {
@@ -157,7 +157,7 @@ func (h *shop) customer(ctx context.Context, i int) error {
 	return err
 }
 
-// refused asks for what is refused.
+// refused sends requests that must be refused.
 func (h *shop) refused(ctx context.Context, i int) error {
 	for _, c := range []struct {
 		key  string
@@ -181,7 +181,7 @@ func (h *shop) refused(ctx context.Context, i int) error {
 	return nil
 }
 
-// lookups reads what shops and their back offices look at.
+// lookups reads what back offices read.
 func (h *shop) lookups(ctx context.Context, _ int) error {
 	if _, err := h.desk.License(ctx, h.hot); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (h *shop) lookups(ctx context.Context, _ int) error {
 	return err
 }
 
-// follower reads the feed, and waits for what is not there yet.
+// follower reads the feed, and waits for new events.
 func (h *shop) follower(ctx context.Context, _ int) error {
 	_, err := h.desk.ListEvents(ctx, client.EventFilter{}, client.Page{}, time.Second)
 	return err
@@ -215,8 +215,7 @@ func refusedWith(err error, codes ...int) bool {
 	return false
 }
 
-// fault notes an answer that was not looked for. A machine that is busy is no fault: what
-// was not done then, or not in time, is told so.
+// fault records an unexpected answer. An answer of a busy machine is not unexpected.
 func (h *shop) fault(err error) {
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code >= 50000 {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Refusal is why the API server does not take something: an error, or a warning, which
-// counts as one here.
+// Refusal is why the API server does not accept something: an error, or a warning, which
+// counts as an error here.
 type Refusal struct {
 	Status  int // 0 for a warning
 	Message string
@@ -31,7 +31,7 @@ func (r *Refusal) Error() string {
 }
 
 // Apply applies an object as kubectl apply --server-side --validate=strict does, and
-// answers it as it is then. A dry run changes nothing.
+// returns the result. A dry run changes nothing.
 func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
 	path, err := c.path(ctx, object)
 	if err != nil {
@@ -101,7 +101,7 @@ func established(conditions []any) bool {
 	})
 }
 
-// Status is what the server answers to a call without a body by whoever has a token.
+// Status returns the HTTP status of a call without a body, with a token.
 func (c *Cluster) Status(ctx context.Context, token, method, path string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, nil)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Cluster) call(ctx context.Context, method, path, media string, body []b
 	return text, nil
 }
 
-// resources lists the kinds of an API group, as the server tells them.
+// resources are the kinds of an API group, as the server lists them.
 type resources struct {
 	Resources []struct {
 		Name, Kind string
@@ -155,7 +155,7 @@ type resources struct {
 	}
 }
 
-// path is where an object is.
+// path returns the path of an object.
 func (c *Cluster) path(ctx context.Context, object *unstructured.Unstructured) (string, error) {
 	group := "/apis/" + object.GetAPIVersion()
 	if !strings.Contains(object.GetAPIVersion(), "/") {

@@ -32,7 +32,7 @@ const (
 	adminToken = "admin"
 )
 
-// Cluster is an API server that runs.
+// Cluster is a running API server.
 type Cluster struct {
 	// URL is where it is reached, and CAFile has the authority of its certificate.
 	URL, CAFile string
@@ -43,7 +43,8 @@ type Cluster struct {
 	kinds map[string]*resources
 }
 
-// Start starts both programs out of a folder, and waits until the server is ready.
+// Start starts etcd and the API server from a folder of programs, and waits until the
+// server is ready.
 func Start(ctx context.Context, programs string) (_ *Cluster, err error) {
 	c := &Cluster{kinds: map[string]*resources{}}
 	if c.dir, err = os.MkdirTemp("", "licet-kube"); err != nil {
@@ -69,7 +70,7 @@ func Start(ctx context.Context, programs string) (_ *Cluster, err error) {
 	return c, c.ready(ctx)
 }
 
-// startEtcd starts the API server's own store, which is no part of what is tried.
+// startEtcd starts the API server's own store.
 func (c *Cluster) startEtcd(programs, client, peer string) error {
 	return c.run(filepath.Join(programs, "etcd"),
 		"--data-dir="+filepath.Join(c.dir, "etcd"), "--log-level=error", "--unsafe-no-fsync",
@@ -99,7 +100,7 @@ func (c *Cluster) startServer(programs, etcd, address string) error {
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount", "-v=0")
 }
 
-// ready waits until the server says that it is.
+// ready waits until the server reports that it is ready.
 func (c *Cluster) ready(ctx context.Context) error {
 	var last error
 	for {
@@ -123,7 +124,7 @@ func (c *Cluster) ready(ctx context.Context) error {
 	}
 }
 
-// trust takes the authority that the server has made at its start.
+// trust reads the authority that the server has made at its start.
 func (c *Cluster) trust() error {
 	if c.http != nil {
 		return nil
@@ -155,7 +156,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(failures, os.RemoveAll(c.dir))...)
 }
 
-// process is a program that runs.
+// process is a running program.
 type process struct {
 	cmd   *exec.Cmd
 	said  *output
@@ -202,7 +203,7 @@ func (p *process) stop() error {
 	}
 }
 
-// output keeps the end of what a program says.
+// output keeps the end of what a program writes.
 type output struct {
 	mu   sync.Mutex
 	text []byte
@@ -224,7 +225,7 @@ func (o *output) tail() string {
 	return string(bytes.TrimSpace(o.text))
 }
 
-// freePorts finds addresses of this machine that nobody listens on.
+// freePorts returns unused addresses of this machine.
 func freePorts(n int) ([]string, error) {
 	var list []string
 	var held []io.Closer
@@ -243,7 +244,7 @@ func freePorts(n int) ([]string, error) {
 	return list, errors.Join(failures...)
 }
 
-// writeKey makes the key that tokens of service accounts are signed with.
+// writeKey makes the key that signs tokens of service accounts.
 func writeKey(path string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

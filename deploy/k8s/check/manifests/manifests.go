@@ -26,10 +26,10 @@ type Object struct {
 // String names an object as kubectl does.
 func (o Object) String() string { return o.Raw.GetKind() + "/" + o.Raw.GetName() }
 
-// Set is what a folder renders to, in the order in which it is applied.
+// Set is what a folder renders to, in the order of applying.
 type Set []Object
 
-// Render renders a folder and decodes each object.
+// Render renders a folder, and decodes each object.
 func Render(folder string) (Set, error) {
 	decoder, err := newDecoder()
 	if err != nil {
@@ -56,7 +56,7 @@ func Render(folder string) (Set, error) {
 	return set, nil
 }
 
-// Decode decodes one document as Render decodes what it has rendered.
+// Decode decodes one document as Render does.
 func Decode(text []byte) (Object, error) {
 	decoder, err := newDecoder()
 	if err != nil {
@@ -90,7 +90,7 @@ func (d decoder) decode(text []byte) (Object, error) {
 	return Object{Raw: &unstructured.Unstructured{Object: content}, Typed: typed}, nil
 }
 
-// All lists the objects of one of Kubernetes' types, such as appsv1.Deployment.
+// All returns the objects of one of Kubernetes' types, such as appsv1.Deployment.
 func All[T any, P interface {
 	*T
 	runtime.Object
@@ -104,7 +104,7 @@ func All[T any, P interface {
 	return list
 }
 
-// Find finds an object by its kind and name, such as Deployment/licet; nil where there is none.
+// Find returns an object by its kind and name, such as Deployment/licet, or nil.
 func (s Set) Find(name string) *Object {
 	for i := range s {
 		if s[i].String() == name {
