@@ -14,14 +14,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cliDoc gives docs/reference/cli.md.
+// cliDoc returns the text of docs/reference/cli.md.
 func cliDoc(t *testing.T) string {
 	t.Helper()
 	return readText(t, filepath.Join("..", "..", "docs", "reference", "cli.md"))
 }
 
-// TestDocumentedCommandsAreAll compares the commands of docs/reference/cli.md with those
-// that there are.
+// TestDocumentedCommandsAreAll compares the commands of docs/reference/cli.md with the commands of licet.
 func TestDocumentedCommandsAreAll(t *testing.T) {
 	var documented, have []string
 	_, table, _ := strings.Cut(cliDoc(t), "\n## Commands\n")
@@ -52,8 +51,7 @@ func TestDocumentedCommandsAreAll(t *testing.T) {
 	}
 }
 
-// TestDocumentedCommandsRun runs all commands of docs/reference/cli.md as they stand, one
-// after the other in one shell.
+// TestDocumentedCommandsRun runs all commands of docs/reference/cli.md, one after the other in one shell.
 func TestDocumentedCommandsRun(t *testing.T) {
 	t.Parallel()
 	p, out, blocks := runDocumented(t, cliDoc(t))
@@ -88,8 +86,8 @@ func TestTutorialRuns(t *testing.T) {
 	}
 }
 
-// runDocumented runs all commands of a page in one shell, beside a licet dev of
-// its own, and gives what they print.
+// runDocumented runs all sh blocks of a page in one shell, with a separate licet dev. It returns the licet dev, the
+// output and the number of blocks.
 func runDocumented(t *testing.T, page string) (p *process, printed string, blocks int) {
 	t.Helper()
 	needTools(t, "sh", "sed")

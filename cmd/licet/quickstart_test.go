@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestPrintedCommands pastes what licet dev has printed into a shell, as it
-// stands.
+// TestPrintedCommands pastes the commands that licet dev prints into a shell.
 func TestPrintedCommands(t *testing.T) {
 	for _, tool := range []string{"curl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -37,14 +36,13 @@ func TestPrintedCommands(t *testing.T) {
 	}
 }
 
-// paste gives commands to a shell's standard input, where a terminal's would
-// come from.
+// paste writes commands to the standard input of a shell, as a user at a terminal would, and returns the output.
 func paste(t *testing.T, shell, commands string) string {
 	t.Helper()
 	return pasteIn(t, t.TempDir(), shell, commands)
 }
 
-// pasteIn is paste in a directory.
+// pasteIn is like paste, in a directory.
 func pasteIn(t *testing.T, dir, shell, commands string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -60,7 +58,7 @@ func pasteIn(t *testing.T, dir, shell, commands string) string {
 	return string(out)
 }
 
-// wantMainJob checks the answers of the six commands: a line each.
+// wantMainJob checks the answers of the six commands, one line each.
 func wantMainJob(t *testing.T, out string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")

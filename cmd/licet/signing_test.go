@@ -14,7 +14,7 @@ import (
 	"licet/handlers/signature"
 )
 
-// signingDoc gives the code blocks of docs/guides/signing.md in a language.
+// signingDoc returns the code blocks of docs/guides/signing.md in a language.
 func signingDoc(t *testing.T, language string) []string {
 	t.Helper()
 	text := readText(t, filepath.Join("..", "..", "docs", "guides", "signing.md"))
@@ -26,7 +26,7 @@ func signingDoc(t *testing.T, language string) []string {
 	return blocks
 }
 
-// needTools skips a test of what is run with tools that this machine lacks.
+// needTools skips a test if this machine lacks one of the tools.
 func needTools(t *testing.T, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
@@ -36,8 +36,7 @@ func needTools(t *testing.T, tools ...string) {
 	}
 }
 
-// shop makes an API key that must sign, and gives a directory in which it is
-// what ./licet-data/dev.env has.
+// shop creates an API key that requires signatures. It returns a directory whose ./licet-data/dev.env has this key.
 func (p *process) shop(t *testing.T) (dir string) {
 	t.Helper()
 	key := createKey(t, []string{"--etcd-endpoints", p.socket(), "--master-key-file", filepath.Join(p.dir, masterFile)}, "--require-signature")
@@ -54,7 +53,7 @@ func (p *process) shop(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestSigningInAShell runs the documented commands as they stand.
+// TestSigningInAShell runs the documented commands.
 func TestSigningInAShell(t *testing.T) {
 	t.Parallel()
 	needTools(t, "openssl", "curl")
@@ -74,14 +73,13 @@ func TestSigningInAShell(t *testing.T) {
 	}
 }
 
-// TestSigningInGo builds and runs the documented program as it stands.
+// TestSigningInGo builds and runs the documented program.
 func TestSigningInGo(t *testing.T) {
 	t.Parallel()
 	needTools(t, "go", "sh")
 	p := shared(t)
 	dir := p.shop(t)
-	// The documents are read in the root of the repository, where no file of the
-	// project must give way to the program.
+	// Readers save the program in the root of the repository, so no file of the project may have its name.
 	const file = "signed.go"
 	if _, err := os.Stat(filepath.Join("..", "..", file)); err == nil {
 		t.Errorf("the project has a file %s", file)
@@ -98,8 +96,8 @@ func wantOrder(t *testing.T, out string) {
 	t.Log(out)
 }
 
-// TestDocumentedSignature checks the documented request with the code that
-// checks real ones, and that its signature base is the documented one.
+// TestDocumentedSignature verifies the documented request with the code of the service, and compares its signature base
+// with the documented one.
 func TestDocumentedSignature(t *testing.T) {
 	request := strings.ReplaceAll(signingDoc(t, "http")[0], "\n", "\r\n")
 	head, body, _ := strings.Cut(request, "\r\n\r\n")

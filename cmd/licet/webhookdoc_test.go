@@ -20,7 +20,7 @@ func docPage(t *testing.T, name string) string {
 	return readText(t, filepath.Join("..", "..", "docs", filepath.FromSlash(name)))
 }
 
-// countingReceiver takes webhooks, and counts them.
+// countingReceiver starts a receiver that acknowledges and counts webhooks.
 func countingReceiver(t *testing.T) (url string, taken *atomic.Int64) {
 	t.Helper()
 	taken = new(atomic.Int64)
@@ -32,8 +32,8 @@ func countingReceiver(t *testing.T) (url string, taken *atomic.Int64) {
 	return server.URL, taken
 }
 
-// TestDocumentedWebhooksRun runs all commands of docs/guides/webhooks.md as they stand, but for
-// the receiver's address. What it does with openssl is what its library does.
+// TestDocumentedWebhooksRun runs all commands of docs/guides/webhooks.md, with another address of the receiver. It
+// compares the signature by openssl with the signature by the library.
 func TestDocumentedWebhooksRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "openssl", "od")
@@ -59,8 +59,7 @@ func TestDocumentedWebhooksRun(t *testing.T) {
 	}
 }
 
-// TestDocumentedWebhookRoutesRun runs what docs/reference/api.md has about webhooks: each command
-// is answered with a success.
+// TestDocumentedWebhookRoutesRun runs the commands about webhooks in docs/reference/api.md. Each must succeed.
 func TestDocumentedWebhookRoutesRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "curl")
@@ -75,7 +74,7 @@ func TestDocumentedWebhookRoutesRun(t *testing.T) {
 	}
 }
 
-// TestDocumentedEventsRun runs all commands of docs/guides/events.md as they stand.
+// TestDocumentedEventsRun runs all commands of docs/guides/events.md.
 func TestDocumentedEventsRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "curl")
