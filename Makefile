@@ -54,7 +54,7 @@ image-check: ## Walk through the Dockerfile by hand, and hold what comes of it a
 
 .PHONY: manifests
 manifests: ## Write the Prometheus operator's rules into deploy/k8s.
-	cd deploy/k8s/check && go run ./cmd/rules
+	cd deploy/k8s/check && go test . -run TestRules -write
 
 .PHONY: k8s-check
 k8s-check: ## Have a real API server of Kubernetes take the manifests, and refuse broken ones. Builds it first.
@@ -136,7 +136,7 @@ golden: ## Rewrite the golden files; read the diff before you commit it.
 
 .PHONY: dashboards
 dashboards: ## Write Grafana's dashboards and the linter's exceptions into deploy/grafana.
-	cd deploy/observability && go run ./cmd/dashboards
+	cd deploy/observability && go test ./dashboards -run TestCommitted -write
 
 .PHONY: dashboards-lint
 dashboards-lint: ## Run Grafana's linter over the dashboards.

@@ -5,8 +5,13 @@
 //	image tar --programs DIR --out DIR [--image licet:dev …]
 //	image roots FILE
 //
-// The first makes the image out of the programs in a folder. The second writes the
-// certificates of the public authorities alone, as the Dockerfile wants them.
+// The first makes the image from the programs in a folder. The second writes only the
+// certificates of the public authorities, as the Dockerfile needs them.
+//
+// Files:
+//   - main.go: the program
+//   - layers.go: the image
+//   - sbom.go: the list of its contents
 package main
 
 import (

@@ -1,7 +1,11 @@
-// Package check holds no code, only tests of what is in deploy/k8s and deploy/compose.
+// Package check holds no code, only tests of deploy/k8s and deploy/compose.
 //
-// Most need nothing: overlays are rendered and decoded strictly, and what they say is held
-// against each other, against the programs' own help, and against what the nodes serve. Two
-// need programs that ../tools/build makes: those that apply everything to a real API server of
-// Kubernetes, and have it refuse what is broken on purpose.
+// Most need nothing: they render overlays, decode them strictly, and compare them with each
+// other, with the programs' own help, and with what the nodes serve. Tests that apply
+// everything to a real API server of Kubernetes, and have it refuse what is broken on
+// purpose, need programs that ../tools/build makes.
+//
+// Packages below:
+//   - manifests: renders and decodes a folder
+//   - cluster: an API server with its etcd
 package check

@@ -3,6 +3,7 @@ package check
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"net/url"
@@ -21,7 +22,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"licet/deploy/k8s/check/manifests"
-	"licet/deploy/k8s/check/rules"
 )
 
 // TestProbesAndMetrics asks a service that runs for everything that kubelets, Prometheus
@@ -134,13 +134,22 @@ func startService(t *testing.T) string {
 	return ""
 }
 
-// TestRules: the operator gets the rules of deploy/prometheus.
+// write makes TestRules write the operator's rules: make manifests.
+var write = flag.Bool("write", false, "write components/monitoring/rules.yaml")
+
+// TestRules checks that the operator gets the rules of deploy/prometheus.
 func TestRules(t *testing.T) {
-	want, err := rules.Text("../../prometheus/rules")
+	want, err := operatorRules("../../prometheus/rules")
 	if err != nil {
 		t.Fatal(err)
 	}
-	have, err := os.ReadFile("../components/monitoring/rules.yaml")
+	const file = "../components/monitoring/rules.yaml"
+	if *write {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

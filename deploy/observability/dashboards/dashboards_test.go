@@ -2,6 +2,7 @@ package dashboards
 
 import (
 	"encoding/json"
+	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,7 +17,11 @@ const folder = "../../grafana"
 // manifest makes ConfigMaps of the dashboards, for Kubernetes.
 const manifest = "kustomization.yaml"
 
-// TestCommitted: what is committed is what the builders make, and what Kubernetes gets.
+// write makes TestCommitted write the files: make dashboards.
+var write = flag.Bool("write", false, "write the dashboards into deploy/grafana")
+
+// TestCommitted checks that what is committed is what the builders make, and that
+// Kubernetes gets it.
 func TestCommitted(t *testing.T) {
 	files, err := All()
 	if err != nil {
@@ -47,6 +52,11 @@ func TestCommitted(t *testing.T) {
 		}
 	}
 	for name, content := range want {
+		if *write {
+			if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		got, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Error(err)

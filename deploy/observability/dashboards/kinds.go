@@ -1,6 +1,8 @@
 package dashboards
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
@@ -8,6 +10,22 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
+
+// builder is a builder of panels of any kind.
+type builder[B any] interface {
+	Id(uint32) B
+	GridPos(dashboard.GridPos) B
+	Title(string) B
+	Description(string) B
+	Datasource(common.DataSourceRef) B
+	Targets([]cog.Builder[variants.Dataquery]) B
+	Links([]cog.Builder[dashboard.DashboardLink]) B
+}
+
+// begin sets what panels of all kinds have.
+func begin[B builder[B]](b B, p panel, id uint32, at dashboard.GridPos) B {
+	return b.Id(id).GridPos(at).Title(p.title).Description(p.about).Datasource(datasource()).Targets(p.targets()).Links(p.links())
+}
 
 func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuilder {
 	legend := common.NewVizLegendOptionsBuilder().
@@ -22,15 +40,8 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 			SortBy("Mean").
 			SortDesc(true)
 	}
-	b := timeseries.NewPanelBuilder().
-		Id(id).
-		GridPos(at).
-		Title(p.title).
-		Description(p.about).
-		Datasource(datasource()).
+	b := begin(timeseries.NewPanelBuilder(), p, id, at).
 		Unit(p.unit).
-		Targets(p.targets()).
-		Links(p.links()).
 		Thresholds(p.thresholds()).
 		Legend(legend).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
@@ -61,16 +72,9 @@ func (p panel) stat(id uint32, at dashboard.GridPos) *stat.PanelBuilder {
 	if empty == "" {
 		empty = "–"
 	}
-	return stat.NewPanelBuilder().
-		Id(id).
-		GridPos(at).
-		Title(p.title).
-		Description(p.about).
-		Datasource(datasource()).
+	return begin(stat.NewPanelBuilder(), p, id, at).
 		Unit(p.unit).
 		NoValue(empty).
-		Targets(p.targets()).
-		Links(p.links()).
 		Thresholds(p.thresholds()).
 		ColorMode(color).
 		GraphMode(common.BigValueGraphModeArea).
@@ -79,14 +83,7 @@ func (p panel) stat(id uint32, at dashboard.GridPos) *stat.PanelBuilder {
 }
 
 func (p panel) heatmap(id uint32, at dashboard.GridPos) *heatmap.PanelBuilder {
-	return heatmap.NewPanelBuilder().
-		Id(id).
-		GridPos(at).
-		Title(p.title).
-		Description(p.about).
-		Datasource(datasource()).
-		Targets(p.targets()).
-		Links(p.links()).
+	return begin(heatmap.NewPanelBuilder(), p, id, at).
 		Calculate(false).
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
 		YAxis(heatmap.NewYAxisConfigBuilder().Unit(p.unit).AxisPlacement(common.AxisPlacementLeft)).
@@ -103,15 +100,8 @@ func (p panel) heatmap(id uint32, at dashboard.GridPos) *heatmap.PanelBuilder {
 
 // table shows the labels of one query's series in columns, and how many series there are.
 func (p panel) table(id uint32, at dashboard.GridPos) *table.PanelBuilder {
-	return table.NewPanelBuilder().
-		Id(id).
-		GridPos(at).
-		Title(p.title).
-		Description(p.about).
-		Datasource(datasource()).
+	return begin(table.NewPanelBuilder(), p, id, at).
 		Unit(p.unit).
-		Targets(p.targets()).
-		Links(p.links()).
 		Thresholds(p.thresholds()).
 		WithTransformation(dashboard.DataTransformerConfig{
 			Id: "organize",

@@ -1,10 +1,14 @@
-// Package lab runs the real thing for dashboards and rules to look at: an etcd of
-// three members, two nodes of Licet with what they can come across, and a
-// Prometheus of Debian's that scrapes all of them every second and evaluates the
-// rules. So whoever asks that Prometheus sees what a service's own would show.
+// Package lab runs what dashboards and rules are tested against: an etcd of three members,
+// two nodes of Licet under load, and Debian's Prometheus, which scrapes all of them every
+// second and evaluates the rules. That Prometheus has the series of a service's own.
 //
-// The load is whatever gives each metric something to tell: activations that bind,
-// that bind again and that are refused; one license that is asked for on both nodes
-// at once; orders that are paid, canceled and refunded; webhooks to receivers that
-// answer, that fail and that are not there; a backup.
+// The load gives each metric a value: activations that bind, bind again and are refused;
+// one license that both nodes activate at once; orders that are paid, canceled and
+// refunded; webhooks to receivers that answer, fail and are not there; a backup.
+//
+// Files:
+//   - lab.go: starting everything
+//   - prometheus.go: a Prometheus server, its queries and rules
+//   - shop.go, receivers.go: the load, and the webhook endpoints
+//   - parts.go: the parts of an expression that must have series
 package lab

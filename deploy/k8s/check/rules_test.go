@@ -1,5 +1,4 @@
-// Package rules writes the rules of deploy/prometheus as the Prometheus operator wants them.
-package rules
+package check
 
 import (
 	"bytes"
@@ -9,11 +8,11 @@ import (
 	"strings"
 )
 
-const head = "# Made from deploy/prometheus/rules: make manifests. Change it there.\n"
+const rulesHead = "# Made from deploy/prometheus/rules: make manifests. Change it there.\n"
 
-// Text makes one PrometheusRule of each file of a folder. Their groups are taken over as
-// they are, comments included.
-func Text(folder string) ([]byte, error) {
+// operatorRules returns a PrometheusRule for each file of a folder, as the Prometheus
+// operator wants it. It copies the groups as they are, comments included.
+func operatorRules(folder string) ([]byte, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yml"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("there are no rules in %s: %w", folder, err)
@@ -24,7 +23,7 @@ func Text(folder string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.WriteString([]string{head, "---\n"}[min(i, 1)])
+		out.WriteString([]string{rulesHead, "---\n"}[min(i, 1)])
 		name := strings.TrimSuffix(filepath.Base(file), ".yml")
 		fmt.Fprintf(&out, `apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
