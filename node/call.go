@@ -44,7 +44,7 @@ type call struct {
 	leaving  bool // the call goes to the outbox after the turn; only the turn uses this
 	waited   bool // the call has waited for a turn that another goroutine runs
 	state    atomic.Int32
-	who      atomic.Uint32 // the share that the call counts for; see tellOwner
+	who      atomic.Uint32 // the share that the call counts for; see countForOwner
 	// done is closed once result and err are set. It is nil while only the caller's own goroutine can
 	// answer the call: in a turn that the caller runs.
 	done   chan struct{}

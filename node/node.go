@@ -1,16 +1,3 @@
-// Package node runs commands. It holds no truth of its own: records lie in a
-// [store.Store], and any number of nodes may stand in front of one.
-//
-// A license or an order is an actor: one mailbox per record and node, one
-// command at a time. Commands that wait for the same record are folded: they
-// run one by one through licensing.Apply on one snapshot, and what they add up to
-// is one compare-and-swap. If another node was first, the swap brings back
-// what that one wrote, and the fold is made again on it. Nobody is answered
-// before the store has said that the swap landed, so a node may die at any
-// moment and nothing acknowledged is lost.
-//
-// A mailbox exists only while commands wait in it; an idle license costs
-// nothing.
 package node
 
 import (

@@ -51,7 +51,7 @@ func (n *Node) answering(calls []*call, work func()) {
 func (n *Node) settleCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
 	guess, unsure, ok := n.cfg.Records.Recall(wantOf(ref, calls))
 	if ok {
-		if calls = n.tellOwner(calls, guess.Record.License); len(calls) == 0 {
+		if calls = n.countForOwner(calls, guess.Record.License); len(calls) == 0 {
 			return
 		}
 	}
@@ -134,7 +134,7 @@ func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (stor
 		return store.Snapshot{}, nil
 	}
 	n.placement.sawWriter(ref, loaded[0].Writer)
-	calls = n.tellOwner(calls, loaded[0].Record.License)
+	calls = n.countForOwner(calls, loaded[0].Record.License)
 	// A call whose caller was told meanwhile that the outcome is unknown must not be run on this snapshot,
 	// which may hold changes that came after that answer.
 	calls = stillWanted(calls)

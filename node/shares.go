@@ -9,39 +9,37 @@ import (
 )
 
 const (
-	// ownerCells is how many counters a row of shares has for owners. Two owners use
-	// the same counters of both rows with a chance of 1 in ownerCells², or 268 million.
+	// ownerCells is how many counters a row of shares has for owners. Two owners use the same counters of both
+	// rows with a chance of 1 in ownerCells², or 268 million.
 	ownerCells = 1 << 14
-	// strangerCells are the counters of what has no known owner yet.
-	strangerCells = 3
+	// unknownCells is how many counters a row has for requests whose owner is not known yet.
+	unknownCells = 3
 )
 
-// share names the two counters of an owner, or of a class of strangers, in shares:
-// 16 bits for each row. 0 stands for nobody.
+// share names the two counters of an owner, or of a class of unknown owners, in shares: 16 bits for each row. 0
+// is no share.
 type share uint32
 
 func newShare(first, second uint32) share { return share(first<<16 | second) }
 
-// The classes of what has no known owner until the store was asked. Each class gets
-// what an owner gets, so that neither guesses nor licenses that no node has asked
-// for lately can take all places.
+// The classes of requests whose owner only the store can tell. Each class gets what an owner gets, so neither
+// guesses nor licenses that no node has asked for lately can take all places.
 const (
 	unknownLicense share = (ownerCells+1)<<16 | (ownerCells + 1)
 	unknownOrder   share = (ownerCells+2)<<16 | (ownerCells + 2)
 	unknownAPIKey  share = (ownerCells+3)<<16 | (ownerCells + 3)
 )
 
-// isStranger reports whether a share is that of a class of strangers.
-func (s share) isStranger() bool { return s>>16 > ownerCells }
+// isUnknown reports whether a share is that of a class of unknown owners.
+func (s share) isUnknown() bool { return s>>16 > ownerCells }
 
-// shares counts how many commands and reads each owner has under way. There are as
-// many counters as ever, whatever owners there are: an owner is counted in one of
-// each row, by a hash with a random seed, and the lesser of the two is what the
-// owner has, or more where others share both. It is safe for concurrent use, and
-// takes no locks: each activation comes by here.
+// shares counts how many commands and reads each owner has under way. The number of counters is fixed: a hash
+// with a random seed gives each owner one counter of each row, and the lesser of the two counts the owner, or
+// more if other owners share both. shares is safe for concurrent use and takes no locks: each activation counts
+// here.
 type shares struct {
 	seed maphash.Seed
-	rows [2][1 + ownerCells + strangerCells]atomic.Int32
+	rows [2][1 + ownerCells + unknownCells]atomic.Int32
 }
 
 // of returns the share of an owner.
@@ -50,21 +48,19 @@ func (s *shares) of(owner licensing.Owner) share {
 	return newShare(1+uint32(h%ownerCells), 1+uint32(h>>32%ownerCells))
 }
 
-// add counts n more under way, or fewer where n is negative. It returns how many
-// are then.
+// add counts n more under way, or fewer if n is negative, and returns the new count.
 func (s *shares) add(who share, n int) int64 {
 	first := s.rows[0][who>>16].Add(int32(n))
 	return int64(min(first, s.rows[1][who&0xffff].Add(int32(n))))
 }
 
-// under returns how many are under way.
+// under returns how many commands and reads a share has under way.
 func (s *shares) under(who share) int64 {
 	return int64(min(s.rows[0][who>>16].Load(), s.rows[1][who&0xffff].Load()))
 }
 
-// shareOf returns the share that a command on a record counts for: that of the
-// record's owner, of the caller who asks for a license, or of the license's owner
-// as far as the store remembers.
+// shareOf returns the share that a command on a record counts for: the share of the record's owner, of the caller
+// who asks for a license, or of the license's owner if the store remembers the license.
 func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	owner := ref.Owner
 	if owner == (licensing.Owner{}) && cmd != nil {
@@ -79,18 +75,18 @@ func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	return n.admission.shares.of(owner)
 }
 
-// tellOwner counts calls of strangers for their license's owner, once the license
-// was read. Where the owner has no place left for one, the call is refused: nothing
-// was done for it yet. It returns the others.
-func (n *Node) tellOwner(calls []*call, license *licensing.License) []*call {
-	isStranger := func(c *call) bool { return share(c.who.Load()).isStranger() }
-	if license == nil || !slices.ContainsFunc(calls, isStranger) {
+// countForOwner counts calls of an unknown owner for their license's owner, once the license was read. If the
+// owner has no place left, countForOwner refuses the call: the node has done nothing for it yet. countForOwner
+// returns the other calls.
+func (n *Node) countForOwner(calls []*call, license *licensing.License) []*call {
+	isUnknown := func(c *call) bool { return share(c.who.Load()).isUnknown() }
+	if license == nil || !slices.ContainsFunc(calls, isUnknown) {
 		return calls
 	}
 	owner := n.admission.shares.of(license.Owner)
 	rest := make([]*call, 0, len(calls))
 	for _, c := range calls {
-		if isStranger(c) && !n.admission.becomeOwners(c, owner) {
+		if isUnknown(c) && !n.admission.becomeOwners(c, owner) {
 			c.answer(licensing.Result{}, n.admission.refuseOwner())
 		} else {
 			rest = append(rest, c)
@@ -99,15 +95,15 @@ func (n *Node) tellOwner(calls []*call, license *licensing.License) []*call {
 	return rest
 }
 
-// becomeOwners counts a stranger's call for an owner, who must have a place left.
+// becomeOwners counts a call of an unknown owner for an owner, and reports whether the owner had a place left.
 func (a *admission) becomeOwners(c *call, owner share) bool {
 	if !a.join(owner) {
 		return false
 	}
 	old := c.who.Load()
-	if share(old).isStranger() && c.who.CompareAndSwap(old, uint32(owner)) {
+	if share(old).isUnknown() && c.who.CompareAndSwap(old, uint32(owner)) {
 		a.shares.add(share(old), -1)
-	} else { // the caller has gone
+	} else { // the caller has given up
 		a.shares.add(owner, -1)
 	}
 	return true

@@ -107,7 +107,7 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	if found {
 		return known, nil
 	}
-	place, err := c.engine.EnterStranger(ctx, node.StrangerAPIKey)
+	place, err := c.engine.EnterUnknown(ctx, node.UnknownAPIKey)
 	if err != nil {
 		return nil, err
 	}

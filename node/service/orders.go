@@ -165,7 +165,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if !licensing.ValidOrderNo(orderNo) {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
-	place, err := o.engine.EnterStranger(ctx, node.StrangerOrder)
+	place, err := o.engine.EnterUnknown(ctx, node.UnknownOrder)
 	if err != nil {
 		return licensing.Order{}, err
 	}

@@ -1,0 +1,35 @@
+// Package node is the engine: it runs commands on records. A node keeps no truth of its own. Records lie in a
+// [store.Store], and any number of nodes may stand in front of one store.
+//
+// Each license and each order is an actor: a node has one mailbox for each record, and one turn runs at a time.
+// Commands that wait for the same record are folded: they run one by one through licensing.Apply on one snapshot,
+// and one compare-and-swap stores what they add up to. If another node was first, the swap brings back what that
+// node wrote, and the node folds the commands again on that record. No command is answered before the store has said
+// that the swap landed, so a node may die at any moment and nothing acknowledged is lost.
+//
+// A mailbox exists only while commands wait in it; an idle license costs nothing.
+//
+// Package node knows no use case and no HTTP: node/service is built on the engine, handlers on node/service.
+//
+// The map of the package:
+//
+//	node.go         the configuration, the start and the stop of a node
+//	place.go        how use cases get a place on the node and run commands
+//	admission.go    how many commands a node lets in, and which it refuses
+//	shares.go       how many of them each owner has
+//	servicerate.go  how many commands a second the node can serve
+//	mailbox.go      one queue for each record, and its turns
+//	call.go         one command or task on its way through a mailbox
+//	settle.go       one turn: what the store remembers, what must be read
+//	fold.go         many commands on one snapshot
+//	swap.go         fold, commit, and fold again after a lost swap
+//	claim.go        commands with an Idempotency-Key
+//	hold.go         tasks under a record's lock, and swaps of several records
+//	seen.go         when devices were seen, stored in the background
+//	placement.go    which node writes a license that several nodes write
+//	contention.go   what a node knows of one such license
+//	outbox.go       commands that wait to hop to another node
+//	hop.go          commands on their way to another node, and from one
+//	peers.go        the interface to the other nodes
+//	trace.go        the spans of turns and hops
+package node
