@@ -9,42 +9,40 @@ import (
 	"licet/node/store"
 )
 
-// Once makes something happen once, however often it is asked for: it carries
-// what an Idempotency-Key and its request boil down to.
+// Once identifies a request with an Idempotency-Key, whose effect happens once, however often the request is made.
 type Once struct {
 	Hash        string   // of the Idempotency-Key, 16 bytes
-	Fingerprint [32]byte // of the request, made with the key: another one under the same key is refused
+	Fingerprint [32]byte // of the request and the key; another request with the same key is refused
 }
 
-// Claim is the claim of a request to its Idempotency-Key, while the request is
-// worked on here. What is left of it afterwards is a licensing.Claim, which is stored
-// in the transaction that has the effect. Every request takes the same steps:
+// Claim is the claim of a request to its Idempotency-Key, while the request is under way here. The transaction that
+// has the request's effect also stores a licensing.Claim, the memory of the request. Every request takes the same
+// steps:
 //
-//  1. BeginOnce keeps others with the same key off, at this node.
-//  2. What is stored under the key is read along with the records that the request
-//     needs, and judge says what follows: the request goes on, it was made before
-//     (Earlier), or it must not be made.
-//  3. Change adds to what the request writes what is to be remembered of it.
-//  4. One Commit stores both. Where it loses, somebody else was first with the key
-//     or with one of the records, and it goes on from 2.
+//  1. BeginOnce refuses other requests with the same key at this node.
+//  2. LoadWithClaim reads the claim that is stored under the key together with the records that the request needs,
+//     and check decides: the request goes on, the request was made before (Earlier), or the request must be refused.
+//  3. Change adds the new claim to what the request writes.
+//  4. One Commit stores both. If the Commit loses, another request was first with the key or with one of the
+//     records, and the request goes on from step 2.
 //
-// What differs is who guards the other records meanwhile. A change of a record that
-// is there is a turn of its own in the record's mailbox (settleClaim). What is made
-// anew (an order, licenses, an API key) is nobody else's yet, so its caller goes
-// through the steps by itself, each time with a new one.
+// Requests differ in how they guard the other records meanwhile. A change of an existing record has a turn of its
+// own in the record's mailbox (settleClaim). No other request knows a new record yet (an order, licenses, an API
+// key), so its caller takes the steps by itself, each time with a new record.
 type Claim struct {
 	once   *Once // nil: the request came without an Idempotency-Key, and nothing is remembered
 	ref    licensing.Ref
 	stale  error           // why the request can't be made any more; nil: it can
-	Effect licensing.Claim // what to remember once the request has succeeded
+	Effect licensing.Claim // the memory of the request, once it has succeeded
 
-	// Set by judge; while a turn has the claim, the turn's alone.
-	token   store.Token      // of what is stored under the key
-	Earlier *licensing.Claim // what came of the same request before; nil: nothing
+	// Set by check. While a turn has the claim, only the turn uses them.
+	token   store.Token      // of the claim that is stored under the key
+	Earlier *licensing.Claim // the memory of the same request, made before; nil: it was not
 }
 
-// BeginOnce marks a request with an Idempotency-Key as being worked on here, until end.
-// Two nodes may still meet: then the store tells who was first.
+// BeginOnce marks a request with an Idempotency-Key as under way here, until end. Requests on two nodes may still
+// meet: then one of their Commits loses. BeginOnce fails with ErrRequestInProgress if a request with the key is
+// under way here.
 func (n *Node) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Claim, end func(), err error) {
 	c = &Claim{once: once, stale: stale}
 	if once == nil {
@@ -64,14 +62,13 @@ func (n *Node) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Cla
 	}, nil
 }
 
-// LoadWithClaim reads records and what is stored under the key, in one round trip,
-// and judges that.
+// LoadWithClaim reads records and the claim that is stored under the key, in one round trip, and checks that claim.
 func (n *Node) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
 	if c.once != nil {
 		wants = append(wants, store.Want{Ref: c.ref})
 	}
 	if len(wants) == 0 {
-		return nil, c.judge(store.Snapshot{}, n.Now())
+		return nil, c.check(store.Snapshot{}, n.Now())
 	}
 	loaded, err := n.cfg.Records.Load(ctx, wants...)
 	if err != nil {
@@ -82,13 +79,13 @@ func (n *Node) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want)
 		last := len(loaded) - 1
 		loaded, stored = loaded[:last], loaded[last]
 	}
-	return loaded, c.judge(stored, n.Now())
+	return loaded, c.check(stored, n.Now())
 }
 
-// judge takes in what is stored under the key. Its error ends the request: it is
-// stale, its key is another request's, or it was refused before. Where the request
-// has succeeded before, or is under way, that is Earlier, and the caller's to answer.
-func (c *Claim) judge(stored store.Snapshot, now time.Time) error {
+// check compares the request with the claim that is stored under its key. It fails if the request is stale, if
+// another request has used the key, or if the same request was refused before. If the same request has succeeded
+// before, or is under way, check sets Earlier, from which the caller answers.
+func (c *Claim) check(stored store.Snapshot, now time.Time) error {
 	c.token, c.Earlier = stored.Token, nil
 	earlier := stored.Record.Claim
 	known := earlier != nil && earlier.Live(now)
@@ -110,13 +107,12 @@ func (c *Claim) judge(stored store.Snapshot, now time.Time) error {
 // Once reports whether the request came with an Idempotency-Key.
 func (c *Claim) Once() bool { return c.once != nil }
 
-// Replayed reports that the answer is that of the same request before.
+// Replayed reports whether the answer is the answer of the same request, made before.
 func (c *Claim) Replayed() bool { return c.Earlier != nil }
 
-// Change makes of what a request comes to what is to be stored before it is answered
-// with err; nil where that is nothing. A success is remembered along with what it
-// writes, and so is a refusal for good, of which nothing else is stored. Other
-// failures are not: the same request may try again.
+// Change returns what must be stored before a request is answered with err; nil if nothing must be. The store
+// remembers a success together with its writes, and a final refusal alone. The store does not remember other
+// failures: the same request may be made again.
 func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.Change {
 	effect := c.Effect
 	if err != nil {
@@ -136,8 +132,8 @@ func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.C
 	return &store.Change{Writes: writes}
 }
 
-// CommitClaim stores what a request comes to, and answers err once that is done;
-// where somebody else was first, nothing is stored and it answers ErrClaimTaken.
+// CommitClaim stores the outcome of a request, and then returns err. If another request was first, CommitClaim
+// stores nothing and returns ErrClaimTaken.
 func (n *Node) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
 	change := c.Change(n.Now(), err, writes...)
 	if change == nil {
@@ -153,8 +149,8 @@ func (n *Node) CommitClaim(ctx context.Context, c *Claim, err error, writes ...s
 	return err
 }
 
-// settleClaim settles a turn that is one call with an Idempotency-Key. Its record's
-// mailbox keeps others off the record, and BeginOnce keeps them off the claim.
+// settleClaim settles a turn of one call with an Idempotency-Key. No other call runs on the record meanwhile, and
+// BeginOnce refuses other requests with the key.
 func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	wants := []store.Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
 	var known []store.Snapshot // the record and what is stored under the key
@@ -167,7 +163,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			}
 		}
 		now := n.Now()
-		if err := c.claim.judge(known[1], now); err != nil || c.claim.Replayed() {
+		if err := c.claim.check(known[1], now); err != nil || c.claim.Replayed() {
 			c.answer(licensing.Result{}, err)
 			return
 		}
@@ -199,7 +195,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	c.answer(licensing.Result{}, licensing.ErrUnavailable) // every swap was lost for certain
 }
 
-// CommitInTurn stores what a request comes to, as CommitClaim does, in a turn of the mailbox of one of the
+// CommitInTurn stores the outcome of a request, as CommitClaim does, in a turn of the mailbox of one of the
 // records that the request writes: a record must not be in two Commits of one store at a time. A request
 // that waited for its turn fails with ErrClaimTaken: most likely another request has changed the record.
 func (n *Node) CommitInTurn(ctx context.Context, ref licensing.Ref, c *Claim, writes ...store.Write) error {

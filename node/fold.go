@@ -11,23 +11,22 @@ import (
 )
 
 const (
-	// foldBytes is from how many bytes on a fold takes no further call, by what it writes.
-	// A request to etcd may have 1.5 MiB. What is not counted has room in the rest: the
-	// last call, the facts of the license, the keys, and the devices that were only seen.
+	// foldBytes bounds the bytes that a fold writes: from this size on, the fold takes no further call. A request
+	// to etcd may have 1.5 MiB, so there is room for what the fold does not count: the last call, the facts of the
+	// license, the keys, and the devices that were only seen.
 	foldBytes = 256 << 10
-	// eventBytes and entryBytes are about what an event and a device's entry take besides
-	// the id and the name of the device.
+	// eventBytes and entryBytes are about the bytes of an event and of a device's entry, without the id and the
+	// name of the device.
 	eventBytes = 128
 	entryBytes = 96
 )
 
-// foldResult is what a fold of calls makes of a record. The answers stand in
-// the order of the calls. There may be fewer answers than calls: the fold had no room
-// for the others, and they are to be run on what it has made of the record.
+// foldResult is the outcome of a fold. The answers stand in the order of the calls. There may be fewer answers than
+// calls: the fold had no room for the other calls, which must be run on the record that the fold has made.
 type foldResult struct {
 	record  licensing.Record
 	answers []Answer
-	// worthSwap: something changed that must be stored before it is told.
+	// worthSwap: the record has changed, and must be stored before the calls are answered.
 	worthSwap bool
 }
 
@@ -43,8 +42,7 @@ func (f foldResult) split(calls []*call) (run, rest []*call) {
 	return calls[:count:count], calls[count:]
 }
 
-// answerFold answers the calls of a fold that is not stored. That devices were
-// seen is stored later.
+// answerFold answers the calls of a fold that is not stored. KeepSeen stores later when devices were seen.
 func (n *Node) answerFold(f foldResult, calls []*call) {
 	if f.record.Touched {
 		n.seen.noteAll(&f.record)
@@ -52,10 +50,9 @@ func (n *Node) answerFold(f foldResult, calls []*call) {
 	f.answer(calls)
 }
 
-// fold runs the calls one by one on a snapshot, whose record it uses up, as long as what is
-// to be stored fits one request; see foldBytes. A call that panics is answered with
-// ErrInternal, and the fold starts over without it, since it may have left the record half
-// changed.
+// fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
+// foldBytes. A call that panics gets ErrInternal, and the fold starts again without the call, which may have left
+// the record half changed.
 func (n *Node) fold(snapshot store.Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
 		return n.foldOne(snapshot.Record, calls[0])
@@ -74,7 +71,7 @@ again:
 		if _, is := poisoned[i]; is {
 			continue
 		}
-		told := len(record.Events)
+		events := len(record.Events)
 		result, err, panicked := n.apply(&record, c.cmd, now)
 		if panicked {
 			if poisoned == nil {
@@ -86,18 +83,17 @@ again:
 		}
 		answers[i] = Answer{Result: result, Err: err}
 		worthSwap = worthSwap || record.Changed
-		bytes += bytesOf(&record, c.cmd, told)
+		bytes += bytesOf(&record, c.cmd, events)
 	}
 	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
 }
 
-// bytesOf returns about how many bytes a command adds to the request that stores the record.
-// The record had told events before the command. A device that several commands change
-// counts for each of them.
-func bytesOf(record *licensing.Record, cmd licensing.Command, told int) (bytes int) {
-	for i := range record.Events[told:] {
+// bytesOf returns about how many bytes a command has added to the request that stores the record. Before the
+// command the record had so many events. A device that several commands change counts for each of them.
+func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes int) {
+	for i := range record.Events[events:] {
 		bytes += eventBytes
-		if d := record.Events[told+i].Device; d != nil {
+		if d := record.Events[events+i].Device; d != nil {
 			bytes += len(d.ID) + len(d.Name)
 		}
 	}
@@ -107,7 +103,7 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, told int) (bytes i
 	return bytes
 }
 
-// foldOne is a fold of one call, as most are.
+// foldOne is a fold of one call, as most folds are.
 func (n *Node) foldOne(record licensing.Record, c *call) foldResult {
 	result, err, panicked := n.apply(&record, c.cmd, n.Now())
 	if panicked {
@@ -120,8 +116,8 @@ func (n *Node) foldOne(record licensing.Record, c *call) foldResult {
 	}
 }
 
-// answerUnchanging answers the calls that change nothing in a snapshot that was
-// just read, each for itself, and gives back the others.
+// answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
+// returns the other calls.
 func (n *Node) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
 	var rest []*call
 	record := snapshot.Record.Clone()

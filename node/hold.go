@@ -34,29 +34,27 @@ func (n *Node) queueFirst(box *mailbox, c *call) error {
 type Step struct {
 	Ref licensing.Ref
 	Cmd licensing.Command
-	// Then, in place of Cmd, makes the command out of what the first step answers: what
-	// is copied from one record to another must be so at the moment of the swap.
+	// Then, in place of Cmd, makes the command from the result of the first step: what is copied from one record to
+	// another must hold at the moment of the swap.
 	Then func(first licensing.Result) licensing.Command
-	// Guarded: it is written even if the command changes nothing, so that nobody
-	// changes it between being read and the swap of the others.
+	// Guarded: the record is written even if the command changes nothing, so that it can't change between its read
+	// and the swap of the other records.
 	Guarded bool
 }
 
 const (
-	// togetherTries bounds how often SwapTogether tries: meanwhile the records' mailboxes
-	// stand still. On a license that two nodes storm, one time in seven takes more than ten.
+	// togetherTries bounds how often SwapTogether tries: meanwhile the records' mailboxes stand still. On a license
+	// under a storm on two nodes, one call in seven takes more than ten tries.
 	togetherTries = swapTries * togetherBurst
-	// togetherBurst is how many tries of SwapTogether come without a pause between them.
-	// Where another node writes one of the records all the time, what a swap was lost to is
-	// worth something only at once.
+	// togetherBurst is how many tries of SwapTogether come without a pause between them. If another node writes one
+	// of the records all the time, the snapshot that a lost swap brings back is soon out of date.
 	togetherBurst = 8
 )
 
-// SwapTogether runs commands, each on a record of its own, and stores what comes of
-// them in one transaction. It returns the result of the first one; if one is
-// refused, nothing is stored. The records must be held. A swap that is lost to another
-// node is made again, on what it was lost to. After togetherTries, or when ctx has ended,
-// SwapTogether fails with ErrUnavailable.
+// SwapTogether runs commands, each on a record of its own, and stores the changed records in one transaction. It
+// returns the result of the first command. If a command is refused, SwapTogether stores nothing. The caller must
+// hold the locks of all records. A swap that is lost to another node is made again, on the records that it lost to.
+// After togetherTries, or when ctx has ended, SwapTogether fails with ErrUnavailable.
 func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, s := range steps {
@@ -89,7 +87,7 @@ func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Resul
 	return licensing.Result{}, licensing.ErrUnavailable // every swap was lost for certain
 }
 
-// applySteps runs each command on its record, and gives what must be written.
+// applySteps runs each command on its record, and returns the writes.
 func (n *Node) applySteps(steps []Step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
 	now := n.Now()
 	for i, s := range steps {

@@ -11,17 +11,16 @@ import (
 	"licet/node/store"
 )
 
-// defaultHopMargin is a fraction of a request's time, and much more than timers
-// are late.
+// defaultHopMargin is a fraction of a request's time, and much longer than timers are late.
 const defaultHopMargin = 250 * time.Millisecond
 
-// hopAnswered is the outcome of a hop whose commands were run over there.
+// hopAnswered is the outcome of a hop whose commands the other node has run.
 const hopAnswered = "answered"
 
-// forward sends calls to the node that writes their record, and gives back those
-// that are to be settled here: they have too little time, or were refused. Where it
-// is left open what became of them, they are not run here any more, and their
-// callers are told so when their own time is up: then it is over there too.
+// forward sends calls to the node that owns their license, and returns the calls that this node must run itself:
+// calls with too little time left, and calls that the other node refused. If the outcome of calls stays open, this
+// node does not run them. Their callers get ErrOutcomeUnknown at their deadline, when the calls have expired on the
+// other node too.
 func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to store.Incarnation) []*call {
 	hopping, rest, earliest := apartHopping(calls, n.leastLeft())
 	if len(hopping) == 0 {
@@ -51,7 +50,7 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 		}
 		for i, c := range hopping {
 			if a := &reply.Answers[i]; licensing.ReasonOf(a.Err) == licensing.ReasonUnavailable {
-				rest = append(rest, c) // it was not run, and never will be
+				rest = append(rest, c) // the call was not run, and never will be
 			} else {
 				c.answer(a.Result, a.Err)
 			}
@@ -71,7 +70,7 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 	return rest
 }
 
-// send bounds a hop by the moment when it is over.
+// send sends a hop, and waits for the answer until the hop expires.
 func (n *Node) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnswer, error) {
 	ctx, cancel := context.WithDeadline(ctx, hop.Over.Add(n.cfg.HopMargin/2))
 	defer cancel()
@@ -79,12 +78,11 @@ func (n *Node) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnsw
 	return n.cfg.Peers.Send(ctx, to, hop)
 }
 
-// leastLeft is how much time commands must have left to hop.
+// leastLeft returns how much time a command must have left to hop.
 func (n *Node) leastLeft() time.Duration { return 4 * n.cfg.HopMargin }
 
-// apartHopping tells calls that may hop from those that have less time left, or so
-// much less than others: the most hurried one of a hop tells when all of it is
-// over, which is earliest.
+// apartHopping returns the calls that hop, and the rest: calls with less than leastLeft left, and calls whose
+// deadline is so much earlier than the latest. The earliest deadline of the calls that hop bounds the whole hop.
 func apartHopping(calls []*call, leastLeft time.Duration) (hopping, rest []*call, earliest time.Time) {
 	soon := time.Now().Add(leastLeft)
 	for _, c := range calls {
@@ -105,8 +103,8 @@ func apartHopping(calls []*call, leastLeft time.Duration) (hopping, rest []*call
 	return hopping, rest, earliest
 }
 
-// mayHop tells whether another node may run a command. Those that only note when
-// a device was seen do not matter enough, and all others are rare.
+// mayHop reports whether another node may run a command: an activation or a removal of a device. Other commands are
+// rare.
 func mayHop(cmd licensing.Command) bool {
 	switch cmd.(type) {
 	case licensing.Activate, licensing.RemoveDevice:
@@ -115,9 +113,9 @@ func mayHop(cmd licensing.Command) bool {
 	return false
 }
 
-// Execute runs commands that another node has sent, here and nowhere else. It
-// fails with ErrNotTaken, and then runs none of them, now or later; or it answers
-// each, at hop.Over at the latest, and begins none after that.
+// Execute runs commands that another node has sent, and never sends them further. If Execute fails, with
+// ErrNotTaken, it runs none of them, now or later. Otherwise it answers each command, at hop.Over at the latest, and
+// begins none after that.
 func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if !time.Now().Before(hop.Over) {
 		return HopAnswer{}, notTaken("they came too late")
@@ -157,8 +155,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if err := n.postHopped(ref, calls); err != nil {
 		return HopAnswer{}, notTaken(err.Error())
 	}
-	// The last one first: when it is answered the others are, mostly, so that
-	// this goroutine is not woken for each.
+	// The last call first: once it is answered, the others mostly are, so this goroutine does not wake for each.
 	for i, c := range slices.Backward(calls) {
 		result, err := n.await(ctx, c)
 		reply.Answers[i] = Answer{result, err}

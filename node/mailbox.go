@@ -14,42 +14,39 @@ import (
 
 const (
 	shardCount = 64 // a power of two
-	// foldCommands bounds the commands of one fold, so that none waits long
-	// for its batch mates.
+	// foldCommands bounds the commands of one fold, so that no command waits long for the others.
 	foldCommands = 512
 )
 
-// shard holds the mailboxes of a part of all records.
+// shard holds the mailboxes of some of the records.
 type shard struct {
 	mu       sync.Mutex
 	boxes    map[licensing.Ref]*mailbox
-	outboxes map[licensing.Ref]*mailbox // for licenses that are yielded, see outbox.go
+	outboxes map[licensing.Ref]*mailbox // of licenses that are yielded, see outbox.go
 }
 
-// mailbox queues the commands for one record. It is in its shard's map exactly
-// while somebody runs it.
+// mailbox queues the calls on one record. It is in its shard's map exactly while its turns run.
 type mailbox struct {
 	ref   licensing.Ref
 	shard *shard
-	out   bool // it is an outbox
+	out   bool // the mailbox is an outbox
 
 	// Guarded by the shard's lock:
 	queue   []*call
 	running int // calls of the turn that is under way
-	own     int // of those that wait and those that run: what did not come by a hop
+	own     int // of the calls that wait or run: those that did not come by a hop
 
 	taken []*call // of the turn that is under way or, in a new mailbox, of the first turn; only the turn uses it
 
-	// Of the latest turn, if it left something waiting; guarded likewise.
-	turnHeld int           // calls in it
-	turnTook time.Duration // 0: it left nothing
+	// Of the latest turn, if it left calls waiting; guarded likewise.
+	turnHeld int           // the calls in it
+	turnTook time.Duration // 0: the turn left no calls
 }
 
-// Do runs a command on the record that ref names, and answers when its outcome
-// is stored, or when ctx ends. A ctx that ends while the command still waits
-// gives ErrUnavailable, and the command is never run; later it gives
-// ErrOutcomeUnknown. ctx must carry a deadline. What can't be served soon, or
-// not before ctx ends, is refused at once with ErrOverloaded.
+// Do runs a command on the record that ref names, and returns when the outcome is stored, or when ctx ends. If ctx
+// ends while the command still waits, Do fails with ErrUnavailable and the command is never run; if ctx ends later,
+// Do fails with ErrOutcomeUnknown. ctx must have a deadline. Do refuses a command with ErrOverloaded, at once, if
+// the node can't serve the command soon or before ctx ends.
 func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
 	who := n.shareOf(ref, cmd)
 	if err := n.admission.enter(ctx, who); err != nil {
@@ -58,7 +55,7 @@ func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command)
 	return n.doPlaced(ctx, who, ref, cmd)
 }
 
-// doPlaced runs a command that was let in, and gives back its place.
+// doPlaced runs a command that was let in, and gives the place back.
 func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
 	c := newCommand(who, cmd)
 	defer func() { n.admission.leave(c.gone(), err) }()
@@ -114,8 +111,7 @@ func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 	return box, nil
 }
 
-// queue lets calls wait in a mailbox that is running, all of them or none. The
-// shard's lock is held.
+// queue lets calls wait in a mailbox that is running, all of them or none. The caller holds the shard's lock.
 func (n *Node) queue(box *mailbox, calls ...*call) error {
 	if full := n.fullFor(box, calls...); full != nil {
 		return refuse(full)
@@ -133,8 +129,8 @@ func (b *mailbox) append(calls []*call) {
 	b.own += countOwn(calls)
 }
 
-// fullFor decides whether calls, which have one deadline, may wait in a mailbox
-// that is running: nil, or what their refusal is counted by.
+// fullFor decides whether calls, which have one deadline, may wait in a mailbox that is running. It returns nil if
+// they may, else the counter of the refusal.
 func (n *Node) fullFor(box *mailbox, calls ...*call) prometheus.Counter {
 	switch {
 	case len(box.queue)+len(calls) > n.cfg.QueueLimit:
@@ -149,8 +145,7 @@ func (n *Node) fullFor(box *mailbox, calls ...*call) prometheus.Counter {
 	return nil
 }
 
-// wait is how long those who wait already will take, as far as the latest turn
-// tells.
+// wait returns how long the calls that wait will take, if the next turns are like the latest one.
 func (b *mailbox) wait() time.Duration {
 	if b.turnTook == 0 {
 		return 0
@@ -162,12 +157,12 @@ func (n *Node) shardOf(ref licensing.Ref) *shard {
 	return &n.shards[maphash.Comparable(n.seed, ref)%shardCount]
 }
 
-// countMailboxes tells how many records have commands waiting or running.
+// countMailboxes returns how many records have calls waiting or running.
 func (n *Node) countMailboxes() float64 {
 	return n.sumShards(func(boxes map[licensing.Ref]*mailbox) int { return len(boxes) })
 }
 
-// countWaiting tells how many commands wait in all mailboxes.
+// countWaiting returns how many calls wait in all mailboxes.
 func (n *Node) countWaiting() float64 {
 	return n.sumShards(func(boxes map[licensing.Ref]*mailbox) (waiting int) {
 		for _, box := range boxes {
@@ -257,7 +252,7 @@ func (b *mailbox) takeHop() []*call {
 	return b.taken
 }
 
-// takeAll takes all calls that wait, except those whose caller has given up.
+// takeAll takes all calls that wait, except the calls whose caller has given up.
 func (b *mailbox) takeAll() []*call {
 	b.shard.mu.Lock()
 	defer b.shard.mu.Unlock()
@@ -269,7 +264,7 @@ func (b *mailbox) takeAll() []*call {
 	return all
 }
 
-// home is the map that the mailbox is in while it runs.
+// home returns the map that the mailbox is in while its turns run.
 func (b *mailbox) home() map[licensing.Ref]*mailbox {
 	if b.out {
 		return b.shard.outboxes
@@ -277,8 +272,7 @@ func (b *mailbox) home() map[licensing.Ref]*mailbox {
 	return b.shard.boxes
 }
 
-// noteTurn keeps how long a turn took that left something waiting: those that
-// wait then will get turns of about that size.
+// noteTurn keeps how long a turn took, if the turn left calls waiting: the next turns will be of about that size.
 func (b *mailbox) noteTurn(held int, left bool, took time.Duration) {
 	if !left {
 		took = 0
@@ -288,7 +282,7 @@ func (b *mailbox) noteTurn(held int, left bool, took time.Duration) {
 	b.turnHeld, b.turnTook = held, took
 }
 
-// retire removes a mailbox in which nothing waits.
+// retire removes a mailbox if nothing waits in it, and reports whether it did.
 func (n *Node) retire(box *mailbox) bool {
 	box.shard.mu.Lock()
 	defer box.shard.mu.Unlock()

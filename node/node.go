@@ -16,8 +16,7 @@ import (
 	"licet/node/store"
 )
 
-// Config is what a node is made of. Every field is needed unless it says
-// otherwise.
+// Config configures a node. Every field is needed unless its comment says otherwise.
 type Config struct {
 	Records  store.Records
 	Queries  store.Queries
@@ -25,18 +24,17 @@ type Config struct {
 	Clock    func() time.Time
 	Metrics  *metrics.Metrics
 	Log      zerolog.Logger
-	Tracer   *tracing.Tracer // nil: nothing is traced
+	Tracer   *tracing.Tracer // nil: the node traces nothing
 
-	SeenEvery  time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s
-	QueueLimit int           // commands waiting for one record; 0: 4096
+	SeenEvery  time.Duration // how often the node stores when devices were seen, see KeepSeen; 0: 1 s
+	QueueLimit int           // how many commands may wait for one record; 0: 4096
 	QueueDelay time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 
-	Peers      Peers             // reaches the other nodes; nil: this node runs all that comes to it
-	Self       store.Incarnation // the store's own, which records name; needed with Peers
-	YieldAfter int               // swaps lost until a record is yielded; 0: 3
-	// HopMargin is how much earlier commands that were sent to another node are over
-	// there than here, for timers that are late; 0: 250 ms. Commands that have less
-	// than four times as much left are not sent.
+	Peers      Peers             // reaches the other nodes; nil: this node runs all its commands itself
+	Self       store.Incarnation // the incarnation that the store's swaps name; needed with Peers
+	YieldAfter int               // how many lost swaps make the node yield a license; 0: 3
+	// HopMargin is how much earlier commands expire on the node that they were sent to than here, since timers
+	// may be late; 0: 250 ms. Commands with less than four times as much left are not sent.
 	HopMargin time.Duration
 }
 
@@ -56,16 +54,15 @@ type Node struct {
 	seen      seenDevices
 
 	claimLock sync.Mutex
-	claiming  map[licensing.Ref]struct{} // claims being worked on here; guarded by claimLock
+	claiming  map[licensing.Ref]struct{} // claims of requests under way here; guarded by claimLock
 
 	leaving  atomic.Bool
-	gate     sync.RWMutex // held for reading while work is let in
+	gate     sync.RWMutex // read-locked while the node lets work in
 	draining bool         // guarded by gate
 	work     sync.WaitGroup
 }
 
-// New makes a node. It starts nothing: goroutines live only while there is
-// work.
+// New makes a node. New starts no goroutine: goroutines live only while there is work.
 func New(cfg Config) *Node {
 	if cfg.SeenEvery == 0 {
 		cfg.SeenEvery = defaultSeenEvery
@@ -97,36 +94,33 @@ func New(cfg Config) *Node {
 	return n
 }
 
-// Now is the time as records keep it: UTC, in whole milliseconds.
+// Now returns the time as records keep it: UTC, in whole milliseconds.
 func (n *Node) Now() time.Time { return n.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
-// ParseLicenseKey reads a license key as people type it. It asks nobody.
+// ParseLicenseKey reads a license key as people type it. It makes no request.
 func (n *Node) ParseLicenseKey(input string) (licensing.LicenseKey, error) {
 	return n.cfg.KeyCheck.Parse(input)
 }
 
-// Full tells whether a command that came now would find no place. It costs next
-// to nothing, and counts nothing.
+// Full reports whether a command that came now would find no place. Full costs next to nothing, and counts nothing.
 func (n *Node) Full() bool { return n.admission.full() }
 
-// RefuseIfFull refuses a command with ErrOverloaded, and counts that, if it
-// would find no place now. It is for callers to ask before they do what makes a
-// command of a request: while more comes than can be served, most of that would
-// be in vain, and would be taken from those who are served. It takes no place.
+// RefuseIfFull fails with ErrOverloaded, and counts a refusal, if a command would find no place now. Callers ask
+// before they decode a request: in an overload most of that work would be lost, at the cost of the requests that
+// are served. RefuseIfFull takes no place.
 func (n *Node) RefuseIfFull() error { return n.admission.refuseIfFull() }
 
-// Crowded reports whether an owner may have no place left although the node is not
-// full. It costs next to nothing, and counts nothing.
+// Crowded reports whether an owner may have no place left although the node is not full. Crowded costs next to
+// nothing, and counts nothing.
 func (n *Node) Crowded() bool { return n.admission.crowded() }
 
-// RefuseIfShared refuses an activation of a license with ErrOverloaded, and counts
-// that, if the license's owner has no place left now. See RefuseIfFull.
+// RefuseIfShared fails with ErrOverloaded, and counts a refusal, if the owner of a license has no place left now.
+// See RefuseIfFull.
 func (n *Node) RefuseIfShared(key licensing.LicenseKey) error {
 	return n.admission.refuseIfShared(n.shareOf(licensing.LicenseRef(key), nil))
 }
 
-// Ready tells whether the node can serve: it is not leaving and its store
-// answers.
+// Ready fails if the node can't serve: it is leaving, or its store does not answer.
 func (n *Node) Ready(ctx context.Context) error {
 	if n.leaving.Load() {
 		return errDraining
@@ -142,8 +136,8 @@ func (n *Node) isDraining() bool {
 	return n.draining
 }
 
-// enter lets one piece of work in, unless the node is draining. The caller
-// must call n.work.Done when it has ended.
+// enter lets in one piece of work, unless the node is draining. The caller must call n.work.Done when the work has
+// ended.
 func (n *Node) enter() error {
 	n.gate.RLock()
 	defer n.gate.RUnlock()
@@ -154,12 +148,11 @@ func (n *Node) enter() error {
 	return nil
 }
 
-// Leave fails readiness from now on, so that callers are sent elsewhere;
-// commands are still taken.
+// Leave fails readiness from now on, so that load balancers send callers to other nodes. The node still takes
+// commands.
 func (n *Node) Leave() { n.leaving.Store(true) }
 
-// StopIntake refuses commands from now on; those that were accepted go on.
-// Readiness fails too.
+// StopIntake refuses commands from now on; commands that were let in go on. Readiness fails too.
 func (n *Node) StopIntake() {
 	n.Leave()
 	n.gate.Lock()
@@ -167,8 +160,7 @@ func (n *Node) StopIntake() {
 	n.gate.Unlock()
 }
 
-// Drain stops the intake and waits until everything accepted was answered, or
-// ctx ends.
+// Drain stops the intake and waits until all commands that were let in are answered, or ctx ends.
 func (n *Node) Drain(ctx context.Context) error {
 	n.StopIntake()
 	done := make(chan struct{})

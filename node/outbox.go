@@ -9,12 +9,11 @@ import (
 	"licet/node/store"
 )
 
-// An outbox queues the commands for a license that is yielded, as a mailbox does
-// for one that is not. The two of a license run side by side: what others send
-// goes to the mailbox, which never waits for another node. If it did, two nodes
-// that yield to each other would wait for each other.
+// An outbox queues the commands on a license that is yielded, as a mailbox queues the commands on any other record.
+// The mailbox and the outbox of a license run side by side: commands that came by a hop go to the mailbox, which
+// never waits for another node.
 
-// postOut puts a call into its license's outbox. The shard's lock is held.
+// postOut puts a call into its license's outbox. The caller holds the shard's lock.
 func (n *Node) postOut(s *shard, ref licensing.Ref, c *call) error {
 	if box, running := s.outboxes[ref]; running {
 		return n.queue(box, c)
@@ -22,8 +21,7 @@ func (n *Node) postOut(s *shard, ref licensing.Ref, c *call) error {
 	return n.open(&mailbox{ref: ref, shard: s, out: true}, c)
 }
 
-// open makes a mailbox or an outbox that runs by itself, and begins with these
-// calls. The shard's lock is held.
+// open starts a mailbox or an outbox with these calls, in a goroutine of its own. The caller holds the shard's lock.
 func (n *Node) open(box *mailbox, calls ...*call) error {
 	if err := n.enter(); err != nil {
 		return err
@@ -49,14 +47,13 @@ func (n *Node) hopTurn(box *mailbox) {
 	}
 }
 
-// hop sends calls to the node that writes their license, and waits for their
-// answers. If that takes long, the other node is asked for a sign of life: if it
-// is dead or stopped, those who have come later must not wait for it, and the
-// license is not yielded any more. If it is only slow, they wait as they would
+// hop sends calls to the node that owns their license, and waits for their answers. If the answers take long, hop
+// asks the other node for a sign of life. If the other node is dead or stopped, this node stops yielding the license,
+// so that later calls don't wait for the other node. If the other node is only slow, later calls wait as they would
 // there.
 func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 	done := make(chan struct{})
-	// The outbox keeps a draining node from ending till now.
+	// The outbox has kept a draining node from ending till now.
 	n.guard.StartIn(&n.work, "hop", func() {
 		defer close(done)
 		n.answering(calls, func() {
@@ -128,8 +125,7 @@ func (n *Node) moveOut(ref licensing.Ref, calls []*call) {
 	n.bringBack(ref, refused)
 }
 
-// bringBack moves calls of the outbox to the mailbox. They were let in long ago,
-// so nothing refuses them any more.
+// bringBack moves calls of the outbox to the mailbox. The node let them in before, so nothing refuses them any more.
 func (n *Node) bringBack(ref licensing.Ref, calls []*call) {
 	calls = slices.DeleteFunc(calls, func(c *call) bool {
 		c.waitsAgain()
@@ -145,7 +141,7 @@ func (n *Node) bringBack(ref licensing.Ref, calls []*call) {
 		box.append(calls)
 		return
 	}
-	n.work.Add(1) // who brings them keeps a draining node from ending till now
+	n.work.Add(1) // the outbox, or the turn, has kept a draining node from ending till now
 	box := &mailbox{ref: ref, shard: s}
 	box.append(calls)
 	s.boxes[ref] = box

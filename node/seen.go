@@ -14,25 +14,24 @@ import (
 
 const (
 	defaultSeenEvery = time.Second
-	// seenLimit bounds the devices that wait for it. More are forgotten: they
-	// will be seen again.
+	// seenLimit bounds the devices that wait to be stored. The node forgets any further device: it will be seen
+	// again.
 	seenLimit = 1 << 16
-	// seenAtOnce bounds the licenses that are written at a time, so that what
-	// nobody waits for keeps out of the way of what somebody does.
+	// seenAtOnce bounds the licenses that the node writes at a time, so that these writes delay no request.
 	seenAtOnce = 64
-	// seenTimeout bounds the storing for one license.
+	// seenTimeout bounds the writes of one license.
 	seenTimeout = 5 * time.Second
 )
 
-// seenDevices gathers which devices were seen, so that a storm of activations
-// of bound devices is answered by reads, and writes little.
+// seenDevices collects when devices were seen, so that a storm of activations of bound devices costs reads, and few
+// writes.
 type seenDevices struct {
 	mu       sync.Mutex
 	count    int
 	licenses map[licensing.LicenseKey]map[string]time.Time
 }
 
-// note gathers that a device of a record was seen.
+// note collects that a device of a record was seen.
 func (s *seenDevices) note(record *licensing.Record, device string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +40,7 @@ func (s *seenDevices) note(record *licensing.Record, device string) {
 	}
 }
 
-// noteAll gathers that the devices were seen whose entries have changed.
+// noteAll collects that the devices with changed entries were seen.
 func (s *seenDevices) noteAll(record *licensing.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +77,7 @@ func (s *seenDevices) take() map[licensing.LicenseKey]map[string]time.Time {
 	return taken
 }
 
-// putBack gathers again what was not stored, unless it was seen since.
+// putBack collects devices again that could not be stored, unless they were seen since.
 func (s *seenDevices) putBack(key licensing.LicenseKey, devices map[string]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,9 +88,8 @@ func (s *seenDevices) putBack(key licensing.LicenseKey, devices map[string]time.
 	}
 }
 
-// KeepSeen stores when devices were seen, until ctx ends, and then once more.
-// While the node has much to do they wait; what the store fails to write is
-// forgotten.
+// KeepSeen stores when devices were seen, until ctx ends, and then once more. While the node has much to do, the
+// devices wait; devices that the store fails to write are forgotten.
 func (n *Node) KeepSeen(ctx context.Context) {
 	ticker := time.NewTicker(n.cfg.SeenEvery)
 	defer ticker.Stop()
@@ -106,8 +104,8 @@ func (n *Node) KeepSeen(ctx context.Context) {
 	}
 }
 
-// storeSeen stores what was seen, license by license. Where the store can't be
-// reached the rest is forgotten: trying it all would take a stop's time too.
+// storeSeen stores the collected devices, license by license. If the store can't be reached, storeSeen forgets the
+// rest: to try them all would delay the stop of a node.
 func (n *Node) storeSeen() {
 	var group sync.WaitGroup
 	var failed atomic.Bool

@@ -8,33 +8,30 @@ import (
 )
 
 const (
-	// assumedRate is what a node takes itself for, in commands a second, until
-	// it was busy.
+	// assumedRate is the rate that a node assumes, in commands a second, until it was busy.
 	assumedRate = 20_000
-	// rateWindow is how long is counted for one measurement.
+	// rateWindow is the time of one measurement.
 	rateWindow = 100 * time.Millisecond
-	// rateMemory is how long a rate is believed after the node was last busy.
+	// rateMemory is how long a rate counts after the node was last busy.
 	rateMemory = 5 * time.Second
 )
 
-// serviceRate measures how many commands a second the node can serve, window by
-// window. What it has served tells that only if it was busy: if there were more
-// commands than the store works on at a time. Otherwise it tells that the node
-// can do at least that.
+// serviceRate measures how many commands a second the node can serve, window by window. The commands served in a
+// window are the rate only if the node was busy: if there were more commands than the store works on at a time.
+// Otherwise the rate is at least that.
 //
-// A lower rate is believed at once, a higher one by half in each window: what
-// is too low for a moment costs nothing, since the least limit keeps the store
-// busy, and what is too high makes a queue.
+// A lower rate counts at once, a higher rate by half in each window: a rate that is too low for a moment costs
+// nothing, since the least limit keeps the store busy; a rate that is too high makes a queue.
 type serviceRate struct {
-	served  atomic.Int64 // in this window
-	wasBusy atomic.Bool  // in this window
-	ends    atomic.Int64 // of this window, in nanoseconds since birth
-	bits    atomic.Uint64
-	slow    atomic.Uint64 // as bits, over longer
+	served  atomic.Int64  // in this window
+	wasBusy atomic.Bool   // in this window
+	ends    atomic.Int64  // when this window ends, in nanoseconds since birth
+	bits    atomic.Uint64 // the rate, as math.Float64bits
+	slow    atomic.Uint64 // the rate over a longer time, likewise
 
 	birth time.Time // never changed
 	mu    sync.Mutex
-	last  time.Duration // since birth: the latest busy window; guarded by mu
+	last  time.Duration // when the latest busy window ended, since birth; guarded by mu
 }
 
 func (r *serviceRate) begin(now time.Time) {
@@ -44,23 +41,21 @@ func (r *serviceRate) begin(now time.Time) {
 	r.ends.Store(int64(rateWindow))
 }
 
-// value is the rate, in commands a second.
+// value returns the rate, in commands a second.
 func (r *serviceRate) value() float64 { return math.Float64frombits(r.bits.Load()) }
 
-// steady is the rate over the last second or two that were busy. A store may
-// answer in bursts, with nothing between.
+// steady returns the rate over the last busy second or two. A store may answer in bursts, with nothing between.
 func (r *serviceRate) steady() float64 { return math.Float64frombits(r.slow.Load()) }
 
 // busy notes that commands are waiting for others to be served.
 func (r *serviceRate) busy() {
-	// All but the first of a window only read, so that they share the cache line.
+	// All callers but the first of a window only read, so they share the cache line.
 	if !r.wasBusy.Load() {
 		r.wasBusy.Store(true)
 	}
 }
 
-// observe ends the window if its time has come, and reports whether the rate
-// may have changed. Whoever comes just then pays for all.
+// observe ends the window if its time has come, and reports whether the rate may have changed.
 func (r *serviceRate) observe(now time.Time) bool {
 	at := now.Sub(r.birth)
 	if r.within(at) || !r.mu.TryLock() {
@@ -68,7 +63,7 @@ func (r *serviceRate) observe(now time.Time) bool {
 	}
 	defer r.mu.Unlock()
 	if r.within(at) {
-		return false // another one was faster
+		return false // another caller was faster
 	}
 	late := at - time.Duration(r.ends.Load())
 	r.ends.Store(int64(at + rateWindow))
@@ -76,8 +71,7 @@ func (r *serviceRate) observe(now time.Time) bool {
 	if busy || r.last > at {
 		r.last = at
 	}
-	// If nobody came for a while, or the clock was set back, there was nothing to
-	// measure in a part of the window.
+	// If no command came for a while, or the clock was set back, a part of the window has no measurement.
 	whole := late >= 0 && late <= rateWindow
 	measured := float64(served) / (late + rateWindow).Seconds()
 	rate, steady := r.value(), r.steady()
@@ -100,7 +94,7 @@ func (r *serviceRate) observe(now time.Time) bool {
 	return true
 }
 
-// within reports whether a moment lies in the window.
+// within reports whether a time since birth lies in the window.
 func (r *serviceRate) within(at time.Duration) bool {
 	left := time.Duration(r.ends.Load()) - at
 	return left > 0 && left <= rateWindow

@@ -73,9 +73,11 @@ func (n *Node) settleCommands(ctx context.Context, ref licensing.Ref, calls []*c
 		var changing []*call
 		defer func() { read <- changing }()
 		n.answering(reading, func() {
-			for part, rest := splitAfter(reading, store.MaxTouchedDevices); len(part) > 0; part, rest = splitAfter(rest, store.MaxTouchedDevices) {
-				_, left := n.read(ctx, ref, part)
-				changing = append(changing, left...)
+			for left := reading; len(left) > 0; {
+				var part, unanswered []*call
+				part, left = splitAfter(left, store.MaxTouchedDevices)
+				_, unanswered = n.read(ctx, ref, part)
+				changing = append(changing, unanswered...)
 			}
 		})
 	})

@@ -8,28 +8,24 @@ import (
 	"licet/metrics/tracing"
 )
 
-// What becomes of a request between its handler and the store is shared: a turn of
-// a mailbox runs the calls of many. So of those that are traced, the first one has
-// the turn's own span in its trace, with the requests to the store below it, and each
-// other has a span of the same time that links to that one. A trace so says how long
-// its request waited and was run, and one step away what that was made of, and the
-// number of spans does not grow with the product of the two. See
-// docs/decisions/0024-traces.md.
+// One turn of a mailbox runs the calls of many requests. So the first traced call of a turn has the turn's span in
+// its trace, with the requests to the store below that span, and each other traced call has a span of the same time
+// that links to that span. So a trace says how long its request waited and ran, and the link leads to the parts of
+// that time. The number of spans does not grow with calls times store requests. See docs/decisions/0024-traces.md.
 
-// traced is what a call has that is traced. It is used by whoever has the call in
-// hand.
+// traced is the trace of a call. Only the goroutine that has the call at the time uses it.
 type traced struct {
-	span  *tracing.Span // of whoever asks
-	since time.Time     // when it began to wait
+	span  *tracing.Span // of the caller
+	since time.Time     // when the call began to wait
 }
 
-// What a call's waiting ended with.
+// How a call's waiting ended.
 const (
 	waitTaken     = "taken"
-	waitAbandoned = "abandoned" // its time was over before its turn came
+	waitAbandoned = "abandoned" // the call's time was over before its turn came
 )
 
-// traceWait tells how long calls have waited for their turn.
+// traceWait records how long calls have waited for their turn.
 func (n *Node) traceWait(outcome string, calls ...*call) {
 	if n.cfg.Tracer == nil {
 		return
@@ -44,16 +40,15 @@ func (n *Node) traceWait(outcome string, calls ...*call) {
 	})
 }
 
-// waitsAgain tells that a call goes back to a queue. It comes before the call is
-// waiting: from then on its caller may give up, and tell how long it has waited.
+// waitsAgain notes that a call goes back to a queue. The caller must call waitsAgain before the call waits: from
+// then on the call may be abandoned, and its wait recorded.
 func (c *call) waitsAgain() {
 	if c.traced != nil {
 		c.traced.since = time.Now()
 	}
 }
 
-// eachTraced calls do for each call that is traced, and once for those that came by
-// one hop and share a span.
+// eachTraced calls do for each call that is traced, and once for calls that came by one hop and share a span.
 func eachTraced(calls []*call, do func(*call)) {
 	var last *tracing.Span
 	for _, c := range calls {
@@ -64,8 +59,7 @@ func eachTraced(calls []*call, do func(*call)) {
 	}
 }
 
-// traceTurn tells of a turn of a mailbox, until ended is called. What is done with the
-// context belongs to it.
+// traceTurn begins the spans of a turn; ended ends them. Requests with the returned context belong to the turn.
 func (n *Node) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
 	name := "fold"
 	if calls[0].kind == kindTask {
@@ -84,8 +78,8 @@ func (n *Node) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) 
 	}
 }
 
-// traceShared begins a span of what is done for calls together in the trace of each
-// that is traced. All but the first link to the first.
+// traceShared begins a span of the work for several calls in the trace of each traced call. All spans but the first
+// link to the first.
 func traceShared(calls []*call, kind tracing.Kind, name string, attrs func() []tracing.Attr) (spans []*tracing.Span) {
 	eachTraced(calls, func(c *call) {
 		start := tracing.Start{Kind: kind, Name: name, Attrs: attrs()}
@@ -97,10 +91,10 @@ func traceShared(calls []*call, kind tracing.Kind, name string, attrs func() []t
 	return spans
 }
 
-// hopSpans are those of a hop: the first one goes along.
+// hopSpans are the spans of a hop: the other node continues the first.
 type hopSpans []*tracing.Span
 
-// traceHop tells of commands on their way to another node.
+// traceHop begins the spans of commands on their way to another node.
 func (n *Node) traceHop(calls []*call) hopSpans {
 	if n.cfg.Tracer == nil {
 		return nil
@@ -110,7 +104,7 @@ func (n *Node) traceHop(calls []*call) hopSpans {
 	})
 }
 
-// parent is what the other node is told.
+// parent returns what the other node continues.
 func (s hopSpans) parent() tracing.Parent {
 	if len(s) == 0 {
 		return tracing.Parent{}
@@ -118,7 +112,7 @@ func (s hopSpans) parent() tracing.Parent {
 	return s[0].Parent()
 }
 
-// end tells what became of a hop.
+// end ends the spans with the outcome of the hop.
 func (s hopSpans) end(outcome string) {
 	for _, span := range s {
 		span.Set(tracing.String("licet.outcome", outcome))
