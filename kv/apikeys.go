@@ -43,7 +43,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims .
 // under them is this key, be it from a copy of this transaction that landed.
 func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
-	me := s.nextWriter()
+	me := s.NextWriter()
 	along := writeClaims(claims, me)
 	var doubted bool
 	response, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"errors"
 
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
@@ -22,7 +21,7 @@ func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome,
 }
 
 func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.Span) (store.Outcome, error) {
-	me := layout.Writer{By: s.incarnation, Swap: s.swaps.Add(1)}
+	me := s.NextWriter()
 	swap, err := s.newSwap(change, me)
 	if err != nil {
 		return store.Outcome{}, layout.Internal(err)
@@ -131,8 +130,6 @@ func (s *Store) forget(sw *swap) {
 	}
 }
 
-var errEvicted = errors.New("eight others have written since")
-
 // judgeLoss tells of a swap that did not go through whether an earlier copy of
 // it did, by its first record. It is asked even where no attempt was in doubt: the
 // client may have sent one twice by itself.
@@ -147,7 +144,7 @@ func (sw *swap) judgeLoss(rivals []store.Snapshot, me layout.Writer, inDoubt boo
 		case verdict == layout.SwapLanded:
 			return store.Outcome{Landed: true}, nil
 		case verdict == layout.SwapEvicted && inDoubt:
-			return store.Outcome{}, etcd.GaveUp(inDoubt, errEvicted)
+			return store.Outcome{}, etcd.GaveUp(inDoubt, layout.ErrEvicted)
 		}
 	}
 	return store.Outcome{Rivals: rivals}, nil

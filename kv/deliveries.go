@@ -17,8 +17,6 @@ import (
 	"licet/node/store"
 )
 
-var _ store.DeliveryLog = (*Store)(nil)
-
 const (
 	// webhooksPage is how many owners' endpoints are read at a time.
 	webhooksPage = 100
@@ -29,9 +27,29 @@ const (
 	pagesAtOnce = 8
 )
 
+// deliveryBase is the store of records that deliveries stand beside.
+type deliveryBase interface {
+	Client() *etcd.Client
+	Incarnation() store.Incarnation
+	// NextWriter returns the writer of the next swap.
+	NextWriter() layout.Writer
+}
+
+// deliveryStore keeps what becomes of messages to endpoints. It is safe for concurrent use.
+type deliveryStore struct {
+	etcd        *etcd.Client
+	incarnation store.Incarnation
+	nextWriter  func() layout.Writer
+}
+
+// newDeliveries returns the deliveries beside a store of records.
+func newDeliveries(on deliveryBase) *deliveryStore {
+	return &deliveryStore{etcd: on.Client(), incarnation: on.Incarnation(), nextWriter: on.NextWriter}
+}
+
 // WebhooksMark is the revision at which endpoints were changed last, or a replay was
 // asked for.
-func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
+func (s *deliveryStore) WebhooksMark(ctx context.Context) (int64, error) {
 	response, err := s.etcd.List(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
 		return 0, err
@@ -40,13 +58,13 @@ func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
 }
 
 // WatchWebhooks calls wake whenever endpoints may have changed; see Watch.
-func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
+func (s *deliveryStore) WatchWebhooks(ctx context.Context, wake func()) {
 	s.etcd.Watch(ctx, layout.WebhooksMark, wake)
 }
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
 // error, and the others follow.
-func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+func (s *deliveryStore) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
 		for {
@@ -82,7 +100,7 @@ func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 }
 
 // Progresses reads how far endpoints are.
-func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
+func (s *deliveryStore) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
 	found := make(map[string]store.DeliveryProgress)
 	for some := range slices.Chunk(endpoints, etcd.MaxOps) {
 		keys := make([]string, len(some))
@@ -112,7 +130,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 // written, since the replay may be done by now. The transaction writes the owner's record
 // again, unchanged: by the record's new revision the node that delivers to the endpoint finds
 // out that it must look for replays.
-func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
+func (s *deliveryStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
 	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint, replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
@@ -133,7 +151,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		case made == layout.SwapLanded:
 			return nil
 		case made == layout.SwapEvicted && doubted:
-			return etcd.GaveUp(doubted, errEvicted)
+			return etcd.GaveUp(doubted, layout.ErrEvicted)
 		case along.lost(claimed):
 			return store.ErrClaimTaken
 		}
@@ -176,7 +194,7 @@ const (
 // Deliveries reads a page of what became of messages: those that are pending and those
 // that were given up in the order of their events, and what was delivered from the
 // latest on.
-func (s *Store) Deliveries(ctx context.Context, endpoint string, page store.DeliveryPage) (found store.Deliveries, err error) {
+func (s *deliveryStore) Deliveries(ctx context.Context, endpoint string, page store.DeliveryPage) (found store.Deliveries, err error) {
 	stage, after := listPending, ""
 	if page.After != "" {
 		stage, after = page.After[:1], page.After[1:]
@@ -222,7 +240,7 @@ func (s *Store) Deliveries(ctx context.Context, endpoint string, page store.Deli
 }
 
 // listDeliveries reads those of one kind, and tells behind which of them there are more.
-func (s *Store) listDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) ([]store.Delivery, string, error) {
+func (s *deliveryStore) listDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) ([]store.Delivery, string, error) {
 	some, more, err := s.readDeliveries(ctx, endpoint, status, after, limit)
 	if err != nil || !more {
 		return some, "", err
@@ -231,7 +249,7 @@ func (s *Store) listDeliveries(ctx context.Context, endpoint string, status stor
 }
 
 // readDeliveries reads messages that are pending or were given up, behind one of them.
-func (s *Store) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
+func (s *deliveryStore) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
 	kind := byte(layout.KeyOfPending)
 	if status == store.DeliveryDead {
 		kind = layout.KeyOfDead
@@ -253,7 +271,7 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
-func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
+func (s *deliveryStore) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
 	value, err := s.etcd.Get(ctx, "read_progress", layout.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
@@ -315,4 +333,15 @@ func readLogPlace(text string) (number uint64, seen int, ok bool) {
 	number, err := strconv.ParseUint(page, 10, 64)
 	seen, err2 := strconv.Atoi(count)
 	return number, seen, found && err == nil && err2 == nil && seen >= 0 && logPlace(number, seen) == text
+}
+
+// readDelivery reads a message that is pending or was given up. Where the message can't be read, its key still tells
+// the event, which is enough to send it: one such message must not stop all deliveries to the endpoint.
+func (s *deliveryStore) readDelivery(endpoint, event string, status store.DeliveryStatus, value []byte) store.Delivery {
+	d, err := layout.DecodeDelivery(event, status, value)
+	if err != nil {
+		s.etcd.NoteUnreadable(string(status)+endpoint+event, "v/"+endpoint+"/"+event, err)
+		return store.Delivery{EventID: event, Status: status}
+	}
+	return d
 }

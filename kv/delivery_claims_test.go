@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/backup"
-	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
@@ -23,7 +20,7 @@ import (
 
 // TestLeaseIsLost: the context of a worker ends with its lease.
 func TestLeaseIsLost(t *testing.T) {
-	s := openStore(t)
+	s := openDeliveries(t)
 	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
 		if _, err := server.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
@@ -53,7 +50,7 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	for seed := range uint64(3) {
-		w := worker(t, faultyStore(t, storm(seed)))
+		w := worker(t, faultyDeliveries(t, storm(seed)))
 		for i := range endpoints {
 			group.Go(func() {
 				for round := 0; round < rounds; {
@@ -98,7 +95,7 @@ func TestOneOfManyClaims(t *testing.T) {
 func TestGhostClaim(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s, next := scripted(t)
-	w, other := worker(t, s), worker(t, openStore(t))
+	w, other := worker(t, s), worker(t, openDeliveries(t))
 	hold := holdOf(t, w, owner, endpoint)
 	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
@@ -154,7 +151,7 @@ func holdRelease(t *testing.T, w *deliveryWorker, endpoint string) error {
 // lease of this one, keeps nobody off.
 func TestForsakenClaims(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
-	s := openStore(t)
+	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
 		if _, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
@@ -163,7 +160,7 @@ func TestForsakenClaims(t *testing.T) {
 	}
 	for name, value := range map[string]string{"of a worker that is gone": "12345678", "that can't be read": "x"} {
 		put(value)
-		atWork(t, s, func(ctx context.Context, w *deliveryWorker) {
+		asWorker(t, s, func(ctx context.Context, w *deliveryWorker) {
 			if _, ok, err := w.Claim(ctx, owner, endpoint); !ok || err != nil {
 				t.Errorf("a claim %s: %v, %v", name, ok, err)
 			}
@@ -174,63 +171,13 @@ func TestForsakenClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(string(s.incarnation[:]), clientv3.WithLease(earlier.ID))
-	atWork(t, s, func(ctx context.Context, w *deliveryWorker) {
+	asWorker(t, s, func(ctx context.Context, w *deliveryWorker) {
 		hold := holdOf(t, w, owner, endpoint)
 		if _, err := server.client.Revoke(ctx, earlier.ID); err != nil {
 			t.Error(err)
 		}
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 1)}); err != nil {
 			t.Errorf("the claim went with the earlier lease: %v", err)
-		}
-	})
-}
-
-// TestRestoredClaims: of a store that is put back from a backup the leases go on, and
-// end, so that claims of nodes that are no more keep nobody off for long.
-func TestRestoredClaims(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "backup.db")
-	func() {
-		etcd := embeddedtest.Start(t, t.TempDir())
-		l := labOn(t, etcd.Endpoints())
-		l.endpoint()
-		atWork(t, l.store, func(ctx context.Context, w *deliveryWorker) {
-			hold := holding(t, ctx, w)
-			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := backup.Make(ctx, backup.Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}()
-	after := filepath.Join(dir, "after")
-	if _, err := backup.Restore(kvtest.Context(t, time.Minute), path, after, nil); err != nil {
-		t.Fatal(err)
-	}
-	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
-	l.client = l.store.etcd.Native
-	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
-		t.Fatalf("the claim is %v", claim.Kvs)
-	}
-	l.clean()
-	atWork(t, l.store, func(ctx context.Context, w *deliveryWorker) {
-		for until := time.Now().Add(3 * workerTTL * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			hold, ok, err := w.Claim(ctx, labOwner, hooked)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if ok {
-				state, err := hold.Resume(ctx)
-				if err != nil || state.Progress.Place != "evt_1" || len(state.Pending) != 1 {
-					t.Errorf("it resumes at %+v, %v", state, err)
-				}
-				return
-			}
-			if time.Now().After(until) {
-				t.Fatal("the restored claim keeps others off")
-			}
 		}
 	})
 }

@@ -32,7 +32,7 @@ func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 }
 
 // worker gives the worker that a store is until the test ends.
-func worker(t *testing.T, s *Store) *deliveryWorker {
+func worker(t *testing.T, s *deliveryStore) *deliveryWorker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	began, ended := make(chan *deliveryWorker, 1), make(chan error, 1)
@@ -64,10 +64,10 @@ func holdOf(t *testing.T, w *deliveryWorker, owner licensing.Owner, endpoint str
 }
 
 // scripted opens a store that writes as a script says once it is set.
-func scripted(t *testing.T) (*Store, *atomic.Pointer[func() fault]) {
+func scripted(t *testing.T) (*deliveryStore, *atomic.Pointer[func() fault]) {
 	t.Helper()
 	next := &atomic.Pointer[func() fault]{}
-	return faultyStore(t, func() fault {
+	return faultyDeliveries(t, func() fault {
 		if f := next.Load(); f != nil {
 			return (*f)()
 		}
@@ -158,7 +158,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 				if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 					t.Fatal(err)
 				}
-				hold = holdOf(t, worker(t, openStore(t)), owner, endpoint)
+				hold = holdOf(t, worker(t, openDeliveries(t)), owner, endpoint)
 				state, err := hold.Resume(kvtest.Context(t, 10*time.Second))
 				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[layout.KeyOfPending] {
 					t.Errorf("killed after %d writes: it resumes at %+v, %v", kill, state.Progress, err)
@@ -251,7 +251,7 @@ func TestStaleHolder(t *testing.T) {
 			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
 				t.Fatal(err)
 			}
-			fresh := worker(t, openStore(t))
+			fresh := worker(t, openDeliveries(t))
 			var once sync.Once
 			next := func() (f fault) {
 				once.Do(func() {

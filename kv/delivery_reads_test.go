@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func (u *unreadable) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, 
 // lives there is no other error.
 func TestCheckpointReadsAgain(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
-	s := openStore(t)
+	s := openDeliveries(t)
 	w := worker(t, s)
 	hold := holdOf(t, w, owner, endpoint)
 	remote := &unreadable{KVClient: s.etcd.Remote}
@@ -72,5 +73,39 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	}
 	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	}
+}
+
+// TestUnreadablePending garbles a message that is to be tried again, and one that was given up: they are read as
+// messages of which only the event is known, and the endpoint's others go on.
+func TestUnreadablePending(t *testing.T) {
+	owner, endpoint := ownEndpoint(t)
+	m := kvtest.Metrics()
+	s := deliveriesCountedBy(t, m)
+	hold := holdOf(t, worker(t, s), owner, endpoint)
+	ctx := kvtest.Context(t, 10*time.Second)
+	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{layout.PendingKey(endpoint, "evt_000001"), layout.DeadKey(endpoint, "evt_000003")} {
+		if _, err := server.client.Put(ctx, key, "\x09garbled"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, err := hold.Resume(ctx)
+	want := []store.PendingDelivery{{EventID: "evt_000000", Attempts: 1, Next: kvtest.Time}, {EventID: "evt_000001"}}
+	if err != nil || !slices.Equal(state.Pending, want) {
+		t.Errorf("pending are %+v, %v", state.Pending, err)
+	}
+	read, err := hold.Pending(ctx, "evt_000000", "evt_000001")
+	if err != nil || len(read) != 2 || read[1].EventID != "evt_000001" || read[1].Status != store.DeliveryPending {
+		t.Errorf("read are %+v, %v", read, err)
+	}
+	dead, err := hold.Dead(ctx, "", 10)
+	if err != nil || len(dead) != 2 || dead[1].EventID != "evt_000003" || dead[1].Status != store.DeliveryDead {
+		t.Errorf("dead are %+v, %v", dead, err)
+	}
+	if n := counted(t, m.EventValuesUnreadable); n != 2 {
+		t.Errorf("%v values are counted", n)
 	}
 }

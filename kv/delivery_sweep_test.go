@@ -19,7 +19,7 @@ import (
 // TestReplaysAreBounded lets two nodes ask for more replays than may wait.
 func TestReplaysAreBounded(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
-	stores := []*Store{openStore(t), openStore(t)}
+	stores := []*deliveryStore{openDeliveries(t), openDeliveries(t)}
 	var taken, refused atomic.Int32
 	var group sync.WaitGroup
 	for i := range 40 {
@@ -55,7 +55,7 @@ func TestReplaysAtOnce(t *testing.T) {
 		endpoints[i].ID = fmt.Sprintf("%s%02d", endpoint[:len(endpoint)-2], i)
 	}
 	putEndpoints(server.client)(t, owner, endpoints)
-	s := openStore(t)
+	s := openDeliveries(t)
 	var group sync.WaitGroup
 	for i := range endpoints {
 		group.Go(func() {
@@ -70,8 +70,8 @@ func TestReplaysAtOnce(t *testing.T) {
 // TestSweepAgainstHolder deletes endpoints whose holders go on writing, and sweeps them
 // by two nodes: nothing is left, and nothing comes after.
 func TestSweepAgainstHolder(t *testing.T) {
-	sweepers := []*Store{openStore(t), openStore(t)}
-	w := worker(t, openStore(t))
+	sweepers := []*deliveryStore{openDeliveries(t), openDeliveries(t)}
+	w := worker(t, openDeliveries(t))
 	for range 5 {
 		owner, endpoint := ownEndpoint(t)
 		hold := holdOf(t, w, owner, endpoint)

@@ -75,7 +75,7 @@ func (h *deliveryHold) fail(err error) error {
 	if errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
-	h.worker.store.log.Error().Err(err).Str("endpoint_id", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
+	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
 	h.lose()
 	return fmt.Errorf("%w: %w", store.ErrClaimLost, err)
 }
@@ -101,7 +101,7 @@ func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, e
 			return 0, h.fail(fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err))
 		case etcd.Unknown:
 			doubted = true
-			s.metrics.SwapsReissued.Inc()
+			s.etcd.Reissued.Inc()
 		}
 		etcd.PauseBeforeReissue(ctx, attempt)
 	}

@@ -99,7 +99,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 }
 
 // eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
-func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
+func (s *deliveryStore) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
 	for {
 		page, err := s.etcd.Page(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 const (
 	// sweptEndpoints is how many deleted endpoints one sweep looks at.
 	sweptEndpoints = 16
+	// sweptPage is how many keys one request removes.
+	sweptPage = 500
 	// sweptDeliveries bounds about how many keys it removes.
 	sweptDeliveries = 1000
 )
@@ -22,7 +24,7 @@ const (
 // x/w/ keys are there nobody writes of them: a holder's checkpoints compare that, and
 // claims and replays that the endpoint is in its owner's record. The key goes last,
 // and the claim with it, so that none of that changes thereafter.
-func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
+func (s *deliveryStore) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
@@ -41,12 +43,12 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 }
 
 // sweepEndpoint removes some of what is left of an endpoint, or all.
-func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
+func (s *deliveryStore) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
 	prefix, mark := layout.EndpointPrefix(endpoint), layout.DeletedWebhookKey(endpoint)
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
 	for removed < sweptDeliveries {
-		page, err := s.etcd.Page(ctx, "sweep_webhooks", prefix, end, sweepPage, 0, clientv3.WithKeysOnly())
+		page, err := s.etcd.Page(ctx, "sweep_webhooks", prefix, end, sweptPage, 0, clientv3.WithKeysOnly())
 		if err != nil {
 			return removed, err
 		}

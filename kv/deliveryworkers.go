@@ -23,13 +23,15 @@ const (
 	workerTTL = 10
 	// claimsPage is how many claims are read at a time.
 	claimsPage = 1000
+	// maxWorkers bounds the workers that one look at them finds.
+	maxWorkers = 1000
 	// claimTries bounds how often a claim is tried that something came in between of.
 	claimTries = 4
 )
 
 // Work runs do as a worker, under a lease. A store is one worker: it must not be
 // called again before it has ended.
-func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
+func (s *deliveryStore) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
 	// The worker's key comes first, so that there is no claim without its worker.
 	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
 		func(ctx context.Context, lease clientv3.LeaseID) error {
@@ -40,7 +42,7 @@ func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.D
 
 // deliveryWorker is this store while it works under a lease.
 type deliveryWorker struct {
-	store *Store
+	store *deliveryStore
 	lease clientv3.LeaseID
 
 	mu   sync.Mutex
@@ -52,7 +54,7 @@ func (w *deliveryWorker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
 func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
-	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
+	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxWorkers), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
-				w.store.log.Debug().Str("endpoint_id", endpoint).Msg("a claim on an endpoint can't be read")
+				w.store.etcd.Log.Debug().Str("endpoint_id", endpoint).Msg("a claim on an endpoint can't be read")
 			case by == w.Self() && !before[endpoint]:
 				ghosts = append(ghosts, kv)
 			default:
@@ -130,7 +132,7 @@ func (w *deliveryWorker) drop(endpoint string) {
 }
 
 // unclaim removes a claim as it was read, where also holds what else is demanded.
-func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
+func (s *deliveryStore) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
 	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
 	_, err := s.etcd.Txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
 	if err != nil {

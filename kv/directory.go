@@ -121,7 +121,7 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 			entry, ok := layout.ReadEventsKey(kv.Key[len(prefix):])
 			if !ok || entry.Block == 0 && entry.Last == 0 {
 				// No build writes such a key, so there is no event to put a placeholder for.
-				s.noteValue(string(kv.Key), "e/"+layout.OwnerPath(owner), fmt.Errorf("a key of events: %w", layout.ErrMalformed))
+				s.etcd.NoteUnreadable(string(kv.Key), "e/"+layout.OwnerPath(owner), fmt.Errorf("a key of events: %w", layout.ErrMalformed))
 				continue
 			}
 			entry.Revision = kv.ModRevision

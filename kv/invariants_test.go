@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
 	"licet/kv/internal/kvtest"
@@ -89,13 +87,4 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	if n := read(whole); n != 1 {
 		t.Errorf("after all of it it is %v", n)
 	}
-}
-
-func counted(t *testing.T, c prometheus.Metric) float64 {
-	t.Helper()
-	var m dto.Metric
-	if err := c.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }

@@ -42,6 +42,9 @@ type stored struct {
 	entries map[string]int64
 }
 
+// Version returns the revision of the record's key, and the record's writers.
+func (t *stored) Version() (revision int64, writers []layout.Writer) { return t.revision, t.writers }
+
 // query is a want as it is asked of etcd.
 type query struct {
 	store.Want

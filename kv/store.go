@@ -56,12 +56,10 @@ type Store struct {
 	counts  *counts
 	log     zerolog.Logger
 
-	brokenLog zerolog.Logger // see newBrokenLog
-	// unreadableLog is likewise, of values that can't be read.
-	unreadableLog zerolog.Logger
-	incarnation   store.Incarnation
-	swaps         atomic.Uint64 // the last swap number that was given out
-	keyTurns      keyTurns      // of the API keys that are being changed
+	brokenLog   zerolog.Logger // see newBrokenLog
+	incarnation store.Incarnation
+	swaps       atomic.Uint64 // the last swap number that was given out
+	keyTurns    keyTurns      // of the API keys that are being changed
 
 	fences        fences
 	moveEvery     time.Duration                // how long layout.ListenKey rests between two moves
@@ -104,8 +102,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{
 		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log,
-		brokenLog: newBrokenLog(log), unreadableLog: newBrokenLog(log),
-		fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
+		brokenLog: newBrokenLog(log),
+		fences:    fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
 		owners: newEventOwners(), firstBlock: randomBlock,
 	}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -131,6 +129,11 @@ func (s *Store) Close() error {
 
 // Client returns the store's way to etcd, for the packages below kv.
 func (s *Store) Client() *etcd.Client { return s.etcd }
+
+// NextWriter returns the writer of this store's next swap.
+func (s *Store) NextWriter() layout.Writer {
+	return layout.Writer{By: s.incarnation, Swap: s.swaps.Add(1)}
+}
 
 // Incarnation is the name that this store's swaps carry.
 func (s *Store) Incarnation() store.Incarnation { return s.incarnation }

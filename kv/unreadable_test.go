@@ -323,39 +323,6 @@ func TestNewerEvents(t *testing.T) {
 	}
 }
 
-// TestUnreadablePending garbles a message that is to be tried again, and one that was given up: they are read as
-// messages of which only the event is known, and the endpoint's others go on.
-func TestUnreadablePending(t *testing.T) {
-	owner, endpoint := ownEndpoint(t)
-	s := openStore(t)
-	hold := holdOf(t, worker(t, s), owner, endpoint)
-	ctx := kvtest.Context(t, 10*time.Second)
-	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{layout.PendingKey(endpoint, "evt_000001"), layout.DeadKey(endpoint, "evt_000003")} {
-		if _, err := server.client.Put(ctx, key, "\x09garbled"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	state, err := hold.Resume(ctx)
-	want := []store.PendingDelivery{{EventID: "evt_000000", Attempts: 1, Next: kvtest.Time}, {EventID: "evt_000001"}}
-	if err != nil || !slices.Equal(state.Pending, want) {
-		t.Errorf("pending are %+v, %v", state.Pending, err)
-	}
-	read, err := hold.Pending(ctx, "evt_000000", "evt_000001")
-	if err != nil || len(read) != 2 || read[1].EventID != "evt_000001" || read[1].Status != store.DeliveryPending {
-		t.Errorf("read are %+v, %v", read, err)
-	}
-	dead, err := hold.Dead(ctx, "", 10)
-	if err != nil || len(dead) != 2 || dead[1].EventID != "evt_000003" || dead[1].Status != store.DeliveryDead {
-		t.Errorf("dead are %+v, %v", dead, err)
-	}
-	if n := counted(t, s.metrics.EventValuesUnreadable); n != 2 {
-		t.Errorf("%v values are counted", n)
-	}
-}
-
 // TestSearchHistory searches for a record's events of which nothing tells where they stand, over several calls.
 func TestSearchHistory(t *testing.T) {
 	l := newEventsLab(t)

@@ -31,10 +31,10 @@ func (l *lab) endpoint() {
 }
 
 // atWork runs do as the worker that a store is.
-func atWork(t *testing.T, s *Store, do func(ctx context.Context, w *deliveryWorker)) {
+func atWork(t *testing.T, s *Store, do func(ctx context.Context, w store.DeliveryWorker)) {
 	t.Helper()
-	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
-		do(ctx, w.(*deliveryWorker))
+	err := newDeliveries(s).Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+		do(ctx, w)
 		return nil
 	})
 	if err != nil {
@@ -43,13 +43,13 @@ func atWork(t *testing.T, s *Store, do func(ctx context.Context, w *deliveryWork
 }
 
 // holding gives a claim on the lab's endpoint.
-func holding(t *testing.T, ctx context.Context, w *deliveryWorker) *deliveryHold {
+func holding(t *testing.T, ctx context.Context, w store.DeliveryWorker) store.DeliveryHold {
 	t.Helper()
 	hold, ok, err := w.Claim(ctx, labOwner, hooked)
 	if err != nil || !ok {
 		t.Fatalf("claim: %v, %v", ok, err)
 	}
-	return hold.(*deliveryHold)
+	return hold
 }
 
 // deliver leaves something of each kind of key at the lab's endpoint, but for the
@@ -62,7 +62,7 @@ func (l *lab) deliver() {
 		d.EventID = event
 		return d
 	}
-	atWork(l.t, l.store, func(ctx context.Context, w *deliveryWorker) {
+	atWork(l.t, l.store, func(ctx context.Context, w store.DeliveryWorker) {
 		hold := holding(l.t, ctx, w)
 		for _, done := range []store.Checkpoint{
 			{Delivered: []store.Delivery{message("evt_1")}},
@@ -73,7 +73,7 @@ func (l *lab) deliver() {
 				l.t.Fatal(err)
 			}
 		}
-		if err := l.store.AddReplay(ctx, labOwner, hooked, kvtest.Replay()); err != nil {
+		if err := newDeliveries(l.store).AddReplay(ctx, labOwner, hooked, kvtest.Replay()); err != nil {
 			l.t.Fatal(err)
 		}
 		if err := hold.Release(ctx); err != nil {

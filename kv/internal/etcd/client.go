@@ -39,6 +39,9 @@ type Client struct {
 	// Reissued counts requests that are sent again, since their outcome is unknown.
 	Reissued prometheus.Counter
 
+	unreadable    *metrics.DistinctCounter
+	unreadableLog zerolog.Logger
+
 	members  *members // nil where a test brings its own connections
 	guard    *guard.Guard
 	tracer   *tracing.Tracer // nil: nothing is traced
@@ -79,6 +82,7 @@ func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metri
 	return &Client{
 		Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
 		Log: log, Reissued: m.SwapsReissued,
+		unreadable: m.EventValuesUnreadable, unreadableLog: log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
 		guard: guard.New(m, log), inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m),
 	}
 }

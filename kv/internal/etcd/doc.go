@@ -16,5 +16,6 @@
 //	members.go    which members answer, and where requests go
 //	memberlog.go  what the log says of members
 //	barred.go     no request while no member may be asked
+//	unreadable.go values that can't be read
 //	space.go      no write while etcd is full
 package etcd

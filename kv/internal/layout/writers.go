@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"errors"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -46,6 +47,9 @@ const (
 	SwapLanded                 // it was made
 	SwapEvicted                // too many others have written since to tell
 )
+
+// ErrEvicted says that too many others have written since to tell whether a swap was made.
+var ErrEvicted = errors.New("eight others have written since")
 
 // FindSwap tells whether the swap w was made on a record, by the writers it has
 // now and those it had when w was first sent. It relies on an incarnation

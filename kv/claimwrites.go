@@ -1,0 +1,80 @@
+package kv
+
+import (
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+	"licet/node/store"
+)
+
+// claimWrites is what a transaction of another record, such as an API key or a replay, does
+// with claims.
+type claimWrites struct {
+	compares  []clientv3.Cmp
+	puts      []clientv3.Op
+	gets      []clientv3.Op
+	revisions []int64           // of the claims as they were read; 0: there was none
+	writers   [][]layout.Writer // of the claims as they were read
+}
+
+// versioned is the token of a claim that exists.
+type versioned interface {
+	// Version returns the revision of the claim's key, and the claim's writers.
+	Version() (revision int64, writers []layout.Writer)
+}
+
+// writeClaims returns what a transaction of the writer me does to write claims.
+func writeClaims(claims []store.Write, me layout.Writer) claimWrites {
+	var along claimWrites
+	for _, w := range claims {
+		var revision int64
+		var writers []layout.Writer
+		if token, ok := w.Token.(versioned); ok {
+			revision, writers = token.Version()
+		}
+		key, claim := layout.RecordKey(w.Ref), w.Record.Claim
+		along.compares = append(along.compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
+		along.puts = append(along.puts,
+			clientv3.OpPut(key, string(layout.EncodeClaim(claim, layout.WithWriter(writers, me)))),
+			clientv3.OpPut(layout.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID), ""))
+		along.gets = append(along.gets, clientv3.OpGet(key))
+		along.revisions = append(along.revisions, revision)
+		along.writers = append(along.writers, writers)
+	}
+	return along
+}
+
+// lost tells from the answers to the gets whether somebody else has written one
+// of the claims.
+func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
+	for i, revision := range c.revisions {
+		var now int64
+		if kv := etcd.First(answers, i); kv != nil {
+			now = kv.ModRevision
+		}
+		if now != revision {
+			return true
+		}
+	}
+	return false
+}
+
+// layout.FindSwap tells from the answers to the gets whether the transaction me, which writes the
+// claims, was made. It is for transactions of which nothing else that is kept tells.
+func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
+	for i, before := range c.writers {
+		var now []layout.Writer
+		if kv := etcd.First(answers, i); kv != nil {
+			var err error
+			if _, now, err = layout.DecodeClaim(kv.Value); err != nil {
+				return layout.SwapAbsent, layout.Internal(err)
+			}
+		}
+		if verdict := layout.FindSwap(now, before, me); verdict != layout.SwapAbsent {
+			return verdict, nil
+		}
+	}
+	return layout.SwapAbsent, nil
+}

@@ -1,0 +1,28 @@
+package kv
+
+import (
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
+	"licet/licensing"
+	"licet/node/store/storetest"
+)
+
+// putEndpoints gives an owner endpoints, and takes some away, as changes of them do.
+func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
+	return func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string) {
+		t.Helper()
+		stored := &layout.Webhooks{Webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}
+		ops := []clientv3.Op{clientv3.OpPut(layout.WebhooksKey(owner), string(stored.Encode())), clientv3.OpPut(layout.WebhooksMark, "")}
+		for _, endpoint := range deleted {
+			ops = append(ops, clientv3.OpPut(layout.DeletedWebhookKey(endpoint), ""))
+		}
+		if _, err := client.Txn(kvtest.Context(t, 10*time.Second)).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

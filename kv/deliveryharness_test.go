@@ -1,0 +1,55 @@
+package kv
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/kvtest"
+	"licet/metrics"
+	"licet/node/store"
+)
+
+// openDeliveries opens the deliveries of a node of its own.
+func openDeliveries(t *testing.T) *deliveryStore {
+	t.Helper()
+	return deliveriesCountedBy(t, kvtest.Metrics())
+}
+
+func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *deliveryStore {
+	t.Helper()
+	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: server.endpoints, Metrics: m, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newDeliveries(s)
+}
+
+// faultyDeliveries opens deliveries whose writes meet faults.
+func faultyDeliveries(t *testing.T, next func() fault) *deliveryStore {
+	t.Helper()
+	s := openDeliveries(t)
+	faulty := &faultyKV{KVClient: s.etcd.Remote, next: next}
+	s.etcd.Remote, s.etcd.KV = faulty, clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
+	return s
+}
+
+// asWorker runs do as the worker that a node's deliveries are.
+func asWorker(t *testing.T, s *deliveryStore, do func(ctx context.Context, w *deliveryWorker)) {
+	t.Helper()
+	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+		do(ctx, w.(*deliveryWorker))
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
