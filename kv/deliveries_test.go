@@ -8,7 +8,7 @@ import (
 )
 
 func TestDeliveriesConformance(t *testing.T) {
-	storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return openDeliveries(t) }, putEndpoints(server.client))
+	storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return openDeliveries(t) }, putEndpoints(own.client))
 }
 
 // TestDeliveriesConformanceUnderFaults runs the suite while every second write fails.
@@ -16,7 +16,7 @@ func TestDeliveriesConformanceUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return faultyDeliveries(t, storm(seed)) }, putEndpoints(server.client))
+			storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return faultyDeliveries(t, storm(seed)) }, putEndpoints(own.client))
 		})
 	}
 }

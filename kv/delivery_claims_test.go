@@ -23,7 +23,7 @@ func TestLeaseIsLost(t *testing.T) {
 	s := openDeliveries(t)
 	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
-		if _, err := server.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
+		if _, err := own.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
 			return err
 		}
 		owner, endpoint := ownEndpoint(t)
@@ -101,7 +101,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a late copy of the claim comes to.
-	if _, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
+	if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := other.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint); ok || err != nil {
@@ -115,7 +115,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
+	response, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestGhostClaim(t *testing.T) {
 func holdRelease(t *testing.T, w *deliveryWorker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := server.client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
+	_, err := own.client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
 	return err
 }
 
@@ -154,7 +154,7 @@ func TestForsakenClaims(t *testing.T) {
 	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
+		if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,14 +166,14 @@ func TestForsakenClaims(t *testing.T) {
 			}
 		})
 	}
-	earlier, err := server.client.Grant(kvtest.Context(t, 10*time.Second), 3600)
+	earlier, err := own.client.Grant(kvtest.Context(t, 10*time.Second), 3600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(string(s.incarnation[:]), clientv3.WithLease(earlier.ID))
 	asWorker(t, s, func(ctx context.Context, w *deliveryWorker) {
 		hold := holdOf(t, w, owner, endpoint)
-		if _, err := server.client.Revoke(ctx, earlier.ID); err != nil {
+		if _, err := own.client.Revoke(ctx, earlier.ID); err != nil {
 			t.Error(err)
 		}
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 1)}); err != nil {

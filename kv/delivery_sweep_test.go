@@ -54,7 +54,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	for i := range endpoints {
 		endpoints[i].ID = fmt.Sprintf("%s%02d", endpoint[:len(endpoint)-2], i)
 	}
-	putEndpoints(server.client)(t, owner, endpoints)
+	putEndpoints(own.client)(t, owner, endpoints)
 	s := openDeliveries(t)
 	var group sync.WaitGroup
 	for i := range endpoints {
@@ -106,11 +106,11 @@ func TestSweepAgainstHolder(t *testing.T) {
 			}
 		})
 		<-wrote
-		putEndpoints(server.client)(t, owner, nil, endpoint)
+		putEndpoints(own.client)(t, owner, nil, endpoint)
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {
-					mark, err := server.client.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
+					mark, err := own.client.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
 					if err != nil || len(mark.Kvs) == 0 {
 						return
 					}
@@ -124,7 +124,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		<-lost
 		group.Wait()
 		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint), layout.DeletedWebhookKey(endpoint)} {
-			if left, err := server.client.Get(kvtest.Context(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
+			if left, err := own.client.Get(kvtest.Context(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)
 			}
 		}

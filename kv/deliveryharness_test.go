@@ -21,7 +21,7 @@ func openDeliveries(t *testing.T) *deliveryStore {
 
 func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *deliveryStore {
 	t.Helper()
-	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: server.endpoints, Metrics: m, Log: zerolog.Nop()})
+	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: own.endpoints, Metrics: m, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,4 +52,10 @@ func asWorker(t *testing.T, s *deliveryStore, do func(ctx context.Context, w *de
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// own is the embedded etcd of all tests of the package; each test makes records of its own.
+var own struct {
+	endpoints []string
+	client    *clientv3.Client
 }
