@@ -106,7 +106,7 @@ func (h blindHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, 
 // blindSite is a node that delivers through a store that can become blind.
 func (l *lab) blindSite(how string) (*site, *blind) {
 	s := l.site()
-	store := &blind{Store: s.store, how: how}
+	store := &blind{Store: s.deliveries, how: how}
 	s.through = store
 	s.trust = 2 * patience
 	return s, store
@@ -199,7 +199,7 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 	s.subscribe(mine)
 	l.owner.AccountID = "acct_other"
 	other := s.subscribe(theirs)
-	db := &blind{Store: s.store}
+	db := &blind{Store: s.deliveries}
 	s.through = db
 	s.deliver()
 	l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })

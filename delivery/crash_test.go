@@ -91,7 +91,7 @@ func TestDiesBetweenAnySteps(t *testing.T) {
 		return true
 	})
 	endpoint := s.subscribe(r)
-	m := &mortal{Store: s.store}
+	m := &mortal{Store: s.deliveries}
 	s.through = m
 	recorded := 0
 	for life := range 40 {
@@ -186,7 +186,7 @@ func TestLostLease(t *testing.T) {
 	a, b := l.site(), l.site()
 	r := newReceiver(t)
 	endpoint := a.subscribe(r)
-	gone := &leaseless{Store: a.store, lost: make(chan struct{})}
+	gone := &leaseless{Store: a.deliveries, lost: make(chan struct{})}
 	a.through = gone
 	a.deliver()
 	a.record(50)

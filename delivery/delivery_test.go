@@ -38,7 +38,7 @@ func TestDeliversAll(t *testing.T) {
 	if err != nil || len(rest.Events) > 0 {
 		t.Errorf("behind the place are still %d events (%v)", len(rest.Events), err)
 	}
-	log, err := s.store.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 100})
+	log, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 100})
 	if err != nil || len(log.Items) != 100 {
 		t.Errorf("the log has %d deliveries (%v)", len(log.Items), err)
 	}
@@ -265,7 +265,7 @@ func TestDeadLetters(t *testing.T) {
 		l.pass(2 * time.Hour)
 		return s.progress(endpoint.ID).Dead == 1
 	})
-	dead, err := s.store.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDead, Limit: 10})
+	dead, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDead, Limit: 10})
 	if err != nil || len(dead.Items) != 1 || dead.Items[0].EventID != poison || len(dead.Items[0].Attempts) != webhook.Attempts ||
 		dead.Items[0].Answer != "can't read it" || dead.Items[0].Attempts[9].Status != 500 {
 		t.Fatalf("given up: %+v (%v)", dead.Items, err)
@@ -462,7 +462,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 		if err := s.node.SweepWebhooks(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		read, err := s.store.Progresses(l.ctx(), first.ID)
+		read, err := s.deliveries.Progresses(l.ctx(), first.ID)
 		return err == nil && len(read) == 0
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/kv"
+	"licet/kv/deliveries"
 	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
@@ -97,15 +98,16 @@ func (l *lab) ctx() context.Context {
 
 // site is a node of its own.
 type site struct {
-	lab     *lab
-	store   *kv.Store
-	node    *service.Service
-	front   *handlers.Server
-	sender  *webhook.Sender
-	metrics *metrics.Metrics
-	engine  *Engine // the latest
-	through Store
-	trust   time.Duration // see Engine; 0: the usual
+	lab        *lab
+	store      *kv.Store
+	deliveries *deliveries.Store
+	node       *service.Service
+	front      *handlers.Server
+	sender     *webhook.Sender
+	metrics    *metrics.Metrics
+	engine     *Engine // the latest
+	through    Store
+	trust      time.Duration // see Engine; 0: the usual
 }
 
 // site starts a node that does not deliver yet.
@@ -118,6 +120,7 @@ func (l *lab) site() *site {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = s.store.Close() })
+	s.deliveries = deliveries.New(s.store)
 	check, err := s.store.KeyCheck(ctx, rand.Reader)
 	if err != nil {
 		l.t.Fatal(err)
@@ -140,7 +143,7 @@ func (l *lab) site() *site {
 		Sweeps:     s.store,
 		Entropy:    rand.Reader,
 		Events:     s.store,
-		Deliveries: s.store,
+		Deliveries: s.deliveries,
 		Keys:       s.store,
 		Ring:       l.ring,
 	})
@@ -150,7 +153,7 @@ func (l *lab) site() *site {
 	l.t.Cleanup(func() { stop(); sealed.Wait() })
 	s.front = handlers.New(handlers.Config{Node: s.node, Metrics: s.metrics, Log: zerolog.Nop(), PublicURL: "https://licet.example", Ring: l.ring})
 	s.sendWithin(patience)
-	s.through = s.store
+	s.through = s.deliveries
 	l.sites = append(l.sites, s)
 	return s
 }
@@ -247,7 +250,7 @@ func (s *site) progress(id string) store.DeliveryProgress {
 	var read map[string]store.DeliveryProgress
 	s.lab.until("the progress can be read", func() (ok bool) {
 		var err error
-		read, err = s.store.Progresses(s.lab.ctx(), id)
+		read, err = s.deliveries.Progresses(s.lab.ctx(), id)
 		return err == nil // etcd may take its time on a busy machine
 	})
 	return read[id]
@@ -442,7 +445,7 @@ func (s *site) replay(endpoint string, replay store.Replay) {
 	s.lab.t.Helper()
 	replay.ID = ulid.Make().String()
 	s.lab.until("the replay is noted", func() bool {
-		return s.store.AddReplay(s.lab.ctx(), s.lab.owner, endpoint, replay) == nil
+		return s.deliveries.AddReplay(s.lab.ctx(), s.lab.owner, endpoint, replay) == nil
 	})
 }
 

@@ -101,7 +101,7 @@ func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]store
 func TestPanicsEndNothing(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
-	f := &fragile{Store: s.store, Events: s.store}
+	f := &fragile{Store: s.deliveries, Events: s.store}
 	s.through = f
 	check, err := s.store.KeyCheck(l.ctx(), rand.Reader)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestPanicsEndNothing(t *testing.T) {
 		Sweeps:     s.store,
 		Entropy:    rand.Reader,
 		Events:     f,
-		Deliveries: s.store,
+		Deliveries: s.deliveries,
 		Keys:       s.store,
 		Ring:       l.ring,
 	})

@@ -17,7 +17,7 @@ func (s *site) giveUp(endpoint string, events []string) {
 	for _, id := range events {
 		done.Dead = append(done.Dead, store.Delivery{EventID: id, Type: e.Types[0], Status: store.DeliveryDead})
 	}
-	err := s.store.Work(s.lab.ctx(), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := s.deliveries.Work(s.lab.ctx(), func(ctx context.Context, w store.DeliveryWorker) error {
 		hold, ok, err := w.Claim(ctx, s.lab.owner, endpoint)
 		if err != nil || !ok {
 			s.lab.t.Fatalf("claim: %v, %v", ok, err)

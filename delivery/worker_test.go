@@ -70,7 +70,7 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
 	r := newReceiver(t)
-	store := &spotted{Store: s.store, broken: s.subscribe(r).ID}
+	store := &spotted{Store: s.deliveries, broken: s.subscribe(r).ID}
 	s.through = store
 	s.subscribe(r)
 	s.deliver()
@@ -87,7 +87,7 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 func TestChangeIsHeardOf(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
-	store := &spotted{Store: s.store}
+	store := &spotted{Store: s.deliveries}
 	s.through = store
 	s.trust = 2 * patience
 	r, moved := newReceiver(t), newReceiver(t)

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -60,16 +61,16 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id stri
 func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write) (rival *readAPIKey, err error) {
 	me := s.NextWriter()
 	next.Writers = layout.WithWriter(have.Writers, me)
-	along := writeClaims(claims, me)
+	along := claimwrite.Of(claims, me)
 	record, master := layout.APIKeyKey(next.Key.Hash), next.Key.MasterID
-	compares := append(along.compares, clientv3.Compare(clientv3.ModRevision(record), "=", have.revision))
+	compares := append(along.Compares, clientv3.Compare(clientv3.ModRevision(record), "=", have.revision))
 	if master != have.Key.MasterID {
 		compares = append(compares, masterInUse(master))
 	}
 	var doubted bool
 	response, err := s.etcd.Resolve(ctx, "change_api_key", &doubted, compares,
-		append(append(along.puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
-		append([]clientv3.Op{clientv3.OpGet(record)}, along.gets...))
+		append(append(along.Puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
+		append([]clientv3.Op{clientv3.OpGet(record)}, along.Gets...))
 	if err != nil || response.Succeeded {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.A
 		return nil, nil
 	case verdict == layout.SwapEvicted && doubted:
 		return nil, etcd.GaveUp(doubted, layout.ErrEvicted)
-	case along.lost(response.Responses[1:]):
+	case along.Lost(response.Responses[1:]):
 		return nil, store.ErrClaimTaken
 	case kv.ModRevision == have.revision:
 		return nil, errMasterUnused(master)

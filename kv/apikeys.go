@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -44,23 +45,23 @@ func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims .
 func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
-	along := writeClaims(claims, me)
+	along := claimwrite.Of(claims, me)
 	var doubted bool
 	response, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,
-		slices.Concat(compares, along.compares, []clientv3.Cmp{
+		slices.Concat(compares, along.Compares, []clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(record), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
 		}),
-		slices.Concat(along.puts, putAPIKeyIndex(index, key.Hash), []clientv3.Op{
+		slices.Concat(along.Puts, putAPIKeyIndex(index, key.Hash), []clientv3.Op{
 			clientv3.OpPut(record, string((&layout.APIKey{Key: *key, Writers: []layout.Writer{me}}).Encode())),
 		}, s.markAPIKeys(key.Owner)),
-		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.gets...))
+		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.Gets...))
 	if err != nil || response.Succeeded {
 		return err
 	}
 	haveRecord, haveIndex := etcd.First(response.Responses, 0), etcd.First(response.Responses, 1)
 	switch {
-	case haveRecord == nil && haveIndex == nil && along.lost(response.Responses[2:]):
+	case haveRecord == nil && haveIndex == nil && along.Lost(response.Responses[2:]):
 		return store.ErrClaimTaken
 	case haveRecord == nil && haveIndex == nil:
 		return errMasterUnused(key.MasterID)

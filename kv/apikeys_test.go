@@ -32,22 +32,22 @@ func TestAPIKeyInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
 		name   string
-		faults []fault
+		faults []kvtest.Fault
 		err    error
 		made   bool
 	}{
 		{name: "no fault", made: true},
-		{name: "applied, answer lost", faults: []fault{{appliedNow, lost}}, made: true},
-		{name: "not applied, answer lost", faults: []fault{{appliedNever, lost}}, made: true},
-		{name: "applied after the second attempt", faults: []fault{{appliedLate, lost}}, made: true},
-		{name: "no space", faults: []fault{{appliedNow, rpctypes.ErrNoSpace}}, made: true},
-		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
-		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
-		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
+		{name: "applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, made: true},
+		{name: "not applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, made: true},
+		{name: "applied after the second attempt", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, made: true},
+		{name: "no space", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, made: true},
+		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
+		{name: "rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
+		{name: "in doubt, then refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := kvtest.Context(t, 10*time.Second)
-			s := faultyStore(t, script(c.faults...))
+			s := faultyStore(t, kvtest.Script(c.faults...))
 			key := newAPIKey()
 			err := s.PutAPIKey(ctx, key)
 			got, readErr := s.APIKey(ctx, key.Hash)
@@ -55,11 +55,11 @@ func TestAPIKeyInDoubt(t *testing.T) {
 				t.Errorf("made: %v; stored %v, %v", err, got, readErr)
 			}
 
-			s = faultyStore(t, script())
+			s = faultyStore(t, kvtest.Script())
 			if err := s.PutAPIKey(ctx, key); err != nil {
 				t.Fatal(err)
 			}
-			s = faultyStore(t, script(c.faults...))
+			s = faultyStore(t, kvtest.Script(c.faults...))
 			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { return k.Rotate("m1", kvtest.Time, 0) })
 			got, readErr = s.APIKey(ctx, key.Hash)
 			if !errors.Is(err, c.err) || readErr != nil || got.SecretVersion != map[bool]int{true: 2, false: 1}[c.made] {
@@ -76,39 +76,39 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 	rotate := func(k *licensing.APIKey) error { return k.Rotate("m1", kvtest.Time, time.Hour) }
 	for _, c := range []struct {
 		name        string
-		first       applied
+		first       kvtest.Applied
 		ours, rival func(*licensing.APIKey) error
 		version     int
 		revoked     bool
 		err         error
 		answered    int // the version that was answered; 0: that which is stored
 	}{
-		{name: "revoked by both", first: appliedNow, ours: revoke, rival: revoke, version: 1, revoked: true},
-		{name: "revoked, then refused to the rival", first: appliedNow, ours: revoke, rival: rotate, version: 1, revoked: true},
-		{name: "rotated by the rival, then revoked", first: appliedNever, ours: revoke, rival: rotate, version: 2, revoked: true},
-		{name: "rotated, and again by the rival", first: appliedNow, ours: rotate, rival: rotate, version: 3, answered: 2},
-		{name: "rotated alike by the rival, then by us", first: appliedNever, ours: rotate, rival: rotate, version: 3},
-		{name: "rotated by the rival, then by us", first: appliedNever, ours: rotate, rival: func(k *licensing.APIKey) error {
+		{name: "revoked by both", first: kvtest.AppliedNow, ours: revoke, rival: revoke, version: 1, revoked: true},
+		{name: "revoked, then refused to the rival", first: kvtest.AppliedNow, ours: revoke, rival: rotate, version: 1, revoked: true},
+		{name: "rotated by the rival, then revoked", first: kvtest.AppliedNever, ours: revoke, rival: rotate, version: 2, revoked: true},
+		{name: "rotated, and again by the rival", first: kvtest.AppliedNow, ours: rotate, rival: rotate, version: 3, answered: 2},
+		{name: "rotated alike by the rival, then by us", first: kvtest.AppliedNever, ours: rotate, rival: rotate, version: 3},
+		{name: "rotated by the rival, then by us", first: kvtest.AppliedNever, ours: rotate, rival: func(k *licensing.APIKey) error {
 			return k.Rotate("m1", kvtest.Time, time.Minute)
 		}, version: 3},
-		{name: "revoked by the rival", first: appliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licensing.ErrAPIKeyNotFound},
+		{name: "revoked by the rival", first: kvtest.AppliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licensing.ErrAPIKeyNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := kvtest.Context(t, 10*time.Second)
-			s := faultyStore(t, script())
+			s := faultyStore(t, kvtest.Script())
 			key := newAPIKey()
 			if err := s.PutAPIKey(ctx, key); err != nil {
 				t.Fatal(err)
 			}
 			calls := 0
-			s.etcd.Remote.(*faultyKV).next = func() fault {
+			s.etcd.Remote.(*kvtest.FaultyKV).Next = func() kvtest.Fault {
 				switch calls++; calls {
 				case 1:
-					return fault{c.first, rpctypes.ErrTimeout}
+					return kvtest.Fault{Apply: c.first, Tell: rpctypes.ErrTimeout}
 				case 2:
-					_, _ = faultyStore(t, script()).ChangeAPIKey(ctx, key.Owner, key.ID, c.rival)
+					_, _ = faultyStore(t, kvtest.Script()).ChangeAPIKey(ctx, key.Owner, key.ID, c.rival)
 				}
-				return fault{}
+				return kvtest.Fault{}
 			}
 			got, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, c.ours)
 			if !errors.Is(err, c.err) {

@@ -59,10 +59,10 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 
 // countedStore tells what its writes were made of: how many operations stood
 // at the top of each request, and whether they were transactions.
-func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
+func countedStore(t *testing.T, next func() kvtest.Fault) (*Store, func() []string) {
 	t.Helper()
-	kv := &shapesKV{faultyKV: &faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}}
-	kv.faultyKV.note = kv.note
+	kv := &shapesKV{FaultyKV: &kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.client), Next: next}}
+	kv.FaultyKV.Note = kv.note
 	s, err := storeOver(kv, server.client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
@@ -84,18 +84,18 @@ func TestBatch(t *testing.T) {
 		name   string
 		losers int
 		nested bool // from the start
-		faults []fault
+		faults []kvtest.Fault
 		want   []string // the requests' forms
 	}{
 		{name: "none loses", want: []string{"flat 3"}},
 		{name: "one loses", losers: 1, want: []string{"flat 3", "nested 3"}},
 		{name: "two lose, nested from the start", losers: 2, nested: true, want: []string{"nested 3"}},
-		{name: "the answer is lost, and it was made", faults: []fault{{appliedNow, lost}}, want: []string{"flat 3", "nested 3"}},
-		{name: "the answer is lost, and it was not made", faults: []fault{{appliedNever, lost}}, want: []string{"flat 3", "nested 3"}},
-		{name: "the answer is lost, and it is made behind our back", losers: 1, faults: []fault{{}, {appliedLate, lost}}, want: []string{"flat 3", "nested 3", "nested 3"}},
+		{name: "the answer is lost, and it was made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, want: []string{"flat 3", "nested 3"}},
+		{name: "the answer is lost, and it was not made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, want: []string{"flat 3", "nested 3"}},
+		{name: "the answer is lost, and it is made behind our back", losers: 1, faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedLate, Tell: lost}}, want: []string{"flat 3", "nested 3", "nested 3"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, shapes := countedStore(t, script())
+			s, shapes := countedStore(t, kvtest.Script())
 			var all []licenseAndChange
 			var changes []store.Change
 			for i := range 3 {
@@ -110,7 +110,7 @@ func TestBatch(t *testing.T) {
 			if c.nested {
 				s.nested.Store(nestedAfterLoss)
 			}
-			s.etcd.Remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, c.faults...)...)
+			s.etcd.Remote.(*shapesKV).FaultyKV.Next = kvtest.Script(append([]kvtest.Fault{{}, {}}, c.faults...)...)
 			before := len(shapes())
 			outcomes, errs := batched(t, s, changes...)
 			for i := range all {
@@ -144,20 +144,20 @@ func TestBatch(t *testing.T) {
 // the second is told that it was not made. Whatever becomes of what is asked next, nobody
 // is told that nothing was done.
 func TestBatchSentTwice(t *testing.T) {
-	twice := fault{appliedTwice, nil}
-	for name, faults := range map[string][]fault{
+	twice := kvtest.Fault{Apply: kvtest.AppliedTwice, Tell: nil}
+	for name, faults := range map[string][]kvtest.Fault{
 		"nothing else":         {twice},
-		"then it is refused":   {twice, {appliedNever, rpctypes.ErrTooManyRequests}},
-		"then nothing is told": {twice, {appliedNever, rpctypes.ErrTimeout}},
+		"then it is refused":   {twice, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+		"then nothing is told": {twice, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTimeout}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, shapes := countedStore(t, script())
+			s, shapes := countedStore(t, kvtest.Script())
 			var changes []store.Change
 			for range 3 {
 				ref, snapshot := createStored(t, s, "a")
 				changes = append(changes, bind(t, ref, snapshot, "a"))
 			}
-			s.etcd.Remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, faults...)...)
+			s.etcd.Remote.(*shapesKV).FaultyKV.Next = kvtest.Script(append([]kvtest.Fault{{}, {}}, faults...)...)
 			before := len(shapes())
 			outcomes, errs := batched(t, s, changes...)
 			for i := range outcomes {
@@ -175,7 +175,7 @@ func TestBatchSentTwice(t *testing.T) {
 // TestBatchRejected has etcd find fault with the form of a batch: only the part
 // at fault is hurt.
 func TestBatchRejected(t *testing.T) {
-	s, shapes := countedStore(t, script())
+	s, shapes := countedStore(t, kvtest.Script())
 	good, bad := putting("lc1/test/"+string(newKey(t))), putting("lc1/test/"+string(newKey(t)))
 	bad.then = append(bad.then, bad.then[0]) // etcd: duplicate key given in txn request
 	good.done, bad.done = make(chan struct{}), make(chan struct{})
@@ -196,7 +196,7 @@ func TestBatchRejected(t *testing.T) {
 // TestBatchInDoubt: a change that may have been made already would fail a flat
 // request of all, so its batch is nested from the start.
 func TestBatchInDoubt(t *testing.T) {
-	s, shapes := countedStore(t, script())
+	s, shapes := countedStore(t, kvtest.Script())
 	mate, doubted := putting("lc1/test/"+t.Name()+"/"+string(newKey(t))), putting("lc1/test/"+t.Name()+"/"+string(newKey(t)))
 	doubted.doubted = true
 	mate.done, doubted.done = make(chan struct{}), make(chan struct{})
@@ -213,7 +213,7 @@ func TestBatchInDoubt(t *testing.T) {
 
 // TestBatchedReads puts the reads of many into one request.
 func TestBatchedReads(t *testing.T) {
-	s, _ := countedStore(t, script())
+	s, _ := countedStore(t, kvtest.Script())
 	const licenses = 20
 	var refs []licensing.Ref
 	for range licenses {
@@ -255,7 +255,7 @@ func TestBatchedReads(t *testing.T) {
 
 // shapesKV notes the form of each write.
 type shapesKV struct {
-	*faultyKV
+	*kvtest.FaultyKV
 	mu   sync.Mutex
 	seen []string
 }
@@ -292,7 +292,7 @@ func (k *panickingKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest,
 // TestBatchPanic: a panic on the way to etcd leaves the changes of its batch in
 // doubt and fails its reads; the process and all that comes later live.
 func TestBatchPanic(t *testing.T) {
-	s, _ := countedStore(t, script())
+	s, _ := countedStore(t, kvtest.Script())
 	remote := &panickingKV{KVClient: s.etcd.Remote}
 	s.etcd.Remote = remote
 	ref, snapshot := createStored(t, s, "a")
@@ -313,7 +313,7 @@ func TestBatchPanic(t *testing.T) {
 // TestBatchOfNothing puts changes of nothing into one request, on licenses
 // whose devices have keys of their own: each is a swap all the same.
 func TestBatchOfNothing(t *testing.T) {
-	s, _ := countedStore(t, script())
+	s, _ := countedStore(t, kvtest.Script())
 	var changes []store.Change
 	for range 3 {
 		l := licensing.LicenseRef(putDevices(t, 20, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) }))

@@ -275,18 +275,18 @@ func TestBlocksInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
 		name   string
-		faults []fault
+		faults []kvtest.Fault
 		rivals int
 		seal   bool
 	}{
-		{name: "made", faults: []fault{{appliedNow, lost}}},
-		{name: "not made", faults: []fault{{appliedNever, lost}}},
-		{name: "made late", faults: []fault{{appliedLate, lost}}},
-		{name: "made, twice in doubt", faults: []fault{{appliedNow, lost}, {appliedNever, lost}}},
+		{name: "made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}},
+		{name: "not made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}},
+		{name: "made late", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}},
+		{name: "made, twice in doubt", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}}},
 		{name: "a rival", rivals: 1},
-		{name: "a rival, and made late", rivals: 1, faults: []fault{{}, {appliedLate, lost}}},
+		{name: "a rival, and made late", rivals: 1, faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedLate, Tell: lost}}},
 		{name: "an epoch has begun", seal: true},
-		{name: "an epoch has begun, and made", seal: true, faults: []fault{{}, {appliedNow, lost}}},
+		{name: "an epoch has begun, and made", seal: true, faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedNow, Tell: lost}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newEventsLab(t)
@@ -302,8 +302,8 @@ func TestBlocksInDoubt(t *testing.T) {
 			}
 			sent := 0
 			plain := l.store.etcd.Remote
-			next := script(append([]fault{{}, {}}, c.faults...)...)
-			l.store.etcd.Remote = &faultyKV{KVClient: plain, next: func() fault { sent++; return next() }}
+			next := kvtest.Script(append([]kvtest.Fault{{}, {}}, c.faults...)...)
+			l.store.etcd.Remote = &kvtest.FaultyKV{KVClient: plain, Next: func() kvtest.Fault { sent++; return next() }}
 			outcomes, errs := batched(t, l.store, changes...)
 			l.store.etcd.Remote = plain
 			for i := range outcomes {

@@ -100,7 +100,7 @@ func (s *Store) landed(sw *swap, revision int64) {
 	}
 }
 
-// lost tells what a swap that did not go through was lost to.
+// Lost tells what a swap that did not go through was lost to.
 func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {

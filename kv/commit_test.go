@@ -71,27 +71,27 @@ func TestSettle(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
 		name   string
-		faults []fault
+		faults []kvtest.Fault
 		landed bool
 		err    error
 		stored bool // whether the device is bound in the end
 	}{
 		{name: "no fault", landed: true, stored: true},
-		{name: "applied, answer lost", faults: []fault{{appliedNow, lost}}, landed: true, stored: true},
-		{name: "not applied, answer lost", faults: []fault{{appliedNever, lost}}, landed: true, stored: true},
-		{name: "applied after the second attempt", faults: []fault{{appliedLate, lost}}, landed: true, stored: true},
-		{name: "every answer of three lost, first applied", faults: []fault{{appliedNow, lost}, {appliedNever, lost}, {appliedNow, lost}}, landed: true, stored: true},
-		{name: "no space, which etcd reports after applying", faults: []fault{{appliedNow, rpctypes.ErrNoSpace}}, landed: true, stored: true},
-		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
-		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
-		{name: "in doubt, then refused: doubt is sticky", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, stored: true},
-		{name: "in doubt, then rejected", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyOps}}, err: licensing.ErrOutcomeUnknown, stored: true},
+		{name: "applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, landed: true, stored: true},
+		{name: "not applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, landed: true, stored: true},
+		{name: "applied after the second attempt", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, landed: true, stored: true},
+		{name: "every answer of three lost, first applied", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}, landed: true, stored: true},
+		{name: "no space, which etcd reports after applying", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, landed: true, stored: true},
+		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
+		{name: "rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
+		{name: "in doubt, then refused: doubt is sticky", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, stored: true},
+		{name: "in doubt, then rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrOutcomeUnknown, stored: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
-			s.etcd.Remote.(*faultyKV).next = script()
+			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script()
 			ref, snapshot := createStored(t, s, "a")
-			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
+			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script(c.faults...)
 			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
@@ -123,7 +123,7 @@ func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 func rivals(t *testing.T, ref licensing.Ref, n int) {
 	t.Helper()
 	for i := range n {
-		rival := faultyStore(t, script())
+		rival := faultyStore(t, kvtest.Script())
 		device := string(rune('A' + i))
 		outcome, err := rival.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, rival, ref, device), device))
 		if err != nil || !outcome.Landed {
@@ -137,36 +137,36 @@ func rivals(t *testing.T, ref licensing.Ref, n int) {
 func TestSettleAmongRivals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		first  applied
+		first  kvtest.Applied
 		rivals int
 		long   int // others that wrote before
 		landed bool
 		err    error
 	}{
-		{name: "ours was first", first: appliedNow, rivals: 1, landed: true},
-		{name: "ours was first, seven after it", first: appliedNow, rivals: 7, landed: true},
-		{name: "ours was first, eight after it: evicted", first: appliedNow, rivals: 8, err: licensing.ErrOutcomeUnknown},
-		{name: "ours was never made", first: appliedNever, rivals: 1},
-		{name: "ours was never made, and the creator's entry shows it", first: appliedNever, rivals: 7},
-		{name: "ours was never made, but nothing tells", first: appliedNever, rivals: 8, err: licensing.ErrOutcomeUnknown},
-		{name: "a table full from long ago tells all the same", first: appliedNever, rivals: 1, long: 8},
+		{name: "ours was first", first: kvtest.AppliedNow, rivals: 1, landed: true},
+		{name: "ours was first, seven after it", first: kvtest.AppliedNow, rivals: 7, landed: true},
+		{name: "ours was first, eight after it: evicted", first: kvtest.AppliedNow, rivals: 8, err: licensing.ErrOutcomeUnknown},
+		{name: "ours was never made", first: kvtest.AppliedNever, rivals: 1},
+		{name: "ours was never made, and the creator's entry shows it", first: kvtest.AppliedNever, rivals: 7},
+		{name: "ours was never made, but nothing tells", first: kvtest.AppliedNever, rivals: 8, err: licensing.ErrOutcomeUnknown},
+		{name: "a table full from long ago tells all the same", first: kvtest.AppliedNever, rivals: 1, long: 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
-			faulty := s.etcd.Remote.(*faultyKV)
-			faulty.next = script()
+			faulty := s.etcd.Remote.(*kvtest.FaultyKV)
+			faulty.Next = kvtest.Script()
 			ref, _ := createStored(t, s)
 			rivals(t, ref, c.long)
 			snapshot := loadOne(t, s, ref, "a")
 			calls := 0
-			faulty.next = func() fault {
+			faulty.Next = func() kvtest.Fault {
 				if calls++; calls == 1 {
-					return fault{apply: c.first, tell: rpctypes.ErrTimeout}
+					return kvtest.Fault{Apply: c.first, Tell: rpctypes.ErrTimeout}
 				}
 				if calls == 2 {
 					rivals(t, ref, c.rivals)
 				}
-				return fault{}
+				return kvtest.Fault{}
 			}
 			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
@@ -186,10 +186,10 @@ func TestSettleAmongRivals(t *testing.T) {
 // happened, and it is said within the deadline.
 func TestDoubtUntilTheEnd(t *testing.T) {
 	s := faultyStore(t, nil)
-	faulty := s.etcd.Remote.(*faultyKV)
-	faulty.next = script()
+	faulty := s.etcd.Remote.(*kvtest.FaultyKV)
+	faulty.Next = kvtest.Script()
 	ref, snapshot := createStored(t, s, "a")
-	faulty.next = func() fault { return fault{appliedNever, rpctypes.ErrTimeout} }
+	faulty.Next = func() kvtest.Fault { return kvtest.Fault{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTimeout} }
 	_, err := s.Commit(kvtest.Context(t, 100*time.Millisecond), bind(t, ref, snapshot, "a"))
 	if !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Fatalf("got %v, want ErrOutcomeUnknown", err)
@@ -200,14 +200,14 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 // the line full: it is in doubt all the same.
 func TestDoubtThenNoRoom(t *testing.T) {
 	s := faultyStore(t, nil)
-	faulty := s.etcd.Remote.(*faultyKV)
-	faulty.next = script()
+	faulty := s.etcd.Remote.(*kvtest.FaultyKV)
+	faulty.Next = kvtest.Script()
 	ref, snapshot := createStored(t, s, "a")
-	faulty.next = func() fault {
+	faulty.Next = func() kvtest.Fault {
 		s.writes.mu.Lock()
 		defer s.writes.mu.Unlock()
 		s.writes.few, s.writes.most, s.writes.waiting = 0, 0, make([]*part, maxWaiting)
-		return fault{appliedNow, rpctypes.ErrTimeout}
+		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
 	}
 	_, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 	var told *licensing.Error
@@ -218,7 +218,7 @@ func TestDoubtThenNoRoom(t *testing.T) {
 
 // TestCreationInDoubt loses the answer to a creation that was made.
 func TestCreationInDoubt(t *testing.T) {
-	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
+	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
 	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
@@ -231,7 +231,7 @@ func TestCreationInDoubt(t *testing.T) {
 // TestGrantInDoubt loses the answer to a change that begins with a product: that
 // remembers who wrote it as any record does.
 func TestGrantInDoubt(t *testing.T) {
-	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
+	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
 	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
@@ -247,7 +247,7 @@ func TestGrantInDoubt(t *testing.T) {
 type resendKV struct{ etcdserverpb.KVClient }
 
 func (r *resendKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
-	if writes(request) {
+	if kvtest.IsWrite(request) {
 		if _, err := r.KVClient.Txn(ctx, request, opts...); err != nil {
 			return nil, err
 		}
@@ -258,7 +258,7 @@ func (r *resendKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, op
 // TestHiddenResend loses a swap to an earlier copy of itself that nobody knows
 // of.
 func TestHiddenResend(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	s.etcd.Remote = &resendKV{s.etcd.Remote}
 	ref, snapshot := createStored(t, s, "a")
 	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
@@ -305,9 +305,9 @@ func TestJudge(t *testing.T) {
 func TestProductInDoubt(t *testing.T) {
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	ref := licensing.ProductRef(owner, "pro")
-	for _, how := range []applied{appliedNow, appliedNever} {
+	for _, how := range []kvtest.Applied{kvtest.AppliedNow, kvtest.AppliedNever} {
 		for _, name := range []string{"first", "second", ""} {
-			s := faultyStore(t, script(fault{how, rpctypes.ErrTimeout}))
+			s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: how, Tell: rpctypes.ErrTimeout}))
 			write := store.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 			if name != "" {
 				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}

@@ -77,27 +77,27 @@ func TestSwapCounts(t *testing.T) {
 	paid := map[string]float64{"order.created": 1, "order.paid": 1, "license.issued": 1}
 	for _, c := range []struct {
 		name     string
-		faults   []fault
+		faults   []kvtest.Fault
 		rival    bool
 		swaps    map[string]float64 // the order's creation too
 		reissued float64
 		events   map[string]float64
 	}{
 		{name: "no fault", swaps: map[string]float64{"won": 2}, events: paid},
-		{name: "its answer is lost", faults: []fault{{appliedNow, lost}}, swaps: map[string]float64{"won": 2}, reissued: 1, events: paid},
-		{name: "it is lost twice", faults: []fault{{appliedNever, lost}, {appliedLate, lost}}, swaps: map[string]float64{"won": 2}, reissued: 2, events: paid},
-		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, swaps: map[string]float64{"won": 1}, events: created},
-		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}},
+		{name: "its answer is lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, swaps: map[string]float64{"won": 2}, reissued: 1, events: paid},
+		{name: "it is lost twice", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}, {Apply: kvtest.AppliedLate, Tell: lost}}, swaps: map[string]float64{"won": 2}, reissued: 2, events: paid},
+		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, swaps: map[string]float64{"won": 1}, events: created},
+		{name: "in doubt, then refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
 			swaps: map[string]float64{"won": 1, "unknown": 1}, reissued: 1, events: created},
 		{name: "another was first", rival: true, swaps: map[string]float64{"won": 1, "lost": 1}, events: created},
-		{name: "another was first, and its answer is lost", rival: true, faults: []fault{{appliedNever, lost}},
+		{name: "another was first, and its answer is lost", rival: true, faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}},
 			swaps: map[string]float64{"won": 1, "lost": 1}, reissued: 1, events: created},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := faultyStore(t, script())
+			s := faultyStore(t, kvtest.Script())
 			ref, snapshot := createOrder(t, s)
 			if c.rival {
-				rival := faultyStore(t, script())
+				rival := faultyStore(t, kvtest.Script())
 				if _, err := rival.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 					t.Fatal(err)
 				}
@@ -105,12 +105,12 @@ func TestSwapCounts(t *testing.T) {
 					t.Errorf("the rival's orders: %v, want %v", got, want)
 				}
 			}
-			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
+			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script(c.faults...)
 			_, _ = s.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, snapshot, pay(t)))
 			if got := moved(t, s.metrics.Swaps); !maps.Equal(got, c.swaps) {
 				t.Errorf("swaps: %v, want %v", got, c.swaps)
 			}
-			if got := counted(t, s.metrics.SwapsReissued); got != c.reissued {
+			if got := kvtest.Counted(t, s.metrics.SwapsReissued); got != c.reissued {
 				t.Errorf("%v were issued again, want %v", got, c.reissued)
 			}
 			if got := moved(t, s.metrics.EventsRecorded); !maps.Equal(got, c.events) {
@@ -132,13 +132,13 @@ func TestSwapCounts(t *testing.T) {
 func TestSharedBatchCounts(t *testing.T) {
 	for losers := range 3 {
 		t.Run(fmt.Sprint(losers, " lose"), func(t *testing.T) {
-			s, _ := countedStore(t, script())
+			s, _ := countedStore(t, kvtest.Script())
 			var changes []store.Change
 			for i := range 3 {
 				ref, snapshot := createOrder(t, s)
 				changes = append(changes, changed(t, ref, snapshot, pay(t)))
 				if i < losers {
-					rival := faultyStore(t, script())
+					rival := faultyStore(t, kvtest.Script())
 					if _, err := rival.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 						t.Fatal(err)
 					}
@@ -158,7 +158,7 @@ func TestSharedBatchCounts(t *testing.T) {
 			if got := moved(t, s.metrics.EventsRecorded); got["order.paid"] != won || got["license.issued"] != won {
 				t.Errorf("events: %v", got)
 			}
-			if n := counted(t, s.metrics.StoreInFlight); n != 0 {
+			if n := kvtest.Counted(t, s.metrics.StoreInFlight); n != 0 {
 				t.Errorf("%v requests in flight", n)
 			}
 		})
@@ -179,7 +179,7 @@ func (h *heldKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 
 // TestRequestsInFlight counts those that are.
 func TestRequestsInFlight(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)
 	held := &heldKV{KVClient: clientv3.RetryKVClient(server.client), arrived: make(chan struct{}), free: make(chan struct{})}
 	s.etcd.Remote = held
@@ -190,7 +190,7 @@ func TestRequestsInFlight(t *testing.T) {
 			done <- err
 		}()
 		<-held.arrived
-		if got := counted(t, s.metrics.StoreInFlight); got != float64(want) {
+		if got := kvtest.Counted(t, s.metrics.StoreInFlight); got != float64(want) {
 			t.Errorf("%v in flight, want %d", got, want)
 		}
 	}
@@ -200,16 +200,16 @@ func TestRequestsInFlight(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := counted(t, s.metrics.StoreInFlight); got != 0 {
+	if got := kvtest.Counted(t, s.metrics.StoreInFlight); got != 0 {
 		t.Errorf("%v in flight at the end", got)
 	}
 }
 
 // TestLookupCounts: a license that was met is remembered, and found so.
 func TestLookupCounts(t *testing.T) {
-	maker := faultyStore(t, script())
+	maker := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, maker)
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	recall := func() { _, _, _ = s.Recall(store.Want{Ref: ref}) }
 	recall()
 	if got := s.metrics.RecordsResident.Value(); got != 0 {
@@ -228,7 +228,7 @@ func TestLookupCounts(t *testing.T) {
 
 // TestEventSeriesFromTheStart: no kind of event is missing before the first.
 func TestEventSeriesFromTheStart(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	all := make(chan prometheus.Metric, 100)
 	s.metrics.EventsRecorded.Collect(all)
 	if len(all) != len(licensing.EventTypes()) {

@@ -216,7 +216,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
 	l := newEventsLab(t)
-	s := kvtest.Must(storeOver(&faultyKV{KVClient: l.store.etcd.Remote, next: storm(7)}, l.store.etcd.Native, kvtest.Metrics()))(t)
+	s := kvtest.Must(storeOver(&kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: kvtest.Storm(7)}, l.store.etcd.Native, kvtest.Metrics()))(t)
 	errs := make(chan error, 64)
 	for i := range 64 {
 		made := newLicense(t, 0)
@@ -251,7 +251,7 @@ func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
 	slow, quick := acct("slow"), acct("quick")
 	asked, let := make(chan struct{}), make(chan struct{})
 	s := l.open(nil)
-	s.etcd.KV = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.etcd.Remote, next: func() fault { return fault{} }, note: func(request *etcdserverpb.TxnRequest) {
+	s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault { return kvtest.Fault{} }, Note: func(request *etcdserverpb.TxnRequest) {
 		if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.EventOwnerKey(slow) {
 			close(asked)
 			<-let

@@ -99,11 +99,11 @@ func TestCutIsKilled(t *testing.T) {
 		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), cfg))(t)
 		writes := 0
-		faulty := &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
+		faulty := &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 			if writes++; writes > kill {
-				return fault{appliedNever, gone}
+				return kvtest.Fault{Apply: kvtest.AppliedNever, Tell: gone}
 			}
-			return fault{}
+			return kvtest.Fault{}
 		}}
 		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
 		_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), kvtest.Time.Add(2*markAfter), keep)
@@ -172,7 +172,7 @@ func TestHistoryPastCut(t *testing.T) {
 	if len(found) != 1 || found[0].Type != licensing.EventUnreadable {
 		t.Errorf("the history has %q", kindsOf(found))
 	}
-	if n := counted(t, l.store.metrics.EventValuesUnreadable); n != 1 {
+	if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable); n != 1 {
 		t.Errorf("%v values can't be read, want 1", n)
 	}
 }

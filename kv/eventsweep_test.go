@@ -315,11 +315,11 @@ func TestSweepIsKilled(t *testing.T) {
 		l.seal() // so that a mark is to be made first
 		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 		writes := 0
-		faulty := &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
+		faulty := &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 			if writes++; writes > kill {
-				return fault{appliedNever, gone}
+				return kvtest.Fault{Apply: kvtest.AppliedNever, Tell: gone}
 			}
-			return fault{}
+			return kvtest.Fault{}
 		}}
 		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
 		if _, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), later, keepAll); err == nil && writes > kill {

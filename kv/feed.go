@@ -309,7 +309,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 	return true, nil
 }
 
-// tell adds an event to the page, unless the page is full, or is to have other kinds only.
+// Tell adds an event to the page, unless the page is full, or is to have other kinds only.
 func (r *feedReading) tell(at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event) (told bool) {
 	if len(r.feed.Events) == r.page.Limit {
 		return false

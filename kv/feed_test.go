@@ -43,11 +43,11 @@ func newEventsLab(t *testing.T) *eventsLab {
 }
 
 // open opens a further store, whose writes meet faults.
-func (l *eventsLab) open(next func() fault) *Store {
+func (l *eventsLab) open(next func() kvtest.Fault) *Store {
 	l.t.Helper()
 	s := openStoreOn(l.t, l.etcd)
 	if next != nil {
-		s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: next}
+		s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: next}
 	}
 	if err := s.OpenEpoch(kvtest.Context(l.t, 10*time.Second)); err != nil {
 		l.t.Fatal(err)
@@ -277,24 +277,24 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 	l := newEventsLab(t)
 	for i, c := range []struct {
 		name   string
-		faults []fault
+		faults []kvtest.Fault
 	}{
 		{"no fault", nil},
-		{"applied, answer lost", []fault{{appliedNow, lost}}},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}},
-		{"applied late", []fault{{appliedLate, lost}}},
-		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}},
+		{"applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}},
+		{"not applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}},
+		{"applied late", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}},
+		{"twice in doubt", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}},
 	} {
 		for _, when := range []string{"before", "between the attempts"} {
 			t.Run(c.name+", sealed "+when, func(t *testing.T) {
 				l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
 				owner := acct(fmt.Sprintf("moves_%d_%d", i, len(when)))
 				ref := l.license(l.store, owner)
-				next := script(c.faults...)
+				next := kvtest.Script(c.faults...)
 				writes := 0
 				s := l.open(nil)
 				s.hearAll = true
-				s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
+				s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 					if writes++; when != "before" && writes == 2 {
 						l.seal()
 					}

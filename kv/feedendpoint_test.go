@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/deliveries/deliveriestest"
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
@@ -17,7 +18,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 	const events = 40
 	l := newEventsLab(t)
 	owner, endpoint := acct("changes"), licensing.Endpoint{ID: hooked, URL: "https://shop.example/hook"}
-	put := putEndpoints(l.store.etcd.Native)
+	put := deliveriestest.PutEndpoints(l.store.etcd.Native)
 	put(t, owner, []licensing.Endpoint{endpoint})
 	changes := make(map[licensing.LicenseKey]int) // before the event of a license
 	var writing sync.WaitGroup
@@ -82,9 +83,9 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 		"gone":          {owner, []licensing.Endpoint{{ID: "we_other"}}, all, false, 0},
 		"another owner": {other, []licensing.Endpoint{endpoint()}, all, false, 0},
 	} {
-		putEndpoints(l.store.etcd.Native)(t, c.owner, c.endpoints)
+		deliveriestest.PutEndpoints(l.store.etcd.Native)(t, c.owner, c.endpoints)
 		if c.owner == other {
-			putEndpoints(l.store.etcd.Native)(t, owner, nil)
+			deliveriestest.PutEndpoints(l.store.etcd.Native)(t, owner, nil)
 		}
 		got := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, c.page))(t)
 		if got.Endpoint.Found != c.found || got.Endpoint.Revision == 0 || len(got.Events) != c.events {

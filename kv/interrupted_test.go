@@ -18,7 +18,7 @@ import (
 // happens, which the next attempt must heed.
 type interruption struct {
 	name   string
-	faults []fault
+	faults []kvtest.Fault
 	landed bool // the change has, before that happens
 }
 
@@ -27,10 +27,10 @@ func (l *eventsLab) eachInterruption(run func(l *eventsLab, i int, c interruptio
 	lost := rpctypes.ErrTimeout
 	for i, c := range []interruption{
 		{"no fault", nil, false},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
-		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
-		{"applied late", []fault{{appliedLate, lost}}, false},
-		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNever, lost}}, false},
+		{"not applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, false},
+		{"applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, true},
+		{"applied late", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, false},
+		{"twice in doubt", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}}, false},
 	} {
 		l.t.Run(c.name, func(t *testing.T) { run(l.in(t), i, c) })
 	}
@@ -45,10 +45,10 @@ func (l *eventsLab) in(t *testing.T) *eventsLab {
 // happens: after the first attempt, or before it where that would not fail.
 func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
 	l.t.Helper()
-	next := script(c.faults...)
+	next := kvtest.Script(c.faults...)
 	writes := 0
 	s := l.open(nil)
-	s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
+	s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 		if writes++; writes == 1+min(len(c.faults), 1) {
 			happens()
 		}
@@ -159,23 +159,23 @@ func TestSubscriptionInDoubt(t *testing.T) {
 	l := newHooksLab(t)
 	for i, c := range []struct {
 		name   string
-		faults []fault
+		faults []kvtest.Fault
 		err    error
 		made   bool
 	}{
 		{"no fault", nil, nil, true},
-		{"applied, answer lost", []fault{{appliedNow, lost}}, nil, true},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}, nil, true},
-		{"applied late", []fault{{appliedLate, lost}}, nil, true},
-		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}, nil, true},
-		{"no space", []fault{{appliedNow, rpctypes.ErrNoSpace}}, nil, true},
-		{"refused", []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, licensing.ErrUnavailable, false},
-		{"in doubt, then refused", []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, licensing.ErrOutcomeUnknown, true},
+		{"applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, nil, true},
+		{"not applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, nil, true},
+		{"applied late", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, nil, true},
+		{"twice in doubt", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}, nil, true},
+		{"no space", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, nil, true},
+		{"refused", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, licensing.ErrUnavailable, false},
+		{"in doubt, then refused", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, licensing.ErrOutcomeUnknown, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := l.in(t)
 			owner := acct(fmt.Sprint("doubt", i))
-			s := l.open(script(c.faults...))
+			s := l.open(kvtest.Script(c.faults...))
 			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
 			if !errors.Is(err, c.err) || c.err == nil && !outcome.Landed {
 				t.Errorf("%+v, %v", outcome, err)

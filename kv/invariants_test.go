@@ -16,7 +16,7 @@ import (
 func TestNodeCountsBrokenLicenses(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	count := func() float64 { return counted(t, l.metrics.InvariantViolations) }
+	count := func() float64 { return kvtest.Counted(t, l.metrics.InvariantViolations) }
 	var log strings.Builder
 	l.store.brokenLog = newBrokenLog(zerolog.New(&log))
 
@@ -56,7 +56,7 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 	record.License.CurrentDevices = 3
 	kvtest.Must(l.client.Put(l.ctx(), layout.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
 	outcome := kvtest.Must(l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
-	if n := counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
+	if n := kvtest.Counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
 		t.Errorf("landed: %v, and it is %v", outcome.Landed, n)
 	}
 }
@@ -71,7 +71,7 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 		if len(view.Devices) == 0 {
 			t.Fatal("the page is empty")
 		}
-		return counted(t, l.metrics.InvariantViolations)
+		return kvtest.Counted(t, l.metrics.InvariantViolations)
 	}
 	whole := store.DevicePage{Limit: 100}
 	if n := read(whole); n != 0 {

@@ -27,8 +27,8 @@ func TestListeningInAStorm(t *testing.T) {
 	for i := range 3 {
 		s := l.open(nil)
 		s.moveEvery = 5 * time.Millisecond
-		s.etcd.KV = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.etcd.Remote, next: storm(seed + uint64(i))}, s.etcd.Native)
-		s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: storm(seed + 10 + uint64(i))}
+		s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: kvtest.Storm(seed + uint64(i))}, s.etcd.Native)
+		s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: kvtest.Storm(seed + 10 + uint64(i))}
 		stores = append(stores, s)
 	}
 	stop, cancel := context.WithCancel(t.Context())

@@ -79,7 +79,7 @@ func (m *memory) recall(id licensing.LicenseID) (*slot, seen) {
 	return s, seen{revision: s.revision, value: s.value, spilled: s.spilled}
 }
 
-// note remembers what was read or written, unless something newer is known.
+// Note remembers what was read or written, unless something newer is known.
 func (m *memory) note(id licensing.LicenseID, next seen) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {

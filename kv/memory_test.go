@@ -51,7 +51,7 @@ func TestWrongAssumption(t *testing.T) {
 		{"a device that is only answered for", []string{"d-3", "new"}, "new"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := faultyStore(t, script())
+			s := faultyStore(t, kvtest.Script())
 			ref := manyDevices(t, s, 20)
 			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, guessed(t, s, ref, c.touched...), c.device))
 			if err != nil || outcome.Landed {
@@ -82,7 +82,7 @@ func TestWrongAssumption(t *testing.T) {
 // request of its own or among others.
 func TestRememberedSwaps(t *testing.T) {
 	for _, first := range []int{0, 20} {
-		s := faultyStore(t, script())
+		s := faultyStore(t, kvtest.Script())
 		var ref licensing.Ref
 		if first == 0 {
 			ref, _ = createStored(t, s)
@@ -107,7 +107,7 @@ func TestRememberedSwaps(t *testing.T) {
 // nothing is read of it but revisions.
 func TestConfirm(t *testing.T) {
 	for _, first := range []int{0, 20} {
-		s, other := faultyStore(t, script()), faultyStore(t, script())
+		s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 		var ref licensing.Ref
 		if first == 0 {
 			ref, _ = createStored(t, s)
@@ -142,7 +142,7 @@ func TestRememberedSize(t *testing.T) {
 		t.Errorf("a slot takes %d bytes", got)
 	}
 	for _, first := range []int{0, layout.MaxInline, layout.MaxInline + 1} {
-		s := faultyStore(t, script())
+		s := faultyStore(t, kvtest.Script())
 		ref, _ := createStored(t, s)
 		snug := func(after string) {
 			t.Helper()
@@ -196,7 +196,7 @@ func TestNoteKeepsTheNewer(t *testing.T) {
 // and bound again, since it was read: that must be lost.
 func TestTouchOfRemoved(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		s, other := faultyStore(t, script()), faultyStore(t, script())
+		s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 		ref := manyDevices(t, s, 20)
 		key := licensing.LicenseKey(ref.ID)
 		read := loadOne(t, s, ref, "d-3")
@@ -235,7 +235,7 @@ func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot store.Snapshot, 
 // back to an earlier state, has not reached: one swap is lost to that, and no
 // other.
 func TestMemoryAfterRestore(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)
 	id := licensing.LicenseKey(ref.ID).ID()
 	_, last := s.memory.recall(id)

@@ -128,7 +128,7 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 // tells of the buyer, and nothing that was acknowledged is lost.
 func TestRedactionUnderFaults(t *testing.T) {
 	l := newLab(t)
-	faulty := &faultyKV{KVClient: clientv3.RetryKVClient(l.client), next: storm(7)}
+	faulty := &kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(l.client), Next: kvtest.Storm(7)}
 	other, err := storeOver(faulty, l.client, l.metrics)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for _, run := range faulty.late { // old proposals that commit behind everybody's back
+	for _, run := range faulty.Late { // old proposals that commit behind everybody's back
 		run()
 	}
 

@@ -145,7 +145,7 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	if len(found) > 0 || summary.Revision <= layout.RevisionBump {
 		t.Errorf("at revision %d verify found %v", summary.Revision, found)
 	}
-	if n := counted(t, d.metrics.InvariantViolations); n != 0 {
+	if n := kvtest.Counted(t, d.metrics.InvariantViolations); n != 0 {
 		t.Errorf("licet_invariant_violations_total is %v", n)
 	}
 }

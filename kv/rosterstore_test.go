@@ -24,7 +24,7 @@ func TestRosterTellsTheTruth(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 1))
-			stores := []*Store{faultyStore(t, script()), faultyStore(t, script())}
+			stores := []*Store{faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())}
 			confirmed, whole := 0, 0
 			for range 8 {
 				ref, _ := createStored(t, stores[0])
@@ -153,17 +153,17 @@ func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at
 func TestRosterAfterDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		faults []fault
+		faults []kvtest.Fault
 		wait   time.Duration
 		landed bool
 	}{
-		{"never told", slices.Repeat([]fault{{appliedNow, rpctypes.ErrTimeout}}, 100), 20 * time.Millisecond, false},
-		{"told at last", []fault{{appliedNow, rpctypes.ErrTimeout}}, 10 * time.Second, true},
+		{"never told", slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 100), 20 * time.Millisecond, false},
+		{"told at last", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 10 * time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := faultyStore(t, script())
+			s := faultyStore(t, kvtest.Script())
 			ref := spilled(t, s)
-			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
+			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script(c.faults...)
 			outcome, err := s.Commit(kvtest.Context(t, c.wait), bind(t, ref, guessed(t, s, ref, "new"), "new"))
 			if outcome.Landed != c.landed || (err == nil) != c.landed {
 				t.Fatalf("got %+v, %v", outcome, err)
@@ -187,7 +187,7 @@ func TestRosterAfterDoubt(t *testing.T) {
 // where the device is remembered and not read; and of more devices than a
 // request has room for, some are.
 func TestTouchOfRemembered(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
 	var many []string
 	for i := range store.MaxFoldDevices {
@@ -247,7 +247,7 @@ func snapshotOf(change store.Change) store.Snapshot {
 // After a rival's write there is room for as many as usual, and what was made of
 // the old guess is lost.
 func TestLargeFold(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
 	if got := s.MaxDevicesPerCommit(ref); got != store.MaxFoldDevices {
 		t.Fatalf("room for %d devices, want %d", got, store.MaxFoldDevices)
@@ -265,7 +265,7 @@ func TestLargeFold(t *testing.T) {
 		return guess
 	}
 	var requests []*etcdserverpb.TxnRequest
-	s.etcd.Remote.(*faultyKV).note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
+	s.etcd.Remote.(*kvtest.FaultyKV).Note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
 	commit(t, s, ref, bindAll(guessed(t, s, ref, many[0]...), many[0]), true)
 	if len(requests) != 1 || len(requests[0].Compare) != 2 {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
@@ -277,7 +277,7 @@ func TestLargeFold(t *testing.T) {
 	}
 
 	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
-	other := faultyStore(t, script())
+	other := faultyStore(t, kvtest.Script())
 	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
 	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
@@ -297,7 +297,7 @@ func TestLargeFold(t *testing.T) {
 // TestRoom: of what is not a license with all devices known, there is room for
 // the usual number.
 func TestRoom(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	inline, _ := createStored(t, s)
 	for _, ref := range []licensing.Ref{
 		inline,
@@ -314,16 +314,16 @@ func TestRoom(t *testing.T) {
 // TestLateSwapIsLearned: a swap that is made after its caller gave up is read
 // like anybody else's.
 func TestLateSwapIsLearned(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
-	f := s.etcd.Remote.(*faultyKV)
-	f.next = func() fault { return fault{appliedLate, context.DeadlineExceeded} }
+	f := s.etcd.Remote.(*kvtest.FaultyKV)
+	f.Next = func() kvtest.Fault { return kvtest.Fault{Apply: kvtest.AppliedLate, Tell: context.DeadlineExceeded} }
 	if o, err := s.Commit(kvtest.Context(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
 		t.Fatalf("got %+v", o)
 	}
 	want := store.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}
 	loadOne(t, s, ref, want.Devices...)
-	f.next = script()
+	f.Next = kvtest.Script()
 	createStored(t, s) // and now it is made
 	for range passedReads {
 		loadOne(t, s, ref, want.Devices...)

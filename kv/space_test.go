@@ -52,7 +52,7 @@ func newSpaceLab(t *testing.T) *spaceLab {
 	if err := l.store.OpenEpoch(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	remote := &faultyKV{KVClient: l.store.etcd.Remote, next: func() fault { l.sent.Add(1); return fault{} }}
+	remote := &kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: func() kvtest.Fault { l.sent.Add(1); return kvtest.Fault{} }}
 	l.store.etcd.Remote, l.store.etcd.KV = remote, clientv3.NewKVFromKVClient(remote, l.store.etcd.Native)
 	check, err := l.store.KeyCheck(l.ctx(), rand.Reader)
 	if err != nil {
@@ -204,8 +204,8 @@ func TestAlarmFoundByAChange(t *testing.T) {
 // finds that out, and changes go on.
 func TestNoSpaceWithoutAlarm(t *testing.T) {
 	l := newSpaceLab(t)
-	answer := script(fault{apply: appliedNow, tell: rpctypes.ErrNoSpace})
-	l.store.etcd.Remote.(*faultyKV).next = answer
+	answer := kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace})
+	l.store.etcd.Remote.(*kvtest.FaultyKV).Next = answer
 	err := l.activate(1)
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("the change in doubt: %v", err)

@@ -93,9 +93,9 @@ func learn(t *testing.T, s *Store) {
 }
 
 // faultyStore opens a store whose writes meet faults.
-func faultyStore(t *testing.T, next func() fault) *Store {
+func faultyStore(t *testing.T, next func() kvtest.Fault) *Store {
 	t.Helper()
-	s, err := storeOver(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, kvtest.Metrics())
+	s, err := storeOver(&kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.client), Next: next}, server.client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,17 +127,17 @@ func TestEventsConformance(t *testing.T) {
 func TestConformanceUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
 		open := func(t *testing.T, hearAll bool) storetest.EventfulStore {
-			s := faultyStore(t, storm(seed))
+			s := faultyStore(t, kvtest.Storm(seed))
 			s.hearAll = hearAll
 			return s
 		}
-		storetest.RunClaims(t, func(t *testing.T) store.Store { return faultyStore(t, storm(seed)) })
+		storetest.RunClaims(t, func(t *testing.T) store.Store { return faultyStore(t, kvtest.Storm(seed)) })
 		storetest.RunSubscriptions(t, open)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			storetest.Run(t, func(t *testing.T) store.Store { return faultyStore(t, storm(seed)) })
-			storetest.RunListings(t, func(t *testing.T) store.Store { return faultyStore(t, storm(seed)) })
-			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, storm(seed)) })
+			storetest.Run(t, func(t *testing.T) store.Store { return faultyStore(t, kvtest.Storm(seed)) })
+			storetest.RunListings(t, func(t *testing.T) store.Store { return faultyStore(t, kvtest.Storm(seed)) })
+			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, kvtest.Storm(seed)) })
 			storetest.RunEvents(t, open)
 		})
 	}

@@ -70,7 +70,7 @@ func TestSurvey(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			other := faultyStore(t, script())
+			other := faultyStore(t, kvtest.Script())
 			ref := licensing.LicenseRef(putDevices(t, before, c.position))
 			reads, arrived, open := 0, make(chan struct{}), make(chan struct{})
 			release := sync.OnceFunc(func() { close(open) })
@@ -126,7 +126,7 @@ func TestSurvey(t *testing.T) {
 // TestSurveyOfBrokenLicense: a license that does not count its devices right is
 // not taken for known.
 func TestSurveyOfBrokenLicense(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)
 	if _, err := server.client.Delete(t.Context(), layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 // TestSweepMeetsANewClaim makes a claim anew after a sweep has read that its
 // time is over, and before it is removed.
 func TestSweepMeetsANewClaim(t *testing.T) {
-	s := faultyStore(t, script())
+	s := faultyStore(t, kvtest.Script())
 	owner := newLicense(t, 1).Owner
 	ref := licensing.ClaimRef(owner, "0123456789abcdef")
 	ctx := kvtest.Context(t, 10*time.Second)
@@ -86,11 +86,11 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	}
 	claim(s, old)
 	writes := 0
-	s.etcd.Remote.(*faultyKV).next = func() fault {
+	s.etcd.Remote.(*kvtest.FaultyKV).Next = func() kvtest.Fault {
 		if writes++; writes == 1 {
-			claim(faultyStore(t, script()), kvtest.Time)
+			claim(faultyStore(t, kvtest.Script()), kvtest.Time)
 		}
-		return fault{}
+		return kvtest.Fault{}
 	}
 	sweep := func(before time.Time) {
 		t.Helper()

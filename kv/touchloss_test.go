@@ -12,7 +12,7 @@ import (
 // TestTouchLossKeepsRoster: that another node has stored when a device was seen
 // says nothing of who is bound, so it must not make a store forget whom it knows.
 func TestTouchLossKeepsRoster(t *testing.T) {
-	s, other := faultyStore(t, script()), faultyStore(t, script())
+	s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
 	at := kvtest.Time.Add(time.Hour)
 	seen := licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: "d-1", At: at}

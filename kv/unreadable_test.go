@@ -148,7 +148,7 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 			}
 		}
 	}
-	if n := counted(t, r.store.metrics.EventValuesUnreadable); n != 1 {
+	if n := kvtest.Counted(t, r.store.metrics.EventValuesUnreadable); n != 1 {
 		t.Errorf("%s: %v values are counted", what, n)
 	}
 	found := r.verified()
@@ -315,7 +315,7 @@ func TestNewerEvents(t *testing.T) {
 			t.Errorf("%s is found as %+v", e.ID, found)
 		}
 	}
-	if n := counted(t, l.store.metrics.EventValuesUnreadable); n != 0 {
+	if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable); n != 0 {
 		t.Errorf("%v values can't be read", n)
 	}
 	if found := l.verified(); len(found) > 0 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/kv/deliveries"
+	"licet/kv/deliveries/deliveriestest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -24,7 +26,7 @@ func (l *lab) endpoint() {
 	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
-	putEndpoints(l.client)(l.t, labOwner, []licensing.Endpoint{{
+	deliveriestest.PutEndpoints(l.client)(l.t, labOwner, []licensing.Endpoint{{
 		ID: hooked, URL: "https://shop.example/hook", Types: []licensing.EventType{licensing.EventOrderPaid},
 		SecretVersion: 1, MasterID: "m1", Since: "pos_0", CreatedAt: kvtest.Time, ResetAt: kvtest.Time,
 	}})
@@ -33,7 +35,7 @@ func (l *lab) endpoint() {
 // atWork runs do as the worker that a store is.
 func atWork(t *testing.T, s *Store, do func(ctx context.Context, w store.DeliveryWorker)) {
 	t.Helper()
-	err := newDeliveries(s).Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := deliveries.New(s).Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		do(ctx, w)
 		return nil
 	})
@@ -73,7 +75,7 @@ func (l *lab) deliver() {
 				l.t.Fatal(err)
 			}
 		}
-		if err := newDeliveries(l.store).AddReplay(ctx, labOwner, hooked, kvtest.Replay()); err != nil {
+		if err := deliveries.New(l.store).AddReplay(ctx, labOwner, hooked, kvtest.Replay()); err != nil {
 			l.t.Fatal(err)
 		}
 		if err := hold.Release(ctx); err != nil {

@@ -103,7 +103,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 133 {
 		t.Errorf("CountKeys says %d", total)
 	}
-	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
+	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
 		t.Errorf("licet_invariant_violations_total is %v", n)
 	}
 }
@@ -184,7 +184,7 @@ func TestVerifyUnderLoad(t *testing.T) {
 	}
 	cancel()
 	writers.Wait()
-	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
+	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
 		t.Errorf("licet_invariant_violations_total is %v", n)
 	}
 }

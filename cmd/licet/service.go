@@ -17,6 +17,7 @@ import (
 	"licet/handlers/limits"
 	"licet/kv"
 	"licet/kv/backup"
+	"licet/kv/deliveries"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/metrics/guard"
@@ -159,7 +160,7 @@ func (s *instance) serveAPI() error {
 		Entropy:           rand.Reader,
 		Events:            s.store,
 		KeepEvents:        store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
-		Deliveries:        s.store,
+		Deliveries:        deliveries.New(s.store),
 		Keys:              s.store,
 		Ring:              s.ring,
 		OrderLifetime:     s.cfg.OrderLifetime,

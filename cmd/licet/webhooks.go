@@ -10,6 +10,7 @@ import (
 	"licet/delivery"
 	"licet/delivery/webhook"
 	"licet/handlers"
+	"licet/kv/deliveries"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -101,7 +102,7 @@ func (s *instance) deliver(n *service.Service, sender *webhook.Sender, api *hand
 		return
 	}
 	engine := delivery.New(delivery.Config{
-		Store: s.store, Node: n, Sender: sender, Render: api.RenderEvent,
+		Store: deliveries.New(s.store), Node: n, Sender: sender, Render: api.RenderEvent,
 		Clock: time.Now, Metrics: s.instruments, Log: s.log, Tracer: s.tracer,
 	})
 	engine.Start()

@@ -23,6 +23,7 @@ import (
 	"licet/handlers"
 	"licet/handlers/limits"
 	"licet/kv"
+	"licet/kv/deliveries"
 	"licet/kv/embedded"
 	"licet/licensing"
 	"licet/metrics"
@@ -121,7 +122,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 		},
 		Sweeps:            s.Store,
 		Events:            s.Store,
-		Deliveries:        s.Store,
+		Deliveries:        deliveries.New(s.Store),
 		Keys:              s.Store,
 		Ring:              ring,
 		Entropy:           rand.Reader,

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"licet/internal/nodetest"
-	"licet/kv"
+	"licet/kv/deliveries"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -14,7 +14,7 @@ import (
 
 // replayStore calls a hook before it stores a replay, and counts the stored replays.
 type replayStore struct {
-	*kv.Store
+	store.DeliveryLog
 	before func()
 	stored *atomic.Int32
 }
@@ -24,7 +24,7 @@ func (s *replayStore) AddReplay(ctx context.Context, owner licensing.Owner, endp
 	if s.before != nil {
 		s.before()
 	}
-	err := s.Store.AddReplay(ctx, owner, endpoint, replay, claims...)
+	err := s.DeliveryLog.AddReplay(ctx, owner, endpoint, replay, claims...)
 	if err == nil {
 		s.stored.Add(1)
 	}
@@ -49,7 +49,7 @@ func TestReplayAtTwoNodes(t *testing.T) {
 			nodeOn := func(before func()) *service.Service {
 				on := nodetest.OpenStore(t)
 				return hookNodeOn(t, on, func(cfg *service.Config) {
-					cfg.Deliveries = &replayStore{Store: on, before: before, stored: &stored}
+					cfg.Deliveries = &replayStore{DeliveryLog: deliveries.New(on), before: before, stored: &stored}
 				})
 			}
 			second := nodeOn(nil)

@@ -1,4 +1,5 @@
-package kv
+// Package deliveriestest makes endpoints for tests of deliveries.
+package deliveriestest
 
 import (
 	"testing"
@@ -12,8 +13,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// putEndpoints gives an owner endpoints, and takes some away, as changes of them do.
-func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
+// PutEndpoints gives an owner endpoints, and takes some away, as changes of them do.
+func PutEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 	return func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string) {
 		t.Helper()
 		stored := &layout.Webhooks{Webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}

@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// deliveriesPage is how many messages are read at a time.
-	deliveriesPage = 200
+	// pageSize is how many messages are read at a time.
+	pageSize = 200
 	// resumeTries bounds how often a holder begins to read anew because history was
 	// compacted under it.
 	resumeTries = 3
 )
 
-// deliveryHold is a claim on an endpoint. Three things guard all that it writes:
+// holder is a claim on an endpoint. Three things guard all that it writes:
 //
 //   - The claim's CreateRevision: who has lost the claim writes nothing any more,
 //     whatever he still believes of his lease.
 //   - The revision of the endpoint's progress, which each of its transactions writes:
 //     so of two copies of one, or of one that was long under way, only one lands.
 //   - That there is no x/w/<endpoint>: who sweeps the endpoint is not disturbed.
-type deliveryHold struct {
-	worker   *deliveryWorker
+type holder struct {
+	worker   *worker
 	owner    licensing.Owner
 	endpoint string
 	fence    int64 // the claim's CreateRevision
@@ -49,7 +49,7 @@ type deliveryHold struct {
 }
 
 // Resume reads where the deliveries of the endpoint stand.
-func (h *deliveryHold) Resume(ctx context.Context) (store.DeliveryState, error) {
+func (h *holder) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.finish(ctx); err != nil {
@@ -63,7 +63,7 @@ func (h *deliveryHold) Resume(ctx context.Context) (store.DeliveryState, error) 
 	}
 }
 
-func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, err error) {
+func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err error) {
 	s := h.worker.store
 	reads := append(h.guardReads(), clientv3.OpGet(layout.WebhooksKey(h.owner)))
 	response, err := s.etcd.Txn(ctx, "resume_deliveries", nil, reads, nil)
@@ -99,9 +99,9 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 }
 
 // eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
-func (s *deliveryStore) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
+func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
 	for {
-		page, err := s.etcd.Page(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
+		page, err := s.etcd.Page(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), pageSize, revision)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *deliveryStore) eachKey(ctx context.Context, operation, prefix, from str
 
 // Jobs reads the replays that were asked for and are not done, the oldest first, and the
 // endpoint. There are at most [store.MaxReplays], so that one transaction reads all of them.
-func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
+func (h *holder) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfReplay)
 	response, err := h.worker.store.etcd.Txn(ctx, "list_replays", nil, []clientv3.Op{
 		clientv3.OpGet(layout.WebhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
@@ -143,7 +143,7 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.Endpoint
 }
 
 // Pending reads messages that are to be tried again.
-func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
+func (h *holder) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
 	var found []store.Delivery
 	for some := range slices.Chunk(events, etcd.MaxOps) {
 		keys := make([]string, len(some))
@@ -165,13 +165,13 @@ func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]store.D
 }
 
 // Dead reads messages that were given up, in the order of their ids.
-func (h *deliveryHold) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
+func (h *holder) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
 	dead, _, err := h.worker.store.readDeliveries(ctx, h.endpoint, store.DeliveryDead, after, limit)
 	return dead, err
 }
 
 // Release gives the claim up. Where that can't be told, it ends with the lease.
-func (h *deliveryHold) Release(ctx context.Context) error {
+func (h *holder) Release(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lose()
@@ -184,7 +184,7 @@ func (h *deliveryHold) Release(ctx context.Context) error {
 }
 
 // lose makes the holder one that has lost its claim.
-func (h *deliveryHold) lose() {
+func (h *holder) lose() {
 	if !h.lost {
 		h.lost = true
 		h.worker.drop(h.endpoint)
@@ -197,13 +197,13 @@ type guards struct {
 	revision int64
 }
 
-func (h *deliveryHold) guardReads() []clientv3.Op {
+func (h *holder) guardReads() []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(layout.DeliveryClaimKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)), clientv3.OpGet(layout.ProgressKey(h.endpoint)),
 	}
 }
 
-func (h *deliveryHold) compares() []clientv3.Cmp {
+func (h *holder) compares() []clientv3.Cmp {
 	return []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(layout.DeliveryClaimKey(h.endpoint)), "=", h.fence),
 		clientv3.Compare(clientv3.CreateRevision(layout.DeletedWebhookKey(h.endpoint)), "=", 0),
@@ -212,7 +212,7 @@ func (h *deliveryHold) compares() []clientv3.Cmp {
 }
 
 // readGuards reads the answers to guardReads, and fails where the claim is lost.
-func (h *deliveryHold) readGuards(response *clientv3.TxnResponse) (guards, error) {
+func (h *holder) readGuards(response *clientv3.TxnResponse) (guards, error) {
 	claim, deleted, kv := etcd.First(response.Responses, 0), etcd.First(response.Responses, 1), etcd.First(response.Responses, 2)
 	if h.lost || claim == nil || claim.CreateRevision != h.fence || deleted != nil {
 		h.lose()

@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -31,7 +31,7 @@ type checkpointStep struct {
 
 // stepsOf lays out a checkpoint in transactions.
 type stepsOf struct {
-	hold  *deliveryHold
+	hold  *holder
 	steps []checkpointStep
 	next  layout.Progress // as it is after the last of steps
 }
@@ -64,7 +64,7 @@ func (s *checkpointStep) remove(key string) {
 }
 
 // layOut lays out a checkpoint.
-func (h *deliveryHold) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
+func (h *holder) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
 	if !h.resumed {
 		if _, err := h.resume(ctx); err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func (h *deliveryHold) layOut(ctx context.Context, done *store.Checkpoint) ([]ch
 
 // jobsOf tells what becomes of the keys of replays, and how many bytes that is. One may
 // have come on several times, and to its end: a transaction has each key once.
-func (h *deliveryHold) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
+func (h *holder) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
 	jobs = make(map[string][]byte)
 	for i := range done.PutJobs {
 		jobs[layout.ReplayKey(h.endpoint, done.PutJobs[i].ID)] = layout.EncodeReplay(h.owner, &done.PutJobs[i])
@@ -202,7 +202,7 @@ func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 
 // areDead asks which messages were given up before. There is nothing to ask where
 // none were, which is the rule.
-func (h *deliveryHold) areDead(ctx context.Context, changes []messageChange) (map[string]bool, error) {
+func (h *holder) areDead(ctx context.Context, changes []messageChange) (map[string]bool, error) {
 	dead := make(map[string]bool)
 	if h.stored.Progress.Dead == 0 {
 		return dead, nil

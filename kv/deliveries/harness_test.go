@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -8,20 +8,21 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv"
 	"licet/kv/internal/kvtest"
 	"licet/metrics"
 	"licet/node/store"
 )
 
 // openDeliveries opens the deliveries of a node of its own.
-func openDeliveries(t *testing.T) *deliveryStore {
+func openDeliveries(t *testing.T) *Store {
 	t.Helper()
 	return deliveriesCountedBy(t, kvtest.Metrics())
 }
 
-func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *deliveryStore {
+func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *Store {
 	t.Helper()
-	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: own.endpoints, Metrics: m, Log: zerolog.Nop()})
+	s, err := kv.Open(kvtest.Context(t, 10*time.Second), kv.Config{Endpoints: own.endpoints, Metrics: m, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,23 +31,23 @@ func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *deliveryStore {
 			t.Error(err)
 		}
 	})
-	return newDeliveries(s)
+	return New(s)
 }
 
 // faultyDeliveries opens deliveries whose writes meet faults.
-func faultyDeliveries(t *testing.T, next func() fault) *deliveryStore {
+func faultyDeliveries(t *testing.T, next func() kvtest.Fault) *Store {
 	t.Helper()
 	s := openDeliveries(t)
-	faulty := &faultyKV{KVClient: s.etcd.Remote, next: next}
+	faulty := &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: next}
 	s.etcd.Remote, s.etcd.KV = faulty, clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
 	return s
 }
 
 // asWorker runs do as the worker that a node's deliveries are.
-func asWorker(t *testing.T, s *deliveryStore, do func(ctx context.Context, w *deliveryWorker)) {
+func asWorker(t *testing.T, s *Store, do func(ctx context.Context, w *worker)) {
 	t.Helper()
 	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
-		do(ctx, w.(*deliveryWorker))
+		do(ctx, w.(*worker))
 		return nil
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // Checkpoint stores what was done: mostly in one transaction, and what one does not
 // hold in several. The log goes first, since what was delivered must not go without a
 // trace; the place in the feed, and the replays, go last.
-func (h *deliveryHold) Checkpoint(ctx context.Context, done store.Checkpoint) error {
+func (h *holder) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost {
@@ -28,7 +28,7 @@ func (h *deliveryHold) Checkpoint(ctx context.Context, done store.Checkpoint) er
 }
 
 // finish makes what is left of all checkpoints.
-func (h *deliveryHold) finish(ctx context.Context) error {
+func (h *holder) finish(ctx context.Context) error {
 	for len(h.steps) > 0 || len(h.todo) > 0 {
 		if len(h.steps) == 0 {
 			steps, err := h.layOutAgain(ctx, &h.todo[0])
@@ -54,7 +54,7 @@ func (h *deliveryHold) finish(ctx context.Context) error {
 }
 
 // layOutAgain lays a checkpoint out, for which something may have to be read.
-func (h *deliveryHold) layOutAgain(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
+func (h *holder) layOutAgain(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
 	for attempt := 0; ; attempt++ {
 		steps, err := h.layOut(ctx, done)
 		switch {
@@ -69,9 +69,9 @@ func (h *deliveryHold) layOutAgain(ctx context.Context, done *store.Checkpoint) 
 	}
 }
 
-// fail gives the claim up for lost where nothing can be stored any more, whatever is
+// kv.fail gives the claim up for lost where nothing can be stored any more, whatever is
 // tried: whoever claims the endpoint next begins anew.
-func (h *deliveryHold) fail(err error) error {
+func (h *holder) fail(err error) error {
 	if errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
@@ -82,7 +82,7 @@ func (h *deliveryHold) fail(err error) error {
 
 // take makes one transaction, and makes it again as it is until there is an answer,
 // as long as ctx lives. It gives the revision of the progress that it wrote.
-func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, error) {
+func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) {
 	then := append(slices.Clone(step.ops), clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
 	s := h.worker.store
 	doubted := false
@@ -111,7 +111,7 @@ var errProgressMoved = errors.New("the progress was changed though the claim is 
 
 // layout.FindSwap tells of a transaction that was lost whether an earlier copy of it landed.
 // While the claim is held nobody else writes the progress, so its number tells.
-func (h *deliveryHold) judge(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
+func (h *holder) judge(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
 	now, err := h.readGuards(response)
 	switch {
 	case err != nil:

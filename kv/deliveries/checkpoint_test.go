@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/deliveries/deliveriestest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -27,18 +28,18 @@ func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_" + strings.ToLower(ulid.Make().String()), Mode: licensing.Live}
 	endpoint := "we_0" + strings.ToLower(ulid.Make().String())
-	putEndpoints(own.client)(t, owner, []licensing.Endpoint{{ID: endpoint}})
+	deliveriestest.PutEndpoints(own.client)(t, owner, []licensing.Endpoint{{ID: endpoint}})
 	return owner, endpoint
 }
 
-// worker gives the worker that a store is until the test ends.
-func worker(t *testing.T, s *deliveryStore) *deliveryWorker {
+// newWorker gives the worker that a store is until the test ends.
+func newWorker(t *testing.T, s *Store) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	began, ended := make(chan *deliveryWorker, 1), make(chan error, 1)
+	began, ended := make(chan *worker, 1), make(chan error, 1)
 	go func() {
 		ended <- s.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
-			began <- w.(*deliveryWorker)
+			began <- w.(*worker)
 			<-ctx.Done()
 			return nil
 		})
@@ -54,24 +55,24 @@ func worker(t *testing.T, s *deliveryStore) *deliveryWorker {
 	}
 }
 
-func holdOf(t *testing.T, w *deliveryWorker, owner licensing.Owner, endpoint string) *deliveryHold {
+func holdOf(t *testing.T, w *worker, owner licensing.Owner, endpoint string) *holder {
 	t.Helper()
 	hold, ok, err := w.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint)
 	if err != nil || !ok {
 		t.Fatalf("claim: %v, %v", ok, err)
 	}
-	return hold.(*deliveryHold)
+	return hold.(*holder)
 }
 
 // scripted opens a store that writes as a script says once it is set.
-func scripted(t *testing.T) (*deliveryStore, *atomic.Pointer[func() fault]) {
+func scripted(t *testing.T) (*Store, *atomic.Pointer[func() kvtest.Fault]) {
 	t.Helper()
-	next := &atomic.Pointer[func() fault]{}
-	return faultyDeliveries(t, func() fault {
+	next := &atomic.Pointer[func() kvtest.Fault]{}
+	return faultyDeliveries(t, func() kvtest.Fault {
 		if f := next.Load(); f != nil {
 			return (*f)()
 		}
-		return fault{}
+		return kvtest.Fault{}
 	}), next
 }
 
@@ -112,7 +113,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 		for kill, made := 0, false; !made; kill++ {
 			owner, endpoint := ownEndpoint(t)
 			s, faults := scripted(t)
-			hold := holdOf(t, worker(t, s), owner, endpoint)
+			hold := holdOf(t, newWorker(t, s), owner, endpoint)
 			if !first {
 				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500], Dead: all[0:50], PutJobs: []store.Replay{{ID: "1", Dead: true}}}
 				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
@@ -121,12 +122,12 @@ func TestCheckpointIsKilled(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
 			writes := 0
-			next := func() fault {
+			next := func() kvtest.Fault {
 				if writes++; writes > kill {
 					cancel()
-					return fault{appliedNever, rpctypes.ErrTimeout}
+					return kvtest.Fault{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTimeout}
 				}
-				return fault{}
+				return kvtest.Fault{}
 			}
 			faults.Store(&next)
 			err := hold.Checkpoint(ctx, large)
@@ -158,7 +159,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 				if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 					t.Fatal(err)
 				}
-				hold = holdOf(t, worker(t, openDeliveries(t)), owner, endpoint)
+				hold = holdOf(t, newWorker(t, openDeliveries(t)), owner, endpoint)
 				state, err := hold.Resume(kvtest.Context(t, 10*time.Second))
 				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[layout.KeyOfPending] {
 					t.Errorf("killed after %d writes: it resumes at %+v, %v", kill, state.Progress, err)
@@ -178,23 +179,23 @@ func TestCheckpointIsKilled(t *testing.T) {
 // what was long under way never comes after what was written since.
 func TestCheckpointLandsOnce(t *testing.T) {
 	lost := rpctypes.ErrTimeout
-	for name, faults := range map[string][]fault{
-		"applied":                     {{appliedNow, lost}},
-		"not applied":                 {{appliedNever, lost}},
-		"applied late":                {{appliedLate, lost}},
-		"applied, and then late":      {{appliedNow, lost}, {appliedLate, lost}},
-		"late, and then applied":      {{appliedLate, lost}, {appliedNow, lost}},
-		"late twice":                  {{appliedLate, lost}, {appliedLate, lost}, {appliedNow, lost}},
-		"refused, and then in doubt":  {{appliedNever, rpctypes.ErrTooManyRequests}, {appliedNow, lost}},
-		"in doubt, and then refused":  {{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}},
-		"in doubt for as long as ten": slices.Repeat([]fault{{appliedNow, lost}}, 10),
+	for name, faults := range map[string][]kvtest.Fault{
+		"applied":                     {{Apply: kvtest.AppliedNow, Tell: lost}},
+		"not applied":                 {{Apply: kvtest.AppliedNever, Tell: lost}},
+		"applied late":                {{Apply: kvtest.AppliedLate, Tell: lost}},
+		"applied, and then late":      {{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedLate, Tell: lost}},
+		"late, and then applied":      {{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}},
+		"late twice":                  {{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}},
+		"refused, and then in doubt":  {{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}, {Apply: kvtest.AppliedNow, Tell: lost}},
+		"in doubt, and then refused":  {{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+		"in doubt for as long as ten": slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, 10),
 	} {
 		t.Run(name, func(t *testing.T) {
 			owner, endpoint := ownEndpoint(t)
 			s, next := scripted(t)
-			hold := holdOf(t, worker(t, s), owner, endpoint)
+			hold := holdOf(t, newWorker(t, s), owner, endpoint)
 			for n := range 3 {
-				play := script(slices.Clone(faults)...)
+				play := kvtest.Script(slices.Clone(faults)...)
 				next.Store(&play)
 				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(fmt.Sprint("evt_", n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
 				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
@@ -212,12 +213,12 @@ func TestCheckpointLandsOnce(t *testing.T) {
 // TestCheckpointGoesOn: one that was given up in doubt is finished by the next, and
 // nothing of it comes later.
 func TestCheckpointGoesOn(t *testing.T) {
-	for _, apply := range []applied{appliedNow, appliedNever, appliedLate} {
+	for _, apply := range []kvtest.Applied{kvtest.AppliedNow, kvtest.AppliedNever, kvtest.AppliedLate} {
 		owner, endpoint := ownEndpoint(t)
 		s, next := scripted(t)
-		hold := holdOf(t, worker(t, s), owner, endpoint)
+		hold := holdOf(t, newWorker(t, s), owner, endpoint)
 		ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
-		once := func() fault { cancel(); return fault{apply, rpctypes.ErrTimeout} }
+		once := func() kvtest.Fault { cancel(); return kvtest.Fault{Apply: apply, Tell: rpctypes.ErrTimeout} }
 		next.Store(&once)
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			t.Fatal(err)
@@ -236,27 +237,27 @@ func TestCheckpointGoesOn(t *testing.T) {
 // TestStaleHolder: a holder whose lease has ended while its checkpoint is under way,
 // or who is so slow that his request comes after the next holder's, changes nothing.
 func TestStaleHolder(t *testing.T) {
-	lease := func(t *testing.T, w *deliveryWorker) {
+	lease := func(t *testing.T, w *worker) {
 		t.Helper()
 		if _, err := own.client.Revoke(kvtest.Context(t, 10*time.Second), w.lease); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, apply := range map[string]applied{"under way": appliedNow, "late": appliedLate} {
+	for name, apply := range map[string]kvtest.Applied{"under way": kvtest.AppliedNow, "late": kvtest.AppliedLate} {
 		t.Run(name, func(t *testing.T) {
 			owner, endpoint := ownEndpoint(t)
 			s, faults := scripted(t)
-			stale := worker(t, s)
+			stale := newWorker(t, s)
 			hold := holdOf(t, stale, owner, endpoint)
 			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
 				t.Fatal(err)
 			}
-			fresh := worker(t, openDeliveries(t))
+			fresh := newWorker(t, openDeliveries(t))
 			var once sync.Once
-			next := func() (f fault) {
+			next := func() (f kvtest.Fault) {
 				once.Do(func() {
-					if apply == appliedLate {
-						f = fault{appliedLate, rpctypes.ErrTimeout}
+					if apply == kvtest.AppliedLate {
+						f = kvtest.Fault{Apply: kvtest.AppliedLate, Tell: rpctypes.ErrTimeout}
 					}
 					lease(t, stale)
 					other := holdOf(t, fresh, owner, endpoint)

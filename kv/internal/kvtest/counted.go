@@ -1,4 +1,4 @@
-package kv
+package kvtest
 
 import (
 	"testing"
@@ -7,7 +7,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-func counted(t *testing.T, c prometheus.Metric) float64 {
+// Counted returns the value of a counter.
+func Counted(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
 	if err := c.Write(&m); err != nil {

@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -31,18 +31,18 @@ const (
 
 // Work runs do as a worker, under a lease. A store is one worker: it must not be
 // called again before it has ended.
-func (s *deliveryStore) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
+func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
 	// The worker's key comes first, so that there is no claim without its worker.
 	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
 		func(ctx context.Context, lease clientv3.LeaseID) error {
-			return do(ctx, &deliveryWorker{store: s, lease: lease, held: make(map[string]struct{})})
+			return do(ctx, &worker{store: s, lease: lease, held: make(map[string]struct{})})
 		})
 	return err
 }
 
-// deliveryWorker is this store while it works under a lease.
-type deliveryWorker struct {
-	store *deliveryStore
+// worker is this store while it works under a lease.
+type worker struct {
+	store *Store
 	lease clientv3.LeaseID
 
 	mu   sync.Mutex
@@ -50,10 +50,10 @@ type deliveryWorker struct {
 }
 
 // Self is the store's incarnation.
-func (w *deliveryWorker) Self() store.Incarnation { return w.store.incarnation }
+func (w *worker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
-func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
+func (w *worker) Workers(ctx context.Context) ([]store.Incarnation, error) {
 	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxWorkers), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func readIncarnation(b []byte) (by store.Incarnation, ok bool) {
 // Claims tells who delivers to which endpoint. One that is this worker's, and that
 // nobody here knows of, goes: it was put by a request that nobody waited for any
 // more, and would keep others off.
-func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
+func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
 	before := w.holds()
 	claims := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
@@ -115,7 +115,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 	return claims, nil
 }
 
-func (w *deliveryWorker) holds() map[string]bool {
+func (w *worker) holds() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	holds := make(map[string]bool, len(w.held))
@@ -125,14 +125,14 @@ func (w *deliveryWorker) holds() map[string]bool {
 	return holds
 }
 
-func (w *deliveryWorker) drop(endpoint string) {
+func (w *worker) drop(endpoint string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.held, endpoint)
 }
 
 // unclaim removes a claim as it was read, where also holds what else is demanded.
-func (s *deliveryStore) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
+func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
 	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
 	_, err := s.etcd.Txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *deliveryStore) unclaim(ctx context.Context, claim *mvccpb.KeyValue, als
 // Claim takes an endpoint, if it is free and still in its owner's record. What is
 // compared with that record is all that keeps deliveries from going on of an
 // endpoint that was deleted, and its data swept, meanwhile.
-func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w *worker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	w.mu.Lock()
 	_, held := w.held[endpoint]
 	w.held[endpoint] = struct{}{}
@@ -157,11 +157,11 @@ func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpo
 		w.drop(endpoint)
 		return nil, false, err
 	}
-	return &deliveryHold{worker: w, owner: owner, endpoint: endpoint, fence: fence}, true, nil
+	return &holder{worker: w, owner: owner, endpoint: endpoint, fence: fence}, true, nil
 }
 
 // claim gives the revision at which the claim was made; 0 where it was not.
-func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
+func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
 	s, claim, record := w.store, layout.DeliveryClaimKey(endpoint), layout.WebhooksKey(owner)
 	for range claimTries {
 		found, err := s.etcd.GetAll(ctx, "read_claim", []string{record, claim})
@@ -207,7 +207,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpo
 // dislodge removes a claim that nobody has: its worker is not there any more, though
 // its lease should have taken the claim along, or it is left of an earlier lease of
 // this worker. What such a holder still sends meets another claim than its own.
-func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (free bool, err error) {
+func (w *worker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (free bool, err error) {
 	by, ok := readIncarnation(claim.Value)
 	if ok && by == w.Self() {
 		return true, w.store.unclaim(ctx, claim)

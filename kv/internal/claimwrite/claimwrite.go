@@ -1,4 +1,5 @@
-package kv
+// Package claimwrite writes claims on Idempotency-Keys in transactions of other records.
+package claimwrite
 
 import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -9,12 +10,12 @@ import (
 	"licet/node/store"
 )
 
-// claimWrites is what a transaction of another record, such as an API key or a replay, does
+// Writes is what a transaction of another record, such as an API key or a replay, does
 // with claims.
-type claimWrites struct {
-	compares  []clientv3.Cmp
-	puts      []clientv3.Op
-	gets      []clientv3.Op
+type Writes struct {
+	Compares  []clientv3.Cmp
+	Puts      []clientv3.Op
+	Gets      []clientv3.Op
 	revisions []int64           // of the claims as they were read; 0: there was none
 	writers   [][]layout.Writer // of the claims as they were read
 }
@@ -25,9 +26,9 @@ type versioned interface {
 	Version() (revision int64, writers []layout.Writer)
 }
 
-// writeClaims returns what a transaction of the writer me does to write claims.
-func writeClaims(claims []store.Write, me layout.Writer) claimWrites {
-	var along claimWrites
+// Of returns what a transaction of the writer me does to write claims.
+func Of(claims []store.Write, me layout.Writer) Writes {
+	var along Writes
 	for _, w := range claims {
 		var revision int64
 		var writers []layout.Writer
@@ -35,20 +36,20 @@ func writeClaims(claims []store.Write, me layout.Writer) claimWrites {
 			revision, writers = token.Version()
 		}
 		key, claim := layout.RecordKey(w.Ref), w.Record.Claim
-		along.compares = append(along.compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
-		along.puts = append(along.puts,
+		along.Compares = append(along.Compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
+		along.Puts = append(along.Puts,
 			clientv3.OpPut(key, string(layout.EncodeClaim(claim, layout.WithWriter(writers, me)))),
 			clientv3.OpPut(layout.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID), ""))
-		along.gets = append(along.gets, clientv3.OpGet(key))
+		along.Gets = append(along.Gets, clientv3.OpGet(key))
 		along.revisions = append(along.revisions, revision)
 		along.writers = append(along.writers, writers)
 	}
 	return along
 }
 
-// lost tells from the answers to the gets whether somebody else has written one
+// Lost tells from the answers to the gets whether somebody else has written one
 // of the claims.
-func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
+func (c *Writes) Lost(answers []*etcdserverpb.ResponseOp) bool {
 	for i, revision := range c.revisions {
 		var now int64
 		if kv := etcd.First(answers, i); kv != nil {
@@ -63,7 +64,7 @@ func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
 
 // layout.FindSwap tells from the answers to the gets whether the transaction me, which writes the
 // claims, was made. It is for transactions of which nothing else that is kept tells.
-func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
+func (c *Writes) FindSwap(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
 	for i, before := range c.writers {
 		var now []layout.Writer
 		if kv := etcd.First(answers, i); kv != nil {

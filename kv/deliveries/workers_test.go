@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestLeaseIsLost(t *testing.T) {
 	s := openDeliveries(t)
 	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
-		if _, err := own.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
+		if _, err := own.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*worker).lease); err != nil {
 			return err
 		}
 		owner, endpoint := ownEndpoint(t)
@@ -50,7 +50,7 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	for seed := range uint64(3) {
-		w := worker(t, faultyDeliveries(t, storm(seed)))
+		w := newWorker(t, faultyDeliveries(t, kvtest.Storm(seed)))
 		for i := range endpoints {
 			group.Go(func() {
 				for round := 0; round < rounds; {
@@ -95,7 +95,7 @@ func TestOneOfManyClaims(t *testing.T) {
 func TestGhostClaim(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s, next := scripted(t)
-	w, other := worker(t, s), worker(t, openDeliveries(t))
+	w, other := newWorker(t, s), newWorker(t, openDeliveries(t))
 	hold := holdOf(t, w, owner, endpoint)
 	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,10 @@ func TestGhostClaim(t *testing.T) {
 	}
 	// One that was given up in doubt.
 	ended, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
-	lost := func() fault { cancel(); return fault{appliedNow, rpctypes.ErrTimeout} }
+	lost := func() kvtest.Fault {
+		cancel()
+		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
+	}
 	next.Store(&lost)
 	if _, ok, err := w.Claim(ended, owner, endpoint); ok || !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Errorf("a claim in doubt: %v, %v", ok, err)
@@ -140,7 +143,7 @@ func TestGhostClaim(t *testing.T) {
 }
 
 // holdRelease removes the claim of a worker as a release does.
-func holdRelease(t *testing.T, w *deliveryWorker, endpoint string) error {
+func holdRelease(t *testing.T, w *worker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
 	_, err := own.client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
@@ -160,7 +163,7 @@ func TestForsakenClaims(t *testing.T) {
 	}
 	for name, value := range map[string]string{"of a worker that is gone": "12345678", "that can't be read": "x"} {
 		put(value)
-		asWorker(t, s, func(ctx context.Context, w *deliveryWorker) {
+		asWorker(t, s, func(ctx context.Context, w *worker) {
 			if _, ok, err := w.Claim(ctx, owner, endpoint); !ok || err != nil {
 				t.Errorf("a claim %s: %v, %v", name, ok, err)
 			}
@@ -171,7 +174,7 @@ func TestForsakenClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(string(s.incarnation[:]), clientv3.WithLease(earlier.ID))
-	asWorker(t, s, func(ctx context.Context, w *deliveryWorker) {
+	asWorker(t, s, func(ctx context.Context, w *worker) {
 		hold := holdOf(t, w, owner, endpoint)
 		if _, err := own.client.Revoke(ctx, earlier.ID); err != nil {
 			t.Error(err)

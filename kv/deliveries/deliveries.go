@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -27,29 +28,29 @@ const (
 	pagesAtOnce = 8
 )
 
-// deliveryBase is the store of records that deliveries stand beside.
-type deliveryBase interface {
+// Records is the store of records that deliveries stand beside.
+type Records interface {
 	Client() *etcd.Client
 	Incarnation() store.Incarnation
 	// NextWriter returns the writer of the next swap.
 	NextWriter() layout.Writer
 }
 
-// deliveryStore keeps what becomes of messages to endpoints. It is safe for concurrent use.
-type deliveryStore struct {
+// Store keeps what becomes of messages to endpoints. It is safe for concurrent use.
+type Store struct {
 	etcd        *etcd.Client
 	incarnation store.Incarnation
 	nextWriter  func() layout.Writer
 }
 
-// newDeliveries returns the deliveries beside a store of records.
-func newDeliveries(on deliveryBase) *deliveryStore {
-	return &deliveryStore{etcd: on.Client(), incarnation: on.Incarnation(), nextWriter: on.NextWriter}
+// New returns the deliveries beside a store of records.
+func New(on Records) *Store {
+	return &Store{etcd: on.Client(), incarnation: on.Incarnation(), nextWriter: on.NextWriter}
 }
 
 // WebhooksMark is the revision at which endpoints were changed last, or a replay was
 // asked for.
-func (s *deliveryStore) WebhooksMark(ctx context.Context) (int64, error) {
+func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
 	response, err := s.etcd.List(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
 		return 0, err
@@ -58,13 +59,13 @@ func (s *deliveryStore) WebhooksMark(ctx context.Context) (int64, error) {
 }
 
 // WatchWebhooks calls wake whenever endpoints may have changed; see Watch.
-func (s *deliveryStore) WatchWebhooks(ctx context.Context, wake func()) {
+func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
 	s.etcd.Watch(ctx, layout.WebhooksMark, wake)
 }
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
 // error, and the others follow.
-func (s *deliveryStore) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
 		for {
@@ -100,7 +101,7 @@ func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 }
 
 // Progresses reads how far endpoints are.
-func (s *deliveryStore) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
+func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
 	found := make(map[string]store.DeliveryProgress)
 	for some := range slices.Chunk(endpoints, etcd.MaxOps) {
 		keys := make([]string, len(some))
@@ -130,21 +131,21 @@ func (s *deliveryStore) Progresses(ctx context.Context, endpoints ...string) (ma
 // written, since the replay may be done by now. The transaction writes the owner's record
 // again, unchanged: by the record's new revision the node that delivers to the endpoint finds
 // out that it must look for replays.
-func (s *deliveryStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
+func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
 	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint, replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
 	me := s.nextWriter()
-	along := writeClaims(claims, me)
+	along := claimwrite.Of(claims, me)
 	doubted := false
 	for try := range replayTries {
 		read, err := s.etcd.Txn(ctx, "read_replays", nil, append([]clientv3.Op{
 			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
 			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
-		}, along.gets...), nil)
+		}, along.Gets...), nil)
 		if err != nil {
 			return etcd.GaveUp(doubted, err)
 		}
 		claimed := read.Responses[3:]
-		made, err := along.judge(claimed, me)
+		made, err := along.FindSwap(claimed, me)
 		switch {
 		case err != nil:
 			return err
@@ -152,7 +153,7 @@ func (s *deliveryStore) AddReplay(ctx context.Context, owner licensing.Owner, en
 			return nil
 		case made == layout.SwapEvicted && doubted:
 			return etcd.GaveUp(doubted, layout.ErrEvicted)
-		case along.lost(claimed):
+		case along.Lost(claimed):
 			return store.ErrClaimTaken
 		}
 		stored := etcd.First(read.Responses, 0)
@@ -170,11 +171,11 @@ func (s *deliveryStore) AddReplay(ctx context.Context, owner licensing.Owner, en
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
 		response, err := s.etcd.Resolve(ctx, "add_replay", &doubted,
-			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.compares...),
+			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.Compares...),
 			append([]clientv3.Op{
 				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark, ""),
 				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
-			}, along.puts...), nil)
+			}, along.Puts...), nil)
 		if err != nil || response.Succeeded {
 			return err
 		}
@@ -194,7 +195,7 @@ const (
 // Deliveries reads a page of what became of messages: those that are pending and those
 // that were given up in the order of their events, and what was delivered from the
 // latest on.
-func (s *deliveryStore) Deliveries(ctx context.Context, endpoint string, page store.DeliveryPage) (found store.Deliveries, err error) {
+func (s *Store) Deliveries(ctx context.Context, endpoint string, page store.DeliveryPage) (found store.Deliveries, err error) {
 	stage, after := listPending, ""
 	if page.After != "" {
 		stage, after = page.After[:1], page.After[1:]
@@ -206,7 +207,7 @@ func (s *deliveryStore) Deliveries(ctx context.Context, endpoint string, page st
 		}
 		stage = only
 	}
-	limit := max(1, min(page.Limit, deliveriesPage))
+	limit := max(1, min(page.Limit, pageSize))
 	for {
 		var some []store.Delivery
 		next := ""
@@ -240,7 +241,7 @@ func (s *deliveryStore) Deliveries(ctx context.Context, endpoint string, page st
 }
 
 // listDeliveries reads those of one kind, and tells behind which of them there are more.
-func (s *deliveryStore) listDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) ([]store.Delivery, string, error) {
+func (s *Store) listDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) ([]store.Delivery, string, error) {
 	some, more, err := s.readDeliveries(ctx, endpoint, status, after, limit)
 	if err != nil || !more {
 		return some, "", err
@@ -249,7 +250,7 @@ func (s *deliveryStore) listDeliveries(ctx context.Context, endpoint string, sta
 }
 
 // readDeliveries reads messages that are pending or were given up, behind one of them.
-func (s *deliveryStore) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
+func (s *Store) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
 	kind := byte(layout.KeyOfPending)
 	if status == store.DeliveryDead {
 		kind = layout.KeyOfDead
@@ -271,7 +272,7 @@ func (s *deliveryStore) readDeliveries(ctx context.Context, endpoint string, sta
 
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
-func (s *deliveryStore) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
+func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
 	value, err := s.etcd.Get(ctx, "read_progress", layout.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
@@ -337,7 +338,7 @@ func readLogPlace(text string) (number uint64, seen int, ok bool) {
 
 // readDelivery reads a message that is pending or was given up. Where the message can't be read, its key still tells
 // the event, which is enough to send it: one such message must not stop all deliveries to the endpoint.
-func (s *deliveryStore) readDelivery(endpoint, event string, status store.DeliveryStatus, value []byte) store.Delivery {
+func (s *Store) readDelivery(endpoint, event string, status store.DeliveryStatus, value []byte) store.Delivery {
 	d, err := layout.DecodeDelivery(event, status, value)
 	if err != nil {
 		s.etcd.NoteUnreadable(string(status)+endpoint+event, "v/"+endpoint+"/"+event, err)

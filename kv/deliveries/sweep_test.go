@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/deliveries/deliveriestest"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -19,7 +20,7 @@ import (
 // TestReplaysAreBounded lets two nodes ask for more replays than may wait.
 func TestReplaysAreBounded(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
-	stores := []*deliveryStore{openDeliveries(t), openDeliveries(t)}
+	stores := []*Store{openDeliveries(t), openDeliveries(t)}
 	var taken, refused atomic.Int32
 	var group sync.WaitGroup
 	for i := range 40 {
@@ -54,7 +55,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	for i := range endpoints {
 		endpoints[i].ID = fmt.Sprintf("%s%02d", endpoint[:len(endpoint)-2], i)
 	}
-	putEndpoints(own.client)(t, owner, endpoints)
+	deliveriestest.PutEndpoints(own.client)(t, owner, endpoints)
 	s := openDeliveries(t)
 	var group sync.WaitGroup
 	for i := range endpoints {
@@ -70,8 +71,8 @@ func TestReplaysAtOnce(t *testing.T) {
 // TestSweepAgainstHolder deletes endpoints whose holders go on writing, and sweeps them
 // by two nodes: nothing is left, and nothing comes after.
 func TestSweepAgainstHolder(t *testing.T) {
-	sweepers := []*deliveryStore{openDeliveries(t), openDeliveries(t)}
-	w := worker(t, openDeliveries(t))
+	sweepers := []*Store{openDeliveries(t), openDeliveries(t)}
+	w := newWorker(t, openDeliveries(t))
 	for range 5 {
 		owner, endpoint := ownEndpoint(t)
 		hold := holdOf(t, w, owner, endpoint)
@@ -106,7 +107,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 			}
 		})
 		<-wrote
-		putEndpoints(own.client)(t, owner, nil, endpoint)
+		deliveriestest.PutEndpoints(own.client)(t, owner, nil, endpoint)
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {

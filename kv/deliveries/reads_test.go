@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type unreadable struct {
 }
 
 func (u *unreadable) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
-	if !writes(request) && u.left.Add(-1) >= 0 {
+	if !kvtest.IsWrite(request) && u.left.Add(-1) >= 0 {
 		return nil, rpctypes.ErrTimeout
 	}
 	return u.KVClient.Txn(ctx, request, opts...)
@@ -38,7 +38,7 @@ func (u *unreadable) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, 
 func TestCheckpointReadsAgain(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s := openDeliveries(t)
-	w := worker(t, s)
+	w := newWorker(t, s)
 	hold := holdOf(t, w, owner, endpoint)
 	remote := &unreadable{KVClient: s.etcd.Remote}
 	s.etcd.KV = clientv3.NewKVFromKVClient(remote, s.etcd.Native)
@@ -82,7 +82,7 @@ func TestUnreadablePending(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	m := kvtest.Metrics()
 	s := deliveriesCountedBy(t, m)
-	hold := holdOf(t, worker(t, s), owner, endpoint)
+	hold := holdOf(t, newWorker(t, s), owner, endpoint)
 	ctx := kvtest.Context(t, 10*time.Second)
 	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestUnreadablePending(t *testing.T) {
 	if err != nil || len(dead) != 2 || dead[1].EventID != "evt_000003" || dead[1].Status != store.DeliveryDead {
 		t.Errorf("dead are %+v, %v", dead, err)
 	}
-	if n := counted(t, m.EventValuesUnreadable); n != 2 {
+	if n := kvtest.Counted(t, m.EventValuesUnreadable); n != 2 {
 		t.Errorf("%v values are counted", n)
 	}
 }

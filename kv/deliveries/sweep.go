@@ -1,4 +1,4 @@
-package kv
+package deliveries
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 // x/w/ keys are there nobody writes of them: a holder's checkpoints compare that, and
 // claims and replays that the endpoint is in its owner's record. The key goes last,
 // and the claim with it, so that none of that changes thereafter.
-func (s *deliveryStore) SweepWebhooks(ctx context.Context) (removed int, err error) {
+func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
@@ -43,7 +43,7 @@ func (s *deliveryStore) SweepWebhooks(ctx context.Context) (removed int, err err
 }
 
 // sweepEndpoint removes some of what is left of an endpoint, or all.
-func (s *deliveryStore) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
+func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
 	prefix, mark := layout.EndpointPrefix(endpoint), layout.DeletedWebhookKey(endpoint)
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)

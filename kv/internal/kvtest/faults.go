@@ -1,0 +1,120 @@
+package kvtest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// Fault is what goes wrong with one write: whether etcd applies it, and what
+// the caller is told, are two switches.
+type Fault struct {
+	Apply Applied
+	Tell  error // nil: the truth
+}
+
+// Applied says whether etcd applies a write, and when.
+type Applied int
+
+// The ways in which etcd applies a write.
+const (
+	AppliedNow Applied = iota
+	AppliedNever
+	AppliedLate  // after the next write has been answered: an old proposal that commits behind our back
+	AppliedTwice // one copy after the other; the second's answer is told
+)
+
+// FaultyKV makes writes fail as its script says; reads pass.
+type FaultyKV struct {
+	etcdserverpb.KVClient
+	Next func() Fault                   // called for each write
+	Note func(*etcdserverpb.TxnRequest) // likewise; may be nil
+
+	mu   sync.Mutex
+	Late []func()
+}
+
+// Txn makes a transaction, unless it meets its fault.
+func (f *FaultyKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	if !IsWrite(request) {
+		return f.KVClient.Txn(ctx, request, opts...)
+	}
+	if f.Note != nil {
+		f.Note(request)
+	}
+	fault := f.Next()
+	f.mu.Lock()
+	due := f.Late
+	f.Late = nil
+	f.mu.Unlock()
+	defer func() {
+		for _, run := range due {
+			run()
+		}
+	}()
+	switch fault.Apply {
+	case AppliedNever:
+		return nil, fault.Tell
+	case AppliedLate:
+		request := proto.CloneOf(request) // as it was sent: it may be stamped anew meanwhile
+		f.mu.Lock()
+		f.Late = append(f.Late, func() { _, _ = f.KVClient.Txn(context.Background(), request, opts...) })
+		f.mu.Unlock()
+		return nil, fault.Tell
+	}
+	if fault.Apply == AppliedTwice {
+		if _, err := f.KVClient.Txn(ctx, proto.CloneOf(request), opts...); err != nil {
+			return nil, err
+		}
+	}
+	response, err := f.KVClient.Txn(ctx, request, opts...)
+	if fault.Tell != nil {
+		return nil, fault.Tell
+	}
+	return response, err
+}
+
+// IsWrite reports whether a request changes anything.
+func IsWrite(request *etcdserverpb.TxnRequest) bool {
+	for _, op := range request.Success {
+		if op.GetRequestPut() != nil || op.GetRequestDeleteRange() != nil || op.GetRequestTxn() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Script plays faults one after the other, and then none.
+func Script(faults ...Fault) func() Fault {
+	var mu sync.Mutex
+	return func() Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(faults) == 0 {
+			return Fault{}
+		}
+		f := faults[0]
+		faults = faults[1:]
+		return f
+	}
+}
+
+// Storm makes about every second write fail in one way or another.
+func Storm(seed uint64) func() Fault {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, seed))
+	lost := []error{rpctypes.ErrTimeout, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrNoSpace, context.DeadlineExceeded}
+	return func() Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if random.IntN(2) == 0 {
+			return Fault{}
+		}
+		return Fault{Apply: Applied(random.IntN(3)), Tell: lost[random.IntN(len(lost))]}
+	}
+}
