@@ -123,7 +123,7 @@ func TestCSVThereAndBack(t *testing.T) {
 	writeText(t, in, "product_id,quantity,metadata\n"+product+",2,\"{\"\"seat\"\":1}\"\n"+product+",,\n")
 
 	got := runCSV(t, p, "import", in, "--dry-run")
-	if want := in + " is good: 2 rows, 2 to grant 3 licenses, 0 to change one. Nothing was sent\n"; got.code != exitOK || got.stdout != want {
+	if want := in + " is valid: 2 rows, 2 to grant 3 licenses, 0 to change a license. Nothing was sent.\n"; got.code != exitOK || got.stdout != want {
 		t.Fatalf("%+v", got)
 	}
 	got = runCSV(t, p, "import", in)
@@ -166,7 +166,7 @@ func TestDocumentedImportRuns(t *testing.T) {
 	t.Parallel()
 	needTools(t, "cat")
 	p, out, _ := runDocumented(t, readText(t, filepath.Join("..", "..", "docs", "guides", "csv.md")))
-	for _, part := range []string{"licenses.csv: 0 licenses\n", "new.csv is good: 2 rows", "2 rows: 2 granted (21 licenses)\n"} {
+	for _, part := range []string{"licenses.csv: 0 licenses\n", "new.csv is valid: 2 rows", "2 rows: 2 granted (21 licenses)\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("it did not print %q, but\n%s", part, out)
 		}
@@ -219,24 +219,24 @@ func TestCSVErrors(t *testing.T) {
 		parts []string
 	}{
 		{p, []string{"import", bad}, exitFailed, []string{
-			bad + `: line 3, column quantity: is "none": it must be an integer from 1 to 1000`, bad + ": line 4, column product_id: must say",
+			bad + `: line 3, column quantity: is "none": write an integer from 1 to 1000`, bad + ": line 4, column product_id: must name",
 			"licet: " + bad + " has 2 problems; nothing of it was sent"}},
 		{p, []string{"import", bad, "--dry-run"}, exitFailed, []string{"line 3", "line 4", "2 problems"}},
 		{p, []string{"import", filepath.Join(dir, "none.csv")}, exitFailed, []string{"none.csv: no such file or directory\n"}},
-		{p, []string{"import", refused}, exitFailed, []string{refused + ": line 2: ", "40001", "1 of 1 row is not done", "the same command"}},
+		{p, []string{"import", refused}, exitFailed, []string{refused + ": line 2: ", "40001", "1 of 1 row not done", "repeat the command"}},
 		{p, []string{"import"}, exitUsage, []string{"FILE"}},
 		{p, []string{"import", good, "--parallel", "0"}, exitUsage, []string{"--parallel is 0"}},
 		{p, []string{"import", good, "--parallel", "65"}, exitUsage, []string{"--parallel is 65"}},
 		{p, []string{"import", good, "--separator", ""}, exitUsage, []string{"--separator"}},
 		{p, []string{"import", good, "--separator", "ab"}, exitUsage, []string{"--separator"}},
 		{p, []string{"import", good, "--skip", "2"}, exitFailed, []string{"--skip and --resend"}},
-		{&reader, []string{"import", good}, exitFailed, []string{"it broke off with 0 of 1 row done; the same command goes on from there", "40300", "needs the scope licenses"}},
+		{&reader, []string{"import", good}, exitFailed, []string{"interrupted with 0 of 1 row done; repeat the command to continue", "40300", "needs the scope licenses"}},
 		{&orders, []string{"export"}, exitFailed, []string{"40300", "needs the scope licenses:read"}},
-		{&away, []string{"import", good}, exitFailed, []string{"nothing answers at http://127.0.0.1:1"}},
-		{&away, []string{"export", "--file", filepath.Join(dir, "out.csv")}, exitFailed, []string{"nothing answers at http://127.0.0.1:1"}},
-		{p, []string{"export", "--restart"}, exitUsage, []string{"--restart is for an export with --file"}},
+		{&away, []string{"import", good}, exitFailed, []string{"no service listens at http://127.0.0.1:1"}},
+		{&away, []string{"export", "--file", filepath.Join(dir, "out.csv")}, exitFailed, []string{"no service listens at http://127.0.0.1:1"}},
+		{p, []string{"export", "--restart"}, exitUsage, []string{"--restart needs --file"}},
 		{p, []string{"export", "--status", "sold"}, exitUsage, []string{"--status must be one of"}},
-		{p, []string{"export", "--file", dir}, exitFailed, []string{"is no file"}},
+		{p, []string{"export", "--file", dir}, exitFailed, []string{"is not a regular file"}},
 	} {
 		got := runCSV(t, c.p, c.args...)
 		for _, part := range c.parts {
@@ -244,7 +244,7 @@ func TestCSVErrors(t *testing.T) {
 				t.Errorf("licet licenses %v: %+v, want exit code %d and %q", c.args, got, c.code, part)
 			}
 		}
-		if strings.Contains(got.stderr, "may have been done") {
+		if strings.Contains(got.stderr, "the outcome is unknown") {
 			t.Errorf("licet licenses %v leaves in doubt what it knows: %s", c.args, got.stderr)
 		}
 	}
@@ -267,7 +267,7 @@ func TestImportThatIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ended
-	if text := out.String(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(text, "of 500 rows done; the same command goes on from there: interrupted\n") {
+	if text := out.String(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(text, "of 500 rows done; repeat the command to continue: interrupted\n") {
 		t.Fatalf("%s", text)
 	}
 	if got := runCSV(t, p, "import", path); got.code != exitOK || !strings.HasPrefix(got.stdout, "500 rows: 500 granted (500 licenses); ") {
@@ -322,7 +322,7 @@ func TestImportSurvivesKill(t *testing.T) {
 			p = startProcess(t, dir)
 			if code := cmd.ProcessState.ExitCode(); code == exitOK {
 				break // it was quicker
-			} else if code != exitFailed || !strings.Contains(out.String(), "the same command goes on") {
+			} else if code != exitFailed || !strings.Contains(out.String(), "repeat the command to continue") {
 				t.Fatalf("seed %d: it ended with %d without the service: %s", seed, code, out)
 			}
 			continue

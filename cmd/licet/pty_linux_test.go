@@ -136,7 +136,7 @@ func TestAsksOnATerminal(t *testing.T) {
 		{"Remove the product editor", []string{"products", "delete", "editor"}},
 		{"Revoke key_none at", []string{"keys", "revoke", "key_none"}},
 		{"Revoke 2 licenses at", []string{"licenses", "revoke", key, other}},
-		{"Remove what is noted of ann@example.com from all orders", []string{"redact", "--buyer-email", "ann@example.com"}},
+		{"Remove the personal data of ann@example.com from all orders", []string{"redact", "--buyer-email", "ann@example.com"}},
 	} {
 		d := p.at(t, question.args...)
 		d.says(question.words, "\n")
@@ -162,7 +162,7 @@ func TestTypedKeyIsNotShown(t *testing.T) {
 	d := p.at(t, "profile", "set", "dev", "--url", p.url, "--api-key-id", p.keyID)
 	d.says("API key (not shown): ", p.key+"\n")
 	d.says("API secret (not shown): ", p.secret+"\r")
-	if code := d.ends(); code != exitOK || strings.Contains(d.screen.String(), p.key) || strings.Contains(d.screen.String(), p.secret) || !strings.Contains(d.screen.String(), "is kept in") {
+	if code := d.ends(); code != exitOK || strings.Contains(d.screen.String(), p.key) || strings.Contains(d.screen.String(), p.secret) || !strings.Contains(d.screen.String(), "saved the profile") {
 		t.Errorf("exit code %d, on the screen\n%s", code, d.screen.String())
 	}
 	d = p.at(t, "profile", "set", "dev", "--url", p.url)

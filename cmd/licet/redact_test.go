@@ -61,7 +61,7 @@ func TestRedact(t *testing.T) {
 		"no e-mail address":     {[]string{"--buyer-email", "ann"}, exitUsage, "--buyer-email must be a plain e-mail address"},
 		"an argument":           {[]string{"ann@example.com", "--buyer-email", "ann@example.com"}, exitUsage, "ann@example.com"},
 		"an unknown API key":    {[]string{"--buyer-email", "ann@example.com", "--api-key-file", os.Args[0]}, exitFailed, ""},
-		"nothing at the URL":    {[]string{"--buyer-email", "ann@example.com", "--url", "http://127.0.0.1:1"}, exitFailed, "nothing answers"},
+		"nothing at the URL":    {[]string{"--buyer-email", "ann@example.com", "--url", "http://127.0.0.1:1"}, exitFailed, "no service listens"},
 		"another output format": {[]string{"--buyer-email", "ann@example.com", "--output", "csv"}, exitUsage, "--output"},
 	} {
 		if got := redact(c.args...); got.code != c.code || got.stdout != "" || !strings.Contains(got.stderr, c.says) {

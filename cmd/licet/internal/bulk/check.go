@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// CheckSummary tells what a file asks for.
+// CheckSummary counts the changes that a file requests.
 type CheckSummary struct {
 	Rows     int
 	Grants   int // rows that grant licenses
@@ -19,8 +19,7 @@ type CheckSummary struct {
 	Changes  int // rows that change a license
 }
 
-// BadInputError tells that a file has problems, each of which was reported, and
-// that nothing of it was sent.
+// BadInputError reports that a file has problems. Import has reported each problem, and sent no row.
 type BadInputError struct {
 	Input    string
 	Problems int
@@ -38,13 +37,13 @@ func counted(n int64, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// checked is a file all rows of which are good.
+// checked is a file with valid rows only.
 type checked struct {
 	CheckSummary
 	states []state
 }
 
-// Check looks at all rows of the input, and sends none.
+// Check validates all rows of the input and sends none.
 func (im *Import) Check() (CheckSummary, error) {
 	file, _, err := openInput(im.Input)
 	if err != nil {
@@ -58,7 +57,7 @@ func (im *Import) Check() (CheckSummary, error) {
 	return found.CheckSummary, nil
 }
 
-// openInput opens a file that can be read several times, and gives its hash.
+// openInput opens a regular file and returns its hash.
 func openInput(path string) (file *os.File, sum string, err error) {
 	file, err = os.Open(path)
 	if err != nil {
@@ -74,7 +73,7 @@ func openInput(path string) (file *os.File, sum string, err error) {
 		return nil, "", err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, "", fmt.Errorf("%s must be a file: it is read more than once, and an import that breaks off goes on with it", path)
+		return nil, "", fmt.Errorf("%s must be a regular file: an import reads it several times", path)
 	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, file); err != nil {
@@ -83,7 +82,7 @@ func openInput(path string) (file *os.File, sum string, err error) {
 	return file, hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// rows begins to read an input from its first row on.
+// rows starts reading an input at its first row.
 func (im *Import) rows(file *os.File) (*rules, []Problem, error) {
 	if err := rewind(file); err != nil {
 		return nil, nil, err
@@ -92,8 +91,7 @@ func (im *Import) rows(file *os.File) (*rules, []Problem, error) {
 	return &rules{table: t}, problems, err
 }
 
-// check reads all rows and reports every problem. What is granted must end after
-// the given time, unless that is zero.
+// check reads all rows and reports every problem. Granted licenses must expire after the given time, unless it is zero.
 func (im *Import) check(file *os.File, after time.Time) (*checked, error) {
 	found, count := &checked{}, 0
 	report := func(problems []Problem) {
@@ -142,5 +140,5 @@ func (c *checked) read(rows *rules, report func([]Problem)) error {
 	}
 }
 
-// shortHash tells whether a row is still what it was when it was checked.
+// shortHash returns a hash that detects changes of a row between its check and its import.
 func shortHash(r *row) uint64 { return binary.BigEndian.Uint64(r.hash[:]) }

@@ -7,17 +7,17 @@ import (
 	"licet/client"
 )
 
-// The columns of an export, and what an import knows besides.
+// The columns of an export, and the column that only an import has.
 const (
 	licenseKeyColumn = "license_key"
 	productIDColumn  = "product_id"
-	quantityColumn   = "quantity" // of an import alone
+	quantityColumn   = "quantity" // only in imports
 	maxDevicesColumn = "max_devices"
 	expiresAtColumn  = "expires_at"
 	metadataColumn   = "metadata"
 )
 
-// Columns lists the columns of an export in their order.
+// Columns returns the columns of an export in order.
 func Columns() []string {
 	return []string{
 		licenseKeyColumn, "status", productIDColumn, "order_no", maxDevicesColumn, "current_devices",
@@ -25,7 +25,7 @@ func Columns() []string {
 	}
 }
 
-// exported is a license as a row of an export.
+// exported returns the row of a license in an export.
 func exported(l *client.License) []string {
 	return []string{
 		guard(l.LicenseKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
@@ -35,7 +35,7 @@ func exported(l *client.License) []string {
 	}
 }
 
-// stamp writes a time as the API does; nothing where there is none.
+// stamp returns a time in the form of the API, or an empty string for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -1,41 +1,47 @@
-// Package bulk moves licenses between a service and CSV files, through the API
-// and with an API key, as anybody could. It is what licet licenses export and
-// licet licenses import do.
+// Package bulk moves licenses between a service and CSV files, through the API. It implements licet licenses export and
+// licet licenses import.
 //
-// Both may be killed at any moment, and the same call goes on afterwards.
+// Both can be killed at any time. Repeating the same call continues.
 //
 // # Export
 //
-// [Export] pages through a listing and writes a row for each license. Beside a
-// file it keeps the place where it is: the cursor of the next page, and how long
-// the file was before it. The place is put down only after the rows before it are
-// on disk; what is behind the last place is cut off when the export goes on. So
-// no row is lost and none is there twice, since a cursor leads on from the same
-// license whatever was made meanwhile.
+// [Export] reads a listing page by page and writes a row for each license. A second file stores the position: the cursor
+// of the next page, and the length of the CSV file before it. Export writes the position only after the rows before it are
+// on disk, and cuts the CSV file off at the position when it continues. So an export neither loses nor repeats rows: a
+// cursor continues at the same license, whatever was created meanwhile.
 //
 // # Import
 //
-// [Import] reads its file three times. First all rows are checked, so that a file
-// with a mistake in its last row changes nothing. Then the rows are sent, a few
-// at a time. At last the results are put in the order of the file.
+// [Import] reads its file three times. First it checks all rows, so that a mistake in the last row changes nothing. Then it
+// sends the rows, several at a time. Finally it sorts the results in the order of the file.
 //
-// A row without a license key grants licenses, and granting twice is what must
-// never happen. The service remembers an Idempotency-Key for a day, and does
-// under it once what is asked for. So before a row is sent, the journal beside
-// the file says so, on disk. The key follows from the import's random id, which
-// the first line of the journal has, and from the row. Whatever happens then, the
-// next run knows which rows may have been granted, and sends them again under
-// the key they had. A row whose answer did not come within that day is left to
-// people, see [Import.Skip].
+// A row without a license key grants licenses, and Import must never grant them twice. The service remembers an
+// Idempotency-Key for a day, and executes a request with that key once. Before Import sends a row, it writes the row to a
+// journal on disk. The Idempotency-Key consists of the import's random id, which is in the first line of the journal, and
+// of the row. After a crash the next run knows which rows may have been granted, and sends them again with the same key. If
+// the response to a row is missing for a day, a person has to decide: see [Import.Skip].
 //
-// A refused row keeps its key as well, as long as the service would know it: an
-// earlier try of it may still be on its way. It gets another one where the service
-// keeps the refusal itself under the key, or has forgotten all of it.
+// A refused row keeps its Idempotency-Key as long as the service remembers the key: an earlier request may still be on its
+// way. The row gets a new key if the service stores the refusal under the key, or has forgotten the key.
 //
-// A row with a license key changes that license to what the row says, and needs
-// none of this: done twice it is the same. What is as the row says already is left
-// alone, so that an export can be edited and imported as a whole.
+// A row with a license key changes that license to the values of the row. This is idempotent and needs no key. Import
+// skips values that are already set, so that an edited export can be imported as a whole.
 //
-// The journal alone decides how an import goes on. The results are made out of it
-// and are for people.
+// Only the journal decides how an import continues. The results are derived from the journal, for people.
+//
+//	columns.go     columns of an export
+//	export.go      Export
+//	exportfile.go  an export to a file, with its position
+//	formula.go     apostrophes before formulas
+//	lines.go       CSV files of spreadsheets as bytes for encoding/csv
+//	table.go       header and rows of a CSV file
+//	rows.go        validation of rows
+//	metadata.go    validation of metadata
+//	check.go       the first reading: check all rows
+//	import.go      Import: start and continue
+//	run.go         the second reading: send rows
+//	states.go      the state of each row
+//	journal.go     the journal
+//	results.go     the results
+//	files.go       locks and atomic replacement of files
 package bulk

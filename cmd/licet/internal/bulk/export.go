@@ -10,18 +10,18 @@ import (
 	"licet/client"
 )
 
-// exportPage is how many licenses are asked for at a time, the most there may be.
+// exportPage is the number of licenses in a page, the maximum of the API.
 const exportPage = 100
 
-// Export writes licenses as CSV, one a row, the newest first.
+// Export writes licenses as CSV, one license in each row, newest first.
 type Export struct {
 	Service  *client.Client
 	Filter   client.LicenseFilter
-	Progress func(rows int64) // told how many rows there are so far; may be nil
+	Progress func(rows int64) // called with the number of rows so far; may be nil
 	Now      func() time.Time
 }
 
-// To writes all rows to w. If it fails, w has whole rows, but not all of them.
+// To writes all rows to w. After an error, w has complete rows, but not all of them.
 func (e *Export) To(ctx context.Context, w io.Writer) (rows int64, err error) {
 	out := csv.NewWriter(w)
 	if err := out.Write(Columns()); err != nil {
@@ -42,8 +42,7 @@ func (e *Export) To(ctx context.Context, w io.Writer) (rows int64, err error) {
 	return rows, err
 }
 
-// pages reads page after page from a cursor on, and gives each with the cursor
-// of the next one.
+// pages reads page after page, starting at a cursor, and passes each page with the cursor of the next page.
 func (e *Export) pages(ctx context.Context, cursor string, take func(page []client.License, next string) error) error {
 	for {
 		list, err := e.Service.ListLicenses(ctx, e.Filter, client.Page{Limit: exportPage, Cursor: cursor})
@@ -51,7 +50,7 @@ func (e *Export) pages(ctx context.Context, cursor string, take func(page []clie
 			return err
 		}
 		if cursor != "" && list.NextCursor == cursor {
-			return fmt.Errorf("the service answers the same page time and again")
+			return fmt.Errorf("the service returns the same page again and again")
 		}
 		if err := take(list.Items, list.NextCursor); err != nil {
 			return err
@@ -62,8 +61,7 @@ func (e *Export) pages(ctx context.Context, cursor string, take func(page []clie
 	}
 }
 
-// writePage writes rows and hands them on: a page of a listing may take a while,
-// and whoever reads the output should have what there is.
+// writePage writes rows and flushes them, because the next page may take a while.
 func writePage(out *csv.Writer, page []client.License) error {
 	for i := range page {
 		if err := out.Write(exported(&page[i])); err != nil {

@@ -129,7 +129,7 @@ func TestExportGoesOn(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || sum.Rows != 200 {
 		t.Fatal(sum, err)
 	}
-	wantError(t, err, "after 200 rows, written to "+path+".partial", "the same command goes on")
+	wantError(t, err, "after 200 rows, written to "+path+".partial", "repeat the command to continue")
 	wantFiles(t, filepath.Dir(path), []string{"out.csv"}, "out.csv.partial", "out.csv.partial.json")
 	if readFile(t, path) != "the one before" {
 		t.Error("the file was replaced before the new one was whole")
@@ -189,9 +189,9 @@ func TestExportAnew(t *testing.T) {
 	writeFile(t, path+".partial", "too short")
 	writeFile(t, path+".partial.json", `{"version":1,"cursor":"x","bytes":100,"rows":1}`)
 	_, err = newExport(c).ToFile(t.Context(), path, false)
-	wantError(t, err, "don't fit together", "--restart")
+	wantError(t, err, "do not match", "--restart")
 	_, err = newExport(c).ToFile(t.Context(), filepath.Dir(path), false)
-	wantError(t, err, "is no file")
+	wantError(t, err, "is not a regular file")
 }
 
 // TestExportWhileOthersGrant breaks an export off again and again while licenses

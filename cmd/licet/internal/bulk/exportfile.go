@@ -20,19 +20,18 @@ const (
 	partialSuffix = ".partial"
 	placeSuffix   = ".partial.json"
 	placeVersion  = 1
-	// placeEvery is how often the place is put down. That takes two waits for the
-	// disk; what comes after the last one is read again after a crash.
+	// placeEvery is how often the position is written, which waits for the disk twice. After a crash, the rows behind
+	// the last position are read again.
 	placeEvery = time.Second
 )
 
-// ExportSummary tells of an export that is done.
+// ExportSummary describes a finished export.
 type ExportSummary struct {
 	Rows   int64 // in the file
-	Before int64 // of these, how many an earlier try had written
+	Before int64 // of these, written by an earlier run
 }
 
-// place is how far an export has come: the file's first Bytes are the rows of
-// all pages up to the one that Cursor leads to.
+// place is the position of an export: the first Bytes of the file are the rows of all pages before Cursor.
 type place struct {
 	Version int                  `json:"version"`
 	Columns []string             `json:"columns"`
@@ -42,16 +41,14 @@ type place struct {
 	Rows    int64                `json:"rows"`
 }
 
-// ToFile writes all rows to a file, which appears once it is whole; one that is
-// there already is replaced then. If it fails, or is killed, the rows so far stay
-// in path.partial, and the same call goes on behind them. restart begins anew.
+// ToFile writes all rows to a file, which appears when it is complete and replaces an existing file. After an error or a
+// crash the rows so far are in path.partial, and the same call continues after them. restart starts again instead.
 //
-// No row is lost or written twice by that: a place is put down only after the
-// rows before it are on disk, and what is behind the last one is cut off. The
-// service's cursors lead on from the same license however many were made since.
+// No row is lost or repeated: the position is written only after the rows before it are on disk, and the rows behind the
+// last position are cut off. A cursor of the service continues at the same license, whatever was created meanwhile.
 func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum ExportSummary, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return sum, fmt.Errorf("%s is no file that could be replaced; leave --file out to write to stdout", path)
+		return sum, fmt.Errorf("%s is not a regular file: name another file, or leave out --file to write to standard output", path)
 	}
 	file, err := lockFile(path + partialSuffix)
 	if err != nil {
@@ -81,17 +78,16 @@ func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum Exp
 		return sum, nil
 	}
 	if w.at.Bytes == 0 {
-		return sum, errors.Join(err, removeAny(path+partialSuffix)) // nothing to go on from
+		return sum, errors.Join(err, removeAny(path+partialSuffix)) // no position to continue from
 	}
 	if resumed && client.HasReason(err, client.ReasonInvalidField) {
-		return sum, fmt.Errorf("the service does not know the place where %s broke off: it may be of another account or mode. Use its API key, or begin anew with --restart: %w", path+partialSuffix, err)
+		return sum, fmt.Errorf("the service does not know the position of %s, which may belong to another account or mode: use the API key of the interrupted export, or start again with --restart: %w", path+partialSuffix, err)
 	}
 	err = errors.Join(err, w.put())
 	return sum, &BrokenOffError{fmt.Sprintf("after %s, written to %s", counted(w.at.Rows, "row"), path+partialSuffix), err}
 }
 
-// resume finds out where to go on, and leaves the file with just the rows up to
-// there.
+// resume returns the position to continue from, and cuts the file off there.
 func (e *Export) resume(file *os.File, path string, restart bool) (place, error) {
 	at := place{Version: placeVersion, Columns: Columns(), Filter: e.Filter}
 	size, err := file.Seek(0, io.SeekEnd)
@@ -101,17 +97,17 @@ func (e *Export) resume(file *os.File, path string, restart bool) (place, error)
 	text, err := os.ReadFile(path + placeSuffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && (restart || size == 0):
-		// Without rows the place is left over from an export that was put in place.
+		// Without rows, the position is a leftover of a finished export.
 		return at, errors.Join(removeAny(path+placeSuffix), file.Truncate(0), rewind(file))
 	case err != nil:
 		return at, err
 	}
 	var old place
 	if err := json.Unmarshal(text, &old); err != nil || old.Version != placeVersion || old.Bytes > size || !slices.Equal(old.Columns, at.Columns) {
-		return at, fmt.Errorf("%s and %s don't fit together, or are of another version: begin anew with --restart", path+partialSuffix, path+placeSuffix)
+		return at, fmt.Errorf("%s and %s do not match, or another version wrote them: start again with --restart", path+partialSuffix, path+placeSuffix)
 	}
 	if old.Filter != at.Filter {
-		return at, fmt.Errorf("%s is an export with other filters that broke off: finish it with those, begin anew with --restart, or take another file", path+partialSuffix)
+		return at, fmt.Errorf("%s is an interrupted export with other filters: finish it with those filters, start again with --restart, or choose another file", path+partialSuffix)
 	}
 	if err := file.Truncate(old.Bytes); err != nil {
 		return at, err
@@ -125,16 +121,16 @@ func rewind(file io.Seeker) error {
 	return err
 }
 
-// partialFile is an export that is not whole yet.
+// partialFile is an incomplete export.
 type partialFile struct {
 	file   *os.File
 	path   string
-	at     place // of what is written
+	at     place // of the written rows
 	now    func() time.Time
-	placed time.Time // when a place was last put down
+	placed time.Time // when the position was last written
 }
 
-// add writes one page.
+// add writes a page.
 func (w *partialFile) add(page []client.License, next string) error {
 	var rows bytes.Buffer
 	out := csv.NewWriter(&rows)
@@ -160,10 +156,10 @@ func (w *partialFile) add(page []client.License, next string) error {
 	return nil
 }
 
-// put makes sure of the rows, and then of the place behind them.
+// put writes the rows to disk, and then the position.
 func (w *partialFile) put() error {
 	if w.at.Cursor == "" {
-		return nil // nothing is there yet, or all is
+		return nil // no rows yet, or no new rows
 	}
 	if err := w.file.Sync(); err != nil {
 		return err
@@ -171,7 +167,7 @@ func (w *partialFile) put() error {
 	return replaceFile(w.path+placeSuffix, func(to io.Writer) error { return json.NewEncoder(to).Encode(w.at) })
 }
 
-// finish puts the whole file in place.
+// finish puts the complete file in place.
 func (w *partialFile) finish() error {
 	if err := w.file.Sync(); err != nil {
 		return err

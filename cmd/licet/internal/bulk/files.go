@@ -11,24 +11,21 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
-// privateFile is the mode of all files that are made here: they hold license
-// keys.
+// privateFile is the mode of all files of this package: they contain license keys.
 const privateFile fs.FileMode = 0o600
 
-var errLocked = errors.New("another process is at work on it")
+var errLocked = errors.New("another process is using the file")
 
-// lockFile opens a file for this process alone, and makes it if there is none.
-// The kernel frees the lock if the process dies.
+// lockFile opens a file, or creates it, and locks it for this process. The kernel releases the lock when the process ends.
 func lockFile(path string) (*os.File, error) {
 	file, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, privateFile)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
-		return nil, fmt.Errorf("%s: %w; wait for that one, or stop it", path, errLocked)
+		return nil, fmt.Errorf("%s: %w: wait for that process, or stop it", path, errLocked)
 	case err != nil:
 		return nil, err
 	case !isAt(file.File, path):
-		// Another process was done with it after it was opened here and before it
-		// was locked.
+		// Another process replaced the file after it was opened here and before it was locked.
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, errLocked), file.Close())
 	}
 	if err := file.Chmod(privateFile); err != nil {
@@ -37,8 +34,7 @@ func lockFile(path string) (*os.File, error) {
 	return file.File, nil
 }
 
-// BrokenOffError tells that something has ended before it was done, and that the
-// same call goes on.
+// BrokenOffError reports an interrupted import or export. Repeating the call continues it.
 type BrokenOffError struct {
 	Where string
 	Cause error
@@ -46,13 +42,13 @@ type BrokenOffError struct {
 
 // Error implements error.
 func (e *BrokenOffError) Error() string {
-	return "it broke off " + e.Where + "; the same command goes on from there: " + e.Cause.Error()
+	return "interrupted " + e.Where + "; repeat the command to continue: " + e.Cause.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *BrokenOffError) Unwrap() error { return e.Cause }
 
-// isAt tells whether an open file still has that name.
+// isAt reports whether path still names an open file.
 func isAt(file *os.File, path string) bool {
 	opened, err := file.Stat()
 	if err != nil {
@@ -62,8 +58,7 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// replaceFile makes a file anew. It appears whole, or the one that was there
-// stays.
+// replaceFile writes a file atomically.
 func replaceFile(path string, write func(io.Writer) error) error {
 	temporary := path + ".new"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, privateFile)
@@ -83,7 +78,7 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// putInPlace gives a file that is on disk its name.
+// putInPlace renames a file that is on disk to its final name.
 func putInPlace(temporary, path string) error {
 	if err := os.Rename(temporary, path); err != nil {
 		return err
@@ -91,7 +86,7 @@ func putInPlace(temporary, path string) error {
 	return syncFolder(path)
 }
 
-// syncFolder makes sure that the name of a file is on disk.
+// syncFolder writes the name of a file to disk.
 func syncFolder(path string) error {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {

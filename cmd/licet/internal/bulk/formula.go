@@ -2,9 +2,8 @@ package bulk
 
 import "strings"
 
-// formulaStarts are the characters that a cell begins with which a spreadsheet
-// would run as a formula. A reason or a product id may be somebody else's text,
-// and a formula in it would run on the machine of whoever opens the file.
+// formulaStarts are the first characters of cells that a spreadsheet runs as formulas. A reason can be a text of a
+// stranger, and a formula in it would run on the machine of the person who opens the file.
 // https://owasp.org/www-community/attacks/CSV_Injection
 const formulaStarts = "=+-@\t\r\n＝＋－＠"
 
@@ -12,8 +11,8 @@ func startsFormula(text string) bool {
 	return text != "" && strings.ContainsRune(formulaStarts, []rune(text)[0])
 }
 
-// guard puts an apostrophe before text that would run as a formula, and before
-// text that looks as if that had been done, so that unguard can tell them apart.
+// guard puts an apostrophe before a text that would run as a formula, and before a text that looks guarded already, so that
+// unguard can distinguish them.
 func guard(text string) string {
 	if startsFormula(strings.TrimLeft(text, "'")) {
 		return "'" + text
@@ -21,7 +20,7 @@ func guard(text string) string {
 	return text
 }
 
-// unguard takes away what guard has put there.
+// unguard removes the apostrophe of guard.
 func unguard(text string) string {
 	if strings.HasPrefix(text, "'") && startsFormula(strings.TrimLeft(text, "'")) {
 		return text[1:]

@@ -19,51 +19,50 @@ const (
 	journalSuffix = ".journal"
 )
 
-// Import grants and changes licenses as a CSV file says.
+// Import grants and changes licenses from a CSV file.
 type Import struct {
 	Service       *client.Client
 	Input         string
-	Results       string // empty: Input with .results.csv behind
+	Results       string // file for the results; empty: Input with the suffix .results.csv
 	Separator     rune
-	IgnoreUnknown bool // read over columns that are not known
-	Parallel      int  // how many rows may be on their way at once
+	IgnoreUnknown bool // ignore unknown columns
+	Parallel      int  // how many rows to send at once
 
-	// Skip and Resend are lines of rows of which nobody but their owner can find out
-	// what became of them, and who says that they were granted, or were not.
+	// Skip and Resend are the lines of rows whose outcome only a person can find out: Skip those that were granted,
+	// and Resend those that were not.
 	Skip, Resend []int
 
 	Now      func() time.Time
-	NewID    func() string           // makes what no other import is called
+	NewID    func() string           // returns a unique id for a new import
 	Progress func(done, total int64) // rows; called by one goroutine at a time
-	Problem  func(Problem)           // told of each problem of the input
-	Failure  func(Failure)           // told at the end of each row that failed
+	Problem  func(Problem)           // called with each problem of the input
+	Failure  func(Failure)           // called at the end with each failed row
 }
 
-// Failure is a row that is not done.
+// Failure is a failed row.
 type Failure struct {
 	Line int
 	Text string
 }
 
-// ImportSummary tells what has become of all rows, over all runs of an import.
+// ImportSummary counts the results of all rows, over all runs of an import.
 type ImportSummary struct {
 	Rows     int
 	Before   int // done before this run
 	Licenses int // granted
 
 	Granted, Changed, Unchanged, Skipped int // done
-	Refused, Unanswered                  int // sent, and not done
+	Refused, Unanswered                  int // sent, but not done
 	Open                                 int // not sent yet
 
-	Results string // where each row is with what became of it
+	Results string // the file with the result of each row
 }
 
-// Done is how many rows are done.
+// Done returns the number of rows that are done.
 func (s ImportSummary) Done() int { return s.Granted + s.Changed + s.Unchanged + s.Skipped }
 
-// Run checks all rows, and sends those that are not done. Rows that fail don't
-// keep others from being sent. An error means that it broke off: the same call
-// goes on where it was.
+// Run checks all rows and sends the rows that are not done. After a failed row it continues with the next row. An error
+// means that the import was interrupted: repeating the call continues it.
 func (im *Import) Run(ctx context.Context) (sum ImportSummary, err error) {
 	file, hash, err := openInput(im.Input)
 	if err != nil {
@@ -79,7 +78,7 @@ func (im *Import) Run(ctx context.Context) (sum ImportSummary, err error) {
 	}
 	book, err := lockFile(real + journalSuffix)
 	if err != nil {
-		return sum, fmt.Errorf("keep a journal beside the input: %w", err)
+		return sum, fmt.Errorf("create the journal next to the input: %w", err)
 	}
 	defer func() { err = errors.Join(err, book.Close()) }()
 	r := &run{Import: im, input: file}
@@ -97,8 +96,7 @@ func (im *Import) Run(ctx context.Context) (sum ImportSummary, err error) {
 	return r.finish(ctx)
 }
 
-// begin starts an import. Until its first line is in the journal, nothing is
-// left of it if anything is wrong.
+// begin starts an import. If it fails before the first line of the journal is written, it leaves no files.
 func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error) {
 	begun := false
 	defer func() {
@@ -111,15 +109,15 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 		return err
 	}
 	if len(r.Skip)+len(r.Resend) > 0 {
-		return errors.New("--skip and --resend are for an import that broke off, and this one has not begun")
+		return errors.New("--skip and --resend need an interrupted import, and this import has not started")
 	}
 	switch _, err := os.Lstat(r.Results); {
 	case err == nil:
-		return fmt.Errorf("%s is there already, and is not of an import that could go on: move it away if this file was not imported yet, or name another one with --results", r.Results)
+		return fmt.Errorf("%s exists, but has no journal of an import to continue: move it away if this file was not imported yet, or name another file with --results", r.Results)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := r.reach(ctx); err != nil {
+	if err := r.probe(ctx); err != nil {
 		return err
 	}
 	r.states, r.id = found.states, r.NewID()
@@ -135,17 +133,16 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 	return errors.Join(r.journal.syncAll(), syncFolder(book.Name()))
 }
 
-// reach finds out a service that can't be reached, or does not take the API key,
-// before anything is in doubt.
-func (r *run) reach(ctx context.Context) error {
+// probe calls the service once, so that an unreachable service or a refused API key shows before any row is sent.
+func (r *run) probe(ctx context.Context) error {
 	_, err := r.Service.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 1})
 	return err
 }
 
-// resume goes on with an import.
+// resume continues an import.
 func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 	var began beginning
-	made := "" // a license that the import has made or changed
+	made := "" // a license that the import granted or changed
 	var err error
 	r.journal, err = readJournal(book, func(b beginning) error {
 		began = b
@@ -166,10 +163,10 @@ func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 		return err
 	}
 	if began.Version == 0 {
-		return fmt.Errorf("%s has nothing in it that could be read: remove it if this file was not imported yet", book.Name())
+		return fmt.Errorf("%s is empty or unreadable: remove it if this file was not imported yet", book.Name())
 	}
 	r.id = began.Import
-	if err := r.settle(); err != nil {
+	if err := r.decide(); err != nil {
 		return err
 	}
 	r.before = r.summary().Done()
@@ -177,19 +174,19 @@ func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 		return nil
 	}
 	if made == "" {
-		return r.reach(ctx)
+		return r.probe(ctx)
 	}
 	_, err = r.Service.License(ctx, made)
 	if client.HasReason(err, client.ReasonLicenseNotFound, client.ReasonInvalidLicenseKey) {
-		return errors.New("this API key does not see the licenses that this import has made: it is of another account or mode, or of another service. Go on with the one that it began with")
+		return errors.New("this API key does not see the licenses of this import: it belongs to another account, mode or service; continue with the API key of the first run")
 	}
 	return err
 }
 
-// sameInput checks that an import is the one of the input, and reads the input.
+// sameInput checks that the journal belongs to the input, and reads the input.
 func (r *run) sameInput(b beginning, hash string) error {
 	if b.Version != journalVersion {
-		return fmt.Errorf("it is of another version of licet (%d): finish it with that", b.Version)
+		return fmt.Errorf("another version of licet (%d) wrote it: finish the import with that version", b.Version)
 	}
 	if b.SHA256 != hash {
 		return fmt.Errorf("%s has changed since its import began at %s. Put it back as it was, and the same command finishes it. "+
@@ -201,22 +198,22 @@ func (r *run) sameInput(b beginning, hash string) error {
 		return err
 	}
 	if results != b.Results {
-		return fmt.Errorf("the results of this import are in %s: go on with --results %s", b.Results, b.Results)
+		return fmt.Errorf("the results of this import are in %s: continue with --results %s", b.Results, b.Results)
 	}
-	// An end that was to come when the import began may be past.
+	// An expiry that was in the future when the import started may be past now.
 	found, err := r.check(r.input, time.Time{})
 	if err != nil {
 		return err
 	}
 	if found.Rows != b.Rows {
-		return fmt.Errorf("it is of %d rows, and now %d are read: give the same flags", b.Rows, found.Rows)
+		return fmt.Errorf("it has %d rows, but the input now has %d: use the same flags", b.Rows, found.Rows)
 	}
 	r.states = found.states
 	return nil
 }
 
-// settle notes what the caller has found out of rows of which nobody else can.
-func (r *run) settle() error {
+// decide records what the caller says about rows with an unknown outcome.
+func (r *run) decide() error {
 	now := r.Now()
 	for _, said := range []struct {
 		flag   string
@@ -226,7 +223,7 @@ func (r *run) settle() error {
 		for _, line := range said.lines {
 			i := slices.IndexFunc(r.states, func(s state) bool { return int(s.line) == line })
 			if i < 0 || !r.states[i].lost(now) {
-				return fmt.Errorf("%s %d: the row of that line is not one of which it is unknown whether it was granted%s", said.flag, line, r.unknown(now))
+				return fmt.Errorf("%s %d: the outcome of the row in that line is not unknown%s", said.flag, line, r.unknown(now))
 			}
 			e := entry{Row: i + 1, Result: said.result}
 			at, _, err := r.journal.add(e)
@@ -241,7 +238,7 @@ func (r *run) settle() error {
 	return r.journal.syncAll()
 }
 
-// unknown names the lines of rows that are in doubt for good.
+// unknown returns the lines of rows whose outcome stays unknown.
 func (r *run) unknown(now time.Time) string {
 	var lines []string
 	for i := range r.states {

@@ -202,9 +202,9 @@ func TestBadInputChangesNothing(t *testing.T) {
 		want       []string
 	}{
 		{"cells", "product_id,quantity,expires_at\neditor,1,\neditor,0,\n,1,\neditor,2,2001-01-01T00:00:00Z\n", []string{
-			`line 3, column quantity: is "0"`, "line 4, column product_id: must say", "line 5, column expires_at: must be in the future"}},
-		{"twice", "license_key\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\n", []string{"line 3, column license_key: is in line 2 already"}},
-		{"header", "product,quantity\neditor,1\n", []string{`line 1: the column "product" is not known`, "line 1: there must be a column product_id"}},
+			`line 3, column quantity: is "0"`, "line 4, column product_id: must name", "line 5, column expires_at: must be in the future"}},
+		{"twice", "license_key\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\n", []string{"line 3, column license_key: is also in line 2"}},
+		{"header", "product,quantity\neditor,1\n", []string{`line 1: unknown column "product"`, "line 1: no column product_id"}},
 		{"quote", "product_id\neditor\n\"editor\n", []string{"line 3: a quote is not closed"}},
 		{"empty", "", []string{"the file is empty"}},
 	} {
@@ -243,15 +243,15 @@ func TestImportThatCannotBegin(t *testing.T) {
 	im = newImport(t, shop(t), "product_id\neditor\n")
 	im.Resend = []int{2}
 	_, err = im.Run(t.Context())
-	wantError(t, err, "has not begun")
+	wantError(t, err, "has not started")
 	im.Resend = nil
 	writeFile(t, im.Input+".results.csv", "mine")
 	_, err = im.Run(t.Context())
-	wantError(t, err, "in.csv.results.csv is there already", "--results")
+	wantError(t, err, "in.csv.results.csv exists", "--results")
 	wantFiles(t, filepath.Dir(im.Input), []string{"in.csv", "in.csv.results.csv"})
 	im.Input = filepath.Dir(im.Input)
 	_, err = im.Run(t.Context())
-	wantError(t, err, "must be a file")
+	wantError(t, err, "must be a regular file")
 }
 
 func TestHeaderWithoutRows(t *testing.T) {
@@ -352,7 +352,7 @@ func TestLostAnswers(t *testing.T) {
 			}
 			break
 		}
-		wantError(t, err, "it broke off", "the answer was lost", "the same command goes on")
+		wantError(t, err, "interrupted", "the answer was lost", "repeat the command to continue")
 		if results := im.results(t); results[len(results)-1]["result"] != "unanswered" {
 			t.Fatalf("%q", results[len(results)-1])
 		}
@@ -396,7 +396,7 @@ func TestImportIsCanceled(t *testing.T) {
 			}
 			break
 		}
-		wantError(t, err, "context canceled", "the same command goes on")
+		wantError(t, err, "context canceled", "repeat the command to continue")
 		im = im.again(c)
 	}
 	wantGranted(t, im, c, quantities)
@@ -426,12 +426,12 @@ func TestImportGoesOnOnlyAsItWas(t *testing.T) {
 	wantError(t, err, "the results of this import are in", "in.csv.results.csv")
 
 	_, err = im.again(shop(t)).Run(t.Context())
-	wantError(t, err, "another account or mode")
+	wantError(t, err, "another account, mode or service")
 
 	next = im.again(c)
 	next.Skip = []int{3}
 	_, err = next.Run(t.Context())
-	wantError(t, err, "--skip 3", "not one of which it is unknown")
+	wantError(t, err, "--skip 3", "is not unknown")
 
 	writeFile(t, im.Input, text+"editor,1\n")
 	_, err = im.again(c).Run(t.Context())

@@ -17,37 +17,37 @@ const journalVersion = 1
 // beginning is the first line of a journal.
 type beginning struct {
 	Version int       `json:"version"`
-	Import  string    `json:"import"` // a random id, which all Idempotency-Keys begin with
+	Import  string    `json:"import"` // a random id, the start of all Idempotency-Keys
 	Started time.Time `json:"started"`
 	SHA256  string    `json:"sha256"` // of the input
 	Rows    int       `json:"rows"`
 	Results string    `json:"results"`
 }
 
-// entry is every other line: a row is about to be sent, or this became of it.
+// entry is every other line: a row that is about to be sent, or the result of a row.
 type entry struct {
 	Row      int       `json:"row"`           // from 1
-	Try      int       `json:"try,omitempty"` // which Idempotency-Key it is sent under
-	At       time.Time `json:"at,omitzero"`   // when that key was first used
+	Try      int       `json:"try,omitempty"` // the number of the Idempotency-Key
+	At       time.Time `json:"at,omitzero"`   // when the key was first used
 	Result   result    `json:"result,omitempty"`
 	Licenses []string  `json:"licenses,omitempty"`
-	Kept     bool      `json:"kept,omitempty"` // the service keeps this refusal under its key
+	Kept     bool      `json:"kept,omitempty"` // the service stores this refusal under the key
 	Error    string    `json:"error,omitempty"`
 }
 
-// result is what became of a row.
+// result is the result of a row.
 type result string
 
 const (
 	granted   result = "granted"
 	changed   result = "changed"
 	unchanged result = "unchanged"
-	skipped   result = "skipped" // somebody has found it granted
+	skipped   result = "skipped" // a person found it granted
 	refused   result = "refused"
-	// unanswered: it may have been granted or not. Under the same key it is safe to
-	// send again, as long as the service remembers that.
+	// unanswered: the outcome is unknown. Sending the row again with the same key is safe while the service remembers
+	// the key.
 	unanswered result = "unanswered"
-	// denied: somebody has found it not granted, after the service has forgotten.
+	// denied: a person found it not granted, after the service forgot the key.
 	denied result = "denied"
 )
 
@@ -55,23 +55,21 @@ func (r result) done() bool {
 	return r == granted || r == changed || r == unchanged || r == skipped
 }
 
-// journal is what is known of an import, and the only thing that decides how it
-// goes on after it broke off. Lines are only ever added. It may be used by
-// several goroutines.
+// journal records an import. It alone decides how an interrupted import continues. The file is append-only. A journal is
+// safe for concurrent use.
 type journal struct {
 	file *os.File
 
 	mu      sync.Mutex
 	size    int64
-	failure error // of the file: from then on nothing can be trusted
+	failure error // of the file; after it nothing more is written
 
 	syncing sync.Mutex
-	synced  int64 // how much of it is on disk
+	synced  int64 // bytes on disk
 }
 
-// readJournal reads what there is, line by line, with the place of each.
-// A line that is cut short at the end was not yet on disk when the process was
-// killed, so that nothing has come of it: it is cut off.
+// readJournal reads the lines of a journal with their offsets. It removes an incomplete last line: that line was not on
+// disk when the process was killed, so its row was not sent.
 func readJournal(file *os.File, begin func(beginning) error, take func(entry, int64) error) (*journal, error) {
 	if err := rewind(file); err != nil {
 		return nil, err
@@ -101,8 +99,7 @@ func readJournal(file *os.File, begin func(beginning) error, take func(entry, in
 	return &journal{file: file, size: at, synced: at}, err
 }
 
-// torn tells whether a bad line is what a crash of the machine leaves at the end
-// of a file.
+// torn reports whether an invalid line is what a crash of the machine leaves at the end of a file.
 func torn(line []byte, rest *bufio.Reader) bool {
 	_, err := rest.Peek(1)
 	return errors.Is(err, io.EOF) && bytes.IndexByte(line, 0) >= 0
@@ -114,18 +111,18 @@ func readLine(line []byte, number int, at int64, begin func(beginning) error, ta
 	if number == 1 {
 		var b beginning
 		if err := decoder.Decode(&b); err != nil {
-			return fmt.Errorf("it can't be read: %w", err)
+			return fmt.Errorf("invalid line: %w", err)
 		}
 		return begin(b)
 	}
 	var e entry
 	if err := decoder.Decode(&e); err != nil {
-		return fmt.Errorf("it can't be read: %w", err)
+		return fmt.Errorf("invalid line: %w", err)
 	}
 	return take(e, at)
 }
 
-// add writes a line, and gives its place and where it ends.
+// add appends a line, and returns its offset and the offset of its end.
 func (j *journal) add(line any) (at, end int64, err error) {
 	text, err := json.Marshal(line)
 	if err != nil {
@@ -146,8 +143,7 @@ func (j *journal) add(line any) (at, end int64, err error) {
 	return at, j.size, nil
 }
 
-// sync waits until the journal is on disk up to a place. Whoever comes first
-// does it for all who came meanwhile.
+// sync waits until the journal is on disk up to an offset. The first caller writes for all callers that wait.
 func (j *journal) sync(upTo int64) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
@@ -170,7 +166,7 @@ func (j *journal) sync(upTo int64) error {
 	return nil
 }
 
-// syncAll waits until all of it is on disk.
+// syncAll waits until the whole journal is on disk.
 func (j *journal) syncAll() error {
 	j.mu.Lock()
 	size := j.size
@@ -178,7 +174,7 @@ func (j *journal) syncAll() error {
 	return j.sync(size)
 }
 
-// entry reads the line at a place.
+// entry reads the line at an offset.
 func (j *journal) entry(at int64) (entry, error) {
 	var e entry
 	err := json.NewDecoder(io.NewSectionReader(j.file, at, j.end()-at)).Decode(&e)

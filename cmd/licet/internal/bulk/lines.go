@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// maxRow bounds a row. A quote that is missing would make one row of all the
-// rest of a file; the largest row that the service takes is a tenth of this.
+// maxRow bounds the bytes of a row: a missing quote would turn the rest of the file into one row. The largest row that the
+// service accepts is a tenth of maxRow.
 const maxRow = 1 << 20
 
-var errUTF16 = errors.New("it is UTF-16: save it as CSV in UTF-8")
+var errUTF16 = errors.New("the file is UTF-16: save it as CSV in UTF-8")
 
-// errEndless is a row that does not end.
+// errEndless reports a row longer than maxRow.
 type errEndless struct{ line int }
 
 // Error implements error.
@@ -22,16 +22,15 @@ func (errEndless) Error() string {
 	return fmt.Sprintf("the row has more than %d bytes: a quote may be missing", maxRow)
 }
 
-// rowBytes reads a file as encoding/csv expects it: without a byte order mark
-// and, outside of quotes, with line feeds where lines end in nothing but a
-// carriage return, as old spreadsheets write them.
+// rowBytes converts a file for encoding/csv: it removes the byte order mark, and, outside of quotes, replaces the line ends
+// of old spreadsheets, single carriage returns, by line feeds.
 type rowBytes struct {
 	in      *bufio.Reader
 	started bool
-	quoted  bool // inside of quotes: there have been an odd number of them
+	quoted  bool // inside of quotes
 	row     int  // bytes of the row so far
-	lines   int  // before the one that is read
-	began   int  // before the row
+	lines   int  // number of lines before the current line
+	began   int  // number of lines before the row
 }
 
 func newRowBytes(in io.Reader) *rowBytes { return &rowBytes{in: bufio.NewReaderSize(in, 64<<10)} }
@@ -47,7 +46,7 @@ func (r *rowBytes) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
 		if n > 0 && r.in.Buffered() == 0 {
-			break // what there is, before waiting for more
+			break // return these bytes before waiting for more
 		}
 		c, err := r.in.ReadByte()
 		if err != nil {
@@ -61,7 +60,7 @@ func (r *rowBytes) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// start looks at how a file begins.
+// start checks the first bytes of a file.
 func (r *rowBytes) start() error {
 	head, err := r.in.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {

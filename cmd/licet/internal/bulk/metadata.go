@@ -16,17 +16,16 @@ const (
 	maxMetadataMembers = 50
 	maxMetadataName    = 40
 	maxMetadataBytes   = 16 << 10
-	// maxMetadataDepth is one less than how deeply a request may nest.
+	// maxMetadataDepth is one less than the nesting limit of a request.
 	maxMetadataDepth = 31
 )
 
-// object is a JSON object without white space; nil: none was given.
+// object is a JSON object without white space; nil: no metadata.
 type object []byte
 
 func (o object) raw() json.RawMessage { return json.RawMessage(o) }
 
-// metadata reads the column metadata. What is merged into what there is may have
-// more members, if they remove others.
+// metadata parses the column metadata. Metadata of a change may have more members than the limit, if they remove others.
 func (c *cells) metadata(merged bool) object {
 	text := c.text(metadataColumn)
 	if text == "" {
@@ -58,14 +57,13 @@ func (c *cells) metadata(merged bool) object {
 }
 
 var (
-	errNoObject = errors.New("it is none")
+	errNoObject = errors.New("it is not an object")
 	errTooDeep  = fmt.Errorf("it nests deeper than %d levels", maxMetadataDepth)
-	errTrailing = errors.New("something follows it")
+	errTrailing = errors.New("text follows the object")
 )
 
-// memberNames lists the names of an object's own members, and counts those that
-// are null. It is as strict as the service is: a name may come only once in any
-// object, for one.
+// memberNames returns the names of the members of an object, and the number of members that are null. It is as strict as
+// the service: for example, names must be unique in every object.
 func memberNames(text string) (names []string, nulls int, err error) {
 	decoder := jsontext.NewDecoder(strings.NewReader(text))
 	if kind := decoder.PeekKind(); kind != '{' {
@@ -102,12 +100,12 @@ func memberNames(text string) (names []string, nulls int, err error) {
 	return names, nulls, nil
 }
 
-// plainly takes the name of the library out of an error.
+// plainly removes the name of the JSON library from an error.
 func plainly(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// changes tells whether merging o into what there is changes anything.
+// changes reports whether merging o into the current metadata changes anything.
 func (o object) changes(present json.RawMessage) (bool, error) {
 	patch, err := members(o)
 	if err != nil {
@@ -126,7 +124,7 @@ func (o object) changes(present json.RawMessage) (bool, error) {
 	return false, nil
 }
 
-// members decodes an object with its numbers as they are written.
+// members decodes an object without changing the text of numbers.
 func members(text []byte) (map[string]any, error) {
 	if len(text) == 0 {
 		return nil, nil

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// resultColumns stand before the input's own columns in the results.
+// resultColumns are the columns of the results before those of the input.
 func resultColumns() []string { return []string{"line", "result", licenseKeyColumn, "error"} }
 
-// resultRows are a row of the input with what has become of it: one for each
-// license, if it has any.
+// resultRows returns the rows of the results for one row of the input: one row for each license, or one without.
 func resultRows(row *row, e entry) [][]string {
 	keys := e.Licenses
 	if len(keys) == 0 {
@@ -26,16 +25,15 @@ func resultRows(row *row, e entry) [][]string {
 	return rows
 }
 
-// results is the file of results while rows are added to it. It is for people:
-// what counts is the journal, out of which it is made anew at the beginning of
-// each run, and at its end in the order of the input.
+// results is the file of results during a run. The file is for people: each run writes it again from the journal, at its
+// start, and at its end in the order of the input.
 type results struct {
 	file   *os.File
 	out    *csv.Writer
 	synced time.Time
 }
 
-// resultsEvery is how often what was added is put on disk.
+// resultsEvery is how often new rows are written to the file.
 const resultsEvery = time.Second
 
 func appendResults(path string) (*results, error) {
@@ -59,8 +57,7 @@ func (r *results) add(rows [][]string, now time.Time) error {
 
 func (r *results) close() error { return errors.Join(r.file.Sync(), r.file.Close()) }
 
-// arrange makes the results anew out of the journal, in the order of the input,
-// and tells of each row that failed.
+// arrange writes the results from the journal, in the order of the input, and reports each failed row.
 func (r *run) arrange(tell func(Failure)) error {
 	return replaceFile(r.Results, func(to io.Writer) error {
 		rows, problems, err := r.rows(r.input)
@@ -95,7 +92,7 @@ func (r *run) arrange(tell func(Failure)) error {
 	})
 }
 
-// become tells what has become of a row; nothing yet where the result is empty.
+// become returns the text of a result, or an empty string for a row without result.
 func (r *run) become(row *row) (e entry, err error) {
 	s := &r.states[row.index]
 	if s.at > 0 {

@@ -13,37 +13,37 @@ import (
 	"licet/client"
 )
 
-// What the service takes, see docs/reference/api.md. It would refuse anything else itself,
-// but one row at a time, and after others were sent.
+// Limits of the service, see docs/reference/api.md. The service would refuse other values too, but row by row, after it
+// has executed earlier rows.
 const (
 	maxProductID  = 64
 	maxQuantity   = 1_000
 	maxMaxDevices = 1_000_000
 )
 
-// row is one row of a file: licenses to grant, or one to change.
+// row is one row of a file: licenses to grant, or a license to change.
 type row struct {
 	*record
-	index int // among the rows, from 0
+	index int // of the row, from 0
 	hash  [sha256.Size]byte
 
-	others     []string // its cells for the results
-	licenseKey string   // of the license to change; empty: licenses are to be granted
+	others     []string // the other cells, for the results
+	licenseKey string   // of the license to change; empty: grant licenses
 	grant      client.Grant
-	maxDevices *int // nil: stays
+	maxDevices *int // nil: unchanged
 	expiresAt  time.Time
 	metadata   object
 }
 
-// rules turns records into rows.
+// rules validates records and converts them to rows.
 type rules struct {
 	table *table
 	rows  int
-	after time.Time        // if not zero, what is granted must end after it
-	seen  map[string]int32 // if not nil, a license must be there once; in which line it was
+	after time.Time        // granted licenses must expire after it; zero: no check
+	seen  map[string]int32 // the line of each license, which must be unique; nil: no check
 }
 
-// next reads the next row with all that is wrong with it.
+// next reads the next row, with its problems.
 func (r *rules) next() (*row, []Problem, error) {
 	rec, problems, err := r.table.next()
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *rules) next() (*row, []Problem, error) {
 	return made, c.problems, nil
 }
 
-// contentHash is the same for the same cells alone.
+// contentHash returns a hash of the cells of a row.
 func contentHash(cells []string) (hash [sha256.Size]byte) {
 	sum := sha256.New()
 	var length [8]byte
@@ -80,11 +80,11 @@ func (r *rules) read(c *cells, into *row) {
 		into.licenseKey = c.licenseKey(text)
 		into.metadata = c.metadata(true)
 		if c.text(quantityColumn) != "" {
-			c.bad(quantityColumn, "must be empty where there is a license_key: that license is changed, and none is granted")
+			c.bad(quantityColumn, "must be empty in a row with license_key, which changes a license and grants none")
 		}
 		if r.seen != nil && into.licenseKey != "" {
 			if line, twice := r.seen[into.licenseKey]; twice {
-				c.bad(licenseKeyColumn, "is in line %d already: only one row may change a license", line)
+				c.bad(licenseKeyColumn, "is also in line %d: only one row may change a license", line)
 			}
 			r.seen[into.licenseKey] = int32(into.line)
 		}
@@ -103,7 +103,7 @@ func (r *rules) read(c *cells, into *row) {
 	}
 }
 
-// cells reads the cells of one row and notes what is wrong with them.
+// cells parses the cells of one row and collects their problems.
 type cells struct {
 	table    *table
 	record   *record
@@ -123,13 +123,13 @@ func (c *cells) integer(column string, least, most int) *int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most || strings.HasPrefix(text, "+") {
-		c.bad(column, "is %q: it must be an integer from %d to %d, without separators", short(text), least, most)
+		c.bad(column, "is %q: write an integer from %d to %d, without separators", short(text), least, most)
 		return nil
 	}
 	return &n
 }
 
-// moment reads a time as the service does, to the millisecond.
+// moment parses a time with the precision of the service, a millisecond.
 func (c *cells) moment(column string) time.Time {
 	text := c.text(column)
 	if text == "" {
@@ -138,7 +138,7 @@ func (c *cells) moment(column string) time.Time {
 	const colonAt = len("2006-01-02T15")
 	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
 	if err != nil || text[colonAt] != ':' || strings.Contains(text, ",") || t.UTC().Year() > 9999 {
-		c.bad(column, "is %q: it must be a time such as 2031-01-01T00:00:00Z", short(text))
+		c.bad(column, "is %q: write a time such as 2031-01-01T00:00:00Z", short(text))
 		return time.Time{}
 	}
 	return t.UTC().Truncate(time.Millisecond)
@@ -148,9 +148,9 @@ func (c *cells) productID() string {
 	text := c.text(productIDColumn)
 	switch {
 	case text == "":
-		c.bad(productIDColumn, "must say of which product licenses are to be granted; a row that changes a license has its license_key")
+		c.bad(productIDColumn, "must name the product of the licenses to grant; to change a license instead, write its license_key")
 	case len(text) > maxProductID || strings.ContainsFunc(text, notInProductID):
-		c.bad(productIDColumn, "is %q: it must be 1 to %d of the characters A-Z a-z 0-9 . _ -", short(text), maxProductID)
+		c.bad(productIDColumn, "is %q: write 1 to %d of the characters A-Z a-z 0-9 . _ -", short(text), maxProductID)
 	}
 	return text
 }
@@ -159,9 +159,8 @@ func notInProductID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// licenseKey reads a license key in the forms that the service takes, but for
-// its check characters, which only the service can read. The key itself is not
-// quoted: it is a secret.
+// licenseKey validates a license key, except for its check characters, which only the service can verify. Messages do not
+// quote the license key, which is a secret.
 func (c *cells) licenseKey(text string) string {
 	text = strings.ToUpper(text)
 	prefix, body, _ := strings.Cut(text, "-")
@@ -171,7 +170,7 @@ func (c *cells) licenseKey(text string) string {
 		good = good && (i%6 == 5) == (body[i] == '-') && (body[i] == '-' || strings.IndexByte("0123456789ABCDEFGHJKMNPQRSTVWXYZ", body[i]) >= 0)
 	}
 	if !good {
-		c.bad(licenseKeyColumn, "must be a license key such as LIC-00000-00000-00000-00000-00000, or empty for licenses to grant")
+		c.bad(licenseKeyColumn, "must be a license key such as LIC-00000-00000-00000-00000-00000, or empty to grant licenses")
 		return ""
 	}
 	return prefix + "-" + body
@@ -179,7 +178,7 @@ func (c *cells) licenseKey(text string) string {
 
 func notUpperOrDigit(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
 
-// short cuts a long cell for a message.
+// short truncates a long cell for a message.
 func short(text string) string {
 	if runes := []rune(text); len(runes) > 40 {
 		return string(runes[:40]) + "…"

@@ -44,18 +44,18 @@ func TestBadCells(t *testing.T) {
 	}
 	many = strings.TrimSuffix(many, ",") + "}"
 	for _, c := range []struct{ row, want string }{
-		{",,,3,,", "product_id: must say of which product"},
-		{",ed itor,,,,", `product_id: is "ed itor": it must be 1 to 64 of the characters`},
+		{",,,3,,", "product_id: must name the product"},
+		{",ed itor,,,,", `product_id: is "ed itor": write 1 to 64 of the characters`},
 		{"," + strings.Repeat("a", 65) + ",,,,", "product_id: is \"" + strings.Repeat("a", 40) + "…\""},
-		{",editor,0,,,", `quantity: is "0": it must be an integer from 1 to 1000`},
+		{",editor,0,,,", `quantity: is "0": write an integer from 1 to 1000`},
 		{",editor,1001,,,", "quantity"},
 		{",editor,1.0,,,", "quantity"},
 		{",editor,+1,,,", "quantity"},
 		{",editor,\"1,000\",,,", "quantity"},
 		{",editor,99999999999999999999,,,", "quantity"},
-		{",editor,,-1,,", "max_devices: is \"-1\": it must be an integer from 0 to 1000000"},
+		{",editor,,-1,,", "max_devices: is \"-1\": write an integer from 0 to 1000000"},
 		{",editor,,1000001,,", "max_devices"},
-		{",editor,,,2031-01-01,", "expires_at: is \"2031-01-01\": it must be a time such as 2031-01-01T00:00:00Z"},
+		{",editor,,,2031-01-01,", "expires_at: is \"2031-01-01\": write a time such as 2031-01-01T00:00:00Z"},
 		{",editor,,,01.02.2031,", "expires_at"},
 		{",editor,,,2031-01-01T0:00:00Z,", "expires_at"},
 		{",editor,,,\"2031-01-01T00:00:00,5Z\",", "expires_at"},
@@ -70,7 +70,7 @@ func TestBadCells(t *testing.T) {
 		{",editor,,,,\"" + many + "\"", "metadata: must have at most 50 members"},
 		{",editor,,,,\"" + deep + "\"", "nests deeper"},
 		{",editor,,,,\"{\"\"a\"\":\"\"" + strings.Repeat("x", 16<<10) + "\"\"}\"", "metadata: must have at most 16384 bytes"},
-		{someKey + ",,2,,,", "quantity: must be empty where there is a license_key"},
+		{someKey + ",,2,,,", "quantity: must be empty in a row with license_key"},
 		{"LIC-0PTYW,,,,,", "license_key: must be a license key"},
 		{"LIC-UPTYW-9JYJV-7GEFV-QNZG1-G5CB1,,,,,", "license_key: must be"},
 		{"L-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1,,,,,", "license_key: must be"},
@@ -78,11 +78,11 @@ func TestBadCells(t *testing.T) {
 		{someKey + ",,,x,,", "max_devices"},
 		{someKey + ",,,,soon,", "expires_at"},
 		{someKey + ",,,,,1", "metadata"},
-		{someKey + ",,,5,,\nlic-optyw-9jyjv-7gefv-qnzgi-g5cbl,,,6,,", "license_key: is in line 2 already"},
+		{someKey + ",,,5,,\nlic-optyw-9jyjv-7gefv-qnzgi-g5cbl,,,6,,", "license_key: is also in line 2"},
 	} {
 		problems := problemsOf(t, header+c.row+"\n")
 		line := "line 2, column "
-		if strings.Contains(c.want, "already") {
+		if strings.Contains(c.want, "also in line") {
 			line = "line 3, column "
 		}
 		if len(problems) != 1 || !strings.HasPrefix(problems[0], line) || !strings.Contains(problems[0], c.want) {

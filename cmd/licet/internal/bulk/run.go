@@ -12,23 +12,23 @@ import (
 	"licet/client"
 )
 
-// run is an import at work.
+// run is the state of a running import.
 type run struct {
 	*Import
 	input   *os.File
 	journal *journal
 	id      string
-	states  []state // the dispatcher's, but for rows that a worker has
+	states  []state // owned by the dispatcher, except for rows that a worker processes
 	before  int
 
 	mu       sync.Mutex
 	results  *results
 	licenses int // granted
 	done     int
-	stopped  error // why no more rows are sent
+	stopped  error // why the run sends no more rows
 }
 
-// finish sends what is not done and puts the results in order.
+// finish sends the rows that are not done and sorts the results.
 func (r *run) finish(ctx context.Context) (ImportSummary, error) {
 	if err := r.arrange(nil); err != nil {
 		return r.summary(), err
@@ -49,11 +49,10 @@ func (r *run) finish(ctx context.Context) (ImportSummary, error) {
 	return sum, err
 }
 
-// errInputChanged tells that somebody has written to the input meanwhile.
-var errInputChanged = errors.New("the input was changed while it was imported")
+// errInputChanged reports that the input changed during the import.
+var errInputChanged = errors.New("the input changed during the import")
 
-// sendAll reads the input row by row, and has the workers send those that are to
-// be sent.
+// sendAll reads the input row by row and passes the rows to send to the workers.
 func (r *run) sendAll(ctx context.Context) error {
 	rows, problems, err := r.rows(r.input)
 	if err != nil || len(problems) > 0 {
@@ -112,7 +111,7 @@ func (r *run) dispatch(ctx context.Context, rows *rules, work chan<- *row, stop 
 	}
 }
 
-// send does what one row says. An error means that no more rows are to be sent.
+// send executes a row. An error ends the run.
 func (r *run) send(ctx context.Context, row *row) error {
 	if row.licenseKey != "" {
 		return r.change(ctx, row)
@@ -120,8 +119,8 @@ func (r *run) send(ctx context.Context, row *row) error {
 	return r.grant(ctx, row)
 }
 
-// grant grants a row's licenses. The Idempotency-Key is on disk before it is
-// used, so that the next run uses the same.
+// grant grants the licenses of a row. It writes the Idempotency-Key to disk before it sends the request, so that the next
+// run uses the same key.
 func (r *run) grant(ctx context.Context, row *row) error {
 	s := &r.states[row.index]
 	try, first := s.next(r.Now())
@@ -141,7 +140,7 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	if err != nil {
 		e, stop := judge(err, answer.Tries)
 		if e.Result == "" || ctx.Err() != nil {
-			return err // it stays in doubt
+			return err // the outcome stays unknown
 		}
 		return errors.Join(r.record(row, e), stop)
 	}
@@ -152,19 +151,17 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	return r.record(row, e)
 }
 
-// key is the Idempotency-Key of a row: the same for the same row of the same
-// import, and for no other.
+// key returns the Idempotency-Key of a row, which is unique to the row, the import and the try.
 func (r *run) key(row *row, try int) string {
 	return fmt.Sprintf("licet-import-%s-%d-%s-%d", r.id, row.index+1, hex.EncodeToString(row.hash[:8]), try)
 }
 
-// judge tells what a failed grant means for its row, and whether it is of use to
-// send others. Only what the service says of the row itself is a refusal: after
-// anything else an earlier try of the same request may have done it.
+// judge returns the result of a failed grant, or an error that ends the run. Only an answer about the row itself is a
+// refusal: after any other failure an earlier try of the request may have succeeded.
 func judge(err error, tries int) (e entry, stop error) {
 	var answer *client.Error
 	if !errors.As(err, &answer) || answer.Code == 0 {
-		return entry{}, err // no answer, or not the service's
+		return entry{}, err // no response, or not from the service
 	}
 	caller := answer.Status == 401 || answer.Reason == client.ReasonForbidden
 	switch {
@@ -180,9 +177,8 @@ func judge(err error, tries int) (e entry, stop error) {
 	return entry{Result: refused, Kept: kept, Error: err.Error()}, nil
 }
 
-// change changes a license as its row says, as far as it is not so already. It
-// needs no Idempotency-Key: done twice it is the same. The renewal comes first,
-// since that is what a revoked license refuses.
+// change sets the values of a row that differ from the license. It is idempotent, so it needs no Idempotency-Key. The
+// renewal comes first, because a revoked license refuses it.
 func (r *run) change(ctx context.Context, row *row) error {
 	l, err := r.Service.License(ctx, row.licenseKey)
 	if err != nil {
@@ -216,7 +212,7 @@ func (r *run) change(ctx context.Context, row *row) error {
 	return r.record(row, e)
 }
 
-// notChanged notes why a license could not be changed, if that is the row's fault.
+// notChanged records why a license was not changed, if the row is the reason.
 func (r *run) notChanged(ctx context.Context, row *row, half string, err error) error {
 	var answer *client.Error
 	if ctx.Err() != nil || !errors.As(err, &answer) || answer.Code == 0 || answer.Retryable {
@@ -231,8 +227,7 @@ func (r *run) notChanged(ctx context.Context, row *row, half string, err error) 
 	return nil
 }
 
-// record notes what has become of a row: in the journal, and for people in the
-// results.
+// record writes the result of a row to the journal and to the results.
 func (r *run) record(row *row, e entry) error {
 	e.Row = row.index + 1
 	at, _, err := r.journal.add(e)
@@ -259,7 +254,7 @@ func (r *run) progress() {
 	}
 }
 
-// summary counts the rows by what has become of them.
+// summary counts the rows by their results.
 func (r *run) summary() ImportSummary {
 	sum := ImportSummary{Rows: len(r.states), Before: r.before, Licenses: r.licenses, Results: r.Results}
 	counts := map[status]*int{

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// state is what is known of a row. There is one for each, so it is small.
+// state is the state of a row. It is small, because every row has one.
 type state struct {
-	hash   uint64 // of its cells
-	first  int64  // when its key was first used, in milliseconds since 1970
-	at     int64  // where the journal has its last result; 0: it has none
+	hash   uint64 // of the cells
+	first  int64  // when the Idempotency-Key was first used, in milliseconds since 1970
+	at     int64  // offset of the last result in the journal; 0: none
 	line   int32
 	try    int32
 	status status
@@ -22,19 +22,18 @@ const (
 	open status = iota
 	inDoubt
 	failed
-	// What follows is done.
+	// The following states are final.
 	wasGranted
 	wasChanged
 	wasUnchanged
 	wasSkipped
 )
 
-// forgotten is when a row whose answer never came is not sent again. The service
-// remembers an Idempotency-Key for 24 hours from when it took it; the hour
-// between is for requests that are long on their way, and for clocks.
+// forgotten is the age after which a row without response is not sent again. The service remembers an Idempotency-Key for
+// 24 hours after it accepted the key; the remaining hour covers slow requests and clock differences.
 const forgotten = 23 * time.Hour
 
-// apply takes a line of the journal.
+// apply updates the state with a line of the journal.
 func (s *state) apply(e entry, at int64) error {
 	switch e.Result {
 	case "":
@@ -56,7 +55,7 @@ func (s *state) apply(e entry, at int64) error {
 	case skipped:
 		s.status = wasSkipped
 	default:
-		return fmt.Errorf("it has the result %q, which this version does not know", e.Result)
+		return fmt.Errorf("unknown result %q: another version of licet wrote it", e.Result)
 	}
 	s.at = at
 	return nil
@@ -64,20 +63,19 @@ func (s *state) apply(e entry, at int64) error {
 
 func (s *state) done() bool { return s.status >= wasGranted }
 
-// old tells whether the service may have forgotten the row's key.
+// old reports whether the service may have forgotten the Idempotency-Key of the row.
 func (s *state) old(now time.Time) bool {
 	age := now.Sub(time.UnixMilli(s.first))
-	// Before its first use: the clock was set back, so that its age is not known.
+	// Before the first use: the clock was set back, so the age is unknown.
 	return age >= forgotten || age < -time.Minute
 }
 
-// lost tells whether nobody knows any more what became of the row.
+// lost reports whether the outcome of the row can no longer be found out.
 func (s *state) lost(now time.Time) bool { return s.status == inDoubt && s.old(now) }
 
-// next is the try to send the row as: the same as the last one, as long as the
-// service would know it again. So a request that is still on its way can't be
-// done beside this one. Another one it is where the service would only repeat
-// its refusal, and where that is so old that nothing can be on its way.
+// next returns the try to send the row with. It is the last try as long as the service remembers its key, so that a request
+// still on its way and this request have one effect. It is a new try if the service would only repeat a stored refusal, or
+// if the last try is too old for a request to be on its way.
 func (s *state) next(now time.Time) (try int, first time.Time) {
 	if s.try > 0 && !(s.status == failed && (s.kept || s.old(now))) {
 		return int(s.try), time.UnixMilli(s.first)

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one problem of a file.
 type Problem struct {
-	Line   int    // where its row begins, or the cell; 0: the whole file
+	Line   int    // of the row or the cell; 0: the whole file
 	Column string // empty: the whole row
 	Text   string
 }
 
-// String says where the problem is, and what it is.
+// String returns the place and the text of the problem.
 func (p Problem) String() string {
 	switch {
 	case p.Line == 0:
@@ -28,26 +28,26 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d, column %s: %s", p.Line, p.Column, p.Text)
 }
 
-// writable are the columns that an import acts on. What else an export has is
-// read over, so that its file can be imported as it is.
+// writable are the columns that an import uses. It ignores the other columns of an export, so that an export can be
+// imported unchanged.
 func writable() []string {
 	return []string{licenseKeyColumn, productIDColumn, quantityColumn, maxDevicesColumn, expiresAtColumn, metadataColumn}
 }
 
-// table reads the rows of a file.
+// table reads the rows of a CSV file.
 type table struct {
 	reader *csv.Reader
-	names  []string       // of all columns, in the file's order
-	at     map[string]int // of the writable columns that there are
+	names  []string       // of all columns, in the order of the file
+	at     map[string]int // index of each writable column of the file
 }
 
-// errMalformed ends a table: where one row ends and the next begins can't be told.
+// errMalformed ends a table whose next row can't be found.
 type errMalformed struct{ Problem }
 
 // Error implements error.
 func (e errMalformed) Error() string { return e.Problem.String() }
 
-// openTable reads the header. Its problems come as a list: then there is no table.
+// openTable reads the header. If the header has problems, openTable returns them instead of a table.
 func openTable(in io.Reader, separator rune, ignoreUnknown bool) (*table, []Problem, error) {
 	t := &table{reader: csv.NewReader(newRowBytes(in)), at: map[string]int{}}
 	t.reader.Comma = separator
@@ -55,14 +55,14 @@ func openTable(in io.Reader, separator rune, ignoreUnknown bool) (*table, []Prob
 	header, err := t.reader.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, []Problem{{Text: "the file is empty: it must begin with a row of column names, such as product_id,quantity"}}, nil
+		return nil, []Problem{{Text: "the file is empty: the first row must name the columns, such as product_id,quantity"}}, nil
 	case err != nil:
 		return nil, nil, t.malformed(err)
 	}
 	return t, t.header(header, ignoreUnknown), nil
 }
 
-// header takes the names of the columns, and tells what is wrong with them.
+// header reads the names of the columns and returns their problems.
 func (t *table) header(cells []string, ignoreUnknown bool) []Problem {
 	var problems []Problem
 	line, _ := t.reader.FieldPos(0)
@@ -76,9 +76,9 @@ func (t *table) header(cells []string, ignoreUnknown bool) []Problem {
 		case name == "" && !ignoreUnknown:
 			bad("column %d has no name", i+1)
 		case name != "" && slices.Contains(t.names, name):
-			bad("the column %s is there twice", name)
+			bad("the column %s occurs twice", name)
 		case name != "" && !slices.Contains(known, name) && !ignoreUnknown:
-			bad("the column %q is not known; --ignore-unknown reads over it", cell)
+			bad("unknown column %q: use --ignore-unknown to ignore it", cell)
 		}
 		t.names = append(t.names, name)
 		if slices.Contains(writable(), name) {
@@ -91,27 +91,27 @@ func (t *table) header(cells []string, ignoreUnknown bool) []Problem {
 		return problems
 	}
 	if len(cells) == 1 && strings.ContainsAny(cells[0], ";\t|") {
-		return []Problem{{Line: line, Text: fmt.Sprintf("there is but one column, %q: is there another separator than %q? --separator says which", cells[0], string(t.reader.Comma))}}
+		return []Problem{{Line: line, Text: fmt.Sprintf("the only column is %q: if the separator is not %q, set --separator", cells[0], string(t.reader.Comma))}}
 	}
-	bad("there must be a column product_id, for licenses to grant, or license_key, for licenses to change. Known are %s; of an export also %s",
+	bad("no column product_id, to grant licenses, or license_key, to change licenses. The known columns are %s; an export also has %s",
 		strings.Join(writable(), ", "), strings.Join(readOnly(), ", "))
 	return problems
 }
 
-// readOnly are the columns of an export that an import reads over.
+// readOnly returns the columns of an export that an import ignores.
 func readOnly() []string {
 	return slices.DeleteFunc(Columns(), func(name string) bool { return slices.Contains(writable(), name) })
 }
 
-// record is one row as it stands in the file.
+// record is one row of the file.
 type record struct {
 	line  int
 	lines []int // of each cell
 	cells []string
 }
 
-// next reads the next row that has anything in it; io.EOF is the end. A row that
-// does not fit the header is a problem.
+// next reads the next row that is not empty, and returns io.EOF at the end. A row with another number of cells than the
+// header is a problem.
 func (t *table) next() (*record, []Problem, error) {
 	for {
 		cells, err := t.reader.Read()
@@ -122,7 +122,7 @@ func (t *table) next() (*record, []Problem, error) {
 			return nil, nil, t.malformed(err)
 		}
 		if !slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
-			continue // spreadsheets leave such rows behind
+			continue // spreadsheets write empty rows
 		}
 		r := &record{cells: cells, lines: make([]int, len(cells))}
 		for i := range cells {
@@ -135,7 +135,7 @@ func (t *table) next() (*record, []Problem, error) {
 
 func (t *table) fits(r *record) []Problem {
 	if len(r.cells) != len(t.names) {
-		return []Problem{{Line: r.line, Text: fmt.Sprintf("it has %d cells, and the header has %d", len(r.cells), len(t.names))}}
+		return []Problem{{Line: r.line, Text: fmt.Sprintf("the row has %d cells, but the header has %d", len(r.cells), len(t.names))}}
 	}
 	var problems []Problem
 	for i, cell := range r.cells {
@@ -146,7 +146,7 @@ func (t *table) fits(r *record) []Problem {
 	return problems
 }
 
-// cell gives the text of a writable column; empty where the file has none.
+// cell returns the text of a writable column, or an empty string if the file has no such column.
 func (t *table) cell(r *record, name string) string {
 	i, ok := t.at[name]
 	if !ok {
@@ -155,8 +155,7 @@ func (t *table) cell(r *record, name string) string {
 	return strings.TrimSpace(unguard(r.cells[i]))
 }
 
-// others gives all cells but the license key, which the results have a column of
-// their own for.
+// others returns all cells except the license key, which has its own column in the results.
 func (t *table) others(cells []string) []string {
 	var others []string
 	for i, cell := range cells {
@@ -167,7 +166,7 @@ func (t *table) others(cells []string) []string {
 	return others
 }
 
-// line tells where a column's cell of a row is.
+// line returns the line of a cell.
 func (t *table) line(r *record, name string) int {
 	if i, ok := t.at[name]; ok && i < len(r.lines) {
 		return r.lines[i]
@@ -180,15 +179,15 @@ func (t *table) malformed(err error) error {
 	var endless errEndless
 	switch {
 	case errors.As(err, &endless):
-		return errMalformed{Problem{Line: endless.line, Text: endless.Error() + ". What follows was not looked at"}}
+		return errMalformed{Problem{Line: endless.line, Text: endless.Error() + ". The following rows were not checked"}}
 	case errors.Is(err, errUTF16):
 		return errMalformed{Problem{Text: errUTF16.Error()}}
 	case !errors.As(err, &parse):
 		return err
 	case errors.Is(err, csv.ErrQuote):
-		return errMalformed{Problem{Line: parse.StartLine, Text: fmt.Sprintf(`a quote is not closed, or not doubled, at line %d, byte %d: inside of quotes, write "" for each ". What follows was not looked at`, parse.Line, parse.Column)}}
+		return errMalformed{Problem{Line: parse.StartLine, Text: fmt.Sprintf(`a quote is not closed, or not doubled, at line %d, byte %d: inside quotes, write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
 	case errors.Is(err, csv.ErrBareQuote):
-		return errMalformed{Problem{Line: parse.StartLine, Text: fmt.Sprintf(`a quote stands inside of a cell without quotes, at line %d, byte %d: put the whole cell into quotes and write "" for each ". What follows was not looked at`, parse.Line, parse.Column)}}
+		return errMalformed{Problem{Line: parse.StartLine, Text: fmt.Sprintf(`a quote is inside a cell without quotes, at line %d, byte %d: put the whole cell into quotes and write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
 	}
-	return errMalformed{Problem{Line: parse.StartLine, Text: parse.Err.Error() + ". What follows was not looked at"}}
+	return errMalformed{Problem{Line: parse.StartLine, Text: parse.Err.Error() + ". The following rows were not checked"}}
 }

@@ -8,11 +8,11 @@ import (
 	"licet/client"
 )
 
-// pinFlags adds the flags that say what a license must be for.
+// pinFlags adds the flags for what a license must belong to.
 func pinFlags(cmd *cobra.Command, product, account, mode *string) {
-	cmd.Flags().StringVar(product, "product-id", "", "`product` that the license must be for")
-	cmd.Flags().StringVar(account, "account-id", "", "`account` that it must be of")
-	cmd.Flags().StringVar(mode, "mode", "", "`mode` that it must be of: test or live")
+	cmd.Flags().StringVar(product, "product-id", "", "`product` that the license must have")
+	cmd.Flags().StringVar(account, "account-id", "", "`account` that the license must have")
+	cmd.Flags().StringVar(mode, "mode", "", "`mode` that the license must have: test or live")
 	Complete(cmd, "mode", "test", "live")
 }
 
@@ -38,8 +38,8 @@ func (s Setup) licensesActivate() *cobra.Command {
 func (s Setup) licensesValidate() *cobra.Command {
 	var in client.Validation
 	return s.command(spec{
-		use: "validate LICENSE_KEY DEVICE_ID", short: "Tell whether a device may use a license",
-		long:    "Tell whether a device may use a license. It ends with exit code 1 if it may not.",
+		use: "validate LICENSE_KEY DEVICE_ID", short: "Check whether a device may use a license",
+		long:    "Check whether a device may use a license. Exit code 1 means that the device may not.",
 		example: `  licet licenses validate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/validate",
 		flags: func(cmd *cobra.Command) { pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode) },
@@ -60,7 +60,7 @@ func (s Setup) licensesValidate() *cobra.Command {
 
 func (s Setup) licensesDeactivate() *cobra.Command {
 	return s.command(spec{
-		use: "deactivate LICENSE_KEY DEVICE_ID", short: "Take a device off a license as its user would, where the product allows it",
+		use: "deactivate LICENSE_KEY DEVICE_ID", short: "Remove a device as its user would, if the product allows it",
 		example: `  licet licenses deactivate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/deactivate",
 		run: func(c *session, args []string) error {

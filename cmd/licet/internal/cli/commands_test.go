@@ -169,9 +169,9 @@ func TestSeveralLicenses(t *testing.T) {
 	if got.err != nil || len(jsonLines(t, got.stdout)) != 2 {
 		t.Errorf("%+v", got)
 	}
-	// Where nothing answers, it is said once.
+	// An unreachable service is reported once.
 	u.env["LICET_URL"] = "http://127.0.0.1:1"
-	if got := u.run("licenses", "revoke", keys[0], keys[1]); got.stderr != "" || got.err == nil || strings.Count(got.err.Error(), "nothing answers") != 1 {
+	if got := u.run("licenses", "revoke", keys[0], keys[1]); got.stderr != "" || got.err == nil || strings.Count(got.err.Error(), "no service listens") != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -273,7 +273,7 @@ func TestInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 	u.ctx = ctx // which has ended
-	if err := u.runInto(io.Discard, io.Discard, "licenses", "grant", "--product-id", "editor"); err == nil || !strings.HasPrefix(err.Error(), "interrupted: what was asked for may") {
+	if err := u.runInto(io.Discard, io.Discard, "licenses", "grant", "--product-id", "editor"); err == nil || !strings.HasPrefix(err.Error(), "interrupted: the outcome is unknown") {
 		t.Error(err)
 	}
 }
@@ -287,7 +287,7 @@ func TestBadUsage(t *testing.T) {
 		"accepts 2 arg(s), received 1":                "licenses activate LIC-1",
 		"requires at least 1 arg(s), only received 0": "licenses revoke",
 		"accepts 1 arg(s), received 2":                "products get a b",
-		"--metadata must be an object of JSON":        "licenses update LIC-1 --metadata [1]",
+		"--metadata must be a JSON object":            "licenses update LIC-1 --metadata [1]",
 		"--metadata: open /none":                      "licenses grant --product-id a --metadata @/none",
 		`--expires-at is "soon"`:                      "licenses renew LIC-1 --expires-at soon",
 		`--output is "yaml": write table or`:          "products list --output yaml",
@@ -318,5 +318,5 @@ func TestSignsWhereItMust(t *testing.T) {
 	u.refuses(false, []string{"40102", "LICET_API_SECRET"}, "orders", "list")
 	u.refuses(true, []string{"signing needs", "$LICET_API_KEY does not have both"}, "orders", "list", "--sign")
 	u.env["LICET_API_SECRET"] = "lks_test_wrong"
-	u.refuses(false, []string{"40101", "the secret is that of $LICET_API_KEY"}, "orders", "list")
+	u.refuses(false, []string{"40101", "the secret is from $LICET_API_KEY"}, "orders", "list")
 }

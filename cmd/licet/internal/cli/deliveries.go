@@ -12,14 +12,14 @@ import (
 func (s Setup) webhooksDeliveries() *cobra.Command {
 	var status string
 	return s.command(spec{
-		use: "deliveries ENDPOINT_ID", short: "List what became of messages to an endpoint",
-		long: `List what became of messages to an endpoint: those that are pending, then those that were
-given up, and then the latest that were delivered.`,
+		use: "deliveries ENDPOINT_ID", short: "List deliveries to an endpoint",
+		long: `List deliveries to an endpoint: pending deliveries first, then dead ones, then the latest delivered
+ones. Licet has given up a dead delivery.`,
 		example: `  licet webhooks deliveries ` + exampleEndpoint + `
   licet webhooks deliveries ` + exampleEndpoint + ` --status dead --all --output json`,
 		args: cobra.ExactArgs(1), route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&status, "status", "", "only those that are so: `pending`, dead or delivered")
+			cmd.Flags().StringVar(&status, "status", "", "only deliveries in this `state`: pending, dead or delivered")
 			Complete(cmd, "status", "pending", "dead", "delivered")
 			listFlags(cmd, pageStandard, pageMost)
 		},
@@ -38,27 +38,27 @@ given up, and then the latest that were delivered.`,
 func (s Setup) webhooksReplay() *cobra.Command {
 	var in client.WebhookReplay
 	return s.command(spec{
-		use: "replay ENDPOINT_ID", short: "Have events delivered to an endpoint again",
-		long: `Have events delivered to an endpoint again: one, or a span, or all that were given up.
-The service does that in the background; licet webhooks deliveries tells how far it is.`,
+		use: "replay ENDPOINT_ID", short: "Deliver events to an endpoint again",
+		long: `Deliver events to an endpoint again: one event, a range of events, or all dead deliveries. The
+service delivers them in the background; licet webhooks deliveries shows the progress.`,
 		example: `  licet webhooks replay ` + exampleEndpoint + ` --event-id evt_00000000000001HVZZZZZZZZZZZZZZZZ08
   licet webhooks replay ` + exampleEndpoint + ` --dead`,
 		args: cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/replay", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&in.EventID, "event-id", "", "the one `event` of this id")
-			fs.StringVar(&in.Since, "since", "", "of a span: those after an `event`, by its id; left out: from the oldest that is kept")
-			fs.StringVar(&in.Until, "until", "", "of a span: those up to an `event` with it, by its id")
-			fs.BoolVar(&in.Dead, "dead", false, "all that were given up")
+			fs.StringVar(&in.EventID, "event-id", "", "the `event` with this id")
+			fs.StringVar(&in.Since, "since", "", "start of a range: events after this `event` id (default: from the oldest stored event)")
+			fs.StringVar(&in.Until, "until", "", "end of a range: events up to and including this `event` id")
+			fs.BoolVar(&in.Dead, "dead", false, "all dead deliveries")
 			onceFlag(fs)
 			cmd.MarkFlagsOneRequired("event-id", "until", "dead")
 			cmd.MarkFlagsMutuallyExclusive("event-id", "until", "dead")
 			cmd.MarkFlagsMutuallyExclusive("event-id", "since", "dead")
 		},
 		run: func(c *session, args []string) error {
-			// Such as that of a variable that is not set. It would stand for the oldest.
+			// An unset shell variable must not mean the oldest event.
 			if since := changed(c, "since", in.Since); since != nil && *since == "" {
-				return BadUsage("--since is empty: give an event's id, or leave it out for all events that are kept")
+				return BadUsage("--since is empty: write the id of an event, or omit the flag for all stored events")
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return api.ReplayWebhook(c.ctx, args[0], in, as...)
@@ -67,20 +67,20 @@ The service does that in the background; licet webhooks deliveries tells how far
 	})
 }
 
-// attempt is what is told of one attempt to deliver an event.
+// attempt is one attempt to deliver an event.
 type attempt struct {
 	At      json.RawMessage `json:"at"`
 	Status  int             `json:"status"`
 	Failure string          `json:"failure"`
 }
 
-// attempts are those of a delivery.
+// attempts returns the attempts of a delivery.
 func (o object) attempts() (all []attempt) {
-	_ = json.Unmarshal(o.get("attempts"), &all) // an answer of this kind has them
+	_ = json.Unmarshal(o.get("attempts"), &all) // every delivery has them
 	return all
 }
 
-// lastTry says when a delivery was tried last.
+// lastTry returns the time of the last attempt.
 func (o object) lastTry() string {
 	all := o.attempts()
 	if len(all) == 0 {
@@ -89,7 +89,7 @@ func (o object) lastTry() string {
 	return cell(all[len(all)-1].At)
 }
 
-// cameOfIt says in a word what came of the last attempt.
+// cameOfIt returns the outcome of the last attempt.
 func (o object) cameOfIt() string {
 	all := o.attempts()
 	if len(all) == 0 {
@@ -105,7 +105,7 @@ func (o object) cameOfIt() string {
 	}
 }
 
-// waiting says how many messages of an endpoint were not delivered.
+// waiting returns the numbers of undelivered messages of an endpoint.
 func (o object) waiting() string {
 	var state client.WebhookState
 	if json.Unmarshal(o.get("delivery"), &state) != nil {

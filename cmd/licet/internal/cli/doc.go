@@ -1,14 +1,33 @@
-// Package cli is the commands that call a service: licet orders, licenses,
-// products, events, webhooks, redact and profile, and licet keys where it is told of no store.
+// Package cli holds the commands that call a service: licet orders, licenses, products, events, webhooks, keys, redact and
+// profile.
 //
-// Each command is a [spec]: what it is called, which route it stands for, and a
-// function that calls that route. What they share happens around it. [Service]
-// finds out which service is meant, from flags, the environment or a profile;
-// a session calls it and prints the answer, as a table for people or as the JSON
-// that came; and what went wrong is put into words that say what to do next.
+// A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
+// [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
+// prints the response, as a table for people or as the JSON of the response. It explains errors and says what to do next.
 //
-// Data goes to standard output and everything else to standard error, so that
-// what is printed can be piped into something else.
+// Data goes to standard output, and everything else to standard error, so that the data can be piped.
+//
+//	spec.go             what a command consists of; groups of commands; arguments
+//	service.go          which service a command calls, with which API key
+//	profiles.go         the file with profiles
+//	profilecommands.go  licet profile
+//	session.go          one run of a command: calls, output, questions
+//	explain.go          error messages
+//	listing.go          lists, page by page
+//	object.go           values and objects as text
+//	table.go            tables
+//	orders.go           licet orders
+//	licenses.go         licet licenses list, get, grant, devices, remove-device
+//	licensechanges.go   licet licenses suspend, reinstate, revoke, renew, update
+//	licensesexport.go   licet licenses export
+//	licensesimport.go   licet licenses import
+//	activations.go      licet licenses activate, validate, deactivate
+//	products.go         licet products
+//	events.go           licet events
+//	webhooks.go         licet webhooks
+//	deliveries.go       licet webhooks deliveries, replay
+//	keys.go             licet keys
+//	redact.go           licet redact
 package cli
 
 import (
@@ -19,7 +38,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Commands gives the commands of this package but for those of licet keys.
+// Commands returns the commands of this package.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
 		setup.orderCommands(), setup.licenseCommands(), setup.productCommands(), setup.eventCommands(), setup.webhookCommands(),
@@ -27,35 +46,35 @@ func Commands(setup Setup) []*cobra.Command {
 	}
 }
 
-// Setup is what the commands are given by the program.
+// Setup holds what the program passes to the commands.
 type Setup struct {
-	// Version of the program, which calls say they come from.
+	// Version is the version of the program, for the User-Agent header.
 	Version string
-	// Lookup finds an environment variable.
+	// Lookup looks an environment variable up.
 	Lookup func(string) (string, bool)
-	// ConfigDir finds the directory of the user's settings.
+	// ConfigDir returns the directory of the user's settings.
 	ConfigDir func() (string, error)
 
-	retryFor time.Duration // how long a service that says it may help is asked again; 0: 15 s
+	retryFor time.Duration // how long to retry a request that the service allows to retry; 0: 15 s
 }
 
-// env gives an environment variable. One that is empty counts as not there.
+// env returns an environment variable, or an empty string if the variable is unset.
 func (s Setup) env(name string) string {
 	value, _ := s.Lookup(name)
 	return value
 }
 
-// UsageError is a fault of what was asked for, and not of what happened then.
+// UsageError is an error in flags, arguments or the environment, as opposed to a failure of the command.
 type UsageError struct{ cause error }
 
-// Error gives the text of what is wrong.
+// Error implements error.
 func (e UsageError) Error() string { return e.cause.Error() }
 
-// Unwrap gives the error without the mark.
+// Unwrap returns the error itself.
 func (e UsageError) Unwrap() error { return e.cause }
 
-// BadUsage makes a [UsageError].
+// BadUsage returns a [UsageError].
 func BadUsage(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// errFailed ends a command whose failures have been printed one by one.
-var errFailed = errors.New("not everything was done")
+// errFailed ends a command that has printed its failures one by one.
+var errFailed = errors.New("some changes failed")

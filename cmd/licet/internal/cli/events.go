@@ -13,32 +13,32 @@ import (
 )
 
 func (s Setup) eventCommands() *cobra.Command {
-	return group("events", "List what has happened, and follow it", `  licet events tail
+	return group("events", "List and follow events", `  licet events tail
   licet events list --types order.paid,order.refunded
   licet events tail --after evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
 		s.eventsList(), s.eventsGet(), s.eventsTail())
 }
 
-// eventColumns is what tables show of events.
+// eventColumns are the columns of a table of events.
 var eventColumns = []string{"id", "timestamp", "type", "actor", "about"}
 
-// eventFilterFlags adds the flags that say which events are meant.
+// eventFilterFlags adds the flags that select events.
 func eventFilterFlags(cmd *cobra.Command, filter *client.EventFilter, without string) {
 	fs := cmd.Flags()
-	fs.StringVar(&filter.After, "after", "", "only those after an `event`, by its id; left out: "+without)
-	fs.StringSliceVar(&filter.Types, "types", nil, "only those of some `kinds`, with commas between, such as order.paid")
+	fs.StringVar(&filter.After, "after", "", "only events after this `event` id (default: "+without+")")
+	fs.StringSliceVar(&filter.Types, "types", nil, "only events of these `types`, separated by commas, such as order.paid")
 	Complete(cmd, "types", words(licensing.EventTypes())...)
 }
 
 func (s Setup) eventsList() *cobra.Command {
 	var filter client.EventFilter
 	return s.command(spec{
-		use: "list", short: "List events, the oldest first",
+		use: "list", short: "List events, oldest first",
 		example: `  licet events list --types order.paid --limit 50
   licet events list --all --output json > events.jsonl`,
 		args: cobra.NoArgs, route: "GET /v1/events", scope: "events:read",
 		flags: func(cmd *cobra.Command) {
-			eventFilterFlags(cmd, &filter, "from the oldest that is kept")
+			eventFilterFlags(cmd, &filter, "from the oldest stored event")
 			listFlags(cmd, pageStandard, pageMost)
 		},
 		run: func(c *session, _ []string) error {
@@ -58,7 +58,7 @@ func (s Setup) eventsList() *cobra.Command {
 
 func (s Setup) eventsGet() *cobra.Command {
 	return s.command(spec{
-		use: "get EVENT_ID", short: "Look an event up",
+		use: "get EVENT_ID", short: "Show an event",
 		example: `  licet events get evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
 		args:    cobra.ExactArgs(1), route: "GET /v1/events/{event_id}", scope: "events:read",
 		run: func(c *session, args []string) error {
@@ -72,10 +72,10 @@ func (s Setup) eventsGet() *cobra.Command {
 func (s Setup) eventsTail() *cobra.Command {
 	var filter client.EventFilter
 	return s.command(spec{
-		use: "tail", short: "Follow events as they come, until Ctrl-C",
-		long: `Follow events as they come, until Ctrl-C: one on each line, and with --output json
-each as an object of JSON. It begins with what happens from now on, or after an
-event; with that it goes on where another one ended, and leaves nothing out.`,
+		use: "tail", short: "Follow new events until Ctrl-C",
+		long: `Follow new events until Ctrl-C and print one on each line; with --output json, one JSON object on
+each line. With --after, the command continues after that event: it neither skips nor repeats
+events.`,
 		example: `  licet events tail
   licet events tail --types license.issued,license.revoked --output json`,
 		args: cobra.NoArgs, scope: "events:read",
@@ -90,14 +90,13 @@ event; with that it goes on where another one ended, and leaves nothing out.`,
 }
 
 const (
-	// tailWait is how long one request of a tail waits. The client may wait less.
+	// tailWait is how long one request waits for events. The client may wait less.
 	tailWait = 10 * time.Second
-	// tailPause is the least time between two pages with nothing on them: a service
-	// that stops answers those who wait at once.
+	// tailPause is the minimum time between two empty pages: a stopping service ends all waiting requests at once.
 	tailPause = time.Second
 )
 
-// tail prints events as they come.
+// tail prints new events until the session ends.
 func (c *session) tail(filter client.EventFilter) error {
 	out := c.newListWriter(listing{columns: eventColumns})
 	page := client.Page{Limit: pageMost}
@@ -113,7 +112,7 @@ func (c *session) tail(filter client.EventFilter) error {
 			err = out.items(items)
 		}
 		if err != nil {
-			c.sayHowToGoOn(last)
+			c.printPosition(last)
 			return err
 		}
 		if pause := tailPause - time.Since(asked); len(items) == 0 && pause > 0 {
@@ -123,11 +122,11 @@ func (c *session) tail(filter client.EventFilter) error {
 			}
 		}
 	}
-	c.sayHowToGoOn(last)
+	c.printPosition(last)
 	return nil
 }
 
-// tailPage waits for events, and moves the page behind them.
+// tailPage waits for events, and moves the cursor of page after them.
 func (c *session) tailPage(filter client.EventFilter, page *client.Page) ([]json.RawMessage, error) {
 	var next string
 	data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
@@ -144,21 +143,23 @@ func (c *session) tailPage(filter client.EventFilter, page *client.Page) ([]json
 	return listItems(data, "events")
 }
 
-func (c *session) sayHowToGoOn(last string) {
+// printPosition prints how to continue after the last event.
+func (c *session) printPosition(last string) {
 	if last != "" {
-		fmt.Fprintf(c.stderr, "to go on from here: --after %s\n", last)
+		fmt.Fprintf(c.stderr, "to continue after the last event, use --after %s\n", last)
 	}
 }
 
+// idOf returns the id of an event.
 func idOf(item json.RawMessage) string {
 	var event struct {
 		ID string `json:"id"`
 	}
-	_ = json.Unmarshal(item, &event) // an answer of this kind has one
+	_ = json.Unmarshal(item, &event) // every event has an id
 	return event.ID
 }
 
-// about says in a word what an event is about.
+// about returns the license key, order number or webhook id of an event.
 func (o object) about() string {
 	var data struct {
 		Order   *client.Order   `json:"order"`
@@ -184,7 +185,7 @@ func (o object) about() string {
 	return plain(text)
 }
 
-// historyOf is the list of what has happened to a license or an order.
+// historyOf returns the command that lists the events of a license or an order.
 func (s Setup) historyOf(is spec, read func(*client.Client, context.Context, string, client.Page, ...client.CallOption) (*client.List[client.Event], error)) *cobra.Command {
 	is.flags = func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) }
 	is.run = func(c *session, args []string) error {
@@ -200,7 +201,7 @@ func (s Setup) historyOf(is spec, read func(*client.Client, context.Context, str
 
 func (s Setup) licensesEvents() *cobra.Command {
 	return s.historyOf(spec{
-		use: "events LICENSE_KEY", short: "List what has happened to a license, the newest first",
+		use: "events LICENSE_KEY", short: "List the events of a license, newest first",
 		example: `  licet licenses events LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
 		args:    cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
 	}, (*client.Client).ListLicenseEvents)
@@ -208,7 +209,7 @@ func (s Setup) licensesEvents() *cobra.Command {
 
 func (s Setup) ordersEvents() *cobra.Command {
 	return s.historyOf(spec{
-		use: "events ORDER_NO", short: "List what has happened to an order, the newest first",
+		use: "events ORDER_NO", short: "List the events of an order, newest first",
 		example: `  licet orders events ord_001Q3G996SE003GW58W4CN32E1Z`,
 		args:    cobra.ExactArgs(1), route: "GET /v1/orders/{order_no}/events", scope: "orders:read",
 	}, (*client.Client).ListOrderEvents)

@@ -14,28 +14,28 @@ import (
 	"licet/client"
 )
 
-// changes tells whether the command may have changed something.
+// changes reports whether the command may have changed something.
 func (c *session) changes() bool {
-	return !c.is.goesOn && !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") && c.is.route != "POST /v1/licenses/validate"
+	return !c.is.resumes && !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") && c.is.route != "POST /v1/licenses/validate"
 }
 
-// unreachable tells whether an error means that there is no service at all.
+// unreachable reports whether an error means that no service is at the address.
 func unreachable(err error) bool {
 	var name *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name)
 }
 
-// explain puts into words what went wrong, and what to do next.
+// explain returns an error whose message says what failed and what to do next.
 func (c *session) explain(err error) error {
 	var call callError
 	var refused *client.Error
 	switch {
 	case !errors.As(err, &call), errors.Is(err, client.ErrSecretLost):
 		return err
-	case c.ctx.Err() != nil && c.is.rest != "":
-		return errors.New("interrupted: " + c.is.rest)
+	case c.ctx.Err() != nil && c.is.resumeHint != "":
+		return errors.New("interrupted: " + c.is.resumeHint)
 	case c.ctx.Err() != nil && c.changes():
-		return errors.New("interrupted: what was asked for may have been done or not, so look before you ask again")
+		return errors.New("interrupted: the outcome is unknown; check the current state before you retry")
 	case c.ctx.Err() != nil:
 		return errors.New("interrupted")
 	case errors.As(err, &refused):
@@ -44,7 +44,7 @@ func (c *session) explain(err error) error {
 	return c.unanswered(call.error)
 }
 
-// unanswered explains why no answer came.
+// unanswered explains a missing response.
 func (c *session) unanswered(err error) error {
 	var name *net.DNSError
 	var trust *tls.CertificateVerificationError
@@ -52,34 +52,34 @@ func (c *session) unanswered(err error) error {
 	at := fmt.Sprintf("%s (from %s)", c.target.url, c.target.urlFrom)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing answers at %s: is the service running? licet dev starts one on this machine. Else say --url or --profile, or set LICET_URL", at)
+		return fmt.Errorf("no service listens at %s: start one on this machine with licet dev, or set --url, --profile or LICET_URL", at)
 	case errors.As(err, &name):
-		return fmt.Errorf("nobody knows the host of %s (%s): is it written right?", at, name.Err)
+		return fmt.Errorf("the host of %s does not exist (%s): check its spelling", at, name.Err)
 	case errors.As(err, &trust):
-		return fmt.Errorf("the certificate of %s is not trusted: %w. If a CA of your own has made it, name its file in SSL_CERT_FILE", at, trust.Err)
+		return fmt.Errorf("the certificate of %s is not trusted: %w; if your own CA signed it, set SSL_CERT_FILE to the file of the CA", at, trust.Err)
 	case errors.Is(err, http.ErrSchemeMismatch):
-		return fmt.Errorf("%s speaks HTTP without TLS: write http:// if that is meant", at)
+		return fmt.Errorf("%s speaks HTTP without TLS: write http://", at)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("%s does not answer in time: %w%s", at, err, c.inDoubt())
+		return fmt.Errorf("%s did not respond in time: %w%s", at, err, c.inDoubt())
 	}
 	return fmt.Errorf("%w, at %s%s", err, at, c.inDoubt())
 }
 
-// inDoubt says what is so after a change that nobody has acknowledged.
+// inDoubt returns the hint to append after a change without acknowledgment.
 func (c *session) inDoubt() string {
 	switch {
-	case c.is.rest != "":
-		return "; " + c.is.rest
+	case c.is.resumeHint != "":
+		return "; " + c.is.resumeHint
 	case !c.changes():
 		return ""
 	}
-	return "; what was asked for may have been done or not, so look before you ask again"
+	return "; the outcome is unknown: check the current state before you retry"
 }
 
-// refusal explains an answer that is no success.
+// refusal explains an error response.
 func (c *session) refusal(e *client.Error) error {
 	if e.Code == 0 {
-		return fmt.Errorf("%s (from %s) is no Licet service: it answered HTTP %d. Is the address right?", c.target.url, c.target.urlFrom, e.Status)
+		return fmt.Errorf("%s (from %s) is not a Licet service: it returned HTTP %d; check the URL", c.target.url, c.target.urlFrom, e.Status)
 	}
 	text := e.Message
 	mine := false
@@ -90,45 +90,45 @@ func (c *session) refusal(e *client.Error) error {
 	text += code
 	switch e.Reason {
 	case client.ReasonUnauthenticated:
-		text = fmt.Sprintf("the service at %s does not take the API key from %s%s: it is another service's, expired or revoked. Set LICET_API_KEY, say --api-key-file or --profile, or change the profile: licet profile set --help", c.target.url, c.target.keyFrom, code)
+		text = fmt.Sprintf("the service at %s refused the API key from %s%s: the key belongs to another service, or is expired or revoked; set LICET_API_KEY, --api-key-file or --profile, or change the profile (licet profile set --help)", c.target.url, c.target.keyFrom, code)
 	case client.ReasonInvalidSignature:
-		text += fmt.Sprintf("; the secret is that of %s, and requests are signed for %s, which must be the service's public URL", c.target.keyFrom, c.target.url)
+		text += fmt.Sprintf("; the secret is from %s, and the signature is for %s, which must be the public URL of the service", c.target.keyFrom, c.target.url)
 	case client.ReasonSignatureRequired:
-		text += "; set LICET_API_KEY_ID and LICET_API_SECRET, or put them into a profile: licet profile set --help"
+		text += "; set LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile (licet profile set --help)"
 	case client.ReasonForbidden:
-		text += fmt.Sprintf("; %s needs the %s, and the API key came from %s. licet keys create makes another", c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
+		text += fmt.Sprintf("; %s needs the %s; the API key is from %s; licet keys create creates another", c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
 	case client.ReasonNotFound, client.ReasonMethodNotAllowed:
-		text += fmt.Sprintf("; is the service at %s older than this licet, or is there a path too much in its address (from %s)?", c.target.url, c.target.urlFrom)
+		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an extra path", c.target.url, c.target.urlFrom)
 	case client.ReasonInternal:
-		text += "; that is a fault of the service, whose log has the rest"
+		text += "; this is a fault of the service, see its log"
 	case client.ReasonIdempotencyKeyReused:
-		text += "; say another --idempotency-key for another thing"
+		text += "; use another --idempotency-key for another change"
 	case client.ReasonOutcomeUnknown:
-		if c.is.goesOn {
+		if c.is.resumes {
 			text += c.inDoubt()
 		} else {
-			text += "; look before you ask again"
+			text += "; check the current state before you retry"
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		text += fmt.Sprintf("; %s: %d", strings.ReplaceAll(name, "_", " "), e.Details[name])
 	}
-	text = plain(text) // whoever may have sent it
+	text = plain(text) // the text may come from any server
 	if mine {
 		return BadUsage("%s", text)
 	}
 	return errors.New(text)
 }
 
-// fields names the flag or the argument of each bad member. mine tells whether
-// all of them stand on the command line.
+// fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all of
+// them have one.
 func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
 	mine = true
 	var all []string
 	for _, f := range bad {
 		name := f.Field
 		if name == "url" {
-			name = "endpoint_url" // --url is the service's
+			name = "endpoint_url" // --url names the service
 		}
 		flag := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 		switch {

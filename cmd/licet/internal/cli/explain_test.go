@@ -37,13 +37,13 @@ func TestNoService(t *testing.T) {
 	u := newUser(t)
 	u.setup.retryFor = time.Nanosecond
 	for address, words := range map[string][]string{
-		"http://127.0.0.1:1":   {"nothing answers at http://127.0.0.1:1 (from $LICET_URL)", "licet dev starts one"},
-		"http://licet.invalid": {"nobody knows the host of http://licet.invalid"},
-		page.URL:               {"is no Licet service: it answered HTTP 404"},
+		"http://127.0.0.1:1":   {"no service listens at http://127.0.0.1:1 (from $LICET_URL)", "with licet dev"},
+		"http://licet.invalid": {"the host of http://licet.invalid (from $LICET_URL) does not exist"},
+		page.URL:               {"is not a Licet service: it returned HTTP 404"},
 		strings.Replace(page.URL, "http:", "https:", 1): {"speaks HTTP without TLS"},
 		secure.URL:                           {"is not trusted", "SSL_CERT_FILE"},
 		"http://" + listener.Addr().String(): {"GET /v1/orders: ", ", at http://127.0.0.1:"},
-		svc.URL + "/v2":                      {"no such route", "a path too much in its address"},
+		svc.URL + "/v2":                      {"no such route", "may have an extra path"},
 		"https://someone:password@licenses.example.com": {"$LICET_URL: the service's address must be like"},
 		strings.Replace(svc.URL, "http://", "http:", 1): {"must be like"},
 	} {
@@ -60,7 +60,7 @@ func TestNoService(t *testing.T) {
 	}
 	// Of a change it says that nobody knows.
 	u.env["LICET_URL"] = "http://" + listener.Addr().String()
-	u.refuses(false, []string{"may have been done or not"}, "licenses", "grant", "--product-id", "editor")
+	u.refuses(false, []string{"the outcome is unknown"}, "licenses", "grant", "--product-id", "editor")
 }
 
 // TestRefusalsMoveNoCursor is refused by something that wants to paint the screen.
@@ -82,7 +82,7 @@ func TestRefusedKeys(t *testing.T) {
 	u.refuses(false, []string{"40300", "licet licenses list needs the scope licenses:read", "$LICET_API_KEY"}, "licenses", "list")
 	u.env["LICET_API_KEY"] = "lk_test_wrong"
 	got := u.run("orders", "list")
-	if got.err == nil || !strings.Contains(got.err.Error(), "does not take the API key from $LICET_API_KEY (40100") || strings.Contains(got.err.Error(), "lk_test") {
+	if got.err == nil || !strings.Contains(got.err.Error(), "refused the API key from $LICET_API_KEY (40100") || strings.Contains(got.err.Error(), "lk_test") {
 		t.Errorf("%+v", got)
 	}
 	delete(u.env, "LICET_API_KEY")

@@ -12,7 +12,7 @@ import (
 
 func (s Setup) licensesSuspend() *cobra.Command {
 	return s.licenseChange(spec{
-		use: "suspend LICENSE_KEY...", short: "Freeze licenses",
+		use: "suspend LICENSE_KEY...", short: "Suspend licenses",
 		example: `  licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback`,
 		route:   "POST /v1/licenses/{license_key}/suspend",
 	}, false, (*client.Client).SuspendLicense)
@@ -28,20 +28,20 @@ func (s Setup) licensesReinstate() *cobra.Command {
 
 func (s Setup) licensesRevoke() *cobra.Command {
 	return s.licenseChange(spec{
-		use: "revoke LICENSE_KEY...", short: "Disable licenses for good",
-		long:    "Disable licenses for good. On a terminal it asks before, once for all of them.",
+		use: "revoke LICENSE_KEY...", short: "Revoke licenses for good",
+		long:    "Revoke licenses for good. The command asks for confirmation on a terminal, once for all licenses.",
 		example: `  licet licenses revoke LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason "violation of the terms"`,
 		route:   "POST /v1/licenses/{license_key}/revoke",
 	}, true, (*client.Client).RevokeLicense)
 }
 
-// licenseChange makes a command that changes some licenses, one after the other.
-// What fails for one is told, and the others are changed all the same.
+// licenseChange returns a command that changes licenses one after the other. After a failure it reports the failure and
+// continues with the next license.
 func (s Setup) licenseChange(is spec, ask bool, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.License, error)) *cobra.Command {
 	var reason string
 	is.args, is.scope = cobra.MinimumNArgs(1), "licenses"
 	is.flags = func(cmd *cobra.Command) {
-		cmd.Flags().StringVar(&reason, "reason", "", "`text` that says why")
+		cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the change")
 		if ask {
 			yesFlag(cmd)
 		}
@@ -69,7 +69,7 @@ func (s Setup) licenseChange(is spec, ask bool, change func(*client.Client, cont
 	return s.command(is)
 }
 
-// each asks for one thing after the other, and prints a line for each.
+// each changes one license after the other, and prints a line for each.
 func (c *session) each(keys []string, one func(string) question) error {
 	out := c.newListWriter(listing{columns: []string{"license_key", "status", "state_reason"}})
 	failed := 0
@@ -82,7 +82,7 @@ func (c *session) each(keys []string, one func(string) question) error {
 			continue
 		}
 		if c.ctx.Err() != nil || unreachable(err) {
-			return err // so would be all others
+			return err // every other call would fail too
 		}
 		failed++
 		fmt.Fprintf(c.stderr, "licet: %s: %v\n", key, c.explain(err))
@@ -97,15 +97,15 @@ func (s Setup) licensesRenew() *cobra.Command {
 	var renewal client.Renewal
 	var end string
 	return s.command(spec{
-		use: "renew LICENSE_KEY", short: "Move a license's end",
-		long: `Move a license's end: to a time, or by a while that counts from the present end, or
-from now where that is past.`,
+		use: "renew LICENSE_KEY", short: "Change when a license expires",
+		long: `Change when a license expires: at a given time, or later by a duration. The duration counts from
+the current expiry, or from now if the license has expired.`,
 		example: `  licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --expires-at 2031-01-01T00:00:00Z
   licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --extend P1Y --idempotency-key invoice-2207`,
 		args: cobra.ExactArgs(1), route: "POST /v1/licenses/{license_key}/renew", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&end, "expires-at", "", "`time` of its end, like 2031-01-31T00:00:00Z")
-			cmd.Flags().StringVar(&renewal.Extend, "extend", "", "by how `long` it is extended, like P1M, P1Y or P30D")
+			cmd.Flags().StringVar(&end, "expires-at", "", "`time` when the license expires, such as 2031-01-31T00:00:00Z")
+			cmd.Flags().StringVar(&renewal.Extend, "extend", "", "`duration` to add, such as P1M, P1Y or P30D")
 			onceFlag(cmd.Flags())
 			cmd.MarkFlagsMutuallyExclusive("expires-at", "extend")
 			cmd.MarkFlagsOneRequired("expires-at", "extend")
@@ -125,15 +125,15 @@ func (s Setup) licensesUpdate() *cobra.Command {
 	var devices int
 	var extra string
 	return s.command(spec{
-		use: "update LICENSE_KEY", short: "Change a license's limit and metadata",
-		long: `Change a license's limit and metadata. Metadata is merged: each member replaces the
-one of its name, and one that is null removes it.`,
+		use: "update LICENSE_KEY", short: "Change the device limit and the metadata of a license",
+		long: `Change the device limit and the metadata of a license. The command merges metadata: each member
+replaces the member with the same name, and null removes a member.`,
 		example: `  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --max-devices 5
   licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --metadata '{"seat":"3B","trial":null}'`,
 		args: cobra.ExactArgs(1), route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().IntVar(&devices, "max-devices", 0, "how `many` devices it is for; 0: any number")
-			cmd.Flags().StringVar(&extra, "metadata", "", "`object` of JSON to merge, or @ and a file")
+			cmd.Flags().IntVar(&devices, "max-devices", 0, "maximum `number` of devices; 0: unlimited")
+			cmd.Flags().StringVar(&extra, "metadata", "", "JSON `object` to merge, or @ and a file name")
 			cmd.MarkFlagsOneRequired("max-devices", "metadata")
 		},
 		run: func(c *session, args []string) (err error) {

@@ -8,7 +8,7 @@ import (
 )
 
 func (s Setup) licenseCommands() *cobra.Command {
-	return group("licenses", "List, grant and change licenses, and activate them", `  licet licenses grant --product-id editor --quantity 10
+	return group("licenses", "List, grant, change and activate licenses", `  licet licenses grant --product-id editor --quantity 10
   licet licenses list --status activated
   licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback
   licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
@@ -22,7 +22,7 @@ func (s Setup) licenseCommands() *cobra.Command {
 func (s Setup) licensesList() *cobra.Command {
 	var filter client.LicenseFilter
 	return s.command(spec{
-		use: "list", short: "List licenses, the newest first",
+		use: "list", short: "List licenses, newest first",
 		example: `  licet licenses list --status activated --limit 50
   licet licenses list --buyer-email anna@example.com
   licet licenses list --product-id editor --all --output json > licenses.jsonl`,
@@ -43,19 +43,19 @@ func (s Setup) licensesList() *cobra.Command {
 	})
 }
 
-// licenseFilterFlags adds the flags that say which licenses are meant.
+// licenseFilterFlags adds the flags that select licenses.
 func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
 	fs := cmd.Flags()
-	fs.StringVar(&filter.Status, "status", "", "only those in a `state`: not_activated, activated, expired, revoked or suspended")
-	fs.StringVar(&filter.ProductID, "product-id", "", "only those of a `product`")
-	fs.StringVar(&filter.OrderNo, "order-no", "", "only the one of an `order`")
-	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only those of the buyer with this `address`")
+	fs.StringVar(&filter.Status, "status", "", "only licenses in this `state`: not_activated, activated, expired, revoked or suspended")
+	fs.StringVar(&filter.ProductID, "product-id", "", "only licenses of this `product`")
+	fs.StringVar(&filter.OrderNo, "order-no", "", "only the license of this `order`")
+	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only licenses of the buyer with this `address`")
 	Complete(cmd, "status", words(licensing.Statuses())...)
 }
 
 func (s Setup) licensesGet() *cobra.Command {
 	return s.command(spec{
-		use: "get LICENSE_KEY", short: "Look a license up, with its devices",
+		use: "get LICENSE_KEY", short: "Show a license with its devices",
 		example: `  licet licenses get LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
 		args:    cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}", scope: "licenses:read",
 		run: func(c *session, args []string) error {
@@ -71,17 +71,17 @@ func (s Setup) licensesGrant() *cobra.Command {
 	var devices int
 	var end, extra string
 	return s.command(spec{
-		use: "grant", short: "Make licenses without an order",
+		use: "grant", short: "Issue licenses without an order",
 		example: `  licet licenses grant --product-id editor
   licet licenses grant --product-id editor --quantity 100 --expires-at 2031-01-01T00:00:00Z --idempotency-key spring-campaign`,
 		args: cobra.NoArgs, route: "POST /v1/licenses", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&grant.ProductID, "product-id", "", "`product` that they are for")
-			fs.IntVar(&grant.Quantity, "quantity", 1, "how `many`, 1 to 1000")
-			fs.IntVar(&devices, "max-devices", 0, "how `many` devices each is for, 0 for any number; left out: as the product says")
-			fs.StringVar(&end, "expires-at", "", "`time` of their end, like 2031-01-31T00:00:00Z; empty: as the product says")
-			fs.StringVar(&extra, "metadata", "", "`object` of JSON to keep with each, or @ and a file")
+			fs.StringVar(&grant.ProductID, "product-id", "", "`product` of the licenses")
+			fs.IntVar(&grant.Quantity, "quantity", 1, "`number` of licenses, 1 to 1000")
+			fs.IntVar(&devices, "max-devices", 0, "maximum `number` of devices of each license; 0: unlimited (default: that of the product)")
+			fs.StringVar(&end, "expires-at", "", "`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the product)")
+			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with each license, or @ and a file name")
 			onceFlag(fs)
 			_ = cmd.MarkFlagRequired("product-id")
 		},
@@ -113,7 +113,7 @@ func (s Setup) licensesGrant() *cobra.Command {
 
 func (s Setup) licensesDevices() *cobra.Command {
 	return s.command(spec{
-		use: "devices LICENSE_KEY", short: "List a license's devices",
+		use: "devices LICENSE_KEY", short: "List the devices of a license",
 		example: `  licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1
   licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --all --output json`,
 		args: cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}/devices", scope: "licenses:read",
@@ -132,7 +132,7 @@ func (s Setup) licensesDevices() *cobra.Command {
 
 func (s Setup) licensesRemoveDevice() *cobra.Command {
 	return s.command(spec{
-		use: "remove-device LICENSE_KEY DEVICE_ID", short: "Take a device off a license, which frees its slot",
+		use: "remove-device LICENSE_KEY DEVICE_ID", short: "Remove a device from a license, which frees its slot",
 		example: `  licet licenses remove-device LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		args:    cobra.ExactArgs(2), route: "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
 		run: func(c *session, args []string) error {

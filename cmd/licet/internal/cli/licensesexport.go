@@ -15,42 +15,41 @@ import (
 	"licet/cmd/licet/internal/terminal"
 )
 
-// licensesExport is bulk.Export as a command.
+// licensesExport returns the command for bulk.Export.
 func (s Setup) licensesExport() *cobra.Command {
 	var filter client.LicenseFilter
 	var path string
 	var restart bool
 	return s.command(spec{
-		use: "export", short: "Write licenses as CSV, the newest first",
-		long: `Write all licenses to which the filters apply as CSV, one a row, the newest first.
+		use: "export", short: "Export licenses as CSV, newest first",
+		long: `Export all licenses that match the filters as CSV, one license in each row, newest first.
 
-With --file the file appears once it is whole. If the command breaks off, what it
-has so far stays in FILE.partial, and the same command goes on from there: no
-license is left out, and none is in the file twice. License keys open what they
-are for, so only you can read the file.
+With --file, the file appears when it is complete. If the command is interrupted, the rows so
+far stay in FILE.partial, and repeating the command continues there: it neither skips nor
+repeats licenses. License keys are secrets, so only you can read the file.
 
-A text that a spreadsheet would run as a formula has an apostrophe before it, which
-licet licenses import takes away again.`,
+An apostrophe precedes each text that a spreadsheet would run as a formula. licet licenses
+import removes the apostrophe.`,
 		example: `  licet licenses export --file licenses.csv
   licet licenses export --product-id editor --status activated > activated.csv`,
-		args: cobra.NoArgs, scope: "licenses:read", noOutput: true, goesOn: true,
+		args: cobra.NoArgs, scope: "licenses:read", noOutput: true, resumes: true,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&path, "file", "", "`file` to write, replaced once the new one is whole; left out: standard output")
-			fs.BoolVar(&restart, "restart", false, "begin anew where an earlier try with --file broke off")
+			fs.StringVar(&path, "file", "", "`file` to write; an existing file is replaced when the export is complete (default: standard output)")
+			fs.BoolVar(&restart, "restart", false, "start again instead of continuing an interrupted export")
 			licenseFilterFlags(cmd, &filter)
 			_ = cmd.MarkFlagFilename("file", "csv")
 		},
 		run: func(c *session, _ []string) error {
 			if restart && path == "" {
-				return BadUsage("--restart is for an export with --file that broke off")
+				return BadUsage("--restart needs --file: it starts an interrupted export again")
 			}
-			if err := c.greet(); err != nil {
+			if err := c.probe(); err != nil {
 				return err
 			}
 			progress := c.stderr
 			if path == "" && terminal.Is(c.stdout) {
-				progress = nil // the rows show by themselves how far it is
+				progress = nil // the rows show the progress
 			}
 			bar := terminal.NewMeter(progress, "export", false)
 			e := bulk.Export{Service: c.client, Filter: filter, Now: time.Now, Progress: func(rows int64) { bar.Set(rows, -1) }}
@@ -60,16 +59,16 @@ licet licenses import takes away again.`,
 				if err != nil && rows > 0 {
 					err = &bulk.BrokenOffError{Where: "after " + counted(int(rows), "row"), Cause: err}
 				}
-				return c.ended(err, "what was written is not all there is")
+				return c.ended(err, "the output is incomplete")
 			}
 			sum, err := e.ToFile(c.ctx, path, restart)
 			bar.Clear()
 			if err != nil {
-				return c.ended(err, "the same command goes on from there")
+				return c.ended(err, "repeat the command to continue")
 			}
 			text := path + ": " + counted(int(sum.Rows), "license")
 			if sum.Before > 0 {
-				text += fmt.Sprintf(", of which %d were there already", sum.Before)
+				text += fmt.Sprintf(", %d of them from an earlier run", sum.Before)
 			}
 			_, err = fmt.Fprintln(c.stderr, text)
 			return err
@@ -77,25 +76,24 @@ licet licenses import takes away again.`,
 	})
 }
 
-// greet asks the service for as little as there is, so that it is known to take
-// what is about to be asked of it, with a signature if it wants one.
-func (c *session) greet() error {
+// probe sends a minimal request, which shows whether the service accepts the API key, and whether it demands a signature.
+func (c *session) probe() error {
 	_, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
 		return only(api.ListLicenses(c.ctx, client.LicenseFilter{}, client.Page{Limit: 1}, as...))
 	})
 	return err
 }
 
-// ended explains why an export or an import has ended. rest says what of it holds.
+// ended explains why an export or an import ended. rest says what to do about the remaining rows.
 func (c *session) ended(err error, rest string) error {
 	var broke *bulk.BrokenOffError
 	if errors.As(err, &broke) {
-		return fmt.Errorf("it broke off %s; %s: %w", broke.Where, rest, c.explain(asCall(broke.Cause)))
+		return fmt.Errorf("interrupted %s; %s: %w", broke.Where, rest, c.explain(asCall(broke.Cause)))
 	}
 	return asCall(err)
 }
 
-// asCall marks what came of calling the service, and not of a file.
+// asCall marks an error of a call to the service, as opposed to an error of a file.
 func asCall(err error) error {
 	var file *fs.PathError
 	var refused *client.Error

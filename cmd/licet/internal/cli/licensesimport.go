@@ -13,53 +13,55 @@ import (
 	"licet/cmd/licet/internal/terminal"
 )
 
-// maxParallel is as many connections as the client keeps.
+// maxParallel is the number of connections that the client keeps.
 const maxParallel = 64
 
-// licensesImport is bulk.Import as a command.
+// licensesImport returns the command for bulk.Import.
 func (s Setup) licensesImport() *cobra.Command {
 	im := bulk.Import{Now: time.Now, NewID: rand.Text}
 	var separator string
 	var dry bool
 	return s.command(spec{
-		use: "import FILE", short: "Grant and change licenses as a CSV file says",
-		long: `Grant and change licenses as a CSV file says. Its first row names the columns, in
-any order. A row without a license_key grants licenses: product_id, and where they
-are not empty quantity (else 1), max_devices, expires_at and metadata. A row with one
-changes that license: max_devices, expires_at and metadata are set where they are not
-empty; members of metadata are merged, and removed where they are null. The other
-columns of an export may be there and are read over.
+		use: "import FILE", short: "Grant and change licenses from a CSV file",
+		long: `Grant and change licenses from a CSV file. The first row names the columns, in any order:
 
-All rows are checked before the first is sent; if anything is wrong with any, nothing
-is changed. Then they are sent, and a row that the service refuses keeps no other from
-being sent. What became of each is in FILE.results.csv, with the license keys.
+  - A row without license_key grants licenses. It needs product_id; quantity (default 1),
+    max_devices, expires_at and metadata are optional.
+  - A row with license_key changes that license. It sets max_devices, expires_at and metadata
+    unless they are empty. Members of metadata are merged; null removes a member.
+  - The command ignores the other columns of an export.
 
-If the command breaks off, or is killed, the same command goes on, and grants nothing
-twice: FILE.journal knows what was sent. Afterwards it sends those again that failed,
-and nothing else. Keep both files, and FILE as it is, until all is done.`,
+The command first checks all rows, and changes nothing if a row is invalid. Then it sends the
+rows. If the service refuses a row, the command continues with the other rows.
+FILE.results.csv has the result of each row, with the license keys.
+
+If the command is interrupted or killed, repeat it to continue: FILE.journal records what was
+sent, so no license is granted twice. If rows failed, repeat the command to send only these
+again. Keep both files, and do not change FILE, until all rows are done.`,
 		example: `  licet licenses import new.csv --dry-run
   licet licenses import new.csv
-  licet licenses export --file licenses.csv, edit that, licet licenses import licenses.csv`,
-		args: cobra.ExactArgs(1), scope: "licenses", goesOn: true,
+  licet licenses export --file licenses.csv    then edit the file, and import it:
+  licet licenses import licenses.csv`,
+		args: cobra.ExactArgs(1), scope: "licenses", resumes: true,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.BoolVar(&dry, "dry-run", false, "only check the file")
-			fs.StringVar(&im.Results, "results", "", "`file` to tell in what became of each row; left out: FILE.results.csv")
-			fs.IntVar(&im.Parallel, "parallel", 4, fmt.Sprintf("how `many` rows may be on their way at once, 1 to %d", maxParallel))
-			fs.BoolVar(&im.IgnoreUnknown, "ignore-unknown", false, "read over columns that are not known")
-			fs.StringVar(&separator, "separator", ",", "`character` between cells; tab for a tab")
-			fs.IntSliceVar(&im.Skip, "skip", nil, "`lines` of rows that nobody knows the outcome of, and that you have found granted")
-			fs.IntSliceVar(&im.Resend, "resend", nil, "`lines` of such rows that you have found not granted")
+			fs.StringVar(&im.Results, "results", "", "`file` for the result of each row (default: FILE.results.csv)")
+			fs.IntVar(&im.Parallel, "parallel", 4, fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
+			fs.BoolVar(&im.IgnoreUnknown, "ignore-unknown", false, "ignore unknown columns")
+			fs.StringVar(&separator, "separator", ",", "`character` between cells, or the word tab")
+			fs.IntSliceVar(&im.Skip, "skip", nil, "`lines` of rows with an unknown outcome that you found granted")
+			fs.IntSliceVar(&im.Resend, "resend", nil, "`lines` of rows with an unknown outcome that you found not granted")
 			_ = cmd.MarkFlagFilename("results", "csv")
 		},
 		run: func(c *session, args []string) error {
 			im.Input, im.Service = args[0], c.client
 			if im.Parallel < 1 || im.Parallel > maxParallel {
-				return BadUsage("--parallel is %d: it must be from 1 to %d", im.Parallel, maxParallel)
+				return BadUsage("--parallel is %d: write a number from 1 to %d", im.Parallel, maxParallel)
 			}
 			var good bool
 			if im.Separator, good = separatorRune(separator); !good {
-				return BadUsage("--separator is %q: it must be one character such as ; or the word tab", separator)
+				return BadUsage("--separator is %q: write one character such as ; or the word tab", separator)
 			}
 			im.Problem = func(p bulk.Problem) { fmt.Fprintf(c.stderr, "%s: %v\n", im.Input, p) }
 			if dry {
@@ -86,15 +88,15 @@ func (c *session) dryRun(im bulk.Import) error {
 	if c.json {
 		return c.printJSON(map[string]int{"rows": sum.Rows, "grants": sum.Grants, "licenses": sum.Licenses, "changes": sum.Changes})
 	}
-	return c.write(fmt.Appendf(nil, "%s is good: %s, %d to grant %s, %d to change one. Nothing was sent\n",
+	return c.write(fmt.Appendf(nil, "%s is valid: %s, %d to grant %s, %d to change a license. Nothing was sent.\n",
 		im.Input, counted(sum.Rows, "row"), sum.Grants, counted(sum.Licenses, "license"), sum.Changes))
 }
 
-// shownFailures is how many rows are named where all are in the results.
+// shownFailures is how many failed rows are printed. The results have all of them.
 const shownFailures = 20
 
 func (c *session) runImport(im bulk.Import) error {
-	if err := c.greet(); err != nil {
+	if err := c.probe(); err != nil {
 		return err
 	}
 	im.Service = c.client
@@ -113,17 +115,13 @@ func (c *session) runImport(im bulk.Import) error {
 		fmt.Fprintf(c.stderr, "%s: %d more rows, see %s\n", im.Input, failed-shownFailures, sum.Results)
 	}
 	if err != nil {
-		return c.ended(err, "the same command goes on from there")
+		return c.ended(err, "repeat the command to continue")
 	}
 	if err := c.importSummary(sum); err != nil {
 		return err
 	}
 	if left := sum.Refused + sum.Unanswered + sum.Open; left > 0 {
-		are := "are"
-		if left == 1 {
-			are = "is"
-		}
-		return fmt.Errorf("%d of %s %s not done. Once the cause is mended, the same command sends what is left, and nothing else", left, counted(sum.Rows, "row"), are)
+		return fmt.Errorf("%d of %s not done: fix the cause and repeat the command, which sends only these", left, counted(sum.Rows, "row"))
 	}
 	return nil
 }

@@ -11,23 +11,22 @@ import (
 	"licet/cmd/licet/internal/terminal"
 )
 
-// listing is one of the service's lists.
+// listing describes a list of the service.
 type listing struct {
-	member  string   // that has the items
+	member  string   // of the response, with the items
 	columns []string // of the table
 	read    func(*client.Client, client.Page, ...client.CallOption) (next string, err error)
 }
 
-// listFlags adds the flags that all lists have. most is how many items a page
-// can have, standard how many it has if nothing is said.
+// listFlags adds the flags of lists. standard is the default number of items on a page, and most the maximum.
 func listFlags(cmd *cobra.Command, standard, most int) {
-	cmd.Flags().Int("limit", standard, fmt.Sprintf("how `many` to list at most, 1 to %d", most))
-	cmd.Flags().String("cursor", "", "`text` that leads on from an earlier page, as that said")
-	cmd.Flags().Bool("all", false, "list everything, page after page")
+	cmd.Flags().Int("limit", standard, fmt.Sprintf("maximum `number` of items, 1 to %d", most))
+	cmd.Flags().String("cursor", "", "`cursor` of the next page, as printed with the previous page")
+	cmd.Flags().Bool("all", false, "list all items, page by page")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 }
 
-// list prints one page of a list, or with --all each.
+// list prints one page of a list, or with --all every page.
 func (c *session) list(l listing, most int) error {
 	flags := c.cmd.Flags()
 	all, _ := flags.GetBool("all")
@@ -36,12 +35,12 @@ func (c *session) list(l listing, most int) error {
 	page := client.Page{Limit: limit, Cursor: cursor}
 	if !all {
 		if limit < 1 || limit > most {
-			return BadUsage("--limit is %d: it must be from 1 to %d", limit, most)
+			return BadUsage("--limit is %d: write a number from 1 to %d", limit, most)
 		}
 		return c.onePage(l, page)
 	}
 	page.Limit = most
-	// Where the rows are seen, they show by themselves how far it is.
+	// Rows on a terminal show the progress themselves.
 	progress := c.stderr
 	if terminal.Is(c.stdout) {
 		progress = nil
@@ -65,7 +64,7 @@ func (c *session) list(l listing, most int) error {
 	}
 }
 
-// onePage prints a page, and tells how to go on.
+// onePage prints a page, and how to get the next page.
 func (c *session) onePage(l listing, page client.Page) error {
 	var next string
 	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
@@ -84,12 +83,12 @@ func (c *session) onePage(l listing, page client.Page) error {
 		}
 	}
 	if err == nil && next != "" {
-		fmt.Fprintf(c.stderr, "there is more: add --cursor %s for the next page, or --all for everything\n", next)
+		fmt.Fprintf(c.stderr, "there is more: add --cursor %s for the next page, or --all for all items\n", next)
 	}
 	return err
 }
 
-// page reads a page.
+// page reads a page and returns its items and the cursor of the next page.
 func (c *session) page(l listing, page client.Page) (items []json.RawMessage, next string, err error) {
 	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
 		next, err = l.read(api, page, as...)
@@ -113,8 +112,7 @@ func listItems(data json.RawMessage, name string) (items []json.RawMessage, err 
 	return items, nil
 }
 
-// listWriter prints pages of items: as a table, or each as an object of JSON on
-// a line of its own, so that what was printed can be read wherever it ends.
+// listWriter prints pages of items: as a table, or with one JSON object per line, so that a partial output stays readable.
 type listWriter struct {
 	c     *session
 	table *table // nil: JSON

@@ -15,21 +15,20 @@ import (
 	"licet/licensing"
 )
 
-// member is one member of an object, in the order in which it came. Showing
-// objects by what they have in them, and not by what this version knows, shows
-// what later versions add.
+// member is one member of a JSON object. Objects print all their members in the order of the response, so that members of
+// later versions show too.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// object is a JSON object as it came.
+// object is a JSON object with its members in order.
 type object []member
 
 func parseObject(data json.RawMessage) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, errors.New("the answer is not what this version of licet understands")
+		return nil, errors.New("this version of licet does not understand the response: use a newer version")
 	}
 	var o object
 	for decoder.More() {
@@ -55,7 +54,7 @@ func (o object) get(name string) json.RawMessage {
 	return nil
 }
 
-// cell writes a member for people.
+// cell returns the text of a member.
 func (o object) cell(name string) string {
 	value := o.get(name)
 	switch name {
@@ -79,8 +78,7 @@ func (o object) cell(name string) string {
 	return cell(value)
 }
 
-// amount writes minor units as units of their currency, without any locale's
-// marks.
+// amount returns an amount in minor units as a decimal number with its currency, independent of the locale.
 func amount(value json.RawMessage, currency string) string {
 	minor, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || minor < 0 {
@@ -94,10 +92,10 @@ func amount(value json.RawMessage, currency string) string {
 	return text + " " + currency
 }
 
-// timestamp is how the service writes a time.
+// timestamp matches a time of the service.
 var timestamp = regexp.MustCompile(`^\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-// cell writes a value for people.
+// cell returns the text of a JSON value.
 func cell(value json.RawMessage) string {
 	var decoded any
 	if len(value) == 0 || json.Unmarshal(value, &decoded) != nil {
@@ -128,7 +126,7 @@ func cell(value json.RawMessage) string {
 			return "-"
 		}
 	}
-	return plain(string(value)) // of a number the text, which may have more digits
+	return plain(string(value)) // the text of a number may have more digits than a float64
 }
 
 func listCell(items []any, value json.RawMessage) string {
@@ -146,7 +144,7 @@ func listCell(items []any, value json.RawMessage) string {
 	return strings.Join(words, ",")
 }
 
-// plain takes out what would move a terminal's cursor or turn its text around.
+// plain replaces characters that move the cursor of a terminal or reverse its text.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
@@ -158,8 +156,7 @@ func plain(text string) string {
 
 func title(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "_", " ")) }
 
-// objectText writes an object with its members below each other, and what it has
-// lists of as tables after that.
+// objectText returns an object with one line for each member, followed by a table for each list of objects.
 func objectText(data json.RawMessage) (string, error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -197,7 +194,7 @@ func objectText(data json.RawMessage) (string, error) {
 	return text.String(), nil
 }
 
-// objects gives the items of a list of objects.
+// objects returns the items of a list of objects, and whether value is such a list.
 func objects(value json.RawMessage) (items []object, isList bool) {
 	var raw []json.RawMessage
 	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &raw) != nil {
@@ -213,7 +210,7 @@ func objects(value json.RawMessage) (items []object, isList bool) {
 	return items, len(raw) > 0
 }
 
-// itemsText writes objects of a kind as a table with all of their members.
+// itemsText returns a table of objects with all members.
 func itemsText(name string, items []object) string {
 	var text bytes.Buffer
 	var columns []string

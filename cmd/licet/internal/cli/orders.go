@@ -16,7 +16,7 @@ func (s Setup) orderCommands() *cobra.Command {
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())
 }
 
-// words gives words of a kind as plain strings.
+// words converts values of a string type to strings.
 func words[T ~string](all []T) []string {
 	plain := make([]string, len(all))
 	for i, word := range all {
@@ -28,16 +28,16 @@ func words[T ~string](all []T) []string {
 func (s Setup) ordersList() *cobra.Command {
 	var filter client.OrderFilter
 	return s.command(spec{
-		use: "list", short: "List orders, the newest first",
+		use: "list", short: "List orders, newest first",
 		example: `  licet orders list --status paid --limit 50
   licet orders list --buyer-email anna@example.com
   licet orders list --product-id editor --all --output json`,
 		args: cobra.NoArgs, route: "GET /v1/orders", scope: "orders:read",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&filter.Status, "status", "", "only those in a `state`: unpaid, paid, expired, canceled or refunded")
-			fs.StringVar(&filter.ProductID, "product-id", "", "only those of a `product`")
-			fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only those of the buyer with this `address`")
+			fs.StringVar(&filter.Status, "status", "", "only orders in this `state`: unpaid, paid, expired, canceled or refunded")
+			fs.StringVar(&filter.ProductID, "product-id", "", "only orders of this `product`")
+			fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only orders of the buyer with this `address`")
 			listFlags(cmd, pageStandard, pageMost)
 			Complete(cmd, "status", words(licensing.OrderStatuses())...)
 		},
@@ -55,7 +55,7 @@ func (s Setup) ordersList() *cobra.Command {
 
 func (s Setup) ordersGet() *cobra.Command {
 	return s.command(spec{
-		use: "get ORDER_NO", short: "Look an order up",
+		use: "get ORDER_NO", short: "Show an order",
 		example: `  licet orders get ord_001Q3G996SE003GW58W4CN32E1Z`,
 		args:    cobra.ExactArgs(1), route: "GET /v1/orders/{order_no}", scope: "orders:read",
 		run: func(c *session, args []string) error {
@@ -71,21 +71,21 @@ func (s Setup) ordersCreate() *cobra.Command {
 	var extra string
 	return s.command(spec{
 		use: "create", short: "Create an order",
-		long: `Create an order, and print the address that its buyer pays at. Whoever has that
-address may pay. An order of amount 0 is paid at once.`,
+		long: `Create an order and print it with pay_url, where the buyer pays. Anyone with the URL can pay. An
+order with amount 0 is paid at once.`,
 		example: `  licet orders create --product-id editor --amount 4900 --currency USD        49.00 USD
   licet orders create --product-id editor --amount 4900 --currency USD \
     --buyer-email anna@example.com --idempotency-key checkout-8114`,
 		args: cobra.NoArgs, route: "POST /v1/orders", scope: "orders",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&order.ProductID, "product-id", "", "`product` that is sold")
-			fs.Int64Var(&order.Amount, "amount", 0, "`number` of the currency's minor units, like cents: 4900 is 49.00 USD, and 4900 JPY")
-			fs.StringVar(&order.Currency, "currency", "", "`code` of the currency by ISO 4217, like USD")
-			fs.StringVar(&order.Description, "description", "", "`text` about it")
+			fs.StringVar(&order.ProductID, "product-id", "", "`product` of the order")
+			fs.Int64Var(&order.Amount, "amount", 0, "`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
+			fs.StringVar(&order.Currency, "currency", "", "ISO 4217 `code` of the currency, such as USD")
+			fs.StringVar(&order.Description, "description", "", "`text` about the order")
 			fs.StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
-			fs.StringVar(&extra, "metadata", "", "`object` of JSON to keep with it, or @ and a file")
-			fs.StringVar(&order.SuccessURL, "success-url", "", "`URL` that the buyer is led to after paying")
+			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the order, or @ and a file name")
+			fs.StringVar(&order.SuccessURL, "success-url", "", "`URL` where the buyer goes after paying")
 			onceFlag(fs)
 			for _, name := range []string{"product-id", "amount", "currency"} {
 				_ = cmd.MarkFlagRequired(name)
@@ -104,7 +104,7 @@ address may pay. An order of amount 0 is paid at once.`,
 
 func (s Setup) ordersCancel() *cobra.Command {
 	return s.orderChange(spec{
-		use: "cancel ORDER_NO", short: "Give an unpaid order up",
+		use: "cancel ORDER_NO", short: "Cancel an unpaid order",
 		example: `  licet orders cancel ord_001Q3G996SE003GW58W4CN32E1Z --reason "The buyer changed her mind."`,
 		route:   "POST /v1/orders/{order_no}/cancel",
 	}, "", (*client.Client).CancelOrder)
@@ -112,20 +112,19 @@ func (s Setup) ordersCancel() *cobra.Command {
 
 func (s Setup) ordersRefund() *cobra.Command {
 	return s.orderChange(spec{
-		use: "refund ORDER_NO", short: "Send a paid order's money back, and revoke its license",
-		long:    "Send a paid order's money back, and revoke its license. On a terminal it asks before.",
+		use: "refund ORDER_NO", short: "Refund a paid order and revoke its license",
+		long:    "Refund a paid order and revoke its license. The command asks for confirmation on a terminal.",
 		example: `  licet orders refund ord_001Q3G996SE003GW58W4CN32E1Z --reason "It does not run."`,
 		route:   "POST /v1/orders/{order_no}/refund",
 	}, "Refund", (*client.Client).RefundOrder)
 }
 
-// orderChange makes a command that changes an order. It asks before if there is
-// a word to ask with.
+// orderChange returns a command that changes an order. If ask is not empty, the command asks for confirmation with it.
 func (s Setup) orderChange(is spec, ask string, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.Order, error)) *cobra.Command {
 	var reason string
 	is.args, is.scope = cobra.ExactArgs(1), "orders"
 	is.flags = func(cmd *cobra.Command) {
-		cmd.Flags().StringVar(&reason, "reason", "", "`text` that says why")
+		cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the change")
 		onceFlag(cmd.Flags())
 		if ask != "" {
 			yesFlag(cmd)

@@ -12,7 +12,7 @@ const (
 )
 
 func (s Setup) productCommands() *cobra.Command {
-	return group("products", "List, describe and remove products", `  licet products put editor --name Editor --max-devices 5 --validity P1Y
+	return group("products", "List, define and remove products", `  licet products put editor --name Editor --max-devices 5 --validity P1Y
   licet products list
   licet products get editor --output json`,
 		s.productsList(), s.productsGet(), s.productsPut(), s.productsDelete())
@@ -20,7 +20,7 @@ func (s Setup) productCommands() *cobra.Command {
 
 func (s Setup) productsList() *cobra.Command {
 	return s.command(spec{
-		use: "list", short: "List products, the newest first",
+		use: "list", short: "List products, newest first",
 		example: `  licet products list
   licet products list --all --output json`,
 		args: cobra.NoArgs, route: "GET /v1/products", scope: "products:read",
@@ -37,7 +37,7 @@ func (s Setup) productsList() *cobra.Command {
 	})
 }
 
-// next gives what leads to the next page.
+// next returns the cursor of the next page.
 func next[T any](list *client.List[T], err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -47,7 +47,7 @@ func next[T any](list *client.List[T], err error) (string, error) {
 
 func (s Setup) productsGet() *cobra.Command {
 	return s.command(spec{
-		use: "get PRODUCT_ID", short: "Look a product up",
+		use: "get PRODUCT_ID", short: "Show a product",
 		example: `  licet products get editor`,
 		args:    cobra.ExactArgs(1), route: "GET /v1/products/{product_id}", scope: "products:read",
 		run: func(c *session, args []string) error {
@@ -63,22 +63,22 @@ func (s Setup) productsPut() *cobra.Command {
 	var devices int
 	var extra string
 	return s.command(spec{
-		use: "put PRODUCT_ID", short: "Describe a product, whether it is there or not",
-		long: `Describe a product, whether it is there or not. What is left out is as the flag's
-default says, and not as it was before. Licenses that there are keep their terms.`,
+		use: "put PRODUCT_ID", short: "Create a product or replace its terms",
+		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
+previous value. Existing licenses keep their terms.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'`,
 		args: cobra.ExactArgs(1), route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&terms.Name, "name", "", "`name`, for people")
-			fs.StringVar(&terms.KeyPrefix, "key-prefix", "LIC", "`text` that license keys begin with, 2 to 8 of A-Z 0-9")
-			fs.IntVar(&devices, "max-devices", 3, "how `many` devices a license is for; 0: any number")
-			fs.StringVar(&terms.Validity, "validity", "", "how `long` a license is good, like P1Y or P30D; empty: for ever")
-			fs.StringVar(&terms.ValidityFrom, "validity-from", "issue", "whether that runs from `issue` or from the first activation")
-			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false, "let users deactivate devices by themselves")
-			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0, "how `many` of these a month; 0: any number")
-			fs.StringVar(&extra, "metadata", "", "`object` of JSON to keep with it, or @ and a file")
+			fs.StringVar(&terms.Name, "name", "", "`name` of the product, for people")
+			fs.StringVar(&terms.KeyPrefix, "key-prefix", "LIC", "`prefix` of license keys, 2 to 8 of A-Z 0-9")
+			fs.IntVar(&devices, "max-devices", 3, "maximum `number` of devices of a license; 0: unlimited")
+			fs.StringVar(&terms.Validity, "validity", "", "`duration` of a license, such as P1Y or P30D (default: without end)")
+			fs.StringVar(&terms.ValidityFrom, "validity-from", "issue", "when the duration starts: `issue` or activation")
+			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false, "allow users to deactivate their devices")
+			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0, "maximum `number` of these deactivations per month; 0: unlimited")
+			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the product, or @ and a file name")
 			Complete(cmd, "validity-from", "issue", "activation")
 		},
 		run: func(c *session, args []string) (err error) {
@@ -96,7 +96,7 @@ default says, and not as it was before. Licenses that there are keep their terms
 func (s Setup) productsDelete() *cobra.Command {
 	return s.command(spec{
 		use: "delete PRODUCT_ID", short: "Remove a product",
-		long:    "Remove a product. Its licenses keep their terms. On a terminal it asks before.",
+		long:    "Remove a product. Its licenses keep their terms. The command asks for confirmation on a terminal.",
 		example: `  licet products delete editor`,
 		args:    cobra.ExactArgs(1), route: "DELETE /v1/products/{product_id}", scope: "products",
 		flags: yesFlag,

@@ -16,14 +16,14 @@ import (
 )
 
 func (s Setup) profileCommands() *cobra.Command {
-	return group("profile", "Keep services with the API keys to call them with", `  licet profile set dev --from-env licet-data/dev.env
-  licet profile set shop --url https://licenses.example.com    and type the API key
+	return group("profile", "Save services with their API keys", `  licet profile set dev --from-env licet-data/dev.env
+  licet profile set shop --url https://licenses.example.com    asks for the API key
   licet profile use shop
   licet orders list --profile dev`,
 		s.profileSet(), s.profileList(), s.profileUse(), s.profileRemove())
 }
 
-// oneProfile wants the name of a profile.
+// oneProfile makes a command take the name of a profile, and complete it.
 func (s Setup) oneProfile(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -40,19 +40,19 @@ func (s Setup) profileSet() *cobra.Command {
 	var envFile string
 	cmd := s.oneProfile(&cobra.Command{
 		Use:   "set NAME",
-		Short: "Keep a service with its API key under a name",
-		Long: `Keep a service with its API key under a name, in a file that only you can read. The
-first profile is the one in use.
+		Short: "Save a service with its API key under a name",
+		Long: `Save a service with its API key under a name, in a file that only you can read. The first
+profile becomes the profile in use.
 
-The API key is asked for on a terminal, and not shown. Elsewhere it is read from
-standard input: the API key on the first line, and the API secret, if requests are
-to be signed, on the second.`,
+On a terminal the command asks for the API key without showing it. Otherwise it reads
+standard input: the API key from the first line, and the API secret, for signed requests,
+from the second line.`,
 		Example: `  licet profile set dev --from-env licet-data/dev.env
   licet profile set shop --url https://licenses.example.com
   licet profile set shop --url https://licenses.example.com --api-key-id key_01… --sign < key-and-secret.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !profileName.MatchString(args[0]) {
-				return BadUsage("the name is %q: it must be 1 to 63 of A-Z a-z 0-9 . _ -, and begin with a letter or digit", args[0])
+				return BadUsage("NAME is %q: write 1 to 63 of A-Z a-z 0-9 . _ -, starting with a letter or digit", args[0])
 			}
 			if err := p.fill(cmd, envFile); err != nil {
 				return err
@@ -78,13 +78,13 @@ to be signed, on the second.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&p.URL, "url", "", "`URL` of the service")
-	fs.StringVar(&p.APIKeyID, "api-key-id", "", "`id` of the API key, key_…, if requests are to be signed")
-	fs.BoolVar(&p.Sign, "sign", false, "sign all requests; otherwise those that must be")
-	fs.StringVar(&envFile, "from-env", "", "take what there is from a `file` such as the dev.env of licet dev, and ask for nothing")
+	fs.StringVar(&p.APIKeyID, "api-key-id", "", "`id` of the API key, key_…, for signed requests")
+	fs.BoolVar(&p.Sign, "sign", false, "sign all requests, not only those that need a signature")
+	fs.StringVar(&envFile, "from-env", "", "read all values from a `file` such as the dev.env of licet dev")
 	return cmd
 }
 
-// fill completes a profile from a file, or from whoever sits at the terminal.
+// fill completes a profile from a file, the terminal or standard input.
 func (p *profile) fill(cmd *cobra.Command, envFile string) error {
 	if envFile != "" {
 		text, err := os.ReadFile(envFile)
@@ -95,7 +95,7 @@ func (p *profile) fill(cmd *cobra.Command, envFile string) error {
 		return nil
 	}
 	if p.URL == "" {
-		return BadUsage("--url must say where the service is, or --from-env name a file that does")
+		return BadUsage("no service: set --url, or --from-env to a file with LICET_URL")
 	}
 	in := cmd.InOrStdin()
 	if file, isFile := in.(*os.File); isFile && terminal.Is(file) {
@@ -120,8 +120,7 @@ func (p *profile) ask(ctx context.Context, in *os.File, stderr io.Writer) (err e
 	return err
 }
 
-// fromEnv takes variables from a file that a shell would read. What the command
-// line says stays.
+// fromEnv reads variables from the text of a shell file. Values of the command line take precedence.
 func (p *profile) fromEnv(text string) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
@@ -139,19 +138,19 @@ func (p *profile) fromEnv(text string) {
 	}
 }
 
-// check refuses what no service could be called with.
+// check refuses an incomplete or invalid profile.
 func (p *profile) check() error {
 	switch {
 	case p.URL == "":
-		return BadUsage("there is no LICET_URL in that file; say --url")
+		return BadUsage("the file of --from-env has no LICET_URL: set --url")
 	case !strings.HasPrefix(p.APIKey, "lk_"):
-		return BadUsage("the API key must begin with lk_test_ or lk_live_")
+		return BadUsage("the API key must start with lk_test_ or lk_live_")
 	case p.APISecret != "" && !strings.HasPrefix(p.APISecret, "lks_"):
-		return BadUsage("the API secret must begin with lks_test_ or lks_live_")
+		return BadUsage("the API secret must start with lks_test_ or lks_live_")
 	case p.APISecret != "" && p.APIKeyID == "":
-		return BadUsage("signing needs the API key's id too: --api-key-id")
+		return BadUsage("signing needs the id of the API key: set --api-key-id")
 	case p.Sign && p.APISecret == "":
-		return BadUsage("signing needs the API secret, and there is none")
+		return BadUsage("signing needs the API secret: write it on the second line of standard input")
 	}
 	if _, err := client.New(p.URL, p.APIKey); err != nil {
 		return BadUsage("%s", strings.TrimPrefix(err.Error(), "client: "))
@@ -159,23 +158,23 @@ func (p *profile) check() error {
 	return nil
 }
 
-// tellUse says where a profile went, and whether it is what will be called.
+// tellUse prints where a profile was saved, and whether commands use it.
 func (s Setup) tellUse(stderr io.Writer, file *profiles, name string) {
 	path, _ := s.profilePath()
-	fmt.Fprintf(stderr, "the profile %q is kept in %s\n", name, path)
+	fmt.Fprintf(stderr, "saved the profile %q in %s\n", name, path)
 	switch {
 	case file.Current != name:
-		fmt.Fprintf(stderr, "in use is %q: licet profile use %s changes that\n", file.Current, name)
+		fmt.Fprintf(stderr, "the profile in use is %q; to change that, run: licet profile use %s\n", file.Current, name)
 	case s.env("LICET_URL") != "" || s.env("LICET_API_KEY") != "" || s.env("LICET_API_KEY_FILE") != "":
-		fmt.Fprintln(stderr, "the environment names a service as well, and wins: unset LICET_URL, LICET_API_KEY and LICET_API_KEY_FILE to use profiles")
+		fmt.Fprintln(stderr, "the environment takes precedence over profiles: unset LICET_URL, LICET_API_KEY and LICET_API_KEY_FILE to use them")
 	}
 }
 
 func (s Setup) profileUse() *cobra.Command {
 	return s.oneProfile(&cobra.Command{
 		Use:     "use NAME",
-		Short:   "Take a profile where nothing else is said",
-		Long:    "Take a profile where neither the command line nor the environment says which service is meant.",
+		Short:   "Make a profile the profile in use",
+		Long:    "Make a profile the profile in use: commands call it if neither the command line nor the environment names a service.",
 		Example: `  licet profile use shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.changeProfile(cmd, args[0], func(file *profiles) { file.Current = args[0] })
@@ -186,8 +185,8 @@ func (s Setup) profileUse() *cobra.Command {
 func (s Setup) profileRemove() *cobra.Command {
 	return s.oneProfile(&cobra.Command{
 		Use:     "remove NAME",
-		Short:   "Forget a profile, and its API key with it",
-		Long:    "Forget a profile, and its API key with it. The key itself stays good: licet keys revoke ends it.",
+		Short:   "Remove a profile with its API key",
+		Long:    "Remove a profile with its API key. The API key stays valid: licet keys revoke revokes it.",
 		Example: `  licet profile remove dev`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.changeProfile(cmd, args[0], func(file *profiles) {
@@ -206,7 +205,7 @@ func (s Setup) changeProfile(cmd *cobra.Command, name string, change func(*profi
 		return err
 	}
 	if _, found := file.Profiles[name]; !found {
-		return BadUsage("there is no profile %q: licet profile list has them", name)
+		return BadUsage("there is no profile %q; see licet profile list", name)
 	}
 	change(file)
 	if err := s.saveProfiles(file); err != nil {
@@ -222,8 +221,8 @@ func (s Setup) profileList() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List profiles, without their API keys",
-		Long:    "List profiles, without their API keys, and which one is in use.",
+		Short:   "List profiles without their API keys",
+		Long:    "List profiles without their API keys, and show the profile in use.",
 		Example: `  licet profile list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -241,7 +240,7 @@ func (s Setup) profileList() *cobra.Command {
 	return cmd
 }
 
-// listedProfile is what is shown of a profile.
+// listedProfile is the output for a profile.
 type listedProfile struct {
 	Name     string `json:"name"`
 	InUse    bool   `json:"in_use"`
@@ -274,7 +273,7 @@ func (f *profiles) print(stdout io.Writer, asJSON bool) error {
 	return t.flush()
 }
 
-// masked tells of an API key no more than its mode.
+// masked returns the prefix of an API key, which shows its mode.
 func masked(key string) string {
 	for _, prefix := range []string{"lk_test_", "lk_live_"} {
 		if strings.HasPrefix(key, prefix) {

@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// profile is a service with the API key to call it with.
+// profile is a service with the API key to call it.
 type profile struct {
 	URL       string `json:"url"`
 	APIKey    string `json:"api_key"`
@@ -22,7 +22,7 @@ type profile struct {
 	Sign      bool   `json:"sign,omitempty"`
 }
 
-// profiles is the file that profiles are kept in.
+// profiles is the content of the file with all profiles.
 type profiles struct {
 	Current  string             `json:"current,omitempty"`
 	Profiles map[string]profile `json:"profiles"`
@@ -32,7 +32,7 @@ var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (f *profiles) names() []string { return slices.Sorted(maps.Keys(f.Profiles)) }
 
-// profilePath is where the file is, for this user alone.
+// profilePath returns the path of the file with profiles, in the directory of the user.
 func (s Setup) profilePath() (string, error) {
 	dir, err := s.ConfigDir()
 	if err != nil {
@@ -41,13 +41,13 @@ func (s Setup) profilePath() (string, error) {
 	return filepath.Join(dir, "licet", "profiles.json"), nil
 }
 
-// loadProfiles reads the file. Where there is none, there are no profiles. One
-// that others can read is refused: its keys may be known to them already.
+// loadProfiles reads the profiles; without the file there are none. It refuses a file that other users can read: they may
+// know its API keys already.
 func (s Setup) loadProfiles() (*profiles, error) {
 	file := &profiles{Profiles: map[string]profile{}}
 	path, err := s.profilePath()
 	if err != nil {
-		return file, nil // a user without a directory for settings has no profiles
+		return file, nil // without a directory for settings there are no profiles
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,15 +57,15 @@ func (s Setup) loadProfiles() (*profiles, error) {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s holds API keys, and other users may read it (mode %o): close it with chmod 600, and revoke the keys if others have seen them", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s contains API keys, and other users can read it (mode %o): run chmod 600, and revoke the API keys if others have seen them", path, info.Mode().Perm())
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
 	if err := json.Unmarshal(text, file); err != nil {
-		// The decoder's error may quote what it read, and that is secret.
-		return nil, fmt.Errorf("%s is damaged: mend it, or remove it to begin anew", path)
+		// The error of the decoder may quote a secret.
+		return nil, fmt.Errorf("%s is damaged: repair the file, or remove it to start without profiles", path)
 	}
 	if file.Profiles == nil {
 		file.Profiles = map[string]profile{}
@@ -73,7 +73,7 @@ func (s Setup) loadProfiles() (*profiles, error) {
 	return file, nil
 }
 
-// saveProfiles puts the file in place whole or not at all.
+// saveProfiles writes the file atomically.
 func (s Setup) saveProfiles(file *profiles) (err error) {
 	path, err := s.profilePath()
 	if err != nil {

@@ -28,7 +28,7 @@ func TestProfiles(t *testing.T) {
 	if err := os.WriteFile(env, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := u.run("profile", "set", "dev", "--from-env", env, "--sign"); got.err != nil || got.stdout != "" || !strings.Contains(got.stderr, `the profile "dev" is kept in `+u.profileFile()) {
+	if got := u.run("profile", "set", "dev", "--from-env", env, "--sign"); got.err != nil || got.stdout != "" || !strings.Contains(got.stderr, `saved the profile "dev" in `+u.profileFile()) {
 		t.Fatalf("%+v", got)
 	}
 	for _, path := range []string{filepath.Dir(u.profileFile()), u.profileFile()} {
@@ -39,7 +39,7 @@ func TestProfiles(t *testing.T) {
 	u.must("orders", "list") // signed
 
 	u.stdin = strings.NewReader("lk_test_other\nlks_test_other\n")
-	if got := u.run("profile", "set", "other", "--url", "https://licenses.example.com", "--api-key-id", "key_other"); got.err != nil || !strings.Contains(got.stderr, `in use is "dev"`) {
+	if got := u.run("profile", "set", "other", "--url", "https://licenses.example.com", "--api-key-id", "key_other"); got.err != nil || !strings.Contains(got.stderr, `the profile in use is "dev"`) {
 		t.Fatalf("%+v", got)
 	}
 	listed := u.run("profile", "list")
@@ -64,7 +64,7 @@ func TestProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"orders list", "profile list", "profile use dev"} {
-		u.refuses(false, []string{"other users may read it", "chmod 600"}, strings.Fields(line)...)
+		u.refuses(false, []string{"other users can read it", "chmod 600"}, strings.Fields(line)...)
 	}
 	if err := os.Chmod(u.profileFile(), 0o600); err != nil {
 		t.Fatal(err)
@@ -89,11 +89,11 @@ func TestProfilesThatAreRefused(t *testing.T) {
 		}
 	}
 	const there = " --url https://licenses.example.com"
-	f("lk_test_1", "--url must say", "profile set a")
-	f("lk_test_1", "it must be 1 to 63", "profile set ../a"+there)
-	f("", "must begin with lk_test_", "profile set a"+there)
-	f("secret", "must begin with lk_test_", "profile set a"+there)
-	f("lk_test_1\nlk_test_1", "must begin with lks_test_", "profile set a"+there)
+	f("lk_test_1", "no service: set --url", "profile set a")
+	f("lk_test_1", "write 1 to 63", "profile set ../a"+there)
+	f("", "must start with lk_test_", "profile set a"+there)
+	f("secret", "must start with lk_test_", "profile set a"+there)
+	f("lk_test_1\nlk_test_1", "must start with lks_test_", "profile set a"+there)
 	f("lk_test_1\nlks_test_1", "--api-key-id", "profile set a"+there)
 	f("lk_test_1", "signing needs the API secret", "profile set a --sign"+there)
 	f("lk_test_1", "must be like https://", "profile set a --url licenses.example.com")
@@ -158,7 +158,7 @@ func TestWhichService(t *testing.T) {
 	f("--sign", "", "one one one signed")
 	f("", env+" SIGN=true", "env env env signed")
 	f("--sign=false", env+" SIGN=1", "env env env")
-	f("", env+" SIGN=perhaps", `environment variable LICET_SIGN is "perhaps": it must be true or false`)
+	f("", env+" SIGN=perhaps", `environment variable LICET_SIGN is "perhaps": write true or false`)
 	f("--api-key-file /none", "", "--api-key-file: open /none: no such file or directory")
 	f("", "PROFILE=three", `$LICET_PROFILE: there is no profile "three"; see licet profile list and licet profile set`)
 }
@@ -186,7 +186,7 @@ func TestCompletion(t *testing.T) {
 		"products put a --validity-from ":    "issue\nactivation\n",
 		"orders list --profile ":             "shop\n",
 		"profile use ":                       "shop\n",
-		"licenses ":                          "revoke\tDisable licenses for good\n",
+		"licenses ":                          "revoke\tRevoke licenses for good\n",
 		"licenses activate --device-name= a": "",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)

@@ -14,25 +14,25 @@ import (
 func (s Setup) redactCommand() *cobra.Command {
 	var email string
 	return s.command(spec{
-		use: "redact", short: "Remove what is noted of a buyer",
-		long: `Remove what is noted of a buyer who asks to be forgotten: the e-mail address, the
-description, the metadata and the reason of each order with that address, and the
-metadata and the reason of its license. All else goes on as before. It can't be
-undone, so on a terminal it asks before.
+		use: "redact", short: "Remove the personal data of a buyer",
+		long: `Remove the personal data of a buyer who asks to be forgotten: the e-mail address, description,
+metadata and reason of each order with that address, and the metadata and reason of its
+license. Orders and licenses stay otherwise unchanged. This can't be undone: the command asks
+for confirmation on a terminal.
 
-What is written later is kept. If it breaks off, the same command goes on with the
-rest. docs/guides/personal-data.md says what stays, and for how long etcd and backups keep
-what was removed.`,
+If the command is interrupted, repeat it to continue. Later orders of the buyer are stored as
+usual. docs/guides/personal-data.md lists what stays, and how long etcd and backups keep the
+removed data.`,
 		example: `  licet redact --buyer-email anna@example.com`,
-		args:    cobra.NoArgs, route: "POST /v1/redactions", scope: "orders and licenses", goesOn: true,
-		rest: "the same command goes on with the rest",
+		args:    cobra.NoArgs, route: "POST /v1/redactions", scope: "orders and licenses", resumes: true,
+		resumeHint: "repeat the command to continue",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&email, "buyer-email", "", "e-mail `address` of the buyer, in any case")
+			cmd.Flags().StringVar(&email, "buyer-email", "", "e-mail `address` of the buyer, in upper or lower case")
 			yesFlag(cmd)
 			_ = cmd.MarkFlagRequired("buyer-email")
 		},
 		run: func(c *session, _ []string) error {
-			if err := c.confirm("Remove what is noted of %s from all orders and licenses at %s? That can't be undone.", email, c.target.url); err != nil {
+			if err := c.confirm("Remove the personal data of %s from all orders and licenses at %s? This can't be undone.", email, c.target.url); err != nil {
 				return err
 			}
 			return c.redact(email)
@@ -40,8 +40,8 @@ what was removed.`,
 	})
 }
 
-// redact asks until nothing is left. All requests have one Idempotency-Key, so that
-// each answer counts what all of them have done.
+// redact repeats the request until it is complete. All requests have the same Idempotency-Key, so each response counts the
+// changes of all requests.
 func (c *session) redact(email string) error {
 	key := client.IdempotencyKey(rand.Text())
 	bar := terminal.NewMeter(c.stderr, "orders", false)
@@ -63,7 +63,7 @@ func (c *session) redact(email string) error {
 	}
 }
 
-// printRedaction prints what was done. That it is complete needs no saying to people.
+// printRedaction prints the number of redacted orders and licenses.
 func (c *session) printRedaction(data json.RawMessage) error {
 	var done client.Redaction
 	if err := json.Unmarshal(data, &done); err != nil || c.json {

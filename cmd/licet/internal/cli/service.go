@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Service is the settings that say which service is called, and how.
+// Service holds the settings that select a service.
 type Service struct {
 	URL        string
 	APIKeyFile string
@@ -17,25 +17,23 @@ type Service struct {
 	Sign       bool
 }
 
-// AddFlags adds the flags that fill s.
+// AddFlags adds the flags of s.
 func (s *Service) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.URL, "url", "", "`URL` of the service ($LICET_URL)")
-	fs.StringVar(&s.APIKeyFile, "api-key-file", "", "`file` with the API key; the key itself may be in $LICET_API_KEY, but not on a command line ($LICET_API_KEY_FILE)")
-	fs.StringVar(&s.Profile, "profile", "", "`name` of the profile that has both, see licet profile ($LICET_PROFILE)")
+	fs.StringVar(&s.APIKeyFile, "api-key-file", "", "`file` with the API key; only $LICET_API_KEY takes the API key itself ($LICET_API_KEY_FILE)")
+	fs.StringVar(&s.Profile, "profile", "", "`name` of a profile with URL and API key, see licet profile ($LICET_PROFILE)")
 	fs.BoolVar(&s.Sign, "sign", false, "sign requests with the API secret ($LICET_SIGN)")
 }
 
-// target is which service to call with what.
+// target is a service with the credentials to call it.
 type target struct {
 	url, apiKey, keyID, secret string
 	sign                       bool
-	urlFrom, keyFrom           string // where they were found, for messages
+	urlFrom, keyFrom           string // where URL and API key come from, for messages
 }
 
-// find works out which service is meant. Flags win over the environment, and
-// that over a profile; but what belongs together is taken together, so that no
-// API key is sent to an address that it was not kept with unless the command line
-// says so.
+// find returns the target. Flags take precedence over the environment, and the environment over a profile. URL and API key
+// come from the same place, so that an API key never goes to a foreign URL, unless the command line says so.
 func (s Setup) find(settings *Service, fs *pflag.FlagSet) (target, error) {
 	t, err := s.base(settings, fs)
 	if err != nil {
@@ -57,12 +55,12 @@ func (s Setup) find(settings *Service, fs *pflag.FlagSet) (target, error) {
 	case variable == "false" || variable == "0":
 		t.sign = false
 	case variable != "":
-		return t, BadUsage("environment variable LICET_SIGN is %q: it must be true or false", variable)
+		return t, BadUsage("environment variable LICET_SIGN is %q: write true or false", variable)
 	}
 	return t, nil
 }
 
-// base is what the environment or a profile says.
+// base returns the target of the environment or of a profile.
 func (s Setup) base(settings *Service, fs *pflag.FlagSet) (target, error) {
 	if fs.Changed("profile") {
 		return s.profile(settings.Profile, "--profile")
@@ -80,7 +78,7 @@ func (s Setup) base(settings *Service, fs *pflag.FlagSet) (target, error) {
 		return t, nil
 	}
 	if fs.Changed("url") {
-		return target{}, nil // a profile's key is not for another address
+		return target{}, nil // the API key of a profile is not for another URL
 	}
 	if name := s.env("LICET_PROFILE"); name != "" {
 		return s.profile(name, "$LICET_PROFILE")
@@ -88,8 +86,7 @@ func (s Setup) base(settings *Service, fs *pflag.FlagSet) (target, error) {
 	return s.profile("", "")
 }
 
-// withKeyFile takes the API key out of a file. What else was known belonged to
-// another key.
+// withKeyFile returns t with the API key in a file. It drops the id and the secret, which belong to another API key.
 func (t target) withKeyFile(path, from string) (target, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,13 +95,12 @@ func (t target) withKeyFile(path, from string) (target, error) {
 	t.apiKey, t.keyFrom = strings.TrimSpace(string(text)), from+" "+path
 	t.keyID, t.secret = "", ""
 	if t.apiKey == "" || strings.ContainsAny(t.apiKey, " \t\n") {
-		return t, fmt.Errorf("%s %s must hold one API key and nothing else", from, path)
+		return t, fmt.Errorf("%s %s must contain one API key and nothing else", from, path)
 	}
 	return t, nil
 }
 
-// profile is what a profile says: the one of a name, or else the one in use, if
-// there is any.
+// profile returns the target of the named profile, or without a name that of the profile in use, if any.
 func (s Setup) profile(name, from string) (target, error) {
 	file, err := s.loadProfiles()
 	if err != nil {
@@ -126,7 +122,7 @@ func (s Setup) profile(name, from string) (target, error) {
 	}, nil
 }
 
-// check refuses what can't be called.
+// check refuses an incomplete target.
 func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
@@ -141,12 +137,12 @@ func (t target) check(open bool) error {
 
 func (t target) canSign() bool { return t.apiKey != "" && t.keyID != "" && t.secret != "" }
 
-// outputs are the forms of what is printed.
+// outputs are the output formats.
 var outputs = []string{"table", "json"}
 
-// addOutput adds the flag that says in which form to print.
+// addOutput adds the flag for the output format.
 func addOutput(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVarP(into, "output", "o", "table", "`format` of what is printed: table or json ($LICET_OUTPUT)")
+	cmd.Flags().StringVarP(into, "output", "o", "table", "output `format`: table or json ($LICET_OUTPUT)")
 	Complete(cmd, "output", outputs...)
 }
 
@@ -155,7 +151,7 @@ func Complete(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeProfiles lets shells complete names of profiles.
+// completeProfiles lets shells complete the names of profiles.
 func (s Setup) completeProfiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	file, err := s.loadProfiles()
 	if err != nil {

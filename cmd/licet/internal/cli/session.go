@@ -31,10 +31,10 @@ type session struct {
 	json   bool
 	stdout io.Writer
 	stderr io.Writer
-	waited atomic.Bool // it was told once that something is asked for again
+	waited atomic.Bool // the session has reported a retry
 }
 
-// open finds the service and makes what calls it.
+// open finds the service and returns a session with a client for it.
 func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spec) (*session, error) {
 	if variable := s.env("LICET_OUTPUT"); variable != "" && !cmd.Flags().Changed("output") {
 		output = variable
@@ -56,7 +56,7 @@ func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spe
 	return c, c.connect(t.sign)
 }
 
-// connect makes the client. It signs if it is to, and can.
+// connect creates the client, which signs requests if sign is set and the secret is known.
 func (c *session) connect(sign bool) error {
 	options := []client.Option{
 		client.WithUserAgent("licet/" + c.setup.Version), client.RetryFor(c.retryFor()), client.OnRetry(c.again),
@@ -79,29 +79,27 @@ func (c *session) close() {
 	}
 }
 
-// again is asked before a request is sent again. A service that nobody finds is
-// better told of at once.
+// again reports whether to retry a request. An unreachable service is reported at once instead.
 func (c *session) again(err error, wait time.Duration) bool {
 	if unreachable(err) {
 		return false
 	}
 	if wait > 300*time.Millisecond && c.waited.CompareAndSwap(false, true) {
-		fmt.Fprintf(c.stderr, "licet: %v; trying again for up to %v\n", err, c.retryFor())
+		fmt.Fprintf(c.stderr, "licet: %v; retrying for up to %v\n", err, c.retryFor())
 	}
 	return true
 }
 
 func (c *session) retryFor() time.Duration { return cmp.Or(c.setup.retryFor, defaultRetryFor) }
 
-// question is a call of the client, with the options that it must take.
+// question is a call of the client with the given options.
 type question func(*client.Client, ...client.CallOption) error
 
-// only leaves out what a call answers, which is recorded as it came.
+// only drops the decoded response: the session prints the recorded response.
 func only[T any](_ T, err error) error { return err }
 
-// ask calls the service, and gives what it answers as it came. A refusal for want
-// of a signature changes nothing, so the request is made again with one if the
-// secret is known.
+// ask calls the service and returns the data of its response unchanged. If the service demands a signature and the secret
+// is known, ask repeats the request with a signature: the refusal changed nothing.
 func (c *session) ask(q question) (json.RawMessage, error) {
 	var answer client.Response
 	options := []client.CallOption{client.Record(&answer)}
@@ -122,12 +120,12 @@ func (c *session) ask(q question) (json.RawMessage, error) {
 	return answer.Data, nil
 }
 
-// callError is an error of a call, which [session.explain] puts into words.
+// callError is an error of a call, which explain turns into a message.
 type callError struct{ error }
 
 func (e callError) Unwrap() error { return e.error }
 
-// show asks for one thing and prints it.
+// show calls the service and prints the response.
 func (c *session) show(q question) error {
 	data, err := c.ask(q)
 	if err != nil {
@@ -136,7 +134,7 @@ func (c *session) show(q question) error {
 	return c.print(data)
 }
 
-// print prints one thing.
+// print prints an object: as a table, or as JSON.
 func (c *session) print(data json.RawMessage) error {
 	if c.json {
 		return c.write(append(slices.Clip(data), '\n'))
@@ -148,7 +146,7 @@ func (c *session) print(data json.RawMessage) error {
 	return c.write([]byte(text))
 }
 
-// write prints whole lines at once, so that none is ever left half printed.
+// write prints complete lines in one write.
 func (c *session) write(text []byte) error {
 	if _, err := c.stdout.Write(text); err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -156,8 +154,7 @@ func (c *session) write(text []byte) error {
 	return nil
 }
 
-// confirm asks whoever sits at the terminal before what can't be undone. Where
-// nobody does, or with --yes, the command line is taken at its word.
+// confirm asks for confirmation on a terminal, unless --yes is set. Without a terminal it does not ask.
 func (c *session) confirm(format string, args ...any) error {
 	yes, _ := c.cmd.Flags().GetBool("yes")
 	if yes || !terminal.Is(c.cmd.InOrStdin()) {
@@ -166,10 +163,10 @@ func (c *session) confirm(format string, args ...any) error {
 	return terminal.Confirm(c.ctx, c.cmd.InOrStdin(), c.stderr, fmt.Sprintf(format, args...))
 }
 
-// yesFlag adds the flag that answers confirm.
-func yesFlag(cmd *cobra.Command) { cmd.Flags().Bool("yes", false, "do not ask") }
+// yesFlag adds the flag that skips confirm.
+func yesFlag(cmd *cobra.Command) { cmd.Flags().Bool("yes", false, "do not ask for confirmation") }
 
-// changed gives the value of a flag that was set; nil otherwise.
+// changed returns the value of a flag that was set, or nil.
 func changed[T any](c *session, flag string, value T) *T {
 	if !c.cmd.Flags().Changed(flag) {
 		return nil
@@ -177,8 +174,7 @@ func changed[T any](c *session, flag string, value T) *T {
 	return &value
 }
 
-// metadata reads a flag with an object of JSON, or with @ and the name of a file
-// that has one.
+// metadata parses a flag with a JSON object, or with @ and the name of a file that contains one.
 func metadata(text string) (any, error) {
 	if text == "" {
 		return nil, nil
@@ -192,19 +188,19 @@ func metadata(text string) (any, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		return nil, BadUsage(`--metadata must be an object of JSON, like {"seat":"3B"}, or @ and a file that has one`)
+		return nil, BadUsage(`--metadata must be a JSON object such as {"seat":"3B"}, or @ and the name of a file with one`)
 	}
 	return json.RawMessage(text), nil
 }
 
-// moment reads a flag with a time.
+// moment parses a flag with a time. An empty text is the zero time.
 func moment(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, BadUsage("--%s is %q: it must be like 2031-01-31T00:00:00Z", flag, text)
+		return at, BadUsage("--%s is %q: write a time such as 2031-01-31T00:00:00Z", flag, text)
 	}
 	return at, nil
 }

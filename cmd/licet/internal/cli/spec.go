@@ -9,21 +9,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// spec is one command that calls a service.
+// spec describes a command that calls a service.
 type spec struct {
 	use, short, long string
 	example          string
 	args             cobra.PositionalArgs
 	route            string // as docs/reference/api.md has it; empty: it is made of others
-	scope            string // of the API key, or both with "and" between; empty: an end user may
-	noOutput         bool   // it prints in one form alone
-	goesOn           bool   // whatever came of it, the same command again goes on from there
-	rest             string // what is said of that where something is in doubt; empty: run says it
+	scope            string // that the API key needs, or two with "and" between; empty: no API key needed
+	noOutput         bool   // the command has no flag --output
+	resumes          bool   // repeating an interrupted command resumes it
+	resumeHint       string // says so in messages about unknown outcomes; empty: run says so itself
 	flags            func(*cobra.Command)
 	run              func(*session, []string) error
 }
 
-// scopes names what the API key must have.
+// scopes names the scopes that the API key needs.
 func (is *spec) scopes() string {
 	if strings.Contains(is.scope, " and ") {
 		return "scopes " + is.scope
@@ -31,10 +31,10 @@ func (is *spec) scopes() string {
 	return "scope " + is.scope
 }
 
-// routeNote is the annotation that has a command's route.
+// routeNote is the annotation with the route of a command.
 const routeNote = "route"
 
-// command makes the command of a spec, with all that the commands share.
+// command returns the command of a spec, with the flags that all commands share.
 func (s Setup) command(is spec) *cobra.Command {
 	var settings Service
 	var output string
@@ -43,9 +43,9 @@ func (s Setup) command(is spec) *cobra.Command {
 		long = is.long
 	}
 	if is.scope != "" {
-		long += "\n\nIt needs an API key with the " + is.scopes() + "."
+		long += "\n\nThe command needs an API key with the " + is.scopes() + "."
 	} else {
-		long += "\n\nIt needs no API key; with one, only licenses of the key's account and mode are found."
+		long += "\n\nThe command needs no API key. With an API key, it finds only licenses of the key's account and mode."
 	}
 	cmd := &cobra.Command{
 		Use:         is.use,
@@ -72,7 +72,7 @@ func (s Setup) command(is spec) *cobra.Command {
 	return cmd
 }
 
-// run finds the service, and does what a command is for.
+// run finds the service and runs the command of a spec.
 func (s Setup) run(cmd *cobra.Command, settings *Service, output string, is spec, args []string) error {
 	c, err := s.open(cmd, settings, output, is)
 	if err != nil {

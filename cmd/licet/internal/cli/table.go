@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// table prints rows in columns as they come, without keeping them: the widths
-// are those of the first page, and what is wider later moves its own row only.
+// table prints rows page by page. The first page sets the widths of the columns; a wider cell on a later page shifts only
+// its own row.
 type table struct {
 	w       io.Writer
 	columns []string // names of members
-	cut     bool     // long cells are cut
+	cut     bool     // truncate long cells
 	rows    [][]string
 	widths  []int // nil until the first page is printed
 }
 
-// maxCell is how long a cell is that is cut.
+// maxCell is the length of a truncated cell.
 const maxCell = 40
 
 func newTable(w io.Writer, columns []string, cut bool) *table {
@@ -27,7 +27,7 @@ func (t *table) add(item object) {
 	row := make([]string, len(t.columns))
 	for i, name := range t.columns {
 		row[i] = item.cell(name)
-		// What is first names the item, to be copied from here.
+		// The first column identifies the item, and users copy it.
 		if t.cut && i > 0 && utf8.RuneCountInString(row[i]) > maxCell {
 			row[i] = string([]rune(row[i])[:maxCell-1]) + "…"
 		}
@@ -35,7 +35,7 @@ func (t *table) add(item object) {
 	t.rows = append(t.rows, row)
 }
 
-// flush prints what was added, and above the first of it the titles.
+// flush prints the added rows, with the titles above the first page.
 func (t *table) flush() error {
 	if t.widths == nil {
 		titles := make([]string, len(t.columns))

@@ -11,7 +11,7 @@ import (
 )
 
 func (s Setup) webhookCommands() *cobra.Command {
-	return group("webhooks", "Have events sent to your own servers", `  licet webhooks create https://shop.example.com/licet --event-types order.paid,order.refunded
+	return group("webhooks", "Send events to your own servers", `  licet webhooks create https://shop.example.com/licet --event-types order.paid,order.refunded
   licet webhooks test we_01jd4q8x2m7r3n5t9v1w4y6z8a
   licet webhooks deliveries we_01jd4q8x2m7r3n5t9v1w4y6z8a --status pending`,
 		s.webhooksCreate(), s.webhooksList(), s.webhooksGet(), s.webhooksUpdate(), s.webhooksDelete(), s.webhooksRotate(),
@@ -20,24 +20,24 @@ func (s Setup) webhookCommands() *cobra.Command {
 
 const exampleEndpoint = "we_01jd4q8x2m7r3n5t9v1w4y6z8a"
 
-// typesFlag adds the flag that says which events an endpoint gets.
+// typesFlag adds the flag for the types of events that an endpoint receives.
 func typesFlag(cmd *cobra.Command, into *[]string, without string) {
-	cmd.Flags().StringSliceVar(into, "event-types", nil, "`kinds` of events that it gets, with commas between, such as order.paid, or *; "+without)
+	cmd.Flags().StringSliceVar(into, "event-types", nil, "`types` of events to send, separated by commas, such as order.paid, or * ("+without+")")
 	Complete(cmd, "event-types", append([]string{client.AllTypes}, words(licensing.EventTypes())...)...)
 }
 
 func (s Setup) webhooksCreate() *cobra.Command {
 	var in client.NewWebhook
 	return s.command(spec{
-		use: "create ENDPOINT_URL", short: "Make an endpoint that events are sent to",
-		long: `Make an endpoint that events are sent to, from what happens from now on. Its secret,
-which its messages are signed with, is printed this once.`,
+		use: "create ENDPOINT_URL", short: "Create an endpoint that receives events",
+		long: `Create an endpoint that receives new events. The command prints the secret that signs its messages.
+Licet can't print the secret again.`,
 		example: `  licet webhooks create https://shop.example.com/licet
   licet webhooks create https://shop.example.com/licet --event-types order.paid --description "Mails to buyers"`,
 		args: cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
-			typesFlag(cmd, &in.Types, "left out: all")
-			cmd.Flags().StringVar(&in.Description, "description", "", "`text` for people")
+			typesFlag(cmd, &in.Types, "default: all")
+			cmd.Flags().StringVar(&in.Description, "description", "", "`description` of the endpoint, for people")
 			onceFlag(cmd.Flags())
 		},
 		run: func(c *session, args []string) error {
@@ -51,9 +51,9 @@ which its messages are signed with, is printed this once.`,
 				return err
 			}
 			if err := c.printOnce(data); err != nil {
-				return fmt.Errorf("the endpoint %s was made and its secret could not be shown, so rotate it: %w", made.ID, err)
+				return fmt.Errorf("created the endpoint %s but could not print its secret; rotate the secret: %w", made.ID, err)
 			}
-			fmt.Fprintf(c.stderr, "the secret is not shown again: give it to the receiver, and then try it with licet webhooks test %s\n", made.ID)
+			fmt.Fprintf(c.stderr, "Keep the secret: licet can't print it again. Give it to the receiver, and then run: licet webhooks test %s\n", made.ID)
 			return nil
 		},
 	})
@@ -61,7 +61,7 @@ which its messages are signed with, is printed this once.`,
 
 func (s Setup) webhooksList() *cobra.Command {
 	return s.command(spec{
-		use: "list", short: "List endpoints, the newest first",
+		use: "list", short: "List endpoints, newest first",
 		example: `  licet webhooks list
   licet webhooks list --output json`,
 		args: cobra.NoArgs, route: "GET /v1/webhook_endpoints", scope: "webhooks:read",
@@ -80,7 +80,7 @@ func (s Setup) webhooksList() *cobra.Command {
 
 func (s Setup) webhooksGet() *cobra.Command {
 	return s.command(spec{
-		use: "get ENDPOINT_ID", short: "Look an endpoint up, and how far its deliveries are",
+		use: "get ENDPOINT_ID", short: "Show an endpoint with the state of its deliveries",
 		example: `  licet webhooks get ` + exampleEndpoint,
 		args:    cobra.ExactArgs(1), route: "GET /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks:read",
 		run: func(c *session, args []string) error {
@@ -97,17 +97,17 @@ func (s Setup) webhooksUpdate() *cobra.Command {
 	var enabled bool
 	return s.command(spec{
 		use: "update ENDPOINT_ID", short: "Change an endpoint",
-		long: `Change an endpoint. What is left out stays as it is. One that was disabled gets, once it
-is enabled, what has happened meanwhile, as far as that is kept.`,
+		long: `Change an endpoint. Flags that you leave out keep their values. A disabled endpoint, once enabled,
+receives the stored events of the time between.`,
 		example: `  licet webhooks update ` + exampleEndpoint + ` --enabled=false
   licet webhooks update ` + exampleEndpoint + ` --endpoint-url https://shop.example.com/events --event-types '*'`,
 		args: cobra.ExactArgs(1), route: "PATCH /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&url, "endpoint-url", "", "`URL` that events are sent to")
-			typesFlag(cmd, &types, "* for all")
-			fs.StringVar(&description, "description", "", "`text` for people")
-			fs.BoolVar(&enabled, "enabled", true, "whether it gets events")
+			fs.StringVar(&url, "endpoint-url", "", "`URL` that receives the events")
+			typesFlag(cmd, &types, "*: all")
+			fs.StringVar(&description, "description", "", "`description` of the endpoint, for people")
+			fs.BoolVar(&enabled, "enabled", true, "send events to the endpoint")
 			cmd.MarkFlagsOneRequired("endpoint-url", "event-types", "description", "enabled")
 		},
 		run: func(c *session, args []string) error {
@@ -125,12 +125,12 @@ is enabled, what has happened meanwhile, as far as that is kept.`,
 func (s Setup) webhooksDelete() *cobra.Command {
 	return s.command(spec{
 		use: "delete ENDPOINT_ID", short: "Remove an endpoint",
-		long:    "Remove an endpoint, with all that is kept of its deliveries. On a terminal it asks before.",
+		long:    "Remove an endpoint with its deliveries. The command asks for confirmation on a terminal.",
 		example: `  licet webhooks delete ` + exampleEndpoint,
 		args:    cobra.ExactArgs(1), route: "DELETE /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
-			if err := c.confirm("Remove the webhook endpoint %s at %s, with what was not delivered to it?", args[0], c.target.url); err != nil {
+			if err := c.confirm("Remove the webhook endpoint %s at %s, with its undelivered events?", args[0], c.target.url); err != nil {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
@@ -144,12 +144,12 @@ func (s Setup) webhooksRotate() *cobra.Command {
 	var overlap time.Duration
 	return s.command(spec{
 		use: "rotate ENDPOINT_ID", short: "Give an endpoint a new secret",
-		long: `Give an endpoint a new secret, which is printed this once. For the overlap its messages
-are signed with the one before, too, so that the receiver has that time to change.`,
+		long: `Give an endpoint a new secret and print it; licet can't print it again. During the overlap messages
+are signed with both secrets, so the receiver has time to change.`,
 		example: `  licet webhooks rotate ` + exampleEndpoint + ` --overlap 48h`,
 		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how `long` messages are signed with the secret before, too, at most 720h")
+			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how `long` messages are also signed with the previous secret, at most 720h")
 			onceFlag(cmd.Flags())
 		},
 		run: func(c *session, args []string) error {
@@ -160,13 +160,13 @@ are signed with the one before, too, so that the receiver has that time to chang
 				return err
 			}
 			if err := c.printOnce(data); err != nil {
-				return fmt.Errorf("the new secret could not be shown, so rotate it again: %w", err)
+				return fmt.Errorf("created a new secret but could not print it; rotate the secret again: %w", err)
 			}
-			what := "beside the one before, and take that away when its time is over"
+			what := "Add it to the receiver, and remove the previous secret after the overlap."
 			if overlap == 0 {
-				what = "in place of the one before, which signs nothing any more"
+				what = "Replace the previous secret in the receiver: it signs nothing any more."
 			}
-			fmt.Fprintln(c.stderr, "the secret is not shown again: give it to the receiver "+what)
+			fmt.Fprintln(c.stderr, "Keep the secret: licet can't print it again. "+what)
 			return nil
 		},
 	})
@@ -174,9 +174,9 @@ are signed with the one before, too, so that the receiver has that time to chang
 
 func (s Setup) webhooksTest() *cobra.Command {
 	return s.command(spec{
-		use: "test ENDPOINT_ID", short: "Send an endpoint a message, and tell what came of it",
-		long: `Send an endpoint a message of the kind webhook.ping, once, and tell what came of it. That
-may take 15 seconds. It ends with exit code 1 if the message was not delivered.`,
+		use: "test ENDPOINT_ID", short: "Send a test message to an endpoint",
+		long: `Send a message of type webhook.ping to an endpoint once, and print the outcome. The command may take
+15 seconds. Exit code 1 means that the endpoint did not accept the message.`,
 		example: `  licet webhooks test ` + exampleEndpoint,
 		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/test", scope: "webhooks",
 		run: func(c *session, args []string) error {

@@ -23,7 +23,7 @@ func TestWebhooks(t *testing.T) {
 
 	got := u.run("webhooks", "create", server.URL+"/licet", "--event-types", "order.paid,license.revoked", "--description", "Mails to buyers", "--idempotency-key", "mails-1")
 	if got.err != nil || !strings.Contains(got.stdout, "SECRET                 whsec_") || !strings.Contains(got.stdout, "order.paid,license.revoked") ||
-		!strings.Contains(got.stderr, "not shown again") || !strings.Contains(got.stderr, "licet webhooks test we_") {
+		!strings.Contains(got.stderr, "licet can't print it again") || !strings.Contains(got.stderr, "licet webhooks test we_") {
 		t.Fatalf("%+v", got)
 	}
 	listed := u.asJSON("webhooks", "list")["webhook_endpoints"].([]any)
@@ -54,7 +54,7 @@ func TestWebhooks(t *testing.T) {
 	if e := u.asJSON("webhooks", "update", id, "--enabled"); e["status"] != "enabled" {
 		t.Errorf("enabled %v", e)
 	}
-	if got := u.run("webhooks", "rotate", id, "--overlap", "0s"); got.err != nil || !strings.Contains(got.stdout, "whsec_") || !strings.Contains(got.stdout, "PREVIOUS SECRET UNTIL  -") || !strings.Contains(got.stderr, "not shown again: give it to the receiver in place of the one before") {
+	if got := u.run("webhooks", "rotate", id, "--overlap", "0s"); got.err != nil || !strings.Contains(got.stdout, "whsec_") || !strings.Contains(got.stdout, "PREVIOUS SECRET UNTIL  -") || !strings.Contains(got.stderr, "licet can't print it again. Replace the previous secret in the receiver") {
 		t.Errorf("rotated %+v", got)
 	}
 
