@@ -15,20 +15,16 @@ type device struct {
 	LastSeenAt timestamp `json:"last_seen_at"`
 }
 
-func deviceAnswers(devices []licensing.Device) []device {
-	answers := make([]device, len(devices))
-	for i := range devices {
-		d := &devices[i]
-		answers[i] = device{
-			DeviceID:   d.ID,
-			BoundAt:    timestamp(d.BoundAt),
-			LastSeenAt: timestamp(d.LastSeenAt),
-		}
-		if d.Named {
-			answers[i].DeviceName = &d.Name
-		}
+func deviceAnswer(d *licensing.Device) device {
+	answer := device{
+		DeviceID:   d.ID,
+		BoundAt:    timestamp(d.BoundAt),
+		LastSeenAt: timestamp(d.LastSeenAt),
 	}
-	return answers
+	if d.Named {
+		answer.DeviceName = &d.Name
+	}
+	return answer
 }
 
 const (
@@ -68,7 +64,7 @@ func (s *Server) listDevices(ctx context.Context, c *call, q deviceQuery) (devic
 	if err != nil {
 		return deviceList{}, err
 	}
-	return deviceList{deviceAnswers(view.Devices), cursorAnswer(view.Next)}, nil
+	return deviceList{answers(view.Devices, deviceAnswer), cursorAnswer(view.Next)}, nil
 }
 
 // removal is the answer of a removed device.

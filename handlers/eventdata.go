@@ -69,7 +69,8 @@ func (s *Server) renderMembers(v *service.EventView) (json.RawMessage, error) {
 		data.License = &eventLicense{termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
 	}
 	if v.Device != nil {
-		data.Device = &deviceAnswers([]licensing.Device{*v.Device})[0]
+		d := deviceAnswer(v.Device)
+		data.Device = &d
 	}
 	if v.Webhook != nil {
 		e := webhookAnswer(v.Webhook, v.Owner, v.At)

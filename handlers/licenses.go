@@ -67,7 +67,7 @@ func licenseAnswer(view *store.LicenseView, now time.Time) license {
 	}
 	return license{
 		licenseTerms: termsAnswer(l, now),
-		Devices:      deviceAnswers(view.Devices),
+		Devices:      answers(view.Devices, deviceAnswer),
 		DevicesNext:  cursorAnswer(view.Next),
 		licenseState: stateAnswer(l, view.Metadata),
 	}
@@ -140,9 +140,5 @@ func (s *Server) grantLicenses(ctx context.Context, c *call, in grant) (grantedL
 		return grantedLicenses{}, err
 	}
 	now := s.cfg.Node.Now()
-	licenses := make([]license, len(granted))
-	for i := range granted {
-		licenses[i] = licenseAnswer(&granted[i], now)
-	}
-	return grantedLicenses{licenses}, nil
+	return grantedLicenses{answers(granted, func(view *store.LicenseView) license { return licenseAnswer(view, now) })}, nil
 }

@@ -197,8 +197,8 @@ func plausibleEmail(address string) bool {
 	if utf8.RuneCountInString(address) > maxEmail {
 		return false
 	}
-	// The parser also takes "Bob <bob@example.org>" and comments: then what it
-	// understood is not what was sent.
+	// The parser also accepts "Bob <bob@example.org>" and comments: then the parsed
+	// address differs from the text.
 	parsed, err := mail.ParseAddress(address)
 	if err != nil || parsed.Address != address || strings.ContainsFunc(address, unicode.IsControl) {
 		return false
