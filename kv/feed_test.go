@@ -374,9 +374,6 @@ func TestFencesInABatch(t *testing.T) {
 // TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with
 // directories that do not hold all of it.
 func TestFeedOfManyEpochs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it writes thousands of events")
-	}
 	l := newEventsLab(t)
 	owner := acct("many")
 	var ids []string

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
+	"licet/internal/depth"
 	"licet/internal/etcdtest"
 	"licet/kv/embedded"
 	"licet/kv/embedded/embeddedtest"
@@ -125,7 +126,7 @@ func TestEventsConformance(t *testing.T) {
 // TestConformanceUnderFaults runs the same suite while every second write
 // fails: applied or not, at once or late. Commit must settle all of it.
 func TestConformanceUnderFaults(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range depth.Of[uint64](1, 3) {
 		open := func(t *testing.T, hearAll bool) storetest.EventfulStore {
 			s := faultyStore(t, kvtest.Storm(seed))
 			s.hearAll = hearAll
