@@ -17,6 +17,8 @@ const (
 	retryPause = time.Second
 	// longestSleep is how long a route sleeps at most: the clock may be put forward.
 	longestSleep = 5 * time.Second
+	// disableTimeout bounds one command that disables an endpoint. Node commands need a deadline.
+	disableTimeout = 10 * time.Second
 )
 
 // route delivers to one endpoint, as long as the claim on it is held.
@@ -242,7 +244,11 @@ func (r *route) disableIfDue(ctx context.Context, now time.Time) {
 	}
 	r.disabling = true
 	command := licensing.DisableEndpoint{ID: r.id, ResetAt: r.queue.endpoint.ResetAt, Because: why}
-	r.start("disabling", func() { r.disabled <- r.engine.cfg.Node.DisableWebhook(ctx, r.owner, command) })
+	r.start("disabling", func() {
+		bounded, cancel := context.WithTimeout(ctx, disableTimeout)
+		defer cancel()
+		r.disabled <- r.engine.cfg.Node.DisableWebhook(bounded, r.owner, command)
+	})
 }
 
 func (r *route) wasDisabled(err error) {
