@@ -168,7 +168,9 @@ func Grant(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKe
 }
 
 // Activate binds a device.
-func Activate(ctx context.Context, n *service.Service, key licensing.LicenseKey, device string) (licensing.Result, error) {
+func Activate(
+	ctx context.Context, n *service.Service, key licensing.LicenseKey, device string,
+) (licensing.Result, error) {
 	return n.Activate(ctx, licensing.Activate{Target: licensing.Target{Key: key}, Device: device})
 }
 

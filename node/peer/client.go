@@ -51,7 +51,9 @@ const (
 )
 
 // NewClient makes a client that finds nodes by list.
-func NewClient(ring licensing.MasterRing, list func(context.Context) ([]store.Registration, error), guard *guard.Guard) (*Client, error) {
+func NewClient(
+	ring licensing.MasterRing, list func(context.Context) ([]store.Registration, error), guard *guard.Guard,
+) (*Client, error) {
 	codec, err := newCodec()
 	if err != nil {
 		return nil, err
@@ -120,7 +122,9 @@ func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, er
 
 // exchange sends commands under a seal and gives what their answer holds. With
 // none it asks for the age.
-func (c *Client) exchange(ctx context.Context, l *link, over time.Duration, body []byte, trace tracing.Parent) ([]byte, error) {
+func (c *Client) exchange(
+	ctx context.Context, l *link, over time.Duration, body []byte, trace tracing.Parent,
+) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, notSent(err)

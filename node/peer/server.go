@@ -67,7 +67,9 @@ type Server struct {
 
 // NewServer makes a server for the node of an incarnation. The key it shows is
 // new.
-func NewServer(self store.Incarnation, ring licensing.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger) (*Server, error) {
+func NewServer(
+	self store.Incarnation, ring licensing.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger,
+) (*Server, error) {
 	identity, err := newIdentity()
 	if err != nil {
 		return nil, err

@@ -14,13 +14,15 @@ import (
 	"licet/node/store"
 )
 
-// claimTries bounds how often a request is tried when another request was first with one of
-// the records that it makes.
-const claimTries = 4
+// maxClaimTries bounds how often a request is tried after another request has written one of its
+// records first.
+const maxClaimTries = 4
 
-// admitted does work with a place among what the node has under way for an owner. Without a
-// free place it fails with ErrOverloaded.
-func admitted[T any](ctx context.Context, c *core, owner licensing.Owner, work func(node.Place) (T, error)) (result T, err error) {
+// admitted runs work while it holds an admission place of an owner. Without a free place it returns
+// ErrOverloaded.
+func admitted[T any](
+	ctx context.Context, c *core, owner licensing.Owner, work func(node.Place) (T, error),
+) (result T, err error) {
 	place, err := c.engine.Enter(ctx, owner)
 	if err != nil {
 		return result, err
@@ -29,7 +31,7 @@ func admitted[T any](ctx context.Context, c *core, owner licensing.Owner, work f
 	return work(place)
 }
 
-// admittedToList is admitted for a page of a list; see listGate.
+// admittedToList runs read as admitted does, and also enters the listGate.
 func admittedToList[T any](ctx context.Context, c *core, owner licensing.Owner, read func() (T, error)) (T, error) {
 	return admitted(ctx, c, owner, func(node.Place) (result T, err error) {
 		if err := c.lists.enter(ctx); err != nil {
@@ -40,9 +42,9 @@ func admittedToList[T any](ctx context.Context, c *core, owner licensing.Owner, 
 	})
 }
 
-// idempotent does what a request with an Idempotency-Key asks for, of an owner: at this node nobody
-// else works on a request with the same key meanwhile. stale is why the request can't be made
-// any more; nil: the request can be made. The node drains only after idempotent has returned.
+// idempotent runs a request that may carry an Idempotency-Key. This node runs no other request with
+// the same owner and key at the same time. stale is the error if the request can no longer be made;
+// nil if it can. Draining the node waits until idempotent has returned.
 func idempotent[T any](
 	ctx context.Context, c *core, owner licensing.Owner, key *node.Once, stale error,
 	do func(node.Place, *node.Claim) (result T, replayed bool, err error),
@@ -63,10 +65,10 @@ func idempotent[T any](
 	return result, replayed, err
 }
 
-// untilClaimed tries to store what a request comes to until nobody else is first with one of
-// its records. After claimTries it fails with ErrUnavailable.
-func untilClaimed(try func() error) error {
-	for range claimTries {
+// retryConflicts calls try until try does not fail with ErrClaimTaken: another request has written one
+// of the records first. After maxClaimTries calls it returns ErrUnavailable.
+func retryConflicts(try func() error) error {
+	for range maxClaimTries {
 		if err := try(); !errors.Is(err, store.ErrClaimTaken) {
 			return err
 		}
@@ -74,7 +76,7 @@ func untilClaimed(try func() error) error {
 	return licensing.ErrUnavailable
 }
 
-// newULID makes an id. what names the thing that the id is for in an error.
+// newULID returns a new id. what names the object in an error message.
 func newULID(now time.Time, entropy io.Reader, what string) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), entropy)
 	if err != nil {

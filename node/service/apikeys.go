@@ -10,53 +10,51 @@ import (
 	"licet/node/store"
 )
 
-// Keys are the API keys: how they are made and changed, and who they let in.
+// Keys offers the use cases of API keys: create, change, read, and authenticate.
 type Keys struct {
 	*core
 	cache *keyCache
 }
 
-// KeyCreation asks for an API key. Its members have been checked.
+// KeyCreation asks for a new API key. The caller has validated the fields.
 type KeyCreation struct {
 	NewKey
 	Once *node.Once // nil: the request came without an Idempotency-Key
-	// Stale is why the request can't be made any more, as that of a Grant.
+	// Stale is the error if the request can no longer be made; see [Grant].
 	Stale error
 }
 
-// KeyRotation asks for a new secret of an API key. Its members have been
-// checked.
+// KeyRotation asks for a new secret of an API key. The caller has validated the fields.
 type KeyRotation struct {
 	Owner   licensing.Owner
 	ID      string
 	Overlap time.Duration
-	// By is the API key that asks, which must have all scopes of the other one.
+	// By is the API key of the caller. It must have all scopes of the rotated key.
 	By   *licensing.APIKey
 	Once *node.Once // nil: the request came without an Idempotency-Key
 }
 
-// CreateAPIKey makes an API key. With in.Once it is made once: the same request
-// again answers the key as it is now, without its text and secret, and replayed
-// is true.
+// CreateAPIKey creates an API key. With in.Once, repeating the request returns the key as it is now,
+// without its text and secret, and replayed is true.
 func (k *Keys) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedKey, replayed bool, err error) {
-	return k.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claimsOf) (IssuedKey, error) {
+	return k.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claimsFor) (IssuedKey, error) {
 		return k.keymaker().create(ctx, in.NewKey, claims)
 	})
 }
 
-// RotateAPIKey gives an API key a new secret, derived from the ring's current
-// master key. With in.Once that is done once, as CreateAPIKey does.
+// RotateAPIKey gives an API key a new secret, derived from the ring's current master key. in.Once
+// works as in CreateAPIKey.
 func (k *Keys) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedKey, replayed bool, err error) {
-	return k.issue(ctx, in.Owner, in.Once, nil, func(claims claimsOf) (IssuedKey, error) {
-		if !licensing.ValidAPIKeyID(in.ID) { // nobody has it; but what the Idempotency-Key says comes first
+	return k.issue(ctx, in.Owner, in.Once, nil, func(claims claimsFor) (IssuedKey, error) {
+		if !licensing.ValidAPIKeyID(in.ID) { // checked here, since a replay takes precedence
 			return IssuedKey{}, licensing.ErrAPIKeyNotFound
 		}
 		return k.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, in.By.MayRotate, claims)
 	})
 }
 
-// RevokeAPIKey ends an API key for good: within 2 seconds no node takes it any
-// more. Its record stays. Revoking it again changes nothing.
+// RevokeAPIKey revokes an API key permanently: within 2 seconds no node accepts the key. The record of
+// the key stays. Revoking a revoked key is a no-op.
 func (k *Keys) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id string) (licensing.APIKey, error) {
 	if !licensing.ValidAPIKeyID(id) {
 		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
@@ -74,7 +72,7 @@ func (k *Keys) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id strin
 	})
 }
 
-// APIKey looks an API key of an owner up by its public id, linearizably.
+// APIKey returns an API key of an owner by its public id. The read is linearizable.
 func (k *Keys) APIKey(ctx context.Context, owner licensing.Owner, id string) (licensing.APIKey, error) {
 	if !licensing.ValidAPIKeyID(id) {
 		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
@@ -84,7 +82,7 @@ func (k *Keys) APIKey(ctx context.Context, owner licensing.Owner, id string) (li
 	})
 }
 
-// readAPIKey looks up an API key for somebody who was let in.
+// readAPIKey returns an API key. The caller holds an admission place.
 func (k *Keys) readAPIKey(ctx context.Context, owner licensing.Owner, id string) (licensing.APIKey, error) {
 	key, err := k.cfg.Keys.FindAPIKey(ctx, owner, id)
 	switch {
@@ -96,10 +94,13 @@ func (k *Keys) readAPIKey(ctx context.Context, owner licensing.Owner, id string)
 	return *key, nil
 }
 
-// issue does what shows a secret, once for an Idempotency-Key.
-func (k *Keys) issue(ctx context.Context, owner licensing.Owner, once *node.Once, stale error, do func(claimsOf) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
-	return idempotent(ctx, k.core, owner, once, stale, func(_ node.Place, claim *node.Claim) (issued IssuedKey, replayed bool, err error) {
-		err = untilClaimed(func() error {
+// issue runs do, which creates a secret, at most once per Idempotency-Key. A replay returns the key
+// without its secret.
+func (k *Keys) issue(
+	ctx context.Context, owner licensing.Owner, once *node.Once, stale error, do func(claimsFor) (IssuedKey, error),
+) (issued IssuedKey, replayed bool, err error) {
+	run := func(_ node.Place, claim *node.Claim) (issued IssuedKey, replayed bool, err error) {
+		err = retryConflicts(func() error {
 			if _, err := k.engine.LoadWithClaim(ctx, claim); err != nil {
 				replayed = claim.Replayed()
 				return err
@@ -116,19 +117,24 @@ func (k *Keys) issue(ctx context.Context, owner licensing.Owner, once *node.Once
 			return err
 		})
 		return issued, replayed, k.explainRing(err)
-	})
+	}
+	return idempotent(ctx, k.core, owner, once, stale, run)
 }
 
-var errOtherRing = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the master keys of this node are not those of the service; nothing was changed"}
+var errOtherRing = &licensing.Error{
+	Reason:  licensing.ReasonUnavailable,
+	Message: "the master keys of this node are not those of the service; nothing was changed",
+}
 
-// explainRing turns a ring that is not the store's into a refusal: another node
-// may have the right one. What is wrong with it is for the log.
+// explainRing logs a ringError and returns errOtherRing in its place: another node may have the right
+// master keys. explainRing returns any other error unchanged.
 func (c *core) explainRing(err error) error {
 	var wrong *ringError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	c.cfg.Log.Error().Err(err).Msg("no API key can be made or rotated here: give this node the ring of master keys and start it again")
+	c.cfg.Log.Error().Err(err).
+		Msg("this node can't create or rotate API keys: give the node the master keys of the service and restart it")
 	return errOtherRing
 }
 

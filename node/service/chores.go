@@ -12,16 +12,15 @@ import (
 	"licet/node"
 )
 
-// Chore is something that is to be done now and then, whoever does it.
+// Chore is periodic work of a node.
 type Chore struct {
 	Name  string // for the log, such as "the sweep of old claims"
 	Label string // for the metrics, such as "claims"
 	Once  func(context.Context) error
 }
 
-// Chores are those of every node: to remove the claims of Idempotency-Keys whose
-// time is over, to record which orders and licenses have ended, and to remove events
-// that are not kept any more and what is left of webhook endpoints that were deleted.
+// Chores returns the chores of every node: remove expired claims of Idempotency-Keys, record the end
+// of orders and licenses, and remove expired events and the remains of deleted webhook endpoints.
 func (s *Sweeps) Chores() []Chore {
 	return []Chore{
 		{"the sweep of old claims", "claims", s.SweepClaims},
@@ -32,9 +31,8 @@ func (s *Sweeps) Chores() []Chore {
 	}
 }
 
-// Sweep does chores, one after the other, again and again at about the given
-// interval, until ctx ends. Any number of nodes may do the same ones: each leaves
-// alone what another has done.
+// Sweep runs the chores one after the other, at about the given interval, until ctx ends. Any number
+// of nodes may run the same chores: each skips the work that another has done.
 func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore) {
 	counts := make([]passes, len(chores))
 	for i, chore := range chores {
@@ -52,17 +50,18 @@ func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore
 			began := s.cfg.Clock()
 			err := s.doChore(ctx, chore)
 			if err != nil && ctx.Err() != nil {
-				return // it was broken off, which tells nothing of it
+				return // the pass was interrupted, so its error says nothing
 			}
 			counts[i].add(began, s.cfg.Clock(), err)
 			if err != nil && !errors.Is(err, node.ErrNoRoom) {
-				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
+				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " is not complete; the node tries again")
 			}
 		}
 	}
 }
 
-// doChore does a chore once. A panic fails this pass alone: other chores and later passes go on.
+// doChore runs a chore once. If the chore panics, only this pass fails: other chores and later passes
+// run.
 func (s *Sweeps) doChore(ctx context.Context, chore Chore) (err error) {
 	if !s.guard.Do(chore.Name, func() { err = chore.Once(ctx) }) {
 		return licensing.ErrInternal
@@ -70,7 +69,7 @@ func (s *Sweeps) doChore(ctx context.Context, chore Chore) (err error) {
 	return err
 }
 
-// passes count those of one chore.
+// passes holds the metrics of the passes of one chore.
 type passes struct {
 	ok, failed, putOff prometheus.Counter
 	duration           prometheus.Observer
@@ -88,7 +87,7 @@ func (s *Sweeps) countPasses(label string) passes {
 	}
 }
 
-// add counts a pass that has ended.
+// add counts a finished pass.
 func (p *passes) add(began, ended time.Time, err error) {
 	p.duration.Observe(ended.Sub(began).Seconds())
 	switch {

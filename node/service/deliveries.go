@@ -9,18 +9,21 @@ import (
 	"licet/node/store"
 )
 
-// errNoDeliveries: this node has no part in the delivery of webhooks.
-var errNoDeliveries = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "this node keeps no record of webhook deliveries; nothing was changed"}
-
-// errTooManyReplays tells the owner of an endpoint that the ones before must be done
-// first.
-var errTooManyReplays = &licensing.Error{
-	Reason:  licensing.ReasonReplayLimit,
-	Message: "as many replays are waiting for this endpoint as may: wait for one to be done, or enable the endpoint if it is disabled",
+// errNoDeliveries reports that this node has no delivery log.
+var errNoDeliveries = &licensing.Error{
+	Reason:  licensing.ReasonUnavailable,
+	Message: "this node keeps no record of webhook deliveries; nothing was changed",
 }
 
-// ReplayRequest asks for events to be delivered to an endpoint again. Its members have
-// been checked, but for whether what they name is there.
+// errTooManyReplays reports that an endpoint has the maximum of waiting replays.
+var errTooManyReplays = &licensing.Error{
+	Reason: licensing.ReasonReplayLimit,
+	Message: "as many replays are waiting for this endpoint as may: wait for one to be done, " +
+		"or enable the endpoint if it is disabled",
+}
+
+// ReplayRequest asks for events to be delivered to an endpoint again. The caller has validated the
+// fields, but not that the endpoint and the events exist.
 type ReplayRequest struct {
 	Owner    licensing.Owner
 	Endpoint string
@@ -28,9 +31,11 @@ type ReplayRequest struct {
 	Once     *node.Once   // nil: the request came without an Idempotency-Key
 }
 
-// WebhookProgresses reads how far the deliveries to endpoints of an owner are; one to
-// which nothing was ever delivered is left out.
-func (w *Webhooks) WebhookProgresses(ctx context.Context, owner licensing.Owner, endpoints ...licensing.Endpoint) (progresses map[string]store.DeliveryProgress, err error) {
+// WebhookProgresses reads the delivery progress of endpoints of an owner. An endpoint without any
+// delivery is left out.
+func (w *Webhooks) WebhookProgresses(
+	ctx context.Context, owner licensing.Owner, endpoints ...licensing.Endpoint,
+) (progresses map[string]store.DeliveryProgress, err error) {
 	if len(endpoints) == 0 || w.cfg.Deliveries == nil {
 		return nil, nil
 	}
@@ -38,14 +43,16 @@ func (w *Webhooks) WebhookProgresses(ctx context.Context, owner licensing.Owner,
 	for i := range endpoints {
 		ids[i] = endpoints[i].ID
 	}
-	return admitted(ctx, w.core, owner, func(node.Place) (progresses map[string]store.DeliveryProgress, err error) {
+	return admitted(ctx, w.core, owner, func(node.Place) (map[string]store.DeliveryProgress, error) {
 		return w.cfg.Deliveries.Progresses(ctx, ids...)
 	})
 }
 
-// WebhookDeliveries reads a page of what became of messages to an endpoint of an owner.
-// It fails with ErrBadPosition where the page begins nowhere.
-func (w *Webhooks) WebhookDeliveries(ctx context.Context, owner licensing.Owner, id string, page store.DeliveryPage) (list store.Deliveries, err error) {
+// WebhookDeliveries reads a page of the deliveries to an endpoint of an owner. It fails with
+// ErrBadPosition if page.After is not a position.
+func (w *Webhooks) WebhookDeliveries(
+	ctx context.Context, owner licensing.Owner, id string, page store.DeliveryPage,
+) (list store.Deliveries, err error) {
 	if _, err := w.Webhook(ctx, owner, id); err != nil {
 		return list, err
 	}
@@ -57,12 +64,12 @@ func (w *Webhooks) WebhookDeliveries(ctx context.Context, owner licensing.Owner,
 	})
 }
 
-// ReplayWebhook stores a request to deliver events to an endpoint again; the node that
-// delivers to the endpoint does so. With in.Once it is stored once: the same request again
-// stores nothing, and replayed is true.
+// ReplayWebhook stores a request to deliver events to an endpoint again. The node that delivers to the
+// endpoint carries the request out. With in.Once, repeating the request stores nothing, and replayed
+// is true.
 func (w *Webhooks) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bool, err error) {
-	_, replayed, err = idempotent(ctx, w.core, in.Owner, in.Once, nil, func(_ node.Place, claim *node.Claim) (_ struct{}, replayed bool, err error) {
-		err = untilClaimed(func() error {
+	run := func(_ node.Place, claim *node.Claim) (_ struct{}, replayed bool, err error) {
+		err = retryConflicts(func() error {
 			if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil || claim.Replayed() {
 				replayed = claim.Replayed()
 				return err
@@ -70,16 +77,18 @@ func (w *Webhooks) ReplayWebhook(ctx context.Context, in ReplayRequest) (replaye
 			claim.Effect.EndpointID = in.Endpoint
 			err := w.addReplay(ctx, &in, claim.Change(w.engine.Now(), nil).Writes)
 			if err != nil && !errors.Is(err, store.ErrClaimTaken) {
-				err = w.engine.CommitClaim(ctx, claim, err) // remembers a refusal
+				err = w.engine.CommitClaim(ctx, claim, err) // stores a refusal with the claim
 			}
 			return err
 		})
 		return struct{}{}, replayed, err
-	})
+	}
+	_, replayed, err = idempotent(ctx, w.core, in.Owner, in.Once, nil, run)
 	return replayed, err
 }
 
-// addReplay stores a replay along with its claim, provided that all that it names is there.
+// addReplay checks that the endpoint and the events of a replay exist, and stores the replay along
+// with its claim.
 func (w *Webhooks) addReplay(ctx context.Context, in *ReplayRequest, claims []store.Write) error {
 	if _, err := w.readWebhook(ctx, in.Owner, in.Endpoint); err != nil {
 		return err
@@ -102,7 +111,8 @@ func (w *Webhooks) addReplay(ctx context.Context, in *ReplayRequest, claims []st
 	return err
 }
 
-// checkReplay finds the events that a replay names.
+// checkReplay returns ErrEventNotFound if an event that the replay names is not kept, and an error if
+// the events are in the wrong order.
 func (w *Webhooks) checkReplay(ctx context.Context, in *ReplayRequest) error {
 	if in.Replay.EventID != "" {
 		_, err := w.keptEvent(ctx, in.Owner, in.Replay.EventID)

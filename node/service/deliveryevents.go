@@ -7,12 +7,11 @@ import (
 	"licet/node/store"
 )
 
-// deliveryPages bounds the pages of events that are read for deliveries at a time.
+// deliveryPages bounds how many pages of events are read for deliveries at the same time.
 const deliveryPages = 8
 
-// DeliveryEvents reads a page of an owner's events, to be delivered. It is Feed for
-// whoever does not wait, and takes no place from callers of the API: there are some of
-// its own.
+// DeliveryEvents reads a page of an owner's events for delivery. It does not wait for events. It takes
+// no admission place: deliveries have a limit of their own, so they take no places from API callers.
 func (e *Events) DeliveryEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
 	if err := e.enterDelivery(ctx); err != nil {
 		return EventFeed{}, err
@@ -21,7 +20,7 @@ func (e *Events) DeliveryEvents(ctx context.Context, owner licensing.Owner, page
 	return e.viewPage(ctx, owner, page)
 }
 
-// DeliveryEvent is Event in the same way; nil where there is none any more.
+// DeliveryEvent reads an event for delivery; nil if the event is no longer kept.
 func (e *Events) DeliveryEvent(ctx context.Context, owner licensing.Owner, id string) (*EventView, error) {
 	if err := e.enterDelivery(ctx); err != nil {
 		return nil, err
@@ -30,8 +29,8 @@ func (e *Events) DeliveryEvent(ctx context.Context, owner licensing.Owner, id st
 	return e.viewEvent(ctx, owner, id)
 }
 
-// NewEvents is closed when there may be events that no page had that was read before
-// the call.
+// NewEvents returns a channel that is closed when there may be events that a page read before the call
+// did not have.
 func (e *Events) NewEvents() <-chan struct{} { return e.feed.next() }
 
 func (e *Events) enterDelivery(ctx context.Context) error {

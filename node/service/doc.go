@@ -1,29 +1,34 @@
-// Package service holds the use cases: what shops, buyers and devices ask of a node. A use case
-// takes a place in the engine's admission, reads records from the store or runs commands in the
-// engine, and answers what came of that.
+// Package service holds the use cases: the operations that shops, buyers and devices ask a node for. A
+// use case takes an admission place in the engine, reads records from the store or runs commands in
+// the engine, and returns the result.
+//
+// Package service knows nothing of HTTP, etcd or payment providers: packages handlers, kv and payment
+// do. It decides no rule about licenses, orders or products: package licensing does. It changes a
+// record only by way of the engine (package node), except for API keys, replays and sweeps, which the
+// store changes itself.
 //
 // The map of the package:
 //
-//	service.go         the service: its parts, settings and end
-//	admitted.go        how a use case begins: a place, an Idempotency-Key, a try
-//	orders.go          orders: made, read, paid
-//	orderchanges.go    orders: canceled, refunded
+//	service.go         the service: its parts, settings and shutdown
+//	admitted.go        what use cases share: admission places, Idempotency-Keys, retries, ids
+//	orders.go          create, read and pay orders
+//	orderchanges.go    cancel and refund orders
 //	products.go        products
 //	licenses.go        licenses and their devices
 //	grants.go          licenses without an order
 //	listing.go         lists of orders, licenses, products and API keys
-//	lists.go           how many pages are read at a time
-//	redaction.go       what is noted of a buyer is removed
-//	apikeys.go         API keys: made, changed, read
-//	keymaker.go        how an API key and its secret are made
-//	keycache.go        API keys that are remembered, and who they let in
-//	keyuse.go          when API keys were used
+//	lists.go           the limit on pages read at the same time
+//	redaction.go       removal of a buyer's personal data
+//	apikeys.go         create, change and read API keys
+//	keymaker.go        creation and rotation of API keys and their secrets
+//	keycache.go        the cache of API keys, and authentication
+//	keyuse.go          when API keys were last used
 //	webhooks.go        webhook endpoints
 //	deliveries.go      deliveries to endpoints, and replays
 //	deliveryevents.go  pages of events for deliveries
-//	eventviews.go      pages of events and of histories
-//	feed.go            who waits for events, and epochs that are sealed
-//	feedwait.go        a wait that ends with its API key
-//	chores.go          what a node does again and again
-//	sweep.go           what is due, and what is old
+//	eventviews.go      pages of the feed and of histories
+//	feed.go            callers that wait for events, and the sealing of epochs
+//	feedwait.go        the wait for events, which ends with the caller's API key
+//	chores.go          the periodic work of a node
+//	sweep.go           removal of expired records, and work on due records
 package service

@@ -12,8 +12,8 @@ import (
 	"licet/node/store"
 )
 
-// EventView is an event as it is told: with what is not in it, since it may be
-// removed, as the record has it now.
+// EventView is an event with the fields that only its record holds, at their current values. An event
+// does not store these fields, since they can be redacted.
 type EventView struct {
 	store.RecordedEvent
 	Metadata string // of a license: a compact JSON object, or empty
@@ -24,7 +24,7 @@ type EventFeed struct {
 	Events []EventView
 	Next   store.FeedPosition
 	More   bool // see Feed
-	// Endpoint is the one that the page was asked for with, see Feed.
+	// Endpoint is the endpoint that page.Endpoint named, as of the page's revision.
 	Endpoint store.EndpointAt
 }
 
@@ -34,23 +34,25 @@ type EventHistory struct {
 	Next   store.HistoryPosition
 }
 
-// FeedWait says how long a page is waited for that would have nothing on it.
+// FeedWait says how long Feed waits for events if a page has none.
 type FeedWait struct {
 	For  time.Duration
-	Stop <-chan struct{} // ends it sooner when it is closed
-	// Key is the API key of the caller, which ends the wait with ErrKeyEnded when the key
-	// ends; nil: the wait has no key.
+	Stop <-chan struct{} // closing Stop ends the wait early
+	// Key is the API key of the caller. If the key is revoked or expires, the wait ends with
+	// ErrKeyEnded. nil: the wait does not depend on a key.
 	Key *licensing.APIKey
-	// Watch begins to watch the caller: gone is closed when the caller does not wait any more,
-	// which ends the wait at once. Feed calls stop at the end. nil: the caller is not watched.
+	// Watch starts to monitor the client's connection. It returns a channel that is closed when the
+	// client has disconnected, which ends the wait. Feed calls stop at the end. nil: Feed does not
+	// monitor the client.
 	Watch func() (gone <-chan struct{}, stop func())
 }
 
-// Feed reads a page of an owner's events. Where there is nothing to tell it waits, and
-// may then answer with nothing all the same. Who waits has no place among what is
-// under way, but one of those for waiting.
-func (e *Events) Feed(ctx context.Context, owner licensing.Owner, page store.FeedPage, wait FeedWait) (EventFeed, error) {
-	news := e.feed.next()
+// Feed reads a page of an owner's events. If the page has no events, Feed waits for events and may
+// still return an empty page. While it waits, it holds no admission place, but one of maxFeedWaits.
+func (e *Events) Feed(
+	ctx context.Context, owner licensing.Owner, page store.FeedPage, wait FeedWait,
+) (EventFeed, error) {
+	newEpoch := e.feed.next()
 	got, err := e.readFeed(ctx, owner, page)
 	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
 		return got, err
@@ -62,7 +64,7 @@ func (e *Events) Feed(ctx context.Context, owner licensing.Owner, page store.Fee
 	defer e.feed.leave(owner)
 	timeout := time.NewTimer(wait.For)
 	defer timeout.Stop()
-	key, err := e.watchKey(ctx, wait.Key)
+	key, err := e.monitorKey(ctx, wait.Key)
 	if err != nil {
 		return EventFeed{}, err
 	}
@@ -75,24 +77,25 @@ func (e *Events) Feed(ctx context.Context, owner licensing.Owner, page store.Fee
 	}
 	for len(got.Events) == 0 {
 		page.After = got.Next
-		if goOn, err := wait.goOn(ctx, got.More, news, gone, timeout.C, key); err != nil {
+		if goOn, err := wait.goOn(ctx, got.More, newEpoch, gone, timeout.C, key); err != nil {
 			return EventFeed{}, err
 		} else if !goOn || e.engine.Draining() {
 			return got, nil
 		}
-		news = e.feed.next()
+		newEpoch = e.feed.next()
 		if got, err = e.readAwaited(ctx, owner, page); err != nil {
 			return EventFeed{}, err
 		}
 	}
-	// What came is only for a key that is still good.
-	if err := key.look(ctx); err != nil {
+	// The events are only for a key that is still valid.
+	if err := key.check(ctx); err != nil {
 		return EventFeed{}, err
 	}
 	return got, nil
 }
 
-// readAwaited reads a page for somebody who has waited, as have others.
+// readAwaited reads a page after a wait. Only feedReadsAtOnce callers do so at the same time, since a
+// new epoch wakes all callers that wait.
 func (e *Events) readAwaited(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
 	select {
 	case e.feed.reading <- struct{}{}:
@@ -109,14 +112,14 @@ func (e *Events) readFeed(ctx context.Context, owner licensing.Owner, page store
 	})
 }
 
-// EventsNow is the position behind all that is recorded by now, for an owner.
+// EventsNow returns the feed position after all events recorded before the call.
 func (e *Events) EventsNow(ctx context.Context, owner licensing.Owner) (at store.FeedPosition, err error) {
 	return admitted(ctx, e.core, owner, func(node.Place) (at store.FeedPosition, err error) {
 		return e.cfg.Events.EventsNow(ctx)
 	})
 }
 
-// Event looks an event of an owner up by its id.
+// Event returns an event of an owner by its id.
 func (e *Events) Event(ctx context.Context, owner licensing.Owner, id string) (view EventView, err error) {
 	return admitted(ctx, e.core, owner, func(node.Place) (view EventView, err error) {
 		found, err := e.viewEvent(ctx, owner, id)
@@ -131,7 +134,9 @@ func (e *Events) Event(ctx context.Context, owner licensing.Owner, id string) (v
 }
 
 // LicenseEvents reads a page of a license's history.
-func (e *Events) LicenseEvents(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.HistoryPage) (EventHistory, error) {
+func (e *Events) LicenseEvents(
+	ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.HistoryPage,
+) (EventHistory, error) {
 	return e.history(ctx, owner, licensing.LicenseRef(key), page, func() error {
 		views, err := e.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
 		if err != nil {
@@ -142,7 +147,9 @@ func (e *Events) LicenseEvents(ctx context.Context, owner licensing.Owner, key l
 }
 
 // OrderEvents reads a page of an order's history.
-func (e *Events) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo string, page store.HistoryPage) (got EventHistory, err error) {
+func (e *Events) OrderEvents(
+	ctx context.Context, owner licensing.Owner, orderNo string, page store.HistoryPage,
+) (got EventHistory, err error) {
 	if !licensing.ValidOrderNo(orderNo) {
 		return got, licensing.ErrOrderNotFound
 	}
@@ -152,8 +159,11 @@ func (e *Events) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo
 	})
 }
 
-// history reads a page of a record's history, provided that the owner may see it.
-func (e *Events) history(ctx context.Context, owner licensing.Owner, ref licensing.Ref, page store.HistoryPage, allowed func() error) (got EventHistory, err error) {
+// history reads a page of a record's history. allowed returns an error if the owner must not see the
+// record.
+func (e *Events) history(
+	ctx context.Context, owner licensing.Owner, ref licensing.Ref, page store.HistoryPage, allowed func() error,
+) (got EventHistory, err error) {
 	return admittedToList(ctx, e.core, owner, func() (got EventHistory, err error) {
 		if err := allowed(); err != nil {
 			return got, err
@@ -168,9 +178,10 @@ func (e *Events) history(ctx context.Context, owner licensing.Owner, ref licensi
 	})
 }
 
-// viewPage reads a page of an owner's feed as it is told. Whoever calls it holds a place
-// for that.
-func (e *Events) viewPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (got EventFeed, err error) {
+// viewPage reads a page of an owner's feed with views of its events. The caller holds a place to read.
+func (e *Events) viewPage(
+	ctx context.Context, owner licensing.Owner, page store.FeedPage,
+) (got EventFeed, err error) {
 	read, err := e.cfg.Events.ReadEvents(ctx, owner, page)
 	if err != nil {
 		return got, err
@@ -180,7 +191,8 @@ func (e *Events) viewPage(ctx context.Context, owner licensing.Owner, page store
 	return got, err
 }
 
-// viewEvent reads an event as it is told, in the same way; nil where there is none.
+// viewEvent returns the view of an event; nil if there is no such event. The caller holds a place to
+// read.
 func (e *Events) viewEvent(ctx context.Context, owner licensing.Owner, id string) (*EventView, error) {
 	event, err := e.cfg.Events.Event(ctx, owner, id)
 	if err != nil || event == nil {
@@ -193,9 +205,11 @@ func (e *Events) viewEvent(ctx context.Context, owner licensing.Owner, id string
 	return &views[0], nil
 }
 
-// viewEvents adds to events of an owner what only their records have. However many
-// events a page has, these are a few requests.
-func (e *Events) viewEvents(ctx context.Context, owner licensing.Owner, events []store.RecordedEvent) ([]EventView, error) {
+// viewEvents adds to events of an owner the fields that only their records hold. It reads the records
+// in batches, so the number of requests stays small.
+func (e *Events) viewEvents(
+	ctx context.Context, owner licensing.Owner, events []store.RecordedEvent,
+) ([]EventView, error) {
 	views := make([]EventView, len(events))
 	licenses, orders := make(map[licensing.LicenseKey]*store.LicenseView), make(map[string]*licensing.Order)
 	var keys []licensing.LicenseKey
@@ -236,16 +250,17 @@ func (e *Events) viewEvents(ctx context.Context, owner licensing.Owner, events [
 	}
 	for i := range views {
 		if l := views[i].License; l != nil {
-			views[i].ofLicense(licenses[l.Key])
+			views[i].addLicense(licenses[l.Key])
 		} else if o := views[i].Order; o != nil {
-			views[i].ofOrder(orders[o.OrderNo])
+			views[i].addOrder(orders[o.OrderNo])
 		}
 	}
 	return views, nil
 }
 
-// eachReadable reads records, at most MaxReadLicenses at a time. A record that the store can't read must not hold up the
-// events of other records: eachReadable finds the record by halves and leaves it out, as if the record were gone.
+// eachReadable reads records, at most MaxReadLicenses in a batch. A record that the store can't read
+// must not hold up the events of other records: eachReadable finds the record by halving the batch and
+// leaves it out, as if the record were gone.
 func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 	for some := range slices.Chunk(keys, store.MaxReadLicenses) {
 		err := read(some)
@@ -257,7 +272,8 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 		}
 		if len(some) == 1 {
 			if c.cfg.Metrics.EventValuesUnreadable.CountOnce(fmt.Sprint("record ", some[0])) {
-				c.cfg.Log.Error().Err(err).Msg("a record can't be read; its events come without what only the record has, and licet store verify shows it")
+				c.cfg.Log.Error().Err(err).
+					Msg("a record can't be read; its events lack the fields that only the record holds. See: licet store verify")
 			}
 			continue
 		}
@@ -270,9 +286,9 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 	return nil
 }
 
-// ofLicense adds what the license has now. The reason for a state is told of the
-// state that it was given for.
-func (v *EventView) ofLicense(now *store.LicenseView) {
+// addLicense adds the fields that the license holds now. The reason for the state is added only to an
+// event of the same state. nil: the license is gone or unreadable.
+func (v *EventView) addLicense(now *store.LicenseView) {
 	if now == nil {
 		return
 	}
@@ -284,13 +300,14 @@ func (v *EventView) ofLicense(now *store.LicenseView) {
 	v.License = &l
 }
 
-// ofOrder adds what the order has now.
-func (v *EventView) ofOrder(now *licensing.Order) {
+// addOrder adds the fields that the order holds now. nil: the order is gone or unreadable.
+func (v *EventView) addOrder(now *licensing.Order) {
 	if now == nil {
 		return
 	}
 	o := *v.Order
-	o.Description, o.BuyerEmail, o.Metadata, o.SuccessURL = now.Description, now.BuyerEmail, now.Metadata, now.SuccessURL
+	o.Description, o.BuyerEmail = now.Description, now.BuyerEmail
+	o.Metadata, o.SuccessURL = now.Metadata, now.SuccessURL
 	if o.CanceledAt.Equal(now.CanceledAt) && o.RefundedAt.Equal(now.RefundedAt) && o.RefundDue == now.RefundDue {
 		o.StateReason = now.StateReason
 	}

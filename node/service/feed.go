@@ -13,37 +13,36 @@ import (
 )
 
 const (
-	// sealAfter is how old an epoch gets before the next begins, if anything was
-	// written: events are in the feed about so late.
+	// sealAfter is the age at which a node seals an epoch with events. It is about the delay of events in the
+	// feed.
 	sealAfter = time.Second
 	// sealBytes is how many bytes of changes with events this node writes into one epoch
 	// before it seals the epoch early: a reader of an epoch must hold the list of its events
 	// at once.
 	sealBytes = 4 << 20
-	// sealPause is how old an epoch is at least when it is sealed, whatever anybody writes:
-	// every seal makes all nodes send their requests under way again. So there are at most
-	// two seals a second, and an epoch has what is written in half a second and sealScan
-	// beyond sealBytes.
+	// sealPause is the least age at which a node seals an epoch: every seal makes all nodes send their pending
+	// requests again. So there are at most two seals a second, and an epoch exceeds sealBytes by at most the
+	// writes of sealPause and sealScan.
 	sealPause = 500 * time.Millisecond
-	// sealScan is how often it is looked whether an epoch is due: another node may
-	// have died before it did.
+	// sealScan is the pause between checks whether an epoch is due: the node that would have sealed the epoch may
+	// have died.
 	sealScan = 250 * time.Millisecond
 
-	// maxFeedWaits bounds those who wait for events. One owner's may be as many as
-	// there are places left, so that none takes all of them.
+	// maxFeedWaits bounds the callers that wait for events. An owner may have as many as are still free, so no
+	// owner takes all of them.
 	maxFeedWaits = 1024
-	// feedReadsAtOnce is how many of them read at a time when there is something new:
-	// far less than the pages that may be read, so that others need not wait for all.
+	// feedReadsAtOnce bounds how many of these callers read at the same time after a wait. It is far below
+	// listsAtOnce, so that other lists don't wait for all of them.
 	feedReadsAtOnce = 4
 )
 
-// Events are the feed and the history of what has happened.
+// Events offers the feed of events and the history of records.
 type Events struct {
 	*core
 	keys       *keyCache
 	feed       *feed
-	delivering chan struct{}      // bounds the pages of events that are read for deliveries
-	waitsShed  prometheus.Counter // as many wait for events as may
+	delivering chan struct{}      // bounds the pages read for deliveries
+	waitsShed  prometheus.Counter // refusals because maxFeedWaits callers wait
 }
 
 func newEvents(c *core, keys *keyCache) *Events {
@@ -53,44 +52,45 @@ func newEvents(c *core, keys *keyCache) *Events {
 	}
 }
 
-// feed tells those who wait that there may be more events.
+// feed wakes the callers that wait for events, and bounds their number.
 type feed struct {
 	mu      sync.Mutex
-	news    chan struct{}           // closed when an epoch has begun
-	waiting int                     // all of waits
-	waits   map[licensing.Owner]int // how many wait for an owner's events
-	reading chan struct{}           // bounds who reads after having waited
+	epoch   chan struct{}           // closed when the next epoch has begun
+	waiting int                     // the sum of waits
+	waits   map[licensing.Owner]int // the waiting callers of each owner
+	reading chan struct{}           // bounds the callers that read after a wait
 }
 
 func newFeed() *feed {
 	return &feed{
-		news: make(chan struct{}), waits: make(map[licensing.Owner]int), reading: make(chan struct{}, feedReadsAtOnce),
+		epoch: make(chan struct{}), waits: make(map[licensing.Owner]int), reading: make(chan struct{}, feedReadsAtOnce),
 	}
 }
 
-// next is closed when an epoch has begun after the call.
+// next returns a channel that is closed when the next epoch has begun.
 func (f *feed) next() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.news
+	return f.epoch
 }
 
 func (f *feed) wake() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	close(f.news)
-	f.news = make(chan struct{})
+	close(f.epoch)
+	f.epoch = make(chan struct{})
 }
 
-// KeepSealing sees to it that what is recorded gets into the feed, and tells those
-// who wait for it, until ctx ends. All nodes do it; whoever is first does it for all.
+// KeepSealing seals epochs, so that recorded events enter the feed, and wakes the callers that wait
+// for events, until ctx ends. All nodes run KeepSealing; the first one to seal an epoch seals it for
+// all.
 func (e *Events) KeepSealing(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel() // a panic must not wait for the watch
 	e.guard.KeepIn(ctx, &watching, "watch of epochs", func() { e.cfg.Events.WatchEpochs(ctx, e.feed.wake) })
-	age := epochAge{looked: time.Now()}
+	age := epochAge{readAt: time.Now()}
 	for {
 		timer := time.NewTimer(sealScan/2 + rand.N(sealScan))
 		select {
@@ -99,55 +99,57 @@ func (e *Events) KeepSealing(ctx context.Context) {
 			timer.Stop()
 			return
 		}
-		now := time.Now() // for an age, and so by the clock that only goes forward
+		now := time.Now() // not cfg.Clock: an age needs the monotonic clock
 		epoch, err := e.cfg.Events.EventEpoch(ctx)
 		if err != nil {
-			continue // whoever needs the store is told so
+			continue // callers that need the store get the error
 		}
-		if age.look(epoch.Number, now, time.Now()) {
-			e.feed.wake() // the watch may hang
+		if age.observe(epoch.Number, now, time.Now()) {
+			e.feed.wake() // in case the watch hangs
 		}
 		var lag time.Duration
 		if epoch.Written {
-			lag = age.most(now)
+			lag = age.atMost(now)
 		}
 		e.cfg.Metrics.EventFeedLag.Set(lag.Seconds())
 		if !age.due(epoch, now) {
 			continue
 		}
 		if err := e.cfg.Events.SealEvents(ctx, epoch); err != nil && ctx.Err() == nil {
-			e.cfg.Log.Debug().Err(err).Msg("an epoch of events could not be sealed; it is tried again")
+			e.cfg.Log.Debug().Err(err).Msg("can't seal the epoch of events; the node tries again")
 		}
 	}
 }
 
-// epochAge is what a node knows of the age of an epoch. Its times are the node's own.
+// epochAge holds bounds of the age of an epoch, by the node's own clock.
 type epochAge struct {
 	number uint64
-	looked time.Time // when the last look at the epoch began
-	before time.Time // when the last look began that did not find it: the epoch is younger
-	seen   time.Time // when the first look had found it: the epoch is older
+	readAt time.Time // the start of the last read of the epoch
+	after  time.Time // the epoch began after this time: the start of the last read that did not return it
+	before time.Time // the epoch began before this time: the end of the first read that returned it
 }
 
-// look notes the epoch that a look has found, and reports whether it has followed another.
-func (a *epochAge) look(number uint64, began, ended time.Time) (followed bool) {
+// observe notes the epoch that a read has returned, and reports whether it is newer than the previous
+// one.
+func (a *epochAge) observe(number uint64, began, ended time.Time) (newer bool) {
 	if number != a.number {
-		followed = a.number != 0
-		a.number, a.before, a.seen = number, a.looked, ended
+		newer = a.number != 0
+		a.number, a.after, a.before = number, a.readAt, ended
 	}
-	a.looked = began
-	return followed
+	a.readAt = began
+	return newer
 }
 
-// most is how old the epoch can be.
-func (a *epochAge) most(now time.Time) time.Duration { return now.Sub(a.before) }
+// atMost returns the greatest possible age of the epoch.
+func (a *epochAge) atMost(now time.Time) time.Duration { return now.Sub(a.after) }
 
-// due reports whether the epoch is to be sealed.
+// due reports whether the node should seal the epoch.
 func (a *epochAge) due(epoch store.Epoch, now time.Time) bool {
-	return epoch.Written && now.Sub(a.seen) >= sealPause && (a.most(now) >= sealAfter || epoch.Bytes >= sealBytes)
+	return epoch.Written && now.Sub(a.before) >= sealPause && (a.atMost(now) >= sealAfter || epoch.Bytes >= sealBytes)
 }
 
-// enter takes a place among those who wait for an owner's events; leave gives it back.
+// enter counts a caller that waits for an owner's events, and reports whether there was a place for
+// it. A caller that entered must call leave.
 func (f *feed) enter(owner licensing.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

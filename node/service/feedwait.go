@@ -8,68 +8,68 @@ import (
 	"licet/licensing"
 )
 
-// ErrKeyEnded reports that the API key of a caller who waits was revoked or has expired.
+// ErrKeyEnded reports that the API key of a waiting caller was revoked or has expired.
 var ErrKeyEnded = errors.New("the API key was revoked or has expired")
 
-// keyLookPause is the least time between two looks at the key of one wait. A changed key of any
-// account makes all waits look, and those whose keys share a part with the changed key read the
-// store, so without a pause one account could have their keys read as often as it changes a key. A
-// cache forgets a revoked key within a second or so; together that is within the two seconds that a
-// revoked key may work.
-const keyLookPause = 500 * time.Millisecond
+// keyCheckPause is the least time between two checks of the key of one wait. A change of a key of any
+// account makes all waits check their keys, and the waits whose keys share a part with the changed key
+// read the store. Without a pause, one account could make these waits read the store as often as it
+// changes a key. A cache drops a revoked key within about a second. Both together stay within the two
+// seconds that a revoked key may work.
+const keyCheckPause = 500 * time.Millisecond
 
-// keyWatch looks after the API key that a caller waits with: the key ends the wait when it ends,
-// and gets nothing afterward. A look is due when the key expires, and when the node's cache has
-// forgotten keys because one of them has changed. Until then, a watch costs nothing.
-type keyWatch struct {
-	events *Events
-	key    *licensing.APIKey // nil: there is none
-	forgot <-chan struct{}   // closed when the cache has forgotten; nil: a look is due by the timer already
-	looked time.Time
-	timer  *time.Timer
+// keyMonitor checks the API key of a waiting caller: when the key ends, the wait ends and returns no
+// events. A check is due when the key expires, and when the node's cache has dropped keys because a
+// key has changed. Between checks a monitor costs nothing.
+type keyMonitor struct {
+	events  *Events
+	key     *licensing.APIKey // nil: the wait does not depend on a key
+	dropped <-chan struct{}   // closed when the cache has dropped keys; nil: the timer is set to the next check
+	checked time.Time
+	timer   *time.Timer
 }
 
-// watchKey begins to look after a key that was good a moment ago. The caller must call stop.
-func (e *Events) watchKey(ctx context.Context, key *licensing.APIKey) (*keyWatch, error) {
-	w := &keyWatch{events: e, key: key, timer: time.NewTimer(time.Hour)}
+// monitorKey starts to monitor a key that was valid a moment ago. The caller must call stop.
+func (e *Events) monitorKey(ctx context.Context, key *licensing.APIKey) (*keyMonitor, error) {
+	w := &keyMonitor{events: e, key: key, timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
-	// The cache may have forgotten the key since the key was good.
-	if err := w.lookAgain(ctx); err != nil {
+	// The cache may have dropped the key since then.
+	if err := w.recheck(ctx); err != nil {
 		w.stop()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *keyWatch) stop() { w.timer.Stop() }
+func (w *keyMonitor) stop() { w.timer.Stop() }
 
-// lookSoon has a look made once the pause since the last one is over.
-func (w *keyWatch) lookSoon() {
-	w.forgot = nil
-	w.timer.Reset(max(keyLookPause-time.Since(w.looked), 0))
+// checkSoon sets the timer to the end of the pause after the last check.
+func (w *keyMonitor) checkSoon() {
+	w.dropped = nil
+	w.timer.Reset(max(keyCheckPause-time.Since(w.checked), 0))
 }
 
-// lookAgain looks while the caller waits. Where the store does not answer, there is another look
-// soon: the caller has not got anything yet.
-func (w *keyWatch) lookAgain(ctx context.Context) error {
-	err := w.look(ctx)
+// recheck checks the key while the caller waits. If the store does not answer, recheck schedules
+// another check soon and returns nil: the caller has not received any events.
+func (w *keyMonitor) recheck(ctx context.Context) error {
+	err := w.check(ctx)
 	if err == nil || errors.Is(err, ErrKeyEnded) {
 		return err
 	}
-	w.lookSoon()
+	w.checkSoon()
 	return nil
 }
 
-// look fails with ErrKeyEnded where the key is no longer good.
-func (w *keyWatch) look(ctx context.Context) error {
+// check returns ErrKeyEnded if the key is no longer valid.
+func (w *keyMonitor) check(ctx context.Context) error {
 	if w.key == nil {
 		return nil
 	}
-	w.looked = time.Now()
-	w.forgot = w.events.keys.forgotten() // before the look, or a change in between would be missed
-	known, found, _ := w.events.keys.recall(w.key.Hash)
+	w.checked = time.Now()
+	w.dropped = w.events.keys.dropped() // before the check, or a change in between would be missed
+	known, found, _ := w.events.keys.lookup(w.key.Hash)
 	if !found {
-		// Few at a time: the first of those who wait with one key finds it for all.
+		// Few at a time: once one caller has read the key, the others find it in the cache.
 		select {
 		case w.events.feed.reading <- struct{}{}:
 		case <-ctx.Done():
@@ -94,18 +94,20 @@ func (w *keyWatch) look(ctx context.Context) error {
 	return nil
 }
 
-// goOn waits until there may be more to read, and reports whether there is time for that.
-// Where there is more by now, goOn does not wait: a caller who wants few kinds may have much to
-// look through, and learns how far the search got when the time is up.
-func (w FeedWait) goOn(ctx context.Context, more bool, news, gone <-chan struct{}, timeout <-chan time.Time, key *keyWatch) (bool, error) {
+// goOn waits until there may be events to read. It reports false when the wait is over. If more is
+// true, there is more to read already, and goOn does not wait: a page of few event types may take many
+// reads, and returns how far the search got when the time is up.
+func (w FeedWait) goOn(
+	ctx context.Context, more bool, newEpoch, gone <-chan struct{}, timeout <-chan time.Time, key *keyMonitor,
+) (bool, error) {
 	if more {
 		ready := make(chan struct{})
 		close(ready)
-		news = ready
+		newEpoch = ready
 	}
 	for {
 		select {
-		case <-news:
+		case <-newEpoch:
 			return true, nil
 		case <-timeout:
 			return false, nil
@@ -115,10 +117,10 @@ func (w FeedWait) goOn(ctx context.Context, more bool, news, gone <-chan struct{
 			return false, nil
 		case <-ctx.Done():
 			return false, nil
-		case <-key.forgot:
-			key.lookSoon()
+		case <-key.dropped:
+			key.checkSoon()
 		case <-key.timer.C:
-			if err := key.lookAgain(ctx); err != nil {
+			if err := key.recheck(ctx); err != nil {
 				return false, err
 			}
 		}

@@ -83,7 +83,7 @@ func TestWaitsByAKey(t *testing.T) {
 		reads   int64 // at most
 	}{
 		{name: "nothing happens", run: func(*oneKey, *Service) {}, after: all, before: all, reads: 1},
-		{name: "other keys change each moment", after: all, before: all, reads: int64(all/keyLookPause) + 1, run: func(s *oneKey, _ *Service) {
+		{name: "other keys change each moment", after: all, before: all, reads: int64(all/keyCheckPause) + 1, run: func(s *oneKey, _ *Service) {
 			for range int(all / (10 * time.Millisecond)) {
 				time.Sleep(10 * time.Millisecond)
 				s.mark.Add(1)

@@ -12,45 +12,44 @@ import (
 	"licet/node/store"
 )
 
-// Grant asks for licenses that no order stands behind. Its members have been
-// checked.
+// Grant asks for licenses without an order. The caller has validated the fields.
 type Grant struct {
 	ProductID  string
 	Quantity   int
-	MaxDevices *int      // nil: the product's
-	ExpiresAt  time.Time // zero: as the product's validity says
+	MaxDevices *int      // nil: the product's limit
+	ExpiresAt  time.Time // zero: the product's validity applies
 	Metadata   string    // of each license: a compact JSON object, or empty
 	By         licensing.Actor
 	Once       *node.Once // nil: the request came without an Idempotency-Key
 
-	// Stale is why the request can't be made any more, such as that ExpiresAt has
-	// passed; nil: it can. One that was made while it could is answered all the same.
+	// Stale is the error if the request can no longer be made, such as that ExpiresAt has passed; nil
+	// if it can. A request that was made in time is still answered when it is repeated.
 	Stale error
 }
 
-// Grant issues licenses without an order, a bounded number in each
-// transaction. If it fails after some were stored, the answer is
-// ErrOutcomeUnknown.
+// Grant creates licenses without an order, up to MaxNewLicenses in each transaction. If Grant fails
+// after it has stored some of them, it returns ErrOutcomeUnknown.
 //
-// With in.Once that is mended by asking again: each transaction also stores how
-// far the grant has come, so that the same request goes on from there. Once it
-// is complete, the same request answers the licenses as they are now, and
-// replayed is true.
-func (l *Licenses) Grant(ctx context.Context, owner licensing.Owner, in Grant) (granted []store.LicenseView, replayed bool, err error) {
-	return idempotent(ctx, l.core, owner, in.Once, in.Stale, func(_ node.Place, claim *node.Claim) (granted []store.LicenseView, replayed bool, err error) {
-		product, along, err := l.productToSell(ctx, owner, in.ProductID, claim)
+// With in.Once, the caller can repeat the request: each transaction also stores the progress of the
+// grant, and the same request continues from there. When the grant is complete, the same request
+// returns the licenses as they are now, and replayed is true.
+func (l *Licenses) Grant(
+	ctx context.Context, owner licensing.Owner, in Grant,
+) (granted []store.LicenseView, replayed bool, err error) {
+	run := func(_ node.Place, claim *node.Claim) (granted []store.LicenseView, replayed bool, err error) {
+		product, newProduct, err := l.loadProduct(ctx, owner, in.ProductID, claim)
 		if err != nil {
 			return nil, claim.Replayed(), err
 		}
-		g := &granting{Licenses: l, owner: owner, in: in, claim: claim, along: along}
+		g := &grantRun{Licenses: l, owner: owner, in: in, claim: claim, newProduct: newProduct}
 		switch {
 		case claim.Earlier != nil:
-			g.progress, g.since = *claim.Earlier.Grant, claim.Earlier.CreatedAt
+			g.progress, g.claimedAt = *claim.Earlier.Grant, claim.Earlier.CreatedAt
 			replayed = g.progress.Done == g.progress.Quantity
 		case product == nil:
 			return nil, false, licensing.ErrProductNotFound
 		default:
-			if err := g.plan(product.Terms); err != nil {
+			if err := g.start(product.Terms); err != nil {
 				return nil, false, err
 			}
 		}
@@ -62,24 +61,25 @@ func (l *Licenses) Grant(ctx context.Context, owner licensing.Owner, in Grant) (
 			return nil, false, err
 		}
 		return granted, replayed, nil
-	})
+	}
+	return idempotent(ctx, l.core, owner, in.Once, in.Stale, run)
 }
 
-// granting is a grant on its way.
-type granting struct {
+// grantRun is the state of a grant while one request works on it.
+type grantRun struct {
 	*Licenses
-	owner licensing.Owner
-	in    Grant
-	claim *node.Claim
-	along []store.Write // makes the product, where there is none yet
+	owner      licensing.Owner
+	in         Grant
+	claim      *node.Claim
+	newProduct []store.Write // creates the product; empty if it exists
 
-	progress licensing.GrantProgress
-	since    time.Time // when the claim was made; zero: not yet
-	made     []licensing.License
+	progress  licensing.GrantProgress
+	claimedAt time.Time           // when the claim was stored; zero: not yet
+	created   []licensing.License // by this request
 }
 
-// plan starts a grant from the beginning.
-func (g *granting) plan(terms licensing.Terms) error {
+// start begins a new grant.
+func (g *grantRun) start(terms licensing.Terms) error {
 	g.progress = licensing.GrantProgress{Terms: terms, Quantity: g.in.Quantity}
 	if _, err := io.ReadFull(g.cfg.Entropy, g.progress.Seed[:]); err != nil {
 		return fmt.Errorf("make a seed for license keys: %w", err)
@@ -87,9 +87,9 @@ func (g *granting) plan(terms licensing.Terms) error {
 	return nil
 }
 
-// run stores what is missing, batch by batch.
-func (g *granting) run(ctx context.Context) error {
-	for lost := 0; g.progress.Done < g.progress.Quantity; {
+// run stores the missing licenses, batch by batch.
+func (g *grantRun) run(ctx context.Context) error {
+	for conflicts := 0; g.progress.Done < g.progress.Quantity; {
 		err := g.batch(ctx)
 		switch {
 		case err == nil:
@@ -97,19 +97,19 @@ func (g *granting) run(ctx context.Context) error {
 		case !errors.Is(err, store.ErrClaimTaken):
 			return g.failed(err)
 		}
-		// Another one has made the product, or works on the same grant.
-		if lost++; lost > claimTries+g.progress.Quantity/store.MaxNewLicenses {
+		// Another request has created the product, or works on the same grant.
+		if conflicts++; conflicts > maxClaimTries+g.progress.Quantity/store.MaxNewLicenses {
 			return g.failed(licensing.ErrUnavailable)
 		}
-		if err := g.catchUp(ctx); err != nil {
+		if err := g.reload(ctx); err != nil {
 			return g.failed(err)
 		}
 	}
 	return nil
 }
 
-// batch stores the next licenses and how far the grant has come with them.
-func (g *granting) batch(ctx context.Context) error {
+// batch stores the next licenses and the new progress of the grant.
+func (g *grantRun) batch(ctx context.Context) error {
 	next := g.progress
 	next.Done = min(next.Done+store.MaxNewLicenses, next.Quantity)
 	var batch []licensing.License
@@ -122,20 +122,20 @@ func (g *granting) batch(ctx context.Context) error {
 		})
 		batch = append(batch, *l)
 	}
-	if g.since.IsZero() {
-		g.since = g.engine.Now()
+	if g.claimedAt.IsZero() {
+		g.claimedAt = g.engine.Now()
 	}
-	g.claim.Effect = licensing.Claim{Grant: &next, CreatedAt: g.since}
-	if err := g.commitWithProduct(ctx, g.claim, g.along, writes...); err != nil {
+	g.claim.Effect = licensing.Claim{Grant: &next, CreatedAt: g.claimedAt}
+	if err := g.commitWithProduct(ctx, g.claim, g.newProduct, writes...); err != nil {
 		return err
 	}
-	g.progress, g.along = next, nil
-	g.made = append(g.made, batch...)
-	return g.catchUpToken(ctx)
+	g.progress, g.newProduct = next, nil
+	g.created = append(g.created, batch...)
+	return g.reloadClaim(ctx)
 }
 
-// license makes license number i of the grant.
-func (g *granting) license(i int) *licensing.License {
+// license returns a new license, the one with index i of the grant.
+func (g *grantRun) license(i int) *licensing.License {
 	key := g.progress.Key(g.cfg.KeyCheck, store.Cell, i)
 	l := g.progress.Terms.Issue(key, g.owner, g.in.ProductID, "", g.engine.Now())
 	if g.in.MaxDevices != nil {
@@ -147,7 +147,7 @@ func (g *granting) license(i int) *licensing.License {
 	return l
 }
 
-// newMetadata is the metadata of a new license, nil where it has none.
+// newMetadata returns the metadata of a new license; nil if object is empty.
 func newMetadata(object string) *licensing.Metadata {
 	if object == "" {
 		return nil
@@ -155,46 +155,45 @@ func newMetadata(object string) *licensing.Metadata {
 	return &licensing.Metadata{Object: object, Changed: true}
 }
 
-// catchUpToken reads the revision of the claim that the last batch wrote, for
-// the next one to swap on.
-func (g *granting) catchUpToken(ctx context.Context) error {
+// reloadClaim reads the revision of the claim that the last batch wrote. The next batch compares it.
+func (g *grantRun) reloadClaim(ctx context.Context) error {
 	if g.in.Once == nil || g.progress.Done == g.progress.Quantity {
 		return nil
 	}
-	return g.catchUp(ctx)
+	return g.reload(ctx)
 }
 
-// catchUp reads how things stand after a lost swap.
-func (g *granting) catchUp(ctx context.Context) error {
-	_, along, err := g.productToSell(ctx, g.owner, g.in.ProductID, g.claim)
+// reload reads the claim and the product again.
+func (g *grantRun) reload(ctx context.Context) error {
+	_, newProduct, err := g.loadProduct(ctx, g.owner, g.in.ProductID, g.claim)
 	if err != nil {
 		return err
 	}
 	if earlier := g.claim.Earlier; earlier != nil {
 		if earlier.Grant.Seed != g.progress.Seed {
-			g.made = nil // the grant is another request's; all of it is read at the end
+			g.created = nil // another request began the grant: read all licenses at the end
 		}
-		g.progress, g.since = *earlier.Grant, earlier.CreatedAt
+		g.progress, g.claimedAt = *earlier.Grant, earlier.CreatedAt
 	}
-	g.along = along
+	g.newProduct = newProduct
 	return nil
 }
 
-// failed is the error of a grant that is not complete. What is stored stays.
-func (g *granting) failed(err error) error {
+// failed returns the error of an incomplete grant. The stored licenses remain.
+func (g *grantRun) failed(err error) error {
 	if g.progress.Done == 0 || licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
 		return err
 	}
 	return licensing.ErrOutcomeUnknown
 }
 
-// licenses answers all licenses of the grant: as they were made, if all were
-// made just now, else as they are.
-func (g *granting) licenses(ctx context.Context) ([]store.LicenseView, error) {
+// licenses returns all licenses of the grant: as created if this request created all of them, else as
+// they are now.
+func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	views := make([]store.LicenseView, g.progress.Quantity)
-	if len(g.made) == g.progress.Quantity {
+	if len(g.created) == g.progress.Quantity {
 		for i := range views {
-			views[i] = store.LicenseView{License: g.made[i], Metadata: g.in.Metadata}
+			views[i] = store.LicenseView{License: g.created[i], Metadata: g.in.Metadata}
 		}
 		return views, nil
 	}
@@ -207,9 +206,9 @@ func (g *granting) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	return views, nil
 }
 
-// read reads the licenses of the grant from one on. They are stored, so that
-// nothing may be answered that says otherwise.
-func (g *granting) read(ctx context.Context, from int, into []store.LicenseView) error {
+// read reads licenses of the grant, the first one with index from. They are stored, so read must not
+// return an error that says that nothing happened.
+func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView) error {
 	keys := make([]licensing.LicenseKey, len(into))
 	for i := range keys {
 		keys[i] = g.progress.Key(g.cfg.KeyCheck, store.Cell, from+i)

@@ -16,80 +16,78 @@ import (
 )
 
 const (
-	// keyTrust is how long after its last scan began the cache may answer. A key
-	// that was revoked before a scan began is gone from the cache after it, so
-	// this is also the longest that a revoked key works anywhere.
+	// keyTrust is how long the cache may answer after the start of the last successful scan. A scan drops all
+	// keys that were revoked before it began, so keyTrust is also the longest time that a revoked key works.
 	keyTrust = 2 * time.Second
-	// keyScanEvery is the pause between two scans that no watch asks for.
+	// keyScanEvery is the pause between two scans if no watch wakes the cache.
 	keyScanEvery = time.Second
-	// unknownFor is how long a text that no key has is taken for unknown without
-	// another look. A key that somebody has tried before it was made may so be
-	// refused for that long; any other works at once.
+	// unknownFor is how long the cache answers that a text is no key without another read. So a key that a client
+	// tried before it was created may be refused for that long. Any other new key works at once.
 	unknownFor = time.Second
-	// keyScanPause is the least time from one scan to the next that a watch asks for:
-	// keys that are changed all the time must not make scans without a pause.
+	// keyScanPause is the least time between two scans, so that frequent changes of keys don't cause scans without
+	// a pause.
 	keyScanPause = 50 * time.Millisecond
-	// maxCachedKeys bounds the keys that are remembered, and apart from them the
-	// texts that are none, so that guesses don't push out keys.
+	// maxCachedKeys bounds the cached keys, and separately the cached texts that are no keys, so that guesses don't
+	// evict keys.
 	maxCachedKeys = 8192
-	// maxVictims bounds the keys that are looked at to find one to forget.
+	// maxVictims bounds the search for a key to evict.
 	maxVictims = 64
 )
 
-// keyCache remembers API keys. The cache returns a key only while it can prove that
-// the key has not changed: a scan reads the store's marks of all keys, every second
-// and whenever a watch wakes it, and forgets the keys of each part whose mark is
-// another. All other keys are read from the store.
+// keyCache caches API keys. The cache returns a key only while it can prove that the key has not
+// changed: a scan reads the store's marks of all keys, every second and whenever a watch wakes the
+// cache, and drops the keys of each part whose mark has changed. All other keys are read from the
+// store.
 //
-// One owner's changes make a node forget the keys of the owner's part only, so other
-// owners' keys stay remembered however often that happens. An owner has as many keys
-// in the cache as are still free there, so one owner's keys don't push out others'.
+// A change of one owner's keys makes a node drop only the keys in the owner's part, so other owners'
+// keys stay cached however often the owner changes keys. An owner may have as many keys in the cache
+// as are still free, so one owner's keys don't evict those of others.
 type keyCache struct {
 	store    store.Keys
 	engine   *node.Node
 	clock    func() time.Time
 	every    time.Duration
-	lookups  map[string]prometheus.Counter // by their result; never changed
+	lookups  map[string]prometheus.Counter // by result; never changed
 	lastScan prometheus.Gauge
 	log      zerolog.Logger
 
 	mu      sync.RWMutex // guards what follows
 	keys    map[[32]byte]*knownKey
-	owned   map[licensing.Owner]int // how many of keys an owner has
-	unknown map[[32]byte]time.Time  // when it was asked for
-	uses    map[[32]byte]time.Time  // of keys that were forgotten since
+	owned   map[licensing.Owner]int // the number of each owner's keys
+	unknown map[[32]byte]time.Time  // texts that are no keys, with the time of the read
+	uses    map[[32]byte]time.Time  // the last uses of keys that were dropped since uses were stored
 	marks   store.KeyMarks
-	scanned time.Time // when the last scan that succeeded began; zero: none has
-	turn    int       // counts the scans that succeeded
-	// forgot says of each part in which turn its keys were forgotten last.
-	forgot [store.KeyParts]int
-	// forgetting is closed when the keys of any part are forgotten, and made anew.
-	forgetting chan struct{}
+	scanned time.Time // the start of the last successful scan; zero: there was none, or distrust was called
+	scans   int       // the number of successful scans
+	// droppedIn holds for each part the number of the last scan that dropped the part's keys.
+	droppedIn [store.KeyParts]int
+	// dropping is closed and replaced when a scan drops the keys of any part.
+	dropping chan struct{}
 }
 
 func newKeyCache(cfg *Config, engine *node.Node) *keyCache {
 	return &keyCache{
-		store:      cfg.Keys,
-		engine:     engine,
-		clock:      cfg.Clock,
-		every:      cfg.KeyScanEvery,
-		lookups:    countLookups(cfg.Metrics),
-		lastScan:   cfg.Metrics.APIKeyScan,
-		log:        cfg.Log,
-		keys:       make(map[[32]byte]*knownKey),
-		owned:      make(map[licensing.Owner]int),
-		unknown:    make(map[[32]byte]time.Time),
-		uses:       make(map[[32]byte]time.Time),
-		forgetting: make(chan struct{}),
+		store:    cfg.Keys,
+		engine:   engine,
+		clock:    cfg.Clock,
+		every:    cfg.KeyScanEvery,
+		lookups:  countLookups(cfg.Metrics),
+		lastScan: cfg.Metrics.APIKeyScan,
+		log:      cfg.Log,
+		keys:     make(map[[32]byte]*knownKey),
+		owned:    make(map[licensing.Owner]int),
+		unknown:  make(map[[32]byte]time.Time),
+		uses:     make(map[[32]byte]time.Time),
+		dropping: make(chan struct{}),
 	}
 }
 
-// What came of a lookup, as metrics label it.
+// The results of a lookup, as labels of the metric.
 const (
 	lookupHit       = "hit"
-	lookupUnknown   = "unknown"   // remembered as no key
+	lookupUnknown   = "unknown"   // the cache knows that the text is no key
 	lookupMiss      = "miss"      // read from the store
-	lookupUntrusted = "untrusted" // read from the store, since no scan has succeeded lately
+	lookupUntrusted = "untrusted" // read from the store, since no scan has succeeded for keyTrust
 )
 
 func countLookups(m *metrics.Metrics) map[string]prometheus.Counter {
@@ -100,10 +98,10 @@ func countLookups(m *metrics.Metrics) map[string]prometheus.Counter {
 	return counters
 }
 
-// find answers the key of a hash, or nil where there is none. The key is shared
-// with others and must not be changed.
+// find returns the key with a hash; nil if there is none. The key is shared: callers must not change
+// it.
 func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, err error) {
-	known, found, turn := c.recall(hash)
+	known, found, scan := c.lookup(hash)
 	if found {
 		return known, nil
 	}
@@ -112,29 +110,29 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 		return nil, err
 	}
 	defer func() { place.Leave(err) }()
-	asked := c.clock()
+	readAt := c.clock()
 	key, err := c.store.APIKey(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
 	if key != nil {
 		known = &knownKey{key: key, part: store.KeyPart(key.Owner)}
-		if now := asked.UTC(); key.Usable(now) {
-			known.used(now) // before others may forget it again
+		if now := readAt.UTC(); key.Usable(now) {
+			known.used(now) // before another goroutine may drop the key
 		}
 	}
-	c.remember(hash, known, asked, turn)
+	c.insert(hash, known, readAt, scan)
 	return known, nil
 }
 
-// recall looks a key up in the memory. It also returns the turn of the look-up.
-func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
+// lookup looks a key up in the cache. It also returns the number of the last successful scan.
+func (c *keyCache) lookup(hash [32]byte) (key *knownKey, found bool, scan int) {
 	now := c.clock()
 	c.mu.RLock()
 	trusted := c.trustedAt(now)
 	key, known := c.keys[hash]
-	asked, unknown := c.unknown[hash]
-	turn = c.turn
+	readAt, unknown := c.unknown[hash]
+	scan = c.scans
 	c.mu.RUnlock()
 
 	result := lookupMiss
@@ -143,51 +141,51 @@ func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
 		result = lookupUntrusted
 	case known:
 		result, found = lookupHit, true
-	case unknown && elapsed(asked, now) < unknownFor:
+	case unknown && elapsed(readAt, now) < unknownFor:
 		result, found = lookupUnknown, true
 	}
 	c.lookups[result].Inc()
-	return key, found, turn
+	return key, found, scan
 }
 
-// trustedAt reports whether a scan has succeeded lately. The lock must be held.
+// trustedAt reports whether a scan has succeeded within keyTrust. The caller holds mu.
 func (c *keyCache) trustedAt(now time.Time) bool {
 	return !c.scanned.IsZero() && elapsed(c.scanned, now) < keyTrust
 }
 
-// trusted reports whether the store has lately answered a scan. It does not ask the store.
+// trusted reports whether a scan has succeeded within keyTrust. It makes no request.
 func (c *keyCache) trusted() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.trustedAt(c.clock())
 }
 
-// remember keeps what the store has answered, unless the key's part was forgotten
-// since the store was asked, in an earlier turn: then the answer may be older than
-// the mark. That no key has a text is remembered in any case, since that lasts for
+// insert caches the result of a read, which began at readAt, after the scan with the given number. If
+// a later scan has dropped the keys of the key's part, the result may be older than the part's mark,
+// and insert discards it. insert always caches that a text is no key, since that entry lasts for
 // unknownFor only.
-func (c *keyCache) remember(hash [32]byte, key *knownKey, asked time.Time, turn int) {
+func (c *keyCache) insert(hash [32]byte, key *knownKey, readAt time.Time, scan int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case key == nil:
-		makeRoom(c.unknown, func([32]byte, time.Time) {})
-		c.unknown[hash] = asked
-	case c.forgot[key.part] > turn:
+		evictOne(c.unknown)
+		c.unknown[hash] = readAt
+	case c.droppedIn[key.part] > scan:
 		c.keepUse(hash, key)
 	default:
-		c.forget(hash)
-		c.makeRoomFor(key.key.Owner)
+		c.drop(hash)
+		c.evictFor(key.key.Owner)
 		c.keys[hash] = key
 		c.owned[key.key.Owner]++
 		delete(c.unknown, hash)
 	}
 }
 
-// makeRoomFor forgets a key if an owner has as many keys as are free, or more: one
-// of the owner's own. Where the owner has so few that none is found soon, the cache
-// is full of many owners' keys, and any of them will do. The lock must be held.
-func (c *keyCache) makeRoomFor(owner licensing.Owner) {
+// evictFor drops a key if the owner has at least as many cached keys as are free. It drops one of the
+// owner's own keys. If the owner has so few that maxVictims tries find none, the cache is full of many
+// owners' keys, and evictFor drops any key. The caller holds mu.
+func (c *keyCache) evictFor(owner licensing.Owner) {
 	if c.owned[owner] < maxCachedKeys-len(c.keys) {
 		return
 	}
@@ -199,11 +197,11 @@ func (c *keyCache) makeRoomFor(owner licensing.Owner) {
 			break
 		}
 	}
-	c.forget(victim)
+	c.drop(victim)
 }
 
-// forget drops a key from the memory, if it is there. The lock must be held.
-func (c *keyCache) forget(hash [32]byte) {
+// drop removes a key from the cache. If the key is not cached, drop is a no-op. The caller holds mu.
+func (c *keyCache) drop(hash [32]byte) {
 	known := c.keys[hash]
 	if known == nil {
 		return
@@ -215,26 +213,24 @@ func (c *keyCache) forget(hash [32]byte) {
 	}
 }
 
-// makeRoom drops any one entry of a map that is full.
-func makeRoom[V any](m map[[32]byte]V, dropped func([32]byte, V)) {
+// evictOne removes any one entry from a full map.
+func evictOne(m map[[32]byte]time.Time) {
 	if len(m) < maxCachedKeys {
 		return
 	}
-	for hash, value := range m {
-		dropped(hash, value)
+	for hash := range m {
 		delete(m, hash)
 		return
 	}
 }
 
-// elapsed is the time between two moments, by the monotonic clock or by the
-// wall clock, whichever says more: the first stands still while the machine
-// sleeps, the second can be set back.
+// elapsed returns the time between two moments by the monotonic clock or by the wall clock, whichever
+// is greater: the monotonic clock stops while the machine sleeps, and the wall clock can be set back.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)).Abs())
 }
 
-// scan reads the marks, and forgets the keys of each part whose mark is another.
+// scan reads the marks and drops the keys of each part whose mark has changed.
 func (c *keyCache) scan(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keyTrust/2)
 	defer cancel()
@@ -245,19 +241,19 @@ func (c *keyCache) scan(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.turn++
+	c.scans++
 	changed := marks.Changed(&c.marks)
 	for part := range changed {
 		if changed[part] {
-			c.forgot[part] = c.turn
+			c.droppedIn[part] = c.scans
 		}
 	}
 	if slices.Contains(changed[:], true) {
-		close(c.forgetting)
-		c.forgetting = make(chan struct{})
+		close(c.dropping)
+		c.dropping = make(chan struct{})
 		for hash, known := range c.keys {
 			if changed[known.part] {
-				c.forget(hash)
+				c.drop(hash)
 			}
 		}
 	}
@@ -266,22 +262,22 @@ func (c *keyCache) scan(ctx context.Context) error {
 	return nil
 }
 
-// forgotten returns a channel that is closed when the cache next forgets the keys of any part,
-// because a key may have changed.
-func (c *keyCache) forgotten() <-chan struct{} {
+// dropped returns a channel that is closed when a scan next drops the keys of any part, because a key
+// may have changed.
+func (c *keyCache) dropped() <-chan struct{} {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.forgetting
+	return c.dropping
 }
 
-// distrust makes every lookup read from the store until a scan has succeeded.
+// distrust makes every lookup read from the store until the next successful scan.
 func (c *keyCache) distrust() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scanned = time.Time{}
 }
 
-// follow scans until ctx ends: at once, then every so often and when woken.
+// follow scans until ctx ends: at once, then at intervals and whenever woken receives a value.
 func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 	defer c.distrust()
 	ticker := time.NewTicker(c.every)
@@ -294,9 +290,10 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			c.log.Warn().Err(err).Msg("can't tell whether API keys have changed: each is read from the store until this ends")
+			c.log.Warn().Err(err).
+				Msg("can't scan the API keys for changes: the node reads every key from the store until a scan succeeds")
 		case err == nil && failing:
-			c.log.Info().Msg("API keys are remembered again")
+			c.log.Info().Msg("scans of the API keys succeed again: the node caches keys")
 		}
 		failing = err != nil
 		select {
@@ -309,7 +306,7 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// wait returns after a while, or when ctx ends.
+// wait returns after d, or when ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -322,9 +319,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Authenticate finds the API key of a text. It answers nil where the text is
-// no key, or one that is expired or revoked. The key is shared with others and
-// must not be changed.
+// Authenticate returns the API key with a text; nil if there is none, or if the key is expired or
+// revoked. The key is shared: callers must not change it.
 func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
 	known, err := k.cache.find(ctx, licensing.HashAPIKey(text))
 	if err != nil || known == nil {
@@ -338,8 +334,8 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey
 	return known.key, nil
 }
 
-// FollowKeys lets the node remember API keys until ctx ends. Before and after
-// that, each key is read from the store.
+// FollowKeys lets the node cache API keys until ctx ends. Before and after that, the node reads every
+// key from the store.
 func (k *Keys) FollowKeys(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	woken := make(chan struct{}, 1)
@@ -350,7 +346,7 @@ func (k *Keys) FollowKeys(ctx context.Context) {
 		k.cache.store.WatchAPIKeys(ctx, func() {
 			select {
 			case woken <- struct{}{}:
-			default: // a scan is due already, and begins after this
+			default: // a scan is due already
 			}
 		})
 	})

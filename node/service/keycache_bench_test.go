@@ -58,7 +58,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for keys := 0; keys == 0; keys, _ = n.Remembered() {
+	for keys := 0; keys == 0; keys, _ = n.CachedKeys() {
 		if _, err := n.Authenticate(ctx, issued.Text); err != nil {
 			b.Fatal(err)
 		}

@@ -191,7 +191,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	wantKeys := func(want int) {
 		t.Helper()
-		if keys, _ := s.Remembered(); keys != want {
+		if keys, _ := s.CachedKeys(); keys != want {
 			t.Errorf("%d keys are remembered, want %d", keys, want)
 		}
 	}
@@ -199,7 +199,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		ask(fmt.Sprint("text ", i))
 	}
 	wantKeys(service.MaxCachedKeys / 2)
-	if _, unknown := s.Remembered(); unknown != service.MaxCachedKeys {
+	if _, unknown := s.CachedKeys(); unknown != service.MaxCachedKeys {
 		t.Errorf("%d texts that are no key are remembered, want %d", unknown, service.MaxCachedKeys)
 	}
 
@@ -224,7 +224,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := s.hits() - hits; got < float64(len(others))*99/100 {
 		t.Errorf("%v keys of another owner are still remembered, of %d", got, len(others))
 	}
-	if keys, _ := s.Remembered(); keys > service.MaxCachedKeys {
+	if keys, _ := s.CachedKeys(); keys > service.MaxCachedKeys {
 		t.Errorf("%d keys are remembered, more than %d", keys, service.MaxCachedKeys)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"licet/node/store"
 )
 
-// Keymaker makes API keys and changes them. Every field is needed, the ring
-// only to make keys and secrets.
+// Keymaker creates and changes API keys. Every field is required. Ring is used only to create keys and
+// secrets.
 type Keymaker struct {
 	Store   store.Keys
 	Ring    licensing.MasterRing
@@ -21,37 +21,36 @@ type Keymaker struct {
 	Entropy io.Reader // crypto/rand.Reader in production
 }
 
-// NewKey says what API key to make.
+// NewKey describes an API key to create.
 type NewKey struct {
 	Owner     licensing.Owner
 	Name      string
 	Scopes    []string
 	ExpiresAt time.Time // zero: never
-	// RequireSignature: requests with it must be signed.
+	// RequireSignature: requests with the key must be signed.
 	RequireSignature bool
 }
 
-// IssuedKey is an API key with what is shown once and kept nowhere.
+// IssuedKey is an API key with the texts that are shown once and never stored.
 type IssuedKey struct {
 	Key    licensing.APIKey
-	Text   string // the API key itself; empty after a rotation, which leaves it as it is
+	Text   string // the API key text; empty after a rotation, which does not change the text
 	Secret string
 }
 
-// Create makes an API key. Its account needs no making: it exists from its
-// first key on. Where the outcome is unknown the key is answered too, since its
-// id tells what to look for.
+// Create creates an API key. An account exists from its first key on. If the outcome is unknown,
+// Create returns the key along with the error, so that the caller can look the key up by its id.
 func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) {
 	return m.create(ctx, wanted, noClaims)
 }
 
-// claimsOf gives the claims that go with a change of the API key of an id.
-type claimsOf func(keyID string) []store.Write
+// claimsFor returns the claims to store along with a change of the API key with the given id.
+type claimsFor func(keyID string) []store.Write
 
 func noClaims(string) []store.Write { return nil }
 
-func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claimsOf) (IssuedKey, error) {
-	issued, err := m.draw(wanted)
+func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claimsFor) (IssuedKey, error) {
+	issued, err := m.newKey(wanted)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -61,8 +60,8 @@ func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claimsOf) (I
 	return issued, m.Store.CreateAPIKey(ctx, issued.Key, claims(issued.Key.ID)...)
 }
 
-// draw makes a key that is not stored yet.
-func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
+// newKey returns a new key that is not stored yet.
+func (m Keymaker) newKey(wanted NewKey) (IssuedKey, error) {
 	now := m.now()
 	key := licensing.APIKey{
 		Owner:         wanted.Owner,
@@ -93,28 +92,32 @@ func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	return IssuedKey{Key: key, Text: text, Secret: secret}, err
 }
 
-// How long the secret before stays good after a rotation: if nothing is said,
-// and at the most.
+// How long the previous secret stays valid after a rotation.
 const (
 	DefaultOverlap = 24 * time.Hour
 	MaxOverlap     = 30 * 24 * time.Hour
 )
 
-// Rotate gives a key a new secret, derived from the ring's current master key.
-// The secret before stays good for as long as overlap says.
-func (m Keymaker) Rotate(ctx context.Context, owner licensing.Owner, id string, overlap time.Duration) (IssuedKey, error) {
-	return m.rotate(ctx, owner, id, overlap, anybody, noClaims)
+// Rotate gives a key a new secret, derived from the ring's current master key. The previous secret
+// stays valid for overlap.
+func (m Keymaker) Rotate(
+	ctx context.Context, owner licensing.Owner, id string, overlap time.Duration,
+) (IssuedKey, error) {
+	return m.rotate(ctx, owner, id, overlap, allowAny, noClaims)
 }
 
-// anybody may rotate any key: whoever has the store itself has all keys.
-func anybody(*licensing.APIKey) error { return nil }
+// allowAny authorizes every rotation: a caller with access to the store itself may change all keys.
+func allowAny(*licensing.APIKey) error { return nil }
 
-func (m Keymaker) rotate(ctx context.Context, owner licensing.Owner, id string, overlap time.Duration, may func(*licensing.APIKey) error, claims claimsOf) (IssuedKey, error) {
+func (m Keymaker) rotate(
+	ctx context.Context, owner licensing.Owner, id string, overlap time.Duration,
+	authorize func(*licensing.APIKey) error, claims claimsFor,
+) (IssuedKey, error) {
 	if err := m.useCurrent(ctx); err != nil {
 		return IssuedKey{}, err
 	}
 	key, err := m.Store.ChangeAPIKey(ctx, owner, id, func(k *licensing.APIKey) error {
-		if err := may(k); err != nil {
+		if err := authorize(k); err != nil {
 			return err
 		}
 		return k.Rotate(m.Ring.Current().ID, m.now(), overlap)
@@ -126,8 +129,8 @@ func (m Keymaker) rotate(ctx context.Context, owner licensing.Owner, id string, 
 	return IssuedKey{Key: *key, Secret: secret}, err
 }
 
-// Revoke ends a key for good: within 2 seconds no node takes it any more. Its
-// record stays. Revoking it again changes nothing.
+// Revoke revokes a key permanently: within 2 seconds no node accepts the key. The record of the key
+// stays. Revoking a revoked key is a no-op.
 func (m Keymaker) Revoke(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
 	return m.Store.ChangeAPIKey(ctx, owner, id, func(k *licensing.APIKey) error {
 		k.Revoke(m.now())
@@ -135,8 +138,8 @@ func (m Keymaker) Revoke(ctx context.Context, owner licensing.Owner, id string) 
 	})
 }
 
-// useCurrent makes sure that the ring is the store's before anything is
-// derived from it.
+// useCurrent checks that the ring holds the store's master keys, and marks the current one as in use.
+// Callers derive no secret before that. An error that is not a licensing.Error becomes a ringError.
 func (m Keymaker) useCurrent(ctx context.Context) error {
 	err := m.Store.CheckRing(ctx, m.Ring)
 	if err == nil {
@@ -149,10 +152,10 @@ func (m Keymaker) useCurrent(ctx context.Context) error {
 	return &ringError{err}
 }
 
-// ringError tells that a ring is not the store's.
+// ringError reports that a ring does not hold the store's master keys.
 type ringError struct{ error }
 
-// Unwrap gives what is wrong with the ring.
+// Unwrap returns the difference between the ring and the store.
 func (e *ringError) Unwrap() error { return e.error }
 
 func (m Keymaker) now() time.Time { return m.Clock().UTC().Truncate(time.Millisecond) }

@@ -10,45 +10,45 @@ import (
 )
 
 const (
-	// keyUseEvery is the usual pause between two times that uses are stored.
+	// keyUseEvery is the default pause between two stores of uses.
 	keyUseEvery = 10 * time.Second
-	// keyUseTimeout bounds one such time.
+	// keyUseTimeout bounds one store of uses.
 	keyUseTimeout = 5 * time.Second
-	// keyUseGrain is how coarsely a node remembers uses itself, so that a busy
-	// key's memory is mostly read: written all the time, it would go to and fro
-	// between processors.
+	// keyUseGrain is the resolution of the uses in memory. A busy key's use is then mostly read: frequent writes
+	// would move its cache line between processors.
 	keyUseGrain = time.Second
 )
 
-// knownKey is a key that is remembered.
+// knownKey is a cached key.
 type knownKey struct {
 	key  *licensing.APIKey
-	part uint8        // KeyPart of its owner
-	at   atomic.Int64 // when it was used last since uses were taken, in milliseconds since 1970; 0: it was not
+	part uint8        // store.KeyPart of its owner
+	at   atomic.Int64 // the last use since uses were taken, in milliseconds since 1970; 0: none
 }
 
-// used notes a use. Two at once may both be written; either will do.
+// used notes a use. Of two uses at the same time, either may win.
 func (k *knownKey) used(now time.Time) {
 	if at := now.UnixMilli(); at-k.at.Load() >= keyUseGrain.Milliseconds() {
 		k.at.Store(at)
 	}
 }
 
-// keepUse keeps the use of a key that is being forgotten. The lock must be held.
+// keepUse keeps the last use of a key that is being dropped. The caller holds mu.
 func (c *keyCache) keepUse(hash [32]byte, known *knownKey) {
 	if at := known.at.Swap(0); at != 0 {
 		c.addUse(store.KeyUse{Hash: hash, At: time.UnixMilli(at).UTC()})
 	}
 }
 
+// addUse keeps a use. The caller holds mu.
 func (c *keyCache) addUse(use store.KeyUse) {
 	if use.At.After(c.uses[use.Hash]) {
-		makeRoom(c.uses, func([32]byte, time.Time) {})
+		evictOne(c.uses)
 		c.uses[use.Hash] = use.At
 	}
 }
 
-// takeUses gives the uses since it was called before, one of each key.
+// takeUses returns the uses since the last call, the last one of each key.
 func (c *keyCache) takeUses() []store.KeyUse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *keyCache) takeUses() []store.KeyUse {
 	return uses
 }
 
-// putBackUses keeps uses for the next time.
+// putBackUses returns uses to the cache, for the next store.
 func (c *keyCache) putBackUses(uses []store.KeyUse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *keyCache) putBackUses(uses []store.KeyUse) {
 	}
 }
 
-// KeepKeyUses stores when API keys were used, until ctx ends, and then once
-// more. Where the node is killed, its last seconds are lost.
+// KeepKeyUses stores the last uses of API keys at intervals until ctx ends, and then once more. If the
+// node is killed, the uses of its last interval are lost.
 func (k *Keys) KeepKeyUses(ctx context.Context) {
 	ticker := time.NewTicker(k.cfg.KeyUseEvery)
 	defer ticker.Stop()
@@ -88,8 +88,7 @@ func (k *Keys) KeepKeyUses(ctx context.Context) {
 	}
 }
 
-// storeKeyUses stores what was used. What the store fails to take is kept for
-// the next time; nobody waits for it.
+// storeKeyUses stores the uses. If the store fails, the uses are kept for the next interval.
 func (k *Keys) storeKeyUses() {
 	uses := k.cache.takeUses()
 	if len(uses) == 0 {
@@ -98,7 +97,8 @@ func (k *Keys) storeKeyUses() {
 	ctx, cancel := context.WithTimeout(context.Background(), keyUseTimeout)
 	defer cancel()
 	if err := k.cfg.Keys.NoteKeysUsed(ctx, uses); err != nil {
-		k.cfg.Log.Debug().Err(err).Int("keys", len(uses)).Msg("when API keys were used will be stored later")
+		k.cfg.Log.Debug().Err(err).Int("keys", len(uses)).
+			Msg("can't store the last uses of API keys; the node tries again")
 		k.cache.putBackUses(uses)
 	}
 }

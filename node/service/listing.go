@@ -8,33 +8,35 @@ import (
 	"licet/node/store"
 )
 
-// LicenseFilter says which licenses are wanted. An empty member lets all through.
+// LicenseFilter selects licenses. An empty field matches all.
 type LicenseFilter struct {
 	ProductID  string
 	Status     licensing.Status
 	OrderNo    string
-	BuyerEmail string // of the order, in any case
+	BuyerEmail string // of the order; letter case does not matter
 }
 
-// OrderFilter says which orders are wanted. An empty member lets all through.
+// OrderFilter selects orders. An empty field matches all.
 type OrderFilter struct {
 	ProductID  string
 	Status     licensing.OrderStatus
-	BuyerEmail string // in any case
+	BuyerEmail string // letter case does not matter
 }
 
-// Licenses lists an owner's licenses.
-func (l *Licenses) ListLicenses(ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page) (list store.List[store.LicenseView], err error) {
+// ListLicenses lists an owner's licenses.
+func (l *Licenses) ListLicenses(
+	ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page,
+) (list store.List[store.LicenseView], err error) {
 	return admittedToList(ctx, l.core, owner, func() (list store.List[store.LicenseView], err error) {
 		if filter.OrderNo != "" {
 			return l.licenseOfOrder(ctx, owner, filter)
 		}
-		return l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, scanning(page), l.keepLicenses(filter))
+		return l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, clamp(page), l.keepLicenses(filter))
 	})
 }
 
-// keepLicenses is what a filter says of licenses themselves; nil where it says
-// nothing.
+// keepLicenses returns the predicate of a filter on the licenses themselves; nil if the filter has
+// none.
 func (l *Licenses) keepLicenses(filter LicenseFilter) func(*licensing.License) bool {
 	if filter.ProductID == "" && filter.Status == "" {
 		return nil
@@ -46,16 +48,18 @@ func (l *Licenses) keepLicenses(filter LicenseFilter) func(*licensing.License) b
 	}
 }
 
-// licenseOfOrder finds the one license that an order has, if the rest of the
-// filter lets it through.
-func (l *Licenses) licenseOfOrder(ctx context.Context, owner licensing.Owner, filter LicenseFilter) (list store.List[store.LicenseView], err error) {
+// licenseOfOrder lists the license of an order, if the rest of the filter matches the license.
+func (l *Licenses) licenseOfOrder(
+	ctx context.Context, owner licensing.Owner, filter LicenseFilter,
+) (list store.List[store.LicenseView], err error) {
 	order, err := l.readOrder(ctx, owner, filter.OrderNo)
 	switch {
 	case errors.Is(err, licensing.ErrOrderNotFound):
 		return list, nil
 	case err != nil:
 		return list, err
-	case order.LicenseKey == "", filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
+	case order.LicenseKey == "",
+		filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
 		return list, nil
 	}
 	views, err := l.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{order.LicenseKey}, 0)
@@ -68,8 +72,10 @@ func (l *Licenses) licenseOfOrder(ctx context.Context, owner licensing.Owner, fi
 	return list, nil
 }
 
-// Orders lists an owner's orders.
-func (o *Orders) ListOrders(ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page) (list store.List[licensing.Order], err error) {
+// ListOrders lists an owner's orders.
+func (o *Orders) ListOrders(
+	ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page,
+) (list store.List[licensing.Order], err error) {
 	return admittedToList(ctx, o.core, owner, func() (list store.List[licensing.Order], err error) {
 		var keep func(*licensing.Order) bool
 		if filter.ProductID != "" || filter.Status != "" {
@@ -79,26 +85,30 @@ func (o *Orders) ListOrders(ctx context.Context, owner licensing.Owner, filter O
 					(filter.Status == "" || filter.Status == o.Status(now))
 			}
 		}
-		return o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, scanning(page), keep)
+		return o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, clamp(page), keep)
 	})
 }
 
-// Products lists an owner's products.
-func (p *Products) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.Product], err error) {
+// ListProducts lists an owner's products.
+func (p *Products) ListProducts(
+	ctx context.Context, owner licensing.Owner, page store.Page,
+) (list store.List[licensing.Product], err error) {
 	return admittedToList(ctx, p.core, owner, func() (list store.List[licensing.Product], err error) {
-		return p.cfg.Queries.ListProducts(ctx, owner, scanning(page))
+		return p.cfg.Queries.ListProducts(ctx, owner, clamp(page))
 	})
 }
 
-// APIKeys lists an owner's API keys, those that were revoked too.
-func (k *Keys) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.APIKey], err error) {
+// ListAPIKeys lists an owner's API keys, including revoked ones.
+func (k *Keys) ListAPIKeys(
+	ctx context.Context, owner licensing.Owner, page store.Page,
+) (list store.List[licensing.APIKey], err error) {
 	return admittedToList(ctx, k.core, owner, func() (list store.List[licensing.APIKey], err error) {
-		return k.cfg.Keys.ListAPIKeys(ctx, owner, scanning(page))
+		return k.cfg.Keys.ListAPIKeys(ctx, owner, clamp(page))
 	})
 }
 
-// scanning bounds what a page may ask for.
-func scanning(page store.Page) store.Page {
+// clamp bounds the limits of a page.
+func clamp(page store.Page) store.Page {
 	page.Limit, page.Scan = min(max(page.Limit, 1), store.MaxListPage), store.MaxListScan
 	return page
 }

@@ -283,7 +283,7 @@ func TestListsAtOnce(t *testing.T) {
 	n.AwaitListsWaiting(0)
 	close(db.goOn)
 	group.Wait()
-	if n.UnderWay() != 0 {
-		t.Errorf("%d places are still taken", n.UnderWay())
+	if n.InFlight() != 0 {
+		t.Errorf("%d places are still taken", n.InFlight())
 	}
 }

@@ -11,27 +11,26 @@ import (
 )
 
 const (
-	// listsAtOnce bounds the pages of listings that are read at a time. A page is up
-	// to some megabytes and 25 requests to the store, many times what a command is.
+	// listsAtOnce bounds the pages of lists that the node reads at the same time. A page takes up to some megabytes
+	// and 25 requests to the store, many times the cost of a command.
 	listsAtOnce = 16
-	// listsWaiting bounds those that wait for that, each with a place that a command
-	// could have.
+	// listsWaiting bounds the pages that wait to be read. Each holds an admission place that a command could use.
 	listsWaiting = 64
 )
 
-// listGate lets a bounded number of pages be read at a time.
+// listGate bounds the pages that the node reads at the same time.
 type listGate struct {
 	reading chan struct{}
 	waiting atomic.Int64
-	shed    prometheus.Counter // as many pages of listings are being read as may be
+	shed    prometheus.Counter // refusals because listsWaiting pages wait
 }
 
 func newListGate(m *metrics.Metrics) *listGate {
 	return &listGate{reading: make(chan struct{}, listsAtOnce), shed: m.CommandsShed.WithLabelValues("lists")}
 }
 
-// enter lets a page be read, or fails with ErrOverloaded. A caller that was let in must call
-// leave.
+// enter waits until the page may be read, or fails with ErrOverloaded. After a nil error the caller
+// must call leave.
 func (g *listGate) enter(ctx context.Context) error {
 	select {
 	case g.reading <- struct{}{}:
@@ -52,5 +51,5 @@ func (g *listGate) enter(ctx context.Context) error {
 	}
 }
 
-// leave ends what enter has let in.
+// leave ends the read that enter has allowed.
 func (g *listGate) leave() { <-g.reading }

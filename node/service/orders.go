@@ -13,11 +13,10 @@ import (
 	"licet/node/store"
 )
 
-// Orders are what shops and buyers do with orders.
+// Orders offers the use cases of orders.
 type Orders struct{ *core }
 
-// NewOrder is what a shop says of an order it wants made. Its members have
-// been checked.
+// NewOrder describes an order to create. The caller has validated the fields.
 type NewOrder struct {
 	ProductID   string
 	Amount      int64
@@ -30,16 +29,18 @@ type NewOrder struct {
 	Once        *node.Once // nil: the request came without an Idempotency-Key
 }
 
-// CreateOrder makes an order. One of amount 0 is paid at once. In test mode a
-// product that does not exist is made along with it; in live mode that is
-// ErrProductNotFound, and a live order that costs something needs a provider.
+// CreateOrder creates an order. An order with amount 0 is paid at once. In test mode, CreateOrder also
+// creates a missing product. In live mode, a missing product is ErrProductNotFound, and an order with
+// an amount needs a payment provider.
 //
-// With in.Once it is made once: the same request again answers the order as it is
-// now, or the refusal of the first time, and replayed is true.
-func (o *Orders) CreateOrder(ctx context.Context, owner licensing.Owner, in NewOrder) (order licensing.Order, replayed bool, err error) {
-	return idempotent(ctx, o.core, owner, in.Once, nil, func(_ node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
-		err = untilClaimed(func() error {
-			product, along, err := o.productToSell(ctx, owner, in.ProductID, claim)
+// With in.Once, repeating the request returns the order as it is now, or the refusal of the first
+// request, and replayed is true.
+func (o *Orders) CreateOrder(
+	ctx context.Context, owner licensing.Owner, in NewOrder,
+) (order licensing.Order, replayed bool, err error) {
+	run := func(_ node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		err = retryConflicts(func() error {
+			product, newProduct, err := o.loadProduct(ctx, owner, in.ProductID, claim)
 			switch {
 			case err != nil:
 				replayed = claim.Replayed()
@@ -50,38 +51,43 @@ func (o *Orders) CreateOrder(ctx context.Context, owner licensing.Owner, in NewO
 			case product == nil:
 				return licensing.ErrProductNotFound
 			}
-			order, err = o.tryOrder(ctx, owner, in, product.Terms, along, claim)
+			order, err = o.tryOrder(ctx, owner, in, product.Terms, newProduct, claim)
 			return err
 		})
 		return order, replayed, err
-	})
+	}
+	return idempotent(ctx, o.core, owner, in.Once, nil, run)
 }
 
-// claimedOrder answers the order that the same request has made or changed before.
-// That it can't be read now is not what that came to, and so no replay.
-func (o *Orders) claimedOrder(ctx context.Context, owner licensing.Owner, claim *licensing.Claim) (order licensing.Order, replayed bool, err error) {
+// claimedOrder returns the order that the first request with the claim has created or changed. If the
+// order can't be read now, replayed is false: the error is not the outcome of the first request.
+func (o *Orders) claimedOrder(
+	ctx context.Context, owner licensing.Owner, claim *licensing.Claim,
+) (order licensing.Order, replayed bool, err error) {
 	order, err = o.readOrder(ctx, owner, claim.OrderNo)
 	return order, err == nil, err
 }
 
-// tryOrder makes an order, and the product along with it where there is none yet. It
-// answers ErrClaimTaken where another request was first with either or with the
-// Idempotency-Key.
-func (o *Orders) tryOrder(ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms, along []store.Write, claim *node.Claim) (licensing.Order, error) {
+// tryOrder creates an order, and the product if newProduct is not empty. It returns ErrClaimTaken if
+// another request has created the product or stored the Idempotency-Key first.
+func (o *Orders) tryOrder(
+	ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms,
+	newProduct []store.Write, claim *node.Claim,
+) (licensing.Order, error) {
 	record, err := o.newOrder(owner, in, terms)
 	if err != nil {
 		return licensing.Order{}, o.engine.CommitClaim(ctx, claim, err)
 	}
 	claim.Effect.OrderNo = record.Order.OrderNo
 	order := store.Write{Ref: licensing.OrderRef(owner, record.Order.OrderNo), Record: record}
-	if err := o.commitWithProduct(ctx, claim, along, order); err != nil {
+	if err := o.commitWithProduct(ctx, claim, newProduct, order); err != nil {
 		return licensing.Order{}, err
 	}
 	return *record.Order, nil
 }
 
-// newOrder makes the record of a new order; a free one goes through the same
-// PayOrder as any other.
+// newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
+// any other.
 func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
 	if owner.Mode == licensing.Live && in.Amount > 0 && !o.cfg.LivePayments {
 		return licensing.Record{}, licensing.ErrPaymentNotConfigured
@@ -128,7 +134,7 @@ func (o *Orders) orderLifetime(mode licensing.Mode) time.Duration {
 	return o.cfg.OrderLifetime
 }
 
-// mint makes a fresh license key for a license of these terms.
+// mint returns a new license key for a license with these terms.
 func (c *core) mint(terms licensing.Terms) (licensing.LicenseKey, error) {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := io.ReadFull(c.cfg.Entropy, entropy[:]); err != nil {
@@ -137,7 +143,7 @@ func (c *core) mint(terms licensing.Terms) (licensing.LicenseKey, error) {
 	return c.cfg.KeyCheck.Mint(terms.KeyPrefix, store.Cell, entropy), nil
 }
 
-// Order looks an order of an owner up, linearizably.
+// Order returns an order of an owner. The read is linearizable.
 func (o *Orders) Order(ctx context.Context, owner licensing.Owner, orderNo string) (order licensing.Order, err error) {
 	if !licensing.ValidOrderNo(orderNo) {
 		return licensing.Order{}, licensing.ErrOrderNotFound
@@ -147,7 +153,7 @@ func (o *Orders) Order(ctx context.Context, owner licensing.Owner, orderNo strin
 	})
 }
 
-// readOrder looks up an order for somebody who was let in.
+// readOrder returns an order. The caller holds an admission place.
 func (c *core) readOrder(ctx context.Context, owner licensing.Owner, orderNo string) (licensing.Order, error) {
 	loaded, err := c.cfg.Records.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)})
 	if err != nil {
@@ -159,8 +165,8 @@ func (c *core) readOrder(ctx context.Context, owner licensing.Owner, orderNo str
 	return licensing.Order{}, licensing.ErrOrderNotFound
 }
 
-// OrderToPay looks an order up for whoever holds its pay token. A wrong token
-// is the same as a wrong number.
+// OrderToPay returns an order to a caller with its pay token. A wrong token and a wrong order number
+// both return ErrOrderNotFound.
 func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order licensing.Order, err error) {
 	if !licensing.ValidOrderNo(orderNo) {
 		return licensing.Order{}, licensing.ErrOrderNotFound
@@ -190,9 +196,11 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	return order, nil
 }
 
-// PayOrder takes the provider's word that an order was paid. The license is
-// issued with the product's terms of this moment. See licensing.PayOrder.
-func (o *Orders) PayOrder(ctx context.Context, order licensing.Order, payment string) (result licensing.Result, err error) {
+// PayOrder records a payment that the payment provider has confirmed. The license gets the current
+// terms of the product. See licensing.PayOrder.
+func (o *Orders) PayOrder(
+	ctx context.Context, order licensing.Order, payment string,
+) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(place node.Place) (result licensing.Result, err error) {
 		terms := order.Terms
 		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})

@@ -9,11 +9,13 @@ import (
 	"licet/node/store"
 )
 
-// Products are what a shop says of what it sells.
+// Products offers the use cases of products.
 type Products struct{ *core }
 
-// PutProduct describes a product, and tells whether there was none before.
-func (p *Products) PutProduct(ctx context.Context, cmd licensing.PutProduct) (product licensing.Product, created bool, err error) {
+// PutProduct creates or replaces a product, and reports whether it created the product.
+func (p *Products) PutProduct(
+	ctx context.Context, cmd licensing.PutProduct,
+) (product licensing.Product, created bool, err error) {
 	result, err := p.engine.Do(ctx, licensing.ProductRef(cmd.Owner, cmd.ID), cmd)
 	if err != nil {
 		return licensing.Product{}, false, err
@@ -21,14 +23,16 @@ func (p *Products) PutProduct(ctx context.Context, cmd licensing.PutProduct) (pr
 	return *result.Product, result.Created, nil
 }
 
-// DeleteProduct removes a product; see licensing.DeleteProduct.
+// DeleteProduct deletes a product; see licensing.DeleteProduct.
 func (p *Products) DeleteProduct(ctx context.Context, owner licensing.Owner, id string) error {
 	_, err := p.engine.Do(ctx, licensing.ProductRef(owner, id), licensing.DeleteProduct{})
 	return err
 }
 
-// Product looks a product of an owner up, linearizably.
-func (p *Products) Product(ctx context.Context, owner licensing.Owner, id string) (product licensing.Product, err error) {
+// Product returns a product of an owner. The read is linearizable.
+func (p *Products) Product(
+	ctx context.Context, owner licensing.Owner, id string,
+) (product licensing.Product, err error) {
 	return admitted(ctx, p.core, owner, func(node.Place) (product licensing.Product, err error) {
 		loaded, err := p.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
 		if err != nil {
@@ -41,10 +45,12 @@ func (p *Products) Product(ctx context.Context, owner licensing.Owner, id string
 	})
 }
 
-// productToSell reads a product that an order or licenses are to be made of, along
-// with the claim of the request, and judges that. In test mode a product that does
-// not exist is made, by the writes along, see commitWithProduct; else it is nil.
-func (c *core) productToSell(ctx context.Context, owner licensing.Owner, id string, claim *node.Claim) (product *licensing.Product, along []store.Write, err error) {
+// loadProduct loads the product of a new order or of new licenses, along with the claim of the
+// request. In test mode, loadProduct returns a new product in place of a missing one, and the write
+// that creates it, for commitWithProduct. In live mode, the product is nil if it is missing.
+func (c *core) loadProduct(
+	ctx context.Context, owner licensing.Owner, id string, claim *node.Claim,
+) (product *licensing.Product, newProduct []store.Write, err error) {
 	ref := licensing.ProductRef(owner, id)
 	loaded, err := c.engine.LoadWithClaim(ctx, claim, store.Want{Ref: ref})
 	if err != nil {
@@ -53,17 +59,18 @@ func (c *core) productToSell(ctx context.Context, owner licensing.Owner, id stri
 	product = loaded[0].Record.Product
 	if product == nil && owner.Mode == licensing.Test {
 		product = &licensing.Product{ID: id, Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: c.engine.Now()}
-		along = []store.Write{{Ref: ref, Record: licensing.Record{Product: product}}}
+		newProduct = []store.Write{{Ref: ref, Record: licensing.Record{Product: product}}}
 	}
-	return product, along, nil
+	return product, newProduct, nil
 }
 
-// commitWithProduct stores what a request comes to along with the product that the request
-// makes, see productToSell. Where another request has made the product meanwhile, it fails
-// with ErrClaimTaken.
-func (c *core) commitWithProduct(ctx context.Context, claim *node.Claim, along []store.Write, writes ...store.Write) error {
-	if len(along) == 0 {
+// commitWithProduct commits the writes of a request along with newProduct, see loadProduct. If another
+// request has created the product first, commitWithProduct returns ErrClaimTaken.
+func (c *core) commitWithProduct(
+	ctx context.Context, claim *node.Claim, newProduct []store.Write, writes ...store.Write,
+) error {
+	if len(newProduct) == 0 {
 		return c.engine.CommitClaim(ctx, claim, nil, writes...)
 	}
-	return c.engine.CommitInTurn(ctx, along[0].Ref, claim, slices.Concat(writes, along)...)
+	return c.engine.CommitInTurn(ctx, newProduct[0].Ref, claim, slices.Concat(writes, newProduct)...)
 }

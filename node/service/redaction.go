@@ -11,23 +11,24 @@ import (
 	"licet/node/store"
 )
 
-// MaxRedact bounds the orders that one redaction works on. A buyer may have any
-// number: whoever asks again goes on with the rest.
+// MaxRedact bounds the orders of one redaction. A buyer may have any number of orders: repeating the
+// request continues with the rest.
 const MaxRedact = 100
 
-// Redactions remove what is noted of a buyer.
+// Redactions offers the use case that removes a buyer's personal data.
 type Redactions struct{ *core }
 
-// Redact removes what a shop has noted of a buyer from the buyer's orders, up to
-// MaxRedact of them, and from their licenses; see licensing.RedactOrder. It tells how
-// many it has redacted, and whether that were all that there were when it began. An
-// order that is redacted is no longer listed as the buyer's, so that asking again
-// goes on where an earlier one has ended, or broke off.
+// Redact removes a buyer's personal data from up to MaxRedact of the buyer's orders and from their
+// licenses; see licensing.RedactOrder. It returns how many it has redacted, and whether these were all
+// orders that existed when it began. A redacted order is no longer listed under the buyer, so
+// repeating the request continues after an earlier one, even if that one was interrupted.
 //
-// With once it tells what all requests with it have redacted, and goes on until
-// there is nothing left; from then on the answer is the same, and replayed is true.
-func (r *Redactions) Redact(ctx context.Context, owner licensing.Owner, buyerEmail string, once *node.Once) (done licensing.Redaction, replayed bool, err error) {
-	return idempotent(ctx, r.core, owner, once, nil, func(_ node.Place, claim *node.Claim) (done licensing.Redaction, replayed bool, err error) {
+// With once, Redact returns the sum of all requests with the same key, and continues until no order is
+// left. From then on the answer stays the same, and replayed is true.
+func (r *Redactions) Redact(
+	ctx context.Context, owner licensing.Owner, buyerEmail string, once *node.Once,
+) (done licensing.Redaction, replayed bool, err error) {
+	run := func(_ node.Place, claim *node.Claim) (done licensing.Redaction, replayed bool, err error) {
 		if done, err = r.beginRedaction(ctx, claim); err != nil || done.Complete {
 			return done, err == nil, err
 		}
@@ -36,17 +37,19 @@ func (r *Redactions) Redact(ctx context.Context, owner licensing.Owner, buyerEma
 			done, err = r.addRedaction(ctx, claim, done)
 		}
 		if done.Orders > 0 && licensing.NotExecuted(err) {
-			err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licensing.ErrOutcomeUnknown, err)
+			err = fmt.Errorf("%w: orders are redacted, but their count is not stored: %w",
+				licensing.ErrOutcomeUnknown, err)
 		}
 		return done, false, err
-	})
+	}
+	return idempotent(ctx, r.core, owner, once, nil, run)
 }
 
-// beginRedaction claims the Idempotency-Key before any order is redacted, so that no
-// other request can have it. It answers what is remembered of earlier requests.
+// beginRedaction stores the claim of the Idempotency-Key before any order is redacted, so that no
+// other request can use the key. It returns the sum of earlier requests.
 func (r *Redactions) beginRedaction(ctx context.Context, claim *node.Claim) (licensing.Redaction, error) {
 	var before licensing.Redaction
-	err := untilClaimed(func() error {
+	err := retryConflicts(func() error {
 		if _, err := r.engine.LoadWithClaim(ctx, claim); err != nil {
 			return err
 		}
@@ -60,7 +63,7 @@ func (r *Redactions) beginRedaction(ctx context.Context, claim *node.Claim) (lic
 	return before, err
 }
 
-// redacted is what is remembered of earlier requests.
+// redacted returns the sum of earlier requests that the claim holds.
 func redacted(claim *node.Claim) (before licensing.Redaction) {
 	if claim.Replayed() && claim.Earlier.Redaction != nil {
 		before = *claim.Earlier.Redaction
@@ -68,9 +71,11 @@ func redacted(claim *node.Claim) (before licensing.Redaction) {
 	return before
 }
 
-// redactSome redacts the newest of a buyer's orders, some at a time. With an error
-// it still tells how many it has redacted.
-func (r *Redactions) redactSome(ctx context.Context, owner licensing.Owner, buyerEmail string) (licensing.Redaction, error) {
+// redactSome redacts the newest of a buyer's orders, some at the same time. It also returns along with
+// an error how many it has redacted.
+func (r *Redactions) redactSome(
+	ctx context.Context, owner licensing.Owner, buyerEmail string,
+) (licensing.Redaction, error) {
 	refs, keys, more, err := r.ordersToRedact(ctx, owner, buyerEmail)
 	if err != nil {
 		return licensing.Redaction{}, err
@@ -80,7 +85,7 @@ func (r *Redactions) redactSome(ctx context.Context, owner licensing.Owner, buye
 		result, err := r.redactOrder(ctx, ref, buyerEmail, keys[ref])
 		switch {
 		case errors.Is(err, licensing.ErrOrderNotFound):
-			return nil // another one was first
+			return nil // another request has redacted the order
 		case err != nil:
 			return err
 		}
@@ -91,24 +96,28 @@ func (r *Redactions) redactSome(ctx context.Context, owner licensing.Owner, buye
 		return nil
 	})
 	if err == nil && !all {
-		err = licensing.ErrUnavailable // the time was over
+		err = licensing.ErrUnavailable // ctx has ended
 	}
-	done := licensing.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more}
+	done := licensing.Redaction{
+		Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more,
+	}
 	if done.Orders > 0 && licensing.NotExecuted(err) {
-		return done, nil // the rest is as it was for certain, and can be asked for
+		return done, nil // the rest is unchanged, and another request can redact it
 	}
 	return done, err
 }
 
-// ordersToRedact reads which orders of a buyer are the newest, the licenses of those
-// that have one, and whether there are more. The page itself is large, and counts as
-// one of a list.
-func (r *Redactions) ordersToRedact(ctx context.Context, owner licensing.Owner, buyerEmail string) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
+// ordersToRedact returns the newest orders of a buyer, the license keys of those that have a license,
+// and whether the buyer has more orders. The page is large, so it counts as a page of a list.
+func (r *Redactions) ordersToRedact(
+	ctx context.Context, owner licensing.Owner, buyerEmail string,
+) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
 	if err := r.lists.enter(ctx); err != nil {
 		return nil, nil, false, err
 	}
 	defer r.lists.leave()
-	list, err := r.cfg.Queries.ListOrders(ctx, owner, buyerEmail, store.Page{Limit: MaxRedact, Scan: store.MaxListScan}, nil)
+	page := store.Page{Limit: MaxRedact, Scan: store.MaxListScan}
+	list, err := r.cfg.Queries.ListOrders(ctx, owner, buyerEmail, page, nil)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -120,10 +129,12 @@ func (r *Redactions) ordersToRedact(ctx context.Context, owner licensing.Owner, 
 	return refs, keys, list.Next != "", nil
 }
 
-// redactOrder redacts an order along with its license, in one transaction: once the
-// order does not name the buyer any more, nobody finds the license. The license's
-// key is as it was listed; the order may have been paid since.
-func (r *Redactions) redactOrder(ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey) (licensing.Result, error) {
+// redactOrder redacts an order along with its license, in one transaction: once the order no longer
+// names the buyer, no search finds the license. key is the license key of the list; the order may have
+// been paid since.
+func (r *Redactions) redactOrder(
+	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
+) (licensing.Result, error) {
 	return r.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
 		for {
 			result, err := r.redactWith(ctx, ref, buyerEmail, key)
@@ -135,25 +146,29 @@ func (r *Redactions) redactOrder(ctx context.Context, ref licensing.Ref, buyerEm
 	})
 }
 
-// redactWith redacts an order that is held, if it has this license.
-func (r *Redactions) redactWith(ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey) (licensing.Result, error) {
+// redactWith redacts an order, if it has this license. The caller holds the order's record lock.
+func (r *Redactions) redactWith(
+	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
+) (licensing.Result, error) {
 	order := node.Step{Ref: ref, Cmd: licensing.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key}}
 	if key == "" {
 		return r.engine.SwapTogether(ctx, order)
 	}
-	license := node.Step{Ref: licensing.LicenseRef(key), Cmd: licensing.RedactLicense{Target: licensing.Target{Key: key}}, Guarded: true}
+	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}}
+	license := node.Step{Ref: licensing.LicenseRef(key), Cmd: redact, Guarded: true}
 	return r.engine.WithRecordLock(ctx, license.Ref, func(ctx context.Context) (licensing.Result, error) {
 		return r.engine.SwapTogether(ctx, order, license)
 	})
 }
 
-// addRedaction adds what was redacted now to what is remembered of all requests with
-// an Idempotency-Key, and answers that. It is stored after the orders, since so many
-// are more than one transaction: where that fails, the same request again counts only
-// what it still finds.
-func (r *Redactions) addRedaction(ctx context.Context, claim *node.Claim, done licensing.Redaction) (licensing.Redaction, error) {
+// addRedaction adds the result of this request to the stored sum of an Idempotency-Key, and returns
+// the sum. The sum is stored after the orders, since redacting them takes more than one transaction.
+// If that fails, a repeated request counts only the orders that it still finds.
+func (r *Redactions) addRedaction(
+	ctx context.Context, claim *node.Claim, done licensing.Redaction,
+) (licensing.Redaction, error) {
 	var sum licensing.Redaction
-	err := untilClaimed(func() error {
+	err := retryConflicts(func() error {
 		if _, err := r.engine.LoadWithClaim(ctx, claim); err != nil {
 			return err
 		}

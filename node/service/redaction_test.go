@@ -506,7 +506,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	close(db.goOn)
 	group.Wait()
 	wantForgotten(t, n, order)
-	if n.UnderWay() != 0 {
-		t.Errorf("%d places are still taken", n.UnderWay())
+	if n.InFlight() != 0 {
+		t.Errorf("%d places are still taken", n.InFlight())
 	}
 }

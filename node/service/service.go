@@ -11,33 +11,34 @@ import (
 	"licet/node/store"
 )
 
-// Config is what a service is made of. Every field is needed unless its comment says
-// otherwise.
+// Config holds the settings and the parts of a service. Every field is required unless its comment
+// names a default.
 type Config struct {
-	node.Config // of the engine
+	node.Config // the engine's
 
 	Entropy io.Reader // for keys and ids; crypto/rand.Reader in production
 
-	SeenStep      time.Duration // see licensing.Activate; 0: licensing.DefaultSeenStep
-	OrderLifetime time.Duration // 0: 24 h
-	// TestOrderLifetime is that of orders in test mode; 0: the same.
+	SeenStep      time.Duration // see licensing.Activate; default licensing.DefaultSeenStep
+	OrderLifetime time.Duration // default 24 h
+	// TestOrderLifetime is the lifetime of orders in test mode. The default is OrderLifetime.
 	TestOrderLifetime time.Duration
-	// ExpiryMargin is how long ago the end of an order or a license must have come
-	// until it is recorded: twice what the clocks of nodes may be wrong by; 0: 2 min.
+	// ExpiryMargin is how long the service waits after the end of an order or a license before it
+	// records the end: twice the largest clock error of a node. The default is 2 min.
 	ExpiryMargin time.Duration
-	KeyScanEvery time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
-	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
-	LivePayments bool          // a payment provider for live orders is set up
+	KeyScanEvery time.Duration // the pause between scans of the API keys, see FollowKeys; default 1 s
+	KeyUseEvery  time.Duration // the pause between stores of API key uses, see KeepKeyUses; default 10 s
+	LivePayments bool          // a payment provider for live orders is configured
 
 	Events store.Events
 	Sweeps store.Sweeps
-	// KeepEvents says how long events are kept; 0: DefaultEventAge, DefaultEventBytes.
+	// KeepEvents bounds the events that are kept. The default is DefaultEventAge and
+	// DefaultEventBytes.
 	KeepEvents store.EventRetention
 
-	Deliveries store.DeliveryLog // nil: this node shows no deliveries
+	Deliveries store.DeliveryLog // nil: this node answers no questions about deliveries
 
 	Keys store.Keys
-	Ring licensing.MasterRing // what API secrets are derived from; needed to make API keys
+	Ring licensing.MasterRing // the master keys, which API secrets are derived from; required to create API keys
 }
 
 const (
@@ -45,8 +46,7 @@ const (
 	defaultExpiryMargin  = 2 * time.Minute
 )
 
-// Service is the use cases of one node, on its engine. Make it with [New]; it is safe
-// for concurrent use.
+// Service offers the use cases of one node. Create it with [New]. It is safe for concurrent use.
 type Service struct {
 	*node.Node // the engine
 	*Orders
@@ -59,7 +59,7 @@ type Service struct {
 	*Sweeps
 }
 
-// core is what all use cases have in common.
+// core holds what all use cases share.
 type core struct {
 	cfg    Config
 	engine *node.Node
@@ -67,7 +67,7 @@ type core struct {
 	lists  *listGate
 }
 
-// New makes a service and its engine. It starts nothing.
+// New returns a service with its engine. New starts no goroutine.
 func New(cfg Config) *Service {
 	if cfg.OrderLifetime == 0 {
 		cfg.OrderLifetime = defaultOrderLifetime
@@ -111,9 +111,9 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// readiness is 1 while the node is ready, as far as is known without asking the store: FollowKeys
-// asks the store every second anyway. Load balancers send nothing to nodes that
-// are not ready, so nothing that is counted of requests would show it.
+// readiness returns 1 while the node is ready, else 0. It makes no request: FollowKeys asks the store
+// every second anyway. Load balancers send no requests to a node that is not ready, so no request
+// metric would show the state.
 func (s *Service) readiness() float64 {
 	if s.Node.Leaving() || !s.Keys.cache.trusted() {
 		return 0
@@ -121,15 +121,14 @@ func (s *Service) readiness() float64 {
 	return 1
 }
 
-// StopIntake refuses commands from now on; those that were accepted go on.
-// Readiness fails too.
+// StopIntake makes the node refuse new commands. Accepted commands continue. The node is no longer
+// ready.
 func (s *Service) StopIntake() {
 	s.Node.StopIntake()
-	s.Events.feed.wake() // who waits for events is to see it
+	s.Events.feed.wake() // callers that wait for events return
 }
 
-// Drain stops the intake and waits until everything accepted was answered, or
-// ctx ends.
+// Drain stops the intake and returns when all accepted commands are answered, or when ctx ends.
 func (s *Service) Drain(ctx context.Context) error {
 	s.StopIntake()
 	return s.Node.Drain(ctx)

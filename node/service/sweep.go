@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// duePages bounds the pages of what is due that one pass works on.
-	duePages = 16
-	// dueAtOnce bounds how many records are worked on at a time.
-	dueAtOnce = 16
-	// dueTroubles is how many records of a page may fail for reasons that may be
-	// everybody's until the pass ends: one that is stormed is no such reason.
-	dueTroubles = 16
-	// dueTimeout bounds the work on one record; asking a provider is part of it.
+	// maxDuePages bounds the pages of due records that one pass works on.
+	maxDuePages = 16
+	// dueConcurrency bounds how many records a pass works on at the same time.
+	dueConcurrency = 16
+	// maxDueFailures is the number of failures in a page that ends the pass. Failures that concern one owner only
+	// don't count.
+	maxDueFailures = 16
+	// dueTimeout bounds the work on one record, including a request to a payment provider.
 	dueTimeout = 30 * time.Second
-	// refundHorizon is longer than any pause between two tries of a refund, and by
-	// more than clocks are wrong.
+	// refundHorizon exceeds the longest pause between two tries of a refund by more than the clocks can be wrong.
 	refundHorizon = 24 * time.Hour
 )
 
-// Sweeps are what a node does now and then without being asked.
+// Sweeps offers the periodic work of a node.
 type Sweeps struct {
 	*core
-	// dueFrom is the place, a string, where the next pass goes on, by licensing.DueKind; see eachDue.
+	// dueFrom holds, by licensing.DueKind, the position (a string) where the next pass continues; see
+	// eachDue.
 	dueFrom sync.Map
 }
 
-// SweepClaims removes all claims whose time is over.
+// SweepClaims removes all expired claims.
 func (s *Sweeps) SweepClaims(ctx context.Context) error {
 	before := s.engine.Now().Add(-licensing.ClaimLifetime)
 	for {
@@ -47,7 +47,7 @@ func (s *Sweeps) SweepClaims(ctx context.Context) error {
 	}
 }
 
-// SweepEvents removes all events that are not kept any more.
+// SweepEvents removes all expired events.
 func (s *Sweeps) SweepEvents(ctx context.Context) error {
 	for {
 		swept, err := s.cfg.Sweeps.SweepEvents(ctx, s.engine.Now(), s.cfg.KeepEvents)
@@ -57,7 +57,7 @@ func (s *Sweeps) SweepEvents(ctx context.Context) error {
 	}
 }
 
-// SweepWebhooks removes what is left of endpoints that were deleted.
+// SweepWebhooks removes the remains of deleted endpoints.
 func (s *Sweeps) SweepWebhooks(ctx context.Context) error {
 	if s.cfg.Deliveries == nil {
 		return nil
@@ -70,29 +70,31 @@ func (s *Sweeps) SweepWebhooks(ctx context.Context) error {
 	}
 }
 
-// RecordOrderEnds records of orders that have run out that they have.
+// RecordOrderEnds records the end of expired orders.
 func (s *Sweeps) RecordOrderEnds(ctx context.Context) error {
 	return s.recordEnds(ctx, licensing.DueOrderEnd, func(licensing.Ref) licensing.Command {
 		return licensing.ExpireOrder{Margin: s.cfg.ExpiryMargin}
 	})
 }
 
-// RecordLicenseEnds records of licenses that have ended that they have.
+// RecordLicenseEnds records the end of expired licenses.
 func (s *Sweeps) RecordLicenseEnds(ctx context.Context) error {
 	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(ref licensing.Ref) licensing.Command {
 		return licensing.ExpireLicense{Key: licensing.LicenseKey(ref.ID), Margin: s.cfg.ExpiryMargin}
 	})
 }
 
-func (s *Sweeps) recordEnds(ctx context.Context, kind licensing.DueKind, record func(licensing.Ref) licensing.Command) error {
-	return s.eachDue(ctx, kind, s.engine.Now().Add(-s.cfg.ExpiryMargin), func(ctx context.Context, ref licensing.Ref) error {
+func (s *Sweeps) recordEnds(
+	ctx context.Context, kind licensing.DueKind, record func(licensing.Ref) licensing.Command,
+) error {
+	due := s.engine.Now().Add(-s.cfg.ExpiryMargin)
+	return s.eachDue(ctx, kind, due, func(ctx context.Context, ref licensing.Ref) error {
 		return s.engine.DoInBackground(ctx, ref, record(ref))
 	})
 }
 
-// worseError returns the error that a pass ends with, of two: the worse one, or the first of
-// two that are equally bad. So a pass that ends with an error that says that nothing was
-// executed has no record whose outcome is unknown.
+// worseError returns the worse of two errors, by severity; of two equally bad errors the first. So if
+// a pass ends with an error that says that nothing was executed, the outcome of every record is known.
 func worseError(one, other error) error {
 	if severity(other) > severity(one) {
 		return other
@@ -100,7 +102,7 @@ func worseError(one, other error) error {
 	return one
 }
 
-// severity orders errors by what is known of their records: nil, no room for the pass, not
+// severity ranks errors by what they say about the records: nil, no admission place for the pass, not
 // executed, anything else.
 func severity(err error) int {
 	switch {
@@ -114,13 +116,14 @@ func severity(err error) int {
 	return 3
 }
 
-// EachRefundDue calls send for each order whose refund is due by now, with only
-// its number and owner. Several calls may be made at a time. Then it counts what is
-// left, also of those that are to be tried later.
+// EachRefundDue calls send for each order whose refund is due by now. The order has only its number
+// and owner. Calls may run at the same time. Then EachRefundDue counts the remaining refunds,
+// including those to be tried later.
 func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, licensing.Order) error) error {
-	failed := s.eachDue(ctx, licensing.DueRefund, s.engine.Now(), func(ctx context.Context, ref licensing.Ref) error {
+	sendRef := func(ctx context.Context, ref licensing.Ref) error {
 		return send(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
-	})
+	}
+	failed := s.eachDue(ctx, licensing.DueRefund, s.engine.Now(), sendRef)
 	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, s.engine.Now().Add(refundHorizon), "", store.MaxDue)
 	if err == nil {
 		s.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
@@ -128,19 +131,20 @@ func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, l
 	return cmp.Or(failed, err)
 }
 
-// eachDue does something about the records for which something is due at a
-// moment, some at a time, and a bounded number in all: the next pass goes on behind
-// them, since those that are put off must not keep others from their turn, however many
-// one owner has. One that fails does not keep the others from their turn, unless many
-// do, as when the store can't be reached.
-func (s *Sweeps) eachDue(ctx context.Context, kind licensing.DueKind, at time.Time, do func(context.Context, licensing.Ref) error) error {
+// eachDue calls do for the records for which work of a kind is due, some at the same time, up to
+// maxDuePages pages. The next pass continues after them, so records that are put off don't keep others
+// from their turn, however many one owner has. The failure of one record does not stop the pass. The
+// pass ends after maxDueFailures failures, as when the store is unreachable.
+func (s *Sweeps) eachDue(
+	ctx context.Context, kind licensing.DueKind, at time.Time, do func(context.Context, licensing.Ref) error,
+) error {
 	from := ""
 	if last, _ := s.dueFrom.LoadAndDelete(kind); last != nil {
 		from = last.(string)
 	}
 	var failed error
 	do = s.traceDue(do)
-	for range duePages {
+	for range maxDuePages {
 		page, err := s.cfg.Queries.Due(ctx, kind, at, from, store.MaxDue)
 		if err != nil {
 			return err
@@ -156,25 +160,27 @@ func (s *Sweeps) eachDue(ctx context.Context, kind licensing.DueKind, at time.Ti
 	return failed
 }
 
-// doEach does something about records, in any order: nodes that have read the same
-// page should not work on the same records at the same time. It answers an error
-// of one that has failed, and whether others may fare better.
-func (c *core) doEach(ctx context.Context, records []licensing.Ref, do func(context.Context, licensing.Ref) error) (goOn bool, failed error) {
+// doEach calls do for records in random order: nodes that have read the same page should not work on
+// the same records at the same time. It returns the worst error, and whether the caller may go on with
+// other records.
+func (c *core) doEach(
+	ctx context.Context, records []licensing.Ref, do func(context.Context, licensing.Ref) error,
+) (goOn bool, failed error) {
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	var (
 		group    sync.WaitGroup
 		mu       sync.Mutex
-		troubles int
+		failures int
 	)
-	over := func() bool {
+	stopped := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return troubles >= dueTroubles || ctx.Err() != nil
+		return failures >= maxDueFailures || ctx.Err() != nil
 	}
-	free := make(chan struct{}, dueAtOnce)
+	free := make(chan struct{}, dueConcurrency)
 	for _, ref := range records {
 		free <- struct{}{}
-		if over() {
+		if stopped() {
 			break
 		}
 		c.guard.StartIn(&group, "sweep", func() {
@@ -191,27 +197,29 @@ func (c *core) doEach(ctx context.Context, records []licensing.Ref, do func(cont
 			switch {
 			case errors.Is(err, node.ErrOwnerBusy):
 			case errors.Is(err, node.ErrNoRoom):
-				troubles = dueTroubles
+				failures = maxDueFailures
 			case licensing.NotExecuted(err), licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
-				troubles++
+				failures++
 			}
 		})
 	}
 	group.Wait()
-	return !over(), failed
+	return !stopped(), failed
 }
 
-// doOne does something about a record. A panic must not end the node: the record
-// would be there for the next one.
-func (c *core) doOne(ctx context.Context, ref licensing.Ref, do func(context.Context, licensing.Ref) error) (err error) {
+// doOne calls do for a record. A panic fails this record only. It must not end the node: the record
+// would be due for the next node.
+func (c *core) doOne(
+	ctx context.Context, ref licensing.Ref, do func(context.Context, licensing.Ref) error,
+) (err error) {
 	if !c.guard.Do("sweep", func() { err = do(ctx, ref) }) {
 		return licensing.ErrInternal
 	}
 	return err
 }
 
-// traceDue has what is done about each record for which something is due traced, as
-// far as that is sampled: nobody asks for it from outside.
+// traceDue wraps do in a root span for each record, if the span is sampled: no request from outside
+// begins this work.
 func (s *Sweeps) traceDue(do func(context.Context, licensing.Ref) error) func(context.Context, licensing.Ref) error {
 	if s.cfg.Tracer == nil {
 		return do

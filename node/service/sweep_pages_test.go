@@ -42,7 +42,7 @@ func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, fro
 func TestBusyOwnerHidesNobody(t *testing.T) {
 	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
 	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
-	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: duePages, busy: busy, other: other}, Queries: &dueOrders{pages: duePages, busy: busy, other: other}}, Keys: &dueOrders{pages: duePages, busy: busy, other: other}, Sweeps: &dueOrders{pages: duePages, busy: busy, other: other}, Events: &dueOrders{pages: duePages, busy: busy, other: other}})
+	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Queries: &dueOrders{pages: maxDuePages, busy: busy, other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
 	seen := make(map[licensing.Ref]int)
 	for range 3 {
 		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, time.Now(), func(_ context.Context, ref licensing.Ref) error {

@@ -10,22 +10,21 @@ import (
 	"licet/node/store"
 )
 
-// Webhooks are the endpoints that events are sent to, and the deliveries to them.
+// Webhooks offers the use cases of webhook endpoints and of the deliveries to them.
 type Webhooks struct{ *core }
 
-// EndpointCreation asks for an endpoint of webhooks. Its members have been checked.
+// EndpointCreation asks for a new webhook endpoint. The caller has validated the fields.
 type EndpointCreation struct {
 	Owner            licensing.Owner
 	URL, Description string
 	Types            []licensing.EventType // nil: all
 	By               licensing.Actor
 	Once             *node.Once // nil: the request came without an Idempotency-Key
-	// Stale is why the request can't be made any more, as that of a Grant.
+	// Stale is the error if the request can no longer be made; see [Grant].
 	Stale error
 }
 
-// EndpointRotation asks for a new secret of an endpoint. Its members have been
-// checked.
+// EndpointRotation asks for a new secret of an endpoint. The caller has validated the fields.
 type EndpointRotation struct {
 	Owner   licensing.Owner
 	ID      string
@@ -34,24 +33,26 @@ type EndpointRotation struct {
 	Once    *node.Once // nil: the request came without an Idempotency-Key
 }
 
-// IssuedEndpoint is an endpoint with what is shown once and kept nowhere.
+// IssuedEndpoint is an endpoint with its secret, which is shown once and never stored.
 type IssuedEndpoint struct {
 	Endpoint licensing.Endpoint
-	Secret   string // empty where the request was made before
+	Secret   string // empty in a replay
 }
 
-// CreateWebhook adds an endpoint, whose events are those that are recorded from now
-// on; of activations too, if it wants them: each that is acknowledged after the
-// endpoint is stored is recorded. With in.Once it is made once: the same request again
-// answers the endpoint as it is now, without its secret, and replayed is true.
-func (w *Webhooks) CreateWebhook(ctx context.Context, in EndpointCreation) (issued IssuedEndpoint, replayed bool, err error) {
-	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licensing.Command, string, error) {
+// CreateWebhook creates an endpoint. The endpoint gets the events recorded from now on. If it wants
+// events of activations, every activation acknowledged after the endpoint is stored is recorded. With
+// in.Once, repeating the request returns the endpoint as it is now, without its secret, and replayed
+// is true.
+func (w *Webhooks) CreateWebhook(
+	ctx context.Context, in EndpointCreation,
+) (issued IssuedEndpoint, replayed bool, err error) {
+	create := func(ctx context.Context) (cmd licensing.Command, endpointID string, err error) {
 		id, err := newULID(w.engine.Now(), w.cfg.Entropy, "a webhook endpoint")
 		if err != nil {
 			return nil, "", err
 		}
-		// The position is read before the endpoint is stored, so that nothing of what
-		// comes after that is missed. What comes between the two may be sent to it.
+		// Read the position before the endpoint is stored, so that the endpoint misses no later event. Events
+		// in between may be sent to the endpoint.
 		since, err := w.cfg.Events.EventsNow(ctx)
 		if err != nil {
 			return nil, "", err
@@ -61,29 +62,38 @@ func (w *Webhooks) CreateWebhook(ctx context.Context, in EndpointCreation) (issu
 			SecretVersion: 1, MasterID: w.cfg.Ring.Current().ID, Since: string(since),
 		}
 		return licensing.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
-	})
+	}
+	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, in.Stale, create)
 	if err == nil && !replayed {
 		w.logWebhook("made", in.Owner, issued.Endpoint.ID, in.By)
 	}
 	return issued, replayed, err
 }
 
-// RotateWebhookSecret gives an endpoint a new secret, derived from the ring's current
-// master key. With in.Once that is done once, as CreateWebhook does.
-func (w *Webhooks) RotateWebhookSecret(ctx context.Context, in EndpointRotation) (issued IssuedEndpoint, replayed bool, err error) {
-	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, nil, func(context.Context) (licensing.Command, string, error) {
-		return licensing.RotateEndpointSecret{ID: in.ID, MasterID: w.cfg.Ring.Current().ID, Overlap: in.Overlap, By: in.By}, in.ID, nil
-	})
+// RotateWebhookSecret gives an endpoint a new secret, derived from the ring's current master key.
+// in.Once works as in CreateWebhook.
+func (w *Webhooks) RotateWebhookSecret(
+	ctx context.Context, in EndpointRotation,
+) (issued IssuedEndpoint, replayed bool, err error) {
+	rotate := func(context.Context) (cmd licensing.Command, endpointID string, err error) {
+		return licensing.RotateEndpointSecret{
+			ID: in.ID, MasterID: w.cfg.Ring.Current().ID, Overlap: in.Overlap, By: in.By,
+		}, in.ID, nil
+	}
+	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, nil, rotate)
 	if err == nil && !replayed {
 		w.logWebhook("given a new secret", in.Owner, in.ID, in.By)
 	}
 	return issued, replayed, err
 }
 
-// issueWebhook does what shows a secret, once for an Idempotency-Key. What to do is
-// made up only where the same request was not made before.
-func (w *Webhooks) issueWebhook(ctx context.Context, owner licensing.Owner, once *node.Once, stale error, what func(context.Context) (licensing.Command, string, error)) (issued IssuedEndpoint, replayed bool, err error) {
-	return idempotent(ctx, w.core, owner, once, stale, func(place node.Place, claim *node.Claim) (issued IssuedEndpoint, replayed bool, err error) {
+// issueWebhook runs a command that creates a secret, at most once per Idempotency-Key. It calls
+// makeCommand only if the request is no replay. A replay returns the endpoint without its secret.
+func (w *Webhooks) issueWebhook(
+	ctx context.Context, owner licensing.Owner, once *node.Once, stale error,
+	makeCommand func(context.Context) (cmd licensing.Command, endpointID string, err error),
+) (issued IssuedEndpoint, replayed bool, err error) {
+	run := func(place node.Place, claim *node.Claim) (issued IssuedEndpoint, replayed bool, err error) {
 		if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil {
 			return issued, claim.Replayed(), err
 		}
@@ -91,7 +101,7 @@ func (w *Webhooks) issueWebhook(ctx context.Context, owner licensing.Owner, once
 			if err := w.keymaker().useCurrent(ctx); err != nil {
 				return issued, false, w.explainRing(err)
 			}
-			cmd, id, err := what(ctx)
+			cmd, id, err := makeCommand(ctx)
 			if err != nil {
 				return issued, false, err
 			}
@@ -100,7 +110,7 @@ func (w *Webhooks) issueWebhook(ctx context.Context, owner licensing.Owner, once
 			if err != nil {
 				return issued, claim.Replayed(), err
 			}
-			if !claim.Replayed() { // another node may have been first meanwhile
+			if !claim.Replayed() { // another node may have run the same request first
 				issued.Endpoint = *result.Endpoint
 				issued.Secret, err = w.cfg.Ring.WebhookSecret(result.Endpoint)
 				return issued, false, err
@@ -108,10 +118,11 @@ func (w *Webhooks) issueWebhook(ctx context.Context, owner licensing.Owner, once
 		}
 		issued.Endpoint, err = w.readWebhook(ctx, owner, claim.Earlier.EndpointID)
 		return issued, err == nil, err
-	})
+	}
+	return idempotent(ctx, w.core, owner, once, stale, run)
 }
 
-// ListWebhooks reads the endpoints of an owner, linearizably, the newest first.
+// ListWebhooks reads the endpoints of an owner, the newest first. The read is linearizable.
 func (w *Webhooks) ListWebhooks(ctx context.Context, owner licensing.Owner) ([]licensing.Endpoint, error) {
 	return admitted(ctx, w.core, owner, func(node.Place) ([]licensing.Endpoint, error) {
 		webhooks, err := w.readWebhooks(ctx, owner)
@@ -123,14 +134,14 @@ func (w *Webhooks) ListWebhooks(ctx context.Context, owner licensing.Owner) ([]l
 	})
 }
 
-// Webhook looks an endpoint of an owner up, linearizably.
+// Webhook returns an endpoint of an owner. The read is linearizable.
 func (w *Webhooks) Webhook(ctx context.Context, owner licensing.Owner, id string) (licensing.Endpoint, error) {
 	return admitted(ctx, w.core, owner, func(node.Place) (licensing.Endpoint, error) {
 		return w.readWebhook(ctx, owner, id)
 	})
 }
 
-// readWebhook looks up an endpoint for somebody who was let in.
+// readWebhook returns an endpoint. The caller holds an admission place.
 func (w *Webhooks) readWebhook(ctx context.Context, owner licensing.Owner, id string) (licensing.Endpoint, error) {
 	webhooks, err := w.readWebhooks(ctx, owner)
 	if err != nil {
@@ -150,8 +161,10 @@ func (w *Webhooks) readWebhooks(ctx context.Context, owner licensing.Owner) (*li
 	return loaded[0].Record.Webhooks, nil
 }
 
-// UpdateWebhook changes an endpoint, and answers it as it is then.
-func (w *Webhooks) UpdateWebhook(ctx context.Context, owner licensing.Owner, change licensing.UpdateEndpoint) (licensing.Endpoint, error) {
+// UpdateWebhook changes an endpoint and returns the result.
+func (w *Webhooks) UpdateWebhook(
+	ctx context.Context, owner licensing.Owner, change licensing.UpdateEndpoint,
+) (licensing.Endpoint, error) {
 	result, err := w.engine.Do(ctx, licensing.WebhooksRef(owner), change)
 	if err != nil {
 		return licensing.Endpoint{}, err
@@ -160,7 +173,7 @@ func (w *Webhooks) UpdateWebhook(ctx context.Context, owner licensing.Owner, cha
 	return *result.Endpoint, nil
 }
 
-// DeleteWebhook removes an endpoint. What is on its way to it may still arrive.
+// DeleteWebhook deletes an endpoint. Messages that are being sent may still arrive.
 func (w *Webhooks) DeleteWebhook(ctx context.Context, owner licensing.Owner, id string, by licensing.Actor) error {
 	_, err := w.engine.Do(ctx, licensing.WebhooksRef(owner), licensing.DeleteEndpoint{ID: id, By: by})
 	if err == nil {
@@ -169,21 +182,20 @@ func (w *Webhooks) DeleteWebhook(ctx context.Context, owner licensing.Owner, id 
 	return err
 }
 
-// logWebhook notes who has changed an endpoint, since no event tells of it.
+// logWebhook logs a change of an endpoint and its actor, since no event reports the change.
 func (w *Webhooks) logWebhook(what string, owner licensing.Owner, id string, by licensing.Actor) {
-	w.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).Str("endpoint_id", id).Str("by", string(by)).
+	w.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).
+		Str("endpoint_id", id).Str("by", string(by)).
 		Msg("a webhook endpoint was " + what)
 }
 
-// DisableWebhook disables an endpoint on behalf of the service; see
-// licensing.DisableEndpoint.
+// DisableWebhook disables an endpoint on behalf of the service; see licensing.DisableEndpoint.
 func (w *Webhooks) DisableWebhook(ctx context.Context, owner licensing.Owner, cmd licensing.DisableEndpoint) error {
 	_, err := w.engine.Do(ctx, licensing.WebhooksRef(owner), cmd)
 	return err
 }
 
-// WebhookSecrets are those that messages to an endpoint are signed with now, the
-// present one first.
+// WebhookSecrets returns the secrets that sign messages to an endpoint now, the current one first.
 func (w *Webhooks) WebhookSecrets(e *licensing.Endpoint) ([]string, error) {
 	return w.cfg.Ring.WebhookSecrets(e, w.engine.Now())
 }
