@@ -30,7 +30,7 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 	release := sync.OnceFunc(func() { close(hold) })
 	send := s.writes.send
 	s.writes.few, s.writes.most = 1, 1
-	s.writes.send = func(batch []*part) {
+	s.writes.send = func(batch []*batchItem) {
 		<-hold
 		send(batch)
 	}
@@ -47,7 +47,7 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 			t.Errorf("the one before: %v", err)
 		}
 	})
-	awaitLine(t, &s.writes, "the first is under way", func() bool { return s.writes.flying > 0 && len(s.writes.waiting) == 0 })
+	awaitLine(t, &s.writes, "the first is under way", func() bool { return s.writes.dispatching > 0 && len(s.writes.waiting) == 0 })
 	for i, change := range changes {
 		group.Go(func() { outcomes[i], errs[i] = s.Commit(kvtest.Context(t, 10*time.Second), change) })
 	}
@@ -179,7 +179,7 @@ func TestBatchRejected(t *testing.T) {
 	good, bad := putting("lc1/test/"+string(newKey(t))), putting("lc1/test/"+string(newKey(t)))
 	bad.then = append(bad.then, bad.then[0]) // etcd: duplicate key given in txn request
 	good.done, bad.done = make(chan struct{}), make(chan struct{})
-	s.sendWrites([]*part{bad, good})
+	s.sendWrites([]*batchItem{bad, good})
 	<-good.done
 	<-bad.done
 	if good.reply.err != nil || !good.reply.succeeded {
@@ -198,9 +198,9 @@ func TestBatchRejected(t *testing.T) {
 func TestBatchInDoubt(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
 	mate, doubted := putting("lc1/test/"+t.Name()+"/"+string(newKey(t))), putting("lc1/test/"+t.Name()+"/"+string(newKey(t)))
-	doubted.doubted = true
+	doubted.inDoubt = true
 	mate.done, doubted.done = make(chan struct{}), make(chan struct{})
-	s.sendWrites([]*part{mate, doubted})
+	s.sendWrites([]*batchItem{mate, doubted})
 	<-mate.done
 	<-doubted.done
 	if !mate.reply.succeeded || !doubted.reply.succeeded {
@@ -225,7 +225,7 @@ func TestBatchedReads(t *testing.T) {
 	awaitIdle(t, &s.reads)
 	send := s.reads.send
 	s.reads.few, s.reads.most = 1, 1
-	s.reads.send = func(batch []*part) {
+	s.reads.send = func(batch []*batchItem) {
 		sizes <- len(batch)
 		<-hold
 		send(batch)

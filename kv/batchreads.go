@@ -13,7 +13,7 @@ import (
 // them with one bit, which costs it and us half of what the revisions of as many
 // keys do. They hold nearly always. Where one does not, nothing was read, and
 // revisions are asked for, as they are for some batches after that.
-func (s *Store) sendReads(batch []*part) {
+func (s *Store) sendReads(batch []*batchItem) {
 	s.counts.reads.Observe(float64(len(batch)))
 	traceSent(batch)
 	held, err := s.sendChecks(batch)
@@ -25,9 +25,9 @@ func (s *Store) sendReads(batch []*part) {
 	}
 }
 
-// sendChecks makes a batch if all of its checks hold, and answers its parts only
+// sendChecks makes a batch if all of its checks hold, and answers its items only
 // then.
-func (s *Store) sendChecks(batch []*part) (held bool, err error) {
+func (s *Store) sendChecks(batch []*batchItem) (held bool, err error) {
 	request := &etcdserverpb.TxnRequest{}
 	for _, p := range batch {
 		if p.isCheck() {
@@ -71,7 +71,7 @@ func (s *Store) readNext() bool {
 
 // sendGets reads all that a batch asks for, and of what is to be checked the
 // revisions.
-func (s *Store) sendGets(batch []*part) error {
+func (s *Store) sendGets(batch []*batchItem) error {
 	ops := make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps)
 	for _, p := range batch {
 		ops = etcd.AppendGets(ops, p.reads, p.isCheck())

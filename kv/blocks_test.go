@@ -57,7 +57,7 @@ func blocksIn(entries []layout.EventsKey) (blocks int) {
 	return blocks
 }
 
-// verify.Store gives what verify finds, but for the key of the license that batched makes.
+// verified gives what verify finds, but for the key of the license that batched makes.
 func (l *eventsLab) verified() []verify.Violation {
 	l.t.Helper()
 	_, found := (&lab{t: l.t, store: l.store}).verify(verify.Config{})
@@ -201,7 +201,7 @@ func TestOrderInABlock(t *testing.T) {
 	awaitIdle(t, &l.store.writes)
 	l.store.writes.few, l.store.writes.most = 1, 1
 	left := make(chan int, 2*n)
-	l.store.writes.send = func(batch []*part) { left <- len(batch); <-hold; send(batch) }
+	l.store.writes.send = func(batch []*batchItem) { left <- len(batch); <-hold; send(batch) }
 	done := make(chan error, n)
 	for _, order := range orders {
 		go func() {

@@ -71,29 +71,29 @@ func TestChecks(t *testing.T) {
 		records = append(records, known{[]byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision})
 	}
 	absent := []byte(layout.Prefix + "l/absent")
-	check := func(r known, more ...*etcdserverpb.Compare) *part {
-		p := &part{compares: append([]*etcdserverpb.Compare{etcd.Unchanged(r.key, r.revision)}, more...)}
+	check := func(r known, more ...*etcdserverpb.Compare) *batchItem {
+		p := &batchItem{compares: append([]*etcdserverpb.Compare{etcd.Unchanged(r.key, r.revision)}, more...)}
 		for _, c := range p.compares {
 			p.reads = append(p.reads, c.Key)
 		}
 		return p
 	}
 	stale := known{records[1].key, records[1].revision - 1}
-	read := func() *part { return &part{reads: [][]byte{records[2].key, absent}} }
+	read := func() *batchItem { return &batchItem{reads: [][]byte{records[2].key, absent}} }
 	for _, x := range []struct {
 		name  string
-		batch []*part
+		batch []*batchItem
 		holds []bool // by part
 		shape string
 	}{
-		{"one", []*part{check(records[0])}, []bool{true}, "c"},
-		{"a few", []*part{check(records[0]), check(records[1], etcd.Unchanged(absent, 0))}, []bool{true, true}, "c"},
-		{"among reads", []*part{read(), check(records[0]), read()}, []bool{true, true, true}, "c"},
-		{"reads alone", []*part{read(), read()}, []bool{true, true}, "g"},
-		{"one that does not hold", []*part{check(stale)}, []bool{false}, "cg"},
-		{"one among others", []*part{check(records[0]), check(stale), read(), check(records[2])}, []bool{true, false, true, true}, "cg"},
-		{"there, and should not be", []*part{check(records[0], etcd.Unchanged(records[1].key, 0))}, []bool{false}, "cg"},
-		{"absent, and should be there", []*part{check(known{absent, 7}), check(records[0])}, []bool{false, true}, "cg"},
+		{"one", []*batchItem{check(records[0])}, []bool{true}, "c"},
+		{"a few", []*batchItem{check(records[0]), check(records[1], etcd.Unchanged(absent, 0))}, []bool{true, true}, "c"},
+		{"among reads", []*batchItem{read(), check(records[0]), read()}, []bool{true, true, true}, "c"},
+		{"reads alone", []*batchItem{read(), read()}, []bool{true, true}, "g"},
+		{"one that does not hold", []*batchItem{check(stale)}, []bool{false}, "cg"},
+		{"one among others", []*batchItem{check(records[0]), check(stale), read(), check(records[2])}, []bool{true, false, true, true}, "cg"},
+		{"there, and should not be", []*batchItem{check(records[0], etcd.Unchanged(records[1].key, 0))}, []bool{false}, "cg"},
+		{"absent, and should be there", []*batchItem{check(known{absent, 7}), check(records[0])}, []bool{false, true}, "cg"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s.checksLost.Store(0)
@@ -131,7 +131,7 @@ func TestChecksAfterLoss(t *testing.T) {
 	ref, snapshot := createStored(t, s)
 	key, revision := []byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision
 	send := func(revision int64) bool {
-		p := &part{compares: []*etcdserverpb.Compare{etcd.Unchanged(key, revision)}, reads: [][]byte{key}}
+		p := &batchItem{compares: []*etcdserverpb.Compare{etcd.Unchanged(key, revision)}, reads: [][]byte{key}}
 		r, _ := s.reads.do(kvtest.Context(t, 10*time.Second), p)
 		if r.err != nil {
 			t.Fatal(r.err)

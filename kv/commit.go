@@ -26,7 +26,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	if err != nil {
 		return store.Outcome{}, layout.Internal(err)
 	}
-	if err := s.readyForEvents(ctx, swap.tellings); err != nil {
+	if err := s.readyForEvents(ctx, swap.eventWrites); err != nil {
 		return store.Outcome{}, etcd.Unavailable(err)
 	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
@@ -40,10 +40,10 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 		if ctx.Err() != nil {
 			return store.Outcome{}, etcd.GaveUp(inDoubt, ctx.Err())
 		}
-		r, sent := s.writes.do(ctx, &part{
+		r, sent := s.writes.do(ctx, &batchItem{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
-			bytes: swap.bytes, doubted: inDoubt,
-			tellings: swap.tellings, assumed: swap.assumed,
+			bytes: swap.bytes, inDoubt: inDoubt,
+			eventWrites: swap.eventWrites, assumed: swap.assumed,
 			span: span,
 		})
 		if !sent {
@@ -84,31 +84,31 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 func (s *Store) landed(sw *swap, revision int64) {
 	for i := range sw.fresh {
 		f := &sw.fresh[i]
-		f.slot.note(seen{revision: revision, value: f.value, spilled: f.spilled})
+		f.slot.note(cachedValue{revision: revision, value: f.value, spilled: f.spilled})
 		for _, entry := range f.entries {
 			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
 		}
 		if f.spilled {
-			if due := s.memory.rosters.follow(f, revision); due != nil {
-				s.startSurvey(f.id, due)
+			if due := s.memory.deviceCaches.follow(f, revision); due != nil {
+				s.startDeviceScan(f.id, due)
 			}
 		}
 	}
 	for i := range sw.touches {
 		t := &sw.touches[i]
-		s.memory.rosters.touched(t.id, t.device, t.from, revision)
+		s.memory.deviceCaches.touched(t.id, t.device, t.from, revision)
 	}
 }
 
-// Lost tells what a swap that did not go through was lost to.
+// lost tells what a swap that did not go through was lost to.
 func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
 		return store.Outcome{}, layout.Internal(err)
 	}
-	s.watchSnapshots(rivals)
-	outcome, err := sw.judgeLoss(rivals, me, inDoubt)
+	s.checkSnapshots(rivals)
+	outcome, err := sw.explainLoss(rivals, me, inDoubt)
 	if err == nil {
 		if err := s.awaitMoves(ctx, rivals); err != nil {
 			return store.Outcome{}, etcd.GaveUp(inDoubt || outcome.Landed, err)
@@ -117,7 +117,7 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, i
 	for i := range rivals {
 		if q := &sw.queries[i]; q.incomplete(rivals[i]) {
 			outcome.Rivals = nil
-			s.memory.rosters.forgetBefore(licensing.LicenseKey(q.Ref.ID).ID(), rivals[i].Token.(*stored).revision)
+			s.memory.deviceCaches.forgetBefore(licensing.LicenseKey(q.Ref.ID).ID(), rivals[i].Token.(*stored).revision)
 		}
 	}
 	return outcome, err
@@ -126,14 +126,14 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, i
 // forget forgets the devices of the licenses that a swap may have changed.
 func (s *Store) forget(sw *swap) {
 	for i := range sw.fresh {
-		s.memory.rosters.forget(sw.fresh[i].id)
+		s.memory.deviceCaches.forget(sw.fresh[i].id)
 	}
 }
 
-// judgeLoss tells of a swap that did not go through whether an earlier copy of
+// explainLoss tells of a swap that did not go through whether an earlier copy of
 // it did, by its first record. It is asked even where no attempt was in doubt: the
 // client may have sent one twice by itself.
-func (sw *swap) judgeLoss(rivals []store.Snapshot, me layout.Writer, inDoubt bool) (store.Outcome, error) {
+func (sw *swap) explainLoss(rivals []store.Snapshot, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	token, exists := rivals[0].Token.(*stored)
 	if sw.removes && !exists && inDoubt {
 		// Whoever removed it, what was asked for is so.

@@ -206,7 +206,7 @@ func TestDoubtThenNoRoom(t *testing.T) {
 	faulty.Next = func() kvtest.Fault {
 		s.writes.mu.Lock()
 		defer s.writes.mu.Unlock()
-		s.writes.few, s.writes.most, s.writes.waiting = 0, 0, make([]*part, maxWaiting)
+		s.writes.few, s.writes.most, s.writes.waiting = 0, 0, make([]*batchItem, maxWaiting)
 		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
 	}
 	_, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))

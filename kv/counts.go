@@ -11,7 +11,7 @@ import (
 // counts are the instruments that every request meets, found once: to find one by
 // its labels costs more than to count.
 type counts struct {
-	writes, reads                prometheus.Observer // the parts of a request
+	writes, reads                prometheus.Observer // the items of a request
 	swapWon, swapLost, swapDoubt prometheus.Counter
 	recordHit, recordMiss        prometheus.Counter
 	events                       map[licensing.EventType]prometheus.Counter // never changed

@@ -20,7 +20,7 @@ import (
 	"licet/node/store"
 )
 
-// Moved gives the values of a metric by its one label, but those that are 0.
+// moved gives the values of a metric by its one label, but those that are 0.
 func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	all := make(chan prometheus.Metric, 100)

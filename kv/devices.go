@@ -20,7 +20,7 @@ import (
 
 // putLicense writes a license's facts and the devices that changed.
 func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, writers []layout.Writer) error {
-	next := layout.License{License: *record.License, Writers: writers, Spilled: token.spilled, LastEvent: token.told, Unknown: token.unknown}
+	next := layout.License{License: *record.License, Writers: writers, Spilled: token.spilled, LastEvent: token.lastEvent, Unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id, created := record.License.Key.ID(), record.License.CreatedAt
 	if next.Spilled && !record.Changed && record.Touched {
@@ -89,11 +89,11 @@ func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
 func (sw *swap) keep(key []byte, next *layout.License, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry, guesses int) {
-	sw.broken = cmp.Or(sw.broken, next.BrokenRule())
+	sw.brokenRule = cmp.Or(sw.brokenRule, next.BrokenRule())
 	value := next.Encode()
 	sw.put(key, value)
 	if len(record.Events) > 0 {
-		sw.tellLicense(value, record.Events, token.told)
+		sw.writeLicenseEvents(value, record.Events, token.lastEvent)
 	}
 	sw.fresh = append(sw.fresh, fresh{
 		id: next.License.Key.ID(), slot: token.slot, from: token.revision, value: value,
@@ -152,7 +152,7 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, pa
 	for _, key := range keys {
 		reads = append(reads, []byte(layout.LicenseKey(key.ID())), []byte(layout.MetadataKey(key.ID())))
 	}
-	r := s.read(ctx, "load", &part{reads: reads})
+	r := s.read(ctx, "load", &batchItem{reads: reads})
 	if r.err != nil {
 		return nil, etcd.Unavailable(r.err)
 	}
@@ -177,7 +177,7 @@ func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, m
 	if err != nil {
 		return nil, layout.Internal(err)
 	}
-	s.watch(license, "read")
+	s.checkRules(license, "read")
 	view, err := s.viewLicense(ctx, license, page, revision)
 	if err == nil && metadata != nil {
 		view.Metadata = string(metadata.Value)
@@ -205,7 +205,7 @@ func (s *Store) viewLicense(ctx context.Context, license *layout.License, page s
 		}
 		whole := page.After == store.DeviceCursor{} && len(listing) <= page.Limit
 		if whole && len(listing) != license.License.CurrentDevices {
-			s.countBroken("device_count", "read")
+			s.countBrokenRule("device_count", "read")
 		}
 	} else {
 		listing = slices.DeleteFunc(listing, func(d licensing.Device) bool {

@@ -51,9 +51,9 @@ func (d *directories) find(owner licensing.Owner, e layout.Epoch) *directory {
 	return nil
 }
 
-// heed forgets all of them where an epoch is earlier than the last, or so much later
+// noteEpoch forgets all of them where an epoch is earlier than the last, or so much later
 // that the store was restored in between, see layout.RevisionBump: they are of what is lost.
-func (d *directories) heed(e layout.Epoch) {
+func (d *directories) noteEpoch(e layout.Epoch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e < d.asOf || e >= d.asOf+layout.RevisionBump/2 {

@@ -20,7 +20,7 @@ import (
 	"licet/node/store"
 )
 
-// ids gives those of all events of the lab's owner that a store has, of the open epoch
+// eventIDs gives those of all events of the lab's owner that a store has, of the open epoch
 // too.
 func (l *lab) eventIDs() []string {
 	l.t.Helper()

@@ -181,7 +181,7 @@ func TestCutsAreSaidOnce(t *testing.T) {
 	}
 	// Nor does a word count that was made of what s/swept was before.
 	third := kvtest.Must(l.store.readLedgers(ctx))(t)
-	kvtest.Must(l.store.raiseSwept(ctx, 1))(t)
+	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, 1))(t)
 	if recorded, err := l.store.recordCuts(ctx, third, third.cut(1)); err != nil || recorded {
 		t.Errorf("after events got too old: %v, %v", recorded, err)
 	}

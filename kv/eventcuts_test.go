@@ -199,7 +199,7 @@ func TestOlderStore(t *testing.T) {
 		last = l.seal() - 1
 		mark(last, kvtest.Time.Add(time.Duration(i)*markAfter), 5000)
 	}
-	kvtest.Must(l.store.raiseSwept(ctx, swept))(t)
+	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, swept))(t)
 	l.clean()
 	if n := len(l.feed(large, 10)); n != 30 {
 		t.Fatalf("the feed has %d events", n)
@@ -236,7 +236,7 @@ func TestOlderStore(t *testing.T) {
 		t.Errorf("the owner that has most has %d events", len(got))
 	}
 	// What an older build reads of a mark of this one has no bytes, and so never goes by bytes.
-	marks := kvtest.Must(l.store.eventMarks(ctx))(t)
+	marks := kvtest.Must(l.store.retentionMarks(ctx))(t)
 	if m := marks[len(marks)-1]; !m.Measured || marks[0].Measured {
 		t.Errorf("the marks are %+v", marks)
 	}

@@ -17,7 +17,7 @@ func (s *Store) Event(ctx context.Context, owner licensing.Owner, id string) (*s
 		return nil, nil
 	}
 	state, _, err := s.feedStateOf(ctx, owner)
-	if err != nil || at.Epoch > state.epoch || at.Epoch <= state.swept {
+	if err != nil || at.Epoch > state.epoch || at.Epoch <= state.trimmedEpoch {
 		return nil, err
 	}
 	return s.eventAt(ctx, owner, at, state)
@@ -29,7 +29,7 @@ func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at layout.Fe
 	if err != nil || e == nil {
 		return nil, err
 	}
-	found := s.read(ctx, "load", &part{reads: [][]byte{[]byte(e.Key(owner))}})
+	found := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(e.Key(owner))}})
 	if found.err != nil {
 		return nil, etcd.Unavailable(found.err)
 	}

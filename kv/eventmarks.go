@@ -22,12 +22,12 @@ const (
 	marksPage = 20_000
 )
 
-// eventMarks reads all marks, the oldest first, some at a time. With
+// retentionMarks reads all marks, the oldest first, some at a time. With
 // events kept for 30 days there are 4,320, one in markAfter. Where more than 33
 // revisions a second are written, whether they tell of events or not, there is one for
 // each markRevisions: 38,880 at 300 a second, which take 1.5 MB, at 40 bytes each. One
 // node, sweeping once a minute, makes no more than 43,200; several may.
-func (s *Store) eventMarks(ctx context.Context) ([]layout.RetentionMark, error) {
+func (s *Store) retentionMarks(ctx context.Context) ([]layout.RetentionMark, error) {
 	var marks []layout.RetentionMark
 	for next, more := layout.MarksPrefix, true; more; {
 		page, err := s.etcd.Page(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
@@ -52,7 +52,7 @@ func (s *Store) eventMarks(ctx context.Context) ([]layout.RetentionMark, error) 
 func (s *Store) markEvents(
 	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []layout.RetentionMark, g layout.SpanLimit,
 ) ([]layout.RetentionMark, error) {
-	latest := layout.RetentionMark{Epoch: state.swept}
+	latest := layout.RetentionMark{Epoch: state.trimmedEpoch}
 	if len(marks) > 0 {
 		latest = marks[len(marks)-1]
 		if now.Sub(latest.At) < markAfter && state.epoch <= latest.Epoch+markRevisions {
@@ -63,13 +63,13 @@ func (s *Store) markEvents(
 	if state.epoch == 0 || mark.Epoch <= latest.Epoch {
 		return marks, nil
 	}
-	from := state.swept + 1
+	from := state.trimmedEpoch + 1
 	for _, m := range marks {
 		if m.Measured {
 			from = max(from, m.Epoch+1)
 		}
 	}
-	if err := s.measureEvents(ctx, owners, measuring{from, state.epoch, state.swept, g, now}); err != nil {
+	if err := s.measureEvents(ctx, owners, measuring{from, state.epoch, state.trimmedEpoch, g, now}); err != nil {
 		return nil, err
 	}
 	later := clientv3.CreateRevision(layout.MarkKey(latest.Epoch + 1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
@@ -79,7 +79,7 @@ func (s *Store) markEvents(
 		return nil, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	if !response.Succeeded {
-		return s.eventMarks(ctx)
+		return s.retentionMarks(ctx)
 	}
 	return append(marks, mark), nil
 }

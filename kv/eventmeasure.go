@@ -26,10 +26,10 @@ const (
 
 // measuring is a pass that counts the bytes of events into their owners' ledgers.
 type measuring struct {
-	from, to layout.Epoch // events before from are measured or swept; to is not sealed
-	swept    layout.Epoch // of all owners
-	grain    layout.SpanLimit
-	now      time.Time
+	from, to     layout.Epoch // events before from are measured or swept; to is not sealed
+	trimmedEpoch layout.Epoch // of all owners
+	grain        layout.SpanLimit
+	now          time.Time
 }
 
 // measureEvents brings the ledgers of owners up to date. An owner without new events
@@ -105,7 +105,7 @@ func (s *Store) measureOwner(
 ) (grown bool, err error) {
 	prefix := len(layout.EventsOf(owner))
 	from := max(m.from, ledger.MeasuredEpoch()+1)
-	ledger.Forget(m.swept)
+	ledger.Forget(m.trimmedEpoch)
 	count := func(_, _ string, page *clientv3.GetResponse) error {
 		for _, kv := range page.Kvs {
 			at, ok := layout.ReadEventsKey(kv.Key[prefix:])

@@ -66,9 +66,9 @@ func (o *eventOwners) has(owner licensing.Owner) bool {
 	return is
 }
 
-// heed forgets all where an epoch is so much later than the last that the store was
+// noteEpoch forgets all where an epoch is so much later than the last that the store was
 // restored in between, see layout.RevisionBump: some keys may be lost.
-func (o *eventOwners) heed(e layout.Epoch) {
+func (o *eventOwners) noteEpoch(e layout.Epoch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.asOf != 0 && e >= o.asOf+layout.RevisionBump/2 {
@@ -93,7 +93,7 @@ func (o *eventOwners) all() []licensing.Owner {
 
 // readyForEvents sees to it, before events of owners are written, that there is an
 // epoch and that the owners have their keys. It asks etcd only for what is new here.
-func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
+func (s *Store) readyForEvents(ctx context.Context, told []eventWrite) error {
 	if len(told) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 		}
 	}
 	known := s.fences.known()
-	s.owners.heed(known)
+	s.owners.noteEpoch(known)
 	for i := range told {
 		owner := told[i].owner
 		if s.owners.has(owner) {

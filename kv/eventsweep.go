@@ -30,7 +30,7 @@ const (
 func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep store.EventRetention) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
 	// above state.swept.
-	marks, err := s.eventMarks(ctx)
+	marks, err := s.retentionMarks(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -46,9 +46,9 @@ func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep store.Event
 	if marks, err = s.markEvents(ctx, now, owners, state, marks, spans); err != nil {
 		return 0, err
 	}
-	swept := state.swept
+	swept := state.trimmedEpoch
 	if end := endOfAge(marks, swept, now, keep.Age); end > swept {
-		if swept, err = s.raiseSwept(ctx, end); err != nil {
+		if swept, err = s.raiseTrimmedEpoch(ctx, end); err != nil {
 			return 0, err
 		}
 	}
@@ -73,9 +73,9 @@ func endOfAge(marks []layout.RetentionMark, swept layout.Epoch, now time.Time, a
 	return swept
 }
 
-// raiseSwept records that the events of all owners up to an epoch are too old, and returns
+// raiseTrimmedEpoch records that the events of all owners up to an epoch are too old, and returns
 // the recorded epoch: another node may have recorded a later one.
-func (s *Store) raiseSwept(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
+func (s *Store) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
 	for range sweptTries {
 		response, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
 		if err != nil {

@@ -205,7 +205,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		swept layout.Epoch
 		want  error
 	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
-		kvtest.Must(l.store.raiseSwept(kvtest.Context(t, 10*time.Second), c.swept))(t)
+		kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), c.swept))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
 			rest, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
@@ -214,7 +214,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		}
 		l.clean()
 	}
-	if now := kvtest.Must(l.store.raiseSwept(kvtest.Context(t, 10*time.Second), 1))(t); now != at.Epoch {
+	if now := kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), 1))(t); now != at.Epoch {
 		t.Errorf("it is lowered to %d", now)
 	}
 	// A reader that has listed what is removed before it reads it.

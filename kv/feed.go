@@ -37,14 +37,14 @@ const (
 
 // feedState is how far the events of the store go.
 type feedState struct {
-	epoch    layout.Epoch // the one that is not sealed
-	swept    layout.Epoch
-	revision int64
+	epoch        layout.Epoch // the one that is not sealed
+	trimmedEpoch layout.Epoch
+	revision     int64
 }
 
 // end is the epoch in which the feed ends. Where no epoch has begun it is the first one
 // that there can be.
-func (f *feedState) end() layout.Epoch { return max(f.epoch, f.swept+1) }
+func (f *feedState) end() layout.Epoch { return max(f.epoch, f.trimmedEpoch+1) }
 
 // feedState reads it, linearizably.
 func (s *Store) feedState(ctx context.Context) (feedState, error) {
@@ -58,7 +58,7 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 	for _, key := range others {
 		reads = append(reads, []byte(key))
 	}
-	r := s.read(ctx, "load", &part{reads: reads})
+	r := s.read(ctx, "load", &batchItem{reads: reads})
 	if r.err != nil {
 		return state, nil, etcd.Unavailable(r.err)
 	}
@@ -66,13 +66,13 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 	if kv := etcd.First(r.responses, 0); kv != nil {
 		state.epoch = layout.Epoch(kv.ModRevision)
 		s.fences.noteLaterEpoch(state.epoch)
-		s.directories.heed(state.epoch)
+		s.directories.noteEpoch(state.epoch)
 	}
 	if kv := etcd.First(r.responses, 1); kv != nil {
 		if len(kv.Value) != layout.EpochSize {
 			return state, nil, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
-		state.swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
+		state.trimmedEpoch = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for i := range others {
 		also = append(also, etcd.First(r.responses, 2+i))
@@ -133,8 +133,8 @@ func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page store.
 func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
 	switch {
 	case page.After == "":
-		after.Epoch = state.swept + 1
-	case after.Epoch <= state.swept:
+		after.Epoch = state.trimmedEpoch + 1
+	case after.Epoch <= state.trimmedEpoch:
 		return store.Feed{}, licensing.ErrCursorExpired
 	case !after.BehindEvent() && (after.Epoch > state.end() || after.Epoch == state.end() && after.Revision > state.revision):
 		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
@@ -224,7 +224,7 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []layou
 	for i := range entries {
 		reads[i] = []byte(entries[i].Key(r.owner))
 	}
-	found := s.read(ctx, "load", &part{reads: reads})
+	found := s.read(ctx, "load", &batchItem{reads: reads})
 	if found.err != nil {
 		return 0, etcd.Unavailable(found.err)
 	}
@@ -245,7 +245,7 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []layou
 	return len(entries), nil
 }
 
-// Add tells of the events of one key, as far as the page has room for them.
+// add tells of the events of one key, as far as the page has room for them.
 func (r *feedReading) add(e *layout.EventsKey, value []byte) (whole bool, err error) {
 	runs, bad := layout.DecodeRuns(e, value)
 	r.store.noteUnreadable(r.owner, e, bad)
@@ -309,7 +309,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 	return true, nil
 }
 
-// Tell adds an event to the page, unless the page is full, or is to have other kinds only.
+// tell adds an event to the page, unless the page is full, or is to have other kinds only.
 func (r *feedReading) tell(at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event) (told bool) {
 	if len(r.feed.Events) == r.page.Limit {
 		return false
@@ -333,6 +333,6 @@ func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others .
 	if err != nil {
 		return state, nil, layout.Internal(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
 	}
-	state.swept = max(state.swept, ledger.TrimmedEpoch)
+	state.trimmedEpoch = max(state.trimmedEpoch, ledger.TrimmedEpoch)
 	return state, also[1:], nil
 }

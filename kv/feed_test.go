@@ -80,7 +80,7 @@ func (l *eventsLab) listen(owners ...licensing.Owner) {
 	}
 }
 
-// License stores a new license of an owner.
+// license stores a new license of an owner.
 func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
@@ -143,7 +143,7 @@ func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	}
 }
 
-// kinds says of events what they are and of which device.
+// kindsOf says of events what they are and of which device.
 func kindsOf(events []store.RecordedEvent) []string {
 	var kinds []string
 	for _, e := range events {

@@ -205,7 +205,7 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	owner := acct("swept")
 	l.license(l.store, owner)
 	sealed := l.seal()
-	kvtest.Must(l.store.raiseSwept(kvtest.Context(t, 10*time.Second), sealed-1))(t)
+	kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), sealed-1))(t)
 	feed := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Limit: 10}))(t)
 	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
 		t.Errorf("of nothing it is %+v", feed)

@@ -70,23 +70,23 @@ func (f *fences) bytesIn(e layout.Epoch) int64 {
 
 // fenced is what a batch has at its top.
 type fenced struct {
-	epoch    layout.Epoch
-	listen   int64 // the revision of layout.ListenKey
-	compares []*etcdserverpb.Compare
-	gets     [][]byte // of the keys of compares, in their order
+	epoch             layout.Epoch
+	listenersRevision int64 // the revision of layout.ListenKey
+	compares          []*etcdserverpb.Compare
+	gets              [][]byte // of the keys of compares, in their order
 }
 
 // fence readies a batch for sending: it stamps its events with the epoch, and says
 // what is to be compared at the top. Parts whose owner is now known to have begun or
 // ceased to listen are not to be sent; see sendLost. All others are sent as they are,
 // whichever other owners layout.ListenKey has moved for.
-func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
+func (s *Store) fence(batch []*batchItem) (top fenced, send, lost []*batchItem) {
 	top, send, lost = s.fences.split(batch)
 	writes, checks, bytes := false, false, 0
 	for _, p := range send {
-		writes, checks = writes || len(p.tellings) > 0, checks || len(p.assumed) > 0
-		stampApart(top.epoch, p)
-		if len(p.tellings) > 0 {
+		writes, checks = writes || len(p.eventWrites) > 0, checks || len(p.assumed) > 0
+		patchApart(top.epoch, p)
+		if len(p.eventWrites) > 0 {
 			bytes += p.bytes
 		}
 	}
@@ -99,20 +99,20 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 		s.fences.wrote(top.epoch, bytes)
 	}
 	if checks {
-		demand(layout.ListenKey, top.listen)
+		demand(layout.ListenKey, top.listenersRevision)
 	}
 	return top, send, lost
 }
 
-// split returns the fences as they are known, and the parts of a batch whose assumptions
+// split returns the fences as they are known, and the items of a batch whose assumptions
 // hold there, apart from the others.
-func (f *fences) split(batch []*part) (top fenced, hold, lost []*part) {
+func (f *fences) split(batch []*batchItem) (top fenced, hold, lost []*batchItem) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	top.epoch, top.listen = f.epoch, f.listeners.revision
+	top.epoch, top.listenersRevision = f.epoch, f.listeners.revision
 	for i, p := range batch {
 		switch {
-		case !f.listeners.hold(p.assumed):
+		case !f.listeners.agree(p.assumed):
 			if lost == nil {
 				hold = append(hold, batch[:i]...)
 			}
@@ -156,7 +156,7 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 			}
 			moved = s.fences.noteEpoch(layout.Epoch(revision)) || layout.Epoch(revision) != top.epoch || moved
 		case layout.ListenKey:
-			if revision == top.listen {
+			if revision == top.listenersRevision {
 				continue
 			}
 			moved = true
@@ -182,7 +182,7 @@ func (s *Store) afterRestore(is layout.Epoch) error {
 	return s.learnListening(context.Background())
 }
 
-// errFence answers parts that were not sent because a fence could not be read.
+// errFence answers items that were not sent because a fence could not be read.
 const errFence = etcd.NotSent("a fence can't be read")
 
 // OpenEpoch begins an epoch, as every node does when it starts, and learns who
@@ -215,8 +215,8 @@ func (s *Store) beginEpoch(ctx context.Context) error {
 
 // payEpoch begins the epoch that OpenEpoch owes, if a batch has events. Where payEpoch fails,
 // the batch must not be sent.
-func (s *Store) payEpoch(batch []*part) error {
-	if !s.fences.owes.Load() || !slices.ContainsFunc(batch, func(p *part) bool { return len(p.tellings) > 0 }) {
+func (s *Store) payEpoch(batch []*batchItem) error {
+	if !s.fences.owes.Load() || !slices.ContainsFunc(batch, func(p *batchItem) bool { return len(p.eventWrites) > 0 }) {
 		return nil
 	}
 	if err := s.beginEpoch(context.Background()); err != nil {

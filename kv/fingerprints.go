@@ -47,7 +47,7 @@ func (f *fingerprints) holds(id licensing.LicenseID, device string) bool {
 	return false
 }
 
-// Note remembers whether a device is bound.
+// note remembers whether a device is bound.
 func (f *fingerprints) note(id licensing.LicenseID, device string, bound bool) {
 	slots, print := f.find(id, device)
 	for i := range slots {

@@ -23,7 +23,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 			return history, store.ErrBadPosition
 		}
 	}
-	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(layout.RecordKey(ref)), []byte(layout.TrimmedKey)}})
+	r := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(layout.RecordKey(ref)), []byte(layout.TrimmedKey)}})
 	if r.err != nil {
 		return history, etcd.Unavailable(r.err)
 	}
@@ -123,7 +123,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 
 // historyStep tells of the events of one key, and gives the place before them.
 func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
-	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
+	r := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
 	if r.err != nil {
 		return at, etcd.Unavailable(r.err)
 	}
@@ -161,7 +161,7 @@ func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record s
 	return historyPlace{stored.Before, before, before}, nil
 }
 
-// layout.eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
+// eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
 func (s *Store) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *layout.Events {
 	e := &layout.EventsKey{Location: at.Location, Record: record, Last: at.last}
 	runs, bad := layout.DecodeRuns(e, value)

@@ -73,7 +73,7 @@ func (s *Store) latestIn(ctx context.Context, dir *directory, record string, mos
 		for i, e := range some {
 			reads[i] = []byte(e.Key(dir.owner))
 		}
-		r := s.read(ctx, "load", &part{reads: reads})
+		r := s.read(ctx, "load", &batchItem{reads: reads})
 		if r.err != nil {
 			return found, etcd.Unavailable(r.err)
 		}

@@ -16,31 +16,31 @@ const (
 	brokenLogPeriod = time.Minute
 )
 
-func newBrokenLog(log zerolog.Logger) zerolog.Logger {
+func newSampledLog(log zerolog.Logger) zerolog.Logger {
 	return log.Sample(&zerolog.BurstSampler{Burst: brokenLogBurst, Period: brokenLogPeriod})
 }
 
-// watch counts a license that breaks a rule. Which one it is only licet store verify
+// checkRules counts a license that breaks a rule. Which one it is only licet store verify
 // tells: no key is logged.
-func (s *Store) watch(license *layout.License, where string) {
+func (s *Store) checkRules(license *layout.License, where string) {
 	if rule := license.BrokenRule(); rule != "" {
-		s.countBroken(rule, where)
+		s.countBrokenRule(rule, where)
 	}
 }
 
-func (s *Store) countBroken(rule, where string) {
+func (s *Store) countBrokenRule(rule, where string) {
 	s.metrics.InvariantViolations.Inc()
-	s.brokenLog.Error().Str("rule", rule).Str("where", where).
+	s.sampledLog.Error().Str("rule", rule).Str("where", where).
 		Msg("a license breaks an invariant; licet store verify tells which")
 }
 
-// watchSnapshots counts the licenses among what was read that break a rule.
-func (s *Store) watchSnapshots(snapshots []store.Snapshot) {
+// checkSnapshots counts the licenses among what was read that break a rule.
+func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 	for i := range snapshots {
 		license := snapshots[i].Record.License
 		token, exists := snapshots[i].Token.(*stored)
 		if exists && license != nil {
-			s.watch(&layout.License{License: *license, Devices: token.inline, Spilled: token.spilled}, "read")
+			s.checkRules(&layout.License{License: *license, Devices: token.inline, Spilled: token.spilled}, "read")
 		}
 	}
 }

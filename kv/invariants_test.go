@@ -18,7 +18,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	s := l.fill()
 	count := func() float64 { return kvtest.Counted(t, l.metrics.InvariantViolations) }
 	var log strings.Builder
-	l.store.brokenLog = newBrokenLog(zerolog.New(&log))
+	l.store.sampledLog = newSampledLog(zerolog.New(&log))
 
 	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(layout.LicenseKey(s.inline.ID()))))(t)
 	record.License.CurrentDevices = 3

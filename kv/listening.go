@@ -14,8 +14,8 @@ import (
 	"licet/node/store"
 )
 
-// layout.ListenersPrefix has a key for each owner that listens to activations. Only the
-// transaction that moves layout.ListenKey writes these keys, so layout.ListenKey's revision identifies
+// listenersPage is how many owners that listen one request reads. Below layout.ListenersPrefix each has a key. Only
+// the transaction that moves layout.ListenKey writes these keys, so layout.ListenKey's revision identifies
 // the set of these keys.
 const (
 	listenersPage = 2000
@@ -36,7 +36,7 @@ func newListeners() listeners {
 	return listeners{owners: make(map[licensing.Owner]struct{}), news: make(chan struct{})}
 }
 
-// Listens reports whether an owner listens, as far as is known.
+// listens reports whether an owner listens, as far as is known.
 func (f *fences) listens(owner licensing.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *listeners) has(owner licensing.Owner) bool {
 	return is
 }
 
-// hold reports whether every assumption agrees with the cache.
-func (l *listeners) hold(assumed []layout.Listening) bool {
+// agree reports whether every assumption agrees with the cache.
+func (l *listeners) agree(assumed []layout.Listening) bool {
 	for _, a := range assumed {
 		if l.has(a.Owner) != a.Listens {
 			return false
@@ -90,7 +90,7 @@ func (f *fences) advance(revision, read int64, is *layout.ListenFence) bool {
 	return true
 }
 
-// etcd.replace takes all owners that listen, as they were read at a revision of the store.
+// replace takes all owners that listen, as they were read at a revision of the store.
 func (f *fences) replace(revision, read, moved int64, owners map[licensing.Owner]struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Store) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, 
 	}
 	fence, err := layout.DecodeListenFence(kv.Value)
 	if err != nil {
-		s.brokenLog.Error().Err(err).Str("key", layout.ListenKey).Msg("a value can't be read")
+		s.sampledLog.Error().Err(err).Str("key", layout.ListenKey).Msg("a value can't be read")
 		fence = layout.ListenFence{}
 	}
 	return fence, kv.ModRevision

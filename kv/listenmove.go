@@ -185,7 +185,7 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 	for _, kv := range due {
 		change, err := readListenRequest(kv)
 		if err != nil {
-			s.brokenLog.Error().Err(err).Msg("a request to listen to activations can't be read; the owner listens")
+			s.sampledLog.Error().Err(err).Msg("a request to listen to activations can't be read; the owner listens")
 			if change.Owner == (licensing.Owner{}) {
 				continue // the key names no owner
 			}

@@ -16,12 +16,12 @@ import (
 // stored is the token of a record that exists: what a swap must know of it
 // beyond the record itself.
 type stored struct {
-	revision int64 // of the record's key
-	writers  []layout.Writer
-	unknown  []byte          // fields that only a newer format knows
-	told     layout.Location // of the latest event
-	listens  bool            // of a license: its owner listened, as far as was known
-	due      layout.Due      // of a license or an order: what was due, and so its place in the index
+	revision  int64 // of the record's key
+	writers   []layout.Writer
+	unknown   []byte          // fields that only a newer format knows
+	lastEvent layout.Location // of the latest event
+	listens   bool            // of a license: its owner listened, as far as was known
+	due       layout.Due      // of a license or an order: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
 	// layout.BuyerListingKey and layout.CatalogKey.
 	listed string
@@ -30,10 +30,10 @@ type stored struct {
 	webhooks *layout.Webhooks
 	request  int64
 	// Of a license:
-	inline  []layout.InlineDevice // the devices in its record, in the order they were bound
-	spilled bool                  // the devices have keys of their own
-	whole   bool                  // all devices are known, so those that are absent are so for certain
-	slot    *slot                 // where it is remembered
+	inline   []layout.InlineDevice // the devices in its record, in the order they were bound
+	spilled  bool                  // the devices have keys of their own
+	complete bool                  // all devices are known, so those that are absent are so for certain
+	slot     *slot                 // where it is remembered
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
 	assumed map[string]struct{}
@@ -89,7 +89,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	for i := range queries {
 		reads = appendKeys(reads, &queries[i], []byte(layout.RecordKey(queries[i].Ref)))
 	}
-	r := s.read(ctx, "load", &part{reads: reads})
+	r := s.read(ctx, "load", &batchItem{reads: reads})
 	if r.err != nil {
 		return nil, etcd.Unavailable(r.err)
 	}
@@ -97,7 +97,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	if err != nil {
 		return nil, layout.Internal(err)
 	}
-	s.watchSnapshots(snapshots)
+	s.checkSnapshots(snapshots)
 	if err := s.awaitMoves(ctx, snapshots); err != nil {
 		return nil, etcd.Unavailable(err)
 	}
@@ -111,7 +111,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 	if !ok {
 		return false, nil
 	}
-	check := &part{
+	check := &batchItem{
 		compares: make([]*etcdserverpb.Compare, 0, 1+len(known.assumed)),
 		reads:    make([][]byte, 0, 1+len(known.assumed)),
 	}
@@ -131,7 +131,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 }
 
 // read takes reads or a check through a request that others may share.
-func (s *Store) read(ctx context.Context, operation string, p *part) reply {
+func (s *Store) read(ctx context.Context, operation string, p *batchItem) reply {
 	p.span = s.etcd.StartSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
 	etcd.EndSpan(p.span, r.err)
@@ -220,7 +220,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		var order *layout.Order
 		order, err = layout.DecodeOrder(want.Ref, record.Value)
 		token.writers, token.unknown, token.due = order.Writers, order.Unknown, layout.DueOf(order.Order.Due())
-		token.told = order.LastEvent
+		token.lastEvent = order.LastEvent
 		token.listed = layout.BuyerListingKey(&order.Order)
 		snapshot.Record.Order = &order.Order
 	case licensing.KindProduct:
@@ -232,7 +232,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 	case licensing.KindWebhooks:
 		var webhooks *layout.Webhooks
 		webhooks, err = layout.DecodeWebhooks(want.Ref.Owner, record.Value)
-		token.writers, token.told, token.webhooks = webhooks.Writers, webhooks.LastEvent, webhooks
+		token.writers, token.lastEvent, token.webhooks = webhooks.Writers, webhooks.LastEvent, webhooks
 		snapshot.Record.Webhooks = webhooks.Webhooks.Clone()
 	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
@@ -244,7 +244,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		}
 		token.writers, token.unknown, token.due = license.Writers, license.Unknown, layout.DueOf(license.License.Due())
 		snapshot.Writer = layout.LastWriter(license.Writers)
-		token.inline, token.spilled, token.told = license.Devices, license.Spilled, license.LastEvent
+		token.inline, token.spilled, token.lastEvent = license.Devices, license.Spilled, license.LastEvent
 		snapshot.Record.License = &license.License
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
 		token.entries = entryRevisions(want.Devices, entries)

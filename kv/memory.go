@@ -21,9 +21,9 @@ const DefaultRemembered = 100_000
 // decoded. It is never proof of anything: it tells which revision to swap
 // against, and whether a command is likely to change something.
 type memory struct {
-	licenses *otter.Cache[licensing.LicenseID, *slot]
-	rosters  rosters
-	devices  fingerprints
+	licenses     *otter.Cache[licensing.LicenseID, *slot]
+	deviceCaches deviceCaches
+	devices      fingerprints
 }
 
 // slot holds what is remembered of one license. It stays in the cache while
@@ -33,21 +33,21 @@ type slot struct {
 	mu       sync.Mutex
 	revision int64  // guarded by mu
 	value    []byte // likewise
-	// wary is above 0 where a device that nothing is known of was bound after
+	// distrust is above 0 where a device that nothing is known of was bound after
 	// all: then such devices are read before they are swapped. Each that is
 	// found absent lowers it.
-	wary    atomic.Int32
-	spilled bool // guarded by mu
+	distrust atomic.Int32
+	spilled  bool // guarded by mu
 	// Owner is the license's, from the first time that somebody asks for it; guarded
 	// by mu. A license never changes its owner.
 	owner unique.Handle[licensing.Owner]
 }
 
-// waryAfterGuess is how many devices are read after a wrong guess.
-const waryAfterGuess = 64
+// distrustAfterGuess is how many devices are read after a wrong guess.
+const distrustAfterGuess = 64
 
-// seen is a license's value at a revision. The value is never changed.
-type seen struct {
+// cachedValue is a license's value at a revision. The value is never changed.
+type cachedValue struct {
 	revision int64
 	value    []byte
 	spilled  bool
@@ -61,26 +61,26 @@ func newMemory(licenses int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	rosters, err := newRosters(rosterWeight)
+	rosters, err := newDeviceCaches(deviceCacheWeight)
 	if err != nil {
 		return nil, err
 	}
-	return &memory{licenses: cache, rosters: rosters, devices: newFingerprints()}, nil
+	return &memory{licenses: cache, deviceCaches: rosters, devices: newFingerprints()}, nil
 }
 
 // recall gives what was last seen of a license; without a slot, nothing was.
-func (m *memory) recall(id licensing.LicenseID) (*slot, seen) {
+func (m *memory) recall(id licensing.LicenseID) (*slot, cachedValue) {
 	s, ok := m.licenses.GetIfPresent(id)
 	if !ok {
-		return nil, seen{}
+		return nil, cachedValue{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s, seen{revision: s.revision, value: s.value, spilled: s.spilled}
+	return s, cachedValue{revision: s.revision, value: s.value, spilled: s.spilled}
 }
 
-// Note remembers what was read or written, unless something newer is known.
-func (m *memory) note(id licensing.LicenseID, next seen) *slot {
+// note remembers what was read or written, unless something newer is known.
+func (m *memory) note(id licensing.LicenseID, next cachedValue) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
 		return m.add(id, next)
@@ -89,7 +89,7 @@ func (m *memory) note(id licensing.LicenseID, next seen) *slot {
 	return s
 }
 
-func (s *slot) note(next seen) {
+func (s *slot) note(next cachedValue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision < next.revision {
@@ -99,7 +99,7 @@ func (s *slot) note(next seen) {
 
 // correct remembers what a swap was lost to, whatever was known before: that
 // was wrong, even where it seemed newer, as it does after a restore.
-func (m *memory) correct(id licensing.LicenseID, next seen) *slot {
+func (m *memory) correct(id licensing.LicenseID, next cachedValue) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
 		return m.add(id, next)
@@ -110,7 +110,7 @@ func (m *memory) correct(id licensing.LicenseID, next seen) *slot {
 	return s
 }
 
-func (m *memory) add(id licensing.LicenseID, next seen) *slot {
+func (m *memory) add(id licensing.LicenseID, next cachedValue) *slot {
 	s := &slot{revision: next.revision, value: next.value, spilled: next.spilled}
 	m.licenses.Set(id, s)
 	return s
@@ -135,7 +135,7 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	}
 	token := &stored{
 		revision: last.revision, writers: license.Writers, unknown: license.Unknown, due: layout.DueOf(license.License.Due()),
-		inline: license.Devices, spilled: license.Spilled, told: license.LastEvent, slot: slot,
+		inline: license.Devices, spilled: license.Spilled, lastEvent: license.LastEvent, slot: slot,
 	}
 	snapshot := store.Snapshot{Token: token, Record: licensing.Record{License: &license.License}}
 	s.sayWhoListens(&snapshot)
@@ -145,7 +145,7 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	}
 	snapshot.Record.Devices = make(licensing.Devices, len(want.Devices))
 	unsure := s.recallDevices(id, want.Devices, token, snapshot.Record.Devices)
-	return snapshot, unsure, token.whole || len(want.Devices) <= store.MaxTouchedDevices
+	return snapshot, unsure, token.complete || len(want.Devices) <= store.MaxTouchedDevices
 }
 
 // OwnerOf returns whose license a record is, if the store remembers the license.
@@ -181,8 +181,8 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 	}
 	id := licensing.LicenseKey(ref.ID).ID()
 	if _, last := s.memory.recall(id); last.spilled {
-		s.memory.rosters.use(id, false, func(r *roster) {
-			if r.whole && r.revision == last.revision {
+		s.memory.deviceCaches.use(id, false, func(r *deviceCache) {
+			if r.complete && r.revision == last.revision {
 				room = store.MaxFoldDevices
 			}
 		})
@@ -194,11 +194,11 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 // many, and of which it is unsure.
 func (s *Store) recallDevices(id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices) (unsure []string) {
 	unheard := wanted
-	s.memory.rosters.use(id, false, func(r *roster) {
+	s.memory.deviceCaches.use(id, false, func(r *deviceCache) {
 		if r.revision != token.revision {
 			return
 		}
-		token.whole, unheard = r.whole, nil
+		token.complete, unheard = r.complete, nil
 		for _, device := range wanted {
 			switch standing, known := r.find(device); standing {
 			case bound:
@@ -216,7 +216,7 @@ func (s *Store) recallDevices(id licensing.LicenseID, wanted []string, token *st
 			}
 		}
 	})
-	wary := token.slot.wary.Load() > 0
+	wary := token.slot.distrust.Load() > 0
 	for _, device := range unheard {
 		if wary || s.memory.devices.holds(id, device) {
 			unsure = append(unsure, device)
@@ -246,7 +246,7 @@ func (m *memory) spilled(ref licensing.Ref) bool {
 func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snapshot, corrects bool) {
 	id := licensing.LicenseKey(q.Ref.ID).ID()
 	token := snapshot.Token.(*stored)
-	last := seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
+	last := cachedValue{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
 	if corrects {
 		token.slot = s.memory.correct(id, last)
 	} else {
@@ -263,12 +263,12 @@ func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snap
 		_, bound := token.entries[device]
 		switch {
 		case !bound:
-			token.slot.wary.Store(max(token.slot.wary.Load()-1, 0))
+			token.slot.distrust.Store(max(token.slot.distrust.Load()-1, 0))
 		case !s.memory.devices.holds(id, device):
-			token.slot.wary.Store(waryAfterGuess)
+			token.slot.distrust.Store(distrustAfterGuess)
 		}
 		s.memory.devices.note(id, device, bound)
 		read.devices = append(read.devices, snapshot.Record.Devices[device].Device)
 	}
-	s.memory.rosters.learn(id, read)
+	s.memory.deviceCaches.learn(id, read)
 }

@@ -67,11 +67,11 @@ func TestWrongAssumption(t *testing.T) {
 			}
 			// As many absent devices as it is wary of make it guess again, though
 			// not of the device that is known to be bound.
-			for range waryAfterGuess {
+			for range distrustAfterGuess {
 				loadOne(t, s, ref, "absent")
 			}
 			if guess, unsure, _ := s.Recall(want); len(unsure) != 0 || !guess.Record.Devices["d-3"].Bound {
-				t.Errorf("after %d that were absent it is unsure of %v", waryAfterGuess, unsure)
+				t.Errorf("after %d that were absent it is unsure of %v", distrustAfterGuess, unsure)
 			}
 		})
 	}
@@ -177,16 +177,16 @@ func TestNoteKeepsTheNewer(t *testing.T) {
 		_, last := m.recall(id)
 		return last.revision
 	}
-	m.note(id, seen{revision: 7})
-	m.note(id, seen{revision: 5})
+	m.note(id, cachedValue{revision: 7})
+	m.note(id, cachedValue{revision: 5})
 	if got := remembered(); got != 7 {
 		t.Errorf("after an overtaken read: revision %d, want 7", got)
 	}
-	m.note(id, seen{revision: 9})
+	m.note(id, cachedValue{revision: 9})
 	if got := remembered(); got != 9 {
 		t.Errorf("after a later one: revision %d, want 9", got)
 	}
-	m.correct(id, seen{revision: 3})
+	m.correct(id, cachedValue{revision: 3})
 	if got := remembered(); got != 3 {
 		t.Errorf("after a loss: revision %d, want 3", got)
 	}
@@ -239,7 +239,7 @@ func TestMemoryAfterRestore(t *testing.T) {
 	ref, _ := createStored(t, s)
 	id := licensing.LicenseKey(ref.ID).ID()
 	_, last := s.memory.recall(id)
-	s.memory.correct(id, seen{revision: last.revision + 1<<40, value: last.value})
+	s.memory.correct(id, cachedValue{revision: last.revision + 1<<40, value: last.value})
 	for _, landed := range []bool{false, true} {
 		guess := guessed(t, s, ref, "a")
 		commit(t, s, ref, store.Snapshot{Record: bind(t, ref, guess, "a").Writes[0].Record, Token: guess.Token}, landed)
@@ -272,7 +272,7 @@ func BenchmarkOwnerOf(b *testing.B) {
 	key := licensing.NewKeyCheck([]byte("check key")).Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{1})
 	l := &licensing.License{Key: key, Owner: kvtest.Owner, CreatedAt: kvtest.Time}
 	value := (&layout.License{License: *l}).Encode()
-	m.note(key.ID(), seen{revision: 1, value: value})
+	m.note(key.ID(), cachedValue{revision: 1, value: value})
 	ref := licensing.LicenseRef(key)
 	b.ReportAllocs()
 	for b.Loop() {

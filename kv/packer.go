@@ -6,16 +6,16 @@ import (
 	"licet/kv/internal/etcd"
 )
 
-// packer decides which parts may share a request.
+// packer decides which items may share a request.
 type packer struct {
 	apart bool
 
 	count, ops, widest, bytes int
 	closed                    bool
 
-	told toldKeys
+	eventKeys eventKeys
 
-	// Keys, as hashes: two that are taken for one only keep two parts apart that
+	// Keys, as hashes: two that are taken for one only keep two items apart that
 	// might have travelled together. Only where apart.
 	seed          maphash.Seed
 	writes, reads map[uint64]struct{}
@@ -32,7 +32,7 @@ func newPacker(apart bool) *packer {
 
 func (b *packer) begin() {
 	b.count, b.ops, b.widest, b.bytes, b.closed = 0, 0, 0, 0, false
-	b.told.clear()
+	b.eventKeys.clear()
 	clear(b.writes)
 	clear(b.reads)
 }
@@ -41,7 +41,7 @@ func (b *packer) begin() {
 // fences, and the keys of events and their compares.
 func (b *packer) room() int {
 	if b.apart {
-		return etcd.MaxOps - fenceOps - b.told.keys
+		return etcd.MaxOps - fenceOps - b.eventKeys.keys
 	}
 	return etcd.MaxOps
 }
@@ -49,9 +49,9 @@ func (b *packer) room() int {
 // full reports whether nothing more can get in.
 func (b *packer) full() bool { return b.closed || b.ops >= b.room() || b.bytes >= maxBatchBytes }
 
-// fits lets a part in, or not. The limits are those of a flat request and of a
+// fits lets an item in, or not. The limits are those of a flat request and of a
 // nested one, since either may be made of the batch.
-func (b *packer) fits(p *part) bool {
+func (b *packer) fits(p *batchItem) bool {
 	ops, width := p.ops(), p.width()
 	alone := b.apart && width >= hotOps
 	if b.count > 0 {
@@ -64,8 +64,8 @@ func (b *packer) fits(p *part) bool {
 			return false
 		}
 	}
-	if b.told.add(p.tellings, 1); b.count > 0 && b.ops+ops > b.room() {
-		b.told.add(p.tellings, -1)
+	if b.eventKeys.add(p.eventWrites, 1); b.count > 0 && b.ops+ops > b.room() {
+		b.eventKeys.add(p.eventWrites, -1)
 		return false
 	}
 	b.count, b.ops, b.widest, b.bytes = b.count+1, b.ops+ops, max(b.widest, width), b.bytes+p.bytes
@@ -76,10 +76,10 @@ func (b *packer) fits(p *part) bool {
 	return true
 }
 
-// meets reports whether a part writes what the batch touches, or touches what
+// meets reports whether an item writes what the batch touches, or touches what
 // the batch writes. etcd evaluates every compare of a request before any
 // write, and refuses two writes of one key, or puts them in another order.
-func (b *packer) meets(p *part) bool {
+func (b *packer) meets(p *batchItem) bool {
 	for _, c := range p.compares {
 		if has(b.writes, b.hash(c.Key)) {
 			return true
@@ -98,7 +98,7 @@ func (b *packer) meets(p *part) bool {
 	return false
 }
 
-func (b *packer) note(p *part) {
+func (b *packer) note(p *batchItem) {
 	for _, c := range p.compares {
 		b.reads[b.hash(c.Key)] = struct{}{}
 	}

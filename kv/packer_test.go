@@ -13,10 +13,10 @@ import (
 )
 
 // tells has a part put events of a record too.
-func tells(p *part, owner licensing.Owner, record string) *part {
-	sw := swap{then: p.then, tellings: p.tellings}
-	sw.tell(make([]byte, 64), []byte{1}, owner, record, 1)
-	p.then, p.tellings = sw.then, sw.tellings
+func tells(p *batchItem, owner licensing.Owner, record string) *batchItem {
+	sw := swap{then: p.then, eventWrites: p.eventWrites}
+	sw.writeEvents(make([]byte, 64), []byte{1}, owner, record, 1)
+	p.then, p.eventWrites = sw.then, sw.eventWrites
 	return p
 }
 
@@ -56,7 +56,7 @@ func TestBatchesFit(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 19))
 		owners := 1 + random.IntN(70)
-		l := &line{apart: true}
+		l := &batcher{apart: true}
 		parts := 50 + random.IntN(400)
 		for i := range parts {
 			owner := acct(fmt.Sprint("o", random.IntN(owners)))
@@ -76,7 +76,7 @@ func TestBatchesFit(t *testing.T) {
 			}
 			l.waiting = append(l.waiting, p)
 			l.ops += p.ops()
-			l.told.add(p.tellings, 1)
+			l.eventKeys.add(p.eventWrites, 1)
 		}
 		store := &Store{firstBlock: randomBlock}
 		top := fenced{epoch: 7}
@@ -86,12 +86,12 @@ func TestBatchesFit(t *testing.T) {
 		}
 		packer := newPacker(true)
 		sent := 0
-		for batch := l.board(packer); len(batch) > 0; batch = l.board(packer) {
+		for batch := l.nextBatch(packer); len(batch) > 0; batch = l.nextBatch(packer) {
 			sent += len(batch)
-			want, told := 0, toldKeys{}
+			want, told := 0, eventKeys{}
 			for _, p := range batch {
-				want += len(p.then) - len(p.tellings)
-				told.add(p.tellings, 1)
+				want += len(p.then) - len(p.eventWrites)
+				told.add(p.eventWrites, 1)
 			}
 			flat := store.flat(top, batch)
 			if got := putKeys(t, flat); got != want+told.keys {
@@ -108,15 +108,15 @@ func TestBatchesFit(t *testing.T) {
 				t.Errorf("seed %d: %d changes, each in a transaction, have %d operations", seed, len(batch), n)
 			}
 			for _, p := range batch {
-				for i := range p.tellings {
-					if tell := &p.tellings[i]; tell.joined || layout.ReadLocation(tell.site) != (layout.Location{Epoch: 7}) {
-						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed, layout.ReadLocation(tell.site), tell.joined)
+				for i := range p.eventWrites {
+					if tell := &p.eventWrites[i]; tell.inBlock || layout.ReadLocation(tell.location) != (layout.Location{Epoch: 7}) {
+						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed, layout.ReadLocation(tell.location), tell.inBlock)
 					}
 				}
 			}
 		}
-		if sent != parts || l.ops != 0 || l.told.keys != 0 || len(l.told.of) != 0 || len(l.waiting) != 0 {
-			t.Errorf("seed %d: %d of %d parts were sent; %d operations and %+v wait", seed, sent, parts, l.ops, l.told)
+		if sent != parts || l.ops != 0 || l.eventKeys.keys != 0 || len(l.eventKeys.of) != 0 || len(l.waiting) != 0 {
+			t.Errorf("seed %d: %d of %d parts were sent; %d operations and %+v wait", seed, sent, parts, l.ops, l.eventKeys)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestFullOfEvents(t *testing.T) {
 		{"each of another", 200, 64}, // and as many keys of events
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := &line{most: 1, apart: true}
+			l := &batcher{most: 1, apart: true}
 			for i := range c.full {
 				if l.free() {
 					t.Fatalf("%d parts fill a request", i)
@@ -141,7 +141,7 @@ func TestFullOfEvents(t *testing.T) {
 				p := tells(putting(fmt.Sprint("k", i)), acct(fmt.Sprint("o", i%c.owners)), fmt.Sprintf("l%016d", i))
 				l.waiting = append(l.waiting, p)
 				l.ops += p.ops()
-				l.told.add(p.tellings, 1)
+				l.eventKeys.add(p.eventWrites, 1)
 			}
 			if !l.free() {
 				t.Errorf("%d parts don't", c.full)

@@ -73,22 +73,22 @@ func (u *MasterUse) String() string {
 // derived from it at now. It reads all API keys and endpoints of webhooks, at one
 // revision. Ids sort.
 func (s *Store) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
-	found, err := s.surveyMasters(ctx, now)
+	found, err := s.readMasterUsage(ctx, now)
 	if err != nil {
 		return nil, err
 	}
 	return found.uses, nil
 }
 
-// masterSurvey is how master keys are used at one revision.
-type masterSurvey struct {
+// masterUsage is how master keys are used at one revision.
+type masterUsage struct {
 	uses []MasterUse
 	// The revisions of the marks that every change of an API key, and of an endpoint of
 	// webhooks, replaces.
 	mark, webhooksMark int64
 }
 
-func (m *masterSurvey) of(id string) *MasterUse {
+func (m *masterUsage) of(id string) *MasterUse {
 	i := slices.IndexFunc(m.uses, func(u MasterUse) bool { return u.ID == id })
 	if i < 0 {
 		return nil
@@ -96,7 +96,7 @@ func (m *masterSurvey) of(id string) *MasterUse {
 	return &m.uses[i]
 }
 
-func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey, error) {
+func (s *Store) readMasterUsage(ctx context.Context, now time.Time) (*masterUsage, error) {
 	response, err := s.etcd.Txn(ctx, "survey_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
@@ -106,7 +106,7 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 	if err != nil {
 		return nil, etcd.Unavailable(err)
 	}
-	found := &masterSurvey{}
+	found := &masterUsage{}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
 		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(layout.MastersPrefix):])})
 	}
@@ -123,15 +123,15 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) error{
 		layout.Prefix + "k/": found.count, layout.WebhooksPrefix: found.countWebhooks,
 	} {
-		if err := s.surveyFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
+		if err := s.readFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// surveyFamily reads all keys of a prefix at a revision, page by page.
-func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
+// readFamily reads all keys of a prefix at a revision, page by page.
+func (s *Store) readFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		page, err := s.etcd.List(ctx, "survey_masters", from, clientv3.WithRange(end),
@@ -151,9 +151,9 @@ func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64,
 	}
 }
 
-// Count counts what an API key is derived from. Of one that is revoked nobody
+// count counts what an API key is derived from. Of one that is revoked nobody
 // will ask for the secret again.
-func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
+func (m *masterUsage) count(kv *mvccpb.KeyValue, now time.Time) error {
 	hash, ok := strings.CutPrefix(string(kv.Key), layout.Prefix+"k/")
 	if !ok || len(hash) != len(licensing.APIKey{}.Hash) {
 		return layout.Internal(fmt.Errorf("the key of an API key: %w", layout.ErrMalformed))
@@ -176,7 +176,7 @@ func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
 }
 
 // countPrevious counts what the secret before a rotation is derived from.
-func (m *masterSurvey) countPrevious(previous licensing.PreviousSecret, user MasterUser, now time.Time) {
+func (m *masterUsage) countPrevious(previous licensing.PreviousSecret, user MasterUser, now time.Time) {
 	if use := m.of(previous.MasterID); use != nil && now.Before(previous.Until.Add(retireMargin)) {
 		use.Previous++
 		if previous.Until.After(use.Until) {
@@ -188,7 +188,7 @@ func (m *masterSurvey) countPrevious(previous licensing.PreviousSecret, user Mas
 
 // countWebhooks counts what an owner's endpoints are derived from. Those that are
 // disabled may be enabled again.
-func (m *masterSurvey) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
+func (m *masterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
 	owner, _, ok := layout.CutOwner(string(kv.Key[len(layout.WebhooksPrefix):]))
 	if !ok {
 		return layout.Internal(fmt.Errorf("the key of endpoints of webhooks: %w", layout.ErrMalformed))
@@ -222,7 +222,7 @@ func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 // nothing.
 func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) error {
 	for range changeTries {
-		found, err := s.surveyMasters(ctx, now)
+		found, err := s.readMasterUsage(ctx, now)
 		if err != nil {
 			return err
 		}
@@ -245,8 +245,8 @@ func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) erro
 }
 
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
-// of webhooks was made or changed since the survey.
-func (s *Store) retireMaster(ctx context.Context, id string, found *masterSurvey) (bool, error) {
+// of webhooks was made or changed since the scan.
+func (s *Store) retireMaster(ctx context.Context, id string, found *masterUsage) (bool, error) {
 	print, err := s.etcd.Get(ctx, "retire_master", layout.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile

@@ -107,7 +107,7 @@ func TestRetireMasterAmongRivals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := kvtest.Must(l.store.surveyMasters(l.ctx(), kvtest.Time))(t)
+	found := kvtest.Must(l.store.readMasterUsage(l.ctx(), kvtest.Time))(t)
 	key := newAPIKey()
 	key.MasterID = "old"
 	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {

@@ -56,7 +56,7 @@ type Store struct {
 	counts  *counts
 	log     zerolog.Logger
 
-	brokenLog   zerolog.Logger // see newBrokenLog
+	sampledLog  zerolog.Logger // see newSampledLog
 	incarnation store.Incarnation
 	swaps       atomic.Uint64 // the last swap number that was given out
 	keyTurns    keyTurns      // of the API keys that are being changed
@@ -69,14 +69,14 @@ type Store struct {
 	owners        *eventOwners
 	directories   directories
 	memory        *memory
-	writes, reads line
+	writes, reads batcher
 	nested        atomic.Int32 // how many batches are to be nested from the start
 	checksLost    atomic.Int32 // how many batches of checks are to be read from the start
 
 	life       context.Context // of what goes on in the background
 	end        context.CancelFunc
 	background sync.WaitGroup
-	surveying  atomic.Bool
+	scanning   atomic.Bool
 }
 
 var (
@@ -102,13 +102,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{
 		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log,
-		brokenLog: newBrokenLog(log),
-		fences:    fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
+		sampledLog: newSampledLog(log),
+		fences:     fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
 		owners: newEventOwners(), firstBlock: randomBlock,
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
-	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
+	s.writes = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
+	s.reads = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
 	var err error
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)

@@ -13,22 +13,22 @@ import (
 
 // swap is a change as one etcd transaction.
 type swap struct {
-	compares []*etcdserverpb.Compare
-	then     []*etcdserverpb.RequestOp
-	reads    [][]byte // of queries
-	bytes    int      // of what it puts, and about of the rest
-	queries  []query
-	fresh    []fresh // the licenses as they will be
-	touches  []touch
-	before   []layout.Writer // those that the first record had when it was read
-	removes  bool            // the first record is to be removed
-	broken   string          // the rule that a license breaks which it writes; normally empty
+	compares   []*etcdserverpb.Compare
+	then       []*etcdserverpb.RequestOp
+	reads      [][]byte // of queries
+	bytes      int      // of what it puts, and about of the rest
+	queries    []query
+	fresh      []fresh // the licenses as they will be
+	touches    []touch
+	before     []layout.Writer // those that the first record had when it was read
+	removes    bool            // the first record is to be removed
+	brokenRule string          // the rule that a license breaks which it writes; normally empty
 
 	listens func(licensing.Owner) bool // whether an owner listens, as far as is known
 	pends   bool                       // it asks for an owner to listen, or no longer to
 
-	tellings []telling // see part
-	assumed  []layout.Listening
+	eventWrites []eventWrite // see batchItem
+	assumed     []layout.Listening
 }
 
 // fresh is what a swap makes of a license that was there before.
@@ -69,8 +69,8 @@ func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 			return nil, err
 		}
 	}
-	if sw.broken != "" {
-		s.countBroken(sw.broken, "write")
+	if sw.brokenRule != "" {
+		s.countBrokenRule(sw.brokenRule, "write")
 	}
 	return sw, nil
 }
@@ -80,7 +80,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	// Where all devices are known nobody else writes, and a loss is not to be
 	// expected; then the devices are not asked for along with it.
 	record := &write.Record
-	q := query{Want: store.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.whole}
+	q := query{Want: store.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.complete}
 	if write.Ref.Kind != licensing.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
@@ -145,12 +145,12 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
-	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.told, Unknown: token.unknown}).Encode()
+	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}).Encode()
 	if err != nil {
 		return err
 	}
 	if told := eventsOf(&write.Record, order); len(told) > 0 {
-		if err := sw.tellOrder(value, told, token.told); err != nil {
+		if err := sw.writeOrderEvents(value, told, token.lastEvent); err != nil {
 			return err
 		}
 	}
@@ -171,12 +171,12 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writers []layout.Writer) {
 	id := l.Key.ID()
 	fresh := layout.License{License: *l, Writers: writers}
-	sw.broken = cmp.Or(sw.broken, fresh.BrokenRule())
+	sw.brokenRule = cmp.Or(sw.brokenRule, fresh.BrokenRule())
 	key := layout.LicenseKey(id)
 	value := fresh.Encode()
 	sw.put([]byte(key), value)
 	if len(told) > 0 {
-		sw.tellLicense(value, told, layout.Location{})
+		sw.writeLicenseEvents(value, told, layout.Location{})
 	}
 	sw.reschedule(key, 0, layout.DueOf(l.Due()), []byte(l.Key.Prefix()))
 	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))
@@ -201,7 +201,7 @@ func removes(write *store.Write) bool {
 	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
 }
 
-// List puts an entry into its listing.
+// list puts an entry into its listing.
 func (sw *swap) list(entry string) {
 	sw.put([]byte(entry), nil)
 	sw.listAbove(entry)

@@ -12,7 +12,7 @@ import (
 // nobody shares have a span each. Neither names a key.
 
 // traceSent tells that a request leaves with a batch.
-func traceSent(batch []*part) {
+func traceSent(batch []*batchItem) {
 	for _, p := range batch {
 		if p.span != nil {
 			p.span.Set(tracing.Int("licet.store.batch_parts", len(batch)))
@@ -22,7 +22,7 @@ func traceSent(batch []*part) {
 }
 
 // traceEvent tells that something has happened to a batch.
-func traceEvent(batch []*part, name string) {
+func traceEvent(batch []*batchItem, name string) {
 	for _, p := range batch {
 		p.span.Event(name)
 	}

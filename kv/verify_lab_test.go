@@ -135,7 +135,7 @@ func (l *lab) once(n int64) *node.Once {
 	return &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]}
 }
 
-// Product makes the product at a known time, from which follows on which levels
+// product makes the product at a known time, from which follows on which levels
 // of the listing it stands.
 func (l *lab) product() {
 	l.t.Helper()
@@ -244,7 +244,7 @@ func (l *lab) fill() specimens {
 // labListener is an owner that listens to activations.
 var labListener = licensing.Owner{AccountID: "acct_listener", Mode: licensing.Live}
 
-// Webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
+// webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
 // had a third; another one listens.
 func (l *lab) webhooks() {
 	l.t.Helper()
@@ -333,7 +333,7 @@ func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 	return err
 }
 
-// Value reads one raw key, which must be there.
+// value reads one raw key, which must be there.
 func (l *lab) value(key string) []byte {
 	l.t.Helper()
 	response := kvtest.Must(l.client.Get(l.ctx(), key))(l.t)

@@ -49,7 +49,7 @@ func (l *lab) write(s seed) {
 	kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 }
 
-// License gives a seed that changes a license's record.
+// license gives a seed that changes a license's record.
 func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) seed {
 	l.t.Helper()
 	record := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(l.t)
@@ -76,7 +76,7 @@ func (l *lab) retell(s seed, key string, change func(*licensing.Event)) {
 	}
 }
 
-// Events gives a seed that changes events.
+// events gives a seed that changes events.
 func (l *lab) events(key string, change func(*layout.Events)) seed {
 	l.t.Helper()
 	at, _ := layout.ReadEventsKey([]byte(key[len(layout.EventsOf(labOwner)):]))

@@ -13,7 +13,7 @@ import (
 // the request is in effect.
 func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
 	now, before := write.Record.Webhooks, token.webhooks
-	record := layout.Webhooks{Webhooks: *now, Writers: writers, LastEvent: token.told}
+	record := layout.Webhooks{Webhooks: *now, Writers: writers, LastEvent: token.lastEvent}
 	var were *licensing.Webhooks
 	if before != nil {
 		were = &before.Webhooks
@@ -21,7 +21,7 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	}
 	value := record.Encode()
 	if told := write.Record.Events; len(told) > 0 {
-		sw.tell(value, layout.EncodeEvents(told, token.told), now.Owner, layout.WebhooksInEvents(now.Owner), now.Sequence)
+		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner), now.Sequence)
 	}
 	sw.put(key, value)
 	sw.put([]byte(layout.WebhooksMark), nil)

@@ -83,7 +83,7 @@ func (s memberState) worthwhile() bool {
 	return s.DbSize-s.DbSizeInUse >= max(s.DbSize/worthShare, worthBytes)
 }
 
-// kv.survey asks all members. Each must be well, and all of them be named.
+// survey asks all members. Each must be well, and all of them be named.
 func (d *defragmenter) survey(ctx context.Context) ([]memberState, error) {
 	var states []memberState
 	seen := map[uint64]string{}
@@ -130,7 +130,7 @@ func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState
 	return s, err
 }
 
-// etcd.member works on one member, if all are well. One that leads, perhaps only since a moment
+// member works on one member, if all are well. One that leads, perhaps only since a moment
 // ago, hands its part on before.
 func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 	states, err := d.survey(ctx)

@@ -69,7 +69,7 @@ func (h *holder) layOutAgain(ctx context.Context, done *store.Checkpoint) ([]che
 	}
 }
 
-// kv.fail gives the claim up for lost where nothing can be stored any more, whatever is
+// fail gives the claim up for lost where nothing can be stored any more, whatever is
 // tried: whoever claims the endpoint next begins anew.
 func (h *holder) fail(err error) error {
 	if errors.Is(err, store.ErrClaimLost) {
@@ -109,7 +109,7 @@ func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) 
 
 var errProgressMoved = errors.New("the progress was changed though the claim is held")
 
-// layout.FindSwap tells of a transaction that was lost whether an earlier copy of it landed.
+// judge tells of a transaction that was lost whether an earlier copy of it landed.
 // While the claim is held nobody else writes the progress, so its number tells.
 func (h *holder) judge(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
 	now, err := h.readGuards(response)

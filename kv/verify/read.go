@@ -76,7 +76,7 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil
 }
 
-// Next gives the next key and goes on behind it.
+// next gives the next key and goes on behind it.
 func (s *stream) next(ctx context.Context) (e entry, more bool, err error) {
 	e, more, err = s.peek(ctx)
 	if more {

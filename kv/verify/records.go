@@ -187,7 +187,7 @@ func (v *verification) checkNode(e entry) {
 	}
 }
 
-// backup.checkBackup checks the record of the last backup.
+// checkBackup checks the record of the last backup.
 func (v *verification) checkBackup(e entry) {
 	switch {
 	case e.rest != "":

@@ -37,7 +37,7 @@ func (m *members) refusalOfPuts() error {
 	return nil
 }
 
-// kv.learn notes what the failure of a request says of the cluster.
+// learn notes what the failure of a request says of the cluster.
 func (m *members) learn(err error) {
 	if m == nil || !errors.Is(err, rpctypes.ErrNoSpace) {
 		return

@@ -43,7 +43,7 @@ type SpanLimit struct {
 	Age   time.Duration
 }
 
-// Measured is the last epoch whose events the ledger counts.
+// MeasuredEpoch is the last epoch whose events the ledger counts.
 func (l *Ledger) MeasuredEpoch() Epoch {
 	if n := len(l.Spans); n > 0 {
 		return max(l.TrimmedEpoch, l.Spans[n-1].Last)
@@ -63,7 +63,7 @@ func (l *Ledger) Add(e Epoch, bytes int64, g SpanLimit, now time.Time) {
 	l.Spans[n-1].Bytes += bytes
 }
 
-// kv.forget drops the spans up to an epoch.
+// Forget drops the spans up to an epoch.
 func (l *Ledger) Forget(e Epoch) {
 	for len(l.Spans) > 0 && l.Spans[0].Last <= e {
 		l.Spans = l.Spans[1:]

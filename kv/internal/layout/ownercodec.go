@@ -53,7 +53,7 @@ func appendAccount(b []byte, first byte, text string) []byte {
 	return append(append(b, first), text...)
 }
 
-// Owner refuses what does not say whose a value is: whatever is read from it
+// owner refuses what does not say whose a value is: whatever is read from it
 // must never be shown to somebody else.
 func (f Field) owner() (o licensing.Owner, err error) {
 	if len(f.Bytes) == 0 {

@@ -82,7 +82,7 @@ func TestSurvey(t *testing.T) {
 				}
 			})
 			loadOne(t, s, ref)
-			for i := 0; !s.surveying.Load(); i++ {
+			for i := 0; !s.scanning.Load(); i++ {
 				if i == 50 {
 					t.Fatal("no survey is made")
 				}
@@ -100,11 +100,11 @@ func TestSurvey(t *testing.T) {
 			s.background.Wait()
 			truth := loadOne(t, other, ref, "d-0", "d-7", "d-8", "new-3-5", "meanwhile-0", "meanwhile-1", "never")
 			guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
-			if !ok || guess.Token.(*stored).whole != c.whole || c.whole && len(unsure) > 0 {
-				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).whole, c.whole, unsure)
+			if !ok || guess.Token.(*stored).complete != c.whole || c.whole && len(unsure) > 0 {
+				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).complete, c.whole, unsure)
 			}
 			if c.whole {
-				s.memory.rosters.use(licensing.LicenseKey(ref.ID).ID(), false, func(r *roster) {
+				s.memory.deviceCaches.use(licensing.LicenseKey(ref.ID).ID(), false, func(r *deviceCache) {
 					if len(r.bound) != truth.Record.License.CurrentDevices {
 						t.Errorf("%d devices are known, of %d", len(r.bound), truth.Record.License.CurrentDevices)
 					}
@@ -123,9 +123,9 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSurveyOfBrokenLicense: a license that does not count its devices right is
+// TestDeviceScanOfBrokenLicense: a license that does not count its devices right is
 // not taken for known.
-func TestSurveyOfBrokenLicense(t *testing.T) {
+func TestDeviceScanOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)
 	if _, err := server.client.Delete(t.Context(), layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {

@@ -29,7 +29,7 @@ const (
 //
 // A request that a fence has refused has made nothing, and is sent again; see
 // fences.
-func (s *Store) sendWrites(batch []*part) {
+func (s *Store) sendWrites(batch []*batchItem) {
 	s.counts.writes.Observe(float64(len(batch)))
 	if err := s.payEpoch(batch); err != nil {
 		fail(batch, err)
@@ -60,8 +60,8 @@ func (s *Store) sendWrites(batch []*part) {
 const fenceTries = 16
 
 // sendFenced makes the changes of a batch, unless a fence has moved. Where it fails,
-// no part was answered.
-func (s *Store) sendFenced(top fenced, batch []*part) (moved bool, err error) {
+// no item was answered.
+func (s *Store) sendFenced(top fenced, batch []*batchItem) (moved bool, err error) {
 	if len(batch) == 1 {
 		return s.sendAlone(top, batch[0])
 	}
@@ -77,8 +77,8 @@ func (s *Store) sendFenced(top fenced, batch []*part) (moved bool, err error) {
 	return s.sendNested(top, batch)
 }
 
-// sendAlone makes the change of one part.
-func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
+// sendAlone makes the change of one item.
+func (s *Store) sendAlone(top fenced, p *batchItem) (moved bool, err error) {
 	request := &etcdserverpb.TxnRequest{Compare: p.compares, Failure: etcd.Gets(p.reads)}
 	if len(top.gets) > 0 {
 		request.Compare = append(top.compares, p.compares...)
@@ -91,7 +91,7 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 	}
 	r := reply{succeeded: response.Succeeded, revision: response.Header.Revision, responses: response.Responses}
 	if !response.Succeeded {
-		p.undone = true
+		p.failedCompare = true
 		if moved, err := s.movedSince(top, response.Responses[len(p.reads):]); moved || err != nil {
 			return moved, err
 		}
@@ -101,10 +101,10 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 	return false, nil
 }
 
-// sendLost answers parts whose owner has begun or ceased to listen since they were made.
+// sendLost answers items whose owner has begun or ceased to listen since they were made.
 // The answer holds the records as they are now. An earlier attempt in doubt can't land any
 // more: the revision of layout.ListenKey that it compares is gone.
-func (s *Store) sendLost(lost []*part) {
+func (s *Store) sendLost(lost []*batchItem) {
 	if len(lost) == 0 {
 		return
 	}
@@ -125,13 +125,13 @@ func (s *Store) sendLost(lost []*part) {
 	}
 }
 
-// errPanicked is what parts are told whose request ended in a panic: it may have
+// errPanicked is what items are told whose request ended in a panic: it may have
 // been sent.
 var errPanicked = errors.New("panic")
 
 // guarded answers a batch also where sending it panics.
-func (s *Store) guarded(send func([]*part)) func([]*part) {
-	return func(batch []*part) {
+func (s *Store) guarded(send func([]*batchItem)) func([]*batchItem) {
+	return func(batch []*batchItem) {
 		if !s.guard.Do("batch", func() { send(batch) }) {
 			for _, p := range batch {
 				p.answerOnce(reply{err: errPanicked})
@@ -142,9 +142,9 @@ func (s *Store) guarded(send func([]*part)) func([]*part) {
 
 // nestNext tells whether a flat request is not worth a try: a change that was
 // sent before may have been made, and then its compare fails.
-func (s *Store) nestNext(batch []*part) bool {
+func (s *Store) nestNext(batch []*batchItem) bool {
 	for _, p := range batch {
-		if p.doubted {
+		if p.inDoubt {
 			return true
 		}
 	}
@@ -155,15 +155,15 @@ func (s *Store) nestNext(batch []*part) bool {
 	return true
 }
 
-// sendFlat makes a batch all at once or not at all. It answers the parts only
+// sendFlat makes a batch all at once or not at all. It answers the items only
 // if it was made.
-func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error) {
+func (s *Store) sendFlat(top fenced, batch []*batchItem) (made, moved bool, err error) {
 	response, err := s.etcd.Transact("swap", s.flat(top, batch))
 	if err != nil {
 		return false, false, err
 	}
 	if !response.Succeeded {
-		noteUndone(batch)
+		noteFailedCompare(batch)
 		moved, err := s.movedSince(top, response.Responses[1:])
 		return false, moved, err
 	}
@@ -173,8 +173,8 @@ func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error
 	return true, false, nil
 }
 
-func (s *Store) flat(top fenced, batch []*part) *etcdserverpb.TxnRequest {
-	blocks := s.joinEvents(top.epoch, batch)
+func (s *Store) flat(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
+	blocks := s.blocksOf(top.epoch, batch)
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, etcd.MaxOps),
 		Success: make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps),
@@ -191,15 +191,15 @@ func (s *Store) flat(top fenced, batch []*part) *etcdserverpb.TxnRequest {
 	return request
 }
 
-// sendNested makes each part of a batch by itself, as a transaction in the
+// sendNested makes each item of a batch by itself, as a transaction in the
 // request's one.
-func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
+func (s *Store) sendNested(top fenced, batch []*batchItem) (moved bool, err error) {
 	response, err := s.etcd.Transact("swap", nested(top, batch))
 	if err != nil {
 		return false, err
 	}
 	if !response.Succeeded {
-		noteUndone(batch)
+		noteFailedCompare(batch)
 		if moved, err := s.movedSince(top, response.Responses); moved || err != nil {
 			return moved, err
 		}
@@ -212,52 +212,52 @@ func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
 	return false, nil
 }
 
-func nested(top fenced, batch []*part) *etcdserverpb.TxnRequest {
+func nested(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
 	children := make([]*etcdserverpb.RequestOp, len(batch))
 	for i, p := range batch {
-		stampApart(top.epoch, p)
+		patchApart(top.epoch, p)
 		children[i] = child(p)
 	}
 	return &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: etcd.AppendGets(nil, top.gets, true)}
 }
 
 // refuse answers a batch whose request failed. Where etcd found fault with its
-// form, each part is sent by itself, so that only the one at fault is hurt.
-func (s *Store) refuse(batch []*part, err error) {
+// form, each item is sent by itself, so that only the one at fault is hurt.
+func (s *Store) refuse(batch []*batchItem, err error) {
 	if etcd.Classify(err) != etcd.Rejected || len(batch) == 1 {
 		fail(batch, err)
 		return
 	}
 	s.log.Error().Err(err).Int("changes", len(batch)).Msg("etcd rejects a batch's form; its changes go one by one")
 	for _, p := range batch {
-		s.sendWrites([]*part{p})
+		s.sendWrites([]*batchItem{p})
 	}
 }
 
-// fail answers every part of a batch with the error of its request.
-func fail(batch []*part, err error) {
+// fail answers every item of a batch with the error of its request.
+func fail(batch []*batchItem, err error) {
 	for _, p := range batch {
-		if p.undone && etcd.Classify(err) == etcd.Refused {
-			p.answer(reply{err: fmt.Errorf("%w: %v", errUndone, err)})
+		if p.failedCompare && etcd.Classify(err) == etcd.Refused {
+			p.answer(reply{err: fmt.Errorf("%w: %v", errFailedCompare, err)})
 			continue
 		}
 		p.answer(reply{err: err})
 	}
 }
 
-// errUndone is what parts are told whose latest request was refused, while one before it was
+// errFailedCompare is what items are told whose latest request was refused, while one before it was
 // answered: had that been sent twice on its way, the first copy may have made what the
 // second could not make any more. So it is looked at as one whose answer is lost.
-var errUndone = errors.New("not made by the first request, as far as is known, and refused then")
+var errFailedCompare = errors.New("not made by the first request, as far as is known, and refused then")
 
-func noteUndone(batch []*part) {
+func noteFailedCompare(batch []*batchItem) {
 	for _, p := range batch {
-		p.undone = true
+		p.failedCompare = true
 	}
 }
 
 // child is a transaction within another.
-func child(p *part) *etcdserverpb.RequestOp {
+func child(p *batchItem) *etcdserverpb.RequestOp {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
 		RequestTxn: &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: etcd.Gets(p.reads)},
 	}}

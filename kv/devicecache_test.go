@@ -8,9 +8,9 @@ import (
 	"licet/licensing"
 )
 
-func newTestRosters(t *testing.T, weight uint64) *rosters {
+func newTestRosters(t *testing.T, weight uint64) *deviceCaches {
 	t.Helper()
-	s, err := newRosters(weight)
+	s, err := newDeviceCaches(weight)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,62 +32,62 @@ func swapped(id licensing.LicenseID, from int64, changed []*licensing.DeviceEntr
 // revision 10 at first, when its devices a and b were moved out.
 func TestRoster(t *testing.T) {
 	id := newKey(t).ID()
-	read := func(f findings, devices ...string) func(*rosters) {
+	read := func(f findings, devices ...string) func(*deviceCaches) {
 		for _, device := range devices {
 			f.devices = append(f.devices, licensing.Device{ID: device})
 		}
-		return func(s *rosters) { s.learn(id, &f) }
+		return func(s *deviceCaches) { s.learn(id, &f) }
 	}
 	type is = map[string]standing
 	for _, c := range []struct {
 		name     string
-		steps    []func(*rosters)
+		steps    []func(*deviceCaches)
 		revision int64
 		want     is
 	}{
 		{"nothing more", nil, 10, is{"a": bound, "b": bound, "c": absent}},
-		{"a swap of our own", []func(*rosters){
-			func(s *rosters) { s.follow(swapped(id, 10, named(true, "c"), false), 11) },
-			func(s *rosters) { s.follow(swapped(id, 11, named(false, "a"), false), 12) },
+		{"a swap of our own", []func(*deviceCaches){
+			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "c"), false), 11) },
+			func(s *deviceCaches) { s.follow(swapped(id, 11, named(false, "a"), false), 12) },
 		}, 12, is{"a": absent, "b": bound, "c": bound, "d": absent}},
-		{"a swap of our own, after a rival's", []func(*rosters){
-			func(s *rosters) { s.follow(swapped(id, 11, named(true, "c"), false), 12) },
+		{"a swap of our own, after a rival's", []func(*deviceCaches){
+			func(s *deviceCaches) { s.follow(swapped(id, 11, named(true, "c"), false), 12) },
 		}, 12, is{"a": unheardOf, "b": unheardOf, "c": bound}},
-		{"a swap that was overtaken", []func(*rosters){
-			func(s *rosters) { s.follow(swapped(id, 10, named(true, "c"), false), 12) },
-			func(s *rosters) { s.follow(swapped(id, 10, named(true, "d"), false), 11) },
+		{"a swap that was overtaken", []func(*deviceCaches){
+			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "c"), false), 12) },
+			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "d"), false), 11) },
 		}, 12, is{"c": bound, "d": absent}},
-		{"read at the same revision", []func(*rosters){
+		{"read at the same revision", []func(*deviceCaches){
 			read(findings{revision: 10, entries: map[string]int64{"b": 10}}, "b", "c"),
 		}, 10, is{"a": bound, "b": bound, "c": absent}},
-		{"read of a rival's", []func(*rosters){
+		{"read of a rival's", []func(*deviceCaches){
 			read(findings{revision: 11, entries: map[string]int64{"b": 10}}, "b", "c"),
 		}, 11, is{"a": unheardOf, "b": bound, "c": unheardOf}},
-		{"read of what we have just written", []func(*rosters){
+		{"read of what we have just written", []func(*deviceCaches){
 			read(findings{revision: 11, entries: map[string]int64{"c": 11}, own: true}, "c"),
-			func(s *rosters) { s.follow(swapped(id, 10, named(true, "c", "d"), false), 11) },
+			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "c", "d"), false), 11) },
 		}, 11, is{"a": bound, "c": bound, "d": bound, "e": absent}},
-		{"an old read", []func(*rosters){
-			func(s *rosters) { s.follow(swapped(id, 10, named(false, "a"), false), 12) },
+		{"an old read", []func(*deviceCaches){
+			func(s *deviceCaches) { s.follow(swapped(id, 10, named(false, "a"), false), 12) },
 			read(findings{revision: 11, entries: map[string]int64{"a": 10}}, "a"),
 		}, 12, is{"a": absent, "b": bound}},
-		{"a loss to what seems older", []func(*rosters){
+		{"a loss to what seems older", []func(*deviceCaches){
 			read(findings{revision: 7, entries: map[string]int64{"z": 5}, corrects: true}, "z", "a"),
 		}, 7, is{"a": unheardOf, "b": unheardOf, "z": bound}},
-		{"a loss to a copy of our own", []func(*rosters){
+		{"a loss to a copy of our own", []func(*deviceCaches){
 			read(findings{revision: 11, entries: map[string]int64{"c": 11}, own: true, corrects: true}, "c"),
 		}, 11, is{"a": unheardOf, "c": bound}},
-		{"moved out anew", []func(*rosters){
-			func(s *rosters) { s.follow(swapped(id, 20, named(true, "x"), true), 21) },
+		{"moved out anew", []func(*deviceCaches){
+			func(s *deviceCaches) { s.follow(swapped(id, 20, named(true, "x"), true), 21) },
 		}, 21, is{"a": absent, "x": bound}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newTestRosters(t, rosterWeight)
+			s := newTestRosters(t, deviceCacheWeight)
 			s.follow(swapped(id, 9, named(true, "a", "b"), true), 10)
 			for _, step := range c.steps {
 				step(s)
 			}
-			s.use(id, false, func(r *roster) {
+			s.use(id, false, func(r *deviceCache) {
 				if r.revision != c.revision {
 					t.Errorf("it is at revision %d, want %d", r.revision, c.revision)
 				}
@@ -101,14 +101,14 @@ func TestRoster(t *testing.T) {
 	}
 }
 
-// TestRosterTouch: that a device was seen is noted over what it replaced, and an
+// TestDeviceCacheTouch: that a device was seen is noted over what it replaced, and an
 // older read of it is not.
-func TestRosterTouch(t *testing.T) {
-	id, s := newKey(t).ID(), newTestRosters(t, rosterWeight)
+func TestDeviceCacheTouch(t *testing.T) {
+	id, s := newKey(t).ID(), newTestRosters(t, deviceCacheWeight)
 	s.follow(swapped(id, 9, named(true, "a"), true), 10)
 	at := func(want int64) {
 		t.Helper()
-		s.use(id, false, func(r *roster) {
+		s.use(id, false, func(r *deviceCache) {
 			if _, known := r.find("a"); known.revision != want {
 				t.Errorf("a is known as of revision %d, want %d", known.revision, want)
 			}
@@ -122,7 +122,7 @@ func TestRosterTouch(t *testing.T) {
 	s.learn(id, older)
 	at(11)
 	s.touched(id, licensing.Device{ID: "never"}, 0, 12)
-	s.use(id, false, func(r *roster) {
+	s.use(id, false, func(r *deviceCache) {
 		if standing, _ := r.find("never"); standing != absent {
 			t.Error("a device that was never bound is known")
 		}
@@ -130,48 +130,48 @@ func TestRosterTouch(t *testing.T) {
 	s.touched(newKey(t).ID(), licensing.Device{ID: "a"}, 10, 11)
 }
 
-// TestRosterBounds: no license is known with more devices in full than it may,
+// TestDeviceCacheBounds: no license is known with more devices in full than it may,
 // and those that are dropped are still known to be bound.
-func TestRosterBounds(t *testing.T) {
-	id, s := newKey(t).ID(), newTestRosters(t, rosterWeight)
+func TestDeviceCacheBounds(t *testing.T) {
+	id, s := newKey(t).ID(), newTestRosters(t, deviceCacheWeight)
 	s.follow(swapped(id, 9, nil, true), 10)
 	const more = 100
-	for i := range rosterEntries + more {
+	for i := range completeDevices + more {
 		s.follow(swapped(id, int64(10+i), named(true, fmt.Sprint(i)), false), int64(11+i))
 	}
-	s.use(id, false, func(r *roster) {
+	s.use(id, false, func(r *deviceCache) {
 		count := map[standing]int{}
-		for i := range rosterEntries + more {
+		for i := range completeDevices + more {
 			standing, _ := r.find(fmt.Sprint(i))
 			count[standing]++
 		}
-		if count[bound] != rosterEntries || count[present] != more {
+		if count[bound] != completeDevices || count[present] != more {
 			t.Errorf("%d known in full and %d otherwise", count[bound], count[present])
 		}
 	})
 }
 
-// TestRosterWeight: the rosters together don't grow beyond their weight, however
+// TestDeviceCacheWeight: the rosters together don't grow beyond their weight, however
 // little or much each holds, and one that begins anew weighs nothing any more.
-func TestRosterWeight(t *testing.T) {
+func TestDeviceCacheWeight(t *testing.T) {
 	const room = 2000
 	for _, c := range []struct {
 		name string
-		bind func(s *rosters, id licensing.LicenseID)
+		bind func(s *deviceCaches, id licensing.LicenseID)
 	}{
-		{"a device each", func(s *rosters, id licensing.LicenseID) {
+		{"a device each", func(s *deviceCaches, id licensing.LicenseID) {
 			s.follow(swapped(id, 9, named(true, "a"), false), 10)
 		}},
-		{"long names", func(s *rosters, id licensing.LicenseID) {
+		{"long names", func(s *deviceCaches, id licensing.LicenseID) {
 			long := []*licensing.DeviceEntry{{Device: licensing.Device{ID: strings.Repeat("i", 250), Name: strings.Repeat("n", 480)}, Bound: true}}
 			s.follow(swapped(id, 9, long, false), 10)
 		}},
-		{"many devices", func(s *rosters, id licensing.LicenseID) {
+		{"many devices", func(s *deviceCaches, id licensing.LicenseID) {
 			for i := range 100 {
 				s.follow(swapped(id, int64(9+i), named(true, fmt.Sprint(i)), i == 0), int64(10+i))
 			}
 		}},
-		{"read and seen anew", func(s *rosters, id licensing.LicenseID) {
+		{"read and seen anew", func(s *deviceCaches, id licensing.LicenseID) {
 			s.learn(id, &findings{revision: 10, devices: []licensing.Device{{ID: "a", Name: "first"}}, entries: map[string]int64{"a": 5}})
 			for i := range 100 {
 				s.touched(id, licensing.Device{ID: "a", Name: "first"}, int64(5+i), int64(6+i))
@@ -197,7 +197,7 @@ func TestRosterWeight(t *testing.T) {
 		})
 	}
 
-	s, id := newTestRosters(t, rosterWeight), newKey(t).ID()
+	s, id := newTestRosters(t, deviceCacheWeight), newKey(t).ID()
 	for i := range 1000 {
 		s.follow(swapped(id, int64(9+i), named(true, fmt.Sprint(i)), i == 0), int64(10+i))
 	}

@@ -17,9 +17,9 @@ import (
 	"licet/node/store"
 )
 
-// TestRosterTellsTheTruth lets two stores change licenses in any order. Of
+// TestDeviceCacheTellsTheTruth lets two stores change licenses in any order. Of
 // whatever a store remembers and confirms, every word must be true.
-func TestRosterTellsTheTruth(t *testing.T) {
+func TestDeviceCacheTellsTheTruth(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestRosterTellsTheTruth(t *testing.T) {
 						continue
 					}
 					confirmed++
-					if guess.Token.(*stored).whole {
+					if guess.Token.(*stored).complete {
 						whole++
 					}
 				}
@@ -148,9 +148,9 @@ func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at
 	t.Fatalf("%+v was lost three times", cmd)
 }
 
-// TestRosterAfterDoubt makes a swap whose answer never comes, and one whose
+// TestDeviceCacheAfterDoubt makes a swap whose answer never comes, and one whose
 // answer comes late: what is read afterwards is known again.
-func TestRosterAfterDoubt(t *testing.T) {
+func TestDeviceCacheAfterDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		faults []kvtest.Fault
@@ -171,7 +171,7 @@ func TestRosterAfterDoubt(t *testing.T) {
 			want := store.Want{Ref: ref, Devices: []string{"new", "d-1", "d-2"}}
 			loadOne(t, s, ref, want.Devices...)
 			guess, unsure, ok := s.Recall(want)
-			if !ok || len(unsure) > 0 || guess.Token.(*stored).whole {
+			if !ok || len(unsure) > 0 || guess.Token.(*stored).complete {
 				t.Fatalf("remembered: %v, unsure of %v", ok, unsure)
 			}
 			for _, device := range want.Devices {

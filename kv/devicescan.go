@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// A survey costs etcd a third or so of a compare for each device. So it is
+	// A scan costs etcd a third or so of a compare for each device. So it is
 	// made once a quarter as many devices as there are have been compared, and
 	// then it never comes to more than those have.
-	surveyLeast = 256
-	surveyShare = 4
-	// surveyMost is how many devices a license has at most that is surveyed.
-	surveyMost = rosterWeight / 2
-	surveyPage = 1000
+	scanLeast = 256
+	scanShare = 4
+	// scanMost is how many devices a license has at most that is scanned.
+	scanMost = deviceCacheWeight / 2
+	scanPage = 1000
 )
 
-// survey is a reading of where all devices of a license are, at one of its
+// deviceScan is a reading of where all devices of a license are, at one of its
 // revisions.
-type survey struct {
+type deviceScan struct {
 	revision int64
 	devices  int // as the license counts them
 	// Since is what has changed after that revision, by position: what was bound,
@@ -36,26 +36,26 @@ type survey struct {
 	since map[store.DeviceCursor]bool
 }
 
-// surveyIsDue tells whether it pays to come to know all devices of a license.
-func (r *roster) surveyIsDue(devices int) bool {
-	return !r.whole && r.survey == nil && devices <= surveyMost && r.guesses >= surveyLeast+devices/surveyShare
+// scanIsDue tells whether it pays to come to know all devices of a license.
+func (r *deviceCache) scanIsDue(devices int) bool {
+	return !r.complete && r.scan == nil && devices <= scanMost && r.guesses >= scanLeast+devices/scanShare
 }
 
-// startSurvey makes a survey in the background. There is one at a time.
-func (s *Store) startSurvey(id licensing.LicenseID, v *survey) {
-	if !s.surveying.CompareAndSwap(false, true) {
-		s.memory.rosters.putOffSurvey(id, v)
+// startDeviceScan makes a scan in the background. There is one at a time.
+func (s *Store) startDeviceScan(id licensing.LicenseID, v *deviceScan) {
+	if !s.scanning.CompareAndSwap(false, true) {
+		s.memory.deviceCaches.putOffScan(id, v)
 		return
 	}
 	s.guard.StartIn(&s.background, "survey", func() {
 		var bound map[store.DeviceCursor]struct{}
-		defer s.surveying.Store(false)
-		defer func() { s.memory.rosters.endSurvey(id, v, bound) }()
+		defer s.scanning.Store(false)
+		defer func() { s.memory.deviceCaches.endScan(id, v, bound) }()
 		found, err := s.readPositions(s.life, id, v)
 		if err != nil {
 			s.log.Debug().Err(err).Int("devices", v.devices).Msg("gave up surveying the devices of a license")
 		} else if len(found) != v.devices {
-			s.countBroken("device_count", "read")
+			s.countBrokenRule("device_count", "read")
 		} else {
 			bound = found
 		}
@@ -64,10 +64,10 @@ func (s *Store) startSurvey(id licensing.LicenseID, v *survey) {
 
 // readPositions reads the positions of a license's devices at a revision of it,
 // and takes its time: it is never at it for more than half of it.
-func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *survey) (map[store.DeviceCursor]struct{}, error) {
+func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *deviceScan) (map[store.DeviceCursor]struct{}, error) {
 	found := make(map[store.DeviceCursor]struct{}, v.devices)
 	prefix := layout.DevicesPrefix(id)
-	width := sliceWidth(surveyPage, v.devices)
+	width := sliceWidth(scanPage, v.devices)
 	position, from := uint64(0), prefix
 	for {
 		to, last := clientv3.GetPrefixRangeEnd(prefix), position >= math.MaxUint64-width
@@ -75,7 +75,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position+width))
 		}
 		began := time.Now()
-		response, err := s.etcd.Page(ctx, "survey_devices", from, to, 2*surveyPage, v.revision, clientv3.WithKeysOnly())
+		response, err := s.etcd.Page(ctx, "survey_devices", from, to, 2*scanPage, v.revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -103,22 +103,22 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 	}
 }
 
-// putOffSurvey leaves a survey for the next swap to begin.
-func (s *rosters) putOffSurvey(id licensing.LicenseID, v *survey) {
-	s.use(id, false, func(r *roster) {
-		if r.survey == v {
-			r.survey = nil
+// putOffScan leaves a scan for the next swap to begin.
+func (s *deviceCaches) putOffScan(id licensing.LicenseID, v *deviceScan) {
+	s.use(id, false, func(r *deviceCache) {
+		if r.scan == v {
+			r.scan = nil
 		}
 	})
 }
 
-// endSurvey notes what a survey has found; nil: nothing.
-func (s *rosters) endSurvey(id licensing.LicenseID, v *survey, found map[store.DeviceCursor]struct{}) {
-	s.use(id, false, func(r *roster) {
-		if r.survey != v {
+// endScan notes what a scan has found; nil: nothing.
+func (s *deviceCaches) endScan(id licensing.LicenseID, v *deviceScan, found map[store.DeviceCursor]struct{}) {
+	s.use(id, false, func(r *deviceCache) {
+		if r.scan != v {
 			return // somebody else has written since
 		}
-		r.survey, r.guesses = nil, 0
+		r.scan, r.guesses = nil, 0
 		if found == nil {
 			return
 		}
@@ -129,6 +129,6 @@ func (s *rosters) endSurvey(id licensing.LicenseID, v *survey, found map[store.D
 				delete(found, position)
 			}
 		}
-		r.whole, r.bound = true, found
+		r.complete, r.bound = true, found
 	})
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // putting is a part that compares and writes keys.
-func putting(keys ...string) *part {
-	p := &part{}
+func putting(keys ...string) *batchItem {
+	p := &batchItem{}
 	for _, key := range keys {
 		p.compares = append(p.compares, etcd.Unchanged([]byte(key), 0))
 		p.then = append(p.then, etcd.Put([]byte(key), []byte("value")))
@@ -29,7 +29,7 @@ func putting(keys ...string) *part {
 }
 
 // reading is a part that compares one key, and reads others where that fails.
-func reading(key string, reads ...string) *part {
+func reading(key string, reads ...string) *batchItem {
 	p := putting(key)
 	for _, read := range reads {
 		p.reads = append(p.reads, []byte(read))
@@ -39,7 +39,7 @@ func reading(key string, reads ...string) *part {
 
 // comparing is a part that writes one key, and compares others that it does not
 // read, as an order does that issues a license.
-func comparing(key string, compared ...string) *part {
+func comparing(key string, compared ...string) *batchItem {
 	p := putting(key)
 	for _, other := range compared {
 		p.compares = append(p.compares, etcd.Unchanged([]byte(other), 0))
@@ -58,17 +58,17 @@ func many(prefix string, n int) []string {
 // TestBatchRules boards what waits, batch after batch, and looks who travels
 // with whom.
 func TestBatchRules(t *testing.T) {
-	big := func(key string) *part {
+	big := func(key string) *batchItem {
 		p := putting(key)
 		p.bytes = maxBatchBytes/2 + 1
 		return p
 	}
-	abandoned := func(p *part) *part {
+	abandoned := func(p *batchItem) *batchItem {
 		p.gone = true
 		return p
 	}
-	singles := func(n int) []*part {
-		var parts []*part
+	singles := func(n int) []*batchItem {
+		var parts []*batchItem
 		for _, key := range many("k", n) {
 			parts = append(parts, putting(key))
 		}
@@ -77,38 +77,38 @@ func TestBatchRules(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		shared  bool // keys may meet, as those of reads may
-		waiting []*part
+		waiting []*batchItem
 		want    []int // the sizes of the batches, in order
 	}{
 		{"nothing", false, nil, nil},
-		{"others travel together", false, []*part{putting("a"), putting("b"), putting("c")}, []int{3}},
-		{"whose caller has gone stays behind", false, []*part{abandoned(putting("a")), putting("b")}, []int{1}},
-		{"two writers of a key", false, []*part{putting("a"), putting("a")}, []int{1, 1}},
-		{"a third one passes", false, []*part{putting("a"), putting("a"), putting("b")}, []int{2, 1}},
-		{"one reads what the other writes", false, []*part{putting("a"), reading("b", "a")}, []int{1, 1}},
-		{"one writes what the other reads", false, []*part{reading("b", "a"), putting("a")}, []int{1, 1}},
-		{"one compares what the other writes", false, []*part{putting("a"), comparing("b", "a")}, []int{1, 1}},
-		{"one writes what the other compares", false, []*part{comparing("b", "a"), putting("a")}, []int{1, 1}},
-		{"two read a key", false, []*part{reading("a", "c"), reading("b", "c")}, []int{2}},
-		{"reads meet no writes", true, []*part{reading("a", "c"), reading("a", "c")}, []int{2}},
+		{"others travel together", false, []*batchItem{putting("a"), putting("b"), putting("c")}, []int{3}},
+		{"whose caller has gone stays behind", false, []*batchItem{abandoned(putting("a")), putting("b")}, []int{1}},
+		{"two writers of a key", false, []*batchItem{putting("a"), putting("a")}, []int{1, 1}},
+		{"a third one passes", false, []*batchItem{putting("a"), putting("a"), putting("b")}, []int{2, 1}},
+		{"one reads what the other writes", false, []*batchItem{putting("a"), reading("b", "a")}, []int{1, 1}},
+		{"one writes what the other reads", false, []*batchItem{reading("b", "a"), putting("a")}, []int{1, 1}},
+		{"one compares what the other writes", false, []*batchItem{putting("a"), comparing("b", "a")}, []int{1, 1}},
+		{"one writes what the other compares", false, []*batchItem{comparing("b", "a"), putting("a")}, []int{1, 1}},
+		{"two read a key", false, []*batchItem{reading("a", "c"), reading("b", "c")}, []int{2}},
+		{"reads meet no writes", true, []*batchItem{reading("a", "c"), reading("a", "c")}, []int{2}},
 		// Two compares of fences may stand before them.
 		{"singles", false, singles(200), []int{etcd.MaxOps - fenceOps, 200 - (etcd.MaxOps - fenceOps)}},
 		{"nesting counts the children and the widest", true, singles(200), []int{127, 73}},
-		{"operations", false, []*part{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
-		{"a hot record travels alone", false, []*part{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},
-		{"a hot record comes first", false, []*part{putting(many("h", hotOps)...), putting("a"), putting("b")}, []int{1, 2}},
-		{"bytes", false, []*part{big("a"), putting("c"), big("b")}, []int{2, 1}},
-		{"more than fits goes alone, to be refused by etcd", false, []*part{putting(many("h", etcd.MaxOps+1)...), putting("a")}, []int{1, 1}},
+		{"operations", false, []*batchItem{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
+		{"a hot record travels alone", false, []*batchItem{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},
+		{"a hot record comes first", false, []*batchItem{putting(many("h", hotOps)...), putting("a"), putting("b")}, []int{1, 2}},
+		{"bytes", false, []*batchItem{big("a"), putting("c"), big("b")}, []int{2, 1}},
+		{"more than fits goes alone, to be refused by etcd", false, []*batchItem{putting(many("h", etcd.MaxOps+1)...), putting("a")}, []int{1, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := &line{apart: !c.shared, waiting: slices.Clone(c.waiting)}
+			l := &batcher{apart: !c.shared, waiting: slices.Clone(c.waiting)}
 			for _, p := range l.waiting {
 				l.ops += p.ops()
 			}
 			packer := newPacker(l.apart)
 			var got []int
-			boarded := map[*part]bool{}
-			for batch := l.board(packer); len(batch) > 0; batch = l.board(packer) {
+			boarded := map[*batchItem]bool{}
+			for batch := l.nextBatch(packer); len(batch) > 0; batch = l.nextBatch(packer) {
 				got = append(got, len(batch))
 				for _, p := range batch {
 					if boarded[p] || p.gone {
@@ -127,11 +127,11 @@ func TestBatchRules(t *testing.T) {
 	}
 }
 
-// TestLineGrowsByItself: the first part leaves at once and alone, and what
+// TestBatcherGrowsByItself: the first part leaves at once and alone, and what
 // comes while it is under way leaves together.
-func TestLineGrowsByItself(t *testing.T) {
+func TestBatcherGrowsByItself(t *testing.T) {
 	sent, back := make(chan int), make(chan struct{})
-	l := &line{few: 1, most: 1, apart: true, send: func(batch []*part) {
+	l := &batcher{few: 1, most: 1, apart: true, send: func(batch []*batchItem) {
 		sent <- len(batch)
 		<-back
 		for _, p := range batch {
@@ -164,24 +164,24 @@ func TestLineGrowsByItself(t *testing.T) {
 }
 
 // awaitWaiting returns when so many parts wait.
-func awaitWaiting(t *testing.T, l *line, n int) {
+func awaitWaiting(t *testing.T, l *batcher, n int) {
 	t.Helper()
 	awaitLine(t, l, fmt.Sprint(n, " wait"), func() bool { return len(l.waiting) >= n })
 }
 
 // awaitIdle returns when nothing is under way; the last to be answered are so
 // shortly before.
-func awaitIdle(t *testing.T, l *line) {
+func awaitIdle(t *testing.T, l *batcher) {
 	t.Helper()
-	awaitLine(t, l, "nothing is under way", func() bool { return l.flying == 0 })
+	awaitLine(t, l, "nothing is under way", func() bool { return l.dispatching == 0 })
 }
 
 // awaitLine asks a line until it is as wanted.
-func awaitLine(t *testing.T, l *line, want string, is func() bool) {
+func awaitLine(t *testing.T, l *batcher, want string, is func() bool) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 		l.mu.Lock()
-		got, flying, waiting := is(), l.flying, len(l.waiting)
+		got, flying, waiting := is(), l.dispatching, len(l.waiting)
 		l.mu.Unlock()
 		if got {
 			return
@@ -192,12 +192,12 @@ func awaitLine(t *testing.T, l *line, want string, is func() bool) {
 	}
 }
 
-// TestLineFlights: a few requests are under way at a time, and more only where
+// TestBatcherFlights: a few requests are under way at a time, and more only where
 // what waits fills them.
-func TestLineFlights(t *testing.T) {
+func TestBatcherFlights(t *testing.T) {
 	const few, most = 2, 4
-	flying, back := make(chan []*part, 100), make(chan struct{})
-	l := &line{few: few, most: most, apart: true, send: func(batch []*part) {
+	flying, back := make(chan []*batchItem, 100), make(chan struct{})
+	l := &batcher{few: few, most: most, apart: true, send: func(batch []*batchItem) {
 		flying <- batch
 		<-back
 		for _, p := range batch {
@@ -248,11 +248,11 @@ func TestLineFlights(t *testing.T) {
 	}
 }
 
-// TestLineGiveUp: a caller that gives up before its part has left can be sure
+// TestBatcherGiveUp: a caller that gives up before its part has left can be sure
 // that it never will; one whose part is under way can't.
-func TestLineGiveUp(t *testing.T) {
-	flying, back := make(chan []*part), make(chan struct{})
-	l := &line{few: 1, most: 1, apart: true, send: func(batch []*part) {
+func TestBatcherGiveUp(t *testing.T) {
+	flying, back := make(chan []*batchItem), make(chan struct{})
+	l := &batcher{few: 1, most: 1, apart: true, send: func(batch []*batchItem) {
 		flying <- batch
 		<-back
 		for _, p := range batch {
@@ -293,21 +293,21 @@ func TestLineGiveUp(t *testing.T) {
 	<-endLast
 }
 
-// TestLineFull refuses at once what there is no room for.
-func TestLineFull(t *testing.T) {
-	l := &line{few: 0, most: 0, waiting: make([]*part, maxWaiting)}
+// TestBatcherFull refuses at once what there is no room for.
+func TestBatcherFull(t *testing.T) {
+	l := &batcher{few: 0, most: 0, waiting: make([]*batchItem, maxWaiting)}
 	r, sent := l.do(t.Context(), putting("a"))
 	if sent || !errors.Is(r.err, licensing.ErrOverloaded) {
 		t.Errorf("got %+v, sent %v", r, sent)
 	}
 }
 
-// TestLinePanics: after a panic in the goroutine that sends, all parts that waited are answered, and
+// TestBatcherPanics: after a panic in the goroutine that sends, all parts that waited are answered, and
 // the line sends again.
-func TestLinePanics(t *testing.T) {
+func TestBatcherPanics(t *testing.T) {
 	t.Parallel()
 	flying, back := make(chan struct{}), make(chan bool)
-	l := &line{few: 1, most: 1, apart: true, guard: guard.New(nil, zerolog.Nop()), send: func(batch []*part) {
+	l := &batcher{few: 1, most: 1, apart: true, guard: guard.New(nil, zerolog.Nop()), send: func(batch []*batchItem) {
 		flying <- struct{}{}
 		panics := <-back
 		for _, p := range batch {

@@ -14,14 +14,14 @@ import (
 // blocksFor is how many keys the events of so many records of an owner take.
 func blocksFor(records int) int { return (records + layout.BlockRuns - 1) / layout.BlockRuns }
 
-// toldKeys counts the keys that what parts tell takes in a flat request.
-type toldKeys struct {
+// eventKeys counts the keys that what items tell takes in a flat request.
+type eventKeys struct {
 	of   map[licensing.Owner]int // of how many records of an owner is told
 	keys int
 }
 
-// Add counts what a part tells, or takes it off, where sign is -1.
-func (k *toldKeys) add(tellings []telling, sign int) {
+// add counts what an item tells, or takes it off, where sign is -1.
+func (k *eventKeys) add(tellings []eventWrite, sign int) {
 	if k.of == nil && len(tellings) > 0 {
 		k.of = make(map[licensing.Owner]int)
 	}
@@ -37,31 +37,31 @@ func (k *toldKeys) add(tellings []telling, sign int) {
 	}
 }
 
-func (k *toldKeys) clear() {
+func (k *eventKeys) clear() {
 	clear(k.of)
 	k.keys = 0
 }
 
-// joined is what a flat request writes in place of some of the keys of its events.
-type joined struct {
+// blockWrites is what a flat request writes in place of some of the keys of its events.
+type blockWrites struct {
 	compares []*etcdserverpb.Compare
 	puts     []*etcdserverpb.RequestOp
 }
 
-// joinEvents puts what a batch tells into blocks, owner by owner; what it tells of an
+// blocksOf puts what a batch tells into blocks, owner by owner; what it tells of an
 // owner of whom it has one record keeps its own key. The packer has seen to it that
-// there is room. Where the batch isn't made so, stampApart takes it back.
-func (s *Store) joinEvents(e layout.Epoch, batch []*part) joined {
-	var j joined
-	var rest []*telling
+// there is room. Where the batch isn't made so, patchApart takes it back.
+func (s *Store) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
+	var j blockWrites
+	var rest []*eventWrite
 	for _, p := range batch {
-		for i := range p.tellings {
-			rest = append(rest, &p.tellings[i])
+		for i := range p.eventWrites {
+			rest = append(rest, &p.eventWrites[i])
 		}
 	}
 	for len(rest) > 1 {
 		owner := rest[0].owner
-		var own []*telling
+		var own []*eventWrite
 		others := rest[:0]
 		for _, t := range rest {
 			if t.owner == owner {
@@ -72,7 +72,7 @@ func (s *Store) joinEvents(e layout.Epoch, batch []*part) joined {
 		}
 		rest = others
 		if len(own) > 1 {
-			j.join(layout.Location{Epoch: e, Block: s.firstBlock(blocksFor(len(own)))}, own)
+			j.add(layout.Location{Epoch: e, Block: s.firstBlock(blocksFor(len(own)))}, own)
 		}
 	}
 	return j
@@ -84,14 +84,14 @@ func randomBlock(count int) layout.Block {
 	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
 }
 
-// join puts what is told of an owner into blocks, from the one at a site on.
-func (j *joined) join(at layout.Location, own []*telling) {
-	slices.SortFunc(own, func(a, b *telling) int { return layout.CompareRecords(a.record, b.record) })
+// add puts what is told of an owner into blocks, from the one at a site on.
+func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
+	slices.SortFunc(own, func(a, b *eventWrite) int { return layout.CompareRecords(a.record, b.record) })
 	for some := range slices.Chunk(own, layout.BlockRuns) {
 		var runs [layout.BlockRuns]layout.Run
 		for i, t := range some {
-			t.joined = true
-			t.stamp(at)
+			t.inBlock = true
+			t.patchLocation(at)
 			runs[i] = layout.Run{Record: t.record, Last: t.last, Value: t.events}
 		}
 		key := []byte(layout.BlockKey(own[0].owner, at))
@@ -101,20 +101,20 @@ func (j *joined) join(at layout.Location, own []*telling) {
 	}
 }
 
-// stampApart has the events of a part stand under keys of their own, in an epoch.
-func stampApart(e layout.Epoch, p *part) {
-	for i := range p.tellings {
-		t := &p.tellings[i]
-		t.joined = false
-		t.stamp(layout.Location{Epoch: e})
+// patchApart has the events of an item stand under keys of their own, in an epoch.
+func patchApart(e layout.Epoch, p *batchItem) {
+	for i := range p.eventWrites {
+		t := &p.eventWrites[i]
+		t.inBlock = false
+		t.patchLocation(layout.Location{Epoch: e})
 	}
 }
 
-// appendThen adds the operations of a part, without those that blocks make up for.
-func (p *part) appendThen(ops []*etcdserverpb.RequestOp) []*etcdserverpb.RequestOp {
+// appendThen adds the operations of an item, without those that blocks make up for.
+func (p *batchItem) appendThen(ops []*etcdserverpb.RequestOp) []*etcdserverpb.RequestOp {
 	from := 0
-	for i := range p.tellings {
-		if t := &p.tellings[i]; t.joined {
+	for i := range p.eventWrites {
+		if t := &p.eventWrites[i]; t.inBlock {
 			ops = append(ops, p.then[from:t.op]...)
 			from = t.op + 1
 		}

@@ -19,37 +19,37 @@ const (
 	// maxBatchBytes keeps requests small: etcd holds thousands of the latest in
 	// memory, and its own limit is 1.5 MiB.
 	maxBatchBytes = 256 << 10
-	// hotOps is from how many operations on a part travels alone: a record that
+	// hotOps is from how many operations on an item travels alone: a record that
 	// is stormed fills a request by itself, and must not hold up others.
 	hotOps = 32
-	// maxWaiting bounds the parts that wait in one line.
+	// maxWaiting bounds the items that wait in one batcher.
 	maxWaiting = 8192
 )
 
-// part is one caller's share of an etcd request: a change, whose reads are made
+// batchItem is one caller's share of an etcd request: a change, whose reads are made
 // only where a compare does not hold; reads alone; or a check of compares, whose
 // reads are their keys, in their order. It names single keys, never ranges.
-type part struct {
-	compares []*etcdserverpb.Compare
-	then     []*etcdserverpb.RequestOp // puts and deletes
-	reads    [][]byte
-	bytes    int  // about what it adds to the request
-	doubted  bool // an earlier attempt may have been made
-	undone   bool // etcd has answered that it has not made it, see errUndone; set by who sends it
+type batchItem struct {
+	compares      []*etcdserverpb.Compare
+	then          []*etcdserverpb.RequestOp // puts and deletes
+	reads         [][]byte
+	bytes         int  // about what it adds to the request
+	inDoubt       bool // an earlier attempt may have been made
+	failedCompare bool // etcd has answered that it has not made it, see errFailedCompare; set by who sends it
 
-	tellings []telling // of the puts in then, those of events
-	assumed  []layout.Listening
+	eventWrites []eventWrite // of the puts in then, those of events
+	assumed     []layout.Listening
 
 	span *tracing.Span // of whoever asks; nil: it is not traced
 
 	done  chan struct{} // closed once what follows is set
 	reply reply
 
-	gone bool // its caller has given up before it was sent; guarded by the line
-	sent bool // guarded by the line
+	gone bool // its caller has given up before it was sent; guarded by the batcher
+	sent bool // guarded by the batcher
 }
 
-// reply is what became of a part.
+// reply is what became of an item.
 type reply struct {
 	succeeded bool
 	revision  int64 // the store's, as of the request
@@ -57,20 +57,22 @@ type reply struct {
 	err       error
 }
 
-// width is how many operations a part has by itself.
-func (p *part) width() int { return max(len(p.compares), len(p.then), len(p.reads)) }
+// width is how many operations an item has by itself.
+func (p *batchItem) width() int { return max(len(p.compares), len(p.then), len(p.reads)) }
 
-// ops is how many operations a part adds to a flat request, but for those of its events,
+// ops is how many operations an item adds to a flat request, but for those of its events,
 // which it may share with others.
-func (p *part) ops() int { return max(len(p.compares), len(p.then)-len(p.tellings), len(p.reads)) }
+func (p *batchItem) ops() int {
+	return max(len(p.compares), len(p.then)-len(p.eventWrites), len(p.reads))
+}
 
-// isCheck tells whether a part changes nothing and asks only whether its compares
+// isCheck tells whether an item changes nothing and asks only whether its compares
 // hold.
-func (p *part) isCheck() bool { return len(p.compares) > 0 && len(p.then) == 0 }
+func (p *batchItem) isCheck() bool { return len(p.compares) > 0 && len(p.then) == 0 }
 
 // holds tells whether what was read of the keys of compares is what they demand; a
-// part without compares demands nothing.
-func (p *part) holds(found []*etcdserverpb.ResponseOp) bool {
+// item without compares demands nothing.
+func (p *batchItem) holds(found []*etcdserverpb.ResponseOp) bool {
 	for i, compare := range p.compares {
 		var revision int64
 		if kv := etcd.First(found, i); kv != nil {
@@ -83,14 +85,14 @@ func (p *part) holds(found []*etcdserverpb.ResponseOp) bool {
 	return true
 }
 
-func (p *part) answer(r reply) {
+func (p *batchItem) answer(r reply) {
 	p.reply = r
 	close(p.done)
 }
 
-// answerOnce answers a part unless it has been answered. Only who sends a part
+// answerOnce answers an item unless it has been answered. Only who sends an item
 // may call it.
-func (p *part) answerOnce(r reply) {
+func (p *batchItem) answerOnce(r reply) {
 	select {
 	case <-p.done:
 	default:
@@ -98,38 +100,38 @@ func (p *part) answerOnce(r reply) {
 	}
 }
 
-// line is where parts wait to travel in one request. A few requests are under
+// batcher is where items wait to travel in one request. A few requests are under
 // way at a time; whoever finds one free leaves at once, alone, and what comes
 // meanwhile leaves together as soon as a request is back. So an idle store waits
 // for nothing, and under load batches grow by themselves. Where what waits fills
 // a request, one more is sent, up to most.
-type line struct {
+type batcher struct {
 	few, most int
-	send      func([]*part)
-	apart     bool // parts whose keys meet must not share a request
+	send      func([]*batchItem)
+	apart     bool // items whose keys meet must not share a request
 	guard     *guard.Guard
 
-	mu      sync.Mutex
-	waiting []*part
-	ops     int // of those that wait, without what they tell
-	told    toldKeys
-	flying  int
+	mu          sync.Mutex
+	waiting     []*batchItem
+	ops         int // of those that wait, without what they tell
+	eventKeys   eventKeys
+	dispatching int
 }
 
 // free tells whether there is a request to be sent.
-func (l *line) free() bool {
-	return l.flying < l.few || l.flying < l.most && l.ops+l.told.keys >= etcd.MaxOps
+func (l *batcher) free() bool {
+	return l.dispatching < l.few || l.dispatching < l.most && l.ops+l.eventKeys.keys >= etcd.MaxOps
 }
 
-// leaves takes off a part that waits no more.
-func (l *line) leaves(p *part) {
+// removed takes off an item that waits no more.
+func (l *batcher) removed(p *batchItem) {
 	l.ops -= p.ops()
-	l.told.add(p.tellings, -1)
+	l.eventKeys.add(p.eventWrites, -1)
 }
 
-// do takes a part through a request. Where ctx ends before it was sent, it
-// never will be, and sent is false; a part that was sent is in doubt then.
-func (l *line) do(ctx context.Context, p *part) (r reply, sent bool) {
+// do takes an item through a request. Where ctx ends before it was sent, it
+// never will be, and sent is false; an item that was sent is in doubt then.
+func (l *batcher) do(ctx context.Context, p *batchItem) (r reply, sent bool) {
 	if ctx.Err() != nil {
 		return reply{err: ctx.Err()}, false
 	}
@@ -156,7 +158,7 @@ func (l *line) do(ctx context.Context, p *part) (r reply, sent bool) {
 	}
 }
 
-func (l *line) join(p *part) error {
+func (l *batcher) join(p *batchItem) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= maxWaiting {
@@ -164,28 +166,28 @@ func (l *line) join(p *part) error {
 	}
 	l.waiting = append(l.waiting, p)
 	l.ops += p.ops()
-	l.told.add(p.tellings, 1)
+	l.eventKeys.add(p.eventWrites, 1)
 	if l.free() {
-		l.flying++
-		l.guard.Start("line", l.fly, l.abandon)
+		l.dispatching++
+		l.guard.Start("line", l.dispatch, l.abandon)
 	}
 	return nil
 }
 
-// fly sends batches for as long as parts wait.
-func (l *line) fly() {
+// dispatch sends batches for as long as items wait.
+func (l *batcher) dispatch() {
 	packer := newPacker(l.apart)
 	for {
-		batch := l.board(packer)
+		batch := l.nextBatch(packer)
 		if len(batch) == 0 {
 			return
 		}
 		l.send(batch)
 		l.mu.Lock()
-		l.flying--
+		l.dispatching--
 		again := l.free()
 		if again {
-			l.flying++
+			l.dispatching++
 		}
 		l.mu.Unlock()
 		if !again {
@@ -195,26 +197,26 @@ func (l *line) fly() {
 }
 
 // abandon ends a flight that a panic has ended. What has made it panic may wait still, and would
-// end each later flight too: so abandon answers all parts that wait.
-func (l *line) abandon() {
+// end each later flight too: so abandon answers all items that wait.
+func (l *batcher) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waiting := l.waiting
-	l.waiting, l.ops, l.told = nil, 0, toldKeys{}
-	l.flying--
+	l.waiting, l.ops, l.eventKeys = nil, 0, eventKeys{}
+	l.dispatching--
 	for _, p := range waiting {
 		p.sent = true
 		p.answerOnce(reply{err: errPanicked})
 	}
 }
 
-// board takes the next batch from those who wait, first come, first served. Who
-// does not fit stays in place, and others may pass. If no part waits, board ends the flight.
-func (l *line) board(packer *packer) []*part {
+// nextBatch takes the next batch from those who wait, first come, first served. Who
+// does not fit stays in place, and others may pass. If no item waits, nextBatch ends the dispatch.
+func (l *batcher) nextBatch(packer *packer) []*batchItem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	packer.begin()
-	var batch []*part
+	var batch []*batchItem
 	stay := l.waiting[:0]
 	for i, p := range l.waiting {
 		if packer.full() {
@@ -223,9 +225,9 @@ func (l *line) board(packer *packer) []*part {
 		}
 		switch {
 		case p.gone:
-			l.leaves(p)
+			l.removed(p)
 		case packer.fits(p):
-			l.leaves(p)
+			l.removed(p)
 			p.sent = true
 			batch = append(batch, p)
 		default:
@@ -235,7 +237,7 @@ func (l *line) board(packer *packer) []*part {
 	clear(l.waiting[len(stay):])
 	l.waiting = stay
 	if len(batch) == 0 {
-		l.flying--
+		l.dispatching--
 	}
 	return batch
 }

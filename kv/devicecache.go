@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// rosterWeight bounds all rosters together, in positions of some 26 bytes. A
-	// roster is weighed anew whenever it has grown by a quarter or shrunk by half.
-	rosterWeight = 1 << 20
-	// emptyWeight is about what a roster weighs in which nothing is, and
+	// deviceCacheWeight bounds all caches together, in positions of some 26 bytes. A
+	// cache is weighed anew whenever it has grown by a quarter or shrunk by half.
+	deviceCacheWeight = 1 << 20
+	// emptyWeight is about what a cache weighs in which nothing is, and
 	// entryWeight a device that is known in full, without its texts.
 	emptyWeight = 16
 	entryWeight = 10
@@ -23,29 +23,29 @@ const (
 	// passedReads is how many reads wait for a swap to be followed. Few come while
 	// one is under way.
 	passedReads = 8
-	// rosterEntries bounds the devices of one license that are known in full.
-	rosterEntries = 1 << 14
+	// completeDevices bounds the devices of one license that are known in full.
+	completeDevices = 1 << 14
 )
 
-// roster is what is remembered of the devices of one license that has many:
+// deviceCache is what is remembered of the devices of one license that has many:
 // what holds at one revision of the license. Whoever binds, removes or renames
 // a device swaps on that revision, so a swap that lands against it, or a read
-// that finds it, proves the roster too. After a swap of this store's own it goes
+// that finds it, proves the cache too. After a swap of this store's own it goes
 // on, since what that has changed is known; after anybody else's it begins anew.
-type roster struct {
+type deviceCache struct {
 	mu       sync.Mutex
 	revision int64
-	// whole: bound has every device, so who is not in it is not bound. It is so
+	// complete: bound has every device, so who is not in it is not bound. It is so
 	// from when this store has moved a license's devices out of its record, or has
-	// surveyed them, until somebody else writes to it.
-	whole   bool
-	bound   map[store.DeviceCursor]struct{} // by position; only where whole
-	entries map[store.DeviceCursor]knownDevice
+	// scanned them, until somebody else writes to it.
+	complete bool
+	bound    map[store.DeviceCursor]struct{} // by position; only where whole
+	entries  map[store.DeviceCursor]knownDevice
 
-	texts   int     // bytes of text in entries
-	guesses int     // devices that were compared, since they were not known, since it began
-	passed  int     // reads of what a swap of this store's own has written that is yet to be followed
-	survey  *survey // under way; nil: none
+	texts   int         // bytes of text in entries
+	guesses int         // devices that were compared, since they were not known, since it began
+	passed  int         // reads of what a swap of this store's own has written that is yet to be followed
+	scan    *deviceScan // under way; nil: none
 
 	weighed atomic.Uint32 // as the cache knows it
 }
@@ -56,27 +56,27 @@ type knownDevice struct {
 	revision int64             // of the device's own key
 }
 
-// rosters are those of the licenses that were asked for lately.
-type rosters struct {
-	cache *otter.Cache[licensing.LicenseID, *roster]
+// deviceCaches are those of the licenses that were asked for lately.
+type deviceCaches struct {
+	cache *otter.Cache[licensing.LicenseID, *deviceCache]
 }
 
-func newRosters(weight uint64) (rosters, error) {
-	cache, err := otter.New(&otter.Options[licensing.LicenseID, *roster]{
+func newDeviceCaches(weight uint64) (deviceCaches, error) {
+	cache, err := otter.New(&otter.Options[licensing.LicenseID, *deviceCache]{
 		MaximumWeight: weight,
-		Weigher:       func(_ licensing.LicenseID, r *roster) uint32 { return r.weighed.Load() },
+		Weigher:       func(_ licensing.LicenseID, r *deviceCache) uint32 { return r.weighed.Load() },
 	})
-	return rosters{cache}, err
+	return deviceCaches{cache}, err
 }
 
-// use calls f with the roster of a license, which is held meanwhile.
-func (s *rosters) use(id licensing.LicenseID, begin bool, f func(*roster)) {
+// use calls f with the cache of a license, which is held meanwhile.
+func (s *deviceCaches) use(id licensing.LicenseID, begin bool, f func(*deviceCache)) {
 	r, known := s.cache.GetIfPresent(id)
 	if !known {
 		if !begin {
 			return
 		}
-		r = &roster{}
+		r = &deviceCache{}
 		r.weighed.Store(emptyWeight)
 		r, _ = s.cache.SetIfAbsent(id, r)
 	}
@@ -85,8 +85,8 @@ func (s *rosters) use(id licensing.LicenseID, begin bool, f func(*roster)) {
 	}
 }
 
-// change calls f with the roster held, and tells whether it must be weighed anew.
-func (r *roster) change(f func(*roster)) (stale bool) {
+// change calls f with the cache held, and tells whether it must be weighed anew.
+func (r *deviceCache) change(f func(*deviceCache)) (stale bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(r)
@@ -97,38 +97,38 @@ func (r *roster) change(f func(*roster)) (stale bool) {
 	return stale
 }
 
-func (r *roster) weight() uint32 {
+func (r *deviceCache) weight() uint32 {
 	weight := emptyWeight + len(r.bound) + entryWeight*len(r.entries) + r.texts/textWeight
-	if r.survey != nil {
-		weight += len(r.survey.since)
+	if r.scan != nil {
+		weight += len(r.scan.since)
 	}
 	return uint32(weight)
 }
 
-// forget begins a roster anew that what was written last is not known of.
-func (s *rosters) forget(id licensing.LicenseID) {
-	s.use(id, false, func(r *roster) { r.restart(0) })
+// forget begins a cache anew that what was written last is not known of.
+func (s *deviceCaches) forget(id licensing.LicenseID) {
+	s.use(id, false, func(r *deviceCache) { r.restart(0) })
 }
 
-// forgetBefore begins a roster anew unless it holds at a revision at which the
+// forgetBefore begins a cache anew unless it holds at a revision at which the
 // license was just read. What was lost there is that a device was seen, which
 // says nothing of who is bound.
-func (s *rosters) forgetBefore(id licensing.LicenseID, revision int64) {
-	s.use(id, false, func(r *roster) {
+func (s *deviceCaches) forgetBefore(id licensing.LicenseID, revision int64) {
+	s.use(id, false, func(r *deviceCache) {
 		if r.revision != revision {
 			r.restart(0)
 		}
 	})
 }
 
-// follow notes a swap of this store's own that has landed. It gives a survey
+// follow notes a swap of this store's own that has landed. It gives a scan
 // where one is due.
-func (s *rosters) follow(f *fresh, to int64) (due *survey) {
-	s.use(f.id, true, func(r *roster) {
+func (s *deviceCaches) follow(f *fresh, to int64) (due *deviceScan) {
+	s.use(f.id, true, func(r *deviceCache) {
 		switch {
 		case f.moved, r.revision < to && r.revision != f.from:
 			r.restart(to)
-			r.whole = f.moved
+			r.complete = f.moved
 		case r.revision > to:
 			return
 		}
@@ -142,9 +142,9 @@ func (s *rosters) follow(f *fresh, to int64) (due *survey) {
 				r.remove(position)
 			}
 		}
-		if r.guesses += f.guesses; r.surveyIsDue(f.devices) {
-			due = &survey{revision: to, devices: f.devices, since: make(map[store.DeviceCursor]bool)}
-			r.survey = due
+		if r.guesses += f.guesses; r.scanIsDue(f.devices) {
+			due = &deviceScan{revision: to, devices: f.devices, since: make(map[store.DeviceCursor]bool)}
+			r.scan = due
 		}
 	})
 	return due
@@ -152,8 +152,8 @@ func (s *rosters) follow(f *fresh, to int64) (due *survey) {
 
 // learn notes what was read of devices along with their license: bound are
 // those that have keys, with the revisions of these.
-func (s *rosters) learn(id licensing.LicenseID, read *findings) {
-	s.use(id, true, func(r *roster) {
+func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
+	s.use(id, true, func(r *deviceCache) {
 		switch {
 		case r.revision == read.revision:
 		case r.revision != 0 && !read.corrects && r.revision > read.revision:
@@ -189,8 +189,8 @@ type findings struct {
 
 // touched notes that when a device was seen was stored, over what its key held
 // at a revision.
-func (s *rosters) touched(id licensing.LicenseID, device licensing.Device, from, to int64) {
-	s.use(id, false, func(r *roster) {
+func (s *deviceCaches) touched(id licensing.LicenseID, device licensing.Device, from, to int64) {
+	s.use(id, false, func(r *deviceCache) {
 		position := layout.DevicePosition(device.ID)
 		if known, ok := r.entries[position]; ok && known.revision == from {
 			r.keep(position, knownDevice{&device, to})
@@ -198,16 +198,16 @@ func (s *rosters) touched(id licensing.LicenseID, device licensing.Device, from,
 	})
 }
 
-func (r *roster) restart(revision int64) {
-	r.revision, r.whole, r.bound, r.entries = revision, false, nil, nil
-	r.texts, r.guesses, r.passed, r.survey = 0, 0, 0, nil
+func (r *deviceCache) restart(revision int64) {
+	r.revision, r.complete, r.bound, r.entries = revision, false, nil, nil
+	r.texts, r.guesses, r.passed, r.scan = 0, 0, 0, nil
 }
 
-func (r *roster) bind(position store.DeviceCursor, known knownDevice) {
-	if r.survey != nil {
-		r.survey.since[position] = true
+func (r *deviceCache) bind(position store.DeviceCursor, known knownDevice) {
+	if r.scan != nil {
+		r.scan.since[position] = true
 	}
-	if r.whole {
+	if r.complete {
 		if r.bound == nil {
 			r.bound = make(map[store.DeviceCursor]struct{})
 		}
@@ -217,7 +217,7 @@ func (r *roster) bind(position store.DeviceCursor, known knownDevice) {
 }
 
 // keep keeps what is known of a device in full, as far as there is room.
-func (r *roster) keep(position store.DeviceCursor, known knownDevice) {
+func (r *deviceCache) keep(position store.DeviceCursor, known knownDevice) {
 	if r.entries[position].revision > known.revision {
 		return // it was read before it was touched
 	}
@@ -227,7 +227,7 @@ func (r *roster) keep(position store.DeviceCursor, known knownDevice) {
 	r.drop(position)
 	r.entries[position] = known
 	r.texts += known.texts()
-	if len(r.entries) <= rosterEntries {
+	if len(r.entries) <= completeDevices {
 		return
 	}
 	for other := range r.entries { // in no order
@@ -239,7 +239,7 @@ func (r *roster) keep(position store.DeviceCursor, known knownDevice) {
 }
 
 // drop forgets what is known of a device in full.
-func (r *roster) drop(position store.DeviceCursor) {
+func (r *deviceCache) drop(position store.DeviceCursor) {
 	if known, ok := r.entries[position]; ok {
 		r.texts -= known.texts()
 		delete(r.entries, position)
@@ -248,15 +248,15 @@ func (r *roster) drop(position store.DeviceCursor) {
 
 func (k knownDevice) texts() int { return len(k.device.ID) + len(k.device.Name) }
 
-func (r *roster) remove(position store.DeviceCursor) {
-	if r.survey != nil {
-		r.survey.since[position] = false
+func (r *deviceCache) remove(position store.DeviceCursor) {
+	if r.scan != nil {
+		r.scan.since[position] = false
 	}
 	delete(r.bound, position)
 	r.drop(position)
 }
 
-// standing is what a roster says of a device.
+// standing is what a cache says of a device.
 type standing int
 
 const (
@@ -266,12 +266,12 @@ const (
 	present            // bound, and not known in full
 )
 
-func (r *roster) find(device string) (standing, knownDevice) {
+func (r *deviceCache) find(device string) (standing, knownDevice) {
 	position := layout.DevicePosition(device)
 	if known, ok := r.entries[position]; ok {
 		return bound, known
 	}
-	if !r.whole {
+	if !r.complete {
 		return unheardOf, knownDevice{}
 	}
 	if _, ok := r.bound[position]; ok {
