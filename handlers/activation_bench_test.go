@@ -25,9 +25,9 @@ import (
 	"licet/node/store"
 )
 
-// benchServer is a server as production has it: it logs warnings only, and its
-// clock is the real one. In its store lies one license, to which the answered
-// request binds a device, so that all but the first only read it.
+// benchServer returns a server as in production, which logs warnings only and uses the real clock. Its
+// store holds one license. The returned request binds a device, so that all requests but the first only
+// read the license.
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
 	db := newMemStore()
@@ -72,7 +72,7 @@ func BenchmarkActivation(b *testing.B) {
 	}
 }
 
-// parsed is a request whose head was read.
+// parsed returns a request with a parsed head.
 func parsed(b testing.TB, request string) *fasthttp.RequestCtx {
 	b.Helper()
 	var ctx fasthttp.RequestCtx
@@ -85,8 +85,8 @@ func parsed(b testing.TB, request string) *fasthttp.RequestCtx {
 	return &ctx
 }
 
-// BenchmarkActivationConn is one request from the bytes of a connection to the
-// bytes of its answer. All but the system calls is in it.
+// BenchmarkActivationConn is one request from the bytes of a connection to the bytes of its response,
+// without system calls.
 func BenchmarkActivationConn(b *testing.B) {
 	server, request := benchServer(b, nil)
 	c := &echo{request: []byte(request)}
@@ -102,7 +102,7 @@ func BenchmarkActivationConn(b *testing.B) {
 	}
 }
 
-// echo is a connection on which one request comes time and again.
+// echo is a connection that repeats one request.
 type echo struct {
 	request []byte
 	left    int // requests still to come

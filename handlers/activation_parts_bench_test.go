@@ -17,7 +17,7 @@ import (
 	"licet/node/store"
 )
 
-// BenchmarkReadActivation is the body of an activation becoming a command.
+// BenchmarkReadActivation decodes and checks the body of an activation.
 func BenchmarkReadActivation(b *testing.B) {
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
 	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
@@ -35,7 +35,7 @@ func BenchmarkReadActivation(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodeActivation is the answer of an activation becoming bytes.
+// BenchmarkEncodeActivation encodes the response to an activation.
 func BenchmarkEncodeActivation(b *testing.B) {
 	name := "the laptop in the office"
 	answer := &activation{

@@ -16,8 +16,8 @@ func (s *fixture) createKey(creator, members string) answer {
 	return s.sendWire(w)
 }
 
-// TestAPIKeyLife makes a key with a key, uses it, gives it a new secret, and
-// has it revoke itself.
+// TestAPIKeyLife makes an API key with another one, uses it, rotates its secret, and has it revoke
+// itself.
 func TestAPIKeyLife(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -36,7 +36,7 @@ func TestAPIKeyLife(t *testing.T) {
 	}
 	wantSecret(made)
 
-	// It may what it was given, and no more.
+	// The key has its scopes, and no others.
 	s.send("GET", "/v1/orders/x", text, "").must(t, 40403)
 	s.send("POST", "/v1/orders", text, "{}").must(t, 40300)
 	s.send("GET", "/v1/keys/"+id, text, "").must(t, 0)
@@ -59,7 +59,7 @@ func TestAPIKeyLife(t *testing.T) {
 		t.Errorf("after the overlap: %s", got.body)
 	}
 
-	// It shows neither key nor secret, whoever looks.
+	// Lookups show neither the key nor its secret.
 	s.storeKeyUses()
 	got := s.send("GET", "/v1/keys/"+id, keyAll, "").must(t, 0)
 	if got.text("last_used_at") == "" || got.text("status") != "active" {
@@ -88,7 +88,7 @@ func TestAPIKeyLife(t *testing.T) {
 	}
 }
 
-// keyOf is the stored key of a text.
+// keyOf returns the stored API key of a text.
 func (s *memStore) keyOf(text string) licensing.APIKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func TestAPIKeyExpires(t *testing.T) {
 	s.send("GET", "/v1/orders/x", text, "").must(t, 40403)
 	s.clock.advance(time.Millisecond)
 	s.send("GET", "/v1/orders/x", text, "").must(t, 40100)
-	// On an open route too: who sends credentials means somebody.
+	// Also on a route with optional credentials: credentials that are sent must be valid.
 	s.send("POST", "/v1/licenses/activate", text, `{}`).must(t, 40100)
 	if got := s.send("GET", path, keyAll, "").must(t, 0); got.text("status") != "expired" {
 		t.Errorf("got %s", got.body)
@@ -114,7 +114,7 @@ func TestAPIKeyExpires(t *testing.T) {
 	s.send("DELETE", path, keyAll, "").must(t, 0)
 }
 
-// TestChildScopes gives scopes that the giver has, and others.
+// TestChildScopes: a new API key gets no scope that its creator lacks.
 func TestChildScopes(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -131,7 +131,7 @@ func TestChildScopes(t *testing.T) {
 		{[]string{"keys", "orders:read"}, `["orders"]`, "orders"},
 		{[]string{"keys"}, `["keys","licenses","orders:read","licenses"]`, "licenses, orders:read"},
 		{licensing.Scopes(), `["orders","licenses","products","webhooks","events","keys"]`, ""},
-		{licensing.Scopes(), `["*"]`, "*"}, // that includes what there may be one day
+		{licensing.Scopes(), `["*"]`, "*"}, // * includes future scopes
 	} {
 		text := "lk_test_giver"
 		s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: c.creator})
@@ -146,8 +146,8 @@ func TestChildScopes(t *testing.T) {
 	}
 }
 
-// TestRotatingStrongerKeys: who may do less than a key can't learn its secret, but
-// can revoke it.
+// TestRotatingStrongerKeys: an API key with fewer scopes than another can't rotate the other's secret,
+// but can revoke it.
 func TestRotatingStrongerKeys(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -182,7 +182,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 		if !strings.HasSuffix(message, "; this one lacks "+c.lacks) || s.store.allKeys() != before {
 			t.Errorf("%s rotated %s: %s", c.by, c.scopes, rotated.body)
 		}
-		// It was the key's fault, and not the request's: with another key it is good.
+		// The scopes of the caller were the reason: with another API key the same request succeeds.
 		w.key = keyAll
 		if again := s.sendWire(w).must(t, 0); again.text("api_secret") == "" {
 			t.Errorf("then a stronger one did: %s", again.body)
@@ -191,8 +191,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 	}
 }
 
-// TestAPIKeyBadInput gets the named error for each endpoint's bad input, and
-// changes nothing.
+// TestAPIKeyBadInput: each invalid request gets its error and changes nothing.
 func TestAPIKeyBadInput(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -202,7 +201,7 @@ func TestAPIKeyBadInput(t *testing.T) {
 	for _, c := range []struct {
 		method, path, body string
 		code               int
-		fields             string // those that are named, in order of name
+		fields             string // the invalid fields, sorted by name
 	}{
 		{"POST", path, ``, 40000, ""},
 		{"POST", path, `[]`, 40000, ""},
@@ -283,7 +282,7 @@ func TestAPIKeyBadInput(t *testing.T) {
 	}
 }
 
-// allKeys shows every key that is stored.
+// allKeys shows every stored API key.
 func (s *memStore) allKeys() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,13 +332,13 @@ func TestAPIKeyOnce(t *testing.T) {
 	s.sendWire(newKey(w.body)).must(t, 42200)
 	s.sendWire(newKey(w.body).once("k3")).must(t, 42200)
 
-	// After a day the keys are free again.
+	// After a day, the Idempotency-Keys are free again.
 	s.clock.advance(24 * time.Hour)
 	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 0)
 }
 
-// TestAPIKeyUnknownOutcome: without an Idempotency-Key a second request could
-// do it twice; revoking twice is the same as once.
+// TestAPIKeyUnknownOutcome: without an Idempotency-Key, a retry could make a second API key. Revoking
+// is idempotent.
 func TestAPIKeyUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

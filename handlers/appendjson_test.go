@@ -9,8 +9,7 @@ import (
 	"licet/licensing"
 )
 
-// TestAppendedAnswer: an answer that writes itself is, to the byte, what
-// encoding/json makes of it.
+// TestAppendedAnswer: an appender writes the same bytes as encoding/json.
 func TestAppendedAnswer(t *testing.T) {
 	t.Parallel()
 	texts := rapid.OneOf(

@@ -151,7 +151,7 @@ func TestDecodeSkipsUnknownMembersWhereTold(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is what any JSON reader takes it for.
+// An accepted body has the same value as for encoding/json.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"text":"a","integer":-12,"object":{"a":[1,{"b":null}]}}`, `{"text":"\ud83d\ude00"}`, `{"integer":1e2}`, `{"flag":true}`,
@@ -211,7 +211,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The readers of whole bodies never panic, and what they accept is in bounds.
+// Decoding and checking bodies never panics, and accepted values are within their limits.
 func FuzzReadBodies(f *testing.F) {
 	f.Add(`{"product_id":"editor","amount":4900,"currency":"USD","description":"d","buyer_email":"a@example.com","metadata":{"a":1},"success_url":"https://example.com/x?y=1"}`)
 	f.Add(`{"name":"Editor","key_prefix":"ED","max_devices":5,"validity":"P1Y","validity_from":"activation","self_service_deactivation":true,"removals_per_month":2,"metadata":{}}`)
@@ -280,8 +280,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// A value is decoded once: what a client encodes comes out, and what comes out
-// may itself look encoded.
+// A value is decoded once, also if the decoded value looks encoded itself.
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{"/v1/licenses/x/devices/a%2Fb?limit=1", "//", "/..", "/%2E%2E/a", "http://x/y?z", "*", "/a?limit=%zz&limit=2", "/%"} {
 		f.Add(seed)

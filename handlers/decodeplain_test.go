@@ -53,8 +53,7 @@ func TestPlainBodies(t *testing.T) {
 	}
 }
 
-// TestPlainAgrees: whatever decodePlain takes, the decoder takes too, and reads
-// the same from it.
+// TestPlainAgrees: the decoder accepts every body that decodePlain accepts, and reads the same from it.
 func TestPlainAgrees(t *testing.T) {
 	t.Parallel()
 	pieces := rapid.SampledFrom([]string{

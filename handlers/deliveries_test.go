@@ -19,8 +19,7 @@ func (s *fixture) replay(body string) wire {
 	return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/replay"), key: keyAll, body: body}
 }
 
-// TestDeliveryPages pages through deliveries. A cursor is good for its endpoint and
-// status alone.
+// TestDeliveryPages pages through deliveries. A cursor holds for its endpoint and status alone.
 func TestDeliveryPages(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -53,12 +52,11 @@ func TestDeliveryPages(t *testing.T) {
 	}
 }
 
-// TestReplays asks for events again: what is there is noted once for an
-// Idempotency-Key, and all else is refused and notes nothing.
+// TestReplays: a valid replay is stored once for each Idempotency-Key. A refused replay stores nothing.
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.told()
+	s.eventful()
 	s.send("POST", "/v1/licenses", keyOther, `{"product_id":"theirs","quantity":1}`).must(t, 0)
 	their := s.send("GET", "/v1/events", keyOther, "").data["events"].([]any)[0].(map[string]any)["id"].(string)
 	const one, two, none = "evt_00000000000000000000000001", "evt_00000000000000000000000003", "evt_00000000000000000000000099"
@@ -100,8 +98,8 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// TestReplayInDoubt loses the answer to a replay that is stored along with its
-// Idempotency-Key: the same request again is not stored a second time.
+// TestReplayInDoubt loses the answer to a replay with an Idempotency-Key: the same request again is not
+// stored a second time.
 func TestReplayInDoubt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -116,8 +114,7 @@ func TestReplayInDoubt(t *testing.T) {
 	}
 }
 
-// TestNoDeliveries: a node that has no part in deliveries still has endpoints, and
-// says that it knows no more.
+// TestNoDeliveries: a node without deliveries still serves endpoints, without their progress.
 func TestNoDeliveries(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(_ *handlers.Config, cfg *service.Config) { cfg.Deliveries = nil })

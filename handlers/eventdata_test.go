@@ -42,7 +42,7 @@ func TestRenderEvent(t *testing.T) {
 		license["pauses"] != 3.0 || pause["url"] != "a&b" || !there || row != nil || len(seat["place"].([]any)) != 1 {
 		t.Errorf("it is rendered as %v", got)
 	}
-	// Metadata that is no JSON, and a bug: each is of this event alone.
+	// Metadata that is no JSON, and a bug: each affects this event alone.
 	for name, bad := range map[string]struct {
 		licensing.Event
 		metadata string

@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestFingerprint tells requests apart by each of what is the caller's, the
-// Idempotency-Key among it.
+// TestFingerprint: requests that differ in method, path, body or Idempotency-Key have different
+// fingerprints.
 func TestFingerprint(t *testing.T) {
 	f := func(method, path, body, key string) [32]byte {
 		r := &request{fast: &fasthttp.RequestCtx{}, path: path}

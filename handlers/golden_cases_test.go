@@ -10,8 +10,8 @@ import (
 	"licet/licensing"
 )
 
-// goldenCases lists every endpoint and every code that can be had over HTTP.
-// setup gives the request, having brought the service to where it is asked.
+// goldenCases covers every route and every error code that HTTP clients can get. setup prepares the
+// service and returns the request.
 var goldenCases = []struct {
 	name    string
 	options []option
@@ -539,27 +539,27 @@ var goldenCases = []struct {
 		return redacting(redactAnna)
 	}},
 	{"events", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		return wire{method: "GET", path: "/v1/events?limit=100", key: keyAll}
 	}},
 	{"events_of_types", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		return wire{method: "GET", path: "/v1/events?types=order.paid,device.removed&limit=1", key: keyAll}
 	}},
 	{"events_now", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		return wire{method: "GET", path: "/v1/events?after=now", key: keyAll}
 	}},
 	{"event", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		return wire{method: "GET", path: "/v1/events/evt_00000000000000000000000002", key: keyAll}
 	}},
 	{"license_events", nil, func(s *fixture) wire {
-		key := s.told()
+		key := s.eventful()
 		return wire{method: "GET", path: "/v1/licenses/" + key + "/events?limit=2", key: keyReadOnly}
 	}},
 	{"order_events", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		order := s.send("GET", "/v1/orders", keyAll, "").data["orders"].([]any)[0].(map[string]any)["order_no"].(string)
 		return wire{method: "GET", path: "/v1/orders/" + order + "/events", key: keyReadOnly}
 	}},
@@ -620,11 +620,11 @@ var goldenCases = []struct {
 		return wire{method: "GET", path: webhookPath(id, "/deliveries?status=pending&limit=1"), key: keyAll}
 	}},
 	{"webhook_replay_event", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		return s.replay(`{"event_id":"evt_00000000000000000000000002"}`)
 	}},
 	{"webhook_replay_span", nil, func(s *fixture) wire {
-		s.told()
+		s.eventful()
 		return s.replay(`{"since":"evt_00000000000000000000000001","until":"evt_00000000000000000000000003"}`)
 	}},
 	{"webhook_replay_dead", nil, func(s *fixture) wire { return s.replay(`{"dead":true}`) }},

@@ -21,7 +21,7 @@ import (
 	"licet/node/store"
 )
 
-// pingID is of a message that tries an endpoint: each has another one.
+// pingID matches the id of a test message, which differs in each run.
 var pingID = regexp.MustCompile(`ping_[0-9A-Z]{26}`)
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -48,7 +48,7 @@ func deactivation(key, members string) wire {
 	return wire{method: "POST", path: "/v1/licenses/deactivate", body: `{"license_key":"` + key + `",` + members + `}`}
 }
 
-// changing asks for a change of a license; see change.
+// changing is a request to change a license; see change.
 func changing(key, verb, body string) wire {
 	return wire{method: "POST", path: "/v1/licenses/" + key + "/" + verb, key: keyAll, body: body}
 }
@@ -61,12 +61,12 @@ func newKey(body string) wire {
 	return wire{method: "POST", path: "/v1/keys", key: keyAll, body: body}
 }
 
-// rotation asks for a new secret of the key of a text.
+// rotation is a request for a new secret of the API key with a text.
 func rotation(text, body string) wire {
 	return wire{method: "POST", path: "/v1/keys/" + keyID(text) + "/rotate", key: keyAll, body: body}
 }
 
-// storeKeyUses stores when API keys were used.
+// storeKeyUses stores the times at which API keys were used.
 func (s *fixture) storeKeyUses() {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -100,8 +100,8 @@ func (s *fixture) product(id, members string) answer {
 	return s.send("PUT", "/v1/products/"+id, keyAll, "{"+members+"}")
 }
 
-// told makes an order of which much is told, and gives its license's key.
-func (s *fixture) told() (key string) {
+// eventful makes an order with many events, and returns its license key.
+func (s *fixture) eventful() (key string) {
 	s.t.Helper()
 	s.product("editor", `"max_devices":1,"metadata":{"shelf":7}`).must(s.t, 0)
 	made := s.send("POST", "/v1/orders", keyAll,
@@ -130,7 +130,7 @@ func (s *fixture) press(made answer, action string) answer {
 
 var asForm = []string{"Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded"}
 
-// put stores a record as it is.
+// put stores a record without checking it.
 func (s *memStore) put(record licensing.Record, ref licensing.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func checkGolden(t *testing.T, name, got string) {
 	}
 }
 
-// String shows a request. What is only there for its length is cut.
+// String shows a request. It cuts long parts.
 func (w wire) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "> %s %s\n", w.method, cut(w.path))
@@ -214,7 +214,7 @@ func cut(s string) string {
 	return s
 }
 
-// wireForm shows an answer, all but what every run has anew.
+// wireForm shows a response without the parts that differ in each run.
 func wireForm(a answer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "< %d %s\n", a.status, http.StatusText(a.status))

@@ -8,8 +8,8 @@ import (
 	"licet/licensing"
 )
 
-// TestReplayAfterItsTime sends a grant again when the moment that it names has
-// passed: what was made is answered, and nothing new is.
+// TestReplayAfterItsTime sends a grant again after its expires_at: the response shows the first licenses,
+// and no new ones are made.
 func TestReplayAfterItsTime(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -36,7 +36,7 @@ func TestReplayAfterItsTime(t *testing.T) {
 	}
 }
 
-// TestFailureIsNoReplay fails to read what was made under a key.
+// TestFailureIsNoReplay: a replay whose read fails is no replay.
 func TestFailureIsNoReplay(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -59,7 +59,7 @@ func TestFailureIsNoReplay(t *testing.T) {
 	}
 }
 
-// TestUnknownIsRetryableUnderAKey: without one, asking again could make a second.
+// TestUnknownIsRetryableUnderAKey: without an Idempotency-Key, a retry could make a second license.
 func TestUnknownIsRetryableUnderAKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -31,7 +31,7 @@ func TestChangesOnce(t *testing.T) {
 		t.Errorf("again: %s", again.body)
 	}
 
-	// What changes nothing is claimed like all else, and replayed as it is now.
+	// A request that changes nothing is recorded too. Its replay shows the current state.
 	suspend := changing(key, "suspend", `{"reason":"a"}`).once("suspend")
 	s.change(key, "suspend", "").must(t, 0)
 	s.sendWire(suspend).must(t, 0)
@@ -56,7 +56,7 @@ func TestChangesOnce(t *testing.T) {
 	foreign.key = keyOther
 	s.sendWire(foreign).must(t, 40401) // another account's key of the same text
 
-	// What is refused for the state is kept, also when the state has changed.
+	// A refusal because of the state is kept, also after the state has changed.
 	s.change(key, "revoke", "").must(t, 0)
 	other := s.licenseThatIs("revoked")
 	refused := changing(other, "reinstate", "").once("refused")
@@ -102,7 +102,7 @@ func TestRenewalReplayedAfterItsTime(t *testing.T) {
 	}
 }
 
-// TestWhatIsRetryable: after an unknown outcome, what may be sent again as it is.
+// TestWhatIsRetryable: after an unknown outcome, idempotent requests are retryable.
 func TestWhatIsRetryable(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -132,7 +132,7 @@ func TestWhatIsRetryable(t *testing.T) {
 	}
 }
 
-// TestChangedButNotRead: a change whose license can't be read afterwards was made.
+// TestChangedButNotRead: a change counts as made, although reading the license afterwards fails.
 func TestChangedButNotRead(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lifeTable is the contract's table of transitions over HTTP. A cell is the code
-// of a refusal, or the status that the license has afterwards.
+// lifeTable is the contract's table of transitions over HTTP. A cell is the error code, or the status
+// of the license afterwards.
 const lifeTable = `
 from          | suspend   | reinstate     | revoke  | renew         | extend        | activate  | remove
 not_activated | suspended | not_activated | revoked | not_activated | not_activated | activated | not_activated
@@ -50,7 +50,7 @@ func TestLicenseLifeOverHTTP(t *testing.T) {
 				if verb != "activate" && verb != "remove" && asked.body != after.body {
 					t.Errorf("answered %s\nand a lookup shows %s", asked.body, after.body)
 				}
-				// Asked again, all but extending is the same again.
+				// The same request again has the same effect, except for an extension.
 				if again := s.ask(key, verb).must(t, 0); verb != "extend" && verb != "remove" && again.body != asked.body {
 					t.Errorf("asked again it answers %s\nafter %s", again.body, asked.body)
 				}
@@ -64,8 +64,8 @@ func (s *fixture) get(key string) answer {
 	return s.send("GET", "/v1/licenses/"+key, keyAll, "")
 }
 
-// licenseThatIs makes a license with an end, and brings it to a status. But for
-// the first one of all, device d1 is bound.
+// licenseThatIs makes a license with an end, and brings it to a status. In all statuses but the first,
+// device d1 is bound.
 func (s *fixture) licenseThatIs(status string) string {
 	s.t.Helper()
 	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0).grantedKey()
@@ -84,7 +84,7 @@ func (s *fixture) licenseThatIs(status string) string {
 	return key
 }
 
-// ask does what a column of the table says.
+// ask sends the request of a column of the table.
 func (s *fixture) ask(key, verb string) answer {
 	s.t.Helper()
 	switch verb {
@@ -148,8 +148,8 @@ func TestRenewals(t *testing.T) {
 	ends(`{"extend":"P1000Y"}`, "3030-01-17T04:04:05.678Z")
 }
 
-// badChanges are requests that every one of the named routes refuses with a
-// code, and for 42200 with the names of the members at fault.
+// badChanges are requests that each of the named routes refuses with a code, and, for 42200, with the
+// names of the invalid members.
 var badChanges = []struct {
 	verbs  string
 	body   string
@@ -214,7 +214,7 @@ func membersOf(n int) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// changeOf is a wire to one of the routes that change a license.
+// changeOf is a request to one of the routes that change a license.
 func changeOf(key, verb, body string) wire {
 	if verb == "patch" {
 		return wire{method: "PATCH", path: "/v1/licenses/" + key, key: keyAll, body: body}
@@ -222,8 +222,7 @@ func changeOf(key, verb, body string) wire {
 	return changing(key, verb, body)
 }
 
-// TestBadChanges: what is refused changes nothing, and what is wrong with it is
-// said before whether there is such a license.
+// TestBadChanges: a refused request changes nothing. Its own faults come before a missing license.
 func TestBadChanges(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -259,7 +258,7 @@ func TestBadChanges(t *testing.T) {
 	}
 }
 
-// fieldNames lists the members that an answer finds fault with, in its order.
+// fieldNames lists the invalid members of a response, in its order.
 func (a answer) fieldNames() (names []string) {
 	failure, _ := a.raw["error"].(map[string]any)
 	fields, _ := failure["fields"].([]any)
@@ -290,7 +289,7 @@ func TestUpdateLicense(t *testing.T) {
 	patch(`{"metadata":`+membersOf(50)+`}`, membersOf(50), 0)
 	patch(`{"metadata":{"m0":null,"x":0}}`, strings.Replace(strings.Replace(membersOf(50), `"m0":0,`, ``, 1), `}`, `,"x":0}`, 1), 0)
 
-	// Below what is bound: nobody is thrown out, nobody new gets in.
+	// Below the number of bound devices: they stay bound, and no further device can bind.
 	for _, d := range []string{"d1", "d2", "d3"} {
 		s.activate(key, d).must(t, 0)
 	}

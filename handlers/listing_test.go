@@ -12,7 +12,7 @@ import (
 	"licet/licensing"
 )
 
-// list reads a listing page by page, and gives a member of each item.
+// list reads a listing page by page, and returns one member of each item.
 func (s *fixture) list(path, plural, member string, query string, limit int) (values []string) {
 	s.t.Helper()
 	next := ""
@@ -58,7 +58,7 @@ func (s *fixture) sell(n int) (sales []sale) {
 	return sales
 }
 
-// pick gives a member of the sales that are wanted.
+// pick returns one member of the wanted sales.
 func pick(sales []sale, member func(sale) string, want func(sale) bool) (values []string) {
 	for _, one := range sales {
 		if value := member(one); value != "" && want(one) {
@@ -138,7 +138,7 @@ func TestListFilters(t *testing.T) {
 	orders("status=unpaid", func(sale) bool { return false })
 }
 
-// Two things that were made in the same millisecond are two things.
+// Records of the same millisecond stay apart.
 func TestListOfOneMoment(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -155,7 +155,7 @@ func TestListOfOneMoment(t *testing.T) {
 	}
 }
 
-// A page of what a filter lets little through of is short, and has an end.
+// Listings with a filter that few records pass have short pages, and an end.
 func TestListScansSoMuch(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -170,7 +170,7 @@ func TestListScansSoMuch(t *testing.T) {
 	}
 }
 
-// A cursor is good for what it was given for, and for nothing else.
+// A cursor holds for its own listing and filters alone.
 func TestListCursors(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -220,7 +220,7 @@ func TestListCursors(t *testing.T) {
 	refused(keyAll, "/v1/licenses/"+devices+"/devices?cursor="+cursor(keyAll, "/v1/licenses"))
 }
 
-// A license's key opens it, so that a cursor must not hold it.
+// A license key is a secret, so that a cursor must not contain one.
 func TestListCursorsHoldNoKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -232,7 +232,7 @@ func TestListCursorsHoldNoKey(t *testing.T) {
 	}
 }
 
-// Nothing that a listing of API keys shows can be used as one.
+// A listing of API keys shows nothing that works as an API key.
 func TestListedKeysShowNoSecret(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

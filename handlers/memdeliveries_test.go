@@ -10,10 +10,10 @@ import (
 	"licet/node/store"
 )
 
-// memDeliveries is what a node is asked over HTTP of a store.DeliveryLog, without a
-// database. What delivers is not in it: a test puts here what that would have stored.
+// memDeliveries is a store.DeliveryLog without a database, for requests over HTTP. It delivers nothing:
+// a test puts the deliveries in.
 type memDeliveries struct {
-	store.DeliveryLog // nothing else of it is called
+	store.DeliveryLog // no other method is called
 	store             *memStore
 	progresses        map[string]store.DeliveryProgress
 	items             map[string][]store.Delivery // as a page has them
@@ -75,7 +75,7 @@ func (m *memDeliveries) AddReplay(_ context.Context, _ licensing.Owner, endpoint
 	return m.store.commit
 }
 
-// asked gives the replays that were asked for.
+// asked returns the requested replays.
 func (m *memDeliveries) asked(endpoint string) []store.Replay {
 	defer m.store.read()()
 	return slices.Clone(m.replays[endpoint])

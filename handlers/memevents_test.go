@@ -12,7 +12,7 @@ import (
 	"licet/node/store"
 )
 
-// tell records what a write tells of. Whoever holds the lock may call it.
+// tell records the events of a write. The caller must hold the lock.
 func (s *memStore) tell(w store.Write) {
 	for _, e := range w.Record.Events {
 		id := fmt.Sprintf("evt_%026d", len(s.events)+1)
@@ -32,7 +32,7 @@ func (s *memStore) tell(w store.Write) {
 	}
 }
 
-// at finds a position: how many events are before it.
+// at returns the number of events before a position.
 func (s *memStore) at(owner licensing.Owner, position store.FeedPosition) (int, bool) {
 	if position == "" {
 		return 0, true
@@ -45,7 +45,7 @@ func (s *memStore) at(owner licensing.Owner, position store.FeedPosition) (int, 
 	return i + 1, i >= 0
 }
 
-// ReadEvents tells of an event at once.
+// ReadEvents returns events as soon as they are written.
 func (s *memStore) ReadEvents(_ context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	defer s.read()()
 	if s.fail != nil {
@@ -105,12 +105,12 @@ func (s *memStore) History(_ context.Context, ref licensing.Ref, page store.Hist
 	return history, s.fail
 }
 
-// EventEpoch and what is about epochs is for the real store: here all events are told.
+// EventEpoch and the other methods about epochs do nothing: this store reports all events.
 func (*memStore) EventEpoch(context.Context) (store.Epoch, error) { return store.Epoch{Number: 1}, nil }
 
 func (*memStore) SealEvents(context.Context, store.Epoch) error { return nil }
 
-// SweepEvents keeps all.
+// SweepEvents removes nothing.
 func (*memStore) SweepEvents(context.Context, time.Time, store.EventRetention) (int, error) {
 	return 0, nil
 }

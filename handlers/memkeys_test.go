@@ -10,7 +10,7 @@ import (
 
 var _ store.Keys = (*memStore)(nil)
 
-// CheckRing finds every ring good: rings are for the real store.
+// CheckRing accepts every ring.
 func (*memStore) CheckRing(context.Context, licensing.MasterRing) error { return nil }
 
 func (*memStore) UseMaster(context.Context, licensing.MasterKey) error { return nil }
@@ -29,7 +29,7 @@ func (s *memStore) CreateAPIKey(_ context.Context, key licensing.APIKey, claims 
 	return s.commit
 }
 
-// writeClaims writes claims unless one has changed since it was read.
+// writeClaims writes claims unless a claim has changed since the read.
 func (s *memStore) writeClaims(claims []store.Write) bool {
 	if slices.ContainsFunc(claims, s.stale) {
 		return false

@@ -14,12 +14,12 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestMemStoreLists keeps the store of these tests in step with the real one.
+// TestMemStoreLists runs the conformance tests for listings with the store of these tests.
 func TestMemStoreLists(t *testing.T) {
 	storetest.RunListings(t, func(*testing.T) store.Store { return newMemStore() })
 }
 
-// place is an item of a listing, and where it stands.
+// place is an item of a listing, with its position.
 type placed[T any] struct {
 	at   store.Position
 	item T
@@ -47,7 +47,7 @@ func timed(at time.Time, id string) store.Position {
 	return store.Position(string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli()))) + id)
 }
 
-// buys tells whether an order is a buyer's; everybody's are nobody's.
+// buys reports whether an order is of a buyer. An empty buyer matches all orders.
 func buys(email string, o *licensing.Order) bool {
 	return email == "" || strings.EqualFold(email, o.BuyerEmail)
 }

@@ -15,9 +15,8 @@ import (
 	"licet/node/store"
 )
 
-// memStore is a store.Store without a database, for what a real one can't be
-// brought to do at will. It keeps the contract of store.Store, and can be told
-// to fail.
+// memStore is a store.Store without a database. It keeps the contract of store.Store, and fails and
+// hangs on request.
 type memStore struct {
 	mu       sync.Mutex
 	revision int64
@@ -26,11 +25,11 @@ type memStore struct {
 
 	events []store.RecordedEvent // the oldest first
 
-	keyChanges int // counts what was done to keys
+	keyChanges int // counts the changes of keys
 	keyUses    map[[32]byte]time.Time
 
-	fail   error  // what every call answers, if set
-	commit error  // what Commit answers, if set, after doing it
+	fail   error  // the error of every call, if set
+	commit error  // the error of Commit, if set, after the write
 	hook   func() // called by every read, if set
 
 	// Load, or Commit, hangs until its caller's time is up, if set.
@@ -63,26 +62,25 @@ func (s *memStore) addKey(text string, key licensing.APIKey) {
 	s.keyChanges++
 }
 
-// keyID is the public id of a key that addKey adds and that has none.
+// keyID returns the public id that addKey gives to a key without one.
 func keyID(text string) string { return "key_" + strings.TrimPrefix(text, "lk_") }
 
-// breakWith makes every call answer all, and Commit answer commit although it
-// did what it was told. Nil mends them.
+// breakWith makes every call return all, and Commit return commit after its write. Nil ends that.
 func (s *memStore) breakWith(all, commit error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail, s.commit = all, commit
 }
 
-// onRead sets what every read calls first.
+// onRead sets the hook that every read calls first.
 func (s *memStore) onRead(hook func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
 }
 
-// read locks the store for a read and gives what unlocks it. A hook that
-// panics leaves it unlocked.
+// read locks the store for a read and returns the function that unlocks it. A hook that
+// panics leaves the store unlocked.
 func (s *memStore) read() (unlock func()) {
 	s.mu.Lock()
 	hook := s.hook
@@ -115,7 +113,7 @@ func (s *memStore) snapshot(want store.Want) store.Snapshot {
 	return store.Snapshot{Record: record, Token: stored.revision}
 }
 
-// OwnerOf knows whose every license is.
+// OwnerOf returns the owner of any license.
 func (s *memStore) OwnerOf(ref licensing.Ref) (licensing.Owner, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +131,7 @@ func (*memStore) Recall(store.Want) (store.Snapshot, []string, bool) {
 // MaxDevicesPerCommit returns the least that a store allows.
 func (*memStore) MaxDevicesPerCommit(licensing.Ref) int { return store.MaxTouchedDevices }
 
-// Confirm is never asked, since nothing is remembered.
+// Confirm is never called, since Recall remembers nothing.
 func (*memStore) Confirm(context.Context, licensing.Ref, store.Token) (bool, error) {
 	return false, nil
 }
@@ -195,7 +193,7 @@ func (s *memStore) Commit(ctx context.Context, change store.Change) (store.Outco
 	return store.Outcome{Landed: true}, s.commit
 }
 
-// stale tells whether a record has changed since a write's was read.
+// stale reports whether a record has changed since the read of a write.
 func (s *memStore) stale(w store.Write) bool {
 	var have store.Token
 	if stored := s.records[w.Ref]; stored != nil {
@@ -249,8 +247,8 @@ func (s *memStore) ReadLicense(_ context.Context, key licensing.LicenseKey, page
 	return stored.view(page), nil
 }
 
-// view is a license with a page of its devices; with those that a record holds
-// in any case, where the page is empty.
+// view is a license with a page of its devices; for an empty page, with the devices that a record
+// always holds.
 func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
 	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
 	if page.Limit == 0 {
@@ -317,7 +315,7 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, 
 	return &key, nil
 }
 
-// SweepClaims removes none: how claims age is for the real store.
+// SweepClaims removes nothing.
 func (s *memStore) SweepClaims(context.Context, time.Time) (int, error) { return 0, nil }
 
 // Due looks at every record.
@@ -355,7 +353,7 @@ func (s *memStore) APIKeyMarks(context.Context) (store.KeyMarks, error) {
 	return store.KeyMarks{All: store.KeyMark(strconv.Itoa(s.keyChanges))}, s.fail
 }
 
-// WatchAPIKeys never says a word, as a watch that hangs.
+// WatchAPIKeys never reports anything, like a watch that hangs.
 func (s *memStore) WatchAPIKeys(ctx context.Context, _ func()) { <-ctx.Done() }
 
 func (s *memStore) Ping(context.Context) error {

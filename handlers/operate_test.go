@@ -20,7 +20,7 @@ import (
 	"licet/node/service"
 )
 
-// Whatever a caller sends, nothing of it gets into the log but the request id.
+// Of all that clients send, only the request id gets into the log.
 func TestLogHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -99,7 +99,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// Every request has one line, with what is promised.
+// Every request has one log line, with the documented members.
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -139,7 +139,7 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// Labels are bounded, whatever is asked for.
+// Requests cannot create unbounded label values.
 func TestRequestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -15,7 +15,7 @@ import (
 	"licet/payment"
 )
 
-// counter is a provider that counts refunds and answers them as it is told.
+// counter is a provider that counts refunds. The test sets its answers.
 type counter struct {
 	payment.Sandbox
 	refunds int
@@ -27,7 +27,7 @@ func (c *counter) Refund(context.Context, licensing.Order) error {
 	return c.says
 }
 
-// withProvider puts another provider behind the service.
+// withProvider replaces the payment provider of the service.
 func (s *fixture) withProvider(p payment.Provider) {
 	s.t.Helper()
 	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: p})
@@ -39,8 +39,8 @@ func (s *fixture) changeOrder(made answer, verb, body string, headers ...string)
 	return s.send("POST", "/v1/orders/"+made.text("order_no")+"/"+verb, keyAll, body, headers...)
 }
 
-// transitions is the contract's table of orders: what each request makes of each
-// state, as the order's status after it, and the code where it is refused.
+// transitions is the contract's table of orders: for each state and request, the status afterwards,
+// and the code of a refusal.
 const transitions = `
 from     | pay      | cancel         | refund
 unpaid   | paid     | canceled       | unpaid 40902
@@ -140,8 +140,8 @@ func (s *fixture) checkLicenseOf(o answer) {
 	}
 }
 
-// TestOrderExpiryIsRecorded: the status does not wait for the record of it, and
-// does not change with it.
+// TestOrderExpiryIsRecorded: an order has expired before the expiry is recorded, and stays so
+// afterwards.
 func TestOrderExpiryIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -186,8 +186,7 @@ func TestOrderMembers(t *testing.T) {
 	}
 }
 
-// TestBadOrderChanges: each request gets its error, and nothing changes, nor is the
-// provider asked.
+// TestBadOrderChanges: each request gets its error, changes nothing, and does not reach the provider.
 func TestBadOrderChanges(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -248,7 +247,7 @@ func TestBadOrderChanges(t *testing.T) {
 			t.Errorf("%s: %s", verb, changed.body)
 		}
 	}
-	// Every member is optional, and so is the body; null is as if it were not there.
+	// Every member is optional, and so is the body. A member that is null counts as missing.
 	for _, body := range []string{"", `{}`, `{"reason":null}`, `{"reason":""}`} {
 		if canceled := s.changeOrder(s.order("5"), "cancel", body).must(t, 0); canceled.data["state_reason"] != nil {
 			t.Errorf("%s: %s", body, canceled.body)
@@ -256,7 +255,7 @@ func TestBadOrderChanges(t *testing.T) {
 	}
 }
 
-// TestOrderChangesUnderAKey replays what was done, and what was refused.
+// TestOrderChangesUnderAKey replays changes and refusals.
 func TestOrderChangesUnderAKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -276,7 +275,7 @@ func TestOrderChangesUnderAKey(t *testing.T) {
 	f(made, "cancel", "{}", "a", 42201, false)
 	f(made, "refund", "", "a", 42201, false)
 	f(made, "refund", "", "b", 40902, false)
-	s.press(made, "pay") // which goes back
+	s.press(made, "pay") // the payment is refunded
 	f(made, "refund", "", "b", 40902, true)
 	f(made, "refund", "", "c", 0, false) // refunded already
 	if again := f(made, "cancel", "", "a", 0, true); again.text("status") != "refunded" {
@@ -300,7 +299,7 @@ func TestOrderChangesUnderAKey(t *testing.T) {
 	}
 }
 
-// order2 makes an order although the store says that it does not know.
+// order2 makes an order although the store reports an unknown outcome.
 func (s *fixture) order2() answer {
 	s.t.Helper()
 	s.store.breakWith(nil, nil)
@@ -309,8 +308,8 @@ func (s *fixture) order2() answer {
 	return made
 }
 
-// TestRefundWhileTheProviderFails shows a caller that nothing changed, but that the
-// refund is on its way; and nothing at all if the provider refuses.
+// TestRefundWhileTheProviderFails: while the provider fails, the order keeps its status and the refund
+// is due. After a refusal of the provider, nothing has changed.
 func TestRefundWhileTheProviderFails(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

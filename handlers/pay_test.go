@@ -10,7 +10,7 @@ import (
 	"licet/licensing"
 )
 
-// payable makes an order and gives the path of its page.
+// payable makes an order and returns the path of its page.
 func (s *fixture) payable(members string) (made answer, path string) {
 	s.t.Helper()
 	made = s.send("POST", "/v1/orders", keyAll, `{"product_id":"editor","amount":4900,"currency":"USD"`+members+`}`).must(s.t, 0)
@@ -80,7 +80,7 @@ func TestPayPageLeadsBackToTheShop(t *testing.T) {
 	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self';") {
 		t.Errorf("policy: %q", policy)
 	}
-	for range 2 { // pressing twice leads to the same place
+	for range 2 { // the second press has the same result
 		if to := s.send("POST", path, "", "action=pay", asForm...).mustPage(t, 303).header.Get("Location"); to != publicURL+path {
 			t.Errorf("paid leads to %q", to)
 		}
@@ -105,8 +105,7 @@ func TestPayCanceledAndExpiredOrders(t *testing.T) {
 		t.Fatalf("canceled: %s", got)
 	}
 	s.send("GET", path, "", "").mustPage(t, 200)
-	// Money for a canceled order goes back, and the buyer is not sent to where
-	// the shop says thank you.
+	// A payment for a canceled order is refunded, and the buyer is not sent to the success_url.
 	s.press(made, "pay")
 	if got := s.status(made); got != "refunded" {
 		t.Errorf("paid after cancel: %s", got)

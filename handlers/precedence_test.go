@@ -10,13 +10,13 @@ import (
 	"licet/node/store"
 )
 
-// absentKey is a license key that is well formed and nobody's.
+// absentKey returns a valid license key without a license.
 func absentKey() string {
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
 	return string(check.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{42}))
 }
 
-// Where two things are wrong, the first of the contract's order is answered.
+// A request with two faults gets the error that comes first in the contract.
 func TestWhichErrorWins(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -85,8 +85,7 @@ func TestWhichErrorWins(t *testing.T) {
 	}
 }
 
-// What another account or mode has is as if it were not there: byte for byte
-// the same answer.
+// Records of another account or mode get the same response as missing records, byte for byte.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -150,7 +149,7 @@ func TestIsolation(t *testing.T) {
 	s.send("POST", "/v1/licenses/activate", keyAll, body(key)).must(t, 0)
 }
 
-// Every keyed route refuses what is no good key, and says how to bring one.
+// Every route that needs an API key refuses other credentials, and says how to send a key.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

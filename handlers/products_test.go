@@ -24,7 +24,7 @@ func TestProducts(t *testing.T) {
 	if again.status != http.StatusOK || again.body != first.body {
 		t.Errorf("again: %d %s", again.status, again.body)
 	}
-	// A PUT says all of it: what it leaves out is as nobody had described it.
+	// A PUT replaces the whole description: missing members get their defaults.
 	less := s.product("editor", `"validity":"P1Y"`).must(t, 0)
 	if less.status != http.StatusOK || less.data["name"] != nil || less.data["max_devices"] != 3.0 || less.text("validity") != "P1Y" ||
 		less.text("created_at") != first.text("created_at") {
@@ -76,7 +76,7 @@ func TestProductsTouchLaterLicenses(t *testing.T) {
 	}
 }
 
-// TestLiveProducts: live orders and grants are for products that were described.
+// TestLiveProducts: live orders and grants need a product that exists.
 func TestLiveProducts(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -96,7 +96,7 @@ func TestLiveProducts(t *testing.T) {
 		s.sendWire(w).must(t, 40404)
 	}
 	s.send("GET", "/v1/products/editor", keyAll, "").must(t, 0)
-	// Test mode makes a product along with the first order for it.
+	// In test mode, the first order for a product creates the product.
 	s.order("0")
 	made := s.send("POST", "/v1/orders", keyAll, `{"product_id":"made-along","amount":1,"currency":"USD"}`).must(t, 0)
 	if p := s.send("GET", "/v1/products/made-along", keyAll, "").must(t, 0); p.text("created_at") != made.text("created_at") {
@@ -104,7 +104,7 @@ func TestLiveProducts(t *testing.T) {
 	}
 }
 
-// TestBadProducts: what is refused changes nothing.
+// TestBadProducts: a refused request changes nothing.
 func TestBadProducts(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

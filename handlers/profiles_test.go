@@ -10,8 +10,7 @@ import (
 	"licet/handlers"
 )
 
-// TestProfiles: where they are wanted, and nowhere else; never among what the public
-// is served.
+// TestProfiles: only the listener for operators serves profiles, and only if they are enabled.
 func TestProfiles(t *testing.T) {
 	s := newService(t)
 	wanted := serve(t, handlers.NewAdmin(s.config, s.registry, true))
@@ -52,7 +51,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// page fetches a page of operators.
+// page fetches a page from the listener for operators.
 func (s *fixture) page(addr, path string) (status int, body string) {
 	s.t.Helper()
 	got := s.sendTo(addr, "GET", path, "", "")

@@ -8,8 +8,8 @@ import (
 	"licet/node/store"
 )
 
-// FuzzListCursor: each position has one cursor in a listing, and no other listing
-// takes it, whosever it is and whatever it is filtered by.
+// FuzzListCursor: each position has one cursor in a listing. Listings of other owners, and listings
+// with other filters, refuse the cursor.
 func FuzzListCursor(f *testing.F) {
 	listing := func(cursor string, asked ...string) (*pageQuery, error) {
 		var c checks
@@ -62,8 +62,7 @@ func FuzzOverlap(f *testing.F) {
 	})
 }
 
-// FuzzMoment: what is taken for a point in time is written as the same one, and is
-// never the zero time, which stands for none.
+// FuzzMoment: an accepted timestamp is written as the same time, and is never the zero time.
 func FuzzMoment(f *testing.F) {
 	for _, seed := range []string{"2030-01-02T03:04:05.678Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "2031-01-01t00:00:00+14:00", "2030-02-30T00:00:00Z", "2030-01-01T1:00:00Z"} {
 		f.Add(seed)

@@ -16,15 +16,14 @@ func redacting(body string) wire {
 
 const redactAnna = `{"buyer_email":"ANNA@example.com"}`
 
-// annas makes an order of a buyer, of which the shop has noted much.
+// annas makes an order with much personal data of a buyer.
 func (s *fixture) annas(amount string) answer {
 	s.t.Helper()
 	return s.sendWire(newOrder(`{"product_id":"editor","amount":`+amount+`,"currency":"USD","description":"for Anna",
 		"buyer_email":"Anna@example.com","metadata":{"crm":"Anna"},"success_url":"https://shop.example.com/thanks"}`)).must(s.t, 0)
 }
 
-// TestRedactBuyer redacts a buyer's orders and licenses, and demands that all the rest
-// of them is told as before.
+// TestRedactBuyer redacts a buyer's orders and licenses. The rest of their data stays.
 func TestRedactBuyer(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -75,8 +74,7 @@ func TestRedactBuyer(t *testing.T) {
 	}
 }
 
-// TestRedactionsAreTheOwners leaves another account's and the other mode's alone, and
-// tells nothing of them.
+// TestRedactionsAreTheOwners: a redaction neither changes nor counts orders of another account or mode.
 func TestRedactionsAreTheOwners(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -92,7 +90,7 @@ func TestRedactionsAreTheOwners(t *testing.T) {
 	}
 }
 
-// TestRedactionScopes demands both scopes, and their full forms.
+// TestRedactionScopes: a redaction needs both scopes, and not only their :read forms.
 func TestRedactionScopes(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -114,7 +112,7 @@ func TestRedactionScopes(t *testing.T) {
 	}
 }
 
-// TestBadRedactions asks badly in many ways, and demands that nothing changes.
+// TestBadRedactions: invalid requests change nothing.
 func TestBadRedactions(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -165,8 +163,8 @@ func TestBadRedactions(t *testing.T) {
 	}
 }
 
-// TestRedactionUnderAKey replays what was done, and nothing that was made since is
-// touched. Without a key, too, an unknown outcome may be asked for again.
+// TestRedactionUnderAKey: a replayed redaction does not touch later orders. Without an Idempotency-Key,
+// too, an unknown outcome is retryable.
 func TestRedactionUnderAKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

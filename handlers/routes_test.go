@@ -17,8 +17,7 @@ import (
 
 const reference = "../docs/reference/api.md"
 
-// Every route has its row in the published table, with the scope that it asks
-// for, and every row its route.
+// The published table of routes has one row for each route, with its scopes, and no other rows.
 func TestRoutesArePublished(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {
@@ -61,10 +60,10 @@ func TestRoutesArePublished(t *testing.T) {
 	}
 }
 
-// publishedRoute is the beginning of a row of the table of routes.
+// publishedRoute matches the beginning of a row of the published table.
 var publishedRoute = regexp.MustCompile("^\\| `([A-Z]+ /[^`]*)` \\| ([^|]*) \\|")
 
-// Every code is published with its reason.
+// The reference lists every code with its reason.
 func TestCodesArePublished(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {

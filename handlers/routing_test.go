@@ -71,8 +71,8 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// Cross-origin scripts may call the open routes and read their refusals, and
-// nothing else.
+// Cross-origin scripts may call the routes with optional credentials, and read their errors. They may
+// call no other routes.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -60,8 +60,7 @@ func TestValidation(t *testing.T) {
 	s.sendWire(stranger).must(t, 40100)
 }
 
-// TestBadSelfService: what installed copies send wrongly is refused, and changes
-// nothing.
+// TestBadSelfService: invalid requests of end users are refused and change nothing.
 func TestBadSelfService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -114,7 +113,7 @@ func TestDeactivation(t *testing.T) {
 		t.Helper()
 		return s.sendWire(deactivation(key, `"device_id":"`+device+`","more":1`))
 	}
-	// A license is issued with the terms of its time, and keeps them.
+	// A license keeps the terms that its product had when the license was issued.
 	before := s.license()
 	s.activate(before, "d1").must(t, 0)
 	s.product("editor", `"self_service_deactivation":true,"removals_per_month":2`).must(t, 0)
@@ -159,7 +158,7 @@ func TestDeactivation(t *testing.T) {
 	usedUp("d3")
 	s.clock.advance(time.Minute)
 	removed("d3", true, 0) // in every state of the license
-	// The shop removes as it likes, and it costs the user nothing.
+	// Removals by the shop are unlimited, and don't count for the user.
 	s.change(key, "reinstate", "").must(t, 0)
 	for range 3 {
 		s.activate(key, "d4").must(t, 0)

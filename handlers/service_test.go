@@ -105,8 +105,8 @@ func (l *logBuffer) requests(t *testing.T) []map[string]any {
 	return lines
 }
 
-// fixedEntropy gives the same bytes in every run, so that keys and order
-// numbers can stand in golden files.
+// fixedEntropy returns the same bytes in every run, so that golden files can hold keys and order
+// numbers.
 type fixedEntropy struct {
 	mu     sync.Mutex
 	stream *rand.ChaCha8
@@ -118,7 +118,7 @@ func (e *fixedEntropy) Read(p []byte) (int, error) {
 	return e.stream.Read(p)
 }
 
-// option changes what a service is made of.
+// option changes the configuration of a service.
 type option func(*handlers.Config, *service.Config)
 
 func newService(t *testing.T, options ...option) *fixture {
@@ -218,7 +218,7 @@ func serveOn(t *testing.T, server *handlers.Server, listener net.Listener) {
 	})
 }
 
-// answer is an HTTP answer, read whole.
+// answer is a complete HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -321,14 +321,14 @@ func (a answer) grantedKey() string {
 	return key
 }
 
-// order makes an order and gives its answer.
+// order makes an order and returns the response.
 func (s *fixture) order(amount string) answer {
 	s.t.Helper()
 	return s.send("POST", "/v1/orders", keyAll,
 		`{"product_id":"editor","amount":`+amount+`,"currency":"USD"}`).must(s.t, 0)
 }
 
-// license makes a license and gives its key.
+// license makes a license and returns its key.
 func (s *fixture) license() string {
 	s.t.Helper()
 	return s.order("0").text("license_key")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// check sends a body and compares the names of the members that were refused.
+// check sends a body and compares the names of the invalid members.
 func (s *fixture) check(method, path, key, body string, want ...string) {
 	s.t.Helper()
 	a := s.send(method, path, key, body)
@@ -166,7 +166,7 @@ func TestGrantFields(t *testing.T) {
 	f(`{"product_id":"p","quantity":1,"metadata":{"":1}}`, "metadata")
 }
 
-// A license's devices are all there, however many, page by page.
+// The pages of a listing show every device of a license once.
 func TestDevicePages(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

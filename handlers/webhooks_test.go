@@ -18,7 +18,7 @@ func newWebhook(body string) wire {
 
 func webhookPath(id, rest string) string { return "/v1/webhook_endpoints/" + id + rest }
 
-// webhook makes an endpoint for all events, and gives its id.
+// webhook makes an endpoint for all events, and returns its id.
 func (s *fixture) webhook(url string) string {
 	s.t.Helper()
 	s.clock.advance(time.Second)
@@ -31,8 +31,8 @@ func (s *fixture) changeWebhook(id, body string) answer {
 	return s.send("PATCH", webhookPath(id, ""), keyAll, body)
 }
 
-// TestWebhookLife makes an endpoint, changes it in each way, gives it a new secret, and
-// removes it. Nobody else sees anything of it.
+// TestWebhookLife makes an endpoint, changes each of its members, rotates its secret, and removes it.
+// Other accounts never see the endpoint.
 func TestWebhookLife(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -47,7 +47,7 @@ func TestWebhookLife(t *testing.T) {
 		t.Errorf("looked up: %s", got.body)
 	}
 
-	// What is left out stays, and null is the same as leaving it out.
+	// A missing member stays as it is; null counts as missing.
 	changed := s.changeWebhook(id, `{"event_types":["order.paid","device.bound"],"description":"for mails","url":null}`).must(t, 0)
 	if !cmp.Equal(changed.data["event_types"], []any{"order.paid", "device.bound"}) || changed.text("description") != "for mails" || changed.text("url") != url {
 		t.Errorf("changed: %s", changed.body)
@@ -80,7 +80,7 @@ func TestWebhookLife(t *testing.T) {
 		t.Errorf("after the overlap: %s", later.body)
 	}
 
-	// To others it is as if it were not there.
+	// For other accounts the endpoint does not exist.
 	for _, key := range []string{keyOther, keyLive} {
 		for _, w := range []wire{
 			{method: "GET", path: webhookPath(id, "")},
@@ -107,8 +107,8 @@ func TestWebhookLife(t *testing.T) {
 	s.send("DELETE", webhookPath(id, ""), keyAll, "").must(t, 40405)
 }
 
-// TestWebhookPages pages through all the endpoints there can be, also where one that a
-// page ended with is gone.
+// TestWebhookPages pages through the largest number of endpoints, also after the last endpoint of a
+// page was removed.
 func TestWebhookPages(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -135,8 +135,8 @@ func TestWebhookPages(t *testing.T) {
 	}
 }
 
-// TestWebhookStateIsOfTheEndpoint: what an endpoint was before it was changed says
-// nothing of it any more, and one that is disabled is not tried.
+// TestWebhookStateIsOfTheEndpoint: a change of an endpoint resets its delivery state, and a disabled
+// endpoint has no next attempt.
 func TestWebhookStateIsOfTheEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -159,8 +159,7 @@ func TestWebhookStateIsOfTheEndpoint(t *testing.T) {
 	}
 }
 
-// failing stores of an endpoint what who delivers to it would have, had it begun to
-// fail.
+// failing stores the progress of an endpoint whose deliveries have begun to fail.
 func (s *fixture) failing(id string) {
 	now := s.clock.Now()
 	s.sent.progresses[id] = store.DeliveryProgress{

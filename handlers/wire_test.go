@@ -17,7 +17,7 @@ func (s *fixture) exchangeRaw(sent string) (answers []answer, closed bool) {
 	return s.exchange(sent, false)
 }
 
-// exchangeEnded is exchangeRaw from a client that then says it sends no more.
+// exchangeEnded is exchangeRaw of a client that closes its half of the connection afterwards.
 func (s *fixture) exchangeEnded(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	return s.exchange(sent, true)
@@ -54,8 +54,8 @@ func (s *fixture) exchange(sent string, end bool) (answers []answer, closed bool
 	}
 }
 
-// exchangeKept is exchangeRaw for what may leave the connection open: a last
-// request, which asks to have it closed, shows whether it was.
+// exchangeKept is exchangeRaw for requests that may leave the connection open. A last request, with
+// Connection: close, shows whether the connection was open.
 func (s *fixture) exchangeKept(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	const last = "last"
@@ -80,7 +80,7 @@ func post(headers string) string {
 
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
-// checkCommonHeaders checks what every JSON answer carries.
+// checkCommonHeaders checks the headers of every JSON response.
 func checkCommonHeaders(t *testing.T, a answer) {
 	t.Helper()
 	for name, want := range map[string]string{
