@@ -18,16 +18,16 @@ const (
 
 // yielding has deliveries leave a busy node's processors to those who wait for its answers:
 // what is told later was not lost, and a second later the node may have time. See [service.Service.Busy].
-type yielding struct {
+type busyLimiter struct {
 	busy  func() bool
 	clock func() time.Time
 	limit *rate.Limiter
 }
 
-func newYielding(busy func() bool, clock func() time.Time) yielding {
+func newBusyLimiter(busy func() bool, clock func() time.Time) busyLimiter {
 	most := float64(busyAttempts * runtime.GOMAXPROCS(0))
-	return yielding{busy, clock, rate.NewLimiter(rate.Limit(most), max(1, int(most*busyBurst.Seconds())))}
+	return busyLimiter{busy, clock, rate.NewLimiter(rate.Limit(most), max(1, int(most*busyBurst.Seconds())))}
 }
 
 // mayAdd tells whether one more attempt may begin beside another one.
-func (y *yielding) mayAdd() bool { return !y.busy() || y.limit.AllowN(y.clock(), 1) }
+func (b *busyLimiter) mayAdd() bool { return !b.busy() || b.limit.AllowN(b.clock(), 1) }

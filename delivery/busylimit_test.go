@@ -16,10 +16,10 @@ func TestBusyNodesGiveFewPlaces(t *testing.T) {
 	var now time.Time
 	busy := true
 	e := New(Config{Node: &service.Service{}, Clock: func() time.Time { return now }})
-	e.yield.busy = func() bool { return busy }
-	e.yield.limit = rate.NewLimiter(10, 2)
+	e.busyLimit.busy = func() bool { return busy }
+	e.busyLimit.limit = rate.NewLimiter(10, 2)
 	given := func() (n int) {
-		for n < 10 && e.takeExtra(false) {
+		for n < 10 && e.takeExtraSlot(false) {
 			n++
 		}
 		return n
@@ -40,15 +40,15 @@ func TestBusyNodesGiveFewPlaces(t *testing.T) {
 // then another one; nothing is lost by that, and once the node is at rest it has more.
 func TestBusyNodesSendLess(t *testing.T) {
 	const burst, enough = 2, 8
-	l := newLab(t)
-	s := l.site()
+	l := newTestCluster(t)
+	s := l.node()
 	r := newReceiver(t)
 	s.subscribe(r)
-	s.record(300)
-	events := s.recorded(300)
+	s.grant(300)
+	events := s.waitForEvents(300)
 
 	var under, most atomic.Int64
-	r.decide(func(http.ResponseWriter, *http.Request, string, int) bool {
+	r.respondWith(func(http.ResponseWriter, *http.Request, string, int) bool {
 		now := under.Add(1)
 		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
 		}
@@ -57,10 +57,10 @@ func TestBusyNodesSendLess(t *testing.T) {
 	})
 	var rested atomic.Bool
 	e := s.newEngine()
-	e.yield.busy = func() bool { return !rested.Load() }
-	e.yield.limit = rate.NewLimiter(0, burst) // nothing is saved
-	s.start()
-	r.mustHaveAll(l, events)
+	e.busyLimit.busy = func() bool { return !rested.Load() }
+	e.busyLimit.limit = rate.NewLimiter(0, burst) // nothing is saved
+	s.startMade()
+	r.waitForAll(l, events)
 	if n := most.Load(); n > 1+burst {
 		t.Errorf("%d attempts at a time, want %d at most", n, 1+burst)
 	}
@@ -68,7 +68,7 @@ func TestBusyNodesSendLess(t *testing.T) {
 	rested.Store(true)
 	var waiting atomic.Int64
 	together := make(chan struct{})
-	r.decide(func(_ http.ResponseWriter, request *http.Request, _ string, _ int) bool {
+	r.respondWith(func(_ http.ResponseWriter, request *http.Request, _ string, _ int) bool {
 		if waiting.Add(1) == enough {
 			close(together)
 		}
@@ -78,6 +78,6 @@ func TestBusyNodesSendLess(t *testing.T) {
 		}
 		return true
 	})
-	s.record(300)
-	r.mustHaveAll(l, s.recorded(600))
+	s.grant(300)
+	r.waitForAll(l, s.waitForEvents(600))
 }

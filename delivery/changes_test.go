@@ -14,10 +14,10 @@ import (
 
 // blind is a store through which a worker's scans learn nothing of endpoints while it
 // is blind; how says by what. The endpoints themselves, and the feed, can be read.
-type blind struct {
+type staleStore struct {
 	Store
 	how    string
-	is     atomic.Bool
+	stale  atomic.Bool
 	mark   atomic.Int64 // the last one that was answered
 	listed atomic.Int64 // how often all endpoints were read
 	closed atomic.Bool  // the claims can't be read
@@ -33,11 +33,11 @@ const (
 )
 
 // WatchWebhooks hangs: that a watch says nothing must never matter.
-func (b *blind) WatchWebhooks(ctx context.Context, _ func()) { <-ctx.Done() }
+func (b *staleStore) WatchWebhooks(ctx context.Context, _ func()) { <-ctx.Done() }
 
-func (b *blind) WebhooksMark(ctx context.Context) (int64, error) {
+func (b *staleStore) WebhooksMark(ctx context.Context) (int64, error) {
 	switch {
-	case !b.is.Load():
+	case !b.stale.Load():
 	case b.how == hangingMark:
 		<-ctx.Done()
 		return 0, ctx.Err()
@@ -51,9 +51,9 @@ func (b *blind) WebhooksMark(ctx context.Context) (int64, error) {
 	return mark, err
 }
 
-func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+func (b *staleStore) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
-		if b.is.Load() {
+		if b.stale.Load() {
 			<-ctx.Done()
 			yield(store.OwnerWebhooks{}, ctx.Err())
 			return
@@ -63,18 +63,18 @@ func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 	}
 }
 
-func (b *blind) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+func (b *staleStore) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
 	return b.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
-		return do(ctx, blindWorker{w, b})
+		return do(ctx, staleWorker{w, b})
 	})
 }
 
-type blindWorker struct {
+type staleWorker struct {
 	store.DeliveryWorker
-	b *blind
+	b *staleStore
 }
 
-func (w blindWorker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
+func (w staleWorker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
 	if w.b.closed.Load() {
 		return nil, licensing.ErrUnavailable
 	}
@@ -82,50 +82,50 @@ func (w blindWorker) Claims(ctx context.Context) (map[string]store.Incarnation, 
 	return w.DeliveryWorker.Claims(ctx)
 }
 
-func (w blindWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w staleWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	if ok {
 		w.b.claims.Add(1)
-		hold = blindHold{hold, owner.AccountID, w.b}
+		hold = staleClaim{hold, owner.AccountID, w.b}
 	}
 	return hold, ok, err
 }
 
-type blindHold struct {
+type staleClaim struct {
 	store.DeliveryHold
 	account string
-	b       *blind
+	b       *staleStore
 }
 
-func (h blindHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
+func (h staleClaim) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	count, _ := h.b.jobs.LoadOrStore(h.account, new(atomic.Int64))
 	count.(*atomic.Int64).Add(1)
 	return h.DeliveryHold.Jobs(ctx)
 }
 
 // blindSite is a node that delivers through a store that can become blind.
-func (l *lab) blindSite(how string) (*site, *blind) {
-	s := l.site()
-	store := &blind{Store: s.deliveries, how: how}
-	s.through = store
-	s.trust = 2 * patience
+func (l *testCluster) staleNode(how string) (*testNode, *staleStore) {
+	s := l.node()
+	store := &staleStore{Store: s.deliveries, how: how}
+	s.engineStore = store
+	s.listInterval = 2 * waitLimit
 	return s, store
 }
 
 // update changes an endpoint.
-func (s *site) update(change licensing.UpdateEndpoint) {
-	s.lab.t.Helper()
-	s.lab.until("the endpoint is changed", func() bool {
-		_, err := s.node.UpdateWebhook(s.lab.ctx(), s.lab.owner, change)
+func (s *testNode) update(change licensing.UpdateEndpoint) {
+	s.cluster.t.Helper()
+	s.cluster.waitUntil("the endpoint is changed", func() bool {
+		_, err := s.service.UpdateWebhook(s.cluster.ctx(), s.cluster.owner, change)
 		return err == nil // etcd may take its time on a busy machine
 	})
 }
 
 // mustHaveJust waits until a receiver has all of some events, and checks that it never
 // had others.
-func (r *receiver) mustHaveJust(l *lab, events []string) {
+func (r *receiver) waitForExactly(l *testCluster, events []string) {
 	r.t.Helper()
-	r.mustHaveAll(l, events)
+	r.waitForAll(l, events)
 	if n, _ := r.count(); n != len(events) {
 		r.t.Errorf("%d events came, not %d", n, len(events))
 	}
@@ -136,26 +136,26 @@ func (r *receiver) mustHaveJust(l *lab, events []string) {
 func TestChangeJudgesWhatFollows(t *testing.T) {
 	for _, how := range []string{hangingMark, oldMark, slowList} {
 		t.Run(how, func(t *testing.T) {
-			l := newLab(t)
-			s, store := l.blindSite(how)
+			l := newTestCluster(t)
+			s, store := l.staleNode(how)
 			typed, left, moved := newReceiver(t), newReceiver(t), newReceiver(t)
 			none := []licensing.EventType{licensing.EventOrderPaid}
 			first, second := s.subscribe(typed), s.subscribe(left)
 			s.update(licensing.UpdateEndpoint{ID: first.ID, Types: &none})
-			s.deliver()
-			s.record(1)
-			before := s.recorded(1)
-			left.mustHaveAll(l, before)
-			l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })
-			store.is.Store(true)
+			s.startEngine()
+			s.grant(1)
+			before := s.waitForEvents(1)
+			left.waitForAll(l, before)
+			l.waitUntil("both endpoints are claimed", func() bool { return len(s.engine.claimedIDs()) == 2 })
+			store.stale.Store(true)
 			s.update(licensing.UpdateEndpoint{ID: first.ID, Types: &second.Types})
 			s.update(licensing.UpdateEndpoint{ID: second.ID, URL: &moved.server.URL})
 			moved.trustAll()
-			s.record(4)
-			after := slices.DeleteFunc(s.recorded(5), func(id string) bool { return id == before[0] })
-			typed.mustHaveAll(l, after)
-			moved.mustHaveJust(l, after)
-			left.mustHaveJust(l, before)
+			s.grant(4)
+			after := slices.DeleteFunc(s.waitForEvents(5), func(id string) bool { return id == before[0] })
+			typed.waitForAll(l, after)
+			moved.waitForExactly(l, after)
+			left.waitForExactly(l, before)
 		})
 	}
 }
@@ -164,60 +164,60 @@ func TestChangeJudgesWhatFollows(t *testing.T) {
 // recorded after that, though no scan has found it disabled. It is not claimed again
 // before a scan finds it enabled.
 func TestDisabledIsFoundWithThePage(t *testing.T) {
-	l := newLab(t)
-	s, store := l.blindSite(oldMark)
+	l := newTestCluster(t)
+	s, store := l.staleNode(oldMark)
 	r := newReceiver(t)
 	endpoint := s.subscribe(r)
-	s.deliver()
-	s.record(1)
-	before := s.recorded(1)
-	r.mustHaveAll(l, before)
-	store.is.Store(true)
+	s.startEngine()
+	s.grant(1)
+	before := s.waitForEvents(1)
+	r.waitForAll(l, before)
+	store.stale.Store(true)
 	off, on := false, true
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &off})
-	s.record(1)
-	after := s.recorded(2)
-	l.until("the endpoint is given up", func() bool { return len(s.engine.claimed()) == 0 })
+	s.grant(1)
+	after := s.waitForEvents(2)
+	l.waitUntil("the endpoint is given up", func() bool { return len(s.engine.claimedIDs()) == 0 })
 	scans := store.scans.Load()
-	l.until("scans go on", func() bool { return store.scans.Load() > scans+1 })
-	r.mustHaveJust(l, before)
+	l.waitUntil("scans go on", func() bool { return store.scans.Load() > scans+1 })
+	r.waitForExactly(l, before)
 	if n := store.claims.Load(); n != 1 {
 		t.Errorf("the endpoint was claimed %d times", n)
 	}
-	store.is.Store(false)
+	store.stale.Store(false)
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &on})
-	r.mustHaveJust(l, after)
+	r.waitForExactly(l, after)
 }
 
 // TestOnlyTheOwnersRoutesLook: a change of an endpoint, or a replay, has only the routes
 // of its owner read again, and not those of all others.
 func TestOnlyTheOwnersRoutesLook(t *testing.T) {
-	l := newLab(t)
-	s := l.site()
-	s.trust = 2 * patience
+	l := newTestCluster(t)
+	s := l.node()
+	s.listInterval = 2 * waitLimit
 	mine, theirs := newReceiver(t), newReceiver(t)
 	s.subscribe(mine)
 	l.owner.AccountID = "acct_other"
 	other := s.subscribe(theirs)
-	db := &blind{Store: s.deliveries}
-	s.through = db
-	s.deliver()
-	l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })
+	db := &staleStore{Store: s.deliveries}
+	s.engineStore = db
+	s.startEngine()
+	l.waitUntil("both endpoints are claimed", func() bool { return len(s.engine.claimedIDs()) == 2 })
 	asked := func(owner string) (n int64) {
 		if count, ok := db.jobs.Load(owner); ok {
 			n = count.(*atomic.Int64).Load()
 		}
 		return n
 	}
-	l.until("all look in the beginning", func() bool { return asked("acct_lab") == 1 && asked("acct_other") == 1 })
-	s.record(1)
-	event := s.recorded(1)[0]
-	theirs.mustHaveAll(l, []string{event})
+	l.waitUntil("all look in the beginning", func() bool { return asked("acct_lab") == 1 && asked("acct_other") == 1 })
+	s.grant(1)
+	event := s.waitForEvents(1)[0]
+	theirs.waitForAll(l, []string{event})
 	s.replay(other.ID, store.Replay{EventID: event})
-	l.until("the event comes again", func() bool { return theirs.times(event) == 2 })
+	l.waitUntil("the event comes again", func() bool { return theirs.timesReceived(event) == 2 })
 	before := asked("acct_other")
 	s.update(licensing.UpdateEndpoint{ID: other.ID, Description: &other.URL})
-	l.until("its route looks", func() bool { return asked("acct_other") > before })
+	l.waitUntil("its route looks", func() bool { return asked("acct_other") > before })
 	if n := asked("acct_lab"); n != 1 {
 		t.Errorf("another owner's route has looked %d times", n)
 	}
@@ -226,21 +226,21 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 // TestClaimStartsFromTheRecord: an endpoint is claimed by a node that has found it
 // before it was changed, and is delivered to as it is by now.
 func TestClaimStartsFromTheRecord(t *testing.T) {
-	l := newLab(t)
-	s, store := l.blindSite(oldMark)
+	l := newTestCluster(t)
+	s, store := l.staleNode(oldMark)
 	left, moved := newReceiver(t), newReceiver(t)
 	endpoint := s.subscribe(left)
 	none := []licensing.EventType{licensing.EventOrderPaid}
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Types: &none})
 	store.closed.Store(true)
-	s.deliver()
-	l.until("the endpoint is found", func() bool { return store.listed.Load() > 0 })
-	store.is.Store(true)
+	s.startEngine()
+	l.waitUntil("the endpoint is found", func() bool { return store.listed.Load() > 0 })
+	store.stale.Store(true)
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Types: &endpoint.Types, URL: &moved.server.URL})
 	moved.trustAll()
-	s.record(3)
+	s.grant(3)
 	store.closed.Store(false)
-	moved.mustHaveJust(l, s.recorded(3))
+	moved.waitForExactly(l, s.waitForEvents(3))
 	if n := left.attempts(); n > 0 {
 		t.Errorf("%d messages came to the URL of before", n)
 	}

@@ -26,17 +26,17 @@ const (
 
 	// attemptsAtOnce bounds the attempts under way on a node, beside the one that each
 	// endpoint may always have.
-	attemptsAtOnce = 256
+	maxExtraAttempts = 256
 	// eventsAtOnce is about how many events lie here at once, beside a few for each
 	// endpoint.
-	eventsAtOnce = 20_000
+	maxBufferedEvents = 20_000
 
 	// workPause is between two tries to become a worker.
-	workPause = 2 * time.Second
+	workRetryPause = 2 * time.Second
 	// failedPause and longestFailed bound how long an endpoint is left alone whose
 	// deliveries here have ended by an error: what is sent again then is sent seldom.
-	failedPause   = time.Second
-	longestFailed = time.Minute
+	firstFailurePause   = time.Second
+	longestFailurePause = time.Minute
 	// drainTimeout is how long attempts that are under way are waited for at a stop.
 	drainTimeout = 5 * time.Second
 )
@@ -58,24 +58,24 @@ type Config struct {
 
 // Engine is one node's part of the deliveries. Make it with [New].
 type Engine struct {
-	cfg   Config
-	guard *guard.Guard
-	extra chan struct{} // a place for each attempt but the first of an endpoint
-	yield yielding
-	wake  chan struct{} // there is something to look for
-	load  load
-	nap   time.Duration // the longest that a route does not look at the clock
-	trust time.Duration // the longest that all endpoints are not read, see listEvery
+	cfg          Config
+	guard        *guard.Guard
+	extraSlots   chan struct{} // a place for each attempt but the first of an endpoint
+	busyLimit    busyLimiter
+	scanRequests chan struct{} // there is something to look for
+	load         load
+	maxSleep     time.Duration // the longest that a route does not look at the clock
+	listInterval time.Duration // the longest that all endpoints are not read, see listEvery
 
-	mu     sync.Mutex
-	routes map[string]*route // the endpoints that it delivers to
+	mu    sync.Mutex
+	loops map[string]*endpointLoop // the endpoints that it delivers to
 
-	life     context.Context // of everything that the engine does
-	cancel   context.CancelFunc
-	start    sync.Once     // the engine has started, or never will
-	stopping chan struct{} // closed when it drains
-	stopOnce sync.Once
-	done     chan struct{} // closed when it has ended
+	ctx       context.Context // of everything that the engine does
+	cancel    context.CancelFunc
+	startOnce sync.Once     // the engine has started, or never will
+	stopping  chan struct{} // closed when it drains
+	stopOnce  sync.Once
+	done      chan struct{} // closed when it has ended
 }
 
 // New makes an engine.
@@ -84,25 +84,25 @@ func New(cfg Config) *Engine {
 		cfg.Random = rand.Float64
 	}
 	e := &Engine{
-		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), yield: newYielding(cfg.Node.Busy, cfg.Clock), extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, trust: listEvery,
-		routes: make(map[string]*route), stopping: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), busyLimit: newBusyLimiter(cfg.Node.Busy, cfg.Clock), extraSlots: make(chan struct{}, maxExtraAttempts), scanRequests: make(chan struct{}, 1), maxSleep: longestSleep, listInterval: listEvery,
+		loops: make(map[string]*endpointLoop), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
-	e.life, e.cancel = context.WithCancel(context.Background())
+	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
 
 // Start begins to deliver. It returns at once, and is a no-op after Stop or Kill.
 func (e *Engine) Start() {
-	e.start.Do(func() {
+	e.startOnce.Do(func() {
 		e.guard.Start("deliveries", func() {
 			defer close(e.done)
-			e.guard.Keep(e.life, "deliveries", func() { e.run(e.life) })
+			e.guard.Keep(e.ctx, "deliveries", func() { e.run(e.ctx) })
 		})
 	})
 }
 
 // neverStart ends an engine that has not started.
-func (e *Engine) neverStart() { e.start.Do(func() { close(e.done) }) }
+func (e *Engine) preventStart() { e.startOnce.Do(func() { close(e.done) }) }
 
 // Stop ends it, and waits for that: no attempt is begun any more, those under way may
 // end, what came of them is stored, and the endpoints are given up, so that other
@@ -110,7 +110,7 @@ func (e *Engine) neverStart() { e.start.Do(func() { close(e.done) }) }
 // sent again by others.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.stopOnce.Do(func() { close(e.stopping) })
-	e.neverStart()
+	e.preventStart()
 	select {
 	case <-e.done:
 		return nil
@@ -122,7 +122,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 
 // Kill ends it at once, as a crash would, and waits for that.
 func (e *Engine) Kill() {
-	e.neverStart()
+	e.preventStart()
 	e.cancel()
 	<-e.done
 }
@@ -133,7 +133,7 @@ func (e *Engine) run(ctx context.Context) {
 	defer watching.Wait()
 	watch, unwatch := context.WithCancel(ctx)
 	defer unwatch()
-	e.guard.KeepIn(watch, &watching, "watch of endpoints", func() { e.cfg.Store.WatchWebhooks(watch, e.rouse) })
+	e.guard.KeepIn(watch, &watching, "watch of endpoints", func() { e.cfg.Store.WatchWebhooks(watch, e.requestScan) })
 	for {
 		var err error
 		e.guard.Do("delivery worker", func() {
@@ -145,7 +145,7 @@ func (e *Engine) run(ctx context.Context) {
 			return
 		}
 		e.cfg.Log.Debug().Err(err).Msg("this node does not deliver for a moment")
-		timer := time.NewTimer(workPause/2 + rand.N(workPause))
+		timer := time.NewTimer(workRetryPause/2 + rand.N(workRetryPause))
 		select {
 		case <-timer.C:
 		case <-e.stopping:
@@ -155,9 +155,9 @@ func (e *Engine) run(ctx context.Context) {
 	}
 }
 
-func (e *Engine) rouse() {
+func (e *Engine) requestScan() {
 	select {
-	case e.wake <- struct{}{}:
+	case e.scanRequests <- struct{}{}:
 	default:
 	}
 }

@@ -21,14 +21,14 @@ const (
 
 	// failingAfter is after how many failures in a row, of different events, an
 	// endpoint is failing: then one attempt at a time finds out whether it still is.
-	failingAfter = 5
-	firstPause   = 5 * time.Second // between two of them; it doubles
-	longestPause = 5 * time.Minute
-	pauseJitter  = 0.2
+	failingAfter      = 5
+	firstProbePause   = 5 * time.Second // between two of them; it doubles
+	longestProbePause = 5 * time.Minute
+	probeJitter       = 0.2
 
 	// longestHold is how long at most an endpoint that asks to be left alone is: what
 	// it has answered that to waits for as long as it says.
-	longestHold = 5 * time.Minute
+	maxEndpointPause = 5 * time.Minute
 
 	// maxDead is how many messages are given up until the endpoint is.
 	maxDead = 10_000
@@ -39,30 +39,30 @@ const (
 
 // health is how an endpoint has taken what was sent to it lately.
 type health struct {
-	window   int
-	slow     bool     // the last attempt has taken long
-	failures int      // in a row
-	streak   []string // different events among them, up to failingAfter
-	since    time.Time
-	probe    time.Time // while failing: when the next attempt is
-	probes   int       // in vain
-	hold     time.Time // it has asked to be left alone until then
-	success  time.Time // the last one
+	window       int
+	slow         bool     // the last attempt has taken long
+	failures     int      // in a row
+	failedEvents []string // different events among them, up to failingAfter
+	failingSince time.Time
+	nextProbe    time.Time // while failing: when the next attempt is
+	failedProbes int       // in vain
+	pausedUntil  time.Time // it has asked to be left alone until then
+	lastSuccess  time.Time // the last one
 }
 
-func (h *health) failing() bool { return !h.probe.IsZero() }
+func (h *health) isFailing() bool { return !h.nextProbe.IsZero() }
 
 // forget begins anew, as with an endpoint of which nothing is known.
-func (h *health) forget() { *h = health{window: firstWindow, success: h.success} }
+func (h *health) reset() { *h = health{window: firstWindow, lastSuccess: h.lastSuccess} }
 
 // succeeded takes a success. It tells whether the endpoint was failing until then.
 func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
-	recovered = h.failing()
+	recovered = h.isFailing()
 	slow, most := took >= slowAfter, maxWindow
 	if slow {
 		most = firstWindow
 	}
-	*h = health{window: min(2*h.window, most), slow: slow, success: at, hold: h.hold}
+	*h = health{window: min(2*h.window, most), slow: slow, lastSuccess: at, pausedUntil: h.pausedUntil}
 	return recovered
 }
 
@@ -71,30 +71,30 @@ func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
 // and says something of the endpoint as it is by now.
 func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now time.Time, random float64) licensing.DisableReason {
 	if attempt.RetryAfter > 0 && (attempt.Status == 429 || attempt.Status == 503) {
-		h.hold = later(h.hold, now.Add(min(attempt.RetryAfter, longestHold)))
+		h.pausedUntil = later(h.pausedUntil, now.Add(min(attempt.RetryAfter, maxEndpointPause)))
 	}
 	h.slow = attempt.Duration >= slowAfter
 	h.failures++
 	if h.failures == 1 {
-		h.since = now
+		h.failingSince = now
 	} else {
 		h.window = 1
 	}
 	switch {
 	case attempt.Outcome == webhook.Gone:
 		return licensing.DisabledGone
-	case !h.failing():
-		if !slices.Contains(h.streak, event) {
-			h.streak = append(h.streak, event)
+	case !h.isFailing():
+		if !slices.Contains(h.failedEvents, event) {
+			h.failedEvents = append(h.failedEvents, event)
 		}
-		if len(h.streak) >= failingAfter {
-			h.streak = nil
-			h.probe = now.Add(probePause(0, random))
+		if len(h.failedEvents) >= failingAfter {
+			h.failedEvents = nil
+			h.nextProbe = now.Add(probePause(0, random))
 		}
 	case probe:
-		h.probes++
-		h.probe = now.Add(probePause(h.probes, random))
-		if now.Sub(h.since) >= webhook.MaxFailing {
+		h.failedProbes++
+		h.nextProbe = now.Add(probePause(h.failedProbes, random))
+		if now.Sub(h.failingSince) >= webhook.MaxFailing {
 			return licensing.DisabledFailing
 		}
 	}
@@ -102,16 +102,16 @@ func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now 
 }
 
 func probePause(inVain int, random float64) time.Duration {
-	pause := longestPause
+	pause := longestProbePause
 	if inVain < 10 {
-		pause = min(firstPause<<inVain, longestPause)
+		pause = min(firstProbePause<<inVain, longestProbePause)
 	}
-	pause = time.Duration(float64(pause) * (1 - pauseJitter + 2*pauseJitter*random))
-	return min(pause, longestPause)
+	pause = time.Duration(float64(pause) * (1 - probeJitter + 2*probeJitter*random))
+	return min(pause, longestProbePause)
 }
 
 // mayBegin is when the next attempt may be, however many are under way.
-func (h *health) mayBegin() time.Time { return later(h.hold, h.probe) }
+func (h *health) nextAttemptAt() time.Time { return later(h.pausedUntil, h.nextProbe) }
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -22,182 +22,182 @@ const (
 )
 
 // route delivers to one endpoint, as long as the claim on it is held.
-type route struct {
+type endpointLoop struct {
 	engine *Engine
 	guard  *guard.Guard
 	id     string
-	hold   store.DeliveryHold
+	claim  store.DeliveryHold
 	owner  licensing.Owner
 	// lentUntil is until when it is kept though it belongs to another worker.
-	lentUntil time.Time
-	heard     int64 // the worker's: see target.changed
+	temporaryUntil time.Time
+	lastChange     int64 // the worker's: see target.changed
 
-	mu       sync.Mutex
-	asked    bool // the endpoint and its replays are to be read
-	released bool // it is to be given up
-	poked    chan struct{}
-	seen     standing // for the metrics
+	mu               sync.Mutex
+	rereadRequested  bool // the endpoint and its replays are to be read
+	releaseRequested bool // it is to be given up
+	wakeups          chan struct{}
+	status           loopStatus // for the metrics
 
 	// All else is the goroutine's own.
-	queue    *queue
-	attempts sync.WaitGroup
-	sent     chan attempted
-	pages    chan pageRead
-	stores   chan stored
-	jobs     chan replayRead
-	disabled chan error
-	panicked chan struct{} // a goroutine of the route has panicked
-	failed   bool          // it has ended by an error, and soon
+	queue             *queue
+	goroutines        sync.WaitGroup
+	attemptResults    chan attemptResult
+	pageResults       chan pageResult
+	checkpointResults chan checkpointResult
+	replayResults     chan replayResult
+	disableResults    chan error
+	panicked          chan struct{} // a goroutine of the route has panicked
+	failed            bool          // it has ended by an error, and soon
 
 	reading, storing, disabling bool
 	retryPage, retryDisable     time.Time
-	held                        int // events that are counted in engine.load
-	replays                     replays
-	counted                     atomic.Int64 // messages given up that the store has, and one more; 0: nothing new
+	buffered                    int // events that are counted in engine.load
+	replays                     replayWork
+	deadCount                   atomic.Int64 // messages given up that the store has, and one more; 0: nothing new
 }
 
-func newRoute(e *Engine, id string, to target, hold store.DeliveryHold) *route {
-	return &route{
-		engine: e, guard: e.guard.With("endpoint_id", id), id: id, hold: hold, owner: to.owner, heard: to.changed, poked: make(chan struct{}, 1),
-		sent: make(chan attempted), pages: make(chan pageRead, 2), stores: make(chan stored, 1),
-		jobs: make(chan replayRead, 1), disabled: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplays(),
+func newEndpointLoop(e *Engine, id string, to target, hold store.DeliveryHold) *endpointLoop {
+	return &endpointLoop{
+		engine: e, guard: e.guard.With("endpoint_id", id), id: id, claim: hold, owner: to.owner, lastChange: to.changed, wakeups: make(chan struct{}, 1),
+		attemptResults: make(chan attemptResult), pageResults: make(chan pageResult, 2), checkpointResults: make(chan checkpointResult, 1),
+		replayResults: make(chan replayResult, 1), disableResults: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplayWork(),
 	}
 }
 
 // look has the route read its endpoint, which may have changed, and look for replays.
-func (r *route) look() {
-	r.mu.Lock()
-	r.asked = true
-	r.mu.Unlock()
-	r.poke()
+func (l *endpointLoop) requestReread() {
+	l.mu.Lock()
+	l.rereadRequested = true
+	l.mu.Unlock()
+	l.wake()
 }
 
 // giveUp has the endpoint given up once what is under way has ended.
-func (r *route) giveUp() {
-	r.mu.Lock()
-	r.released = true
-	r.mu.Unlock()
-	r.poke()
+func (l *endpointLoop) requestRelease() {
+	l.mu.Lock()
+	l.releaseRequested = true
+	l.mu.Unlock()
+	l.wake()
 }
 
-func (r *route) poke() {
+func (l *endpointLoop) wake() {
 	select {
-	case r.poked <- struct{}{}:
+	case l.wakeups <- struct{}{}:
 	default:
 	}
 }
 
-func (r *route) isLent(now time.Time) bool { return now.Before(r.lentUntil) }
+func (l *endpointLoop) isTemporary(now time.Time) bool { return now.Before(l.temporaryUntil) }
 
 // start runs work in a goroutine of the route. After a panic it is unknown what work has done, so the
 // route ends, and the deliveries to the endpoint begin anew where they were stored last.
-func (r *route) start(where string, work func()) {
-	r.guard.StartIn(&r.attempts, where, work, func() {
+func (l *endpointLoop) start(where string, work func()) {
+	l.guard.StartIn(&l.goroutines, where, work, func() {
 		select {
-		case r.panicked <- struct{}{}:
+		case l.panicked <- struct{}{}:
 		default: // another goroutine has panicked too
 		}
 	})
 }
 
 // runSafely runs it. After a panic the deliveries to the endpoint begin anew.
-func (r *route) runSafely(ctx context.Context) {
+func (l *endpointLoop) runGuarded(ctx context.Context) {
 	began := time.Now()
-	if !r.guard.Do("delivery", func() { r.run(ctx) }) {
-		r.failed = true
-		_ = r.hold.Release(ctx)
+	if !l.guard.Do("delivery", func() { l.run(ctx) }) {
+		l.failed = true
+		_ = l.claim.Release(ctx)
 		return
 	}
 	// What has gone well for long may go well again.
-	r.failed = r.failed && time.Since(began) < longestFailed
+	l.failed = l.failed && time.Since(began) < longestFailurePause
 }
 
 // run delivers until the endpoint is given up, the claim is lost or ctx ends.
-func (r *route) run(ctx context.Context) {
+func (l *endpointLoop) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		r.abandon()
+		l.awaitGoroutines()
 	}()
-	state, err := r.hold.Resume(ctx)
+	state, err := l.claim.Resume(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.engine.cfg.Log.Warn().Err(err).Str("endpoint_id", r.id).Msg("where the deliveries to an endpoint stand could not be read")
-			_ = r.hold.Release(ctx)
+			l.engine.cfg.Log.Warn().Err(err).Str("endpoint_id", l.id).Msg("where the deliveries to an endpoint stand could not be read")
+			_ = l.claim.Release(ctx)
 		}
-		r.failed = true
+		l.failed = true
 		return
 	}
-	r.queue = newQueue(state, r.now(), r.engine.cfg.Random)
-	r.queue.learn(state.Endpoint, r.now())
-	if r.queue.off > 0 {
-		_ = r.hold.Release(ctx)
+	l.queue = newQueue(state, l.now(), l.engine.cfg.Random)
+	l.queue.updateEndpoint(state.Endpoint, l.now())
+	if l.queue.offRevision > 0 {
+		_ = l.claim.Release(ctx)
 		return
 	}
-	if r.loop(ctx) {
-		_ = r.hold.Release(ctx)
+	if l.deliver(ctx) {
+		_ = l.claim.Release(ctx)
 	}
 }
 
 // abandon waits for what is under way, which knows by its context that it must end.
-func (r *route) abandon() {
-	r.guard.Start("delivery", func() {
-		for range r.sent { //nolint:revive // nobody asks any more what came of them
+func (l *endpointLoop) awaitGoroutines() {
+	l.guard.Start("delivery", func() {
+		for range l.attemptResults { //nolint:revive // nobody asks any more what came of them
 		}
 	})
-	r.attempts.Wait()
-	close(r.sent)
-	r.engine.load.events.Add(-int64(r.held))
+	l.goroutines.Wait()
+	close(l.attemptResults)
+	l.engine.load.events.Add(-int64(l.buffered))
 }
 
-func (r *route) now() time.Time { return r.engine.cfg.Clock() }
+func (l *endpointLoop) now() time.Time { return l.engine.cfg.Clock() }
 
 // loop tells at its end whether the claim is to be released.
-func (r *route) loop(ctx context.Context) (release bool) {
+func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 	sending, stopSending := context.WithCancel(ctx)
 	defer stopSending()
 	var cutOff <-chan time.Time // when attempts under way are not waited for any longer
-	news := r.engine.cfg.Node.NewEvents()
+	news := l.engine.cfg.Node.NewEvents()
 	for {
-		now := r.now()
-		leaving := r.heed()
+		now := l.now()
+		leaving := l.applyRequests()
 		if leaving && cutOff == nil {
 			timer := time.NewTimer(drainTimeout)
 			defer timer.Stop()
 			cutOff = timer.C
 		}
-		if leaving && r.queue.idle() && !r.storing && !r.reading {
-			if r.queue.moved.IsZero() {
+		if leaving && l.queue.idle() && !l.storing && !l.reading {
+			if l.queue.movedSince.IsZero() {
 				return true
 			}
-			r.queue.touch(now) // its place
+			l.queue.markDirty(now) // its place
 		}
-		r.send(sending, now)
-		r.act(ctx, now, leaving)
-		r.tell()
-		timer := time.NewTimer(r.sleep(now))
+		l.startAttempts(sending, now)
+		l.startWork(ctx, now, leaving)
+		l.publishStatus()
+		timer := time.NewTimer(l.sleepTime(now))
 		select {
 		case <-timer.C:
-		case <-r.poked:
+		case <-l.wakeups:
 		case <-news:
-			news = r.engine.cfg.Node.NewEvents()
-			r.queue.news()
-		case done := <-r.sent:
-			r.took(done)
-		case read := <-r.pages:
-			r.turned(read)
-		case s := <-r.stores:
-			if !r.wasStored(ctx, s) {
+			news = l.engine.cfg.Node.NewEvents()
+			l.queue.newEvents()
+		case done := <-l.attemptResults:
+			l.attemptDone(done)
+		case read := <-l.pageResults:
+			l.pageDone(read)
+		case s := <-l.checkpointResults:
+			if !l.checkpointDone(ctx, s) {
 				timer.Stop()
 				return !errors.Is(s.err, store.ErrClaimLost) && ctx.Err() == nil
 			}
-		case read := <-r.jobs:
-			r.tookReplay(read)
-		case err := <-r.disabled:
-			r.wasDisabled(err)
-		case <-r.panicked:
+		case read := <-l.replayResults:
+			l.replayDone(read)
+		case err := <-l.disableResults:
+			l.disableDone(err)
+		case <-l.panicked:
 			timer.Stop()
-			r.failed = true
+			l.failed = true
 			return true
 		case <-cutOff:
 			stopSending() // they are put back
@@ -211,61 +211,61 @@ func (r *route) loop(ctx context.Context) (release bool) {
 
 // heed takes what the worker has asked for. It reports whether the endpoint is to be given
 // up: because the worker says so, or because the endpoint gets no events any more.
-func (r *route) heed() (leaving bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.asked {
-		r.asked, r.replays.ask = false, true
+func (l *endpointLoop) applyRequests() (leaving bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rereadRequested {
+		l.rereadRequested, l.replays.reload = false, true
 	}
-	if r.released || r.queue.off > 0 {
-		r.queue.paused = true
+	if l.releaseRequested || l.queue.offRevision > 0 {
+		l.queue.releasing = true
 	}
-	return r.queue.paused
+	return l.queue.releasing
 }
 
 // act begins what there is to begin.
-func (r *route) act(ctx context.Context, now time.Time, leaving bool) {
-	if counted := r.counted.Swap(0); counted > 0 {
-		r.queue.dead = int(counted) - 1
+func (l *endpointLoop) startWork(ctx context.Context, now time.Time, leaving bool) {
+	if counted := l.deadCount.Swap(0); counted > 0 {
+		l.queue.dead = int(counted) - 1
 	}
-	r.readOn(ctx, now)
-	r.checkpoint(ctx, now, leaving)
+	l.startPage(ctx, now)
+	l.startCheckpoint(ctx, now, leaving)
 	if !leaving {
-		r.runReplays(ctx, now)
-		r.disableIfDue(ctx, now)
+		l.startReplays(ctx, now)
+		l.startDisable(ctx, now)
 	}
 }
 
 // disableIfDue has the endpoint disabled where it should be.
-func (r *route) disableIfDue(ctx context.Context, now time.Time) {
-	why := r.queue.disable
-	if why == "" || r.disabling || now.Before(r.retryDisable) {
+func (l *endpointLoop) startDisable(ctx context.Context, now time.Time) {
+	why := l.queue.disableReason
+	if why == "" || l.disabling || now.Before(l.retryDisable) {
 		return
 	}
-	r.disabling = true
-	command := licensing.DisableEndpoint{ID: r.id, ResetAt: r.queue.endpoint.ResetAt, Because: why}
-	r.start("disabling", func() {
+	l.disabling = true
+	command := licensing.DisableEndpoint{ID: l.id, ResetAt: l.queue.endpoint.ResetAt, Because: why}
+	l.start("disabling", func() {
 		bounded, cancel := context.WithTimeout(ctx, disableTimeout)
 		defer cancel()
-		r.disabled <- r.engine.cfg.Node.DisableWebhook(bounded, r.owner, command)
+		l.disableResults <- l.engine.cfg.Node.DisableWebhook(bounded, l.owner, command)
 	})
 }
 
-func (r *route) wasDisabled(err error) {
-	r.disabling = false
-	r.replays.ask = true // the endpoint is disabled now, or was changed meanwhile, or is gone
+func (l *endpointLoop) disableDone(err error) {
+	l.disabling = false
+	l.replays.reload = true // the endpoint is disabled now, or was changed meanwhile, or is gone
 	if err != nil {
-		r.retryDisable = r.now().Add(retryPause)
+		l.retryDisable = l.now().Add(retryPause)
 		return
 	}
-	r.retryDisable = r.now().Add(longestSleep)
-	r.engine.cfg.Log.Info().Str("endpoint_id", r.id).Str("because", string(r.queue.disable)).Msg("an endpoint is disabled")
+	l.retryDisable = l.now().Add(longestSleep)
+	l.engine.cfg.Log.Info().Str("endpoint_id", l.id).Str("because", string(l.queue.disableReason)).Msg("an endpoint is disabled")
 }
 
 // sleep is how long there is nothing to do by the time alone.
-func (r *route) sleep(now time.Time) time.Duration {
-	sleep := r.engine.nap
-	for _, at := range []time.Time{r.queue.wake(now), r.storeAt(), r.retryPage, r.retryDisable, r.replays.retry} {
+func (l *endpointLoop) sleepTime(now time.Time) time.Duration {
+	sleep := l.engine.maxSleep
+	for _, at := range []time.Time{l.queue.wakeAt(now), l.checkpointAt(), l.retryPage, l.retryDisable, l.replays.retryAt} {
 		if !at.IsZero() && at.After(now) {
 			sleep = min(sleep, at.Sub(now))
 		}

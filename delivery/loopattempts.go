@@ -14,46 +14,46 @@ import (
 )
 
 // attempted is what came of a message.
-type attempted struct {
-	message *message
-	before  store.Delivery // as it was
-	attempt webhook.Attempt
-	err     error // nothing is known, or it was not sent
-	lost    bool  // its event is not kept any more
+type attemptResult struct {
+	message   *message
+	before    store.Delivery // as it was
+	attempt   webhook.Attempt
+	err       error // nothing is known, or it was not sent
+	eventGone bool  // its event is not kept any more
 }
 
 // failureInternal is a failure of ours: the event could not be made a message.
 const failureInternal webhook.Failure = "internal"
 
 // send begins as many attempts as may be.
-func (r *route) send(ctx context.Context, now time.Time) {
+func (l *endpointLoop) startAttempts(ctx context.Context, now time.Time) {
 	for {
-		extra := r.queue.flying > 0
-		if extra && !r.engine.takeExtra(r.queue.health.slow) {
+		extra := l.queue.inFlight > 0
+		if extra && !l.engine.takeExtraSlot(l.queue.health.slow) {
 			return // until one of ours has ended
 		}
-		m := r.queue.next(now)
+		m := l.queue.next(now)
 		if m == nil {
 			if extra {
-				<-r.engine.extra
+				<-l.engine.extraSlots
 			}
 			return
 		}
-		endpoint := r.queue.endpoint
-		r.start("attempt", func() {
-			r.sent <- r.attemptIn(ctx, m, &endpoint, extra)
+		endpoint := l.queue.endpoint
+		l.start("attempt", func() {
+			l.attemptResults <- l.attemptInSlot(ctx, m, &endpoint, extra)
 		})
 	}
 }
 
 // takeExtra takes a place for one more attempt to an endpoint, if there is one. The
 // last quarter is for those that give it back soon. A busy node gives few.
-func (e *Engine) takeExtra(slow bool) bool {
-	if slow && len(e.extra) >= cap(e.extra)-cap(e.extra)/4 || !e.yield.mayAdd() {
+func (e *Engine) takeExtraSlot(slow bool) bool {
+	if slow && len(e.extraSlots) >= cap(e.extraSlots)-cap(e.extraSlots)/4 || !e.busyLimit.mayAdd() {
 		return false
 	}
 	select {
-	case e.extra <- struct{}{}:
+	case e.extraSlots <- struct{}{}:
 		return true
 	default:
 		return false
@@ -61,43 +61,43 @@ func (e *Engine) takeExtra(slow bool) bool {
 }
 
 // attemptIn makes an attempt, and gives back its place afterward.
-func (r *route) attemptIn(ctx context.Context, m *message, to *licensing.Endpoint, extra bool) attempted {
+func (l *endpointLoop) attemptInSlot(ctx context.Context, m *message, to *licensing.Endpoint, extra bool) attemptResult {
 	if extra {
-		defer func() { <-r.engine.extra }()
+		defer func() { <-l.engine.extraSlots }()
 	}
-	return r.attempt(ctx, m, to)
+	return l.attempt(ctx, m, to)
 }
 
 // attempt sends a message once.
-func (r *route) attempt(ctx context.Context, m *message, to *licensing.Endpoint) (done attempted) {
+func (l *endpointLoop) attempt(ctx context.Context, m *message, to *licensing.Endpoint) (done attemptResult) {
 	done.message = m
-	ctx, span := r.engine.cfg.Tracer.Root(ctx, tracing.Start{Name: "webhook delivery"})
+	ctx, span := l.engine.cfg.Tracer.Root(ctx, tracing.Start{Name: "webhook delivery"})
 	defer func() { endTrace(span, &done) }()
-	if !r.guard.Do("attempt", func() { r.findAndPost(ctx, to, &done) }) {
-		done.attempt, done.err = spoilt(r.now()), nil
+	if !l.guard.Do("attempt", func() { l.readAndPost(ctx, to, &done) }) {
+		done.attempt, done.err = renderFailure(l.now()), nil
 	}
 	return done
 }
 
-func (r *route) findAndPost(ctx context.Context, to *licensing.Endpoint, done *attempted) {
+func (l *endpointLoop) readAndPost(ctx context.Context, to *licensing.Endpoint, done *attemptResult) {
 	view := done.message.view
 	if view == nil {
-		if view = r.find(ctx, done); view == nil {
+		if view = l.readEventOf(ctx, done); view == nil {
 			return
 		}
 	} else {
 		done.before.Type = view.Type
 	}
-	done.attempt, done.err = r.post(ctx, view, to)
+	done.attempt, done.err = l.post(ctx, view, to)
 }
 
 // find reads what is to be sent of a pending message; nil: it can't be.
-func (r *route) find(ctx context.Context, done *attempted) *service.EventView {
+func (l *endpointLoop) readEventOf(ctx context.Context, done *attemptResult) *service.EventView {
 	id := done.message.id
-	if known := done.message.known; known != nil {
+	if known := done.message.unstored; known != nil {
 		done.before = *known
 	} else {
-		pending, err := r.hold.Pending(ctx, id)
+		pending, err := l.claim.Pending(ctx, id)
 		if err != nil {
 			done.err = err
 			return nil
@@ -106,13 +106,13 @@ func (r *route) find(ctx context.Context, done *attempted) *service.EventView {
 			done.before = pending[0]
 		}
 	}
-	view, err := r.engine.cfg.Node.DeliveryEvent(ctx, r.owner, id)
+	view, err := l.engine.cfg.Node.DeliveryEvent(ctx, l.owner, id)
 	if err != nil {
 		done.err = err
 		return nil
 	}
 	if view == nil {
-		done.before.EventID, done.lost = id, true
+		done.before.EventID, done.eventGone = id, true
 		return nil
 	}
 	done.before.Type = view.Type
@@ -120,8 +120,8 @@ func (r *route) find(ctx context.Context, done *attempted) *service.EventView {
 }
 
 // post makes the attempt.
-func (r *route) post(ctx context.Context, view *service.EventView, to *licensing.Endpoint) (webhook.Attempt, error) {
-	texts, err := r.engine.cfg.Node.WebhookSecrets(to)
+func (l *endpointLoop) post(ctx context.Context, view *service.EventView, to *licensing.Endpoint) (webhook.Attempt, error) {
+	texts, err := l.engine.cfg.Node.WebhookSecrets(to)
 	if err != nil {
 		return webhook.Attempt{}, fmt.Errorf("the endpoint's secret: %w", err)
 	}
@@ -131,12 +131,12 @@ func (r *route) post(ctx context.Context, view *service.EventView, to *licensing
 			return webhook.Attempt{}, err
 		}
 	}
-	body, err := r.engine.cfg.Render(view)
+	body, err := l.engine.cfg.Render(view)
 	if err != nil {
-		r.engine.cfg.Log.Error().Err(err).Str("event_id", view.ID).Msg("an event can't be told")
-		return spoilt(r.now()), nil
+		l.engine.cfg.Log.Error().Err(err).Str("event_id", view.ID).Msg("an event can't be told")
+		return renderFailure(l.now()), nil
 	}
-	attempt, err := r.engine.cfg.Sender.Send(ctx, webhook.Message{ID: view.ID, URL: to.URL, Body: body, Secrets: secrets})
+	attempt, err := l.engine.cfg.Sender.Send(ctx, webhook.Message{ID: view.ID, URL: to.URL, Body: body, Secrets: secrets})
 	if err != nil {
 		return attempt, err
 	}
@@ -147,36 +147,36 @@ func (r *route) post(ctx context.Context, view *service.EventView, to *licensing
 	case webhook.Gone:
 		outcome = "gone"
 	}
-	r.engine.cfg.Metrics.WebhookAttempts.WithLabelValues(outcome).Inc()
-	r.engine.cfg.Metrics.WebhookAttemptDuration.Observe(attempt.Duration.Seconds())
+	l.engine.cfg.Metrics.WebhookAttempts.WithLabelValues(outcome).Inc()
+	l.engine.cfg.Metrics.WebhookAttemptDuration.Observe(attempt.Duration.Seconds())
 	if attempt.Err != nil {
-		r.engine.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", r.id).Str("event_id", view.ID).Msg("an event was not delivered")
+		l.engine.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", l.id).Str("event_id", view.ID).Msg("an event was not delivered")
 	}
 	return attempt, nil
 }
 
-func spoilt(at time.Time) webhook.Attempt {
+func renderFailure(at time.Time) webhook.Attempt {
 	return webhook.Attempt{Outcome: webhook.Retry, At: at, Failure: failureInternal}
 }
 
 // took takes what came of a message.
-func (r *route) took(done attempted) {
-	now := r.now()
+func (l *endpointLoop) attemptDone(done attemptResult) {
+	now := l.now()
 	switch {
-	case done.lost:
-		r.engine.cfg.Metrics.WebhookSkips.Inc()
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Str("event_id", done.message.id).Msg("an event is not kept any more that was to be tried again; it is given up")
-		r.queue.lost(done.message, done.before, now)
+	case done.eventGone:
+		l.engine.cfg.Metrics.WebhookSkips.Inc()
+		l.engine.cfg.Log.Warn().Str("endpoint_id", l.id).Str("event_id", done.message.id).Msg("an event is not kept any more that was to be tried again; it is given up")
+		l.queue.eventGone(done.message, done.before, now)
 	case done.err != nil:
 		if !errors.Is(done.err, context.Canceled) {
-			if pause := r.queue.trouble(now); pause > 0 {
-				r.engine.cfg.Log.Warn().Err(done.err).Str("endpoint_id", r.id).Str("event_id", done.message.id).Dur("pause", pause).Msg("nothing can be sent to an endpoint; it is tried again")
+			if pause := l.queue.localFailure(now); pause > 0 {
+				l.engine.cfg.Log.Warn().Err(done.err).Str("endpoint_id", l.id).Str("event_id", done.message.id).Dur("pause", pause).Msg("nothing can be sent to an endpoint; it is tried again")
 			}
 		}
-		r.queue.putBack(done.message, now)
+		l.queue.putBack(done.message, now)
 	case done.attempt.Failure == failureInternal:
-		r.queue.spoilt(done.message, done.before, &done.attempt, now)
+		l.queue.renderFailed(done.message, done.before, &done.attempt, now)
 	default:
-		r.queue.ended(done.message, done.before, &done.attempt, now)
+		l.queue.attemptEnded(done.message, done.before, &done.attempt, now)
 	}
 }

@@ -9,32 +9,32 @@ import (
 )
 
 // stored is what came of storing a checkpoint.
-type stored struct {
+type checkpointResult struct {
 	checkpoint store.Checkpoint
 	err        error
 }
 
-func (r *route) storeAt() time.Time {
-	if r.storing {
+func (l *endpointLoop) checkpointAt() time.Time {
+	if l.storing {
 		return time.Time{}
 	}
-	return r.queue.checkpointAt()
+	return l.queue.checkpointAt()
 }
 
 // checkpoint has what has ended stored, where that is due.
-func (r *route) checkpoint(ctx context.Context, now time.Time, leaving bool) {
-	at := r.queue.checkpointAt()
-	if r.storing || at.IsZero() || now.Before(at) && (!leaving || r.queue.flying > 0) {
+func (l *endpointLoop) startCheckpoint(ctx context.Context, now time.Time, leaving bool) {
+	at := l.queue.checkpointAt()
+	if l.storing || at.IsZero() || now.Before(at) && (!leaving || l.queue.inFlight > 0) {
 		return
 	}
-	r.storing = true
-	c := r.queue.take(now)
-	r.start("checkpoint", func() { r.stores <- stored{c, r.hold.Checkpoint(ctx, c)} })
+	l.storing = true
+	c := l.queue.takeCheckpoint(now)
+	l.start("checkpoint", func() { l.checkpointResults <- checkpointResult{c, l.claim.Checkpoint(ctx, c)} })
 }
 
 // wasStored tells whether to go on.
-func (r *route) wasStored(ctx context.Context, s stored) bool {
-	r.storing = false
+func (l *endpointLoop) checkpointDone(ctx context.Context, s checkpointResult) bool {
+	l.storing = false
 	outcome := "ok"
 	switch {
 	case errors.Is(s.err, store.ErrClaimLost):
@@ -42,17 +42,17 @@ func (r *route) wasStored(ctx context.Context, s stored) bool {
 	case s.err != nil:
 		outcome = "unknown"
 	}
-	r.engine.cfg.Metrics.WebhookCheckpoints.WithLabelValues(outcome).Inc()
+	l.engine.cfg.Metrics.WebhookCheckpoints.WithLabelValues(outcome).Inc()
 	if s.err != nil {
 		if ctx.Err() == nil {
-			r.engine.cfg.Log.Info().Err(s.err).Str("endpoint_id", r.id).Msg("an endpoint is not this node's any more")
+			l.engine.cfg.Log.Info().Err(s.err).Str("endpoint_id", l.id).Msg("an endpoint is not this node's any more")
 		}
-		r.failed = true
+		l.failed = true
 		return false
 	}
-	r.queue.stored(&s.checkpoint)
+	l.queue.checkpointStored(&s.checkpoint)
 	if len(s.checkpoint.EndJobs) > 0 {
-		r.recount(ctx)
+		l.recountDead(ctx)
 	}
 	return true
 }

@@ -12,64 +12,64 @@ import (
 
 // pageRead is a page that was asked for when its cursor had been rewound void times, with
 // the endpoint that judges the page.
-type pageRead struct {
-	cursor *cursor
-	void   int
-	feed   service.EventFeed
-	err    error
+type pageResult struct {
+	cursor     *cursor
+	generation int
+	feed       service.EventFeed
+	err        error
 }
 
 // readOn has a page read where one is wanted.
-func (r *route) readOn(ctx context.Context, now time.Time) {
-	if r.reading || now.Before(r.retryPage) {
+func (l *endpointLoop) startPage(ctx context.Context, now time.Time) {
+	if l.reading || now.Before(l.retryPage) {
 		return
 	}
-	c, wanted := &r.queue.feed, true
-	limit := r.queue.wantsPage(c, now)
-	if replay := r.queue.replay; limit == 0 && replay != nil {
+	c, wanted := &l.queue.feed, true
+	limit := l.queue.pageLimit(c, now)
+	if replay := l.queue.replay; limit == 0 && replay != nil {
 		// All types, since the last one may be of another.
 		c, wanted = &replay.cursor, false
-		limit = r.queue.wantsPage(c, now)
+		limit = l.queue.pageLimit(c, now)
 	}
 	if limit == 0 {
 		return
 	}
-	if r.engine.load.events.Load() > eventsAtOnce {
+	if l.engine.load.events.Load() > maxBufferedEvents {
 		limit = min(limit, smallPage)
 	}
-	r.reading = true
-	c.look = false
-	void, page := c.void, store.FeedPage{After: c.read, Endpoint: r.id, Wanted: wanted, Limit: limit}
-	r.start("page of events", func() {
-		feed, err := r.engine.cfg.Node.DeliveryEvents(ctx, r.owner, page)
-		r.pages <- pageRead{c, void, feed, err}
+	l.reading = true
+	c.mayHaveMore = false
+	void, page := c.generation, store.FeedPage{After: c.read, Endpoint: l.id, Wanted: wanted, Limit: limit}
+	l.start("page of events", func() {
+		feed, err := l.engine.cfg.Node.DeliveryEvents(ctx, l.owner, page)
+		l.pageResults <- pageResult{c, void, feed, err}
 	})
 }
 
 // turned takes a page that was read.
-func (r *route) turned(read pageRead) {
-	r.reading = false
-	now := r.now()
+func (l *endpointLoop) pageDone(read pageResult) {
+	l.reading = false
+	now := l.now()
 	switch {
 	case read.err == nil:
-		r.queue.page(read.cursor, read.void, read.feed, now)
-	case read.void != read.cursor.void:
+		l.queue.addPage(read.cursor, read.generation, read.feed, now)
+	case read.generation != read.cursor.generation:
 	case errors.Is(read.err, licensing.ErrCursorExpired):
-		r.queue.expired(read.cursor, now)
-		r.engine.cfg.Metrics.WebhookSkips.Inc()
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
-	case errors.Is(read.err, store.ErrBadPosition) && read.cursor != &r.queue.feed:
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("a replay is of no place in the feed; it is given up")
-		if r.queue.replay != nil && read.cursor == &r.queue.replay.cursor {
-			r.queue.endReplay(r.queue.replay.job.ID, now)
+		l.queue.skipExpired(read.cursor, now)
+		l.engine.cfg.Metrics.WebhookSkips.Inc()
+		l.engine.cfg.Log.Warn().Str("endpoint_id", l.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
+	case errors.Is(read.err, store.ErrBadPosition) && read.cursor != &l.queue.feed:
+		l.engine.cfg.Log.Warn().Str("endpoint_id", l.id).Msg("a replay is of no place in the feed; it is given up")
+		if l.queue.replay != nil && read.cursor == &l.queue.replay.cursor {
+			l.queue.endReplay(l.queue.replay.job.ID, now)
 		}
 	case errors.Is(read.err, store.ErrBadPosition):
 		// A store that was restored may not have the event that the place is behind of.
-		r.queue.expired(read.cursor, now)
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
+		l.queue.skipExpired(read.cursor, now)
+		l.engine.cfg.Log.Warn().Str("endpoint_id", l.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
 	default:
-		r.engine.cfg.Log.Debug().Err(read.err).Str("endpoint_id", r.id).Msg("the events for an endpoint could not be read; it is tried again")
-		read.cursor.look = true
-		r.retryPage = now.Add(retryPause)
+		l.engine.cfg.Log.Debug().Err(read.err).Str("endpoint_id", l.id).Msg("the events for an endpoint could not be read; it is tried again")
+		read.cursor.mayHaveMore = true
+		l.retryPage = now.Add(retryPause)
 	}
 }

@@ -11,133 +11,133 @@ import (
 const deadPage = 50
 
 // replays are those of an endpoint that were asked for.
-type replays struct {
-	ask   bool           // there may be new ones, or the endpoint may have changed
-	busy  bool           // one is being worked on, or they are being read
-	retry time.Time      // not before
-	todo  []store.Replay // the oldest first
-	done  map[string]bool
+type replayWork struct {
+	reload  bool           // there may be new ones, or the endpoint may have changed
+	busy    bool           // one is being worked on, or they are being read
+	retryAt time.Time      // not before
+	todo    []store.Replay // the oldest first
+	done    map[string]bool
 }
 
-func newReplays() replays { return replays{ask: true, done: make(map[string]bool)} }
+func newReplayWork() replayWork { return replayWork{reload: true, done: make(map[string]bool)} }
 
 // replayRead is what was read for replays: which there are, or what one is about.
-type replayRead struct {
-	list  bool
-	jobs  []store.Replay
-	at    store.EndpointAt // read with jobs
-	job   store.Replay
-	again []store.Delivery
-	until int64 // the revision of the last event of a span
-	err   error
+type replayResult struct {
+	isList        bool
+	jobs          []store.Replay
+	at            store.EndpointAt // read with jobs
+	job           store.Replay
+	messages      []store.Delivery
+	untilRevision int64 // the revision of the last event of a span
+	err           error
 }
 
 // runReplays goes on with the oldest replay that is not done.
-func (r *route) runReplays(ctx context.Context, now time.Time) {
-	s := &r.replays
-	if s.busy || now.Before(s.retry) {
+func (l *endpointLoop) startReplays(ctx context.Context, now time.Time) {
+	s := &l.replays
+	if s.busy || now.Before(s.retryAt) {
 		return
 	}
-	if s.ask {
-		s.ask, s.busy = false, true
-		r.start("list of replays", func() {
-			jobs, at, err := r.hold.Jobs(ctx)
-			r.jobs <- replayRead{list: true, jobs: jobs, at: at, err: err}
+	if s.reload {
+		s.reload, s.busy = false, true
+		l.start("list of replays", func() {
+			jobs, at, err := l.claim.Jobs(ctx)
+			l.replayResults <- replayResult{isList: true, jobs: jobs, at: at, err: err}
 		})
 		return
 	}
-	if len(s.todo) == 0 || r.queue.replay != nil || r.queue.room() <= 0 {
+	if len(s.todo) == 0 || l.queue.replay != nil || l.queue.pendingRoom() <= 0 {
 		return
 	}
 	job := s.todo[0]
 	switch {
 	case job.EventID != "":
 		s.busy = true
-		r.start("replay", func() { r.jobs <- r.readEvent(ctx, job) })
+		l.start("replay", func() { l.replayResults <- l.readEvent(ctx, job) })
 	case job.Dead:
 		s.busy = true
-		limit := min(deadPage, r.queue.room())
-		r.start("replay", func() {
-			again, err := r.hold.Dead(ctx, job.Place, limit)
-			r.jobs <- replayRead{job: job, again: again, err: err}
+		limit := min(deadPage, l.queue.pendingRoom())
+		l.start("replay", func() {
+			again, err := l.claim.Dead(ctx, job.Place, limit)
+			l.replayResults <- replayResult{job: job, messages: again, err: err}
 		})
 	case job.Until != "":
 		s.busy = true
-		r.start("replay", func() { r.jobs <- r.readUntil(ctx, job) })
+		l.start("replay", func() { l.replayResults <- l.readSpanEnd(ctx, job) })
 	default:
-		r.beginSpan(job, 0)
+		l.startSpan(job, 0)
 	}
 }
 
-func (r *route) beginSpan(job store.Replay, until int64) {
-	r.replays.done[job.ID] = true
-	r.replays.todo = r.replays.todo[1:]
-	r.queue.beginSpan(job, until)
+func (l *endpointLoop) startSpan(job store.Replay, until int64) {
+	l.replays.done[job.ID] = true
+	l.replays.todo = l.replays.todo[1:]
+	l.queue.startSpan(job, until)
 }
 
 // readUntil reads where the replay of a part of the feed ends. Where that event is not
 // kept any more, none before it is, and there is nothing to send.
-func (r *route) readUntil(ctx context.Context, job store.Replay) replayRead {
-	read := replayRead{job: job}
+func (l *endpointLoop) readSpanEnd(ctx context.Context, job store.Replay) replayResult {
+	read := replayResult{job: job}
 	if job.After == job.Until {
 		return read
 	}
-	view, err := r.engine.cfg.Node.DeliveryEvent(ctx, r.owner, job.Until)
+	view, err := l.engine.cfg.Node.DeliveryEvent(ctx, l.owner, job.Until)
 	read.err = err
 	if view != nil {
-		read.until = view.Revision
+		read.untilRevision = view.Revision
 	}
 	return read
 }
 
 // readEvent reads what a replay of one event is about: nothing, if it is not kept.
-func (r *route) readEvent(ctx context.Context, job store.Replay) replayRead {
-	read := replayRead{job: job}
-	view, err := r.engine.cfg.Node.DeliveryEvent(ctx, r.owner, job.EventID)
+func (l *endpointLoop) readEvent(ctx context.Context, job store.Replay) replayResult {
+	read := replayResult{job: job}
+	view, err := l.engine.cfg.Node.DeliveryEvent(ctx, l.owner, job.EventID)
 	read.err = err
 	if view != nil {
-		read.again = []store.Delivery{{EventID: view.ID, Type: view.Type}}
+		read.messages = []store.Delivery{{EventID: view.ID, Type: view.Type}}
 	}
 	return read
 }
 
 // tookReplay takes what was read.
-func (r *route) tookReplay(read replayRead) {
-	s := &r.replays
+func (l *endpointLoop) replayDone(read replayResult) {
+	s := &l.replays
 	s.busy = false
-	now := r.now()
+	now := l.now()
 	switch {
 	case read.err != nil:
-		s.retry, s.ask = now.Add(retryPause), s.ask || read.list
-	case read.list:
-		r.queue.learn(read.at, now)
+		s.retryAt, s.reload = now.Add(retryPause), s.reload || read.isList
+	case read.isList:
+		l.queue.updateEndpoint(read.at, now)
 		s.todo = nil
 		for _, job := range read.jobs {
 			if !s.done[job.ID] {
 				s.todo = append(s.todo, job)
 			}
 		}
-	case read.until > 0:
-		r.beginSpan(read.job, read.until)
+	case read.untilRevision > 0:
+		l.startSpan(read.job, read.untilRevision)
 	default:
-		r.queue.redeliver(read.again, now)
-		if read.job.Dead && len(read.again) > 0 {
+		l.queue.redeliver(read.messages, now)
+		if read.job.Dead && len(read.messages) > 0 {
 			job := &s.todo[0]
-			job.Place = read.again[len(read.again)-1].EventID
-			r.queue.cameTo(*job, now)
+			job.Place = read.messages[len(read.messages)-1].EventID
+			l.queue.replayAdvanced(*job, now)
 			return
 		}
 		s.done[read.job.ID] = true
 		s.todo = s.todo[1:]
-		r.queue.endReplay(read.job.ID, now)
+		l.queue.endReplay(read.job.ID, now)
 	}
 }
 
 // recount reads how many messages were given up: a replay may have been of one.
-func (r *route) recount(ctx context.Context) {
-	r.start("count of dead messages", func() {
-		if read, err := r.engine.cfg.Store.Progresses(ctx, r.id); err == nil {
-			r.counted.Store(int64(read[r.id].Dead) + 1)
+func (l *endpointLoop) recountDead(ctx context.Context) {
+	l.start("count of dead messages", func() {
+		if read, err := l.engine.cfg.Store.Progresses(ctx, l.id); err == nil {
+			l.deadCount.Store(int64(read[l.id].Dead) + 1)
 		}
 	})
 }

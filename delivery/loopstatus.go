@@ -13,7 +13,7 @@ type load struct {
 }
 
 // standing is what is told of a route.
-type standing struct {
+type loopStatus struct {
 	failing       bool
 	busy          bool
 	pending, dead int
@@ -21,13 +21,13 @@ type standing struct {
 }
 
 // report sets the metrics of the endpoints that are held here.
-func (l *load) report(m *metrics.Metrics, routes map[string]*route, now time.Time) {
+func (l *load) report(m *metrics.Metrics, routes map[string]*endpointLoop, now time.Time) {
 	states := map[string]int{"delivering": 0, "failing": 0, "idle": 0}
 	var pending, dead int
 	var lag time.Duration
 	for _, r := range routes {
 		r.mu.Lock()
-		seen := r.seen
+		seen := r.status
 		r.mu.Unlock()
 		pending, dead = pending+seen.pending, dead+seen.dead
 		switch {
@@ -54,17 +54,17 @@ func (l *load) report(m *metrics.Metrics, routes map[string]*route, now time.Tim
 func (l *load) none(m *metrics.Metrics) { l.report(m, nil, time.Time{}) }
 
 // tell notes how it stands.
-func (r *route) tell() {
-	held := r.queue.feed.ahead() + r.queue.flying
-	if r.queue.replay != nil {
-		held += r.queue.replay.ahead()
+func (l *endpointLoop) publishStatus() {
+	held := l.queue.feed.unsent() + l.queue.inFlight
+	if l.queue.replay != nil {
+		held += l.queue.replay.unsent()
 	}
-	r.engine.load.events.Add(int64(held - r.held))
-	r.held = held
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = standing{
-		failing: r.queue.health.failing(), busy: r.queue.flying > 0 || r.queue.behind(),
-		pending: len(r.queue.waiting), dead: r.queue.dead, oldest: r.queue.oldest(),
+	l.engine.load.events.Add(int64(held - l.buffered))
+	l.buffered = held
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status = loopStatus{
+		failing: l.queue.health.isFailing(), busy: l.queue.inFlight > 0 || l.queue.behind(),
+		pending: len(l.queue.pending), dead: l.queue.dead, oldest: l.queue.oldestUnsent(),
 	}
 }

@@ -18,80 +18,80 @@ import (
 )
 
 // fragile is what an engine stands on, and panics once at the step that it is told.
-type fragile struct {
+type panickingStore struct {
 	Store
 	store.Events
 	at atomic.Pointer[string]
 }
 
-func (f *fragile) step(name string) {
+func (f *panickingStore) step(name string) {
 	if at := f.at.Load(); at != nil && *at == name && f.at.CompareAndSwap(at, nil) {
 		panic("a bug in " + name)
 	}
 }
 
-func (f *fragile) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
+func (f *panickingStore) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	f.step("a page")
 	return f.Events.ReadEvents(ctx, owner, page)
 }
 
-func (f *fragile) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
+func (f *panickingStore) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
 	f.step("an event")
 	return f.Events.Event(ctx, owner, id)
 }
 
-func (f *fragile) WebhooksMark(ctx context.Context) (int64, error) {
+func (f *panickingStore) WebhooksMark(ctx context.Context) (int64, error) {
 	f.step("the scan")
 	return f.Store.WebhooksMark(ctx)
 }
 
-func (f *fragile) WatchWebhooks(ctx context.Context, wake func()) {
+func (f *panickingStore) WatchWebhooks(ctx context.Context, wake func()) {
 	f.Store.WatchWebhooks(ctx, func() { f.step("the watch"); wake() })
 }
 
-func (f *fragile) Progresses(ctx context.Context, ids ...string) (map[string]store.DeliveryProgress, error) {
+func (f *panickingStore) Progresses(ctx context.Context, ids ...string) (map[string]store.DeliveryProgress, error) {
 	f.step("the count of dead messages")
 	return f.Store.Progresses(ctx, ids...)
 }
 
-func (f *fragile) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+func (f *panickingStore) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
 	return f.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
-		return do(ctx, fragileWorker{w, f})
+		return do(ctx, panickingWorker{w, f})
 	})
 }
 
-type fragileWorker struct {
+type panickingWorker struct {
 	store.DeliveryWorker
-	f *fragile
+	f *panickingStore
 }
 
-func (w fragileWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w panickingWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	w.f.step("a claim")
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
-	return fragileHold{hold, w.f}, ok, err
+	return panickingClaim{hold, w.f}, ok, err
 }
 
-type fragileHold struct {
+type panickingClaim struct {
 	store.DeliveryHold
-	f *fragile
+	f *panickingStore
 }
 
-func (h fragileHold) Resume(ctx context.Context) (store.DeliveryState, error) {
+func (h panickingClaim) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.f.step("the state")
 	return h.DeliveryHold.Resume(ctx)
 }
 
-func (h fragileHold) Checkpoint(ctx context.Context, done store.Checkpoint) error {
+func (h panickingClaim) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.f.step("a checkpoint")
 	return h.DeliveryHold.Checkpoint(ctx, done)
 }
 
-func (h fragileHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
+func (h panickingClaim) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	h.f.step("the list of replays")
 	return h.DeliveryHold.Jobs(ctx)
 }
 
-func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
+func (h panickingClaim) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
 	h.f.step("the dead messages")
 	return h.DeliveryHold.Dead(ctx, after, limit)
 }
@@ -99,10 +99,10 @@ func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]store
 // TestPanicsEndNothing: whatever panics in an engine, and in whichever of its goroutines, is
 // counted, the process lives, and the endpoint gets every event.
 func TestPanicsEndNothing(t *testing.T) {
-	l := newLab(t)
-	s := l.site()
-	f := &fragile{Store: s.deliveries, Events: s.store}
-	s.through = f
+	l := newTestCluster(t)
+	s := l.node()
+	f := &panickingStore{Store: s.deliveries, Events: s.store}
+	s.engineStore = f
 	check, err := s.store.KeyCheck(l.ctx(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -133,9 +133,9 @@ func TestPanicsEndNothing(t *testing.T) {
 	s.engine.cfg.Node = n
 	s.engine.cfg.Render = func(v *service.EventView) ([]byte, error) {
 		f.step("a message")
-		return s.front.RenderEvent(v)
+		return s.server.RenderEvent(v)
 	}
-	s.start()
+	s.startMade()
 	panics := func() float64 {
 		var counted dto.Metric
 		if err := s.metrics.Panics.Write(&counted); err != nil {
@@ -146,11 +146,11 @@ func TestPanicsEndNothing(t *testing.T) {
 	recorded := 0
 	served := func(after string) {
 		t.Helper()
-		s.record(1)
+		s.grant(1)
 		recorded++
-		events := s.recorded(recorded)
-		l.until("the endpoint has every event after "+after, func() bool {
-			l.pass(time.Second)
+		events := s.waitForEvents(recorded)
+		l.waitUntil("the endpoint has every event after "+after, func() bool {
+			l.advanceClock(time.Second)
 			missing, _ := r.missing(events)
 			return len(missing) == 0
 		})
@@ -163,22 +163,22 @@ func TestPanicsEndNothing(t *testing.T) {
 		f.at.Store(&step)
 		switch step {
 		case "an event":
-			s.replay(endpoint.ID, store.Replay{EventID: s.feed()[0]})
+			s.replay(endpoint.ID, store.Replay{EventID: s.eventIDs()[0]})
 		case "the list of replays", "the dead messages", "the count of dead messages":
 			s.replay(endpoint.ID, store.Replay{Dead: true})
 		case "the state", "a claim": // the deliveries begin anew
 			again := "the list of replays"
 			f.at.Store(&again)
 			s.replay(endpoint.ID, store.Replay{Dead: true})
-			l.until("the deliveries to the endpoint end", func() bool { return f.at.CompareAndSwap(nil, &step) })
+			l.waitUntil("the deliveries to the endpoint end", func() bool { return f.at.CompareAndSwap(nil, &step) })
 		case "the watch":
 			s.subscribe(newReceiver(t))
 		default:
-			s.record(1)
+			s.grant(1)
 			recorded++
 		}
-		l.until(step+" panics", func() bool {
-			l.pass(time.Second)
+		l.waitUntil(step+" panics", func() bool {
+			l.advanceClock(time.Second)
 			return f.at.Load() == nil
 		})
 		served(step)
@@ -191,7 +191,7 @@ func TestPanicsEndNothing(t *testing.T) {
 // TestEndsBeforeItStarts: an engine that was never started can be stopped and killed, and does not
 // start afterward.
 func TestEndsBeforeItStarts(t *testing.T) {
-	s := newLab(t).site()
+	s := newTestCluster(t).node()
 	for name, end := range map[string]func(*Engine) error{
 		"Kill": func(e *Engine) error { e.Kill(); return nil },
 		"Stop": func(e *Engine) error { return e.Stop(context.Background()) },
@@ -207,7 +207,7 @@ func TestEndsBeforeItStarts(t *testing.T) {
 		}
 		e.Start()
 		e.Kill()
-		if len(e.claimed()) > 0 {
+		if len(e.claimedIDs()) > 0 {
 			t.Errorf("%s: it delivers", name)
 		}
 	}

@@ -19,33 +19,33 @@ type simulation struct {
 	t   *rapid.T
 	now time.Time
 
-	events int // in the feed: evt_00001, evt_00002, ...
-	oldest int // the first that is kept
-	q      *queue
-	flying []*message
-	asked  []asked
+	events   int // in the feed: evt_00001, evt_00002, ...
+	oldest   int // the first that is kept
+	q        *queue
+	inFlight []*message
+	requests []pageRequest
 
 	// As they are stored.
-	found     bool
+	stored    bool
 	progress  store.DeliveryProgress
 	pending   map[string]store.Delivery
 	delivered map[string]int
 	dead      map[string]store.Delivery
 
-	accepted map[string]int // by the receiver
-	endpoint licensing.Endpoint
-	revision int64              // at which the endpoint was changed last
-	needed   map[int]bool       // events that the endpoint has wanted ever since they were recorded
-	page     *service.EventFeed // was read for asked, and is under way
-	expired  bool               // in its place
-	most     int
-	last     *store.Checkpoint // taken, and not stored yet
-	gone     int               // the events before it were skipped
+	accepted      map[string]int // by the receiver
+	endpoint      licensing.Endpoint
+	revision      int64              // at which the endpoint was changed last
+	needed        map[int]bool       // events that the endpoint has wanted ever since they were recorded
+	page          *service.EventFeed // was read for asked, and is under way
+	expired       bool               // in its place
+	pendingLimit  int
+	checkpoint    *store.Checkpoint // taken, and not stored yet
+	skippedBefore int               // the events before it were skipped
 }
 
-type asked struct {
-	void, limit int
-	after       store.FeedPosition
+type pageRequest struct {
+	generation, limit int
+	after             store.FeedPosition
 }
 
 func eventName(n int) string { return fmt.Sprintf("evt_%05d", n) }
@@ -102,7 +102,7 @@ func newSimulation(t *rapid.T) *simulation {
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), oldest: 1,
 		pending: map[string]store.Delivery{}, delivered: map[string]int{}, dead: map[string]store.Delivery{}, accepted: map[string]int{},
 	}
-	s.most = rapid.IntRange(1, 200).Draw(t, "pending at most")
+	s.pendingLimit = rapid.IntRange(1, 200).Draw(t, "pending at most")
 	s.endpoint = licensing.Endpoint{ID: "we_1", Types: []licensing.EventType{licensing.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
 	s.resume()
 	return s
@@ -110,14 +110,14 @@ func newSimulation(t *rapid.T) *simulation {
 
 // resume begins with what is stored, as after a crash.
 func (s *simulation) resume() {
-	state := store.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.found}
+	state := store.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.stored}
 	for id, d := range s.pending {
 		state.Pending = append(state.Pending, store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
 	}
 	slices.SortFunc(state.Pending, func(a, b store.PendingDelivery) int { return a.Next.Compare(b.Next) })
 	s.q = newQueue(state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
-	s.q.most = s.most
-	s.flying, s.asked, s.last, s.page, s.expired = nil, nil, nil, nil, false
+	s.q.pendingLimit = s.pendingLimit
+	s.inFlight, s.requests, s.checkpoint, s.page, s.expired = nil, nil, nil, nil, false
 }
 
 // send begins what may be begun.
@@ -127,53 +127,53 @@ func (s *simulation) send() {
 		if m == nil {
 			break
 		}
-		s.flying = append(s.flying, m)
-		if m.probe && len(s.flying) > 1 {
-			s.t.Fatalf("a failing endpoint has %d attempts under way", len(s.flying))
+		s.inFlight = append(s.inFlight, m)
+		if m.probe && len(s.inFlight) > 1 {
+			s.t.Fatalf("a failing endpoint has %d attempts under way", len(s.inFlight))
 		}
-		if len(s.flying) > maxWindow {
-			s.t.Fatalf("%d attempts are under way", len(s.flying))
+		if len(s.inFlight) > maxWindow {
+			s.t.Fatalf("%d attempts are under way", len(s.inFlight))
 		}
 	}
-	if len(s.asked) == 0 {
+	if len(s.requests) == 0 {
 		c := &s.q.feed
-		if limit := s.q.wantsPage(c, s.now); limit > 0 {
-			c.look = false
-			s.asked = append(s.asked, asked{c.void, limit, c.read})
+		if limit := s.q.pageLimit(c, s.now); limit > 0 {
+			c.mayHaveMore = false
+			s.requests = append(s.requests, pageRequest{c.generation, limit, c.read})
 		}
 	}
-	if len(s.q.waiting) > s.most {
-		s.t.Fatalf("%d messages are pending", len(s.q.waiting))
+	if len(s.q.pending) > s.pendingLimit {
+		s.t.Fatalf("%d messages are pending", len(s.q.pending))
 	}
 }
 
 // read has the page that was asked for read, or what was read arrive.
 func (s *simulation) read() {
 	switch {
-	case len(s.asked) == 0:
+	case len(s.requests) == 0:
 	case s.page == nil && !s.expired:
-		s.fetch(s.asked[0])
+		s.fetch(s.requests[0])
 	default:
-		a := s.asked[0]
-		s.asked = nil
+		a := s.requests[0]
+		s.requests = nil
 		if s.page != nil {
-			s.q.page(&s.q.feed, a.void, *s.page, s.now)
-		} else if a.void == s.q.feed.void {
-			s.q.expired(&s.q.feed, s.now)
-			s.gone = s.oldest
+			s.q.addPage(&s.q.feed, a.generation, *s.page, s.now)
+		} else if a.generation == s.q.feed.generation {
+			s.q.skipExpired(&s.q.feed, s.now)
+			s.skippedBefore = s.oldest
 		}
 		s.page, s.expired = nil, false
 	}
 }
 
-func (s *simulation) fetch(a asked) {
+func (s *simulation) fetch(a pageRequest) {
 	from := s.behind(a.after)
 	if a.after != "" && from < s.oldest-1 {
 		s.expired = true
 		return
 	}
 	if a.after == "" {
-		s.gone = s.oldest // since it was told so
+		s.skippedBefore = s.oldest // since it was told so
 	}
 	page := service.EventFeed{Endpoint: s.at()}
 	from = max(from, s.oldest-1)
@@ -196,19 +196,19 @@ func (s *simulation) fetch(a asked) {
 
 // end lets one attempt end.
 func (s *simulation) end(outcome webhook.Outcome, status int, retryAfter time.Duration) {
-	if len(s.flying) == 0 {
+	if len(s.inFlight) == 0 {
 		return
 	}
-	at := rapid.IntRange(0, len(s.flying)-1).Draw(s.t, "which")
-	m := s.flying[at]
-	s.flying = slices.Delete(s.flying, at, at+1)
+	at := rapid.IntRange(0, len(s.inFlight)-1).Draw(s.t, "which")
+	m := s.inFlight[at]
+	s.inFlight = slices.Delete(s.inFlight, at, at+1)
 	if outcome == webhook.Delivered {
 		s.accepted[m.id]++
 	}
-	failing := s.q.health.failing()
-	s.q.ended(m, s.before(m), &webhook.Attempt{Outcome: outcome, At: s.now, Status: status, RetryAfter: retryAfter}, s.now)
-	if probe := s.q.health.probe; !failing && s.q.health.failing() || m.probe && outcome == webhook.Retry && s.q.isCurrent(m) {
-		if pause := probe.Sub(s.now); pause < 4*time.Second || pause > longestPause {
+	failing := s.q.health.isFailing()
+	s.q.attemptEnded(m, s.before(m), &webhook.Attempt{Outcome: outcome, At: s.now, Status: status, RetryAfter: retryAfter}, s.now)
+	if probe := s.q.health.nextProbe; !failing && s.q.health.isFailing() || m.probe && outcome == webhook.Retry && s.q.isCurrent(m) {
+		if pause := probe.Sub(s.now); pause < 4*time.Second || pause > longestProbePause {
 			s.t.Fatalf("the next probe is in %v", pause)
 		}
 	}
@@ -216,28 +216,28 @@ func (s *simulation) end(outcome webhook.Outcome, status int, retryAfter time.Du
 
 func (s *simulation) before(m *message) store.Delivery {
 	switch {
-	case m.known != nil:
-		return *m.known
+	case m.unstored != nil:
+		return *m.unstored
 	case m.step == nil:
 		return s.pending[m.id]
 	}
 	return store.Delivery{Type: m.view.Type}
 }
 
-func (s *simulation) take() {
-	if s.last == nil && !s.q.checkpointAt().IsZero() {
-		c := s.q.take(s.now)
-		s.last = &c
+func (s *simulation) takeCheckpoint() {
+	if s.checkpoint == nil && !s.q.checkpointAt().IsZero() {
+		c := s.q.takeCheckpoint(s.now)
+		s.checkpoint = &c
 	}
 }
 
 // store stores a checkpoint that was taken, and checks what is stored then.
-func (s *simulation) store() {
-	c := s.last
+func (s *simulation) storeCheckpoint() {
+	c := s.checkpoint
 	if c == nil {
 		return
 	}
-	s.last = nil
+	s.checkpoint = nil
 	if n := len(c.Pending) + len(c.Delivered) + len(c.Dead); n > maxCheckpoint {
 		s.t.Fatalf("a checkpoint of %d results", n)
 	}
@@ -261,13 +261,13 @@ func (s *simulation) store() {
 		}
 	}
 	before := s.behind(s.progress.Place)
-	s.progress, s.found = c.Progress, true
-	s.q.stored(c)
+	s.progress, s.stored = c.Progress, true
+	s.q.checkpointStored(c)
 	place := s.behind(s.progress.Place)
-	if place < before && s.gone == 0 {
+	if place < before && s.skippedBefore == 0 {
 		s.t.Fatalf("the place went back from %d to %d", before, place)
 	}
-	for n := max(1, s.gone); n <= place; n++ {
+	for n := max(1, s.skippedBefore); n <= place; n++ {
 		if s.needed[n] {
 			s.mustBeKnown(n)
 		}
@@ -291,7 +291,7 @@ func TestQueueLosesNothing(t *testing.T) {
 		s.t.Repeat(map[string]func(*rapid.T){
 			"record": func(t *rapid.T) {
 				s.record(rapid.IntRange(1, 150).Draw(t, "events"))
-				s.q.news()
+				s.q.newEvents()
 			},
 			"pass": func(t *rapid.T) {
 				s.now = s.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "ms")) * time.Millisecond)
@@ -309,21 +309,21 @@ func TestQueueLosesNothing(t *testing.T) {
 				}
 			},
 			"put back": func(t *rapid.T) {
-				if len(s.flying) > 0 {
-					m := s.flying[0]
-					s.flying = s.flying[1:]
+				if len(s.inFlight) > 0 {
+					m := s.inFlight[0]
+					s.inFlight = s.inFlight[1:]
 					s.q.putBack(m, s.now)
 				}
 			},
-			"take":  func(*rapid.T) { s.take() },
-			"store": func(*rapid.T) { s.store() },
+			"take":  func(*rapid.T) { s.takeCheckpoint() },
+			"store": func(*rapid.T) { s.storeCheckpoint() },
 			"crash": func(*rapid.T) { s.resume() },
 			"change types": func(t *rapid.T) {
 				other := s.endpoint
 				other.Types = rapid.SampledFrom([][]licensing.EventType{nil, {licensing.EventOrderPaid}, {licensing.EventOrderCreated}}).Draw(t, "types")
 				s.change(other)
 			},
-			"look": func(*rapid.T) { s.q.learn(s.at(), s.now) },
+			"look": func(*rapid.T) { s.q.updateEndpoint(s.at(), s.now) },
 			"enable": func(*rapid.T) {
 				other := s.endpoint
 				other.ResetAt = s.now
@@ -336,36 +336,36 @@ func TestQueueLosesNothing(t *testing.T) {
 			},
 			"": func(*rapid.T) { s.send() },
 		})
-		s.settle()
+		s.finish()
 	})
 }
 
 // settle lets everything be delivered, and checks that it is.
-func (s *simulation) settle() {
+func (s *simulation) finish() {
 	last := s.endpoint
 	last.ResetAt = s.now.Add(time.Millisecond)
 	s.change(last)
-	s.q.learn(s.at(), s.now)
-	s.q.news()
+	s.q.updateEndpoint(s.at(), s.now)
+	s.q.newEvents()
 	for range 100_000 {
 		s.send()
 		s.read()
 		s.end(webhook.Delivered, 200, 0)
-		s.take()
-		s.store()
-		if len(s.flying) > 0 || len(s.asked) > 0 {
+		s.takeCheckpoint()
+		s.storeCheckpoint()
+		if len(s.inFlight) > 0 || len(s.requests) > 0 {
 			continue
 		}
-		if s.q.idle() && len(s.q.waiting) == 0 && !s.q.feed.more && !s.q.feed.look && s.q.feed.ahead() == 0 && s.q.moved.IsZero() {
+		if s.q.idle() && len(s.q.pending) == 0 && !s.q.feed.more && !s.q.feed.mayHaveMore && s.q.feed.unsent() == 0 && s.q.movedSince.IsZero() {
 			break
 		}
 		s.now = s.now.Add(time.Second)
-		if len(s.q.waiting) == 0 && s.q.idle() {
-			s.now = s.now.Add(placeAfter)
+		if len(s.q.pending) == 0 && s.q.idle() {
+			s.now = s.now.Add(placeDelay)
 		}
 	}
 	if place := s.behind(s.progress.Place); place != s.events {
-		s.t.Fatalf("in the end the place is %d of %d events; %d are pending", place, s.events, len(s.q.waiting))
+		s.t.Fatalf("in the end the place is %d of %d events; %d are pending", place, s.events, len(s.q.pending))
 	}
 	if s.progress.Behind || len(s.pending) > 0 || s.progress.Pending > 0 {
 		s.t.Fatalf("in the end there is still something to do: %+v, %d pending", s.progress, len(s.pending))
@@ -386,7 +386,7 @@ func queueOf(events int, now time.Time) *queue {
 		view.ID, view.Type = eventName(n), licensing.EventOrderPaid
 		page.Events = append(page.Events, view)
 	}
-	q.page(&q.feed, q.feed.void, page, now)
+	q.addPage(&q.feed, q.feed.generation, page, now)
 	return q
 }
 
@@ -399,17 +399,17 @@ func TestStaleAnswers(t *testing.T) {
 	old := q.next(now)
 	moved := q.endpoint
 	moved.ResetAt = now.Add(time.Second)
-	q.change(moved, now)
-	q.ended(old, store.Delivery{}, gone, now)
-	if q.disable != "" || q.health.failures != 0 {
-		t.Errorf("an old answer has it disabled because of %q, after %d failures", q.disable, q.health.failures)
+	q.setEndpoint(moved, now)
+	q.attemptEnded(old, store.Delivery{}, gone, now)
+	if q.disableReason != "" || q.health.failures != 0 {
+		t.Errorf("an old answer has it disabled because of %q, after %d failures", q.disableReason, q.health.failures)
 	}
-	if len(q.waiting) != 1 {
-		t.Errorf("%d messages are pending", len(q.waiting))
+	if len(q.pending) != 1 {
+		t.Errorf("%d messages are pending", len(q.pending))
 	}
-	q.ended(q.next(now), store.Delivery{}, gone, now)
-	if q.disable != licensing.DisabledGone {
-		t.Errorf("410 has it disabled because of %q", q.disable)
+	q.attemptEnded(q.next(now), store.Delivery{}, gone, now)
+	if q.disableReason != licensing.DisabledGone {
+		t.Errorf("410 has it disabled because of %q", q.disableReason)
 	}
 	if m := q.next(now.Add(time.Hour)); m != nil {
 		t.Errorf("%s is sent to an endpoint that is to be disabled", m.id)
@@ -426,22 +426,22 @@ func TestOlderReadChangesNothing(t *testing.T) {
 		endpoint.URL = url
 		return store.EndpointAt{Endpoint: endpoint, Found: true, Revision: revision}
 	}
-	q.learn(at(5, "https://new.example"), now)
-	q.learn(at(3, "https://old.example"), now)
-	q.learn(store.EndpointAt{Revision: 4}, now)
-	if q.endpoint.URL != "https://new.example" || q.off != 0 {
-		t.Errorf("the endpoint is at %s, and gone at %d", q.endpoint.URL, q.off)
+	q.updateEndpoint(at(5, "https://new.example"), now)
+	q.updateEndpoint(at(3, "https://old.example"), now)
+	q.updateEndpoint(store.EndpointAt{Revision: 4}, now)
+	if q.endpoint.URL != "https://new.example" || q.offRevision != 0 {
+		t.Errorf("the endpoint is at %s, and gone at %d", q.endpoint.URL, q.offRevision)
 	}
 	// A page that was read before says nothing of the endpoint, and its events are sent.
 	view := service.EventView{}
 	view.ID, view.Type = eventName(4), licensing.EventOrderPaid
-	q.page(&q.feed, q.feed.void, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
-	if q.endpoint.URL != "https://new.example" || q.feed.ahead() != 4 {
-		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.ahead())
+	q.addPage(&q.feed, q.feed.generation, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
+	if q.endpoint.URL != "https://new.example" || q.feed.unsent() != 4 {
+		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.unsent())
 	}
-	q.learn(store.EndpointAt{Revision: 6}, now)
-	if q.off != 6 {
-		t.Errorf("an endpoint that is gone at 6 is so at %d", q.off)
+	q.updateEndpoint(store.EndpointAt{Revision: 6}, now)
+	if q.offRevision != 6 {
+		t.Errorf("an endpoint that is gone at 6 is so at %d", q.offRevision)
 	}
 }
 
@@ -459,7 +459,7 @@ func TestPageAfterAChange(t *testing.T) {
 		at.Endpoint.Types = []licensing.EventType{licensing.EventOrderPaid}
 		view := service.EventView{}
 		view.ID, view.Type = eventName(5), licensing.EventOrderPaid
-		q.page(&q.feed, q.feed.void, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at}, now)
+		q.addPage(&q.feed, q.feed.generation, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at}, now)
 		want := eventName(sent)
 		if sent == 4 {
 			want = eventName(5)
@@ -476,13 +476,13 @@ func TestPlaceWaitsForWhatIsNotStored(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(1, now)
 	for n := range maxCheckpoint {
-		q.cameTo(store.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
+		q.replayAdvanced(store.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
 	}
 	q.redeliver([]store.Delivery{{EventID: eventName(1), Type: licensing.EventOrderPaid}}, now.Add(time.Hour))
 	if m := q.next(now); m == nil || m.id != eventName(1) {
 		t.Errorf("%+v is next", m)
 	}
-	if c := q.take(now); c.Progress.Place != "pos_00000" {
+	if c := q.takeCheckpoint(now); c.Progress.Place != "pos_00000" {
 		t.Errorf("the place is %s, and nothing is stored of what is before", c.Progress.Place)
 	}
 }

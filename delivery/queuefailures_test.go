@@ -20,7 +20,7 @@ func TestTroubleRests(t *testing.T) {
 		view.ID = id
 		page.Events = append(page.Events, view)
 	}
-	q.page(&q.feed, 0, page, now)
+	q.addPage(&q.feed, 0, page, now)
 	var tries, rested int
 	for end := now.Add(time.Minute); now.Before(end); now = now.Add(100 * time.Millisecond) {
 		var flying []*message
@@ -29,7 +29,7 @@ func TestTroubleRests(t *testing.T) {
 		}
 		for _, m := range flying {
 			tries++
-			if q.trouble(now) > 0 {
+			if q.localFailure(now) > 0 {
 				rested++
 			}
 			q.putBack(m, now)
@@ -38,7 +38,7 @@ func TestTroubleRests(t *testing.T) {
 	if tries == 0 || tries > 10*firstWindow || rested > 10 {
 		t.Errorf("%d tries and %d pauses in a minute", tries, rested)
 	}
-	if n := len(q.waiting); n > firstWindow {
+	if n := len(q.pending); n > firstWindow {
 		t.Errorf("%d messages are pending", n)
 	}
 }
@@ -46,8 +46,8 @@ func TestTroubleRests(t *testing.T) {
 // TestSecretThatIsMissing: a node that can't sign for an endpoint, since it was started
 // before the master key came, leaves the events where they are.
 func TestSecretThatIsMissing(t *testing.T) {
-	l := newLab(t)
-	old := l.site()
+	l := newTestCluster(t)
+	old := l.node()
 	first, second := make([]byte, 32), make([]byte, 32)
 	second[0] = 1
 	ring, err := licensing.ParseMasterRing("m2:" + base64.StdEncoding.EncodeToString(second) + "\nm1:" + base64.StdEncoding.EncodeToString(first) + "\n")
@@ -55,21 +55,21 @@ func TestSecretThatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.ring = ring
-	fresh := l.site()
+	fresh := l.node()
 	r := newReceiver(t)
 	endpoint := fresh.subscribe(r)
-	old.deliver()
-	fresh.record(200)
-	fresh.recorded(200)
-	l.until("it was tried", func() bool { return fresh.progress(endpoint.ID).Pending > 0 })
-	fresh.record(1)
-	events := fresh.recorded(201)
+	old.startEngine()
+	fresh.grant(200)
+	fresh.waitForEvents(200)
+	l.waitUntil("it was tried", func() bool { return fresh.progress(endpoint.ID).Pending > 0 })
+	fresh.grant(1)
+	events := fresh.waitForEvents(201)
 	if n := fresh.progress(endpoint.ID).Pending; n > firstWindow {
 		t.Errorf("%d messages became pending, though none could be sent", n)
 	}
 	if err := old.engine.Stop(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	fresh.deliver()
-	r.mustHaveAll(l, events)
+	fresh.startEngine()
+	r.waitForAll(l, events)
 }

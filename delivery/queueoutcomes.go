@@ -20,51 +20,51 @@ type result struct {
 
 // putBack takes a message back that was not sent, or of which nobody knows what came.
 func (q *queue) putBack(m *message, now time.Time) {
-	q.flying--
+	q.inFlight--
 	if m.step != nil {
 		// It is tried again as a pending one: another has begun behind it, perhaps.
-		q.flyingNew--
-		q.end(m, store.Delivery{EventID: m.id, Type: m.view.Type, Status: store.DeliveryPending, Next: now.Add(putBackPause)}, now)
+		q.newInFlight--
+		q.record(m, store.Delivery{EventID: m.id, Type: m.view.Type, Status: store.DeliveryPending, Next: now.Add(putBackPause)}, now)
 		return
 	}
-	if w := q.waiting[m.id]; w != nil {
-		w.flying, w.next, q.first = false, now.Add(putBackPause), nil
+	if w := q.pending[m.id]; w != nil {
+		w.inFlight, w.due, q.firstDue = false, now.Add(putBackPause), nil
 	}
 }
 
 // lost takes it that the event of a pending message is not kept any more.
-func (q *queue) lost(m *message, before store.Delivery, now time.Time) {
-	q.flying--
+func (q *queue) eventGone(m *message, before store.Delivery, now time.Time) {
+	q.inFlight--
 	before.Status, before.Next = store.DeliveryDead, time.Time{}
-	q.skipped = now
-	q.end(m, before, now)
+	q.skippedAt = now
+	q.record(m, before, now)
 }
 
 // ended takes what came of an attempt. before is the message as it was.
-func (q *queue) ended(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
-	q.flying--
-	q.troubles = 0
+func (q *queue) attemptEnded(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
+	q.inFlight--
+	q.localFailures = 0
 	if m.step != nil {
-		q.flyingNew--
+		q.newInFlight--
 	}
 	if attempt.Outcome == webhook.Delivered {
-		after := tried(m, before, attempt)
+		after := withAttempt(m, before, attempt)
 		after.Status = store.DeliveryDelivered
-		q.end(m, after, now)
+		q.record(m, after, now)
 		if q.isCurrent(m) && q.health.succeeded(now, attempt.Duration) {
-			q.hasten(now)
+			q.expedite(now)
 		}
 		return
 	}
 	if q.isCurrent(m) {
 		if why := q.health.failed(m.id, attempt, m.probe, now, q.random()); why != "" {
-			q.disable = why
+			q.disableReason = why
 		}
 	}
-	q.end(m, q.retry(m, before, attempt, now), now)
-	if q.health.failing() {
-		for _, w := range q.waiting {
-			q.calm(w)
+	q.record(m, q.afterFailure(m, before, attempt, now), now)
+	if q.health.isFailing() {
+		for _, w := range q.pending {
+			q.clearExpedited(w)
 		}
 		// Whoever fails for days needs no pages meanwhile.
 		q.feed.rewind()
@@ -75,21 +75,21 @@ func (q *queue) ended(m *message, before store.Delivery, attempt *webhook.Attemp
 }
 
 // isCurrent tells whether an attempt says something of the endpoint as it is by now.
-func (q *queue) isCurrent(m *message) bool { return m.reset.Equal(q.endpoint.ResetAt) }
+func (q *queue) isCurrent(m *message) bool { return m.resetAt.Equal(q.endpoint.ResetAt) }
 
 // spoilt takes it that a message could not be made, which is no fault of the
 // endpoint's.
-func (q *queue) spoilt(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
-	q.flying--
+func (q *queue) renderFailed(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
+	q.inFlight--
 	if m.step != nil {
-		q.flyingNew--
+		q.newInFlight--
 	}
-	q.end(m, q.retry(m, before, attempt, now), now)
+	q.record(m, q.afterFailure(m, before, attempt, now), now)
 }
 
 // retry is what becomes of a message after a failure.
-func (q *queue) retry(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) store.Delivery {
-	after := tried(m, before, attempt)
+func (q *queue) afterFailure(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) store.Delivery {
+	after := withAttempt(m, before, attempt)
 	pause, again := webhook.Delay(len(after.Attempts), attempt.RetryAfter, q.random())
 	if !again && attempt.Outcome != webhook.Gone {
 		after.Status = store.DeliveryDead
@@ -100,7 +100,7 @@ func (q *queue) retry(m *message, before store.Delivery, attempt *webhook.Attemp
 }
 
 // tried is a message with one more attempt.
-func tried(m *message, before store.Delivery, attempt *webhook.Attempt) store.Delivery {
+func withAttempt(m *message, before store.Delivery, attempt *webhook.Attempt) store.Delivery {
 	after := before
 	after.EventID, after.Answer, after.Next = m.id, attempt.Answer, time.Time{}
 	after.Attempts = append(slices.Clone(before.Attempts), store.DeliveryAttempt{
@@ -110,24 +110,24 @@ func tried(m *message, before store.Delivery, attempt *webhook.Attempt) store.De
 }
 
 // end keeps what a message has become for a checkpoint.
-func (q *queue) end(m *message, d store.Delivery, now time.Time) {
+func (q *queue) record(m *message, d store.Delivery, now time.Time) {
 	if m.step != nil {
 		m.step.view = nil
 	}
-	w := q.waiting[d.EventID]
+	w := q.pending[d.EventID]
 	if w != nil {
-		q.calm(w)
-		delete(q.waiting, d.EventID)
-		q.first = nil
+		q.clearExpedited(w)
+		delete(q.pending, d.EventID)
+		q.firstDue = nil
 	}
 	switch d.Status {
 	case store.DeliveryPending:
-		q.wait(&d)
+		q.addPending(&d)
 	case store.DeliveryDead:
-		if q.dead++; q.dead >= maxDead && q.disable == "" {
-			q.disable = licensing.DisabledDeadLetters
+		if q.dead++; q.dead >= maxDead && q.disableReason == "" {
+			q.disableReason = licensing.DisabledDeadLetters
 		}
 	}
 	q.results = append(q.results, result{delivery: &d, step: m.step})
-	q.touch(now)
+	q.markDirty(now)
 }

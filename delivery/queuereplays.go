@@ -7,28 +7,28 @@ import (
 )
 
 // span is a replay of a part of the feed.
-type span struct {
+type spanReplay struct {
 	cursor
 	job store.Replay
 }
 
 // beginSpan begins or goes on with the replay of a part of the feed, of which there is
 // one at a time. until is the revision of its last event, if it has one.
-func (q *queue) beginSpan(job store.Replay, until int64) {
+func (q *queue) startSpan(job store.Replay, until int64) {
 	at := store.FeedPosition(job.After)
 	if job.Place != "" {
 		at = store.FeedPosition(job.Place)
 	}
-	q.replay = &span{job: job, cursor: cursor{place: at, read: at, last: job.Until, until: until, ends: true, more: true}}
+	q.replay = &spanReplay{job: job, cursor: cursor{place: at, read: at, lastID: job.Until, lastRevision: until, bounded: true, more: true}}
 }
 
 // redeliver makes messages pending again that were given up, or delivered: as if they
 // were new, and due now.
 func (q *queue) redeliver(again []store.Delivery, now time.Time) {
 	for _, d := range again {
-		if w := q.waiting[d.EventID]; w != nil {
-			if !w.flying {
-				w.next, q.first = now, nil
+		if w := q.pending[d.EventID]; w != nil {
+			if !w.inFlight {
+				w.due, q.firstDue = now, nil
 			}
 			continue
 		}
@@ -36,16 +36,16 @@ func (q *queue) redeliver(again []store.Delivery, now time.Time) {
 			q.dead = max(q.dead-1, 0)
 		}
 		pending := &store.Delivery{EventID: d.EventID, Type: d.Type, Status: store.DeliveryPending, Next: now}
-		q.wait(pending)
+		q.addPending(pending)
 		q.results = append(q.results, result{delivery: pending})
 	}
-	q.touch(now)
+	q.markDirty(now)
 }
 
 // cameTo notes how far a replay is, once all before is stored.
-func (q *queue) cameTo(job store.Replay, now time.Time) {
+func (q *queue) replayAdvanced(job store.Replay, now time.Time) {
 	q.results = append(q.results, result{putReplay: &job})
-	q.touch(now)
+	q.markDirty(now)
 }
 
 // endReplay notes that a replay is done, once all before is stored.
@@ -54,5 +54,5 @@ func (q *queue) endReplay(id string, now time.Time) {
 		q.replay = nil
 	}
 	q.results = append(q.results, result{endReplay: id})
-	q.touch(now)
+	q.markDirty(now)
 }

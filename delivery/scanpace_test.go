@@ -18,45 +18,45 @@ import (
 )
 
 // churned is a store in which endpoints change all the time, and whose readings take time.
-type churned struct {
+type churningStore struct {
 	Store
-	mark  int64
-	list  time.Duration // how long it takes to read all endpoints
-	scan  time.Duration // and to read the claims
-	spent time.Duration // in readings of either kind
-	lists int
-	fails error // what each reading of all endpoints ends with
+	mark      int64
+	listTime  time.Duration // how long it takes to read all endpoints
+	scanTime  time.Duration // and to read the claims
+	spent     time.Duration // in readings of either kind
+	lists     int
+	listError error // what each reading of all endpoints ends with
 }
 
-func (c *churned) WebhooksMark(context.Context) (int64, error) {
+func (c *churningStore) WebhooksMark(context.Context) (int64, error) {
 	c.mark++
 	return c.mark, nil
 }
 
-func (c *churned) AllWebhooks(context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+func (c *churningStore) AllWebhooks(context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		c.lists++
-		c.spend(c.list)
-		if c.fails != nil {
-			yield(store.OwnerWebhooks{}, c.fails)
+		c.spend(c.listTime)
+		if c.listError != nil {
+			yield(store.OwnerWebhooks{}, c.listError)
 		}
 	}
 }
 
-func (c *churned) spend(d time.Duration) {
+func (c *churningStore) spend(d time.Duration) {
 	time.Sleep(d)
 	c.spent += d
 }
 
-func (c *churned) Self() store.Incarnation                              { return store.Incarnation{1} }
-func (c *churned) Workers(context.Context) ([]store.Incarnation, error) { return nil, nil }
+func (c *churningStore) Self() store.Incarnation                              { return store.Incarnation{1} }
+func (c *churningStore) Workers(context.Context) ([]store.Incarnation, error) { return nil, nil }
 
-func (c *churned) Claims(context.Context) (map[string]store.Incarnation, error) {
-	c.spend(c.scan)
+func (c *churningStore) Claims(context.Context) (map[string]store.Incarnation, error) {
+	c.spend(c.scanTime)
 	return nil, nil
 }
 
-func (c *churned) Claim(context.Context, licensing.Owner, string) (store.DeliveryHold, bool, error) {
+func (c *churningStore) Claim(context.Context, licensing.Owner, string) (store.DeliveryHold, bool, error) {
 	return nil, false, nil
 }
 
@@ -74,16 +74,16 @@ func TestChangesTakeAShare(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), span)
 				defer cancel()
-				store := &churned{list: c.list, scan: c.list / 10, fails: c.fails}
+				store := &churningStore{listTime: c.list, scanTime: c.list / 10, listError: c.fails}
 				e := &Engine{
-					cfg:  Config{Store: store, Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()},
-					wake: make(chan struct{}, 1), stopping: make(chan struct{}), trust: listEvery, routes: make(map[string]*route),
+					cfg:          Config{Store: store, Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()},
+					scanRequests: make(chan struct{}, 1), stopping: make(chan struct{}), listInterval: listEvery, loops: make(map[string]*endpointLoop),
 				}
 				var churning sync.WaitGroup
 				defer churning.Wait()
 				churning.Go(func() {
 					for ctx.Err() == nil {
-						e.rouse()
+						e.requestScan()
 						time.Sleep(10 * time.Millisecond)
 					}
 				})
@@ -91,7 +91,7 @@ func TestChangesTakeAShare(t *testing.T) {
 				if share := store.spent.Seconds() / span.Seconds(); share > 0.1 {
 					t.Errorf("reading takes %.0f %% of the time", 100*share)
 				}
-				if least := int(span / (listEvery + freeAfter + 2*c.list)); store.lists < least {
+				if least := int(span / (listEvery + takeoverAfter + 2*c.list)); store.lists < least {
 					t.Errorf("all endpoints were read %d times, and should be %d times at least", store.lists, least)
 				}
 			})

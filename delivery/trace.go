@@ -4,13 +4,13 @@ import "licet/metrics/tracing"
 
 // endTrace ends the span of a message's attempt, what had to be read for it included.
 // Nobody asks for it from outside, so it is a trace of its own.
-func endTrace(span *tracing.Span, done *attempted) {
+func endTrace(span *tracing.Span, done *attemptResult) {
 	if span == nil {
 		return
 	}
 	span.Set(tracing.String("licet.event.id", done.message.id), tracing.String("licet.event.type", string(done.before.Type)))
 	switch {
-	case done.lost:
+	case done.eventGone:
 		span.Fail("not_kept")
 	case done.err != nil:
 		span.Fail("not_sent")

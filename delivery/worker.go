@@ -22,26 +22,26 @@ type target struct {
 
 // worker is an engine under one lease. It is used by one goroutine.
 type worker struct {
-	engine *Engine
-	store  store.DeliveryWorker
-	assign *assignment
+	engine     *Engine
+	store      store.DeliveryWorker
+	assignment *assignment
 
-	mark    int64
-	listed  time.Time         // when all endpoints were read last
-	relist  time.Time         // when that may be done again, see restAfter
-	rested  time.Time         // when the next scan may begin, likewise
-	targets map[string]target // the enabled ones, by endpoint
-	looked  time.Time         // when all routes were told last to look at their endpoints
+	mark        int64
+	listedAt    time.Time         // when all endpoints were read last
+	listAgainAt time.Time         // when that may be done again, see restAfter
+	scanAgainAt time.Time         // when the next scan may begin, likewise
+	targets     map[string]target // the enabled ones, by endpoint
+	rereadAllAt time.Time         // when all routes were told last to look at their endpoints
 
-	failing map[string]failing // endpoints whose deliveries have ended by an error lately
-	routes  map[string]*route  // those that are claimed here; others read it under engine.mu
-	ended   chan *route
+	backoffs map[string]failureBackoff // endpoints whose deliveries have ended by an error lately
+	loops    map[string]*endpointLoop  // those that are claimed here; others read it under engine.mu
+	ended    chan *endpointLoop
 }
 
 func newWorker(e *Engine, w store.DeliveryWorker) *worker {
 	return &worker{
-		engine: e, store: w, assign: newAssignment(w.Self()),
-		targets: make(map[string]target), failing: make(map[string]failing), routes: e.routes, ended: make(chan *route),
+		engine: e, store: w, assignment: newAssignment(w.Self()),
+		targets: make(map[string]target), backoffs: make(map[string]failureBackoff), loops: e.loops, ended: make(chan *endpointLoop),
 	}
 }
 
@@ -51,8 +51,8 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		for len(w.routes) > 0 {
-			w.forget(<-w.ended)
+		for len(w.loops) > 0 {
+			w.loopEnded(<-w.ended)
 		}
 		w.engine.load.none(w.engine.cfg.Metrics)
 	}()
@@ -63,8 +63,8 @@ func (w *worker) run(ctx context.Context) error {
 		if err := w.scan(ctx); err != nil && ctx.Err() == nil {
 			w.engine.cfg.Log.Debug().Err(err).Msg("which endpoints to deliver to could not be read; it is tried again")
 		}
-		w.engine.load.report(w.engine.cfg.Metrics, w.routes, w.engine.cfg.Clock())
-		if err := w.pause(ctx); err != nil {
+		w.engine.load.report(w.engine.cfg.Metrics, w.loops, w.engine.cfg.Clock())
+		if err := w.awaitScan(ctx); err != nil {
 			return err
 		}
 	}
@@ -73,19 +73,19 @@ func (w *worker) run(ctx context.Context) error {
 // restShare bounds what it takes of a node's time, and of etcd's, to find endpoints, however
 // often endpoints change: a reading of the endpoints of all owners is followed by a rest of
 // restShare times its duration, and so is each scan.
-const restShare = 20
+const restFactor = 20
 
 // restAfter returns when a reading that began at a time, and has just ended, may begin again.
 // The rest is no longer than longest.
-func restAfter(began time.Time, longest time.Duration) time.Time {
+func readAgainAt(began time.Time, longest time.Duration) time.Time {
 	now := time.Now() // monotonic, like began
-	return now.Add(min(restShare*now.Sub(began), longest))
+	return now.Add(min(restFactor*now.Sub(began), longest))
 }
 
 // pause waits until it is time to scan again: about scanEvery, or sooner where the engine
 // wakes the worker, but not before the worker has rested.
-func (w *worker) pause(ctx context.Context) error {
-	resting := time.Until(w.rested)
+func (w *worker) awaitScan(ctx context.Context) error {
+	resting := time.Until(w.scanAgainAt)
 	regular, rest := time.NewTimer(max(scanEvery/2+rand.N(scanEvery), resting)), time.NewTimer(resting)
 	defer regular.Stop()
 	defer rest.Stop()
@@ -95,11 +95,11 @@ func (w *worker) pause(ctx context.Context) error {
 		case <-regular.C:
 			return nil
 		case <-rest.C:
-			wake = w.engine.wake
+			wake = w.engine.scanRequests
 		case <-wake:
 			return nil
 		case r := <-w.ended:
-			w.forget(r)
+			w.loopEnded(r)
 		case <-w.engine.stopping:
 			return nil
 		case <-ctx.Done():
@@ -111,35 +111,35 @@ func (w *worker) pause(ctx context.Context) error {
 // scan does what there is to do about who delivers to which endpoint.
 func (w *worker) scan(ctx context.Context) error {
 	began := time.Now()
-	workers, claims, err := w.read(ctx)
-	w.rested = restAfter(began, freeAfter) // after an error too: what has failed may have taken long
+	workers, claims, err := w.readState(ctx)
+	w.scanAgainAt = readAgainAt(began, takeoverAfter) // after an error too: what has failed may have taken long
 	if err != nil {
 		return err
 	}
-	w.assign.look(workers)
+	w.assignment.setWorkers(workers)
 	// A node of an earlier version adds a replay without a change of its owner's record.
-	lookAll := time.Since(w.looked) >= w.engine.trust
+	lookAll := time.Since(w.rereadAllAt) >= w.engine.listInterval
 	if lookAll {
-		w.looked = time.Now()
+		w.rereadAllAt = time.Now()
 	}
 	now := w.engine.cfg.Clock()
-	for id, r := range w.routes {
+	for id, r := range w.loops {
 		to, wanted := w.targets[id]
 		switch {
 		case !wanted:
-			r.giveUp()
-		case !w.assign.mine(id) && slices.Contains(workers, w.assign.self) && !r.isLent(now):
-			r.giveUp()
-		case lookAll || r.heard != to.changed:
-			r.heard = to.changed
-			r.look()
+			r.requestRelease()
+		case !w.assignment.isPreferred(id) && slices.Contains(workers, w.assignment.self) && !r.isTemporary(now):
+			r.requestRelease()
+		case lookAll || r.lastChange != to.changed:
+			r.lastChange = to.changed
+			r.requestReread()
 		}
 	}
-	return w.claimFree(ctx, claims, now)
+	return w.claimUnclaimed(ctx, claims, now)
 }
 
 // read reads what a scan goes by.
-func (w *worker) read(ctx context.Context) (workers []store.Incarnation, claims map[string]store.Incarnation, err error) {
+func (w *worker) readState(ctx context.Context) (workers []store.Incarnation, claims map[string]store.Incarnation, err error) {
 	if err = w.readTargets(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -152,26 +152,26 @@ func (w *worker) read(ctx context.Context) (workers []store.Incarnation, claims 
 
 // claimFree claims what nobody has, as far as that can be done before it is time to
 // look again.
-func (w *worker) claimFree(ctx context.Context, claims map[string]store.Incarnation, now time.Time) error {
+func (w *worker) claimUnclaimed(ctx context.Context, claims map[string]store.Incarnation, now time.Time) error {
 	began := time.Now()
 	for _, id := range slices.Sorted(maps.Keys(w.targets)) {
-		if _, claimed := claims[id]; claimed || w.routes[id] != nil {
-			w.assign.taken(id)
+		if _, claimed := claims[id]; claimed || w.loops[id] != nil {
+			w.assignment.claimed(id)
 			continue
 		}
-		if !w.assign.claims(id, now) || now.Before(w.failing[id].until) {
+		if !w.assignment.shouldClaim(id, now) || now.Before(w.backoffs[id].until) {
 			continue
 		}
 		switch err := w.claim(ctx, id); {
 		case errors.Is(err, licensing.ErrInternal):
 			// What can't be read of one is no reason to leave others alone.
 			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("an endpoint can't be claimed")
-			w.failed(id)
+			w.backOff(id)
 		case err != nil:
 			return err
 		}
 		if w.engine.isStopping() || time.Since(began) > scanEvery {
-			w.engine.rouse()
+			w.engine.requestScan()
 			return nil
 		}
 	}
@@ -179,15 +179,15 @@ func (w *worker) claimFree(ctx context.Context, claims map[string]store.Incarnat
 }
 
 // failing is an endpoint that is left alone for a while, longer each time.
-type failing struct {
+type failureBackoff struct {
 	until time.Time
 	pause time.Duration
 }
 
 // failed has this worker not try again at once what has ended by an error.
-func (w *worker) failed(id string) {
-	pause := min(max(2*w.failing[id].pause, failedPause), longestFailed)
-	w.failing[id] = failing{w.engine.cfg.Clock().Add(pause), pause}
+func (w *worker) backOff(id string) {
+	pause := min(max(2*w.backoffs[id].pause, firstFailurePause), longestFailurePause)
+	w.backoffs[id] = failureBackoff{w.engine.cfg.Clock().Add(pause), pause}
 }
 
 // readTargets finds the endpoints that are to get events, where they may have changed. One
@@ -198,8 +198,8 @@ func (w *worker) readTargets(ctx context.Context) error {
 		return err
 	}
 	now := time.Now() // an age, and so by the clock that only goes forward
-	moved := mark != w.mark || w.listed.IsZero() || now.Sub(w.listed) >= w.engine.trust
-	if !moved || now.Before(w.relist) {
+	moved := mark != w.mark || w.listedAt.IsZero() || now.Sub(w.listedAt) >= w.engine.listInterval
+	if !moved || now.Before(w.listAgainAt) {
 		return nil
 	}
 	targets := make(map[string]target)
@@ -217,10 +217,10 @@ func (w *worker) readTargets(ctx context.Context) error {
 			}
 		}
 	}
-	w.targets, w.mark, w.listed, w.relist = targets, mark, now, restAfter(now, listEvery)
+	w.targets, w.mark, w.listedAt, w.listAgainAt = targets, mark, now, readAgainAt(now, listEvery)
 	there := func(id string) bool { _, there := targets[id]; return there }
-	w.assign.keepOnly(there)
-	maps.DeleteFunc(w.failing, func(id string, _ failing) bool { return !there(id) })
+	w.assignment.retain(there)
+	maps.DeleteFunc(w.backoffs, func(id string, _ failureBackoff) bool { return !there(id) })
 	return nil
 }
 
@@ -231,45 +231,45 @@ func (w *worker) claim(ctx context.Context, id string) error {
 	if err != nil || !ok {
 		return err
 	}
-	w.assign.taken(id)
-	r := newRoute(w.engine, id, to, hold)
-	if !w.assign.mine(id) {
-		r.lentUntil = w.engine.cfg.Clock().Add(lentFor)
+	w.assignment.claimed(id)
+	r := newEndpointLoop(w.engine, id, to, hold)
+	if !w.assignment.isPreferred(id) {
+		r.temporaryUntil = w.engine.cfg.Clock().Add(temporaryFor)
 	}
 	w.engine.mu.Lock()
-	w.routes[id] = r
+	w.loops[id] = r
 	w.engine.mu.Unlock()
 	r.guard.Start("delivery", func() {
 		defer func() { w.ended <- r }()
-		r.runSafely(ctx)
+		r.runGuarded(ctx)
 	})
 	return nil
 }
 
-func (w *worker) forget(r *route) {
+func (w *worker) loopEnded(r *endpointLoop) {
 	w.engine.mu.Lock()
 	defer w.engine.mu.Unlock()
-	delete(w.routes, r.id)
+	delete(w.loops, r.id)
 	if r.failed {
-		w.failed(r.id)
+		w.backOff(r.id)
 	} else {
-		delete(w.failing, r.id)
+		delete(w.backoffs, r.id)
 	}
 	// A route that has read its endpoint as deleted or disabled knows more than a scan before.
-	if r.queue != nil && r.queue.off > 0 && w.targets[r.id].revision <= r.queue.off {
+	if r.queue != nil && r.queue.offRevision > 0 && w.targets[r.id].revision <= r.queue.offRevision {
 		delete(w.targets, r.id)
 	}
 }
 
 // drain has all endpoints given up.
 func (w *worker) drain(ctx context.Context) error {
-	for _, r := range w.routes {
-		r.giveUp()
+	for _, r := range w.loops {
+		r.requestRelease()
 	}
-	for len(w.routes) > 0 {
+	for len(w.loops) > 0 {
 		select {
 		case r := <-w.ended:
-			w.forget(r)
+			w.loopEnded(r)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

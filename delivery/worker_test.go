@@ -12,7 +12,7 @@ import (
 )
 
 // spotted is a store in which some things can't be read.
-type spotted struct {
+type unreadableStore struct {
 	Store
 	broken  string       // an endpoint that can't be claimed
 	claimed atomic.Int64 // how often that was tried
@@ -21,7 +21,7 @@ type spotted struct {
 	fails   atomic.Bool
 }
 
-func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+func (s *unreadableStore) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		if s.broken != "" && !yield(store.OwnerWebhooks{}, licensing.ErrInternal) {
 			return
@@ -30,7 +30,7 @@ func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks
 	}
 }
 
-func (s *spotted) WebhooksMark(ctx context.Context) (int64, error) {
+func (s *unreadableStore) WebhooksMark(ctx context.Context) (int64, error) {
 	mark, err := s.Store.WebhooksMark(ctx)
 	if err == nil && s.mark.Swap(mark) != mark && s.armed.CompareAndSwap(true, false) {
 		s.fails.Store(true)
@@ -38,25 +38,25 @@ func (s *spotted) WebhooksMark(ctx context.Context) (int64, error) {
 	return mark, err
 }
 
-func (s *spotted) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+func (s *unreadableStore) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
 	return s.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
-		return do(ctx, spottedWorker{w, s})
+		return do(ctx, unreadableWorker{w, s})
 	})
 }
 
-type spottedWorker struct {
+type unreadableWorker struct {
 	store.DeliveryWorker
-	s *spotted
+	s *unreadableStore
 }
 
-func (w spottedWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
+func (w unreadableWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
 	if w.s.fails.CompareAndSwap(true, false) {
 		return nil, licensing.ErrUnavailable
 	}
 	return w.DeliveryWorker.Workers(ctx)
 }
 
-func (w spottedWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w unreadableWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	if endpoint == w.s.broken {
 		w.s.claimed.Add(1)
 		return nil, false, licensing.ErrInternal
@@ -67,40 +67,40 @@ func (w spottedWorker) Claim(ctx context.Context, owner licensing.Owner, endpoin
 // TestWhatCannotBeReadIsLeftAlone: one owner's record, and one endpoint's claim, can't
 // be read. All others get their events.
 func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
-	l := newLab(t)
-	s := l.site()
+	l := newTestCluster(t)
+	s := l.node()
 	r := newReceiver(t)
-	store := &spotted{Store: s.deliveries, broken: s.subscribe(r).ID}
-	s.through = store
+	store := &unreadableStore{Store: s.deliveries, broken: s.subscribe(r).ID}
+	s.engineStore = store
 	s.subscribe(r)
-	s.deliver()
-	s.record(10)
-	r.mustHaveAll(l, s.recorded(10))
-	l.until("the other is tried again", func() bool {
-		l.pass(failedPause)
-		s.engine.rouse()
+	s.startEngine()
+	s.grant(10)
+	r.waitForAll(l, s.waitForEvents(10))
+	l.waitUntil("the other is tried again", func() bool {
+		l.advanceClock(firstFailurePause)
+		s.engine.requestScan()
 		return store.claimed.Load() > 1
 	})
 }
 
 // TestChangeIsHeardOf, though what is read after it fails.
 func TestChangeIsHeardOf(t *testing.T) {
-	l := newLab(t)
-	s := l.site()
-	store := &spotted{Store: s.deliveries}
-	s.through = store
-	s.trust = 2 * patience
+	l := newTestCluster(t)
+	s := l.node()
+	store := &unreadableStore{Store: s.deliveries}
+	s.engineStore = store
+	s.listInterval = 2 * waitLimit
 	r, moved := newReceiver(t), newReceiver(t)
 	endpoint := s.subscribe(r)
-	s.deliver()
-	s.record(1)
-	r.mustHaveAll(l, s.recorded(1))
+	s.startEngine()
+	s.grant(1)
+	r.waitForAll(l, s.waitForEvents(1))
 	store.armed.Store(true)
-	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
+	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
 		t.Fatal(err)
 	}
-	l.until("events come to the new place", func() bool {
-		s.record(1)
+	l.waitUntil("events come to the new place", func() bool {
+		s.grant(1)
 		n, _ := moved.count()
 		return n > 0
 	})
@@ -110,21 +110,21 @@ func TestChangeIsHeardOf(t *testing.T) {
 // is left alone for longer and longer, until they do not.
 func TestFailedIsTriedSeldom(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	e := &Engine{cfg: Config{Clock: func() time.Time { return now }}, routes: make(map[string]*route)}
-	w := &worker{engine: e, routes: e.routes, failing: make(map[string]failing)}
+	e := &Engine{cfg: Config{Clock: func() time.Time { return now }}, loops: make(map[string]*endpointLoop)}
+	w := &worker{engine: e, loops: e.loops, backoffs: make(map[string]failureBackoff)}
 	begun := 0
 	for end := now.Add(time.Hour); now.Before(end); now = now.Add(100 * time.Millisecond) {
-		if now.Before(w.failing["we_1"].until) {
+		if now.Before(w.backoffs["we_1"].until) {
 			continue
 		}
 		begun++
-		w.forget(&route{id: "we_1", failed: true})
+		w.loopEnded(&endpointLoop{id: "we_1", failed: true})
 	}
 	if begun < 60 || begun > 70 {
 		t.Errorf("it was begun %d times in an hour", begun)
 	}
-	w.forget(&route{id: "we_1"})
-	if len(w.failing) > 0 {
+	w.loopEnded(&endpointLoop{id: "we_1"})
+	if len(w.backoffs) > 0 {
 		t.Error("it is left alone though all is well")
 	}
 }
