@@ -76,7 +76,7 @@ func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, 
 	go func() {
 		for shown.Err() == nil {
 			count(min(events, e.events()))
-			rest(shown, 200*time.Millisecond)
+			rig.Rest(shown, 200*time.Millisecond)
 		}
 	}()
 	err = e.await(ctx, events)

@@ -41,7 +41,7 @@ func (f *full) compact(ctx context.Context) error {
 		began := time.Now()
 		err := f.dropHistory(ctx)
 		took = time.Since(began)
-		rest(ctx, min(leastCompaction, f.cfg.Span)-took)
+		rig.Rest(ctx, min(leastCompaction, f.cfg.Span)-took)
 		done <- err
 	}()
 	f.salt += saltsOfProbe
@@ -100,7 +100,7 @@ func (f *full) settled(ctx context.Context) (now fillPoint, err error) {
 	const looks, enough = 30, 5 // looks in all, and looks in a row without a change
 	least, since := int64(math.MaxInt64), 0
 	for range looks {
-		rest(ctx, f.cfg.Settle/5)
+		rig.Rest(ctx, f.cfg.Settle/5)
 		if now, err = look(ctx, f.etcd, f.node); err != nil {
 			return now, err
 		}
@@ -186,7 +186,7 @@ func (f *full) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("read from etcd after its restart: %w", err)
 		}
-		rest(ctx, time.Millisecond)
+		rig.Rest(ctx, time.Millisecond)
 	}
 }
 

@@ -73,7 +73,7 @@ func tries[T any](ctx context.Context, f *filler, do func() (T, error)) (result 
 	for try := range fillTries {
 		if try > 0 {
 			f.retries++
-			rest(ctx, time.Duration(try)*time.Second) // a disk that is busy gets time
+			rig.Rest(ctx, time.Duration(try)*time.Second) // a disk that is busy gets time
 		}
 		if result, err = do(); err == nil || ctx.Err() != nil {
 			return result, err

@@ -62,7 +62,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
 		}
 	}
-	rest(ctx, l.cfg.Settle/10)
+	rig.Rest(ctx, l.cfg.Settle/10)
 	with, err := rig.MemoryOf(b.node.PID())
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 // quiet waits until the goroutines that served connections have ended: the HTTP server
 // keeps idle ones for up to twenty seconds.
 func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFacts, error) {
-	for end := time.Now().Add(l.cfg.Settle); ; rest(ctx, l.cfg.Settle/20) {
+	for end := time.Now().Add(l.cfg.Settle); ; rig.Rest(ctx, l.cfg.Settle/20) {
 		facts, err := factsOf(ctx, n)
 		if err != nil || facts.goroutines <= before || time.Now().After(end) {
 			return facts, err
@@ -96,12 +96,4 @@ func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFa
 // are the runtime's and the HTTP server's own.
 func perLicense(goroutines float64, licenses int) float64 {
 	return math.Max(0, math.Trunc(1000*goroutines/float64(licenses))/1000)
-}
-
-// rest waits for a time, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

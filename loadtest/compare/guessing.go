@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,10 +17,6 @@ const (
 // for; the names of operations tell these requests apart.
 func (r *round) guessing(ctx context.Context) error {
 	list, err := r.warmed(ctx, r.cfg.Licenses)
-	if err != nil {
-		return err
-	}
-	calm, err := r.others(ctx, list, 1)
 	if err != nil {
 		return err
 	}
@@ -55,14 +50,10 @@ func (r *round) guessing(ctx context.Context) error {
 	r.report.inform("guessing: CPU of the node for each guess", "µs", each(after.cpu-before.cpu))
 	r.report.inform("guessing: CPU of the load generator for each guess", "µs", each(after.own-before.own))
 
-	over := make(chan *outcome, 1)
-	go func() { over <- storm() }()
-	rough, err := r.others(ctx, list, 2)
-	beside := <-over
-	if err = errors.Join(err, ctx.Err()); err != nil {
+	beside, err := r.disturb(ctx, "guessing", "p99 of others meanwhile ÷ before", list, storm)
+	if err != nil {
 		return err
 	}
-	r.compareOthers("guessing", "p99 of others meanwhile ÷ before", calm, rough)
 	r.report.add("guessing", "requests to etcd for them", askedAfter-askedBefore)
 	r.report.note("guessing", fmt.Sprintf("%s: alone %s; beside others %s", r.name, alone.describe(), beside.describe()))
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"licet/client"
 	"licet/client/webhook"
+	"licet/loadtest/rig"
 )
 
 // sink is a fast receiver of webhooks on this machine. It counts messages by their ids,
@@ -95,7 +96,7 @@ func (s *sink) await(ctx context.Context, events int) error {
 		case time.Since(latest) > sinkPatience:
 			return fmt.Errorf("of %d events %d have come, and none for %v", events, have, sinkPatience)
 		}
-		if rest(ctx, 20*time.Millisecond); ctx.Err() != nil {
+		if rig.Rest(ctx, 20*time.Millisecond); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

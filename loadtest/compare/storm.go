@@ -26,41 +26,45 @@ func (r *round) storm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	calm, err := r.others(ctx, list, 1)
-	if err != nil {
-		return err
-	}
-
 	f := binder(r.node.Address, r.cfg.Overload, stormed, onto(0))
 	defer f.close()
 	if err := f.open(); err != nil {
 		return err
 	}
-	over := make(chan *outcome, 1)
-	go func() {
-		over <- f.openLoop(ctx, arrivals{rate: stormDevices / r.cfg.Span.Seconds(), span: r.cfg.Span})
-	}()
-	rough, err := r.others(ctx, list, 2)
-	o := <-over
-	if err = errors.Join(err, ctx.Err()); err != nil {
+	o, err := r.disturb(ctx, "storm", "", list, func() *outcome {
+		return f.openLoop(ctx, arrivals{rate: stormDevices / r.cfg.Span.Seconds(), span: r.cfg.Span})
+	})
+	if err != nil {
 		return err
 	}
-	r.compareOthers("storm", "", calm, rough)
 	r.report.note("storm", fmt.Sprintf("%s: %d bound; else: %s", r.name, o.ok, o.describe()))
 	return nil
 }
 
-// others binds the next device of warm licenses, at a modest rate.
-func (r *round) others(ctx context.Context, list *rig.Keys, next uint64) (*sample, error) {
-	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
-}
-
-// compareOthers reports what a storm does to other licenses.
-func (r *round) compareOthers(row, check string, calm, rough *sample) {
+// disturb measures new devices of warm licenses, alone and then during a storm, and
+// reports the difference. It returns the result of the storm.
+func (r *round) disturb(ctx context.Context, row, check string, list *rig.Keys, storm func() *outcome) (*outcome, error) {
+	calm, err := r.others(ctx, list, 1)
+	if err != nil {
+		return nil, err
+	}
+	over := make(chan *outcome, 1)
+	go func() { over <- storm() }()
+	rough, err := r.others(ctx, list, 2)
+	o := <-over
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
 	r.checkSample(row, "others before", calm)
 	r.checkSample(row, "others meanwhile", rough)
 	p99 := func(s *sample) float64 { return percentile(s.waits(), 0.99).Seconds() }
 	r.report.add(row, check, p99(rough)/p99(calm))
 	r.report.inform(row+": p99 of other licenses before", "ms", 1000*p99(calm))
 	r.report.inform(row+": p99 of other licenses meanwhile", "ms", 1000*p99(rough))
+	return o, nil
+}
+
+// others binds the next device of warm licenses, at a modest rate.
+func (r *round) others(ctx context.Context, list *rig.Keys, next uint64) (*sample, error) {
+	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -39,4 +40,12 @@ func UsageError(stderr io.Writer, program string, err error) (exitCode int) {
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", program, err)
 	return ExitUsage
+}
+
+// Rest waits for a time, or until ctx ends.
+func Rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }

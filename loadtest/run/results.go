@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,17 +130,9 @@ func (p *proof) text(failure error) []byte {
 // proofPlace is the placeholder for the proof that lib/report.js leaves.
 const proofPlace = "<!--proof-->"
 
+//go:embed proof.html
+var proofHTML string
+
 func proofSection() *template.Template {
-	return template.Must(template.New("proof").Parse(`<section>
-<h2>Acknowledged against stored</h2>
-<p class="{{if .Problems}}bad{{else}}good{{end}}">{{if .Problems}}✗ {{len .Problems}} contradictions{{else}}✓ Every acknowledged result is stored, and nothing else is{{end}}</p>
-<div class="wide"><table>
-<thead><tr><th>What</th><th>Acknowledged</th><th>Uncertain</th><th>Stored</th></tr></thead>
-<tbody>{{range .Facts}}
-<tr><td>{{.What}}</td><td>{{.Acknowledged}}</td><td>{{.Uncertain}}</td><td>{{.Stored}}</td></tr>{{end}}
-</tbody></table></div>{{if .Problems}}
-<ul>{{range .Problems}}
-<li>{{.}}</li>{{end}}
-</ul>{{end}}
-</section>`))
+	return template.Must(template.New("proof").Parse(proofHTML))
 }

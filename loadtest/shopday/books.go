@@ -70,11 +70,8 @@ func (s *shop) licensesOf(ctx context.Context, filter client.LicenseFilter) ([]c
 
 // readBooks reads everything back.
 func (s *shop) readBooks(ctx context.Context) (*books, error) {
-	b := &books{
-		ordersBy: map[client.OrderFilter][]string{}, licensesBy: map[client.LicenseFilter][]string{},
-		details: map[string]*client.License{},
-	}
-	var errs [4]error
+	b := &books{details: map[string]*client.License{}}
+	var errs [6]error
 	b.orders, errs[0] = s.ordersOf(ctx, client.OrderFilter{})
 	b.licenses, errs[1] = s.licensesOf(ctx, client.LicenseFilter{})
 	b.products, errs[2] = pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.Product], error) {
@@ -83,34 +80,27 @@ func (s *shop) readBooks(ctx context.Context) (*books, error) {
 	b.keys, errs[3] = pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.Key], error) {
 		return s.reader.ListKeys(ctx, p)
 	})
-	return b, errors.Join(append(errs[:], s.readFiltered(ctx, b), s.readDetails(ctx, b))...)
+	b.ordersBy, errs[4] = filtered(ctx, s.ledger.orderFilters(), s.ordersOf, func(o *client.Order) string { return o.OrderNo })
+	b.licensesBy, errs[5] = filtered(ctx, s.ledger.licenseFilters(), s.licensesOf, func(l *client.License) string { return l.LicenseKey })
+	return b, errors.Join(append(errs[:], s.readDetails(ctx, b))...)
 }
 
-// readFiltered reads what each filter returns.
-func (s *shop) readFiltered(ctx context.Context, b *books) error {
+// filtered reads what each filter returns, as ids.
+func filtered[F comparable, T any](ctx context.Context, filters []F, list func(context.Context, F) ([]T, error), id func(*T) string) (map[F][]string, error) {
+	by := map[F][]string{}
 	var mu sync.Mutex
 	var failed error
-	trial.Each(ctx, s.ledger.orderFilters(), func(ctx context.Context, f client.OrderFilter) {
-		list, err := s.ordersOf(ctx, f)
+	trial.Each(ctx, filters, func(ctx context.Context, f F) {
+		items, err := list(ctx, f)
 		mu.Lock()
 		defer mu.Unlock()
 		failed = errors.Join(failed, err)
-		b.ordersBy[f] = []string{}
-		for _, o := range list {
-			b.ordersBy[f] = append(b.ordersBy[f], o.OrderNo)
+		by[f] = []string{}
+		for i := range items {
+			by[f] = append(by[f], id(&items[i]))
 		}
 	})
-	trial.Each(ctx, s.ledger.licenseFilters(), func(ctx context.Context, f client.LicenseFilter) {
-		list, err := s.licensesOf(ctx, f)
-		mu.Lock()
-		defer mu.Unlock()
-		failed = errors.Join(failed, err)
-		b.licensesBy[f] = []string{}
-		for _, l := range list {
-			b.licensesBy[f] = append(b.licensesBy[f], l.LicenseKey)
-		}
-	})
-	return errors.Join(failed, ctx.Err())
+	return by, errors.Join(failed, ctx.Err())
 }
 
 // readDetails looks each license up, and lists its devices if it has many.

@@ -71,6 +71,17 @@ func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey,
 	}
 }
 
+// userOf makes an API key, and a client with it. A failure is a problem, and returns nil.
+func (s *shop) userOf(ctx context.Context, k client.NewKey) (*client.IssuedKey, *client.Client) {
+	issued, err := s.makeKey(ctx, k)
+	if !s.worked("making an API key", k.Name, err) {
+		return nil, nil
+	}
+	user, err := s.client(issued.APIKey)
+	s.worked("making a client", k.Name, err)
+	return issued, user
+}
+
 // overstep tries with each key what the key must not do.
 func (s *shop) overstep(ctx context.Context) {
 	order := client.NewOrder{ProductID: "editor", Amount: 1, Currency: "USD"}
@@ -80,12 +91,8 @@ func (s *shop) overstep(ctx context.Context) {
 	s.refused("a product by a key for licenses", "service desk", 40300, errorOf(s.desk.PutProduct(ctx, "editor", client.ProductTerms{Name: "Mine"})))
 	s.refused("an API key by a key that may only read", "bookkeeper", 40300, errorOf(s.reader.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"keys"}})))
 
-	issued, err := s.makeKey(ctx, client.NewKey{Name: "manager", Scopes: []string{"keys", "orders:read"}})
-	if !s.worked("making an API key", "manager", err) {
-		return
-	}
-	manager, err := s.client(issued.APIKey)
-	if !s.worked("making a client", "manager", err) {
+	_, manager := s.userOf(ctx, client.NewKey{Name: "manager", Scopes: []string{"keys", "orders:read"}})
+	if manager == nil {
 		return
 	}
 	s.refused("an API key with more scopes than its maker's", "manager", 42200, errorOf(manager.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"orders:read", "licenses"}})))
@@ -145,19 +152,15 @@ func (s *shop) rotateTill(ctx context.Context) {
 
 // revokeKey revokes a key that is in use.
 func (s *shop) revokeKey(ctx context.Context) {
-	issued, err := s.makeKey(ctx, client.NewKey{Name: "stolen", Scopes: []string{"orders:read"}})
-	if !s.worked("making an API key", "stolen", err) {
-		return
-	}
-	thief, err := s.client(issued.APIKey)
-	if !s.worked("making a client", "stolen", err) {
+	issued, thief := s.userOf(ctx, client.NewKey{Name: "stolen", Scopes: []string{"orders:read"}})
+	if thief == nil {
 		return
 	}
 	for node := range nodeCount { // each remembers it from here on
 		_, err := thief.ListOrders(stage.AtNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
 		s.worked("using an API key before it is revoked", "stolen", err)
 	}
-	_, err = s.root.RevokeKey(ctx, issued.ID)
+	_, err := s.root.RevokeKey(ctx, issued.ID)
 	revoked := time.Now()
 	if s.done("API keys revoked", "stolen", err) {
 		s.ledger.keys[issued.ID].revoked = true
@@ -169,12 +172,8 @@ func (s *shop) revokeKey(ctx context.Context) {
 // its master key.
 func (s *shop) expireKey(ctx context.Context) {
 	ends := time.Now().Add(shortLife).Truncate(time.Millisecond)
-	issued, err := s.makeKey(ctx, client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
-	if !s.worked("making an API key", "for a moment", err) {
-		return
-	}
-	guest, err := s.client(issued.APIKey)
-	if !s.worked("making a client", "for a moment", err) {
+	issued, guest := s.userOf(ctx, client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
+	if guest == nil {
 		return
 	}
 	s.watchEnd(ctx, "an API key that has run out", guest, ends, ends, 40100)

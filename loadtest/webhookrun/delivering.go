@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/loadtest/rig"
 )
 
 // hopeless is how long nothing may be delivered before missing events count as lost: many
@@ -38,7 +39,7 @@ func (s *scene) deliver(ctx context.Context) error {
 		if err := s.hurry(ctx); err != nil {
 			return err
 		}
-		if rest(ctx, 20*time.Millisecond); ctx.Err() != nil {
+		if rig.Rest(ctx, 20*time.Millisecond); ctx.Err() != nil {
 			return fmt.Errorf("of %d deliveries %d have come: %w", all, now, context.Cause(ctx))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"licet/loadtest/rig"
 	"licet/loadtest/stage"
 )
 
@@ -118,19 +119,11 @@ func (h *havoc) strike(ctx context.Context) error {
 	for _, node := range victims {
 		h.stage.Crash(node)
 	}
-	rest(ctx, time.Duration(h.random.Int64N(int64(longestAway))))
+	rig.Rest(ctx, time.Duration(h.random.Int64N(int64(longestAway))))
 	for _, node := range victims {
 		if err := h.stage.Nodes[node].Start(ctx); err != nil {
 			return fmt.Errorf("start node %d again: %w", node+1, err)
 		}
 	}
 	return ctx.Err()
-}
-
-// rest waits, but not longer than ctx lives.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

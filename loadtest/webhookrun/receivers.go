@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"licet/client/webhook"
+	"licet/loadtest/rig"
 )
 
 // answer answers a call whose signature is valid. It calls take if it accepts the event.
@@ -213,7 +214,7 @@ func unreliable(seed uint64, share float64, most int, longest time.Duration) ans
 			times[idOf(r)]++
 		}
 		mu.Unlock()
-		if rest(r.Context(), wait); r.Context().Err() != nil {
+		if rig.Rest(r.Context(), wait); r.Context().Err() != nil {
 			panic(http.ErrAbortHandler)
 		}
 		if !fails {
@@ -258,7 +259,7 @@ func drip(ctx context.Context, w http.ResponseWriter) {
 	defer conn.Close()
 	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-More: ")
 	for err == nil && ctx.Err() == nil {
-		rest(ctx, time.Second)
+		rig.Rest(ctx, time.Second)
 		_, err = io.WriteString(conn, ".")
 	}
 }

@@ -144,7 +144,7 @@ func (s *scene) play(ctx context.Context) (*follower, error) {
 		return nil, err
 	}
 	// The feed may hold what it should not, so its reader gets time to see that.
-	rest(ctx, 3*time.Second)
+	rig.Rest(ctx, 3*time.Second)
 	unfollow()
 	<-followed.ended
 	return followed, errors.Join(followed.err, ctx.Err())
