@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// What came of an operation: the code in the answer's envelope, 0 for a
-// success, or one of these.
+// The result of an operation is the code in the answer's envelope, 0 for a success, or
+// one of these.
 const (
-	codeBroken = -1 // no answer, or none that can be read
+	codeBroken = -1 // no answer, or an unreadable one
 	codeUnsent = -2 // it was never sent
 )
 

@@ -53,8 +53,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	if err != nil {
 		return err
 	}
-	// One after the other: what is measured is connections that wait, not a
-	// storm.
+	// One after the other: the row measures waiting connections, not a storm.
 	for i := range l.cfg.Connections {
 		c := newConn(b.node.Address)
 		defer c.close()

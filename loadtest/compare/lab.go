@@ -33,7 +33,7 @@ type bench struct {
 	licet  *rig.Licet
 	flags  []string // of the nodes
 	etcd   *rig.Cluster
-	node   *rig.Node // the one that is measured
+	node   *rig.Node // the measured node
 	seeder *rig.Node
 	base   *baseline
 	apiKey string

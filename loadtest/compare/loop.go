@@ -55,8 +55,8 @@ type outcome struct {
 	ok        int
 	failed    map[int]int // by code
 	elapsed   time.Duration
-	latencies []time.Duration // of those that succeeded, sorted; only where they were asked for
-	unsent    []time.Duration // how long those had waited that were never sent
+	latencies []time.Duration // of successes, sorted; only if they are kept
+	unsent    []time.Duration // how long each had waited that was never sent
 }
 
 // rate returns how many operations succeeded in a second.

@@ -25,9 +25,9 @@ type sink struct {
 
 	mu     sync.Mutex
 	checks *webhook.Receiver
-	ids    map[uint64]struct{} // hashes of those that have come
+	ids    map[uint64]struct{} // hashes of the events that have come
 	calls  int
-	wrong  int       // signatures
+	wrong  int       // wrong signatures
 	latest time.Time // when a new one came last
 }
 
@@ -51,7 +51,7 @@ func (s *sink) stop() { _ = s.server.Close() }
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
 	if _, err := io.Copy(body, r.Body); err != nil {
-		return // whoever sent it is gone
+		return // the sender is gone
 	}
 	id := r.Header.Get("Webhook-Id")
 	s.mu.Lock()

@@ -28,7 +28,7 @@ func (l *lab) soak(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	// Room for more than there ever are: a removal that is late is no refusal.
+	// Room for more devices than there ever are, so that a late removal causes no refusal.
 	list, err := b.grant(ctx, l.cfg.Licenses, devicesEach+2)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (w *watcher) run(ctx context.Context, count func(int)) {
 // report compares the last part with the second.
 func (w *watcher) report(r *report) error {
 	second, last := 1, soakMinutes-1
-	// In a very short run on a busy machine nobody may have looked in a part.
+	// In a very short run on a busy machine a part may have no readings.
 	for second < last && w.resident[second].n == 0 {
 		second++
 	}
@@ -162,7 +162,7 @@ func (w *watcher) report(r *report) error {
 		last--
 	}
 	if second == last {
-		return errors.New("it was too short to look at the node")
+		return errors.New("the run was too short to read anything from the node")
 	}
 	r.add("soak", "RSS", w.resident[last].mean()/w.resident[second].mean())
 	r.add("soak", "goroutines", w.goroutines[last].mean()/w.goroutines[second].mean())

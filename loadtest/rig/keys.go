@@ -2,14 +2,14 @@ package rig
 
 import "fmt"
 
-// Keys is a list of license keys without a pointer for each: a million of them
-// must not cost this process time while it measures.
+// Keys is a list of license keys without a pointer for each: with a million of them the
+// garbage collector must not take processor time from what is measured.
 type Keys struct {
 	Text   []byte
 	Length int // of each
 }
 
-// Count returns how many there are.
+// Count returns how many keys there are.
 func (k *Keys) Count() int {
 	if k.Length == 0 {
 		return 0
@@ -17,11 +17,10 @@ func (k *Keys) Count() int {
 	return len(k.Text) / k.Length
 }
 
-// At returns one of them; it must not be changed.
+// At returns a key, which must not be changed.
 func (k *Keys) At(i int) []byte { return k.Text[i*k.Length : (i+1)*k.Length] }
 
-// Add takes a key. All of them have the same length, since all are of one
-// product.
+// Add adds a key. All keys have the same length, since all are of one product.
 func (k *Keys) Add(key []byte) error {
 	if k.Length == 0 {
 		k.Length = len(key)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Setup is what the command line says of the program and of where it runs.
+// Setup says which program to run, and where.
 type Setup struct {
 	Dir          string
 	Binary       string
@@ -29,15 +29,15 @@ func (s *Setup) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.NodeLogLevel, "node-log-level", "warn", "log level of the nodes; info writes a line for each request")
 }
 
-// Licet is the program that is measured, with what its nodes share.
+// Licet is the program under load, with the master keys that its nodes share.
 type Licet struct {
 	Binary   string
 	dir      string
 	logLevel string
 }
 
-// BuildLicet builds the program from the module that the working directory is
-// in, unless a binary is given. Its files and its nodes' logs go to dir.
+// BuildLicet builds the program from the module of the working directory, unless a binary
+// is given. Its files and its nodes' logs go to dir.
 func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
 	l := &Licet{Binary: s.Binary, dir: dir, logLevel: s.NodeLogLevel}
 	if l.Binary == "" {
@@ -53,10 +53,10 @@ func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
 	return l, nil
 }
 
-// Ring is the file with the master keys of all nodes.
+// Ring returns the file with the master keys of all nodes.
 func (l *Licet) Ring() string { return filepath.Join(l.dir, "master.keys") }
 
-// Command runs a subcommand and gives what it prints, also where it fails.
+// Command runs a subcommand and returns its output, also if the subcommand fails.
 func (l *Licet) Command(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, l.Binary, args...)
 	cmd.Env = PlainEnvironment()
@@ -68,7 +68,7 @@ func (l *Licet) Command(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// PlainEnvironment is this process's own without what would configure a node.
+// PlainEnvironment returns this process's environment without variables that configure a node.
 func PlainEnvironment() []string {
 	var env []string
 	for _, pair := range os.Environ() {

@@ -13,7 +13,7 @@ import (
 	"licet/internal/process"
 )
 
-// Node is a licet serve in a process of its own.
+// Node is licet serve in a process of its own.
 type Node struct {
 	*process.Child
 	Address string
@@ -24,8 +24,8 @@ type Node struct {
 }
 
 // StartNode starts a node before a cluster and waits until it is ready. API keys
-// are not limited, since a load has only one. The Go runtime's own account of its
-// collector goes to the node's log. more are flags besides the usual ones.
+// are not limited, since a load has only one. The Go runtime reports its garbage collector
+// in the node's log. more are flags besides the usual ones.
 func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*Node, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -47,11 +47,11 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 	return n, nil
 }
 
-// SetFlags sets flags from the next start on, in place of what they were.
+// SetFlags sets flags from the next start on. They replace earlier values.
 func (n *Node) SetFlags(flags ...string) { n.args = append(n.args, flags...) }
 
-// Start starts a node that has ended again, at the address it had, and waits
-// until it is ready.
+// Start starts a node again that has ended, at the address that it had, and waits until it
+// is ready.
 func (n *Node) Start(ctx context.Context) error {
 	log, err := os.CreateTemp(n.program.dir, "node-*.log")
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress tells people what is going on: a line for each step, and on a
-// terminal a bar for the long ones. It is used by one goroutine at a time,
-// except for count.
+// Progress prints a line for each step, and on a terminal a bar for long steps. One
+// goroutine at a time uses it; several may call a count function.
 type Progress struct {
 	out      io.Writer
 	terminal bool
 	began    time.Time
-	bar      *progressbar.ProgressBar // of the step at hand; nil where it has none
+	bar      *progressbar.ProgressBar // of the current step; nil if it has none
 }
 
 // NewProgress begins now.
@@ -24,7 +23,7 @@ func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, began: time.Now(), terminal: OnTerminal(out)}
 }
 
-// OnTerminal reports whether what is written is for people who watch.
+// OnTerminal reports whether a writer is a terminal.
 func OnTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	if !ok {
@@ -41,7 +40,7 @@ func (p *Progress) Step(format string, args ...any) {
 	fmt.Fprintf(p.out, "%3d:%02d  %s\n", int(took.Minutes()), int(took.Seconds())%60, fmt.Sprintf(format, args...))
 }
 
-// Say prints a line within a step. Its bar comes back with the next count.
+// Say prints a line within a step. The step's bar comes back with the next count.
 func (p *Progress) Say(format string, args ...any) {
 	if p.bar != nil {
 		_ = p.bar.Clear()
@@ -49,8 +48,8 @@ func (p *Progress) Say(format string, args ...any) {
 	fmt.Fprintf(p.out, "        %s\n", fmt.Sprintf(format, args...))
 }
 
-// Long begins a step that counts up to a total; the function it gives takes
-// how far it is, from any goroutine.
+// Long begins a step that counts up to a total. The returned function takes the count so
+// far, from any goroutine.
 func (p *Progress) Long(total int, format string, args ...any) (count func(done int)) {
 	p.Step(format, args...)
 	if !p.terminal {
@@ -63,7 +62,7 @@ func (p *Progress) Long(total int, format string, args ...any) (count func(done 
 	return func(done int) { _ = bar.Set(done) } // it fails where the terminal is gone
 }
 
-// Clear takes the bar off, so that something else can be printed.
+// Clear removes the bar, so that something else can be printed.
 func (p *Progress) Clear() {
 	if p.bar != nil {
 		_ = p.bar.Clear()

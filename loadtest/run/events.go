@@ -28,7 +28,7 @@ type director struct {
 	progress *rig.Progress
 	server   *http.Server
 	address  string
-	ctx      context.Context // what is started again lives as long as it
+	ctx      context.Context // nodes that are started again live as long as ctx
 	over     chan struct{}   // closed by finish: no further event is begun
 	done     chan struct{}   // closed after the last event
 	weight   int64           // of the nodes when they were last weighed

@@ -46,7 +46,7 @@ func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, con
 		args = append(args, "--quiet") // else it shows how far it is
 	}
 	cmd := exec.CommandContext(ctx, k.binary, append(args, filepath.Join(cfg.root, "scenarios", cfg.name+".js"))...)
-	// The API key is told by the environment, which other users can't read.
+	// The API key goes into the environment, which other users can't read.
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "K6_") {
 			cmd.Env = append(cmd.Env, pair)

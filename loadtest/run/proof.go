@@ -18,7 +18,7 @@ type fact struct {
 	What         string `json:"what"`
 	Acknowledged int    `json:"acknowledged"`
 	Stored       int    `json:"stored"`
-	Uncertain    int    `json:"uncertain"` // whose outcome nobody was told; stored or not, both is right
+	Uncertain    int    `json:"uncertain"` // of unknown outcome: stored or not, both is right
 }
 
 func (p *proof) err() error {

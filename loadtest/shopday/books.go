@@ -118,7 +118,7 @@ func (s *shop) readDetails(ctx context.Context, b *books) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if codeOf(err) == 40401 {
-			return // what is missing is found later
+			return // the audit finds what is missing
 		}
 		failed = errors.Join(failed, err)
 		b.details[entry.key] = l
@@ -153,7 +153,7 @@ func (l *ledger) licenseFilters() []client.LicenseFilter {
 	for _, email := range l.emails() {
 		list = append(list, client.LicenseFilter{BuyerEmail: email})
 	}
-	for _, o := range l.allOrders() { // also of those that have none
+	for _, o := range l.allOrders() { // also of orders without a license
 		list = append(list, client.LicenseFilter{OrderNo: o.number})
 	}
 	return list

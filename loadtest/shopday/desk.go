@@ -16,7 +16,7 @@ import (
 func (s *shop) tend(ctx context.Context, o *orderEntry) {
 	l := s.ledger.find(o)
 	if l == nil {
-		return // why is noted
+		return // the reason is recorded
 	}
 	switch o.plan.care {
 	case leave:
@@ -96,7 +96,7 @@ func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 		ends := time.Now().Add(soon).Truncate(time.Millisecond)
 		now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends})
 		if codeOf(err) == 42200 && time.Now().After(ends) && soon < stage.Patience {
-			continue // it came too late, to a busy service
+			continue // the service was too busy
 		}
 		if !s.done("renewals to a date", l.key, err) {
 			return
@@ -126,7 +126,7 @@ func (s *shop) limit(ctx context.Context, l *licenseEntry) {
 	s.fill(ctx, l)
 	s.setLimit(ctx, l, 1)
 	s.refused("a device too many", l.key, 40901, errorOf(s.tryActivate(ctx, l, "new")))
-	for device := range l.devices { // nobody is thrown out
+	for device := range l.devices { // bound devices stay bound
 		s.activate(ctx, l, device, 1)
 	}
 }

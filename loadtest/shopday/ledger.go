@@ -38,7 +38,7 @@ type orderEntry struct {
 
 	made     time.Time
 	ends     time.Time
-	paid     bool // by a buyer, whatever became of that
+	paid     bool // by a buyer, even if refunded since
 	late     bool
 	canceled bool
 	refunded bool

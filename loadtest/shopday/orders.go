@@ -57,7 +57,7 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 // settle does what was planned for an order, up to the activation of its license.
 func (s *shop) settle(ctx context.Context, o *orderEntry) {
 	if o.payURL == "" && o.plan.fate != free {
-		return // the service was too busy to tell it in time
+		return // the service was too busy to show the address in time
 	}
 	switch o.plan.fate {
 	case free:

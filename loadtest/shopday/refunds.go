@@ -14,7 +14,7 @@ import (
 func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 	about, l := o.plan.String(), s.ledger.find(o)
 	if l == nil {
-		return // why is noted
+		return // the reason is recorded
 	}
 	o.reason = fmt.Sprintf("It does not run on machine %d.", o.plan.n)
 	switch o.plan.refund {

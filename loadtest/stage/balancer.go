@@ -18,7 +18,7 @@ type Balancer struct {
 	transport *http.Transport
 
 	sent   []atomic.Int64 // requests by node
-	open   []atomic.Int64 // those that wait for an answer
+	open   []atomic.Int64 // requests that wait for an answer
 	broken atomic.Int64   // requests that were sent, and got none
 	moved  atomic.Int64   // refused by one node, and served by another
 }
@@ -83,7 +83,7 @@ func (b *Balancer) send(r *http.Request, node int) (*http.Response, error) {
 	b.open[node].Add(1)
 	defer b.open[node].Add(-1)
 	to := r.Clone(r.Context())
-	if r.GetBody != nil { // the one before may have read some of it
+	if r.GetBody != nil { // the try before may have read some of it
 		body, err := r.GetBody()
 		if err != nil {
 			return nil, err

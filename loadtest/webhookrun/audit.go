@@ -12,16 +12,16 @@ import (
 type evidence struct {
 	changes   map[change]bool // that were acknowledged
 	feed      []event         // in its order
-	followed  []string        // ids, as somebody got them who followed the feed from the beginning
+	followed  []string        // ids, as a client got them that followed the feed from the beginning
 	endpoints []books
 }
 
 // books are the records of one endpoint.
 type books struct {
 	name  string
-	live  bool              // it must have got everything
+	live  bool              // must have got everything
 	seen  map[string][]byte // bodies of all calls, by event
-	taken map[string]int    // calls that it has answered well, by event
+	taken map[string]int    // calls answered well, by event
 }
 
 // findings are the problems that the audit has found. Of many problems of a kind it lists

@@ -59,7 +59,7 @@ func (s *scene) report(e *evidence) *trial.Report {
 	if got, want := len(e.feed), s.plan.events; got != want {
 		r.Problem("%d events were planned, and the feed has %d", want, got)
 	}
-	// What is left to deliver in a small run may be gone before the next kill is due.
+	// In a small run all may be delivered before the next kill is due.
 	if s.havoc.times < s.pace.kills {
 		r.Problem("nodes were killed %d times of %d", s.havoc.times, s.pace.kills)
 	}
@@ -74,6 +74,6 @@ func (s *scene) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet store verify")
 	s.balancer.CloseIdleConnections()
 	r.Problems = append(r.Problems, s.stage.Contradictions(ctx)...)
-	s.hanging.stop() // else each node waits for it a while
+	s.hanging.stop() // otherwise each node waits for it
 	r.Leave(ctx, s.stage)
 }

@@ -18,14 +18,14 @@ const (
 // time.
 type story struct {
 	n int
-	// Of an order: what becomes of it, and of one that is paid, how many devices its
-	// license is activated on, and how many of them are removed again.
+	// Of an order: its fate, and if it is paid, how many devices its license is activated
+	// on, and how many of them are removed again.
 	ordered  bool
 	fate     fate
 	devices  int
 	removals int
-	// Of no order: which of the licenses that everybody uses gets a device, which is
-	// removed again if removals is 1.
+	// Without an order: which shared license gets a device, which is removed again if
+	// removals is 1.
 	shared int
 }
 

@@ -93,7 +93,7 @@ func (r *receiver) know(secret string) error {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // whoever sent it is gone
+		return // the sender is gone
 	}
 	select {
 	case <-r.ready:

@@ -95,7 +95,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 		return nil, err
 	}
 	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.balancer), proceed: s.pace.proceed}
-	// They do not give up while there may be nodes again.
+	// The clients do not give up while nodes may come back.
 	if s.shop.desk, err = s.journal.Client(s.balancer, 2*stage.Patience, apiKey); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (s *scene) play(ctx context.Context) (*follower, error) {
 	if err := s.shop.open(ctx); err != nil {
 		return nil, err
 	}
-	// What follows the feed is told to stop once everything is in it.
+	// The follower stops once all events are in the feed.
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	followed := follow(following, s.shop.desk)
@@ -143,7 +143,7 @@ func (s *scene) play(ctx context.Context) (*follower, error) {
 	if err := s.deliver(ctx); err != nil {
 		return nil, err
 	}
-	// The feed may hold what it should not, so its reader gets time to see that.
+	// The feed may have events that it should not have: the follower gets time to see them.
 	rig.Rest(ctx, 3*time.Second)
 	unfollow()
 	<-followed.ended
