@@ -6,39 +6,44 @@ import (
 	"licet/node/store"
 )
 
-// contention is what a node knows of the swaps of a record that other nodes write too.
+// contention is what a node knows of the swaps of a license that other nodes write too.
 type contention struct {
 	losses int               // lost swaps since the time below
 	since  time.Time         // when the node began to count the losses
 	writer store.Incarnation // the last writer, as far as a read or a lost swap showed
 
-	owner     store.Incarnation // the node that the record is yielded to
-	until     time.Time         // when the record stops being yielded
-	span      time.Duration     // for how long the record was yielded last; 0: the next loss counts as the first
-	heldUntil time.Time         // the record is not yielded before
+	owner     store.Incarnation // the node that the license is yielded to
+	until     time.Time         // when the license stops being yielded
+	span      time.Duration     // for how long the license was yielded last; 0: the next loss counts as the first
+	busy      bool              // the owner has said that it had other nodes' commands too
+	moves     int               // how often in a row the owner has named another owner
+	unserved  bool              // the owner before this one has served no command of a hop, and named this owner
+	heldUntil time.Time         // the license is not yielded before
+
+	hosted time.Time // when another node sent commands on the license last
+	// redirected is since when other nodes have sent commands without a pause while the license was yielded;
+	// zero: they have not.
+	redirected time.Time
 }
 
-// yield sends the record's commands to another node for a while. Nodes that begin to yield at the same time
-// must not all try again at the same time.
+// yield sends the license's commands to another node for a while. Nodes that begin to yield at the same time must not
+// all try again at the same time.
 func (c *contention) yield(to store.Incarnation, now time.Time, jitter func(time.Duration) time.Duration) {
-	if c.justYielded(now) {
-		c.span = min(2*c.span, yieldSpanMax)
-	} else {
+	switch {
+	case c.span == 0 || now.Sub(c.until) > c.span:
 		c.span = yieldSpan
+	default:
+		c.span = min(2*c.span, yieldSpanMax)
 	}
-	c.owner, c.until, c.losses = to, now.Add(jitter(c.span)), 0
+	c.owner, c.until, c.losses, c.busy, c.moves, c.unserved, c.redirected = to, now.Add(jitter(c.span)), 0, false, 0, false, time.Time{}
 }
 
-// justYielded reports whether the record was yielded until a short time ago.
-func (c *contention) justYielded(now time.Time) bool { return c.span > 0 && now.Sub(c.until) <= c.span }
+// stillBusy reports whether the owner most likely has other nodes' commands still, after the time for which the
+// license was yielded.
+func (c *contention) stillBusy(now time.Time) bool { return c.busy && now.Sub(c.until) <= c.span }
 
-// hold makes the node swap for itself for a while.
-func (c *contention) hold(now time.Time) {
-	c.until, c.span, c.losses = now, 0, 0
-	c.heldUntil = now.Add(holdSpan)
-}
-
-// isOver reports whether the contention has no effect any more.
-func (c *contention) isOver(now time.Time) bool {
-	return now.Sub(c.since) > lossWindow && now.After(c.heldUntil) && now.Sub(c.until) > c.span
+// hold makes the node swap the license itself for a while.
+func (c *contention) hold(now time.Time, span time.Duration) {
+	c.until, c.span, c.losses, c.busy, c.moves, c.unserved = now, 0, 0, false, 0, false
+	c.heldUntil = now.Add(span)
 }

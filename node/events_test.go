@@ -286,7 +286,7 @@ func TestHopTells(t *testing.T) {
 	c.open = openHearing
 	owner, store := c.join()
 	other, _ := c.join(eager)
-	key := c.contended(owner, other)
+	key := nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	ref := licensing.LicenseRef(key)
 	before, hops := len(nodetest.HistoryOf(t, store, ref)), c.hops.Load()

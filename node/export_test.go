@@ -8,7 +8,6 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node/store"
 )
 
 // AwaitQueued returns when so many commands wait in a record's mailbox.
@@ -100,8 +99,3 @@ func (n *Node) Hopped() int { return int(n.admission.hopped.Load()) }
 
 // BusyCommands is from how many commands on, for each thread, a node is busy.
 const BusyCommands = busyCommands
-
-// Outranks reports whether a license ranks a node above another one.
-func Outranks(key licensing.LicenseKey, a, b store.Incarnation) bool {
-	return outranks(licensing.LicenseRef(key), a, b)
-}

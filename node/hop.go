@@ -44,9 +44,9 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 		outcome = hopAnswered
 		served := slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) })
 		if served {
-			n.placement.served(ref, to, reply.YieldsTo)
+			n.placement.served(ref, to, reply.YieldsTo, reply.Busy)
 		} else {
-			n.placement.notServed(ref, to)
+			n.placement.servedNone(ref, to, reply.YieldsTo)
 		}
 		for i, c := range hopping {
 			if a := &reply.Answers[i]; licensing.ReasonOf(a.Err) == licensing.ReasonUnavailable {
@@ -57,11 +57,11 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 		}
 	case errors.Is(err, ErrNotTaken):
 		outcome = "not_taken"
-		n.placement.notServed(ref, to)
+		n.placement.notTaken(ref, to)
 		n.cfg.Log.Debug().Stringer("to", to).Err(err).Msg("a hop was not taken; its commands are run here")
 		rest = append(rest, hopping...)
 	default:
-		n.placement.notServed(ref, to)
+		n.placement.notTaken(ref, to)
 		n.cfg.Log.Warn().Stringer("to", to).Int("commands", len(hopping)).Err(err).
 			Msg("what became of the commands of a hop is unknown")
 	}
@@ -137,6 +137,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	span := n.cfg.Tracer.Continue(hop.Trace, tracing.Start{Kind: tracing.Server, Name: "hop run"})
 	defer span.End()
 	ref := licensing.LicenseRef(hop.Key)
+	n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
 		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true}
@@ -152,7 +153,8 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	reply := HopAnswer{Answers: make([]Answer, len(calls))}
 	served := 0
 	defer func() { n.admission.leaveHop(who, len(calls), served) }()
-	if err := n.postHopped(ref, calls); err != nil {
+	var err error
+	if reply.Busy, err = n.postHopped(ref, calls); err != nil {
 		return HopAnswer{}, notTaken(err.Error())
 	}
 	// The last call first: once it is answered, the others mostly are, so this goroutine does not wake for each.
@@ -164,19 +166,20 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 		}
 	}
 	n.cfg.Metrics.HopCommandsRun.Add(float64(len(calls)))
-	reply.YieldsTo, _ = n.placement.owner(ref)
+	reply.YieldsTo = n.placement.ownerFor(ref, served > 0)
 	return reply, nil
 }
 
 func notTaken(why string) error { return errors.Join(ErrNotTaken, errors.New(why)) }
 
-// postHopped puts calls that came by a hop into their record's mailbox, all of them or none.
-func (n *Node) postHopped(ref licensing.Ref, calls []*call) error {
+// postHopped puts calls that came by a hop into their record's mailbox, all of
+// them or none. It tells whether there were others.
+func (n *Node) postHopped(ref licensing.Ref, calls []*call) (busy bool, err error) {
 	s := n.shardOf(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if box, running := s.boxes[ref]; running {
-		return n.queue(box, calls...)
+		return true, n.queue(box, calls...)
 	}
-	return n.open(&mailbox{ref: ref, shard: s}, calls...)
+	return false, n.open(&mailbox{ref: ref, shard: s}, calls...)
 }

@@ -30,7 +30,7 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 	})
 	c.nodes[inner.Incarnation()] = owner
 	other, _ := c.join(eager)
-	key := c.contended(owner, other)
+	key := nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	cut.Store(true)
 	before := c.hops.Load()
@@ -109,7 +109,7 @@ func TestShortCallsPause(t *testing.T) {
 		cfg.HopMargin = 250 * time.Millisecond
 	})
 	c.nodes[inner.Incarnation()] = other
-	losingKey = c.contended(owner, other)
+	losingKey = nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, losingKey)
 	losing.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 900*time.Millisecond)
@@ -178,7 +178,7 @@ func TestHurriedMate(t *testing.T) {
 	})
 	c.nodes[inner.Incarnation()] = owner
 	other, _ := c.join(eager)
-	key := c.contended(owner, other)
+	key := nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	slow.Store(true)
 	var group sync.WaitGroup

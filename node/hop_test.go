@@ -77,27 +77,6 @@ func (c *crowd) Send(_ context.Context, to store.Incarnation, hop node.Hop) (nod
 	return there()
 }
 
-// contended grants a license that ranks the owner above the other node.
-func (c *crowd) contended(owner, other *service.Service) licensing.LicenseKey {
-	c.t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var ranked [2]store.Incarnation
-	for name, n := range c.nodes {
-		switch n {
-		case owner:
-			ranked[0] = name
-		case other:
-			ranked[1] = name
-		}
-	}
-	for {
-		if key := nodetest.Grant(c.t, owner, 0); node.Outranks(key, ranked[0], ranked[1]) {
-			return key
-		}
-	}
-}
-
 // yields makes a node yield a license to another one, by losing swaps to it.
 func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.LicenseKey) {
 	t.Helper()
@@ -105,8 +84,7 @@ func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.Lic
 		if i == 100 {
 			t.Fatal("no command has hopped after 100 swaps that must have been lost")
 		}
-		// What the one remembers is old after the other has written. The first command
-		// of a mailbox runs in its caller and never hops; a second one waits behind it.
+		// What the one node remembers is out of date after the other has written.
 		nodetest.MustActivate(t, to, key, fmt.Sprint("of-owner-", i))
 		var group sync.WaitGroup
 		for j := range 4 {
@@ -122,7 +100,7 @@ func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licens
 	c = newCrowd(t)
 	owner, _ = c.join()
 	other, _ = c.join(eager)
-	key = c.contended(owner, other)
+	key = nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	return c, owner, other, key
 }

@@ -75,7 +75,7 @@ func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 		err := n.cfg.Peers.Reach(ctx, to)
 		cancel()
 		if err != nil {
-			n.placement.notServed(ref, to)
+			n.placement.notTaken(ref, to)
 			return
 		}
 	}

@@ -41,8 +41,11 @@ const MaxHop = foldCommands
 // HopAnswer holds the answers of a hop's commands, in the order of the commands.
 type HopAnswer struct {
 	Answers []Answer
-	// YieldsTo is the node that the answering node yields the license to; zero if it does not.
+	// YieldsTo is the owner that the answering node yields the license to or, if it could not serve the commands, the
+	// node that it has seen to write the license; zero if there is none.
 	YieldsTo store.Incarnation
+	// Busy: the answering node had other commands on the license too.
+	Busy bool
 }
 
 // Answer is the answer of a command.

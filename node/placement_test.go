@@ -1,9 +1,6 @@
 package node
 
 import (
-	"encoding/binary"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -21,23 +18,7 @@ type testPlacement struct {
 	now time.Time
 }
 
-// incarnation returns the node that contestedRef ranks as number, of 1 to 255; zero for 0.
-func incarnation(number byte) store.Incarnation {
-	if number == 0 {
-		return store.Incarnation{}
-	}
-	all := make([]store.Incarnation, 255)
-	for i := range all {
-		all[i] = store.Incarnation{byte(i + 1)}
-	}
-	slices.SortFunc(all, func(a, b store.Incarnation) int {
-		if outranks(contestedRef, a, b) {
-			return 1
-		}
-		return -1
-	})
-	return all[number-1]
-}
+func incarnation(number byte) store.Incarnation { return store.Incarnation{number} }
 
 func newTestPlacement(self byte) *testPlacement {
 	p := &testPlacement{now: time.Now()}
@@ -57,6 +38,13 @@ func (p *testPlacement) loses(times int, to byte) bool {
 		yields = p.lost(contestedRef, incarnation(to))
 	}
 	return yields
+}
+
+// receives is sent commands, serves them, and gives whom it answers to send more
+// to.
+func (p *testPlacement) receives(from store.Incarnation) store.Incarnation {
+	p.received(contestedRef, from)
+	return p.ownerFor(contestedRef, true)
 }
 
 func (p *testPlacement) wantOwner(t *testing.T, want byte) {
@@ -99,12 +87,6 @@ func TestYieldsToNobody(t *testing.T) {
 	if yields := p.lost(licensing.OrderRef(licensing.Owner{}, "1"), incarnation(7)); yields {
 		t.Error("yields an order")
 	}
-	if p.loses(10*yieldAfter, 3) {
-		t.Error("yields to a node of a lower rank")
-	}
-	if !p.loses(1, 7) {
-		t.Error("does not yield to the node of a higher rank that wins at last")
-	}
 	off := newTestPlacement(5)
 	off.peers = nil
 	if off.loses(10, 7) {
@@ -139,6 +121,37 @@ func TestYieldCools(t *testing.T) {
 	p.wantOwner(t, 0)
 }
 
+// TestYieldLasts: as long as the owner has others' commands too, it is not tried to
+// swap here.
+func TestYieldLasts(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 7)
+	for range 10 {
+		p.served(contestedRef, incarnation(7), store.Incarnation{}, true)
+		p.pass(yieldSpan)
+		p.wantOwner(t, 7)
+	}
+	p.served(contestedRef, incarnation(7), store.Incarnation{}, false)
+	p.pass(yieldSpan)
+	p.wantOwner(t, 0)
+}
+
+// TestHosts: a node that others send commands to does not yield soon.
+func TestHosts(t *testing.T) {
+	p := newTestPlacement(5)
+	p.received(contestedRef, incarnation(2))
+	if p.loses(hostPatience-1, 7) {
+		t.Error("yields too soon")
+	}
+	if !p.loses(1, 7) {
+		t.Error("never yields")
+	}
+	p.pass(time.Minute)
+	if !p.loses(yieldAfter, 3) {
+		t.Error("does not yield once nobody sends it commands any more")
+	}
+}
+
 // TestBlindLosses: a swap may not tell to whom it was lost; a read told before.
 func TestBlindLosses(t *testing.T) {
 	p := newTestPlacement(5)
@@ -156,81 +169,211 @@ func TestBlindLosses(t *testing.T) {
 	p.wantOwner(t, 7)
 }
 
-// TestYieldsToTheOwnersOwner: the owner's answer names the node that the owner yields to.
-func TestYieldsToTheOwnersOwner(t *testing.T) {
-	p := newTestPlacement(5)
-	p.loses(yieldAfter, 7)
-	for _, x := range []struct{ by, yieldsTo, want byte }{
-		{7, 0, 7}, // the owner yields to nobody
-		{8, 9, 7}, // another node's answer
-		{7, 5, 7}, // no node of a higher rank does that
-		{7, 3, 7},
-		{7, 9, 9},
-	} {
-		p.served(contestedRef, incarnation(x.by), incarnation(x.yieldsTo))
-		p.wantOwner(t, x.want)
+// TestTie: of two that yield to each other the lower one goes on yielding.
+func TestTie(t *testing.T) {
+	low, high := newTestPlacement(3), newTestPlacement(9)
+	low.loses(yieldAfter, 9)
+	high.loses(yieldAfter, 3)
+	if hint := low.receives(incarnation(9)); hint != incarnation(9) {
+		t.Errorf("the lower one says that it yields to %v", hint)
+	}
+	low.wantOwner(t, 9)
+	if hint := high.receives(incarnation(3)); !hint.IsZero() {
+		t.Errorf("the higher one says that it yields to %v", hint)
+	}
+	high.wantOwner(t, 0)
+	if high.loses(10*hostPatience, 3) {
+		t.Error("the higher one yields again at once")
+	}
+	high.pass(holdSpan + lossWindow)
+	if !high.loses(yieldAfter, 3) {
+		t.Error("the higher one never yields again")
 	}
 }
 
-// TestNoCircles: whichever nodes lose to whichever others, the nodes that a license is yielded along end at
-// a node that writes the license.
-func TestNoCircles(t *testing.T) {
-	const nodes = 7
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 50 {
-		ref := licensing.LicenseRef(licensing.LicenseKey(binary.BigEndian.AppendUint64(nil, random.Uint64())))
-		all := make(map[store.Incarnation]*testPlacement)
-		var names []store.Incarnation
-		for range nodes {
-			p := newTestPlacement(1)
-			binary.BigEndian.PutUint64(p.self[:], random.Uint64())
-			all[p.self], names = p, append(names, p.self)
+// TestTieIsTold: the same where only one of them is sent commands.
+func TestTieIsTold(t *testing.T) {
+	high := newTestPlacement(9)
+	high.loses(yieldAfter, 3)
+	high.served(contestedRef, incarnation(3), incarnation(9), false)
+	high.wantOwner(t, 0)
+	low := newTestPlacement(3)
+	low.loses(yieldAfter, 9)
+	low.served(contestedRef, incarnation(9), incarnation(3), false)
+	low.wantOwner(t, 9)
+}
+
+// TestChainsGetShorter: a node that yields to a lower one does not stop for being
+// sent commands by a third one, which is told where to go.
+func TestChainsGetShorter(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 3)
+	for range 10 {
+		if hint := p.receives(incarnation(9)); hint != incarnation(3) {
+			t.Fatalf("tells others to go to %v", hint)
 		}
-		for range 200 {
-			p := all[names[random.IntN(nodes)]]
-			p.lost(ref, names[random.IntN(nodes)])
-			if to, yields := p.owner(ref); yields {
-				further, _ := all[to].owner(ref)
-				p.served(ref, to, further)
+		p.pass(redirectSpan / 20)
+	}
+	p.wantOwner(t, 3)
+	// Somebody else, who has not known, long after.
+	p.served(contestedRef, incarnation(3), store.Incarnation{}, true)
+	p.pass(yieldSpan)
+	if hint := p.receives(incarnation(8)); hint != incarnation(3) {
+		t.Errorf("tells others to go to %v", hint)
+	}
+	p.wantOwner(t, 3)
+}
+
+// TestLeadsToTheWriter: whom a node that can't serve others' commands has lost to
+// may serve them.
+func TestLeadsToTheWriter(t *testing.T) {
+	p := newTestPlacement(5)
+	if hint := p.ownerFor(contestedRef, false); !hint.IsZero() {
+		t.Errorf("of a license that it knows nothing of it leads to %v", hint)
+	}
+	p.received(contestedRef, incarnation(2))
+	p.loses(1, 7)
+	if hint := p.ownerFor(contestedRef, true); !hint.IsZero() {
+		t.Errorf("it serves, and leads to %v", hint)
+	}
+	if hint := p.ownerFor(contestedRef, false); hint != incarnation(7) {
+		t.Errorf("it leads to %v", hint)
+	}
+	p.loses(1, 0) // to nobody that is known
+	if hint := p.ownerFor(contestedRef, false); hint != incarnation(7) {
+		t.Errorf("it leads to %v", hint)
+	}
+	p.loses(hostPatience, 3)
+	if hint := p.ownerFor(contestedRef, false); hint != incarnation(3) {
+		t.Errorf("it yields, and leads to %v", hint)
+	}
+}
+
+// TestServedNone: who could serve none tells where to go next, and if that one can't
+// either, commands stay here for a while.
+func TestServedNone(t *testing.T) {
+	p := newTestPlacement(5)
+	f := func(by, lostTo, want byte) {
+		t.Helper()
+		p.servedNone(contestedRef, incarnation(by), incarnation(lostTo))
+		p.wantOwner(t, want)
+	}
+	again := func() {
+		p.pass(3 * yieldSpanMax)
+		p.loses(yieldAfter, 7)
+	}
+	f(7, 3, 0) // of a license that it knows nothing of
+	again()
+	f(8, 3, 7) // somebody else's news
+	f(7, 3, 3)
+	f(3, 7, 0)
+	if p.loses(10*yieldAfter, 7) {
+		t.Error("it is sent commands again at once")
+	}
+	again()
+	f(7, 3, 3)
+	p.served(contestedRef, incarnation(3), store.Incarnation{}, false)
+	f(3, 8, 8) // it served before
+	again()
+	f(7, 0, 0)
+	again()
+	f(7, 5, 0) // to this node
+	again()
+	f(7, 7, 0)
+}
+
+// TestCirclesAtOnceEnd: the same where all hear of it at the same time, so that a
+// circle may turn around and around, however long hops take.
+func TestCirclesAtOnceEnd(t *testing.T) {
+	for nodes := 3; nodes <= 7; nodes++ {
+		for hop := 20 * time.Millisecond; hop < yieldSpan; hop += 20 * time.Millisecond {
+			// What a hop is told when the time is up that it was for does not count.
+			rounds := int(max(2*redirectSpan/hop, 2*maxMoves)) + 2
+			if !circleEnds(nodes, rounds, hop) {
+				t.Errorf("%d nodes, hops of %v: nobody writes after %d of them", nodes, hop, rounds)
 			}
 		}
-		yielding := 0
-		for _, p := range all {
-			at, steps := p.self, 0
-			for to, yields := p.owner(ref); yields; to, yields = all[at].owner(ref) {
-				if at, steps = to, steps+1; steps > nodes {
-					t.Fatal("nodes yield to each other in a circle")
+	}
+}
+
+// circleEnds lets nodes yield to each other in a circle, and hop at the same time,
+// and tells whether one of them stops.
+func circleEnds(nodes, rounds int, hop time.Duration) bool {
+	list := make([]*testPlacement, nodes)
+	for i := range list {
+		list[i] = newTestPlacement(byte(i + 1))
+		list[i].loses(yieldAfter, byte((i+1)%nodes+1))
+	}
+	for range rounds {
+		to, hint := make([]store.Incarnation, nodes), make([]store.Incarnation, nodes)
+		for i, p := range list {
+			var yields bool
+			if to[i], yields = p.owner(contestedRef); !yields {
+				return true
+			}
+		}
+		for i, p := range list {
+			list[to[i][0]-1].received(contestedRef, p.self)
+		}
+		for _, p := range list {
+			p.pass(hop)
+		}
+		for i := range list {
+			hint[i] = list[to[i][0]-1].ownerFor(contestedRef, true)
+		}
+		for i, p := range list {
+			p.served(contestedRef, to[i], hint[i], true)
+		}
+	}
+	return false
+}
+
+// TestCirclesEnd: whoever yields to whom, and whoever hears of it first, in the
+// end somebody writes for all.
+func TestCirclesEnd(t *testing.T) {
+	const nodes = 6
+	for start := range 200 {
+		var list [nodes]*testPlacement
+		for i := range list {
+			list[i] = newTestPlacement(byte(i + 1))
+		}
+		// Every node yields to another one, in an order that start stands for.
+		for i, p := range list {
+			to := (i + 1 + start/(i+1)%(nodes-1)) % nodes
+			p.loses(yieldAfter, byte(to+1))
+		}
+		for range 4 * nodes {
+			for _, p := range list {
+				if to, yields := p.owner(contestedRef); yields {
+					p.served(contestedRef, to, list[to[0]-1].receives(p.self), true)
 				}
 			}
-			yielding += min(steps, 1)
 		}
-		if yielding == 0 {
-			t.Error("no node yields")
+		writers := 0
+		for _, p := range list {
+			to, yields := p.owner(contestedRef)
+			if !yields {
+				writers++
+				continue
+			}
+			if _, further := list[to[0]-1].owner(contestedRef); further {
+				t.Errorf("start %d: %v yields to %v, which yields itself", start, p.self, to)
+			}
+		}
+		if writers == 0 {
+			t.Errorf("start %d: nobody writes", start)
 		}
 	}
 }
 
-// TestRanksDiffer: nodes that contend for many licenses divide them.
-func TestRanksDiffer(t *testing.T) {
-	const licenses = 1000
-	highest := 0
-	for i := range licenses {
-		if outranks(licensing.LicenseRef(licensing.LicenseKey(binary.BigEndian.AppendUint64(nil, uint64(i)))), store.Incarnation{1}, store.Incarnation{2}) {
-			highest++
-		}
-	}
-	if highest < licenses*4/10 || highest > licenses*6/10 {
-		t.Errorf("one of two nodes has the higher rank for %d of %d licenses", highest, licenses)
-	}
-}
-
-// TestNotServed: a node that serves no commands, or leaves their outcome open, is sent none for a while.
-func TestNotServed(t *testing.T) {
+// TestNotTaken: who does not take commands, or leaves open what became of them,
+// is not sent any for a while.
+func TestNotTaken(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
-	p.notServed(contestedRef, incarnation(8)) // somebody else's news
+	p.notTaken(contestedRef, incarnation(8)) // somebody else's news
 	p.wantOwner(t, 7)
-	p.notServed(contestedRef, incarnation(7))
+	p.notTaken(contestedRef, incarnation(7))
 	p.wantOwner(t, 0)
 	if p.loses(10*yieldAfter, 7) {
 		t.Error("it is sent commands again at once")

@@ -115,7 +115,7 @@ func TestReply(t *testing.T) {
 	fewer.License.CurrentDevices--
 	refusal := filledError(t)
 	hop := node.Hop{Key: result.License.Key}
-	want := node.HopAnswer{YieldsTo: store.Incarnation{4, 5}}
+	want := node.HopAnswer{YieldsTo: store.Incarnation{4, 5}, Busy: true}
 	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other}, {Result: result}, {Err: licensing.ErrOverloaded}} {
 		want.Answers = append(want.Answers, a)
 		hop.Commands = append(hop.Commands, licensing.Activate{Device: result.Device.ID})

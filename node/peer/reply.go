@@ -15,6 +15,7 @@ import (
 type reply struct {
 	_        struct{} `cbor:",toarray"`
 	YieldsTo []byte   // an incarnation, or empty
+	Busy     bool
 	Licenses []license
 	Answers  []answer
 }
@@ -96,7 +97,7 @@ func (l *license) license(key licensing.LicenseKey) licensing.License {
 }
 
 func (c codec) reply(a node.HopAnswer) ([]byte, error) {
-	r := reply{Answers: make([]answer, len(a.Answers))}
+	r := reply{Answers: make([]answer, len(a.Answers)), Busy: a.Busy}
 	if !a.YieldsTo.IsZero() {
 		r.YieldsTo = a.YieldsTo[:]
 	}
@@ -137,6 +138,7 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 		return node.HopAnswer{}, errMalformed
 	}
 	copy(a.YieldsTo[:], r.YieldsTo)
+	a.Busy = r.Busy
 	a.Answers = make([]node.Answer, len(r.Answers))
 	for i := range r.Answers {
 		from, to := &r.Answers[i], &a.Answers[i]

@@ -9,7 +9,8 @@ import (
 const Cell = '0'
 
 // Incarnation names one start of a node: random, and new at every start. A
-// record names the incarnations that wrote it last.
+// record names the incarnations that wrote it last. Of two that contend for a
+// record, the lower one yields.
 type Incarnation [8]byte
 
 // IsZero reports whether i names nobody.
