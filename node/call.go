@@ -124,14 +124,10 @@ func countOwn(calls []*call) (own int) {
 	return own
 }
 
-// turnContext returns the context of a turn. A ctx with a deadline belongs to the caller who runs the
-// turn for its own call. Any other turn lives as long as its most patient call, but no longer than any
-// call that came by a hop: the node that sent the call counts the call as ended then, and nothing of
-// the call may be sent again.
+// turnContext returns the context of a turn, below ctx. The turn lives as long as its most patient call, but no longer
+// than any call that came by a hop: the node that sent the call counts the call as ended then, and nothing of the call
+// may be sent again.
 func turnContext(ctx context.Context, calls []*call) (context.Context, context.CancelFunc) {
-	if _, owned := ctx.Deadline(); owned {
-		return ctx, func() {}
-	}
 	latest := calls[0].deadline
 	for _, c := range calls[1:] {
 		if c.deadline.After(latest) {

@@ -16,6 +16,8 @@ const (
 	shardCount = 64 // a power of two
 	// foldCommands bounds the commands of one fold, so that no command waits long for the others.
 	foldCommands = 512
+	// maxCallTime bounds a call whose context has no deadline, such as those of work in the background.
+	maxCallTime = 30 * time.Second
 )
 
 // shard holds the mailboxes of some of the records.
@@ -45,7 +47,7 @@ type mailbox struct {
 
 // Do runs a command on the record that ref names, and returns when the outcome is stored, or when ctx ends. If ctx
 // ends while the command still waits, Do fails with ErrUnavailable and the command is never run; if ctx ends later,
-// Do fails with ErrOutcomeUnknown. ctx must have a deadline. Do refuses a command with ErrOverloaded, at once, if
+// Do fails with ErrOutcomeUnknown. A ctx without a deadline ends after maxCallTime. Do refuses a command with ErrOverloaded, at once, if
 // the node can't serve the command soon or before ctx ends.
 func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
 	who := n.shareOf(ref, cmd)
@@ -65,7 +67,13 @@ func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd l
 // doCall runs a call. The caller of a record that no other call waits for runs the first turn itself,
 // since most licenses have one caller at a time; calls that have come meanwhile get a goroutine.
 func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensing.Result, error) {
-	c.deadline, _ = ctx.Deadline()
+	var bounded bool
+	if c.deadline, bounded = ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, maxCallTime)
+		defer cancel()
+		c.deadline, _ = ctx.Deadline()
+	}
 	if span := n.cfg.Tracer.SpanFrom(ctx); span != nil {
 		c.traced = &traced{span: span, since: time.Now()}
 	}
@@ -189,11 +197,10 @@ func (n *Node) run(box *mailbox) {
 	}
 }
 
-// runTurn runs one turn of a mailbox or an outbox, and reports whether calls wait for another turn. If
-// none waits, runTurn removes the mailbox. ctx is that of the caller who runs the turn for its own call;
-// any other turn has no deadline yet. After a panic, runTurn answers the calls that the turn took. If
-// the turn took none, the same panic would end each later turn too, and runTurn answers all calls that
-// wait.
+// runTurn runs one turn of a mailbox or an outbox, and reports whether calls wait for another turn. If none waits,
+// runTurn removes the mailbox. ctx is the caller's if the turn is the first of a new mailbox; settleTurn gives any
+// other turn its deadline. After a panic, runTurn answers the calls that the turn took. If the turn took none, the same
+// panic would end each later turn too, and runTurn answers all calls that wait.
 func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
 	ended := n.guard.Do("mailbox", func() {
 		if box.out {
@@ -216,15 +223,16 @@ func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
 // the outbox.
 func (n *Node) settleTurn(ctx context.Context, box *mailbox) {
 	calls, left := box.taken, false
-	if calls == nil {
+	if calls == nil { // else the first turn, which belongs to its caller
 		if calls, left = n.takeTurn(box); len(calls) == 0 {
 			return
 		}
+		var cancel context.CancelFunc
+		ctx, cancel = turnContext(ctx, calls)
+		defer cancel()
 	}
 	n.traceWait(waitTaken, calls...)
 	began := n.cfg.Clock()
-	ctx, cancel := turnContext(ctx, calls)
-	defer cancel()
 	n.settle(ctx, box.ref, calls)
 	n.moveOut(box.ref, calls)
 	if calls[0].kind != kindTask { // which says nothing of the calls that wait

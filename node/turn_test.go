@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,4 +29,30 @@ func TestFirstTurnIsTheCallersOwn(t *testing.T) {
 	if more := n.runTurn(t.Context(), box); more || ahead.state.Load() != callAnswered {
 		t.Errorf("after the second turn the other call is in state %d", ahead.state.Load())
 	}
+}
+
+// TestCallsWithoutADeadline: work in the background may come without a deadline, and may have to wait for its turn.
+func TestCallsWithoutADeadline(t *testing.T) {
+	n := stateNode(nil)
+	running, end := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, _ = n.WithRecordLock(context.Background(), contestedRef, func(context.Context) (licensing.Result, error) {
+			close(running)
+			<-end
+			return licensing.Result{}, nil
+		})
+	})
+	<-running
+	group.Go(func() {
+		_, err := n.WithRecordLock(context.Background(), contestedRef, func(ctx context.Context) (licensing.Result, error) {
+			return licensing.Result{}, ctx.Err()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	n.AwaitQueued(contestedRef, 1)
+	close(end)
+	group.Wait()
 }
