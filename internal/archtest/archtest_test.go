@@ -265,7 +265,7 @@ func TestEveryRuleComplains(t *testing.T) {
 		},
 		{
 			"a package without a row", "annex/x.go", "// Package annex is new.\npackage annex\n",
-			[]string{"annex/x.go:1: package annex has no row in the table: say in internal/archtest/house_test.go what it may import"},
+			[]string{"annex/x.go:1: package annex has no row in the table: say in internal/archtest/packages_test.go what it may import"},
 		},
 		{
 			"an import without a row", "node/x.go", "package node\n\nimport _ \"licet/annex\"\n",

@@ -9,7 +9,7 @@ import (
 // checkTable demands a row for every package.
 func checkTable(r *report, f *folder) {
 	if f.room == nil && len(f.files) > 0 {
-		r.add(f.files[0].path, 1, "package %s has no row in the table: say in internal/archtest/house_test.go what it may import", f.dir)
+		r.add(f.files[0].path, 1, "package %s has no row in the table: say in internal/archtest/packages_test.go what it may import", f.dir)
 	}
 }
 
