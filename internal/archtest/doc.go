@@ -1,7 +1,22 @@
-// Package archtest checks the architecture: which package may import which, which packages stay pure, where fasthttp and
-// etcd stop, which names need a comment, and that no package-level variable changes. It also checks the pages: links
-// between them lead to files and headings, and lines have at most 120 columns.
+// Package archtest checks the architecture: which package may import which, which packages read no
+// clock, which packages use fasthttp and etcd, which names need a comment, and that no package-level
+// variable changes. It also checks the pages: links lead to files and headings that exist, and lines
+// have at most 120 columns.
 //
-// The table in packages_test.go is the order of the packages. A new package needs a row there before any other check
-// passes. The checks read syntax only: they need no network and no build, and take well under a second.
+// The table in packages_test.go holds the order of the packages: what each is for, and what it may
+// import. A new package needs a row there. The checks read syntax only: they need no network and no
+// build, and take less than a second.
+//
+// The map of the package:
+//
+//	packages_test.go    the table of packages, and the rules for third-party code
+//	tree_test.go        reads and parses the module
+//	imports_test.go     imports, and packages without a clock
+//	etcd_test.go        requests to etcd
+//	goroutines_test.go  goroutines and recover
+//	outcomes_test.go    comparison of errors that say whether a command was executed
+//	state_test.go       package-level variables
+//	surface_test.go     names, comments and exported types
+//	docs_test.go        links and lines of pages
+//	archtest_test.go    runs the checks on the module, and on small modules with one violation each
 package archtest

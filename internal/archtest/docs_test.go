@@ -21,18 +21,18 @@ const maxColumns = 120
 
 // TestPages checks the links and the line lengths of every page of the repository.
 func TestPages(t *testing.T) {
-	complaints, err := checkPages(os.DirFS("../.."))
+	violations, err := checkPages(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range complaints {
+	for _, c := range violations {
 		t.Error(c)
 	}
 }
 
 // checkPages returns what is wrong with the pages (*.md) of a tree: a link to a missing file, a link to a missing
 // heading, or a line that is too long. It skips folders that begin with a dot and build output.
-func checkPages(tree fs.FS) (complaints []string, err error) {
+func checkPages(tree fs.FS) (violations []string, err error) {
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -47,10 +47,10 @@ func checkPages(tree fs.FS) (complaints []string, err error) {
 			return nil
 		}
 		found, err := checkPage(tree, name)
-		complaints = append(complaints, found...)
+		violations = append(violations, found...)
 		return err
 	})
-	return complaints, err
+	return violations, err
 }
 
 var (
@@ -58,7 +58,7 @@ var (
 	codeSpan = regexp.MustCompile("`[^`]*`")
 )
 
-func checkPage(tree fs.FS, name string) (complaints []string, err error) {
+func checkPage(tree fs.FS, name string) (violations []string, err error) {
 	text, err := fs.ReadFile(tree, name)
 	if err != nil {
 		return nil, err
@@ -66,15 +66,15 @@ func checkPage(tree fs.FS, name string) (complaints []string, err error) {
 	for number, line := range prose(string(text)) {
 		length := utf8.RuneCountInString(line)
 		if length > maxColumns && !strings.HasPrefix(line, "|") && !strings.Contains(line, "://") {
-			complaints = append(complaints, fmt.Sprintf("%s:%d has %d columns", name, number, length))
+			violations = append(violations, fmt.Sprintf("%s:%d has %d columns", name, number, length))
 		}
 		for _, match := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, "``"), -1) {
 			if problem := checkLink(tree, name, match[1]); problem != "" {
-				complaints = append(complaints, fmt.Sprintf("%s:%d links to %s: %s", name, number, match[1], problem))
+				violations = append(violations, fmt.Sprintf("%s:%d links to %s: %s", name, number, match[1], problem))
 			}
 		}
 	}
-	return complaints, nil
+	return violations, nil
 }
 
 // checkLink returns why a link of a page leads nowhere, or "". Links to other sites are not checked.
@@ -177,6 +177,6 @@ func TestPagesAreChecked(t *testing.T) {
 		"docs/long.md:2 has 121 columns",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("complaints (-want +got):\n%s", diff)
+		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }

@@ -8,36 +8,36 @@ import (
 	"testing"
 )
 
-// storeRoom is the room that asks etcd, with the rooms below it.
-const storeRoom = "kv"
+// etcdPackage is the package that sends requests to etcd, along with the packages below it.
+const etcdPackage = "kv"
 
-// doors are the ways to etcd that could lead around the check whether its members may be asked, or
-// around the count of requests, and the files that may take them. All other requests go through
+// etcdAccess lists the functions and types that could bypass the check whether an etcd member may be
+// asked, or the count of requests, and the files that may use them. All other requests use
 // etcd.Client; see kv/internal/etcd/barred.go.
-var doors = map[string][]string{
-	"clientv3.New":  {"kv/internal/etcd/connect.go", "kv/embedded/embeddedtest/embeddedtest.go"}, // only Connect knows how
-	"grpc dialing":  nil,                                                                         // nor does anybody connect without etcd's client
-	"Connect":       {"kv/internal/etcd/client.go", "kv/backup/defragment.go"},                   // with the check; and without: a command asks each member how it is
+var etcdAccess = map[string][]string{
+	"clientv3.New":  {"kv/internal/etcd/connect.go", "kv/embedded/embeddedtest/embeddedtest.go"}, // Connect
+	"grpc dialing":  nil,                                                                         // all connections use etcd's client
+	"Connect":       {"kv/internal/etcd/client.go", "kv/backup/defragment.go"},                   // with the check; and without it: a command that asks each member
 	"Dial":          {"kv/internal/etcd/members.go", "kv/backup/defragment.go"},
 	"RetryKVClient": {"kv/internal/etcd/client.go"},
-	"probing":       {"kv/internal/etcd/members.go", "kv/internal/etcd/barred.go"}, // probes ask members that are barred, too
+	"probing":       {"kv/internal/etcd/members.go", "kv/internal/etcd/barred.go"}, // probes also ask barred members
 	"Native":        {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go", "kv/backup/backup.go"},
 }
 
-func checkDoors(r *report, f *folder) {
-	if f.room == nil || f.room.path != storeRoom && !strings.HasPrefix(f.room.path, storeRoom+"/") {
+func checkEtcdAccess(r *report, f *folder) {
+	if f.row == nil || f.row.path != etcdPackage && !strings.HasPrefix(f.row.path, etcdPackage+"/") {
 		return
 	}
 	for _, s := range f.code() {
-		eachDoor(s, func(pos token.Pos, door string) {
-			if !slices.Contains(doors[door], s.path) {
-				r.at(pos, "%s may lead to etcd without the check whether it may be asked: use the store's client", door)
+		eachEtcdAccess(s, func(pos token.Pos, access string) {
+			if !slices.Contains(etcdAccess[access], s.path) {
+				r.at(pos, "%s may bypass the check whether an etcd member may be asked: use etcd.Client", access)
 			}
 		})
 	}
 }
 
-func eachDoor(s *source, found func(pos token.Pos, door string)) {
+func eachEtcdAccess(s *source, found func(pos token.Pos, access string)) {
 	ast.Inspect(s.syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
@@ -68,7 +68,7 @@ func eachDoor(s *source, found func(pos token.Pos, door string)) {
 	})
 }
 
-func TestDoorsToEtcdComplain(t *testing.T) {
+func TestUncheckedEtcdAccessIsReported(t *testing.T) {
 	const text = `package kv
 
 import (
@@ -88,8 +88,8 @@ func around(e etcd) {
 	_ = probing{}
 }
 `
-	const why = " may lead to etcd without the check whether it may be asked: use the store's client"
-	complain(t, map[string]string{"kv/x.go": text}, []string{
+	const why = " may bypass the check whether an etcd member may be asked: use etcd.Client"
+	expectViolations(t, map[string]string{"kv/x.go": text}, []string{
 		"kv/x.go:13: clientv3.New" + why,
 		"kv/x.go:14: grpc dialing" + why,
 		"kv/x.go:15: Dial" + why,
@@ -97,5 +97,5 @@ func around(e etcd) {
 		"kv/x.go:16: RetryKVClient" + why,
 		"kv/x.go:17: probing" + why,
 	})
-	complain(t, map[string]string{"kv/x_test.go": text, "cmd/licet/internal/cli/x.go": "// Package cli dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
+	expectViolations(t, map[string]string{"kv/x_test.go": text, "cmd/licet/internal/cli/x.go": "// Package cli dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
 }

@@ -8,35 +8,36 @@ import (
 	"testing"
 )
 
-// guardRoom is the only package of the service that starts goroutines and recovers panics.
-const guardRoom = "metrics/guard"
+// guardPackage is the only package of the service that starts goroutines and recovers panics.
+const guardPackage = "metrics/guard"
 
-// unguarded lists the files that may do either all the same, and why.
+// unguarded lists the exceptions: the files that may do either without package guard, and why.
 var unguarded = map[string]string{
 	"cmd/licet/main.go":    "the goroutine waits for a second signal to end the process, and begins before there is a log",
 	"kv/backup/backup.go":  "a timer of the command cancels its context, which can't panic",
-	"kv/backup/restore.go": "etcd panics where it can't open a database, and the command returns that as its error",
+	"kv/backup/restore.go": "etcd panics if it can't open a database, and the command returns that as its error",
 }
 
-// checkGoroutines refuses whatever starts a goroutine without package guard, in which a panic would
-// end the node, and recover outside of that package, which counts and logs a panic without its value.
+// checkGoroutines reports code that starts a goroutine without package guard: a panic in it would end
+// the node. It also reports recover: package guard counts and logs a panic, without its value.
 func checkGoroutines(r *report, f *folder) {
-	if f.room == nil || f.room.path == guardRoom || f.room.testOnly || f.room.mayCrash {
+	if f.row == nil || f.row.path == guardPackage || f.row.testOnly || f.row.mayPanic {
 		return
 	}
 	for _, s := range f.code() {
 		if _, allowed := unguarded[s.path]; allowed {
 			continue
 		}
-		eachBare(s, func(pos token.Pos, what string) {
-			r.at(pos, "%s: use package guard, so that a panic is counted and does not end the process", what)
+		eachUnguarded(s, func(pos token.Pos, what string) {
+			r.at(pos, "%s: use package guard, which counts a panic and keeps the process alive", what)
 		})
 	}
 }
 
-// eachBare finds the places of a file where a goroutine may start, and the calls of recover. What a
-// selector such as group.Go stands for is not looked up: no method of the service has that name.
-func eachBare(s *source, found func(pos token.Pos, what string)) {
+// eachUnguarded finds the places in a file where a goroutine may start, and the calls of recover. It
+// reports every selector named Go, such as group.Go, without resolving it: no method of the service
+// has that name.
+func eachUnguarded(s *source, found func(pos token.Pos, what string)) {
 	ast.Inspect(s.syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
@@ -58,8 +59,8 @@ func eachBare(s *source, found func(pos token.Pos, what string)) {
 	})
 }
 
-// TestEachExceptionIsNeeded keeps the list of exceptions as short as can be.
-func TestEachExceptionIsNeeded(t *testing.T) {
+// TestEveryExceptionIsNeeded fails for an exception whose file no longer needs it.
+func TestEveryExceptionIsNeeded(t *testing.T) {
 	folders, err := load(os.DirFS("../.."), &report{fset: token.NewFileSet()})
 	if err != nil {
 		t.Fatal(err)
@@ -67,17 +68,17 @@ func TestEachExceptionIsNeeded(t *testing.T) {
 	needed := map[string]bool{}
 	for _, f := range folders {
 		for _, s := range f.code() {
-			eachBare(s, func(token.Pos, string) { needed[s.path] = true })
+			eachUnguarded(s, func(token.Pos, string) { needed[s.path] = true })
 		}
 	}
 	for path, why := range unguarded {
 		if !needed[path] {
-			t.Errorf("%s is an exception in vain: %s", path, why)
+			t.Errorf("%s needs no exception any more: remove it from unguarded (%s)", path, why)
 		}
 	}
 }
 
-func TestBareGoroutinesComplain(t *testing.T) {
+func TestUnguardedGoroutinesAreReported(t *testing.T) {
 	const text = `package node
 
 import (
@@ -102,10 +103,10 @@ func start(ctx context.Context, group *sync.WaitGroup) {
 	}{
 		{10, "a go statement"}, {11, "Go of a group"}, {12, "Go of a group"}, {13, "recover"}, {14, "clock.AfterFunc"}, {15, "context.AfterFunc"},
 	} {
-		want = append(want, fmt.Sprintf("node/x.go:%d: %s: use package guard, so that a panic is counted and does not end the process", c.line, c.what))
+		want = append(want, fmt.Sprintf("node/x.go:%d: %s: use package guard, which counts a panic and keeps the process alive", c.line, c.what))
 	}
-	complain(t, map[string]string{"node/x.go": text}, want)
-	complain(t, map[string]string{
+	expectViolations(t, map[string]string{"node/x.go": text}, want)
+	expectViolations(t, map[string]string{
 		"node/x_test.go": text, "kv/backup/restore.go": "// Package backup restores.\npackage backup\n\nfunc f() { _ = recover() }\n",
 		"cmd/licet/internal/cli/x.go": "// Package cli is for people.\npackage cli\n\nfunc f() { go f() }\n",
 		"metrics/guard/x.go":          "// Package guard starts goroutines.\npackage guard\n\nfunc f() { go f() }\n",

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// checkTable demands a row for every package.
+// checkTable reports a package without a row.
 func checkTable(r *report, f *folder) {
-	if f.room == nil && len(f.files) > 0 {
-		r.add(f.files[0].path, 1, "package %s has no row in the table: say in internal/archtest/packages_test.go what it may import", f.dir)
+	if f.row == nil && len(f.files) > 0 {
+		r.add(f.files[0].path, 1, "package %s has no row in the table: add one in internal/archtest/packages_test.go",
+			f.dir)
 	}
 }
 
-// checkImports holds each file to its room's row and to the gates. Tests may
-// import what they need, since that is where rooms meet; only cmd is closed to
-// them too.
+// checkImports reports imports that the row of the package or the list restricted does not allow.
+// Tests may import any package but cmd, since they connect packages.
 func checkImports(r *report, f *folder) {
-	if f.room == nil {
+	if f.row == nil {
 		return
 	}
 	for _, s := range f.files {
@@ -25,7 +25,7 @@ func checkImports(r *report, f *folder) {
 			p := importPath(spec)
 			kind, rest := origin(p)
 			if spec.Name != nil && spec.Name.Name == "." && !s.test {
-				r.at(spec.Pos(), "imports %s with a dot, which hides where names come from", p)
+				r.at(spec.Pos(), "dot import of %s: a dot import hides where names come from", p)
 			}
 			switch {
 			case kind == ours:
@@ -33,21 +33,21 @@ func checkImports(r *report, f *folder) {
 			case s.test:
 			case kind == thirdParty:
 				checkThirdParty(r, f, spec, p)
-			case anyWithin(p, f.room.banned):
-				r.at(spec.Pos(), "%s must not import %s: it knows no I/O and no randomness", f.dir, p)
+			case anyWithin(p, f.row.forbidden):
+				r.at(spec.Pos(), "%s must not import %s: its row forbids I/O and randomness", f.dir, p)
 			}
 		}
 	}
 }
 
 func checkOurs(r *report, f *folder, s *source, spec *ast.ImportSpec, dir string) {
-	target := roomOf(dir)
+	target := rowOf(dir)
 	switch {
 	case target == nil:
 		r.at(spec.Pos(), "imports %s, which has no row in the table", dir)
-	case target.path == "cmd/..." && f.room != target:
-		r.at(spec.Pos(), "%s must not import %s: nobody imports cmd", f.dir, dir)
-	case s.test || f.room.mayImport(target):
+	case target.path == "cmd/..." && f.row != target:
+		r.at(spec.Pos(), "%s must not import %s: cmd is not importable", f.dir, dir)
+	case s.test || f.row.mayImport(target):
 	case target.testOnly:
 		r.at(spec.Pos(), "only tests may import %s", dir)
 	default:
@@ -56,22 +56,22 @@ func checkOurs(r *report, f *folder, s *source, spec *ast.ImportSpec, dir string
 }
 
 func checkThirdParty(r *report, f *folder, spec *ast.ImportSpec, p string) {
-	if slices.Contains(f.room.third, p) {
+	if slices.Contains(f.row.thirdParty, p) {
 		return
 	}
-	for _, gate := range gates {
-		if within(p, gate.path) && !anyWithin(f.room.path, gate.rooms) {
-			r.at(spec.Pos(), "%s must not import %s: only %s may", f.dir, p, strings.Join(gate.rooms, " and "))
+	for _, rule := range restricted {
+		if within(p, rule.path) && !anyWithin(f.row.path, rule.importers) {
+			r.at(spec.Pos(), "%s must not import %s: only %s may", f.dir, p, strings.Join(rule.importers, ", "))
 			return
 		}
 	}
-	if f.room.third != nil && !anyWithin(p, f.room.third) {
-		r.at(spec.Pos(), "%s must not import %s: of third-party code it may import only %s",
-			f.dir, p, strings.Join(f.room.third, ", "))
+	if f.row.thirdParty != nil && !anyWithin(p, f.row.thirdParty) {
+		r.at(spec.Pos(), "%s must not import %s: the only third-party packages in its row are %s",
+			f.dir, p, strings.Join(f.row.thirdParty, ", "))
 	}
 }
 
-// owner tells whose code a package is.
+// owner says who maintains a package.
 type owner int
 
 const (
@@ -80,7 +80,8 @@ const (
 	ours
 )
 
-// origin tells whose package an import path names, and for ours its folder.
+// origin returns the owner of a package by its import path, and for a package of this module its
+// folder.
 func origin(p string) (owner, string) {
 	if p == module {
 		return ours, "."
@@ -94,9 +95,9 @@ func origin(p string) (owner, string) {
 	return standard, ""
 }
 
-// checkClock keeps the time out of the pure room: it comes in as an argument.
+// checkClock reports a package with noClock that reads the time.
 func checkClock(r *report, f *folder) {
-	if f.room == nil || !f.room.pure {
+	if f.row == nil || !f.row.noClock {
 		return
 	}
 	for _, s := range f.code() {
@@ -106,7 +107,7 @@ func checkClock(r *report, f *folder) {
 				return true
 			}
 			x, ok := sel.X.(*ast.Ident)
-			if ok && s.imports[x.Name] == "time" && slices.Contains(clock, sel.Sel.Name) {
+			if ok && s.imports[x.Name] == "time" && slices.Contains(clockFunctions, sel.Sel.Name) {
 				r.at(sel.Pos(), "%s must not use time.%s: the time is an argument", f.dir, sel.Sel.Name)
 			}
 			return true

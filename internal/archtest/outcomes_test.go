@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// outcomes are the errors that say whether a command was executed. An error that wraps one
-// of them as its cause may say otherwise by itself.
+// outcomes are the errors that say whether a command was executed. An error that wraps one of them as
+// its cause may itself say something else.
 var outcomes = []string{"ErrUnavailable", "ErrOverloaded", "ErrOutcomeUnknown"}
 
-// checkOutcomes refuses errors.Is, and functions named isAny, with one of the outcomes as a
-// target: they also find an error that is only a cause. licensing.NotExecuted and licensing.ReasonOf
-// heed the outermost error alone.
+// checkOutcomes reports errors.Is, and functions named isAny, with an outcome as a target: these also
+// match an error that only has the outcome as its cause. licensing.NotExecuted and licensing.ReasonOf
+// look at the outermost error only.
 func checkOutcomes(r *report, f *folder) {
-	if f.room != nil && f.room.testOnly {
+	if f.row != nil && f.row.testOnly {
 		return
 	}
 	for _, s := range f.code() {
@@ -29,7 +29,8 @@ func checkOutcomes(r *report, f *folder) {
 				}
 				x, ok := target.X.(*ast.Ident)
 				if ok && s.imports[x.Name] == module+"/licensing" && slices.Contains(outcomes, target.Sel.Name) {
-					r.at(target.Pos(), "%s may be the mere cause of another outcome: ask licensing.NotExecuted or licensing.ReasonOf", target.Sel.Name)
+					r.at(target.Pos(), "%s may be only the cause of another outcome: use licensing.NotExecuted or licensing.ReasonOf",
+						target.Sel.Name)
 				}
 			}
 			return true

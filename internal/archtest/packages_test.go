@@ -6,117 +6,275 @@ import (
 	"testing"
 )
 
-// module is the path of the module whose tree is checked.
+// module is the path of the module that the tests check.
 const module = "licet"
 
-// room is one package of the house, or, where path ends in "/...", a package
-// and all below it. A package under some room's own "internal" folder belongs
-// to that room.
-type room struct {
-	path     string
-	ours     []string // rooms it may import; {everything} for any
-	third    []string // if set: the only third-party paths it may import
-	banned   []string // standard packages it must not import
-	pure     bool     // must not ask for the time
-	testOnly bool     // helps tests: only tests and other such rooms import it
-	state    bool     // may keep state in package-level variables
-	mayCrash bool     // is of no service: a panic may end its process
+// row is the rule of one package, or of a package and all packages below it if path ends in "/...". A package in the
+// "internal" folder of another package belongs to the row of that package, unless it has a row of its own.
+type row struct {
+	path       string
+	purpose    string   // what the package is for
+	imports    []string // the packages of this module that it may import; {everything} for all
+	thirdParty []string // the only third-party packages that it may import; nil: all that restricted allows
+	forbidden  []string // the packages of the standard library that it must not import
+	noClock    bool     // it must not read the time
+	testOnly   bool     // only tests and other testOnly packages may import it
+	globals    bool     // it may keep state in package-level variables
+	mayPanic   bool     // it is not part of the service: a panic may end its process
 }
 
 const everything = "*"
 
-// house lists the rooms from the roof down: a room imports only rooms below it.
-var house = []room{
-	{path: "cmd/...", ours: []string{everything}, state: true},
-	{path: "internal/...", ours: []string{everything}, testOnly: true},
-	{path: "loadtest/trial/trialtest", ours: []string{"loadtest/..."}, testOnly: true},
-	// Measures the service from outside, as its clients see it.
-	{path: "loadtest/...", ours: []string{"client", "client/webhook", "internal/process"}, mayCrash: true},
-	// Child processes of load tests and tests.
+// packages lists every package, from the top down: a package imports only packages below it.
+var packages = []row{
 	{
-		path:     "internal/process",
-		mayCrash: true,
-		third:    []string{"go.etcd.io/etcd/client/pkg/v3/transport", "go.etcd.io/etcd/server/v3/embed"},
+		path:    "cmd/...",
+		purpose: "the commands: flags, wiring, signals",
+		imports: []string{everything},
+		globals: true,
 	},
-	// Programs as users would write them.
-	{path: "examples/...", ours: []string{"client/webhook"}, mayCrash: true},
-	{path: "cmd/licet/internal/cli", ours: []string{"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing"}, mayCrash: true},
-	{path: "cmd/licet/internal/terminal", mayCrash: true},
 	{
-		path:     "cmd/licet/internal/bulk",
-		ours:     []string{"client"},
-		mayCrash: true,
-		third:    []string{"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil"},
+		path:     "internal/...",
+		purpose:  "helpers and checks that only tests use",
+		imports:  []string{everything},
+		testOnly: true,
 	},
-	// What receivers of webhooks import: only the client comes along, for what an event is.
-	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
-	// What users of the service import: it brings nothing along.
-	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/connection", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{
-		path:  "handlers/connection",
-		ours:  []string{"metrics/guard", "licensing"},
-		third: []string{"github.com/prometheus/client_golang/prometheus", "github.com/valyala/fasthttp"},
+		path:     "loadtest/trial/trialtest",
+		purpose:  "helpers for the tests of load tests",
+		imports:  []string{"loadtest/..."},
+		testOnly: true,
 	},
-	{path: "handlers/paypage", ours: []string{"licensing"}},
 	{
-		path:   "handlers/signature",
-		third:  []string{"github.com/dunglas/httpsfv"},
-		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
-		pure:   true,
+		path:     "loadtest/...",
+		purpose:  "load tests: measure the service from outside, as clients see it",
+		imports:  []string{"client", "client/webhook", "internal/process"},
+		mayPanic: true,
 	},
-	{path: "delivery", ours: []string{"delivery/webhook", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
-	{path: "node/peer", ours: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
-	{path: "payment", ours: []string{"node/service", "node", "node/store", "metrics/tracing", "metrics", "licensing"}},
 	{
-		path:  "delivery/webhook",
-		ours:  []string{"metrics/tracing", "metrics", "licensing"},
-		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
+		path:       "internal/process",
+		purpose:    "child processes of tests and load tests",
+		thirdParty: []string{"go.etcd.io/etcd/client/pkg/v3/transport", "go.etcd.io/etcd/server/v3/embed"},
+		mayPanic:   true,
 	},
-	{path: "kv", ours: []string{"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
-	{path: "kv/deliveries", ours: []string{"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"}},
-	{path: "kv/deliveries/deliveriestest", ours: []string{"kv/internal/kvtest", "kv/internal/layout", "node/store/storetest", "licensing"}, testOnly: true},
-	{path: "kv/verify", ours: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"}},
-	{path: "kv/backup", ours: []string{"kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"}},
-	{path: "kv/embedded/embeddedtest", ours: []string{"kv/embedded"}, testOnly: true},
-	{path: "kv/embedded", ours: []string{"metrics/guard"}},
-	{path: "kv/internal/claimwrite", ours: []string{"kv/internal/etcd", "kv/internal/layout", "node/store"}},
-	{path: "kv/internal/etcd", ours: []string{"kv/internal/layout", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{
-		path:   "kv/internal/layout",
-		ours:   []string{"node/store", "licensing"},
-		banned: []string{"crypto/rand", "go.etcd.io/...", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall"},
-		pure:   true,
+		path:     "examples/...",
+		purpose:  "example programs, as users would write them",
+		imports:  []string{"client/webhook"},
+		mayPanic: true,
 	},
-	{path: "kv/internal/kvtest", ours: []string{"node/store", "metrics", "licensing"}, testOnly: true},
-	{path: "node/store/storetest", ours: []string{"node/store", "licensing"}, testOnly: true},
-	{path: "node/service", ours: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
-	{path: "node", ours: []string{"node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
-	{path: "node/store", ours: []string{"licensing"}},
-	{path: "handlers/limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},
 	{
-		path:  "metrics/tracing",
-		ours:  []string{"metrics"},
-		third: []string{"github.com/prometheus/client_golang/prometheus", "github.com/rs/zerolog", "go.opentelemetry.io/otel/..."},
+		path:     "cmd/licet/internal/cli",
+		purpose:  "the client commands of licet",
+		imports:  []string{"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing"},
+		mayPanic: true,
 	},
-	{path: "metrics/guard", ours: []string{"metrics"}, third: []string{"github.com/rs/zerolog"}},
-	{path: "metrics", third: []string{"github.com/prometheus/..."}},
 	{
-		path:  "licensing",
-		third: []string{"github.com/bojanz/currency"},
-		banned: []string{
-			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...",
-			"net", "net/http/...", "os/...", "syscall",
+		path:     "cmd/licet/internal/terminal",
+		purpose:  "progress, confirmation and secrets on a terminal",
+		mayPanic: true,
+	},
+	{
+		path:    "cmd/licet/internal/bulk",
+		purpose: "moves licenses between a service and CSV files",
+		imports: []string{"client"},
+		thirdParty: []string{
+			"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil",
 		},
-		pure: true,
+		mayPanic: true,
+	},
+	{
+		path:       "client/webhook",
+		purpose:    "for receivers of webhooks: verify a message and return its event",
+		imports:    []string{"client"},
+		thirdParty: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"},
+	},
+	{
+		path:       "client",
+		purpose:    "for users of the service: the Go client; imports no third-party code",
+		thirdParty: []string{},
+	},
+	{
+		path:    "handlers",
+		purpose: "HTTP: routes, request types, errors, limits",
+		imports: []string{
+			"handlers/connection", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook",
+			"handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics",
+			"licensing",
+		},
+	},
+	{
+		path:       "handlers/connection",
+		purpose:    "HTTP connections: listener, framing, early refusal, deadlines",
+		imports:    []string{"metrics/guard", "licensing"},
+		thirdParty: []string{"github.com/prometheus/client_golang/prometheus", "github.com/valyala/fasthttp"},
+	},
+	{
+		path:    "handlers/paypage",
+		purpose: "the HTML pages where buyers pay",
+		imports: []string{"licensing"},
+	},
+	{
+		path:       "handlers/signature",
+		purpose:    "verification of signed requests (RFC 9421)",
+		thirdParty: []string{"github.com/dunglas/httpsfv"},
+		forbidden:  []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
+		noClock:    true,
+	},
+	{
+		path:    "delivery",
+		purpose: "sends events to webhook endpoints",
+		imports: []string{
+			"delivery/webhook", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing",
+			"metrics", "licensing",
+		},
+	},
+	{
+		path:    "node/peer",
+		purpose: "carries commands between nodes",
+		imports: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+	},
+	{
+		path:    "payment",
+		purpose: "connects the pay page, the payment provider and the order",
+		imports: []string{"node/service", "node", "node/store", "metrics/tracing", "metrics", "licensing"},
+	},
+	{
+		path:       "delivery/webhook",
+		purpose:    "delivery of one webhook message to one endpoint",
+		imports:    []string{"metrics/tracing", "metrics", "licensing"},
+		thirdParty: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
+	},
+	{
+		path:    "kv",
+		purpose: "implements node/store on etcd",
+		imports: []string{
+			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard",
+			"metrics/tracing", "metrics", "licensing",
+		},
+	},
+	{
+		path:    "kv/deliveries",
+		purpose: "stores the deliveries of webhooks in etcd",
+		imports: []string{
+			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "licensing",
+		},
+	},
+	{
+		path:     "kv/deliveries/deliveriestest",
+		purpose:  "creates endpoints for tests of deliveries",
+		imports:  []string{"kv/internal/kvtest", "kv/internal/layout", "node/store/storetest", "licensing"},
+		testOnly: true,
+	},
+	{
+		path:    "kv/verify",
+		purpose: "verifies the values that etcd holds",
+		imports: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"},
+	},
+	{
+		path:    "kv/backup",
+		purpose: "backup, restore and defragmentation of a store",
+		imports: []string{"kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"},
+	},
+	{
+		path:     "kv/embedded/embeddedtest",
+		purpose:  "an embedded etcd for tests",
+		imports:  []string{"kv/embedded"},
+		testOnly: true,
+	},
+	{
+		path:    "kv/embedded",
+		purpose: "runs etcd in this process, as a cluster of one",
+		imports: []string{"metrics/guard"},
+	},
+	{
+		path:    "kv/internal/claimwrite",
+		purpose: "writes claims of Idempotency-Keys",
+		imports: []string{"kv/internal/etcd", "kv/internal/layout", "node/store"},
+	},
+	{
+		path:    "kv/internal/etcd",
+		purpose: "the only checked and counted requests to etcd",
+		imports: []string{"kv/internal/layout", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+	},
+	{
+		path:    "kv/internal/layout",
+		purpose: "etcd keys, and the encoding of values",
+		imports: []string{"node/store", "licensing"},
+		forbidden: []string{
+			"crypto/rand", "go.etcd.io/...", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall",
+		},
+		noClock: true,
+	},
+	{
+		path:     "kv/internal/kvtest",
+		purpose:  "helpers for the tests of kv",
+		imports:  []string{"node/store", "metrics", "licensing"},
+		testOnly: true,
+	},
+	{
+		path:     "node/store/storetest",
+		purpose:  "the tests of every implementation of node/store",
+		imports:  []string{"node/store", "licensing"},
+		testOnly: true,
+	},
+	{
+		path:    "node/service",
+		purpose: "the use cases",
+		imports: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+	},
+	{
+		path:    "node",
+		purpose: "the engine: runs commands on records, one record at a time",
+		imports: []string{"node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+	},
+	{
+		path:    "node/store",
+		purpose: "the interfaces and types of a store",
+		imports: []string{"licensing"},
+	},
+	{
+		path:       "handlers/limits",
+		purpose:    "rate limits",
+		thirdParty: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"},
+	},
+	{
+		path:    "metrics/tracing",
+		purpose: "traces",
+		imports: []string{"metrics"},
+		thirdParty: []string{
+			"github.com/prometheus/client_golang/prometheus", "github.com/rs/zerolog",
+			"go.opentelemetry.io/otel/...",
+		},
+	},
+	{
+		path:       "metrics/guard",
+		purpose:    "starts goroutines and recovers panics",
+		imports:    []string{"metrics"},
+		thirdParty: []string{"github.com/rs/zerolog"},
+	},
+	{
+		path:       "metrics",
+		purpose:    "the metrics",
+		thirdParty: []string{"github.com/prometheus/..."},
+	},
+	{
+		path:       "licensing",
+		purpose:    "the rules: what a license, an order and a product are, and which changes are legal",
+		thirdParty: []string{"github.com/bojanz/currency"},
+		forbidden: []string{
+			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...", "net", "net/http/...", "os/...",
+			"syscall",
+		},
+		noClock: true,
 	},
 }
 
-// gates names third-party code that only some rooms may import. A room whose row
-// names one package of it may import that one.
-var gates = []struct {
-	path  string
-	rooms []string
+// restricted lists third-party packages that only some packages may import, unless the row of a
+// package names the third-party package.
+var restricted = []struct {
+	path      string
+	importers []string
 }{
 	{"go.etcd.io/...", []string{"kv/...", "internal/...", "loadtest/..."}},
 	{"google.golang.org/grpc/...", []string{"kv/...", "cmd/..."}},
@@ -126,42 +284,41 @@ var gates = []struct {
 	{"go.opentelemetry.io/...", []string{"metrics/tracing", "examples/...", "internal/..."}},
 }
 
-// sealed names the room whose exported identifiers must not mention a type of
-// the packages below the path.
-var sealed = struct{ room, path string }{"kv", "go.etcd.io/..."}
+// hiddenTypes names a package whose exported identifiers must not mention types of the packages below
+// path.
+var hiddenTypes = struct{ dir, path string }{"kv", "go.etcd.io/..."}
 
-// maxLines is how long a file may be that is not a test.
+// maxLines is the greatest number of lines of a file, except tests.
 const maxLines = 400
 
-// bags are names that say nothing about what is inside.
-var bags = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared"}
+// vagueNames are package names that don't say what a package holds.
+var vagueNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared"}
 
-// clock lists what of package time a pure room must not touch.
-var clock = []string{
+// clockFunctions are the functions of package time that a package with noClock must not use.
+var clockFunctions = []string{
 	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "LoadLocation",
 }
 
-// roomOf finds the row of a package's folder, or nil. A package in another's internal
-// folder belongs to that one's room, unless it has a row of its own.
-func roomOf(dir string) *room {
-	for i := range house {
-		if dir == house[i].path {
-			return &house[i]
+// rowOf returns the row of a package by its folder; nil if there is none. See row for "internal"
+// folders.
+func rowOf(dir string) *row {
+	for i := range packages {
+		if dir == packages[i].path {
+			return &packages[i]
 		}
 	}
 	if at := strings.Index(dir, "/internal/"); at > 0 {
 		dir = dir[:at]
 	}
-	for i := range house {
-		if within(dir, house[i].path) {
-			return &house[i]
+	for i := range packages {
+		if within(dir, packages[i].path) {
+			return &packages[i]
 		}
 	}
 	return nil
 }
 
-// within tells whether a path is the pattern, or below it where the pattern
-// ends in "/...".
+// within reports whether a path is the pattern, or below the pattern if it ends in "/...".
 func within(path, pattern string) bool {
 	base, deep := strings.CutSuffix(pattern, "/...")
 	return path == base || deep && strings.HasPrefix(path, base+"/")
@@ -171,29 +328,32 @@ func anyWithin(path string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return within(path, p) })
 }
 
-// mayImport tells whether code of one room that is no test may import another.
-func (r *room) mayImport(other *room) bool {
+// mayImport reports whether code of r, except its tests, may import other.
+func (r *row) mayImport(other *row) bool {
 	switch {
 	case r == other:
 		return true
 	case other.testOnly && !r.testOnly:
 		return false
 	}
-	return slices.Contains(r.ours, everything) || slices.Contains(r.ours, other.path)
+	return slices.Contains(r.imports, everything) || slices.Contains(r.imports, other.path)
 }
 
-func TestRoomsImportDownwards(t *testing.T) {
-	place := map[string]int{}
-	for i, r := range house {
-		place[r.path] = i
+func TestTableIsInOrder(t *testing.T) {
+	index := map[string]int{}
+	for i, r := range packages {
+		index[r.path] = i
+		if r.purpose == "" {
+			t.Errorf("row %q has no purpose", r.path)
+		}
 	}
-	for i, r := range house {
-		for _, other := range r.ours {
+	for i, r := range packages {
+		for _, other := range r.imports {
 			if other == everything {
 				continue
 			}
-			if at, ok := place[other]; !ok || at <= i {
-				t.Errorf("row %q imports %q, which is no row below it", r.path, other)
+			if at, ok := index[other]; !ok || at <= i {
+				t.Errorf("row %q imports %q, but no row below has that path", r.path, other)
 			}
 		}
 	}

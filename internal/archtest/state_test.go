@@ -8,13 +8,12 @@ import (
 	"slices"
 )
 
-// State belongs into structs that main makes and passes on. A package-level
-// variable is fine where it never changes: an error to compare with, a
-// compiled pattern, an embedded file, a table of the package's own.
+// State belongs into structs that main creates and passes on. A package-level variable is allowed if it
+// never changes: an error to compare with, a compiled pattern, an embedded file, or an unexported table.
 
-// checkVariables refuses variables that are made to change, and init.
+// checkVariables reports variables of types that hold mutable state, exported tables, and func init.
 func checkVariables(r *report, f *folder) {
-	if f.room != nil && f.room.state {
+	if f.row != nil && f.row.globals {
 		return
 	}
 	own := map[string]typeExpr{}
@@ -26,16 +25,16 @@ func checkVariables(r *report, f *folder) {
 	for _, s := range f.code() {
 		for _, decl := range s.syntax.Decls {
 			if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "init" {
-				r.at(d.Name.Pos(), "func init runs unasked: do it in a constructor")
+				r.at(d.Name.Pos(), "func init runs at every import: use a constructor")
 			}
 		}
 		for _, v := range packageVars(s) {
 			switch {
 			case v.typ == nil:
 			case changes(own, s, v.typ, nil):
-				r.at(v.name.Pos(), "%s is a package-level variable made to change: keep it in a struct", v.name.Name)
+				r.at(v.name.Pos(), "%s is a package-level variable of a mutable type: keep it in a struct", v.name.Name)
 			case v.name.IsExported() && isTable(v.typ):
-				r.at(v.name.Pos(), "%s is an exported table that any package could change: answer it from a function", v.name.Name)
+				r.at(v.name.Pos(), "%s is an exported table that any package could change: return it from a function", v.name.Name)
 			}
 		}
 	}
@@ -43,7 +42,7 @@ func checkVariables(r *report, f *folder) {
 
 type packageVar struct {
 	name *ast.Ident
-	typ  ast.Expr // as declared or as the value shows it, nil where it doesn't
+	typ  ast.Expr // as declared or as the value implies; nil if unknown
 }
 
 func packageVars(s *source) []packageVar {
@@ -69,8 +68,8 @@ func packageVars(s *source) []packageVar {
 	return list
 }
 
-// valueType reads a value's type off its syntax. For a call of another
-// package's function it answers the function, for the package's sake.
+// valueType returns the type of a value, as far as its syntax shows it. For a call of another
+// package's function it returns the function, which names the package.
 func valueType(value ast.Expr) ast.Expr {
 	switch v := value.(type) {
 	case *ast.ParenExpr:
@@ -92,8 +91,8 @@ func valueType(value ast.Expr) ast.Expr {
 	return nil
 }
 
-// changes tells whether a type holds what exists only to change: a channel, or
-// something of sync. The package's own types are followed, functions are not.
+// changes reports whether a type holds mutable state: a channel, or a type of package sync. It follows
+// types of the same package, but not functions.
 func changes(own map[string]typeExpr, s *source, typ ast.Expr, seen []string) (found bool) {
 	ast.Inspect(typ, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -129,12 +128,11 @@ func isTable(typ ast.Expr) bool {
 	return false
 }
 
-// checkAssignments refuses to change a package-level variable after its
-// declaration, be it from a test, and to take its address. Names are resolved
-// by the type checker, so that a local variable of the same name is no offence;
-// imports stay unresolved, and the errors that come of it are ignored.
+// checkAssignments reports code, tests included, that changes a package-level variable after its
+// declaration or takes its address. The type checker resolves names, so that local variables of the
+// same name don't count. Imports stay unresolved, and the errors of that are ignored.
 func checkAssignments(r *report, f *folder) {
-	if f.room != nil && f.room.state {
+	if f.row != nil && f.row.globals {
 		return
 	}
 	var vars []*ast.Ident
@@ -146,7 +144,7 @@ func checkAssignments(r *report, f *folder) {
 	a := &assignments{report: r, vars: map[types.Object]bool{}, uses: map[*ast.Ident]types.Object{}}
 	defs := map[*ast.Ident]types.Object{}
 	for _, files := range byPackage(f) {
-		config := types.Config{Importer: nothing{}, Error: func(error) {}}
+		config := types.Config{Importer: noPackages{}, Error: func(error) {}}
 		_, _ = config.Check(f.dir, r.fset, files, &types.Info{Defs: defs, Uses: a.uses})
 	}
 	for _, name := range vars {
@@ -160,7 +158,7 @@ func checkAssignments(r *report, f *folder) {
 	}
 }
 
-// byPackage parts a folder's files into the package and its outside tests.
+// byPackage divides a folder's files into the package and its external tests.
 func byPackage(f *folder) map[string][]*ast.File {
 	parts := map[string][]*ast.File{}
 	for _, s := range f.files {
@@ -170,10 +168,10 @@ func byPackage(f *folder) map[string][]*ast.File {
 	return parts
 }
 
-// nothing is an importer that finds no package.
-type nothing struct{}
+// noPackages is an importer that finds no package.
+type noPackages struct{}
 
-func (nothing) Import(string) (*types.Package, error) { return nil, errors.New("not resolved") }
+func (noPackages) Import(string) (*types.Package, error) { return nil, errors.New("not resolved") }
 
 type assignments struct {
 	*report
@@ -199,7 +197,7 @@ func (a *assignments) visit(n ast.Node) bool {
 		}
 	case *ast.UnaryExpr:
 		if id, ok := ast.Unparen(n.X).(*ast.Ident); ok && n.Op == token.AND && a.vars[a.uses[id]] {
-			a.at(n.Pos(), "the address of the package-level variable %s lets others change it", id.Name)
+			a.at(n.Pos(), "the address of the package-level variable %s lets other code change it", id.Name)
 		}
 	case *ast.CallExpr:
 		if fun, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 0 && slices.Contains([]string{"clear", "copy", "delete"}, fun.Name) {
@@ -209,8 +207,8 @@ func (a *assignments) visit(n ast.Node) bool {
 	return true
 }
 
-// changed complains where the expression that takes a new value belongs to a
-// package-level variable, of this package or of another one.
+// changed reports an expression that takes a new value and belongs to a package-level variable, of
+// this package or of another one.
 func (a *assignments) changed(left ast.Expr) {
 	for {
 		switch e := left.(type) {
@@ -230,7 +228,7 @@ func (a *assignments) changed(left ast.Expr) {
 			left = e.X
 		case *ast.Ident:
 			if a.vars[a.uses[e]] {
-				a.at(e.Pos(), "%s is a package-level variable and is changed here: keep it in a struct", e.Name)
+				a.at(e.Pos(), "%s is a package-level variable that changes here: keep it in a struct", e.Name)
 			}
 			return
 		default:
@@ -239,16 +237,16 @@ func (a *assignments) changed(left ast.Expr) {
 	}
 }
 
-// foreign complains about a change to another package's variable. Tests may
-// set what a third party left open to be set.
+// foreign reports a change of another package's variable. Tests may change variables of third-party
+// packages.
 func (a *assignments) foreign(x, name *ast.Ident) {
 	if kind, _ := origin(a.file.imports[x.Name]); kind == ours || !a.file.test {
-		a.at(x.Pos(), "%s.%s is another package's variable and is changed here", x.Name, name.Name)
+		a.at(x.Pos(), "%s.%s is another package's variable that changes here", x.Name, name.Name)
 	}
 }
 
-// isPackage tells whether an identifier names an imported package. The type
-// checker can't tell where a package's name is not the one in its path.
+// isPackage reports whether an identifier names an imported package. The type checker can't tell if
+// the package's name is not the last element of its path.
 func (a *assignments) isPackage(x *ast.Ident) bool {
 	if obj, ok := a.uses[x]; ok {
 		_, ok := obj.(*types.PkgName)

@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// checkNames refuses packages that are named after nothing.
+// checkNames reports packages with vague names.
 func checkNames(r *report, f *folder) {
 	if len(f.files) == 0 {
 		return
@@ -16,24 +16,24 @@ func checkNames(r *report, f *folder) {
 	first := f.files[0]
 	names := append(strings.Split(f.dir, "/"), first.syntax.Name.Name)
 	for _, name := range names {
-		if slices.Contains(bags, strings.TrimSuffix(name, "_test")) {
-			r.at(first.syntax.Package, "the name %q says nothing about what is inside", name)
+		if slices.Contains(vagueNames, strings.TrimSuffix(name, "_test")) {
+			r.at(first.syntax.Package, "the name %q says noPackages about what is inside", name)
 			return
 		}
 	}
 }
 
-// checkLength keeps files short enough to be read in one go.
+// checkLength reports files that are too long.
 func checkLength(r *report, f *folder) {
 	for _, s := range f.code() {
 		if s.lines > maxLines {
-			r.add(s.path, s.lines, "has %d lines, and %d is the most", s.lines, maxLines)
+			r.add(s.path, s.lines, "has %d lines; the limit is %d", s.lines, maxLines)
 		}
 	}
 }
 
-// checkPackageComment demands one package comment, in one file. Where a folder
-// holds tests only, one of them carries it.
+// checkPackageComment requires exactly one package comment. If a folder holds only tests, one of them
+// carries it.
 func checkPackageComment(r *report, f *folder) {
 	files := f.code()
 	if len(files) == 0 {
@@ -54,21 +54,22 @@ func checkPackageComment(r *report, f *folder) {
 	default:
 		name := found[0].syntax.Name.Name
 		if name != "main" && !strings.HasPrefix(found[0].syntax.Doc.Text(), "Package "+name+" ") {
-			r.at(found[0].syntax.Package, "the package comment should begin with \"Package %s\"", name)
+			r.at(found[0].syntax.Package, "the package comment must begin with \"Package %s\"", name)
 		}
 	}
 }
 
-// plain lists methods whose meaning their name already fixes.
-var plain = []string{"Error", "Read", "ServeHTTP", "String", "Unwrap", "Write"}
+// wellKnownMethods are methods that need no comment, since an interface of the standard library
+// defines their meaning.
+var wellKnownMethods = []string{"Error", "Read", "ServeHTTP", "String", "Unwrap", "Write"}
 
-// checkComments demands a comment for whatever a package exports.
+// checkComments requires a comment for every exported identifier.
 func checkComments(r *report, f *folder) {
 	for _, s := range f.code() {
 		for _, decl := range s.syntax.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
-				if exportedFunc(d) && d.Doc.Text() == "" && !(d.Recv != nil && slices.Contains(plain, d.Name.Name)) {
+				if exportedFunc(d) && d.Doc.Text() == "" && !(d.Recv != nil && slices.Contains(wellKnownMethods, d.Name.Name)) {
 					r.at(d.Name.Pos(), "%s is exported and has no comment", d.Name.Name)
 				}
 			case *ast.GenDecl:
@@ -78,8 +79,8 @@ func checkComments(r *report, f *folder) {
 	}
 }
 
-// checkGroup accepts one comment for a whole group of constants or variables,
-// and one above the first of a few that names the others; a type has its own.
+// checkGroup accepts one comment for a whole group of constants or variables, and one comment above
+// several names that mentions each of them. Every type needs a comment of its own.
 func checkGroup(r *report, d *ast.GenDecl) {
 	var above []string
 	for _, spec := range d.Specs {
@@ -105,8 +106,7 @@ func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 }
 
-// exportedFunc tells whether a function, or a method of an exported type, can
-// be called from outside.
+// exportedFunc reports whether other packages can call a function, or a method of an exported type.
 func exportedFunc(d *ast.FuncDecl) bool {
 	if !d.Name.IsExported() {
 		return false
@@ -131,11 +131,11 @@ func exportedFunc(d *ast.FuncDecl) bool {
 	}
 }
 
-// checkSeal looks for types of the sealed path in what the sealed room
-// exports: in signatures, exported fields, methods of interfaces, and
-// variables. Aliases of the room's own are followed.
-func checkSeal(r *report, f *folder) {
-	if f.dir != sealed.room {
+// checkHiddenTypes reports exported identifiers of hiddenTypes.dir that mention a hidden type: in
+// signatures, exported fields, methods of interfaces, and variables. It follows the package's own
+// aliases.
+func checkHiddenTypes(r *report, f *folder) {
+	if f.dir != hiddenTypes.dir {
 		return
 	}
 	g := &leaks{report: r, aliases: map[string]typeExpr{}}
@@ -160,7 +160,7 @@ func checkSeal(r *report, f *folder) {
 	}
 }
 
-// typeExpr is a type as written, and where.
+// typeExpr is a type expression and its file.
 type typeExpr struct {
 	file *source
 	expr ast.Expr
@@ -187,7 +187,7 @@ func (g *leaks) group(s *source, d *ast.GenDecl) {
 				case !name.IsExported():
 				case spec.Type != nil:
 					g.look(name, s, spec.Type)
-				case i < len(spec.Values): // its type is the value's
+				case i < len(spec.Values): // the value determines the type
 					g.look(name, s, spec.Values[i])
 				case len(spec.Values) == 1:
 					g.look(name, s, spec.Values[0])
@@ -197,10 +197,10 @@ func (g *leaks) group(s *source, d *ast.GenDecl) {
 	}
 }
 
-// look complains about name where a node reaches the sealed path.
+// look reports name if the node mentions a hidden type.
 func (g *leaks) look(name *ast.Ident, s *source, n ast.Node) {
 	if p := g.find(s, n, nil); p != "" {
-		g.at(name.Pos(), "%s is exported and shows %s: no type of it leaves %s", name.Name, p, sealed.room)
+		g.at(name.Pos(), "%s is exported and mentions a type of %s: package %s hides these types", name.Name, p, hiddenTypes.dir)
 	}
 }
 
@@ -221,7 +221,7 @@ func (g *leaks) find(s *source, n ast.Node, seen []string) (found string) {
 			}
 			return false
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && within(s.imports[x.Name], sealed.path) {
+			if x, ok := n.X.(*ast.Ident); ok && within(s.imports[x.Name], hiddenTypes.path) {
 				found = s.imports[x.Name]
 			}
 		case *ast.Ident:
@@ -234,13 +234,13 @@ func (g *leaks) find(s *source, n ast.Node, seen []string) (found string) {
 	return found
 }
 
-// exportedField tells whether a field can be reached from outside. An embedded
-// one is taken as reachable.
+// exportedField reports whether other packages can use a field. It treats every embedded field as
+// exported.
 func exportedField(f *ast.Field) bool {
 	return len(f.Names) == 0 || slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
 }
 
-// typeSpecs lists the types that a file declares.
+// typeSpecs returns the types that a file declares.
 func typeSpecs(s *source) []*ast.TypeSpec {
 	var list []*ast.TypeSpec
 	for _, decl := range s.syntax.Decls {

@@ -26,25 +26,25 @@ type source struct {
 	imports map[string]string // name in this file → import path
 }
 
-// folder is what one folder holds: a package and its tests.
+// folder is a folder with Go files: a package and its tests.
 type folder struct {
 	dir   string // "." for the root
-	room  *room  // nil where the table has no row
+	row   *row   // nil if the table has no row for the package
 	files []*source
 }
 
-// code lists the files that are no tests.
+// code returns the files that are not tests.
 func (f *folder) code() []*source {
 	return slices.DeleteFunc(slices.Clone(f.files), func(s *source) bool { return s.test })
 }
 
-// report collects complaints with the place they are about.
+// report collects violations.
 type report struct {
 	fset *token.FileSet
-	list []complaint
+	list []violation
 }
 
-type complaint struct {
+type violation struct {
 	file string
 	line int
 	text string
@@ -56,10 +56,10 @@ func (r *report) at(pos token.Pos, format string, args ...any) {
 }
 
 func (r *report) add(file string, line int, format string, args ...any) {
-	r.list = append(r.list, complaint{file, line, fmt.Sprintf(format, args...)})
+	r.list = append(r.list, violation{file, line, fmt.Sprintf(format, args...)})
 }
 
-// check reads a tree and answers all that is wrong with it, in order of place.
+// check returns all violations in a tree, sorted by position.
 func check(tree fs.FS) ([]string, error) {
 	r := &report{fset: token.NewFileSet()}
 	folders, err := load(tree, r)
@@ -68,14 +68,14 @@ func check(tree fs.FS) ([]string, error) {
 	}
 	for _, f := range folders {
 		for _, rule := range []func(*report, *folder){
-			checkTable, checkImports, checkClock, checkSeal,
+			checkTable, checkImports, checkClock, checkHiddenTypes,
 			checkNames, checkLength, checkPackageComment, checkComments,
-			checkVariables, checkAssignments, checkGoroutines, checkDoors, checkOutcomes,
+			checkVariables, checkAssignments, checkGoroutines, checkEtcdAccess, checkOutcomes,
 		} {
 			rule(r, f)
 		}
 	}
-	slices.SortStableFunc(r.list, func(a, b complaint) int {
+	slices.SortStableFunc(r.list, func(a, b violation) int {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
 	})
 	var out []string
@@ -85,7 +85,7 @@ func check(tree fs.FS) ([]string, error) {
 	return out, nil
 }
 
-// load parses every Go file of the module, whatever its build constraints.
+// load parses every Go file of the module, whatever its build constraints are.
 func load(tree fs.FS, r *report) ([]*folder, error) {
 	folders := map[string]*folder{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -107,7 +107,7 @@ func load(tree fs.FS, r *report) ([]*folder, error) {
 		}
 		dir := path.Dir(name)
 		if folders[dir] == nil {
-			folders[dir] = &folder{dir: dir, room: roomOf(dir)}
+			folders[dir] = &folder{dir: dir, row: rowOf(dir)}
 		}
 		if s := parse(r, name, text); s != nil {
 			folders[dir].files = append(folders[dir].files, s)
@@ -122,8 +122,8 @@ func load(tree fs.FS, r *report) ([]*folder, error) {
 	return list, err
 }
 
-// skipped tells whether the go command would not look into a folder, or has
-// no business there.
+// skipped reports whether the checks skip a folder: the go command ignores it, it is another module,
+// or it is generated.
 func skipped(tree fs.FS, dir string) bool {
 	base := path.Base(dir)
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "vendor" {
@@ -167,15 +167,15 @@ func parse(r *report, name string, text []byte) *source {
 }
 
 func importPath(spec *ast.ImportSpec) string {
-	p, _ := strconv.Unquote(spec.Path.Value) // the parser has seen to its form
+	p, _ := strconv.Unquote(spec.Path.Value) // the parser has checked the syntax
 	return p
 }
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// packageNames guesses what a package calls itself, from its import path. The
-// clause itself is out of reach: nothing is downloaded here. For a path like
-// go.etcd.io/etcd/client/v3 both "client" and "clientv3" are in use.
+// packageNames returns the names that a package may have, guessed from its import path. The tests
+// don't download packages, so they can't read the package clause. A path like
+// go.etcd.io/etcd/client/v3 may have the name "client" or "clientv3".
 func packageNames(importPath string) []string {
 	base := path.Base(importPath)
 	if parent := path.Base(path.Dir(importPath)); majorVersion.MatchString(base) {
