@@ -158,7 +158,7 @@ func TestPagesCostTheSame(t *testing.T) {
 		{"pages of 100, all of them", 100, 1000, nil, work{600, 600, 8}, work{1500, 1500, 12}},
 		{"pages of which a filter leaves nothing", 20, 20, nothing, work{1500, 1500, 20}, work{2500, 2500, 30}},
 	} {
-		for _, n := range []int{1_000, depth.Of(10_000, 100_000)} {
+		for _, n := range []int{1_000, depth.Of(10_000, 30_000)} {
 			owner := crowdOnce(t, n)
 			var cost pageWork
 			for _, from := range []store.Position{"", middle(t, s, owner, n)} {
