@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"licet/internal/depth"
 )
 
 var (
 	firstSeed = flag.Uint64("history.seed", 1, "the first seed of TestHistories")
-	seedCount = flag.Int("history.seeds", 24, "how many seeds TestHistories plays")
+	seedCount = flag.Int("history.seeds", depth.Of(12, 24), "how many seeds TestHistories plays; each weather meets each way of hops in 12")
 )
 
 // TestHistories plays histories and finds nothing wrong with them. A seed
