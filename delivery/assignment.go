@@ -3,20 +3,23 @@ package delivery
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
+	"slices"
 	"time"
 
 	"licet/node/store"
 )
 
-// freeAfter is how long an endpoint must be free until a node claims it that it does
-// not belong to: the one that it does belong to may be unable to.
+// takeoverAfter is how long an endpoint must be unclaimed before a worker that is not its preferred worker
+// claims it. The preferred worker may be unable to.
 const takeoverAfter = 5 * time.Second
 
-// lentFor is how long it then keeps it.
+// temporaryFor is how long a worker that is not the preferred worker keeps an endpoint.
 const temporaryFor = 30 * time.Second
 
-// belongs finds who among the workers an endpoint belongs to: who has the highest hash
-// with it. So all agree, and when one comes or goes, only its own ones move.
+// preferredWorker returns the worker that should claim an endpoint, by rendezvous hashing: the worker with the
+// highest hash of worker and endpoint. All workers agree, and when a worker comes or goes, only its own
+// endpoints move.
 func preferredWorker(endpoint string, workers []store.Incarnation) (best store.Incarnation) {
 	var highest uint64
 	for _, worker := range workers {
@@ -29,31 +32,29 @@ func preferredWorker(endpoint string, workers []store.Incarnation) (best store.I
 	return best
 }
 
-// assignment says which endpoints a worker should have. It is used by one goroutine.
+// assignment decides which endpoints a worker should claim. One goroutine uses it.
 type assignment struct {
 	self           store.Incarnation
 	workers        []store.Incarnation
-	preferred      map[string]store.Incarnation // by endpoint, among the workers
-	unclaimedSince map[string]time.Time         // since when nobody has it
+	preferred      map[string]store.Incarnation // the preferred worker, by endpoint
+	unclaimedSince map[string]time.Time         // by endpoint
 }
 
 func newAssignment(self store.Incarnation) *assignment {
-	return &assignment{self: self, preferred: make(map[string]store.Incarnation), unclaimedSince: make(map[string]time.Time)}
+	return &assignment{
+		self: self, preferred: make(map[string]store.Incarnation), unclaimedSince: make(map[string]time.Time),
+	}
 }
 
-// look takes who is up.
+// setWorkers sets the workers that are up.
 func (a *assignment) setWorkers(workers []store.Incarnation) {
-	same := len(workers) == len(a.workers)
-	for i := range workers {
-		same = same && workers[i] == a.workers[i]
-	}
-	if !same {
+	if !slices.Equal(workers, a.workers) {
 		a.workers = workers
 		clear(a.preferred)
 	}
 }
 
-// mine tells whether an endpoint belongs to this worker.
+// isPreferred reports whether this worker is the endpoint's preferred worker.
 func (a *assignment) isPreferred(endpoint string) bool {
 	owner, known := a.preferred[endpoint]
 	if !known {
@@ -63,7 +64,7 @@ func (a *assignment) isPreferred(endpoint string) bool {
 	return owner == a.self
 }
 
-// claims tells whether this worker should claim an endpoint that nobody has.
+// shouldClaim reports whether this worker should claim an endpoint that is unclaimed.
 func (a *assignment) shouldClaim(endpoint string, now time.Time) bool {
 	since, known := a.unclaimedSince[endpoint]
 	if !known {
@@ -73,19 +74,11 @@ func (a *assignment) shouldClaim(endpoint string, now time.Time) bool {
 	return a.isPreferred(endpoint) || now.Sub(since) >= takeoverAfter
 }
 
-// taken forgets that an endpoint was free.
+// claimed notes that an endpoint is claimed.
 func (a *assignment) claimed(endpoint string) { delete(a.unclaimedSince, endpoint) }
 
-// keepOnly forgets the endpoints that are not there any more.
-func (a *assignment) retain(there func(endpoint string) bool) {
-	for endpoint := range a.preferred {
-		if !there(endpoint) {
-			delete(a.preferred, endpoint)
-		}
-	}
-	for endpoint := range a.unclaimedSince {
-		if !there(endpoint) {
-			delete(a.unclaimedSince, endpoint)
-		}
-	}
+// retain forgets the endpoints for which exists reports false.
+func (a *assignment) retain(exists func(endpoint string) bool) {
+	maps.DeleteFunc(a.preferred, func(id string, _ store.Incarnation) bool { return !exists(id) })
+	maps.DeleteFunc(a.unclaimedSince, func(id string, _ time.Time) bool { return !exists(id) })
 }

@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// busyAttempts is how many attempts a second, for each thread that runs Go, are made
-	// on a busy node beside the one that each endpoint may always have: a few
-	// hundredths of a processor's time.
+	// busyAttempts is the rate of extra attempts on a busy node, per second and per GOMAXPROCS. It takes a few
+	// hundredths of a processor. The first attempt of each endpoint does not count.
 	busyAttempts = 100
-	// busyBurst is for how long those are saved that were not made.
+	// busyBurst is how long unused attempts stay available.
 	busyBurst = 100 * time.Millisecond
 )
 
-// yielding has deliveries leave a busy node's processors to those who wait for its answers:
-// what is told later was not lost, and a second later the node may have time. See [service.Service.Busy].
+// busyLimiter limits extra attempts on a busy node, so that requests get the processors. Delaying events is
+// harmless; delaying requests is not. See [service.Service.Busy].
 type busyLimiter struct {
 	busy  func() bool
 	clock func() time.Time
@@ -29,5 +28,5 @@ func newBusyLimiter(busy func() bool, clock func() time.Time) busyLimiter {
 	return busyLimiter{busy, clock, rate.NewLimiter(rate.Limit(most), max(1, int(most*busyBurst.Seconds())))}
 }
 
-// mayAdd tells whether one more attempt may begin beside another one.
+// mayAdd reports whether one more extra attempt may start.
 func (b *busyLimiter) mayAdd() bool { return !b.busy() || b.limit.AllowN(b.clock(), 1) }

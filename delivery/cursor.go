@@ -6,37 +6,36 @@ import (
 	"licet/node/store"
 )
 
-// maxOpen bounds how far a cursor reads and sends ahead of its place. It is what may
-// be sent twice after a crash, where the event at the place takes its time.
+// maxAhead bounds how many events a cursor reads and sends ahead of its place. A crash sends that many events
+// twice if the event at the place is slow.
 const maxAhead = 500
 
-// step is an event that lies behind a cursor's place, or only a position up to which
-// there is nothing to send.
+// step is an event behind a cursor's place, or a position up to which there is nothing to send.
 type step struct {
-	position store.FeedPosition // behind it
-	view     *service.EventView // until it has ended
-	started  bool
-	done     bool // what came of it is in a checkpoint
+	position store.FeedPosition // the position behind the event
+	view     *service.EventView // nil once the message has a result
+	started  bool               // an attempt has started, or none is needed
+	done     bool               // the result is in a checkpoint
 }
 
-// cursor goes through a feed.
+// cursor reads through a feed.
 type cursor struct {
-	place        store.FeedPosition // behind all that is settled
-	read         store.FeedPosition // behind all that was read
-	lastID       string             // of a replay: the last event that is wanted; empty: all that there are
-	lastRevision int64              // its revision: it is never met if it was swept meanwhile
-	bounded      bool               // it is of a replay
-	atEnd        bool               // the last event was read
+	place        store.FeedPosition // behind all steps that are done
+	read         store.FeedPosition // behind all events that were read
+	lastID       string             // of a replay: the last event; empty: all events
+	lastRevision int64              // of the last event; the cursor never meets the event if it was swept meanwhile
+	bounded      bool               // the cursor is of a replay, and ends
+	atEnd        bool               // the last event of a replay was read
 	steps        []*step            // between place and read
-	started      int                // so many of them were begun, or need not be
-	more         bool               // there is something behind read
-	mayHaveMore  bool               // there may be by now
-	// void is how often it was rewound: a page that was asked for before is none.
+	started      int                // the number of leading steps that were started
+	more         bool               // there are events behind read
+	mayHaveMore  bool               // there may be new events behind read
+	// generation counts rewinds; pages of an older generation are discarded.
 	generation int
 }
 
-// add takes a page that was read behind all others. wants is nil where the page has
-// nothing else.
+// add appends a page that was read behind the earlier ones. Steps whose event wants rejects need no attempt; a
+// nil wants accepts every event.
 func (c *cursor) add(page service.EventFeed, wants func(licensing.EventType) bool) {
 	for i := range page.Events {
 		view := &page.Events[i]
@@ -68,8 +67,7 @@ func (c *cursor) add(page service.EventFeed, wants func(licensing.EventType) boo
 	c.advance()
 }
 
-// peek is the next event that was not begun yet; nil: there is none, or it is too far
-// ahead.
+// peek returns the next step to start; nil: there is none, or it is too far ahead of the place.
 func (c *cursor) peek() *step {
 	for c.started < len(c.steps) && c.steps[c.started].started {
 		c.started++
@@ -80,6 +78,7 @@ func (c *cursor) peek() *step {
 	return c.steps[c.started]
 }
 
+// start starts the step that peek returns, which must not be nil.
 func (c *cursor) start() *step {
 	s := c.peek()
 	s.started = true
@@ -87,10 +86,10 @@ func (c *cursor) start() *step {
 	return s
 }
 
-// ahead is how many steps were read and not begun.
+// unsent returns the number of steps that were read and not started.
 func (c *cursor) unsent() int { return len(c.steps) - c.started }
 
-// advance moves the place over what is settled.
+// advance moves the place over the steps that are done, and reports whether it moved.
 func (c *cursor) advance() (moved bool) {
 	n := 0
 	for n < len(c.steps) && c.steps[n].done {
@@ -102,7 +101,7 @@ func (c *cursor) advance() (moved bool) {
 	return n > 0
 }
 
-// rewind forgets what was not begun, as if it had not been read.
+// rewind discards the steps that were not started, as if they had not been read.
 func (c *cursor) rewind() {
 	c.generation, c.mayHaveMore = c.generation+1, true
 	if c.peek(); c.started == len(c.steps) {
@@ -116,8 +115,7 @@ func (c *cursor) rewind() {
 	c.more, c.atEnd = true, false
 }
 
-// skip goes on at the oldest event that is kept, where some are gone that were not
-// read yet.
+// skipToOldest resumes at the oldest event of the feed, since the feed no longer has the next events.
 func (c *cursor) skipToOldest() {
 	c.rewind()
 	c.read, c.more = "", true
@@ -126,5 +124,5 @@ func (c *cursor) skipToOldest() {
 	}
 }
 
-// done tells whether all up to the last event that is wanted is settled.
+// done reports whether all steps of a replay are done.
 func (c *cursor) done() bool { return c.atEnd && len(c.steps) == 0 }

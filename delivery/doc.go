@@ -1,21 +1,42 @@
-// Package delivery sends events to the endpoints that want them: at least once,
-// with an endpoint that fails or is slow delaying nobody else.
+// Package delivery sends events to the webhook endpoints that subscribe to them. It delivers at least
+// once. An endpoint that fails or is slow delays no other endpoint.
 //
-// The feed is the queue. An endpoint has a place in its owner's feed: all before it
-// was delivered, or is pending, or was given up. Nothing is copied for each event, so
-// a backlog of a million costs what one event costs. Only what was tried and has
-// failed is stored for itself, with its attempts and when the next one is.
+// The feed is the queue. Each endpoint has a place in its owner's feed: every event before the place was
+// delivered, is pending, or was given up (is dead). No event is copied for an endpoint, so a backlog of a
+// million events costs what a backlog of one costs. Only a message whose attempt failed is stored on its
+// own, with its attempts and the time of the next attempt.
 //
-// An [Engine] is one node's part. All nodes that deliver know each other, and an
-// endpoint belongs to the one whose hash with it is the highest, so that they agree
-// without talking. That one claims it. A claim lives as long as its holder's lease,
-// and everything that a holder stores is compared with its claim: one that was
-// paused, and wakes up when others have gone on, changes nothing any more. What it
-// has sent meanwhile is sent twice, with the same id.
+// An [Engine] is the part of one node. All nodes that deliver are workers and know each other. Rendezvous
+// hashing prefers one worker for each endpoint, so workers agree without talking. The preferred worker
+// claims the endpoint. A claim lives as long as its holder's lease, and each write of a holder compares the
+// claim: a holder that was paused, and resumes after another worker has claimed the endpoint, changes
+// nothing. The messages that it sent meanwhile are sent twice, with the same id.
 //
-// For each endpoint there is a goroutine that reads pages of the feed, has attempts
-// made, and stores in checkpoints what came of them. What it does next is decided by
-// a queue, which is told what has happened and at what time, and does nothing
-// itself: see queue.go. After a crash, what had ended since the last checkpoint and
-// what lay behind something that had not is sent again.
+// Each claimed endpoint has an endpointLoop: a goroutine that reads pages of the feed, starts attempts, and
+// stores their results in checkpoints. A queue decides what the loop does next. The queue is a pure state
+// machine: the loop tells it events and times, and the queue does no I/O. After a crash, messages whose
+// results were in no checkpoint are sent again, and so are messages behind an event that was not finished.
+//
+// Files:
+//   - engine.go: Engine, its configuration, start and stop
+//   - store.go: Store, the interface to the database
+//   - worker.go: a worker scans the endpoints, claims endpoints and runs their loops
+//   - assignment.go: which worker should claim which endpoint
+//   - busylimit.go: fewer attempts on a busy node
+//   - loop.go: the loop that delivers to one endpoint
+//   - loopattempts.go: the loop makes attempts
+//   - loopcheckpoints.go: the loop stores checkpoints
+//   - looppages.go: the loop reads pages of the feed
+//   - loopreplays.go: the loop works on replays
+//   - loopstatus.go: metrics of the loops
+//   - queue.go: the queue and the choice of the next message
+//   - queuecheckpoint.go: what a checkpoint holds, and when one is due
+//   - queuefailures.go: the pause after a failure of this node
+//   - queueoutcomes.go: what an attempt's outcome changes
+//   - queuepages.go: when to read a page, and how many events
+//   - queuepending.go: pending messages
+//   - queuereplays.go: replays of a span of the feed, and of single messages
+//   - cursor.go: a cursor in a feed: what was read, started and finished
+//   - health.go: an endpoint's concurrency window, failures and probes
+//   - trace.go: the span of one attempt
 package delivery

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,81 +18,83 @@ import (
 )
 
 const (
-	// scanEvery is about how often a worker looks which endpoints it should have. It
-	// is woken when endpoints or replays have changed.
+	// scanEvery is about how often a worker scans which endpoints it should claim. A change of an endpoint,
+	// or a new replay, wakes the worker earlier.
 	scanEvery = time.Second
-	// listEvery is how often at least it reads all endpoints: the mark that tells of
-	// changes is trusted, but not for ever.
+	// listEvery is the longest time between two reads of all endpoints. It bounds the damage of a change that
+	// the mark missed.
 	listEvery = time.Minute
 
-	// attemptsAtOnce bounds the attempts under way on a node, beside the one that each
-	// endpoint may always have.
+	// maxExtraAttempts bounds a node's concurrent attempts, not counting the first attempt of each endpoint,
+	// which is always allowed.
 	maxExtraAttempts = 256
-	// eventsAtOnce is about how many events lie here at once, beside a few for each
-	// endpoint.
+	// maxBufferedEvents bounds the events in a node's memory. Beyond it, each endpoint reads small pages.
 	maxBufferedEvents = 20_000
 
-	// workPause is between two tries to become a worker.
+	// workRetryPause is about the pause between two tries to become a worker.
 	workRetryPause = 2 * time.Second
-	// failedPause and longestFailed bound how long an endpoint is left alone whose
-	// deliveries here have ended by an error: what is sent again then is sent seldom.
+	// firstFailurePause and longestFailurePause bound the pause before this node claims an endpoint again
+	// after its loop failed. Each failure may send messages twice, so failures must be rare.
 	firstFailurePause   = time.Second
 	longestFailurePause = time.Minute
-	// drainTimeout is how long attempts that are under way are waited for at a stop.
+	// drainTimeout bounds the wait for attempts in flight when a loop releases its endpoint.
 	drainTimeout = 5 * time.Second
 )
 
-// Config is what an engine is made of. Every field is needed unless it says otherwise.
+// Config configures an engine. Every field is required unless its comment says otherwise.
 type Config struct {
 	Store  Store
 	Node   *service.Service
 	Sender *webhook.Sender
-	// Render makes the body of a message.
+	// Render returns the body of a message.
 	Render func(*service.EventView) ([]byte, error)
 
 	Clock   func() time.Time
-	Random  func() float64 // from [0, 1); nil: math/rand/v2's
+	Random  func() float64 // in [0, 1); nil: math/rand/v2
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
-	Tracer  *tracing.Tracer // nil: nothing is traced
+	Tracer  *tracing.Tracer // nil: no tracing
 }
 
-// Engine is one node's part of the deliveries. Make it with [New].
+// Engine delivers on one node. Make it with [New].
 type Engine struct {
 	cfg          Config
 	guard        *guard.Guard
-	extraSlots   chan struct{} // a place for each attempt but the first of an endpoint
+	extraSlots   chan struct{} // holds one value for each extra attempt; see maxExtraAttempts
 	busyLimit    busyLimiter
-	scanRequests chan struct{} // there is something to look for
-	load         load
-	maxSleep     time.Duration // the longest that a route does not look at the clock
-	listInterval time.Duration // the longest that all endpoints are not read, see listEvery
+	scanRequests chan struct{} // holds a value when a scan was requested
+	// bufferedEvents counts the events in memory; see maxBufferedEvents.
+	bufferedEvents atomic.Int64
+	maxSleep       time.Duration // the longest sleep of a loop; see longestSleep
+	listInterval   time.Duration // see listEvery
 
 	mu    sync.Mutex
-	loops map[string]*endpointLoop // the endpoints that it delivers to
+	loops map[string]*endpointLoop // by endpoint id
 
-	ctx       context.Context // of everything that the engine does
+	ctx       context.Context // of the engine's work
 	cancel    context.CancelFunc
-	startOnce sync.Once     // the engine has started, or never will
-	stopping  chan struct{} // closed when it drains
+	startOnce sync.Once     // done once the engine has started or can't start any more
+	stopping  chan struct{} // closed when the engine drains
 	stopOnce  sync.Once
-	done      chan struct{} // closed when it has ended
+	done      chan struct{} // closed when the engine has ended
 }
 
-// New makes an engine.
+// New returns an engine that has not started.
 func New(cfg Config) *Engine {
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64
 	}
 	e := &Engine{
-		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), busyLimit: newBusyLimiter(cfg.Node.Busy, cfg.Clock), extraSlots: make(chan struct{}, maxExtraAttempts), scanRequests: make(chan struct{}, 1), maxSleep: longestSleep, listInterval: listEvery,
+		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), busyLimit: newBusyLimiter(cfg.Node.Busy, cfg.Clock),
+		extraSlots: make(chan struct{}, maxExtraAttempts), scanRequests: make(chan struct{}, 1),
+		maxSleep: longestSleep, listInterval: listEvery,
 		loops: make(map[string]*endpointLoop), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
 
-// Start begins to deliver. It returns at once, and is a no-op after Stop or Kill.
+// Start starts to deliver and returns at once. It is a no-op after Stop or Kill.
 func (e *Engine) Start() {
 	e.startOnce.Do(func() {
 		e.guard.Start("deliveries", func() {
@@ -101,13 +104,12 @@ func (e *Engine) Start() {
 	})
 }
 
-// neverStart ends an engine that has not started.
+// preventStart ends an engine that has not started.
 func (e *Engine) preventStart() { e.startOnce.Do(func() { close(e.done) }) }
 
-// Stop ends it, and waits for that: no attempt is begun any more, those under way may
-// end, what came of them is stored, and the endpoints are given up, so that other
-// nodes go on at once. Where ctx ends, or that takes too long, the rest is cut off, and
-// sent again by others.
+// Stop drains the engine and returns when the engine has ended. The engine starts no attempt, waits for
+// attempts in flight, stores their results, and releases its endpoints, so that other nodes go on at once.
+// If ctx ends first or draining takes too long, Stop cuts off the rest, which other nodes send again.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.stopOnce.Do(func() { close(e.stopping) })
 	e.preventStart()
@@ -120,14 +122,14 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Kill ends it at once, as a crash would, and waits for that.
+// Kill ends the engine at once, as a crash would, and returns when the engine has ended.
 func (e *Engine) Kill() {
 	e.preventStart()
 	e.cancel()
 	<-e.done
 }
 
-// run works until ctx ends or the engine stops.
+// run delivers until ctx ends or the engine stops.
 func (e *Engine) run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -144,7 +146,7 @@ func (e *Engine) run(ctx context.Context) {
 		if ctx.Err() != nil || e.isStopping() {
 			return
 		}
-		e.cfg.Log.Debug().Err(err).Msg("this node does not deliver for a moment")
+		e.cfg.Log.Debug().Err(err).Msg("this node can't deliver: retrying")
 		timer := time.NewTimer(workRetryPause/2 + rand.N(workRetryPause))
 		select {
 		case <-timer.C:
@@ -155,6 +157,7 @@ func (e *Engine) run(ctx context.Context) {
 	}
 }
 
+// requestScan makes the worker scan soon.
 func (e *Engine) requestScan() {
 	select {
 	case e.scanRequests <- struct{}{}:

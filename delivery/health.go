@@ -9,53 +9,52 @@ import (
 )
 
 const (
-	// How many attempts to an endpoint are under way at once: begins with few, and
-	// doubles with each success.
+	// firstWindow and maxWindow bound the concurrent attempts to an endpoint. The window doubles with each success.
 	firstWindow = 4
 	maxWindow   = 32
 
-	// slowAfter is from when on an attempt has taken long. Whoever takes long gets few
-	// at once, and the places of the node only while there are many: what is quick
-	// gives them back soon, and may have any.
+	// slowAfter is the duration from which an attempt is slow. A slow endpoint gets a small window, and extra
+	// slots only while the node has many; see Engine.takeExtraSlot.
 	slowAfter = time.Second
 
-	// failingAfter is after how many failures in a row, of different events, an
-	// endpoint is failing: then one attempt at a time finds out whether it still is.
+	// failingAfter is how many failures in a row, of different events, make an endpoint failing. A failing
+	// endpoint is probed by one attempt at a time.
 	failingAfter      = 5
-	firstProbePause   = 5 * time.Second // between two of them; it doubles
+	firstProbePause   = 5 * time.Second // doubles with each failed probe
 	longestProbePause = 5 * time.Minute
 	probeJitter       = 0.2
 
-	// longestHold is how long at most an endpoint that asks to be left alone is: what
-	// it has answered that to waits for as long as it says.
+	// maxEndpointPause bounds how long a Retry-After header pauses the whole endpoint. The message itself waits as
+	// long as the header says.
 	maxEndpointPause = 5 * time.Minute
 
-	// maxDead is how many messages are given up until the endpoint is.
+	// maxDead is how many dead messages disable the endpoint.
 	maxDead = 10_000
 
-	// spreadOver is the time over which what becomes due at once is sent.
+	// spreadOver is the time over which messages that become due together are sent.
 	spreadOver = 5 * time.Second
 )
 
-// health is how an endpoint has taken what was sent to it lately.
+// health is an endpoint's concurrency window, and its recent successes and failures.
 type health struct {
 	window       int
-	slow         bool     // the last attempt has taken long
-	failures     int      // in a row
-	failedEvents []string // different events among them, up to failingAfter
+	slow         bool     // the last attempt was slow
+	failures     int      // failed attempts in a row
+	failedEvents []string // the different events among the failures, up to failingAfter
 	failingSince time.Time
-	nextProbe    time.Time // while failing: when the next attempt is
-	failedProbes int       // in vain
-	pausedUntil  time.Time // it has asked to be left alone until then
-	lastSuccess  time.Time // the last one
+	nextProbe    time.Time // when the next probe is due; zero: the endpoint is not failing
+	failedProbes int       // since the endpoint is failing
+	pausedUntil  time.Time // by a Retry-After header
+	lastSuccess  time.Time
 }
 
+// isFailing reports whether the endpoint is failing; see failingAfter.
 func (h *health) isFailing() bool { return !h.nextProbe.IsZero() }
 
-// forget begins anew, as with an endpoint of which nothing is known.
+// reset forgets everything but the last success.
 func (h *health) reset() { *h = health{window: firstWindow, lastSuccess: h.lastSuccess} }
 
-// succeeded takes a success. It tells whether the endpoint was failing until then.
+// succeeded takes a successful attempt, and reports whether the endpoint was failing until then.
 func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
 	recovered = h.isFailing()
 	slow, most := took >= slowAfter, maxWindow
@@ -66,10 +65,11 @@ func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
 	return recovered
 }
 
-// failed takes a failure of an event. It answers why the endpoint should be disabled,
-// if it should. probe tells that the attempt was begun because of an earlier failure,
-// and says something of the endpoint as it is by now.
-func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now time.Time, random float64) licensing.DisableReason {
+// failed takes a failed attempt to send an event. It returns why the endpoint should be disabled; empty if it
+// should not. probe says that the attempt started while the endpoint was failing.
+func (h *health) failed(
+	event string, attempt *webhook.Attempt, probe bool, now time.Time, random float64,
+) licensing.DisableReason {
 	if attempt.RetryAfter > 0 && (attempt.Status == 429 || attempt.Status == 503) {
 		h.pausedUntil = later(h.pausedUntil, now.Add(min(attempt.RetryAfter, maxEndpointPause)))
 	}
@@ -101,18 +101,20 @@ func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now 
 	return ""
 }
 
-func probePause(inVain int, random float64) time.Duration {
+// probePause returns the pause after a number of failed probes. random is in [0, 1).
+func probePause(failed int, random float64) time.Duration {
 	pause := longestProbePause
-	if inVain < 10 {
-		pause = min(firstProbePause<<inVain, longestProbePause)
+	if failed < 10 {
+		pause = min(firstProbePause<<failed, longestProbePause)
 	}
 	pause = time.Duration(float64(pause) * (1 - probeJitter + 2*probeJitter*random))
 	return min(pause, longestProbePause)
 }
 
-// mayBegin is when the next attempt may be, however many are under way.
+// nextAttemptAt returns the earliest time of the next attempt, whatever the window allows.
 func (h *health) nextAttemptAt() time.Time { return later(h.pausedUntil, h.nextProbe) }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

@@ -13,32 +13,33 @@ import (
 )
 
 const (
-	// retryPause is until something that the store has refused is asked again.
+	// retryPause is the pause before a request that the store refused is sent again.
 	retryPause = time.Second
-	// longestSleep is how long a route sleeps at most: the clock may be put forward.
+	// longestSleep bounds the sleep of a loop, since the clock may be set forward.
 	longestSleep = 5 * time.Second
 	// disableTimeout bounds one command that disables an endpoint. Node commands need a deadline.
 	disableTimeout = 10 * time.Second
 )
 
-// route delivers to one endpoint, as long as the claim on it is held.
+// endpointLoop delivers to one endpoint while this node holds the claim on the endpoint.
 type endpointLoop struct {
 	engine *Engine
 	guard  *guard.Guard
 	id     string
 	claim  store.DeliveryHold
 	owner  licensing.Owner
-	// lentUntil is until when it is kept though it belongs to another worker.
+	// temporaryUntil is when a worker that is not the preferred worker releases the endpoint; zero if the
+	// worker is the preferred one.
 	temporaryUntil time.Time
-	lastChange     int64 // the worker's: see target.changed
+	lastChange     int64 // target.changed when the worker last requested a reread; only the worker uses it
 
 	mu               sync.Mutex
-	rereadRequested  bool // the endpoint and its replays are to be read
-	releaseRequested bool // it is to be given up
+	rereadRequested  bool // the worker wants the endpoint and its replays read
+	releaseRequested bool // the worker wants the endpoint released
 	wakeups          chan struct{}
-	status           loopStatus // for the metrics
+	status           loopStatus // for metrics
 
-	// All else is the goroutine's own.
+	// Only the loop's goroutine uses the fields below.
 	queue             *queue
 	goroutines        sync.WaitGroup
 	attemptResults    chan attemptResult
@@ -46,25 +47,27 @@ type endpointLoop struct {
 	checkpointResults chan checkpointResult
 	replayResults     chan replayResult
 	disableResults    chan error
-	panicked          chan struct{} // a goroutine of the route has panicked
-	failed            bool          // it has ended by an error, and soon
+	panicked          chan struct{} // a goroutine of the loop has panicked
+	failed            bool          // the loop has ended with an error, soon after it started
 
 	reading, storing, disabling bool
 	retryPage, retryDisable     time.Time
-	buffered                    int // events that are counted in engine.load
+	buffered                    int // events of this loop in engine.bufferedEvents
 	replays                     replayWork
-	deadCount                   atomic.Int64 // messages given up that the store has, and one more; 0: nothing new
+	deadCount                   atomic.Int64 // dead messages as recountDead counted them, plus 1; 0: no new count
 }
 
-func newEndpointLoop(e *Engine, id string, to target, hold store.DeliveryHold) *endpointLoop {
+func newEndpointLoop(e *Engine, id string, to target, claim store.DeliveryHold) *endpointLoop {
 	return &endpointLoop{
-		engine: e, guard: e.guard.With("endpoint_id", id), id: id, claim: hold, owner: to.owner, lastChange: to.changed, wakeups: make(chan struct{}, 1),
-		attemptResults: make(chan attemptResult), pageResults: make(chan pageResult, 2), checkpointResults: make(chan checkpointResult, 1),
-		replayResults: make(chan replayResult, 1), disableResults: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplayWork(),
+		engine: e, guard: e.guard.With("endpoint_id", id), id: id,
+		claim: claim, owner: to.owner, lastChange: to.changed, wakeups: make(chan struct{}, 1),
+		attemptResults: make(chan attemptResult), pageResults: make(chan pageResult, 2),
+		checkpointResults: make(chan checkpointResult, 1), replayResults: make(chan replayResult, 1),
+		disableResults: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplayWork(),
 	}
 }
 
-// look has the route read its endpoint, which may have changed, and look for replays.
+// requestReread makes the loop reread its endpoint and its replays.
 func (l *endpointLoop) requestReread() {
 	l.mu.Lock()
 	l.rereadRequested = true
@@ -72,7 +75,7 @@ func (l *endpointLoop) requestReread() {
 	l.wake()
 }
 
-// giveUp has the endpoint given up once what is under way has ended.
+// requestRelease makes the loop release its endpoint after attempts in flight have ended.
 func (l *endpointLoop) requestRelease() {
 	l.mu.Lock()
 	l.releaseRequested = true
@@ -80,6 +83,7 @@ func (l *endpointLoop) requestRelease() {
 	l.wake()
 }
 
+// wake makes the loop check for requests.
 func (l *endpointLoop) wake() {
 	select {
 	case l.wakeups <- struct{}{}:
@@ -87,10 +91,11 @@ func (l *endpointLoop) wake() {
 	}
 }
 
+// isTemporary reports whether the worker keeps the endpoint although another worker is preferred.
 func (l *endpointLoop) isTemporary(now time.Time) bool { return now.Before(l.temporaryUntil) }
 
-// start runs work in a goroutine of the route. After a panic it is unknown what work has done, so the
-// route ends, and the deliveries to the endpoint begin anew where they were stored last.
+// start runs work in a goroutine of the loop. After a panic the effect of work is unknown, so the loop ends,
+// and deliveries to the endpoint resume from the last checkpoint.
 func (l *endpointLoop) start(where string, work func()) {
 	l.guard.StartIn(&l.goroutines, where, work, func() {
 		select {
@@ -100,7 +105,7 @@ func (l *endpointLoop) start(where string, work func()) {
 	})
 }
 
-// runSafely runs it. After a panic the deliveries to the endpoint begin anew.
+// runGuarded runs the loop. After a panic, deliveries to the endpoint resume from the last checkpoint.
 func (l *endpointLoop) runGuarded(ctx context.Context) {
 	began := time.Now()
 	if !l.guard.Do("delivery", func() { l.run(ctx) }) {
@@ -108,11 +113,11 @@ func (l *endpointLoop) runGuarded(ctx context.Context) {
 		_ = l.claim.Release(ctx)
 		return
 	}
-	// What has gone well for long may go well again.
+	// A loop that worked for long needs no longer pause.
 	l.failed = l.failed && time.Since(began) < longestFailurePause
 }
 
-// run delivers until the endpoint is given up, the claim is lost or ctx ends.
+// run delivers until the loop releases the endpoint, the claim is lost, or ctx ends.
 func (l *endpointLoop) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
@@ -122,7 +127,8 @@ func (l *endpointLoop) run(ctx context.Context) {
 	state, err := l.claim.Resume(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			l.engine.cfg.Log.Warn().Err(err).Str("endpoint_id", l.id).Msg("where the deliveries to an endpoint stand could not be read")
+			l.engine.cfg.Log.Warn().Err(err).Str("endpoint_id", l.id).
+				Msg("can't read the delivery state of an endpoint")
 			_ = l.claim.Release(ctx)
 		}
 		l.failed = true
@@ -139,24 +145,24 @@ func (l *endpointLoop) run(ctx context.Context) {
 	}
 }
 
-// abandon waits for what is under way, which knows by its context that it must end.
+// awaitGoroutines waits for the loop's goroutines. Their context has ended.
 func (l *endpointLoop) awaitGoroutines() {
 	l.guard.Start("delivery", func() {
-		for range l.attemptResults { //nolint:revive // nobody asks any more what came of them
+		for range l.attemptResults { //nolint:revive // the loop drops these results
 		}
 	})
 	l.goroutines.Wait()
 	close(l.attemptResults)
-	l.engine.load.events.Add(-int64(l.buffered))
+	l.engine.bufferedEvents.Add(-int64(l.buffered))
 }
 
 func (l *endpointLoop) now() time.Time { return l.engine.cfg.Clock() }
 
-// loop tells at its end whether the claim is to be released.
+// deliver is the loop itself. It reports whether the caller should release the claim.
 func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 	sending, stopSending := context.WithCancel(ctx)
 	defer stopSending()
-	var cutOff <-chan time.Time // when attempts under way are not waited for any longer
+	var cutOff <-chan time.Time // fires when the wait for attempts in flight ends
 	news := l.engine.cfg.Node.NewEvents()
 	for {
 		now := l.now()
@@ -170,7 +176,7 @@ func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 			if l.queue.movedSince.IsZero() {
 				return true
 			}
-			l.queue.markDirty(now) // its place
+			l.queue.markDirty(now) // to store the place
 		}
 		l.startAttempts(sending, now)
 		l.startWork(ctx, now, leaving)
@@ -200,7 +206,7 @@ func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 			l.failed = true
 			return true
 		case <-cutOff:
-			stopSending() // they are put back
+			stopSending() // the queue puts the attempts back
 		case <-ctx.Done():
 			timer.Stop()
 			return false
@@ -209,8 +215,8 @@ func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 	}
 }
 
-// heed takes what the worker has asked for. It reports whether the endpoint is to be given
-// up: because the worker says so, or because the endpoint gets no events any more.
+// applyRequests applies the worker's requests. It reports whether the loop is leaving the endpoint: the worker
+// wants it released, or the endpoint was deleted or disabled.
 func (l *endpointLoop) applyRequests() (leaving bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +229,7 @@ func (l *endpointLoop) applyRequests() (leaving bool) {
 	return l.queue.releasing
 }
 
-// act begins what there is to begin.
+// startWork starts the reads and writes that are due.
 func (l *endpointLoop) startWork(ctx context.Context, now time.Time, leaving bool) {
 	if counted := l.deadCount.Swap(0); counted > 0 {
 		l.queue.dead = int(counted) - 1
@@ -236,7 +242,7 @@ func (l *endpointLoop) startWork(ctx context.Context, now time.Time, leaving boo
 	}
 }
 
-// disableIfDue has the endpoint disabled where it should be.
+// startDisable disables the endpoint if the queue has a reason to.
 func (l *endpointLoop) startDisable(ctx context.Context, now time.Time) {
 	why := l.queue.disableReason
 	if why == "" || l.disabling || now.Before(l.retryDisable) {
@@ -251,21 +257,25 @@ func (l *endpointLoop) startDisable(ctx context.Context, now time.Time) {
 	})
 }
 
+// disableDone takes the result of disabling the endpoint.
 func (l *endpointLoop) disableDone(err error) {
 	l.disabling = false
-	l.replays.reload = true // the endpoint is disabled now, or was changed meanwhile, or is gone
+	l.replays.reload = true // the endpoint is disabled now, has changed meanwhile, or was deleted
 	if err != nil {
 		l.retryDisable = l.now().Add(retryPause)
 		return
 	}
 	l.retryDisable = l.now().Add(longestSleep)
-	l.engine.cfg.Log.Info().Str("endpoint_id", l.id).Str("because", string(l.queue.disableReason)).Msg("an endpoint is disabled")
+	l.engine.cfg.Log.Info().Str("endpoint_id", l.id).Str("because", string(l.queue.disableReason)).
+		Msg("disabled an endpoint")
 }
 
-// sleep is how long there is nothing to do by the time alone.
+// sleepTime returns how long the loop may sleep until the next time that something is due.
 func (l *endpointLoop) sleepTime(now time.Time) time.Duration {
 	sleep := l.engine.maxSleep
-	for _, at := range []time.Time{l.queue.wakeAt(now), l.checkpointAt(), l.retryPage, l.retryDisable, l.replays.retryAt} {
+	for _, at := range []time.Time{
+		l.queue.wakeAt(now), l.checkpointAt(), l.retryPage, l.retryDisable, l.replays.retryAt,
+	} {
 		if !at.IsZero() && at.After(now) {
 			sleep = min(sleep, at.Sub(now))
 		}

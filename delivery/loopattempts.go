@@ -13,24 +13,24 @@ import (
 	"licet/node/store"
 )
 
-// attempted is what came of a message.
+// attemptResult is the result of one attempt to send a message.
 type attemptResult struct {
 	message   *message
-	before    store.Delivery // as it was
+	before    store.Delivery // the message's state before the attempt
 	attempt   webhook.Attempt
-	err       error // nothing is known, or it was not sent
-	eventGone bool  // its event is not kept any more
+	err       error // the outcome is unknown, or the message was not sent
+	eventGone bool  // the store no longer has the event
 }
 
-// failureInternal is a failure of ours: the event could not be made a message.
+// failureInternal means that this node failed to render the event as a message.
 const failureInternal webhook.Failure = "internal"
 
-// send begins as many attempts as may be.
+// startAttempts starts as many attempts as the queue and the node's limits allow.
 func (l *endpointLoop) startAttempts(ctx context.Context, now time.Time) {
 	for {
 		extra := l.queue.inFlight > 0
 		if extra && !l.engine.takeExtraSlot(l.queue.health.slow) {
-			return // until one of ours has ended
+			return // the end of an attempt of this loop tries again
 		}
 		m := l.queue.next(now)
 		if m == nil {
@@ -46,8 +46,8 @@ func (l *endpointLoop) startAttempts(ctx context.Context, now time.Time) {
 	}
 }
 
-// takeExtra takes a place for one more attempt to an endpoint, if there is one. The
-// last quarter is for those that give it back soon. A busy node gives few.
+// takeExtraSlot takes a slot for an extra attempt, and reports whether there was one. Slow endpoints don't get
+// the last quarter of the slots, since they hold a slot long. A busy node hands out few slots.
 func (e *Engine) takeExtraSlot(slow bool) bool {
 	if slow && len(e.extraSlots) >= cap(e.extraSlots)-cap(e.extraSlots)/4 || !e.busyLimit.mayAdd() {
 		return false
@@ -60,15 +60,17 @@ func (e *Engine) takeExtraSlot(slow bool) bool {
 	}
 }
 
-// attemptIn makes an attempt, and gives back its place afterward.
-func (l *endpointLoop) attemptInSlot(ctx context.Context, m *message, to *licensing.Endpoint, extra bool) attemptResult {
+// attemptInSlot makes an attempt, and frees its slot afterward if the attempt is an extra one.
+func (l *endpointLoop) attemptInSlot(
+	ctx context.Context, m *message, to *licensing.Endpoint, extra bool,
+) attemptResult {
 	if extra {
 		defer func() { <-l.engine.extraSlots }()
 	}
 	return l.attempt(ctx, m, to)
 }
 
-// attempt sends a message once.
+// attempt makes one attempt to send a message.
 func (l *endpointLoop) attempt(ctx context.Context, m *message, to *licensing.Endpoint) (done attemptResult) {
 	done.message = m
 	ctx, span := l.engine.cfg.Tracer.Root(ctx, tracing.Start{Name: "webhook delivery"})
@@ -79,6 +81,7 @@ func (l *endpointLoop) attempt(ctx context.Context, m *message, to *licensing.En
 	return done
 }
 
+// readAndPost reads the event if necessary, and sends it.
 func (l *endpointLoop) readAndPost(ctx context.Context, to *licensing.Endpoint, done *attemptResult) {
 	view := done.message.view
 	if view == nil {
@@ -91,7 +94,8 @@ func (l *endpointLoop) readAndPost(ctx context.Context, to *licensing.Endpoint, 
 	done.attempt, done.err = l.post(ctx, view, to)
 }
 
-// find reads what is to be sent of a pending message; nil: it can't be.
+// readEventOf reads the event and the earlier attempts of a pending message. It returns nil if it can't, with
+// the reason in done.
 func (l *endpointLoop) readEventOf(ctx context.Context, done *attemptResult) *service.EventView {
 	id := done.message.id
 	if known := done.message.unstored; known != nil {
@@ -119,8 +123,10 @@ func (l *endpointLoop) readEventOf(ctx context.Context, done *attemptResult) *se
 	return view
 }
 
-// post makes the attempt.
-func (l *endpointLoop) post(ctx context.Context, view *service.EventView, to *licensing.Endpoint) (webhook.Attempt, error) {
+// post renders, signs and sends an event. A failure to render is an attempt with failureInternal.
+func (l *endpointLoop) post(
+	ctx context.Context, view *service.EventView, to *licensing.Endpoint,
+) (webhook.Attempt, error) {
 	texts, err := l.engine.cfg.Node.WebhookSecrets(to)
 	if err != nil {
 		return webhook.Attempt{}, fmt.Errorf("the endpoint's secret: %w", err)
@@ -133,10 +139,12 @@ func (l *endpointLoop) post(ctx context.Context, view *service.EventView, to *li
 	}
 	body, err := l.engine.cfg.Render(view)
 	if err != nil {
-		l.engine.cfg.Log.Error().Err(err).Str("event_id", view.ID).Msg("an event can't be told")
+		l.engine.cfg.Log.Error().Err(err).Str("event_id", view.ID).Msg("can't render an event")
 		return renderFailure(l.now()), nil
 	}
-	attempt, err := l.engine.cfg.Sender.Send(ctx, webhook.Message{ID: view.ID, URL: to.URL, Body: body, Secrets: secrets})
+	attempt, err := l.engine.cfg.Sender.Send(ctx, webhook.Message{
+		ID: view.ID, URL: to.URL, Body: body, Secrets: secrets,
+	})
 	if err != nil {
 		return attempt, err
 	}
@@ -150,27 +158,31 @@ func (l *endpointLoop) post(ctx context.Context, view *service.EventView, to *li
 	l.engine.cfg.Metrics.WebhookAttempts.WithLabelValues(outcome).Inc()
 	l.engine.cfg.Metrics.WebhookAttemptDuration.Observe(attempt.Duration.Seconds())
 	if attempt.Err != nil {
-		l.engine.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", l.id).Str("event_id", view.ID).Msg("an event was not delivered")
+		l.engine.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", l.id).Str("event_id", view.ID).
+			Msg("an attempt to deliver an event failed")
 	}
 	return attempt, nil
 }
 
+// renderFailure returns the attempt that stands for a message that can't be rendered.
 func renderFailure(at time.Time) webhook.Attempt {
 	return webhook.Attempt{Outcome: webhook.Retry, At: at, Failure: failureInternal}
 }
 
-// took takes what came of a message.
+// attemptDone takes the result of an attempt.
 func (l *endpointLoop) attemptDone(done attemptResult) {
 	now := l.now()
 	switch {
 	case done.eventGone:
 		l.engine.cfg.Metrics.WebhookSkips.Inc()
-		l.engine.cfg.Log.Warn().Str("endpoint_id", l.id).Str("event_id", done.message.id).Msg("an event is not kept any more that was to be tried again; it is given up")
+		l.engine.cfg.Log.Warn().Str("endpoint_id", l.id).Str("event_id", done.message.id).
+			Msg("giving up a pending event: the store no longer has it")
 		l.queue.eventGone(done.message, done.before, now)
 	case done.err != nil:
 		if !errors.Is(done.err, context.Canceled) {
 			if pause := l.queue.localFailure(now); pause > 0 {
-				l.engine.cfg.Log.Warn().Err(done.err).Str("endpoint_id", l.id).Str("event_id", done.message.id).Dur("pause", pause).Msg("nothing can be sent to an endpoint; it is tried again")
+				l.engine.cfg.Log.Warn().Err(done.err).Str("endpoint_id", l.id).Str("event_id", done.message.id).
+					Dur("pause", pause).Msg("this node can't send to an endpoint: pausing")
 			}
 		}
 		l.queue.putBack(done.message, now)

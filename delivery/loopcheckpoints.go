@@ -8,12 +8,13 @@ import (
 	"licet/node/store"
 )
 
-// stored is what came of storing a checkpoint.
+// checkpointResult is the result of storing a checkpoint.
 type checkpointResult struct {
 	checkpoint store.Checkpoint
 	err        error
 }
 
+// checkpointAt returns when the next checkpoint is due; zero while one is being stored, or if none is due.
 func (l *endpointLoop) checkpointAt() time.Time {
 	if l.storing {
 		return time.Time{}
@@ -21,7 +22,7 @@ func (l *endpointLoop) checkpointAt() time.Time {
 	return l.queue.checkpointAt()
 }
 
-// checkpoint has what has ended stored, where that is due.
+// startCheckpoint starts to store a checkpoint if one is due.
 func (l *endpointLoop) startCheckpoint(ctx context.Context, now time.Time, leaving bool) {
 	at := l.queue.checkpointAt()
 	if l.storing || at.IsZero() || now.Before(at) && (!leaving || l.queue.inFlight > 0) {
@@ -32,7 +33,7 @@ func (l *endpointLoop) startCheckpoint(ctx context.Context, now time.Time, leavi
 	l.start("checkpoint", func() { l.checkpointResults <- checkpointResult{c, l.claim.Checkpoint(ctx, c)} })
 }
 
-// wasStored tells whether to go on.
+// checkpointDone takes the result of storing a checkpoint, and reports whether the loop may go on.
 func (l *endpointLoop) checkpointDone(ctx context.Context, s checkpointResult) bool {
 	l.storing = false
 	outcome := "ok"
@@ -45,7 +46,8 @@ func (l *endpointLoop) checkpointDone(ctx context.Context, s checkpointResult) b
 	l.engine.cfg.Metrics.WebhookCheckpoints.WithLabelValues(outcome).Inc()
 	if s.err != nil {
 		if ctx.Err() == nil {
-			l.engine.cfg.Log.Info().Err(s.err).Str("endpoint_id", l.id).Msg("an endpoint is not this node's any more")
+			l.engine.cfg.Log.Info().Err(s.err).Str("endpoint_id", l.id).
+				Msg("stopped delivering to an endpoint: its checkpoint failed")
 		}
 		l.failed = true
 		return false

@@ -7,32 +7,32 @@ import (
 	"licet/node/store"
 )
 
-// deadPage is how many messages that were given up are made pending at a time.
+// deadPage is how many dead messages a replay makes pending at a time.
 const deadPage = 50
 
-// replays are those of an endpoint that were asked for.
+// replayWork is a loop's work on the replays that were requested for its endpoint.
 type replayWork struct {
-	reload  bool           // there may be new ones, or the endpoint may have changed
-	busy    bool           // one is being worked on, or they are being read
-	retryAt time.Time      // not before
-	todo    []store.Replay // the oldest first
-	done    map[string]bool
+	reload  bool            // there may be new replays, or the endpoint may have changed
+	busy    bool            // the loop is reading the list of replays, or the messages of one
+	retryAt time.Time       // when the next read may start, after an error
+	todo    []store.Replay  // oldest first
+	done    map[string]bool // by replay id
 }
 
 func newReplayWork() replayWork { return replayWork{reload: true, done: make(map[string]bool)} }
 
-// replayRead is what was read for replays: which there are, or what one is about.
+// replayResult is the result of a read for replays: the list of replays, or the messages of one replay.
 type replayResult struct {
 	isList        bool
 	jobs          []store.Replay
-	at            store.EndpointAt // read with jobs
+	at            store.EndpointAt // the endpoint as of the read of jobs
 	job           store.Replay
 	messages      []store.Delivery
 	untilRevision int64 // the revision of the last event of a span
 	err           error
 }
 
-// runReplays goes on with the oldest replay that is not done.
+// startReplays continues the oldest replay that is not done.
 func (l *endpointLoop) startReplays(ctx context.Context, now time.Time) {
 	s := &l.replays
 	if s.busy || now.Before(s.retryAt) {
@@ -58,8 +58,8 @@ func (l *endpointLoop) startReplays(ctx context.Context, now time.Time) {
 		s.busy = true
 		limit := min(deadPage, l.queue.pendingRoom())
 		l.start("replay", func() {
-			again, err := l.claim.Dead(ctx, job.Place, limit)
-			l.replayResults <- replayResult{job: job, messages: again, err: err}
+			dead, err := l.claim.Dead(ctx, job.Place, limit)
+			l.replayResults <- replayResult{job: job, messages: dead, err: err}
 		})
 	case job.Until != "":
 		s.busy = true
@@ -69,14 +69,15 @@ func (l *endpointLoop) startReplays(ctx context.Context, now time.Time) {
 	}
 }
 
+// startSpan starts the replay of a span.
 func (l *endpointLoop) startSpan(job store.Replay, until int64) {
 	l.replays.done[job.ID] = true
 	l.replays.todo = l.replays.todo[1:]
 	l.queue.startSpan(job, until)
 }
 
-// readUntil reads where the replay of a part of the feed ends. Where that event is not
-// kept any more, none before it is, and there is nothing to send.
+// readSpanEnd reads the revision of the last event of a span. If the store no longer has that event, it has no
+// event of the span, and there is nothing to send.
 func (l *endpointLoop) readSpanEnd(ctx context.Context, job store.Replay) replayResult {
 	read := replayResult{job: job}
 	if job.After == job.Until {
@@ -90,7 +91,8 @@ func (l *endpointLoop) readSpanEnd(ctx context.Context, job store.Replay) replay
 	return read
 }
 
-// readEvent reads what a replay of one event is about: nothing, if it is not kept.
+// readEvent reads the event of a replay of one event. The result has no message if the store no longer has the
+// event.
 func (l *endpointLoop) readEvent(ctx context.Context, job store.Replay) replayResult {
 	read := replayResult{job: job}
 	view, err := l.engine.cfg.Node.DeliveryEvent(ctx, l.owner, job.EventID)
@@ -101,7 +103,7 @@ func (l *endpointLoop) readEvent(ctx context.Context, job store.Replay) replayRe
 	return read
 }
 
-// tookReplay takes what was read.
+// replayDone takes the result of a read for replays.
 func (l *endpointLoop) replayDone(read replayResult) {
 	s := &l.replays
 	s.busy = false
@@ -133,7 +135,7 @@ func (l *endpointLoop) replayDone(read replayResult) {
 	}
 }
 
-// recount reads how many messages were given up: a replay may have been of one.
+// recountDead reads how many messages are dead, since a replay may have delivered dead messages.
 func (l *endpointLoop) recountDead(ctx context.Context) {
 	l.start("count of dead messages", func() {
 		if read, err := l.engine.cfg.Store.Progresses(ctx, l.id); err == nil {

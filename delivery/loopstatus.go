@@ -1,45 +1,39 @@
 package delivery
 
 import (
-	"sync/atomic"
 	"time"
 
 	"licet/metrics"
 )
 
-// load is how much there is on a node.
-type load struct {
-	events atomic.Int64 // that lie here
-}
-
-// standing is what is told of a route.
+// loopStatus is a loop's part in the metrics.
 type loopStatus struct {
 	failing       bool
-	busy          bool
+	busy          bool // delivering
 	pending, dead int
-	oldest        time.Time
+	oldest        time.Time // time of the oldest unsent event; zero: none
 }
 
-// report sets the metrics of the endpoints that are held here.
-func (l *load) report(m *metrics.Metrics, routes map[string]*endpointLoop, now time.Time) {
+// setMetrics sets the metrics of the loops of a node.
+func setMetrics(m *metrics.Metrics, loops map[string]*endpointLoop, now time.Time) {
 	states := map[string]int{"delivering": 0, "failing": 0, "idle": 0}
 	var pending, dead int
 	var lag time.Duration
-	for _, r := range routes {
-		r.mu.Lock()
-		seen := r.status
-		r.mu.Unlock()
-		pending, dead = pending+seen.pending, dead+seen.dead
+	for _, l := range loops {
+		l.mu.Lock()
+		status := l.status
+		l.mu.Unlock()
+		pending, dead = pending+status.pending, dead+status.dead
 		switch {
-		case seen.failing:
+		case status.failing:
 			states["failing"]++
-		case seen.busy:
+		case status.busy:
 			states["delivering"]++
 		default:
 			states["idle"]++
 		}
-		if !seen.failing && !seen.oldest.IsZero() {
-			lag = max(lag, now.Sub(seen.oldest))
+		if !status.failing && !status.oldest.IsZero() {
+			lag = max(lag, now.Sub(status.oldest))
 		}
 	}
 	for state, n := range states {
@@ -50,17 +44,14 @@ func (l *load) report(m *metrics.Metrics, routes map[string]*endpointLoop, now t
 	m.WebhookLag.Set(lag.Seconds())
 }
 
-// none sets them when there is none.
-func (l *load) none(m *metrics.Metrics) { l.report(m, nil, time.Time{}) }
-
-// tell notes how it stands.
+// publishStatus updates the loop's part in the metrics, and the node's count of events in memory.
 func (l *endpointLoop) publishStatus() {
-	held := l.queue.feed.unsent() + l.queue.inFlight
+	buffered := l.queue.feed.unsent() + l.queue.inFlight
 	if l.queue.replay != nil {
-		held += l.queue.replay.unsent()
+		buffered += l.queue.replay.unsent()
 	}
-	l.engine.load.events.Add(int64(held - l.buffered))
-	l.buffered = held
+	l.engine.bufferedEvents.Add(int64(buffered - l.buffered))
+	l.buffered = buffered
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.status = loopStatus{

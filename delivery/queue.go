@@ -10,72 +10,75 @@ import (
 )
 
 const (
-	// maxPending bounds the messages to an endpoint that are to be tried again. Then
-	// its place in the feed waits.
+	// maxPending bounds the pending messages of an endpoint. At the bound, its place in the feed waits.
 	maxPending = 1000
-	// maxUnstored bounds what has ended and is in no checkpoint: while the store does
-	// not answer, nothing more is sent that would have to be sent again.
+	// maxUnstored bounds the results in no checkpoint. While the store does not respond, the queue sends no more
+	// messages, since a crash would send them again.
 	maxUnstored = 500
 
-	// A page of the feed is read when less than that is left, and while that is sent.
+	// fullPage and smallPage are the sizes of pages of the feed. The loop reads the next page when fewer unsent
+	// events than a page are left, and sends those meanwhile.
 	fullPage  = 100
 	smallPage = 2 * firstWindow
 )
 
-// queue decides what is sent to one endpoint, and when. It is told what has happened,
-// and the time; it does nothing itself. It is used by one goroutine.
+// queue decides which messages are sent to one endpoint, and when. Its caller tells it events and times; the
+// queue does no I/O. One goroutine uses it.
 type queue struct {
 	random           func() float64
 	endpoint         licensing.Endpoint
-	endpointRevision int64 // the revision of the store at which endpoint was read
-	offRevision      int64 // that at which the endpoint was read as deleted or disabled; 0: never
+	endpointRevision int64 // the store's revision when endpoint was read
+	offRevision      int64 // the store's revision when the endpoint was read as deleted or disabled; 0: never
 	health           health
 
 	feed         cursor
-	replay       *spanReplay // a span of the feed that is delivered again; nil: none
-	feedTurn     bool        // whose turn it is of the two
-	pending      map[string]*pendingMessage
-	pendingLimit int             // how many may be
-	firstDue     *pendingMessage // of them, the one that is tried next; nil: it is to be looked for
-	dead         int
+	replay       *spanReplay                // the span of the feed that is delivered again; nil: none
+	feedTurn     bool                       // the next new message is from the feed, if the replay has one too
+	pending      map[string]*pendingMessage // by event id
+	pendingLimit int                        // the most pending messages
+	firstDue     *pendingMessage            // the pending message that is due first; nil: not known
+	dead         int                        // messages that were given up
 	skippedAt    time.Time
-	// hastened is how many of the waiting are due because the endpoint has become well
-	// and not by their own time. Until all were tried, that is stored, see progress.
+	// expedited counts the pending messages that are due early because the endpoint recovered. Checkpoints say
+	// so until all were attempted; see progress.
 	expedited int
 
-	inFlight    int // attempts under way
-	newInFlight int // of them, those of messages that are not pending
+	inFlight    int // attempts in flight
+	newInFlight int // attempts in flight of messages that are not pending
 
-	pausedUntil   time.Time // nothing is sent until then, for a reason of our own
-	localFailures int       // such in a row
+	pausedUntil   time.Time // no attempt starts before this time, since this node failed to send
+	localFailures int       // failures of this node in a row
 
-	disableReason licensing.DisableReason // the endpoint is to be disabled, so nothing is sent
-	releasing     bool                    // it is given up here, so nothing is sent
+	disableReason licensing.DisableReason // why the endpoint should be disabled; then no attempt starts
+	releasing     bool                    // the loop releases the endpoint, so no attempt starts
 
-	results      []result  // what has ended, in this order, for the next checkpoints
-	dirtySince   time.Time // since when there is something for a checkpoint; zero: nothing
-	movedSince   time.Time // since when at least the place is not stored
-	storedBehind bool      // as it is stored
+	results      []result  // for the next checkpoints, oldest first
+	dirtySince   time.Time // when the oldest change for a checkpoint was made; zero: none
+	movedSince   time.Time // when the place moved first since the last checkpoint; zero: it has not
+	storedBehind bool      // Behind of the last checkpoint
 }
 
-// message is what an attempt is to be made of.
+// message is a message to send in one attempt.
 type message struct {
 	id       string
-	view     *service.EventView // nil: it is to be read
-	unstored *store.Delivery    // of a pending one, what came of it; nil: it is to be read
-	step     *step              // nil: it is pending
-	probe    bool               // the endpoint was failing
-	resetAt  time.Time          // the endpoint's ResetAt
+	view     *service.EventView // nil: it must be read
+	unstored *store.Delivery    // the state of a pending message that is in no checkpoint; nil: it must be read
+	step     *step              // nil: the message is pending
+	probe    bool               // the attempt probes a failing endpoint
+	resetAt  time.Time          // the endpoint's ResetAt when the attempt started
 }
 
-// newQueue goes on where the deliveries of an endpoint stand.
+// newQueue returns a queue that resumes from the stored state of an endpoint.
 func newQueue(state store.DeliveryState, now time.Time, random func() float64) *queue {
 	p, endpoint := state.Progress, state.Endpoint.Endpoint
 	q := &queue{
-		random: random, endpoint: endpoint, endpointRevision: state.Endpoint.Revision, pending: make(map[string]*pendingMessage), pendingLimit: maxPending,
-		dead: p.Dead, skippedAt: p.SkippedAt,
-		health: health{window: firstWindow, failures: p.Failures, failingSince: p.FailingSince, nextProbe: p.NextProbe, lastSuccess: p.LastSuccess},
-		feed:   cursor{place: p.Place, read: p.Place, more: true},
+		random: random, endpoint: endpoint, endpointRevision: state.Endpoint.Revision,
+		pending: make(map[string]*pendingMessage), pendingLimit: maxPending, dead: p.Dead, skippedAt: p.SkippedAt,
+		health: health{
+			window: firstWindow, failures: p.Failures, failingSince: p.FailingSince,
+			nextProbe: p.NextProbe, lastSuccess: p.LastSuccess,
+		},
+		feed: cursor{place: p.Place, read: p.Place, more: true},
 	}
 	if !state.Found {
 		q.feed.place = store.FeedPosition(endpoint.Since)
@@ -84,7 +87,7 @@ func newQueue(state store.DeliveryState, now time.Time, random func() float64) *
 	if q.health.isFailing() {
 		q.health.failedProbes = max(p.Failures-failingAfter, 0)
 	} else {
-		// Of which events they were is not known any more.
+		// The store does not say which events failed: empty ids stand for them.
 		q.health.failedEvents = make([]string, min(p.Failures, failingAfter-1))
 	}
 	for _, pending := range state.Pending {
@@ -97,8 +100,8 @@ func newQueue(state store.DeliveryState, now time.Time, random func() float64) *
 	return q
 }
 
-// forgive forgets that the endpoint has failed, since it is another by now, or was
-// mended. All that is pending is due.
+// startAfresh forgets the endpoint's failures, since the endpoint was changed or enabled. All pending messages
+// become due.
 func (q *queue) startAfresh(now time.Time) {
 	q.health.reset()
 	q.disableReason = ""
@@ -106,10 +109,10 @@ func (q *queue) startAfresh(now time.Time) {
 	q.markDirty(now)
 }
 
-// learn takes the endpoint as it was at a revision, unless the queue knows it as of a later
-// one. Each page is read with the endpoint, at a revision at which all events of the page
-// were recorded already. So a change that was acknowledged before an event was recorded is
-// known before this event is sent, and decides whether and where it is sent.
+// updateEndpoint takes the endpoint as of a revision, unless the queue has a later one. Each page is read
+// together with the endpoint, at a revision at which all events of the page had been recorded. So the queue
+// knows a change that was acknowledged before an event was recorded when it sends this event, and the change
+// decides whether and where the event is sent.
 func (q *queue) updateEndpoint(at store.EndpointAt, now time.Time) {
 	if q.offRevision > 0 || at.Revision < q.endpointRevision {
 		return
@@ -122,7 +125,7 @@ func (q *queue) updateEndpoint(at store.EndpointAt, now time.Time) {
 	q.setEndpoint(at.Endpoint, now)
 }
 
-// change takes the endpoint as it is by now.
+// setEndpoint replaces the endpoint. New event types discard events that were read and not sent.
 func (q *queue) setEndpoint(endpoint licensing.Endpoint, now time.Time) {
 	before := q.endpoint
 	q.endpoint = endpoint
@@ -137,8 +140,8 @@ func (q *queue) setEndpoint(endpoint licensing.Endpoint, now time.Time) {
 	}
 }
 
-// next gives what is to be sent now; nil: nothing. For each one there must be a call
-// of ended or putBack.
+// next returns the message to send now; nil: none. For each message the caller must call attemptEnded,
+// renderFailed, eventGone or putBack.
 func (q *queue) next(now time.Time) *message {
 	if !q.maySend(now) {
 		return nil
@@ -159,25 +162,27 @@ func (q *queue) next(now time.Time) *message {
 	return &message{id: s.view.ID, view: s.view, step: s, probe: q.health.isFailing(), resetAt: q.endpoint.ResetAt}
 }
 
+// maySend reports whether another attempt may start now.
 func (q *queue) maySend(now time.Time) bool {
 	limit := q.health.window
 	if q.health.isFailing() {
 		limit = 1
 	}
-	return q.disableReason == "" && !q.releasing && q.inFlight < limit && len(q.results) < maxUnstored && !now.Before(q.nextAttemptAt())
+	return q.disableReason == "" && !q.releasing && q.inFlight < limit && len(q.results) < maxUnstored &&
+		!now.Before(q.nextAttemptAt())
 }
 
-// room is how many messages may become pending that are not.
+// pendingRoom returns how many more messages may become pending.
 func (q *queue) pendingRoom() int { return q.pendingLimit - len(q.pending) - q.newInFlight }
 
-// source is where the next message that is not pending comes from: the feed, or in
-// turn with it a replay.
+// nextSource returns the cursor of the next message that is not pending: the feed and the replay take turns.
+// It returns nil if there is no such message.
 func (q *queue) nextSource() *cursor {
 	if q.pendingRoom() <= 0 {
 		return nil
 	}
 	for s := q.feed.peek(); s != nil && q.isStoredPending(s.view.ID); s = q.feed.peek() {
-		// Whoever had the endpoint before was stopped in a checkpoint.
+		// The previous holder stored the message as pending, but not yet the place behind its event.
 		q.feed.start()
 		s.view, s.done = nil, true
 	}
@@ -196,15 +201,14 @@ func (q *queue) nextSource() *cursor {
 	return nil
 }
 
-// touch notes that there is something for a checkpoint.
+// markDirty notes that a checkpoint is needed.
 func (q *queue) markDirty(now time.Time) {
 	if q.dirtySince.IsZero() {
 		q.dirtySince = now
 	}
 }
 
-// wake is when the next message is due that waits for nothing but the time; zero:
-// there is none.
+// wakeAt returns when the next message becomes due by time alone; zero: none does.
 func (q *queue) wakeAt(now time.Time) time.Time {
 	if q.disableReason != "" || q.releasing {
 		return time.Time{}

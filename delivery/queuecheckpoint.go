@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// checkpointAfter is how long at most what has ended is in no checkpoint.
+	// checkpointDelay is the longest time that a result waits for a checkpoint.
 	checkpointDelay = 250 * time.Millisecond
-	// fullCheckpoint is how many results are enough for a checkpoint, and maxCheckpoint
-	// how many one takes: where the store is slow, more come while it works.
+	// fullCheckpoint results are stored without waiting for checkpointDelay. maxCheckpoint is the most results of
+	// one checkpoint: more results come while a slow store writes.
 	fullCheckpoint = 100
 	maxCheckpoint  = 250
-	// behindAfter is how soon it is stored that an endpoint has caught up, and
-	// placeAfter that it has come on past events that it does not want: an old place
-	// is one day behind what is kept.
+	// behindDelay is when a checkpoint stores that an endpoint has caught up. placeDelay is when a checkpoint
+	// stores a place that moved only past events that the endpoint does not want. Without such a checkpoint the
+	// sweep of old events would overtake the place some day.
 	behindDelay = time.Second
 	placeDelay  = 5 * time.Minute
 )
 
-// checkpointAt is when a checkpoint should be stored; zero: there is nothing to store.
+// checkpointAt returns when the next checkpoint is due; zero: there is nothing to store.
 func (q *queue) checkpointAt() (at time.Time) {
 	switch {
 	case len(q.results) >= fullCheckpoint:
@@ -35,8 +35,8 @@ func (q *queue) checkpointAt() (at time.Time) {
 	return q.movedSince.Add(placeDelay)
 }
 
-// take makes a checkpoint of what has ended first. It must be stored before the next
-// one is.
+// takeCheckpoint returns a checkpoint of the oldest results. The caller must store it before it takes the next
+// one.
 func (q *queue) takeCheckpoint(now time.Time) store.Checkpoint {
 	var c store.Checkpoint
 	in := make(map[string]bool)
@@ -45,7 +45,7 @@ func (q *queue) takeCheckpoint(now time.Time) store.Checkpoint {
 		r := &q.results[n]
 		if d := r.delivery; d != nil {
 			if in[d.EventID] {
-				break // each once, since in a checkpoint there is no order
+				break // an event once, since a checkpoint has no order
 			}
 			in[d.EventID] = true
 			switch d.Status {
@@ -81,7 +81,7 @@ func (q *queue) takeCheckpoint(now time.Time) store.Checkpoint {
 	return c
 }
 
-// takeReplay stores how far the replay of a span is.
+// checkpointReplay adds the progress of the replay of a span to a checkpoint.
 func (q *queue) checkpointReplay(c *store.Checkpoint) {
 	switch moved := q.replay.advance(); {
 	case q.replay.done():
@@ -93,6 +93,7 @@ func (q *queue) checkpointReplay(c *store.Checkpoint) {
 	}
 }
 
+// progress returns the progress for a checkpoint.
 func (q *queue) progress() store.DeliveryProgress {
 	h := &q.health
 	p := store.DeliveryProgress{
@@ -103,15 +104,15 @@ func (q *queue) progress() store.DeliveryProgress {
 	if h.isFailing() {
 		p.Failures = failingAfter + h.failedProbes
 	}
-	// While messages are due that were not by their own time, whoever goes on after
-	// a crash takes it that the endpoint was just mended, and has them due again.
+	// While expedited messages are left, SeenAt stays zero. Then the next holder starts afresh after a crash, and
+	// expedites the messages again.
 	if q.expedited == 0 {
 		p.SeenAt = q.endpoint.ResetAt
 	}
 	return p
 }
 
-// stored tells that a checkpoint is.
+// checkpointStored notes that a checkpoint is stored.
 func (q *queue) checkpointStored(c *store.Checkpoint) {
 	for i := range c.Pending {
 		d := &c.Pending[i]
@@ -121,5 +122,5 @@ func (q *queue) checkpointStored(c *store.Checkpoint) {
 	}
 }
 
-// idle tells whether all that has ended is in a checkpoint, and nothing is under way.
+// idle reports whether all results are in a checkpoint and no attempt is in flight.
 func (q *queue) idle() bool { return q.inFlight == 0 && len(q.results) == 0 && q.dirtySince.IsZero() }

@@ -3,15 +3,14 @@ package delivery
 import "time"
 
 const (
-	// putBackPause is how long what could not be sent waits, for a reason of our own.
+	// putBackPause is the pause of a message that this node failed to send.
 	putBackPause = time.Second
-	// longestRest is how long at most everything does. Until then it doubles.
+	// longestLocalPause bounds the pause of the whole endpoint, which starts at putBackPause and doubles.
 	longestLocalPause = 15 * time.Second
 )
 
-// trouble has everything wait where a message could not be sent for a reason of our
-// own: the next could not be either, and each would become pending. It answers for how
-// long; 0: it waits already.
+// localFailure pauses the endpoint after this node failed to send a message: the next message would fail too,
+// and each would become pending. It returns the pause; 0: the endpoint is paused already.
 func (q *queue) localFailure(now time.Time) time.Duration {
 	if now.Before(q.pausedUntil) {
 		return 0
@@ -22,5 +21,5 @@ func (q *queue) localFailure(now time.Time) time.Duration {
 	return pause
 }
 
-// mayBegin is when the next attempt may be, however many are under way.
+// nextAttemptAt returns the earliest time of the next attempt, whatever the window allows.
 func (q *queue) nextAttemptAt() time.Time { return later(q.health.nextAttemptAt(), q.pausedUntil) }

@@ -9,22 +9,23 @@ import (
 	"licet/node/store"
 )
 
-// result is something that ended: a message, or a step of a replay.
+// result is a change for a checkpoint: of a message, or of a replay.
 type result struct {
 	delivery *store.Delivery
-	step     *step // nil: it was pending
+	step     *step // the step of the message; nil: the message was pending
 
 	putReplay *store.Replay
 	endReplay string
 }
 
-// putBack takes a message back that was not sent, or of which nobody knows what came.
+// putBack takes back a message that was not sent, or whose outcome is unknown.
 func (q *queue) putBack(m *message, now time.Time) {
 	q.inFlight--
 	if m.step != nil {
-		// It is tried again as a pending one: another has begun behind it, perhaps.
+		// The message becomes pending, since attempts of later events may have started.
 		q.newInFlight--
-		q.record(m, store.Delivery{EventID: m.id, Type: m.view.Type, Status: store.DeliveryPending, Next: now.Add(putBackPause)}, now)
+		next := now.Add(putBackPause)
+		q.record(m, store.Delivery{EventID: m.id, Type: m.view.Type, Status: store.DeliveryPending, Next: next}, now)
 		return
 	}
 	if w := q.pending[m.id]; w != nil {
@@ -32,7 +33,7 @@ func (q *queue) putBack(m *message, now time.Time) {
 	}
 }
 
-// lost takes it that the event of a pending message is not kept any more.
+// eventGone gives up a pending message, since the store no longer has its event.
 func (q *queue) eventGone(m *message, before store.Delivery, now time.Time) {
 	q.inFlight--
 	before.Status, before.Next = store.DeliveryDead, time.Time{}
@@ -40,7 +41,7 @@ func (q *queue) eventGone(m *message, before store.Delivery, now time.Time) {
 	q.record(m, before, now)
 }
 
-// ended takes what came of an attempt. before is the message as it was.
+// attemptEnded takes the outcome of an attempt. before is the message's state before the attempt.
 func (q *queue) attemptEnded(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
 	q.inFlight--
 	q.localFailures = 0
@@ -66,7 +67,7 @@ func (q *queue) attemptEnded(m *message, before store.Delivery, attempt *webhook
 		for _, w := range q.pending {
 			q.clearExpedited(w)
 		}
-		// Whoever fails for days needs no pages meanwhile.
+		// An endpoint that fails for days needs no events in memory meanwhile.
 		q.feed.rewind()
 		if q.replay != nil {
 			q.replay.rewind()
@@ -74,11 +75,11 @@ func (q *queue) attemptEnded(m *message, before store.Delivery, attempt *webhook
 	}
 }
 
-// isCurrent tells whether an attempt says something of the endpoint as it is by now.
+// isCurrent reports whether the endpoint was not reset since the attempt started, so that the outcome counts
+// for the endpoint's health.
 func (q *queue) isCurrent(m *message) bool { return m.resetAt.Equal(q.endpoint.ResetAt) }
 
-// spoilt takes it that a message could not be made, which is no fault of the
-// endpoint's.
+// renderFailed takes the failure of this node to render a message. It does not count against the endpoint.
 func (q *queue) renderFailed(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
 	q.inFlight--
 	if m.step != nil {
@@ -87,8 +88,10 @@ func (q *queue) renderFailed(m *message, before store.Delivery, attempt *webhook
 	q.record(m, q.afterFailure(m, before, attempt, now), now)
 }
 
-// retry is what becomes of a message after a failure.
-func (q *queue) afterFailure(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) store.Delivery {
+// afterFailure returns a message's state after a failed attempt: pending, or dead after the last attempt.
+func (q *queue) afterFailure(
+	m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time,
+) store.Delivery {
 	after := withAttempt(m, before, attempt)
 	pause, again := webhook.Delay(len(after.Attempts), attempt.RetryAfter, q.random())
 	if !again && attempt.Outcome != webhook.Gone {
@@ -99,7 +102,7 @@ func (q *queue) afterFailure(m *message, before store.Delivery, attempt *webhook
 	return after
 }
 
-// tried is a message with one more attempt.
+// withAttempt returns a message's state with one more attempt.
 func withAttempt(m *message, before store.Delivery, attempt *webhook.Attempt) store.Delivery {
 	after := before
 	after.EventID, after.Answer, after.Next = m.id, attempt.Answer, time.Time{}
@@ -109,7 +112,7 @@ func withAttempt(m *message, before store.Delivery, attempt *webhook.Attempt) st
 	return after
 }
 
-// end keeps what a message has become for a checkpoint.
+// record keeps a message's new state for a checkpoint.
 func (q *queue) record(m *message, d store.Delivery, now time.Time) {
 	if m.step != nil {
 		m.step.view = nil

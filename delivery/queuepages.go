@@ -8,11 +8,12 @@ import (
 	"licet/node/service"
 )
 
-// wantsPage tells how many events should be read behind a cursor now; 0: none. There
-// is more to read while what was read is sent, and as much as the endpoint takes:
-// what lies here of one that takes little is little.
+// pageLimit returns how many events the loop should read behind a cursor now; 0: none. The loop reads while
+// earlier events are being sent, and reads small pages for an endpoint with a small window, so that slow
+// endpoints take little memory.
 func (q *queue) pageLimit(c *cursor, now time.Time) int {
-	if q.disableReason != "" || q.releasing || c.atEnd || !c.more && !c.mayHaveMore || q.pendingRoom() <= 0 || now.Before(q.nextAttemptAt()) {
+	if q.disableReason != "" || q.releasing || c.atEnd || !c.more && !c.mayHaveMore || q.pendingRoom() <= 0 ||
+		now.Before(q.nextAttemptAt()) {
 		return 0
 	}
 	limit := fullPage
@@ -31,18 +32,19 @@ func (q *queue) pageLimit(c *cursor, now time.Time) int {
 	return limit
 }
 
-// news tells that there may be new events.
+// newEvents notes that the feed may have new events.
 func (q *queue) newEvents() { q.feed.mayHaveMore = true }
 
+// wants reports whether the endpoint subscribes to a type of event.
 func (q *queue) wants(kind licensing.EventType) bool {
 	return q.endpoint.Types == nil || slices.Contains(q.endpoint.Types, kind)
 }
 
-// page takes a page that was asked for when the cursor had been rewound void times, and the
-// endpoint that was read with the page. Where the endpoint has changed, the queue drops
-// events that it has read and not sent; then the page is read again behind the rest.
-func (q *queue) addPage(c *cursor, void int, page service.EventFeed, now time.Time) {
-	current := void == c.generation && (c == &q.feed || q.replay != nil && c == &q.replay.cursor)
+// addPage takes a page that was requested in a generation of its cursor, and the endpoint that was read with
+// the page. If the endpoint's types have changed, the queue discards the events that it has read and not sent,
+// and the loop reads the page again behind the rest.
+func (q *queue) addPage(c *cursor, generation int, page service.EventFeed, now time.Time) {
+	current := generation == c.generation && (c == &q.feed || q.replay != nil && c == &q.replay.cursor)
 	read := c.read
 	q.updateEndpoint(page.Endpoint, now)
 	if !current || c.read != read || q.offRevision > 0 {
@@ -59,7 +61,7 @@ func (q *queue) addPage(c *cursor, void int, page service.EventFeed, now time.Ti
 	}
 }
 
-// expired tells that what should be read next is not kept any more.
+// skipExpired resumes a cursor at the oldest event, since the feed no longer has the next events.
 func (q *queue) skipExpired(c *cursor, now time.Time) {
 	c.skipToOldest()
 	if c == &q.feed {
@@ -68,10 +70,10 @@ func (q *queue) skipExpired(c *cursor, now time.Time) {
 	}
 }
 
-// behind tells whether there is something in the feed that was not sent yet.
+// behind reports whether the feed has events that were not delivered yet.
 func (q *queue) behind() bool { return q.feed.more || len(q.feed.steps) > 0 }
 
-// oldest is when the first event was that is read and not sent; zero: there is none.
+// oldestUnsent returns the time of the oldest event that was read and not sent; zero: there is none.
 func (q *queue) oldestUnsent() time.Time {
 	if s := q.feed.peek(); s != nil {
 		return s.view.At

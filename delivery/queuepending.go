@@ -6,23 +6,23 @@ import (
 	"licet/node/store"
 )
 
-// waiting is a message that is pending.
+// pendingMessage is a message whose attempt failed, and which has a time for the next attempt.
 type pendingMessage struct {
 	id        string
 	due       time.Time
 	inFlight  bool
 	expedited bool
-	// unstored is what came of it until that is stored.
+	// unstored is the message's state until it is in a checkpoint; nil afterward.
 	unstored *store.Delivery
 }
 
-// isStoredPending tells whether an event is pending, and is so in the store.
+// isStoredPending reports whether the store has an event's message as pending.
 func (q *queue) isStoredPending(event string) bool {
 	w := q.pending[event]
 	return w != nil && w.unstored == nil
 }
 
-// soonest is the pending message that is tried next.
+// soonestPending returns the pending message that is due first, of those not in flight; nil: there is none.
 func (q *queue) soonestPending() *pendingMessage {
 	if q.firstDue == nil {
 		for _, w := range q.pending {
@@ -34,7 +34,7 @@ func (q *queue) soonestPending() *pendingMessage {
 	return q.firstDue
 }
 
-// hasten makes all that is pending due, over some seconds.
+// expedite makes all pending messages due within spreadOver.
 func (q *queue) expedite(now time.Time) {
 	q.firstDue = nil
 	for _, w := range q.pending {
@@ -50,7 +50,7 @@ func (q *queue) expedite(now time.Time) {
 	}
 }
 
-// calm takes it that a message is tried, or due by its own time.
+// clearExpedited clears the expedited mark: the message was attempted, or its regular time applies.
 func (q *queue) clearExpedited(w *pendingMessage) {
 	if w.expedited {
 		w.expedited = false
@@ -58,7 +58,7 @@ func (q *queue) clearExpedited(w *pendingMessage) {
 	}
 }
 
-// wait takes a message among the pending, with what came of it.
+// addPending adds a pending message whose state is in no checkpoint yet.
 func (q *queue) addPending(d *store.Delivery) {
 	q.pending[d.EventID] = &pendingMessage{id: d.EventID, due: d.Next, unstored: d}
 	q.firstDue = nil

@@ -6,26 +6,27 @@ import (
 	"licet/node/store"
 )
 
-// span is a replay of a part of the feed.
+// spanReplay is the replay of a span of the feed.
 type spanReplay struct {
 	cursor
 	job store.Replay
 }
 
-// beginSpan begins or goes on with the replay of a part of the feed, of which there is
-// one at a time. until is the revision of its last event, if it has one.
+// startSpan starts or resumes the replay of a span of the feed. There is one such replay at a time. until is
+// the revision of its last event; 0 if it has none.
 func (q *queue) startSpan(job store.Replay, until int64) {
 	at := store.FeedPosition(job.After)
 	if job.Place != "" {
 		at = store.FeedPosition(job.Place)
 	}
-	q.replay = &spanReplay{job: job, cursor: cursor{place: at, read: at, lastID: job.Until, lastRevision: until, bounded: true, more: true}}
+	q.replay = &spanReplay{job: job, cursor: cursor{
+		place: at, read: at, lastID: job.Until, lastRevision: until, bounded: true, more: true,
+	}}
 }
 
-// redeliver makes messages pending again that were given up, or delivered: as if they
-// were new, and due now.
-func (q *queue) redeliver(again []store.Delivery, now time.Time) {
-	for _, d := range again {
+// redeliver makes dead or delivered messages pending again, without attempts and due now.
+func (q *queue) redeliver(messages []store.Delivery, now time.Time) {
+	for _, d := range messages {
 		if w := q.pending[d.EventID]; w != nil {
 			if !w.inFlight {
 				w.due, q.firstDue = now, nil
@@ -42,13 +43,13 @@ func (q *queue) redeliver(again []store.Delivery, now time.Time) {
 	q.markDirty(now)
 }
 
-// cameTo notes how far a replay is, once all before is stored.
+// replayAdvanced stores the progress of a replay, after all earlier results.
 func (q *queue) replayAdvanced(job store.Replay, now time.Time) {
 	q.results = append(q.results, result{putReplay: &job})
 	q.markDirty(now)
 }
 
-// endReplay notes that a replay is done, once all before is stored.
+// endReplay stores that a replay is done, after all earlier results.
 func (q *queue) endReplay(id string, now time.Time) {
 	if q.replay != nil && q.replay.job.ID == id {
 		q.replay = nil

@@ -2,13 +2,16 @@ package delivery
 
 import "licet/metrics/tracing"
 
-// endTrace ends the span of a message's attempt, what had to be read for it included.
-// Nobody asks for it from outside, so it is a trace of its own.
+// endTrace ends the span of a message's attempt, which includes the reads for the attempt. No request causes
+// the attempt, so its span is the root of a trace.
 func endTrace(span *tracing.Span, done *attemptResult) {
 	if span == nil {
 		return
 	}
-	span.Set(tracing.String("licet.event.id", done.message.id), tracing.String("licet.event.type", string(done.before.Type)))
+	span.Set(
+		tracing.String("licet.event.id", done.message.id),
+		tracing.String("licet.event.type", string(done.before.Type)),
+	)
 	switch {
 	case done.eventGone:
 		span.Fail("not_kept")

@@ -12,78 +12,78 @@ import (
 	"licet/node/store"
 )
 
-// target is an endpoint that is to get events, as a scan has found it. What the endpoint
-// gets, and where, its route reads.
+// target is an enabled endpoint as a scan found it. The endpoint's loop reads its URL and its event types.
 type target struct {
 	owner    licensing.Owner
-	changed  int64 // see store.OwnerWebhooks
-	revision int64 // likewise
+	changed  int64 // store.OwnerWebhooks.Changed
+	revision int64 // store.OwnerWebhooks.Revision
 }
 
-// worker is an engine under one lease. It is used by one goroutine.
+// worker is an engine's work under one lease. One goroutine uses it.
 type worker struct {
 	engine     *Engine
 	store      store.DeliveryWorker
 	assignment *assignment
 
 	mark        int64
-	listedAt    time.Time         // when all endpoints were read last
-	listAgainAt time.Time         // when that may be done again, see restAfter
-	scanAgainAt time.Time         // when the next scan may begin, likewise
-	targets     map[string]target // the enabled ones, by endpoint
-	rereadAllAt time.Time         // when all routes were told last to look at their endpoints
+	listedAt    time.Time         // when all endpoints were last read
+	listAgainAt time.Time         // when all endpoints may be read again; see readAgainAt
+	scanAgainAt time.Time         // when the next scan may begin; see readAgainAt
+	targets     map[string]target // enabled endpoints, by id
+	rereadAllAt time.Time         // when all loops were last told to reread their endpoints
 
-	backoffs map[string]failureBackoff // endpoints whose deliveries have ended by an error lately
-	loops    map[string]*endpointLoop  // those that are claimed here; others read it under engine.mu
+	backoffs map[string]failureBackoff // of endpoints whose loop has failed, by id
+	loops    map[string]*endpointLoop  // of claimed endpoints, by id; other goroutines read it under engine.mu
 	ended    chan *endpointLoop
 }
 
 func newWorker(e *Engine, w store.DeliveryWorker) *worker {
 	return &worker{
 		engine: e, store: w, assignment: newAssignment(w.Self()),
-		targets: make(map[string]target), backoffs: make(map[string]failureBackoff), loops: e.loops, ended: make(chan *endpointLoop),
+		targets: make(map[string]target), backoffs: make(map[string]failureBackoff),
+		loops: e.loops, ended: make(chan *endpointLoop),
 	}
 }
 
-// run works until ctx ends, or the engine stops and all endpoints were given up.
+// run scans and delivers until ctx ends, or until the engine stops and has released all endpoints.
 func (w *worker) run(ctx context.Context) error {
-	// What ends with an error must not leave anybody behind who delivers.
+	// No loop may go on after run returns an error.
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
 		for len(w.loops) > 0 {
 			w.loopEnded(<-w.ended)
 		}
-		w.engine.load.none(w.engine.cfg.Metrics)
+		setMetrics(w.engine.cfg.Metrics, nil, time.Time{})
 	}()
 	for {
 		if w.engine.isStopping() {
 			return w.drain(ctx)
 		}
 		if err := w.scan(ctx); err != nil && ctx.Err() == nil {
-			w.engine.cfg.Log.Debug().Err(err).Msg("which endpoints to deliver to could not be read; it is tried again")
+			w.engine.cfg.Log.Debug().Err(err).Msg("can't read which endpoints to deliver to: retrying")
 		}
-		w.engine.load.report(w.engine.cfg.Metrics, w.loops, w.engine.cfg.Clock())
+		setMetrics(w.engine.cfg.Metrics, w.loops, w.engine.cfg.Clock())
 		if err := w.awaitScan(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// restShare bounds what it takes of a node's time, and of etcd's, to find endpoints, however
-// often endpoints change: a reading of the endpoints of all owners is followed by a rest of
-// restShare times its duration, and so is each scan.
+// restFactor bounds the share of a node's time, and of etcd's time, that finding endpoints takes, however
+// often endpoints change. After reading the endpoints of all owners, a worker rests restFactor times as long
+// as the read took. The same holds for each scan.
 const restFactor = 20
 
-// restAfter returns when a reading that began at a time, and has just ended, may begin again.
-// The rest is no longer than longest.
+// readAgainAt returns when a read that began at began, and has just ended, may begin again. The rest is at
+// most longest.
 func readAgainAt(began time.Time, longest time.Duration) time.Time {
-	now := time.Now() // monotonic, like began
+	now := time.Now() // monotonic, as began is
 	return now.Add(min(restFactor*now.Sub(began), longest))
 }
 
-// pause waits until it is time to scan again: about scanEvery, or sooner where the engine
-// wakes the worker, but not before the worker has rested.
+// awaitScan waits until the next scan is due: after about scanEvery, or sooner if a scan is requested, but
+// not before the worker has rested.
 func (w *worker) awaitScan(ctx context.Context) error {
 	resting := time.Until(w.scanAgainAt)
 	regular, rest := time.NewTimer(max(scanEvery/2+rand.N(scanEvery), resting)), time.NewTimer(resting)
@@ -98,8 +98,8 @@ func (w *worker) awaitScan(ctx context.Context) error {
 			wake = w.engine.scanRequests
 		case <-wake:
 			return nil
-		case r := <-w.ended:
-			w.loopEnded(r)
+		case l := <-w.ended:
+			w.loopEnded(l)
 		case <-w.engine.stopping:
 			return nil
 		case <-ctx.Done():
@@ -108,38 +108,40 @@ func (w *worker) awaitScan(ctx context.Context) error {
 	}
 }
 
-// scan does what there is to do about who delivers to which endpoint.
+// scan claims endpoints, releases endpoints, and tells loops to reread endpoints that have changed.
 func (w *worker) scan(ctx context.Context) error {
 	began := time.Now()
 	workers, claims, err := w.readState(ctx)
-	w.scanAgainAt = readAgainAt(began, takeoverAfter) // after an error too: what has failed may have taken long
+	w.scanAgainAt = readAgainAt(began, takeoverAfter) // after an error too: a failed read may have taken long
 	if err != nil {
 		return err
 	}
 	w.assignment.setWorkers(workers)
-	// A node of an earlier version adds a replay without a change of its owner's record.
-	lookAll := time.Since(w.rereadAllAt) >= w.engine.listInterval
-	if lookAll {
+	// A node of an earlier version adds a replay without changing its owner's record.
+	rereadAll := time.Since(w.rereadAllAt) >= w.engine.listInterval
+	if rereadAll {
 		w.rereadAllAt = time.Now()
 	}
 	now := w.engine.cfg.Clock()
-	for id, r := range w.loops {
+	for id, l := range w.loops {
 		to, wanted := w.targets[id]
 		switch {
 		case !wanted:
-			r.requestRelease()
-		case !w.assignment.isPreferred(id) && slices.Contains(workers, w.assignment.self) && !r.isTemporary(now):
-			r.requestRelease()
-		case lookAll || r.lastChange != to.changed:
-			r.lastChange = to.changed
-			r.requestReread()
+			l.requestRelease()
+		case !w.assignment.isPreferred(id) && slices.Contains(workers, w.assignment.self) && !l.isTemporary(now):
+			l.requestRelease()
+		case rereadAll || l.lastChange != to.changed:
+			l.lastChange = to.changed
+			l.requestReread()
 		}
 	}
 	return w.claimUnclaimed(ctx, claims, now)
 }
 
-// read reads what a scan goes by.
-func (w *worker) readState(ctx context.Context) (workers []store.Incarnation, claims map[string]store.Incarnation, err error) {
+// readState reads the input of a scan.
+func (w *worker) readState(
+	ctx context.Context,
+) (workers []store.Incarnation, claims map[string]store.Incarnation, err error) {
 	if err = w.readTargets(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -150,8 +152,7 @@ func (w *worker) readState(ctx context.Context) (workers []store.Incarnation, cl
 	return workers, claims, err
 }
 
-// claimFree claims what nobody has, as far as that can be done before it is time to
-// look again.
+// claimUnclaimed claims endpoints that no worker has claimed. After scanEvery it stops and requests a scan.
 func (w *worker) claimUnclaimed(ctx context.Context, claims map[string]store.Incarnation, now time.Time) error {
 	began := time.Now()
 	for _, id := range slices.Sorted(maps.Keys(w.targets)) {
@@ -164,8 +165,8 @@ func (w *worker) claimUnclaimed(ctx context.Context, claims map[string]store.Inc
 		}
 		switch err := w.claim(ctx, id); {
 		case errors.Is(err, licensing.ErrInternal):
-			// What can't be read of one is no reason to leave others alone.
-			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("an endpoint can't be claimed")
+			// An endpoint that can't be read must not keep the worker from other endpoints.
+			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("can't claim an endpoint")
 			w.backOff(id)
 		case err != nil:
 			return err
@@ -178,26 +179,26 @@ func (w *worker) claimUnclaimed(ctx context.Context, claims map[string]store.Inc
 	return nil
 }
 
-// failing is an endpoint that is left alone for a while, longer each time.
+// failureBackoff says until when this worker does not claim an endpoint whose loop failed.
 type failureBackoff struct {
 	until time.Time
 	pause time.Duration
 }
 
-// failed has this worker not try again at once what has ended by an error.
+// backOff doubles an endpoint's pause after a failure of its loop.
 func (w *worker) backOff(id string) {
 	pause := min(max(2*w.backoffs[id].pause, firstFailurePause), longestFailurePause)
 	w.backoffs[id] = failureBackoff{w.engine.cfg.Clock().Add(pause), pause}
 }
 
-// readTargets finds the endpoints that are to get events, where they may have changed. One
-// owner's change has the endpoints of all owners read, so that a rest follows.
+// readTargets reads the enabled endpoints if endpoints may have changed. A change of one owner reads the
+// endpoints of all owners, so a rest follows.
 func (w *worker) readTargets(ctx context.Context) error {
 	mark, err := w.engine.cfg.Store.WebhooksMark(ctx)
 	if err != nil {
 		return err
 	}
-	now := time.Now() // an age, and so by the clock that only goes forward
+	now := time.Now() // for an age, so the monotonic clock
 	moved := mark != w.mark || w.listedAt.IsZero() || now.Sub(w.listedAt) >= w.engine.listInterval
 	if !moved || now.Before(w.listAgainAt) {
 		return nil
@@ -206,7 +207,7 @@ func (w *worker) readTargets(ctx context.Context) error {
 	for webhooks, err := range w.engine.cfg.Store.AllWebhooks(ctx) {
 		switch {
 		case errors.Is(err, licensing.ErrInternal):
-			w.engine.cfg.Log.Error().Err(err).Msg("the endpoints of an owner can't be read, and get nothing")
+			w.engine.cfg.Log.Error().Err(err).Msg("can't read the endpoints of an owner: they get no events")
 			continue
 		case err != nil:
 			return err
@@ -218,58 +219,59 @@ func (w *worker) readTargets(ctx context.Context) error {
 		}
 	}
 	w.targets, w.mark, w.listedAt, w.listAgainAt = targets, mark, now, readAgainAt(now, listEvery)
-	there := func(id string) bool { _, there := targets[id]; return there }
-	w.assignment.retain(there)
-	maps.DeleteFunc(w.backoffs, func(id string, _ failureBackoff) bool { return !there(id) })
+	exists := func(id string) bool { _, ok := targets[id]; return ok }
+	w.assignment.retain(exists)
+	maps.DeleteFunc(w.backoffs, func(id string, _ failureBackoff) bool { return !exists(id) })
 	return nil
 }
 
-// claim claims an endpoint and begins to deliver to it.
+// claim claims an endpoint and starts its loop. It is a no-op if another worker has claimed the endpoint.
 func (w *worker) claim(ctx context.Context, id string) error {
 	to := w.targets[id]
-	hold, ok, err := w.store.Claim(ctx, to.owner, id)
+	claim, ok, err := w.store.Claim(ctx, to.owner, id)
 	if err != nil || !ok {
 		return err
 	}
 	w.assignment.claimed(id)
-	r := newEndpointLoop(w.engine, id, to, hold)
+	l := newEndpointLoop(w.engine, id, to, claim)
 	if !w.assignment.isPreferred(id) {
-		r.temporaryUntil = w.engine.cfg.Clock().Add(temporaryFor)
+		l.temporaryUntil = w.engine.cfg.Clock().Add(temporaryFor)
 	}
 	w.engine.mu.Lock()
-	w.loops[id] = r
+	w.loops[id] = l
 	w.engine.mu.Unlock()
-	r.guard.Start("delivery", func() {
-		defer func() { w.ended <- r }()
-		r.runGuarded(ctx)
+	l.guard.Start("delivery", func() {
+		defer func() { w.ended <- l }()
+		l.runGuarded(ctx)
 	})
 	return nil
 }
 
-func (w *worker) loopEnded(r *endpointLoop) {
+// loopEnded removes a loop that has ended, and backs off if the loop failed.
+func (w *worker) loopEnded(l *endpointLoop) {
 	w.engine.mu.Lock()
 	defer w.engine.mu.Unlock()
-	delete(w.loops, r.id)
-	if r.failed {
-		w.backOff(r.id)
+	delete(w.loops, l.id)
+	if l.failed {
+		w.backOff(l.id)
 	} else {
-		delete(w.backoffs, r.id)
+		delete(w.backoffs, l.id)
 	}
-	// A route that has read its endpoint as deleted or disabled knows more than a scan before.
-	if r.queue != nil && r.queue.offRevision > 0 && w.targets[r.id].revision <= r.queue.offRevision {
-		delete(w.targets, r.id)
+	// A loop that read its endpoint as deleted or disabled knows more than an earlier scan.
+	if l.queue != nil && l.queue.offRevision > 0 && w.targets[l.id].revision <= l.queue.offRevision {
+		delete(w.targets, l.id)
 	}
 }
 
-// drain has all endpoints given up.
+// drain releases all endpoints.
 func (w *worker) drain(ctx context.Context) error {
-	for _, r := range w.loops {
-		r.requestRelease()
+	for _, l := range w.loops {
+		l.requestRelease()
 	}
 	for len(w.loops) > 0 {
 		select {
-		case r := <-w.ended:
-			w.loopEnded(r)
+		case l := <-w.ended:
+			w.loopEnded(l)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

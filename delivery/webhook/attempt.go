@@ -9,41 +9,41 @@ import (
 	"unicode/utf8"
 )
 
-// Outcome is what is to become of a message after an attempt.
+// Outcome says what becomes of a message after an attempt.
 type Outcome string
 
 // The outcomes.
 const (
-	Delivered Outcome = "delivered" // any 2xx, whatever follows the header
-	Retry     Outcome = "retry"     // anything else but 410
-	Gone      Outcome = "gone"      // 410: the endpoint wants nothing any more, and is to be disabled
+	Delivered Outcome = "delivered" // any 2xx, even if the body breaks off
+	Retry     Outcome = "retry"     // everything except 2xx and 410
+	Gone      Outcome = "gone"      // 410: the endpoint wants no more messages and should be disabled
 )
 
-// Attempt is what came of sending a message once.
+// Attempt is the result of one attempt to send a message.
 type Attempt struct {
 	Outcome  Outcome
-	At       time.Time // when it was begun
+	At       time.Time // when the attempt started
 	Duration time.Duration
 
-	Status int // of the answer; 0: there was none
-	// Answer is the first 1 KiB of the answer's body, made valid UTF-8.
+	Status int // of the response; 0: there was none
+	// Answer is the first 1 KiB of the response's body, converted to valid UTF-8.
 	Answer string
-	// RetryAfter is how long the receiver has asked to be waited for, at most
-	// MaxRetryAfter; 0 if it has not.
+	// RetryAfter is the pause that the receiver demands, at most MaxRetryAfter; 0: none.
 	RetryAfter time.Duration
 
-	Failure Failure // why it was not delivered
-	// Err says more where there was no answer. It tells of names and addresses, so
-	// it is for the log of whoever runs the service, and not for an endpoint's owner.
+	Failure Failure // why the message was not delivered
+	// Err has details if there was no response. It has names and addresses, so it is for the operator's log and
+	// not for the owner of the endpoint.
 	Err error
 }
 
+// fail makes the attempt one without a response.
 func (a *Attempt) fail(why Failure, err error) {
 	a.Outcome, a.Failure, a.Err = Retry, why, err
 }
 
-// take reads an answer. Its header decides: where the body breaks off, or comes
-// too slowly, as much is taken as has come.
+// take reads a response. The header decides the outcome. If the body breaks off or comes too slowly, take keeps
+// what has come.
 func (a *Attempt) take(response *http.Response, clock func() time.Time) {
 	a.Status = response.StatusCode
 	switch {
@@ -60,15 +60,15 @@ func (a *Attempt) take(response *http.Response, clock func() time.Time) {
 		a.RetryAfter = parseRetryAfter(response.Header.Get("Retry-After"), clock())
 	}
 	if a.Status == http.StatusSwitchingProtocols {
-		// Then the connection is ours, and nothing ends a read from it.
+		// After 101 the body is the connection itself, and no timeout ends a read from it.
 		_ = response.Body.Close()
 		return
 	}
 	a.Answer = readAnswer(response.Body)
 }
 
-// readAnswer reads as much of a body as is read at all. If that was not
-// everything, closing it closes the connection.
+// readAnswer reads at most maxAnswer bytes of a body, and returns at most maxKept. If the body is longer, closing
+// it closes the connection.
 func readAnswer(body io.ReadCloser) string {
 	defer func() { _ = body.Close() }()
 	kept := make([]byte, maxKept)
@@ -87,8 +87,8 @@ func readAnswer(body io.ReadCloser) string {
 	return text[:end]
 }
 
-// parseRetryAfter reads a number of seconds or a date, and gives how long that
-// is from now.
+// parseRetryAfter parses a Retry-After header: a number of seconds, or a date. It returns the duration from now,
+// between 0 and MaxRetryAfter, and 0 if the header is invalid.
 func parseRetryAfter(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
 	if text == "" {

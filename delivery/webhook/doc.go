@@ -1,15 +1,23 @@
-// Package webhook delivers one message to one endpoint. What is delivered, when,
-// and what is recorded of it, is decided by others; here is how.
+// Package webhook sends one message to one endpoint. Package delivery decides which message is sent and when, and
+// records the result.
 //
-// A [Sender] makes one attempt: a POST signed as Standard Webhooks 1.0 says, with
-// each [Secret] that is live, to an address that somebody outside has chosen. So
-// the receiver is not trusted. Where it lies is judged by a [Policy] when the
-// endpoint is made and again on the address that is dialed, it is not followed
-// elsewhere, and what it answers costs neither much time nor much memory. An
-// [Attempt] says what came of it.
+// A [Sender] makes one attempt: a POST request, signed with each live [Secret] as Standard Webhooks 1.0 says. The
+// owner of the endpoint chose the URL, so the sender does not trust the receiver. A [Policy] checks the URL when
+// the endpoint is made, and checks the address again when the sender dials it. The sender follows no redirect,
+// and a response costs little time and little memory. An [Attempt] is the result.
 //
-// [Delay] says when to try again, from the number of the attempt alone: about ten
-// times in three days.
+// [Delay] returns the pause before the next attempt, from the number of failed attempts: about ten attempts in
+// three days.
 //
-// The clock, randomness and the network's settings come from outside.
+// The clock, the randomness and the network's settings come from the caller.
+//
+// Files:
+//   - sender.go: Sender, its connections and its requests
+//   - attempt.go: the result of an attempt, and reading a response
+//   - failure.go: why an attempt failed
+//   - schedule.go: the pause between attempts
+//   - secret.go: secrets and signatures
+//   - policy.go: which addresses a sender may dial
+//   - url.go: which URLs an endpoint may have
+//   - trace.go: the span of one attempt
 package webhook

@@ -12,25 +12,25 @@ import (
 	"syscall"
 )
 
-// Failure says in a word why an attempt has failed.
+// Failure is a code for why an attempt failed.
 type Failure string
 
 // The failures.
 const (
-	FailureStatus            Failure = "status"             // an answer that is neither 2xx nor 3xx
-	FailureRedirect          Failure = "redirect"           // 3xx; redirects are not followed
-	FailureTimeout           Failure = "timeout"            // no answer in time
-	FailureURL               Failure = "url_refused"        // the service's settings have come to forbid the URL
-	FailureAddress           Failure = "address_refused"    // the host's address may not be reached
-	FailureDNS               Failure = "dns"                // the host's address was not found
-	FailureConnectionRefused Failure = "connection_refused" // nobody listens there
-	FailureUnreachable       Failure = "unreachable"        // there is no way to the host
-	FailureTLS               Failure = "tls"                // no TLS, or a certificate that is not good
-	FailureConnectionLost    Failure = "connection_lost"    // closed before there was an answer
-	FailureProtocol          Failure = "protocol_error"     // the answer is no HTTP, or has too long a header
+	FailureStatus            Failure = "status"             // the response is neither 2xx nor 3xx
+	FailureRedirect          Failure = "redirect"           // 3xx; the sender does not follow redirects
+	FailureTimeout           Failure = "timeout"            // no response in time
+	FailureURL               Failure = "url_refused"        // the service's settings forbid the URL by now
+	FailureAddress           Failure = "address_refused"    // the policy forbids the host's address
+	FailureDNS               Failure = "dns"                // the host's name was not resolved
+	FailureConnectionRefused Failure = "connection_refused" // no process listens on the port
+	FailureUnreachable       Failure = "unreachable"        // there is no route to the host
+	FailureTLS               Failure = "tls"                // no TLS, or an invalid certificate
+	FailureConnectionLost    Failure = "connection_lost"    // the connection was closed before a response
+	FailureProtocol          Failure = "protocol_error"     // the response is not HTTP, or its header is too long
 )
 
-// classify finds why there was no answer.
+// classify returns why there was no response.
 func classify(err error, outOfTime bool, seen *progress) Failure {
 	var dns *net.DNSError
 	var network *net.OpError
@@ -56,13 +56,14 @@ func classify(err error, outOfTime bool, seen *progress) Failure {
 	return FailureProtocol
 }
 
-// progress is how far an attempt has come, which not every error tells. It is
-// written by the goroutines of its connection.
+// progress records how far an attempt got, which not every error says. The goroutines of the attempt's
+// connection write it.
 type progress struct {
 	handshakeFailed atomic.Bool
-	answered        atomic.Bool // a first byte has come
+	answered        atomic.Bool // the first byte of the response has come
 }
 
+// watch returns a context in which requests record their progress in p.
 func (p *progress) watch(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {

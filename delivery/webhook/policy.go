@@ -10,32 +10,29 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Policy says which receivers may be reached. The zero Policy lets public
-// addresses be reached at port 443, over TLS.
+// Policy says which receivers a sender may reach. The zero Policy allows public addresses at port 443, over TLS.
 type Policy struct {
-	// Networks may be reached although they are not public, such as the one in
-	// which a shop's own receivers are. In a network of a NAT64 gateway lies all
-	// that the gateway leads to.
+	// Networks are allowed although they are not public, such as the network of a shop's own receivers. The
+	// network of a NAT64 gateway includes every host behind the gateway.
 	Networks []netip.Prefix
-	// Loopback: this machine may be reached too, at any port and also by http://.
-	// It is for development.
+	// Loopback allows this machine, at any port and also over http://. It is for development.
 	Loopback bool
-	// Ports may be reached. None: 443.
+	// Ports are the allowed ports; none: 443.
 	Ports []uint16
 }
 
 const httpsPort = 443
 
-// errRefusedAddress: an address was about to be dialed that may not be reached.
-var errRefusedAddress = errors.New("the policy does not let this address be reached")
+// errRefusedAddress means that the policy forbids the address that was about to be dialed.
+var errRefusedAddress = errors.New("the policy forbids this address")
 
-// guard judges addresses by a policy.
-type guard struct {
+// addressFilter checks addresses by a policy.
+type addressFilter struct {
 	public   *ssrf.Guardian
 	loopback bool
 }
 
-func (p *Policy) guard() *guard {
+func (p *Policy) filter() *addressFilter {
 	var v4, v6 []netip.Prefix
 	for _, network := range p.Networks {
 		if network.Addr().Is4() {
@@ -44,10 +41,10 @@ func (p *Policy) guard() *guard {
 			v6 = append(v6, network)
 		}
 	}
-	return &guard{
+	return &addressFilter{
 		public: ssrf.New(
 			ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
-			// Never none, which would stand for all.
+			// At least one port, since no port would allow all ports.
 			ssrf.WithPorts(p.ports()...),
 		),
 		loopback: p.Loopback,
@@ -61,31 +58,31 @@ func (p *Policy) ports() []uint16 {
 	return slices.Clone(p.Ports)
 }
 
-// check tells whether an address may be reached.
-func (g *guard) check(addr netip.AddrPort) error {
+// check returns an error if the policy forbids an address.
+func (f *addressFilter) check(addr netip.AddrPort) error {
 	ip := addr.Addr().Unmap()
-	if g.loopback && ip.IsLoopback() {
+	if f.loopback && ip.IsLoopback() {
 		return nil
 	}
-	if err := g.public.SafeAddrPort(netip.AddrPortFrom(ip, addr.Port())); err != nil {
+	if err := f.public.SafeAddrPort(netip.AddrPortFrom(ip, addr.Port())); err != nil {
 		return fmt.Errorf("%w: %w", errRefusedAddress, err)
 	}
 	return nil
 }
 
-// control is for [net.Dialer]. It sees the address itself, after all names were
-// resolved and right before the first packet, so that a name can't lead to one
-// address when it is judged and to another when it is dialed.
-func (g *guard) control(network, address string, _ syscall.RawConn) error {
+// control is a Control function for [net.Dialer]. The dialer calls it with the address itself, after resolving
+// the name and right before the first packet. So a name can't resolve to one address for the check and to
+// another address for the connection.
+func (f *addressFilter) control(network, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: %s %s", errRefusedAddress, network, address)
 	}
-	return g.check(addr)
+	return f.check(addr)
 }
 
-// controlLoopback lets this machine be reached and nothing else. What goes over
-// plain HTTP does not leave it, wherever a name leads.
+// controlLoopback is a Control function that allows this machine only. So plain HTTP never leaves this machine,
+// whatever a name resolves to.
 func controlLoopback(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil || !addr.Addr().Unmap().IsLoopback() {

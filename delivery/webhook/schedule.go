@@ -3,19 +3,19 @@ package webhook
 import "time"
 
 const (
-	// Attempts is how often a message is sent at most before it is given up.
+	// Attempts is the most attempts to send a message before it is given up.
 	Attempts = 10
-	// MaxRetryAfter is the longest that a receiver can have itself waited for.
+	// MaxRetryAfter is the longest pause that a receiver can demand.
 	MaxRetryAfter = 24 * time.Hour
-	// MaxFailing is how long an endpoint may fail, with nothing that comes through, until
-	// it should be disabled: as long as its first message is tried.
+	// MaxFailing is how long an endpoint may fail, without one success, until it should be disabled. It is the
+	// time from the first to the last attempt of a message.
 	MaxFailing = 75*time.Hour + 35*time.Minute
-	// jitter is by how much of itself a pause is longer or shorter.
+	// jitter is the largest share by which a pause is longer or shorter.
 	jitter = 0.2
 )
 
-// pauseAfter gives the pause after so many failed attempts. It is the schedule
-// that Standard Webhooks 1.0 suggests: 75 hours and 35 minutes in all.
+// pauseAfter returns the pause after a number of failed attempts. This is the schedule that Standard Webhooks 1.0
+// suggests: 75 hours and 35 minutes in total.
 func pauseAfter(failed int) time.Duration {
 	pauses := [Attempts - 1]time.Duration{
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
@@ -24,13 +24,12 @@ func pauseAfter(failed int) time.Duration {
 	return pauses[failed-1]
 }
 
-// Delay says how long to wait after so many failed attempts, the first being 1,
-// until the next one; false says that there is none, and the message is given up.
+// Delay returns the pause before the next attempt after a number of failed attempts, at least 1. It reports false
+// if there is no next attempt and the message is given up.
 //
-// retryAfter is what the receiver has asked for with its last answer, or 0. It is
-// waited for, up to [MaxRetryAfter]. random is from [0, 1): it spreads what has
-// failed at the same time by a fifth of the pause to both sides, or after what
-// the receiver asked for by a fifth of that, behind it.
+// retryAfter is the pause that the receiver demanded with its last response, or 0. The result is at least
+// retryAfter, up to [MaxRetryAfter]. random is in [0, 1). It spreads messages that failed at the same time: by up
+// to a fifth of the regular pause to both sides, or by up to a fifth of retryAfter behind retryAfter.
 func Delay(failed int, retryAfter time.Duration, random float64) (time.Duration, bool) {
 	if failed < 1 || failed >= Attempts {
 		return 0, false
@@ -40,6 +39,7 @@ func Delay(failed int, retryAfter time.Duration, random float64) (time.Duration,
 	return max(pause, asked), true
 }
 
+// spread returns d times factor.
 func spread(d time.Duration, factor float64) time.Duration {
 	return time.Duration(float64(d) * factor)
 }

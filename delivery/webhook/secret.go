@@ -12,18 +12,17 @@ import (
 
 const (
 	secretPrefix  = "whsec_"
-	secretSize    = 32 // bytes of those that are made here
+	secretSize    = 32 // bytes of a new secret
 	minSecretSize = 24 // as Standard Webhooks 1.0 says
 	maxSecretSize = 64
 )
 
-// Secret signs what is sent to one endpoint. Make it with [NewSecret] or
-// [ParseSecret].
+// Secret signs the messages to one endpoint. Make it with [NewSecret] or [ParseSecret].
 type Secret struct {
-	key string // a string, so that secrets can be compared and not changed
+	key string // a string, so that secrets are comparable and immutable
 }
 
-// NewSecret makes a secret of entropy, such as crypto/rand.Reader gives.
+// NewSecret reads a new secret from entropy, such as crypto/rand.Reader.
 func NewSecret(entropy io.Reader) (Secret, error) {
 	key := make([]byte, secretSize)
 	if _, err := io.ReadFull(entropy, key); err != nil {
@@ -32,39 +31,39 @@ func NewSecret(entropy io.Reader) (Secret, error) {
 	return Secret{string(key)}, nil
 }
 
-// ParseSecret reads a secret as [Secret.Text] gives it. It does not quote what it
-// refuses.
+// ParseSecret parses a secret in the form of [Secret.Text]. Its error does not quote the text.
 func ParseSecret(text string) (Secret, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, secretPrefix))
 	secret := Secret{string(key)}
-	// Written again it must be the same: there is one way to write a secret.
+	// Each secret has one text only, so an accepted text must be equal to Text.
 	if err != nil || secret.Text() != text || len(key) < minSecretSize || len(key) > maxSecretSize {
-		return Secret{}, fmt.Errorf("a webhook secret must be %s and then the base64 of %d to %d bytes", secretPrefix, minSecretSize, maxSecretSize)
+		return Secret{}, fmt.Errorf("a webhook secret must be %s followed by the base64 of %d to %d bytes",
+			secretPrefix, minSecretSize, maxSecretSize)
 	}
 	return secret, nil
 }
 
-// Text is the secret as its receiver needs it: whsec_…
+// Text returns the secret in the form that receivers need: whsec_…
 func (s Secret) Text() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString([]byte(s.key))
 }
 
-// String does not tell the secret, so that no log does.
+// String hides the secret, so that logs do too.
 func (s Secret) String() string { return secretPrefix + "…" }
 
-// GoString is String, for %#v.
+// GoString hides the secret for %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// Secrets are those of one endpoint: the one that it has, and while that is new
-// the one before.
+// Secrets are the secrets of one endpoint: the current secret, and the previous secret while the current one is
+// new.
 type Secrets struct {
 	Current       Secret
 	Previous      Secret
-	PreviousUntil time.Time // zero: there is none
+	PreviousUntil time.Time // zero: there is no previous secret
 }
 
-// Rotate puts a new secret in the place of the current one, which stays good for
-// an overlap. One before that is dropped, so that there are never more than two.
+// Rotate makes fresh the current secret. The current secret becomes the previous one and stays valid for overlap.
+// At most two secrets are valid.
 func (s Secrets) Rotate(fresh Secret, now time.Time, overlap time.Duration) Secrets {
 	if overlap <= 0 {
 		return Secrets{Current: fresh}
@@ -72,7 +71,7 @@ func (s Secrets) Rotate(fresh Secret, now time.Time, overlap time.Duration) Secr
 	return Secrets{Current: fresh, Previous: s.Current, PreviousUntil: now.Add(overlap)}
 }
 
-// Live are the secrets that sign now, the newest first.
+// Live returns the secrets that are valid now, newest first.
 func (s Secrets) Live(now time.Time) []Secret {
 	if now.Before(s.PreviousUntil) {
 		return []Secret{s.Current, s.Previous}
@@ -80,7 +79,7 @@ func (s Secrets) Live(now time.Time) []Secret {
 	return []Secret{s.Current}
 }
 
-// signature is the value of the header webhook-signature.
+// signature returns the value of the header webhook-signature.
 func signature(secrets []Secret, id string, at time.Time, body []byte) (string, error) {
 	signatures := make([]string, len(secrets))
 	for i, secret := range secrets {

@@ -16,33 +16,32 @@ import (
 )
 
 const (
-	// defaultTimeout is for a whole attempt, from the name to the last byte that is
-	// read of the answer.
+	// defaultTimeout bounds a whole attempt, from resolving the name to reading the last byte of the response.
 	defaultTimeout = 15 * time.Second
 
-	maxAnswer = 64 << 10 // bytes of an answer's header and of its body that are read
-	maxKept   = 1 << 10  // bytes of the body that are told
+	maxAnswer = 64 << 10 // bytes that are read of a response's header, and of its body
+	maxKept   = 1 << 10  // bytes of the body that an Attempt keeps
 
-	// An endpoint that is well gets some dozen messages at a time. A connection that
-	// is not kept for the next one costs both sides more than the message does.
+	// A healthy endpoint gets up to 32 messages at a time. Opening a connection costs both sides more than sending
+	// a message, so idle connections are kept.
 	idlePerHost = 32
 	idleAll     = 256
 	idleTimeout = 30 * time.Second
 )
 
-// Config is what a [Sender] needs. The zero values of its last three work.
+// Config configures a [Sender]. Timeout, Resolver and RootCAs are optional.
 type Config struct {
 	Policy  Policy
 	Version string           // of the service, for User-Agent
-	Clock   func() time.Time // as time.Now is
+	Clock   func() time.Time // such as time.Now
 
 	Timeout  time.Duration  // of a whole attempt; 0: 15 seconds
-	Resolver *net.Resolver  // nil: the system's
-	RootCAs  *x509.CertPool // nil: the system's
+	Resolver *net.Resolver  // nil: the system's resolver
+	RootCAs  *x509.CertPool // nil: the system's certificates
 }
 
-// Sender makes attempts. Make it with [NewSender], and close it. It may be used
-// by many goroutines at once; how many attempts are under way is theirs to bound.
+// Sender makes attempts. Make it with [NewSender], and close it. It is safe for concurrent use. Callers bound the
+// number of concurrent attempts.
 type Sender struct {
 	policy    Policy
 	userAgent string
@@ -52,13 +51,13 @@ type Sender struct {
 	plain     *http.Transport // to this machine only
 }
 
-// NewSender makes a sender.
+// NewSender returns a sender.
 func NewSender(cfg Config) *Sender {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
 	secure := cfg.dialer()
-	secure.Control = cfg.Policy.guard().control
+	secure.Control = cfg.Policy.filter().control
 	plain := cfg.dialer()
 	plain.Control = controlLoopback
 	return &Sender{
@@ -75,9 +74,9 @@ func (cfg *Config) dialer() *net.Dialer {
 	return &net.Dialer{Timeout: cfg.Timeout, Resolver: cfg.Resolver}
 }
 
-// transport trusts a receiver with little. It has no proxy, not even of the
-// environment: a proxy would dial in our place. It does not unpack what is
-// compressed, since little may become much.
+// transport returns a transport that does not trust receivers. It uses no proxy, not even the proxy of the
+// environment, since a proxy would dial addresses that the policy can't check. It does not decompress responses,
+// since a short response could become a long one.
 func (cfg *Config) transport(dialer *net.Dialer) *http.Transport {
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
@@ -90,10 +89,10 @@ func (cfg *Config) transport(dialer *net.Dialer) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		ForceAttemptHTTP2:      true,
 		HTTP2: &http.HTTP2Config{
-			// What may lie here unread.
+			// These bound the unread bytes in memory.
 			MaxReceiveBufferPerStream:     maxAnswer,
 			MaxReceiveBufferPerConnection: 16 * maxAnswer,
-			// A connection that has died is not kept for the next message.
+			// These close a dead connection before the next message.
 			SendPingTimeout:  cfg.Timeout,
 			PingTimeout:      cfg.Timeout,
 			WriteByteTimeout: cfg.Timeout,
@@ -101,33 +100,32 @@ func (cfg *Config) transport(dialer *net.Dialer) *http.Transport {
 	}
 }
 
-// Close closes the connections that are kept. Attempts that are under way go on.
+// Close closes idle connections. Attempts in flight go on.
 func (s *Sender) Close() {
 	s.secure.CloseIdleConnections()
 	s.plain.CloseIdleConnections()
 }
 
-// Message is what is sent in one attempt.
+// Message is the message of one attempt.
 type Message struct {
-	ID      string // the event's, without a point in it: the same in every attempt
+	ID      string // the id of the event, without a dot; the same in every attempt
 	URL     string // of the endpoint
 	Body    []byte // JSON
 	Secrets []Secret
 }
 
-// Send makes one attempt. What becomes of it is in the Attempt, except where ctx
-// ends before there is an answer: then nobody knows, that error is returned, and
-// the attempt should not be counted.
+// Send makes one attempt. A failed attempt is in the Attempt and is no error. Send returns the error of ctx if ctx
+// ends before there is a response: then the outcome is unknown, and the attempt should not count.
 func (s *Sender) Send(ctx context.Context, m Message) (Attempt, error) {
 	if m.ID == "" || strings.Contains(m.ID, ".") || len(m.Secrets) == 0 {
-		return Attempt{}, errors.New("a webhook message needs an id without a point, and a secret")
+		return Attempt{}, errors.New("a webhook message needs an id without a dot, and a secret")
 	}
 	begun := s.clock()
 	attempt := Attempt{At: begun}
 	span := beginTrace(ctx)
 	defer func() { endTrace(span, &attempt) }()
 	if problem := s.policy.CheckURL(m.URL); problem != "" {
-		// It was allowed when the endpoint was made.
+		// The policy allowed the URL when the endpoint was made.
 		attempt.fail(FailureURL, errors.New("the endpoint's URL "+problem))
 		return attempt, nil
 	}
@@ -138,8 +136,8 @@ func (s *Sender) Send(ctx context.Context, m Message) (Attempt, error) {
 	if err != nil {
 		return Attempt{}, err
 	}
-	// Not through an http.Client: it would follow redirects and keep cookies, and
-	// its errors tell the whole URL, which may hold a secret of the receiver's.
+	// An http.Client would follow redirects and keep cookies, and its errors quote the whole URL, which may hold a
+	// secret of the receiver.
 	response, err := s.transport(request).RoundTrip(request)
 	if err != nil {
 		if ended := ctx.Err(); ended != nil {

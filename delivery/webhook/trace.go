@@ -6,9 +6,8 @@ import (
 	"licet/metrics/tracing"
 )
 
-// beginTrace begins the span of an attempt, if whoever makes it is traced. It does not
-// tell where it goes: a URL may hold a secret of the receiver's. Nor is the receiver
-// told of the trace: it is somebody else's, and our traces are none of theirs.
+// beginTrace starts the span of an attempt if ctx has a span. The span does not have the URL, which may hold a
+// secret of the receiver. The request has no trace header, since receivers belong to others.
 func beginTrace(ctx context.Context) *tracing.Span {
 	span := tracing.FromContext(ctx)
 	if span == nil {
@@ -19,8 +18,7 @@ func beginTrace(ctx context.Context) *tracing.Span {
 	}})
 }
 
-// endTrace ends it with what came of the attempt; an attempt without an outcome was
-// not made, or was given up.
+// endTrace ends the span of an attempt. An attempt without an outcome was not made, or its context ended.
 func endTrace(span *tracing.Span, attempt *Attempt) {
 	if span == nil {
 		return

@@ -11,15 +11,14 @@ import (
 
 const maxURL = 2048 // characters
 
-// CheckURL says what is wrong with the address of an endpoint: what it must be,
-// as a problem of that member, or nothing. No name is resolved: that is judged
-// when it is dialed.
+// CheckURL returns what is wrong with the URL of an endpoint, as in "must have no fragment", or an empty string.
+// It resolves no name: the sender checks the address when it dials.
 func (p *Policy) CheckURL(raw string) (problem string) {
 	u, err := url.Parse(raw)
 	switch {
 	case len(raw) > maxURL:
 		return fmt.Sprintf("must have at most %d characters", maxURL)
-	case strings.ContainsFunc(raw, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", c) }):
+	case strings.ContainsFunc(raw, mustBeEncoded):
 		return "must be percent-encoded, and an international host name in its ASCII form"
 	case err != nil || u.Opaque != "" || u.Hostname() == "":
 		return "must be an absolute URL, such as https://shop.example.com/licet"
@@ -34,7 +33,7 @@ func (p *Policy) CheckURL(raw string) (problem string) {
 	return p.checkTarget(u)
 }
 
-// checkTarget judges where an address leads, as far as it tells.
+// checkTarget checks the scheme, the port and, if the host is an IP address, the address.
 func (p *Policy) checkTarget(u *url.URL) (problem string) {
 	local := isLoopback(u.Hostname())
 	switch {
@@ -55,14 +54,14 @@ func (p *Policy) checkTarget(u *url.URL) (problem string) {
 	case !slices.Contains(p.ports(), port):
 		return "must have " + p.describePorts()
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && p.guard().check(netip.AddrPortFrom(ip, port)) != nil {
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && p.filter().check(netip.AddrPortFrom(ip, port)) != nil {
 		return "must not lead to an address that is not public"
 	}
 	return ""
 }
 
-// checkHost refuses what is neither a name nor an address. Some resolvers take
-// 2130706433 and 0x7f.1 for addresses.
+// checkHost refuses a host that is neither a name nor an IP address. It refuses names such as 2130706433 and
+// 0x7f.1, since some resolvers take them for addresses.
 func checkHost(host string) (problem string) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" {
@@ -83,6 +82,12 @@ func checkHost(host string) (problem string) {
 	return ""
 }
 
+// mustBeEncoded reports whether a URL must not hold a character as it is.
+func mustBeEncoded(c rune) bool {
+	return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"<>\^{|}`+"`", c)
+}
+
+// notOfName reports whether a host name must not hold a character.
 func notOfName(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }
