@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -22,7 +23,7 @@ const changeTries = 12
 // ChangeAPIKey swaps a key for what change makes of it. The record's writers
 // tell whose swap it was, as those of a license do. They can only because a
 // store makes one change of a key at a time. Changes of other keys go on meanwhile.
-func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
+func (s *apiKeys) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
 	done, err := s.keyTurns.take(ctx, keyName{owner, id})
 	if err != nil {
 		return nil, etcd.Unavailable(err)
@@ -58,7 +59,7 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id stri
 
 // swapAPIKey writes a key over the one that was read. If it lost, it answers
 // what the rival wrote.
-func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write) (rival *readAPIKey, err error) {
+func (s *apiKeys) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write) (rival *readAPIKey, err error) {
 	me := s.NextWriter()
 	next.Writers = layout.WithWriter(have.Writers, me)
 	along := claimwrite.Of(claims, me)
@@ -93,4 +94,63 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.A
 	}
 	rival.Key.LastUsedAt = have.Key.LastUsedAt
 	return rival, nil
+}
+
+// keyTurns lets each API key be changed once at a time in this store. Changes of
+// different keys never wait for each other. Only keys that are being changed take
+// memory. The zero value is ready to use.
+type keyTurns struct {
+	mu    sync.Mutex
+	turns map[keyName]*keyTurn
+}
+
+// keyName names an API key.
+type keyName struct {
+	owner licensing.Owner
+	id    string
+}
+
+// keyTurn is the turn of one API key.
+type keyTurn struct {
+	taken chan struct{} // holds one token while the key is being changed
+	users int           // who holds the turn or waits for it; guarded by keyTurns.mu
+}
+
+// take waits for the turn of a key, until ctx ends. The caller must call done once
+// the change has ended.
+func (t *keyTurns) take(ctx context.Context, name keyName) (done func(), err error) {
+	turn := t.join(name)
+	select {
+	case turn.taken <- struct{}{}:
+	case <-ctx.Done():
+		t.leave(name, turn)
+		return nil, ctx.Err()
+	}
+	return func() {
+		<-turn.taken
+		t.leave(name, turn)
+	}, nil
+}
+
+func (t *keyTurns) join(name keyName) *keyTurn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turn := t.turns[name]
+	if turn == nil {
+		if t.turns == nil {
+			t.turns = make(map[keyName]*keyTurn)
+		}
+		turn = &keyTurn{taken: make(chan struct{}, 1)}
+		t.turns[name] = turn
+	}
+	turn.users++
+	return turn
+}
+
+func (t *keyTurns) leave(name keyName, turn *keyTurn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if turn.users--; turn.users == 0 {
+		delete(t.turns, name)
+	}
 }

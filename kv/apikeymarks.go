@@ -19,13 +19,13 @@ import (
 // same keys, also in a store that was restored from a backup.
 //
 // The two puts compare nothing, so changes of keys never contend for the marks.
-func (s *Store) markAPIKeys(owner licensing.Owner) []clientv3.Op {
+func (s *apiKeys) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
 	return []clientv3.Op{clientv3.OpPut(layout.APIKeysMark, mark), clientv3.OpPut(layout.APIKeyPartMark(store.KeyPart(owner)), mark)}
 }
 
 // APIKeyMarks reads the marks that changes of API keys replace.
-func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
+func (s *apiKeys) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	found, err := s.etcd.List(ctx, "api_key_mark", layout.APIKeysMark, clientv3.WithRange(layout.APIKeysMarkEnd))
 	if err != nil {
 		return store.KeyMarks{}, err
@@ -34,7 +34,7 @@ func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 }
 
 // WatchAPIKeys calls wake whenever an API key may have changed, until ctx ends.
-func (s *Store) WatchAPIKeys(ctx context.Context, wake func()) {
+func (s *apiKeys) WatchAPIKeys(ctx context.Context, wake func()) {
 	s.etcd.Watch(ctx, layout.APIKeysMark, wake)
 }
 

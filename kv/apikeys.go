@@ -15,8 +15,14 @@ import (
 	"licet/node/store"
 )
 
+// apiKeys keeps API keys, and the fingerprints of master keys.
+type apiKeys struct {
+	*core
+	keyTurns keyTurns // of the API keys that are being changed
+}
+
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
-func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
+func (s *apiKeys) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	value, err := s.etcd.Get(ctx, "api_key", layout.APIKeyKey(hash))
 	if err != nil || value == nil {
 		return nil, err
@@ -30,19 +36,19 @@ func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, e
 
 // PutAPIKey sees to it that a key is stored. One that is there already stays
 // as it is: it may have been revoked or rotated since.
-func (s *Store) PutAPIKey(ctx context.Context, key licensing.APIKey) error {
+func (s *apiKeys) PutAPIKey(ctx context.Context, key licensing.APIKey) error {
 	return s.storeNewAPIKey(ctx, &key, nil)
 }
 
 // CreateAPIKey stores a new key, whose master key must be in use.
-func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...store.Write) error {
+func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...store.Write) error {
 	return s.storeNewAPIKey(ctx, &key, []clientv3.Cmp{masterInUse(key.MasterID)}, claims...)
 }
 
 // storeNewAPIKey stores a key and its place in the index, unless either is
 // taken. A key is told by its hash and id: both are random, so what is stored
 // under them is this key, be it from a copy of this transaction that landed.
-func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
+func (s *apiKeys) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
 	along := claimwrite.Of(claims, me)
@@ -82,7 +88,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 
 // indexAPIKey gives a key its place in the index, which stores did not have
 // from the first.
-func (s *Store) indexAPIKey(ctx context.Context, index string, hash [32]byte) error {
+func (s *apiKeys) indexAPIKey(ctx context.Context, index string, hash [32]byte) error {
 	var doubted bool
 	_, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(index), "=", 0)},
@@ -103,7 +109,7 @@ var errAPIKeyTaken = fmt.Errorf("%w: another API key has this id or hash", licen
 
 // FindAPIKey finds a key by its public id; nil where its owner has none of
 // that id.
-func (s *Store) FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
+func (s *apiKeys) FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
 	found, err := s.findAPIKey(ctx, owner, id)
 	if err != nil || found == nil {
 		return nil, err
@@ -118,7 +124,7 @@ type readAPIKey struct {
 	revision int64
 }
 
-func (s *Store) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
+func (s *apiKeys) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
 	// Nothing removes or changes an entry of the index or the record that it
 	// leads to, so that the two need not be read at one revision.
 	value, err := s.etcd.Get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
@@ -138,7 +144,7 @@ const keysAtOnce = 60
 
 // readAPIKeys reads up to keysAtOnce keys that index entries lead to, and when
 // they were used last; nil where there is none.
-func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey, error) {
+func (s *apiKeys) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey, error) {
 	wanted := make([]string, 0, 2*len(hashes))
 	for _, hash := range hashes {
 		if len(hash) != 32 {

@@ -13,7 +13,7 @@ import (
 // them with one bit, which costs it and us half of what the revisions of as many
 // keys do. They hold nearly always. Where one does not, nothing was read, and
 // revisions are asked for, as they are for some batches after that.
-func (s *Store) sendReads(batch []*batchItem) {
+func (s *requests) sendReads(batch []*batchItem) {
 	s.counts.reads.Observe(float64(len(batch)))
 	traceSent(batch)
 	held, err := s.sendChecks(batch)
@@ -27,7 +27,7 @@ func (s *Store) sendReads(batch []*batchItem) {
 
 // sendChecks makes a batch if all of its checks hold, and answers its items only
 // then.
-func (s *Store) sendChecks(batch []*batchItem) (held bool, err error) {
+func (s *requests) sendChecks(batch []*batchItem) (held bool, err error) {
 	request := &etcdserverpb.TxnRequest{}
 	for _, p := range batch {
 		if p.isCheck() {
@@ -61,7 +61,7 @@ func (s *Store) sendChecks(batch []*batchItem) (held bool, err error) {
 }
 
 // readNext tells whether checks are not worth a try.
-func (s *Store) readNext() bool {
+func (s *requests) readNext() bool {
 	if s.checksLost.Load() <= 0 {
 		return false
 	}
@@ -71,7 +71,7 @@ func (s *Store) readNext() bool {
 
 // sendGets reads all that a batch asks for, and of what is to be checked the
 // revisions.
-func (s *Store) sendGets(batch []*batchItem) error {
+func (s *requests) sendGets(batch []*batchItem) error {
 	ops := make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps)
 	for _, p := range batch {
 		ops = etcd.AppendGets(ops, p.reads, p.isCheck())

@@ -3,10 +3,12 @@ package kv
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
 )
 
 const (
@@ -22,6 +24,22 @@ const (
 	readAfterLoss = 8
 )
 
+// requests sends the changes and the reads of many callers in requests that the callers share.
+type requests struct {
+	*epochs
+	writes, reads batcher
+	nested        atomic.Int32                 // how many batches are to be nested from the start
+	checksLost    atomic.Int32                 // how many batches of checks are to be read from the start
+	firstBlock    func(count int) layout.Block // see randomBlock
+}
+
+func newRequests(e *epochs) *requests {
+	s := &requests{epochs: e, firstBlock: randomBlock}
+	s.writes = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
+	s.reads = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
+	return s
+}
+
 // sendWrites makes the changes of a batch in one request. A flat request has
 // every compare at the top, so that one loser makes all of it fail; it costs
 // etcd and us less than one with a nested transaction for each change. So a
@@ -29,7 +47,7 @@ const (
 //
 // A request that a fence has refused has made nothing, and is sent again; see
 // fences.
-func (s *Store) sendWrites(batch []*batchItem) {
+func (s *requests) sendWrites(batch []*batchItem) {
 	s.counts.writes.Observe(float64(len(batch)))
 	if err := s.payEpoch(batch); err != nil {
 		fail(batch, err)
@@ -61,7 +79,7 @@ const fenceTries = 16
 
 // sendFenced makes the changes of a batch, unless a fence has moved. Where it fails,
 // no item was answered.
-func (s *Store) sendFenced(top fenced, batch []*batchItem) (moved bool, err error) {
+func (s *requests) sendFenced(top fenced, batch []*batchItem) (moved bool, err error) {
 	if len(batch) == 1 {
 		return s.sendAlone(top, batch[0])
 	}
@@ -78,7 +96,7 @@ func (s *Store) sendFenced(top fenced, batch []*batchItem) (moved bool, err erro
 }
 
 // sendAlone makes the change of one item.
-func (s *Store) sendAlone(top fenced, p *batchItem) (moved bool, err error) {
+func (s *requests) sendAlone(top fenced, p *batchItem) (moved bool, err error) {
 	request := &etcdserverpb.TxnRequest{Compare: p.compares, Failure: etcd.Gets(p.reads)}
 	if len(top.gets) > 0 {
 		request.Compare = append(top.compares, p.compares...)
@@ -104,7 +122,7 @@ func (s *Store) sendAlone(top fenced, p *batchItem) (moved bool, err error) {
 // sendLost answers items whose owner has begun or ceased to listen since they were made.
 // The answer holds the records as they are now. An earlier attempt in doubt can't land any
 // more: the revision of layout.ListenKey that it compares is gone.
-func (s *Store) sendLost(lost []*batchItem) {
+func (s *requests) sendLost(lost []*batchItem) {
 	if len(lost) == 0 {
 		return
 	}
@@ -130,7 +148,7 @@ func (s *Store) sendLost(lost []*batchItem) {
 var errPanicked = errors.New("panic")
 
 // guarded answers a batch also where sending it panics.
-func (s *Store) guarded(send func([]*batchItem)) func([]*batchItem) {
+func (s *requests) guarded(send func([]*batchItem)) func([]*batchItem) {
 	return func(batch []*batchItem) {
 		if !s.guard.Do("batch", func() { send(batch) }) {
 			for _, p := range batch {
@@ -142,7 +160,7 @@ func (s *Store) guarded(send func([]*batchItem)) func([]*batchItem) {
 
 // nestNext tells whether a flat request is not worth a try: a change that was
 // sent before may have been made, and then its compare fails.
-func (s *Store) nestNext(batch []*batchItem) bool {
+func (s *requests) nestNext(batch []*batchItem) bool {
 	for _, p := range batch {
 		if p.inDoubt {
 			return true
@@ -157,7 +175,7 @@ func (s *Store) nestNext(batch []*batchItem) bool {
 
 // sendFlat makes a batch all at once or not at all. It answers the items only
 // if it was made.
-func (s *Store) sendFlat(top fenced, batch []*batchItem) (made, moved bool, err error) {
+func (s *requests) sendFlat(top fenced, batch []*batchItem) (made, moved bool, err error) {
 	response, err := s.etcd.Transact("swap", s.flat(top, batch))
 	if err != nil {
 		return false, false, err
@@ -173,7 +191,7 @@ func (s *Store) sendFlat(top fenced, batch []*batchItem) (made, moved bool, err 
 	return true, false, nil
 }
 
-func (s *Store) flat(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
+func (s *requests) flat(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
 	blocks := s.blocksOf(top.epoch, batch)
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, etcd.MaxOps),
@@ -193,7 +211,7 @@ func (s *Store) flat(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
 
 // sendNested makes each item of a batch by itself, as a transaction in the
 // request's one.
-func (s *Store) sendNested(top fenced, batch []*batchItem) (moved bool, err error) {
+func (s *requests) sendNested(top fenced, batch []*batchItem) (moved bool, err error) {
 	response, err := s.etcd.Transact("swap", nested(top, batch))
 	if err != nil {
 		return false, err
@@ -223,7 +241,7 @@ func nested(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
 
 // refuse answers a batch whose request failed. Where etcd found fault with its
 // form, each item is sent by itself, so that only the one at fault is hurt.
-func (s *Store) refuse(batch []*batchItem, err error) {
+func (s *requests) refuse(batch []*batchItem, err error) {
 	if etcd.Classify(err) != etcd.Rejected || len(batch) == 1 {
 		fail(batch, err)
 		return

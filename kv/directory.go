@@ -56,7 +56,7 @@ func (d *directories) find(owner licensing.Owner, e layout.Epoch) *directory {
 func (d *directories) noteEpoch(e layout.Epoch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e < d.asOf || e >= d.asOf+layout.RevisionBump/2 {
+	if e.RestoredSince(d.asOf) {
 		d.kept = nil
 	}
 	d.asOf = e
@@ -108,7 +108,7 @@ func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
 // listEvents lists the keys of an owner's events from an epoch up to another, at a
 // revision, or less of them: but always whole epochs, and at least one, if there is
 // any.
-func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64) (*directory, error) {
+func (s *feeds) listEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64) (*directory, error) {
 	dir := &directory{owner: owner, from: from, to: to}
 	prefix := layout.EventsOf(owner)
 	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))

@@ -86,4 +86,46 @@
 // If it loses, the record that comes back tells whose swap it was: a record
 // keeps its last eight writers, each with the number of its last swap. Of a
 // removal, that the record is gone tells enough.
+//
+// # Files
+//
+//	store.go         Store and its parts; opening and closing
+//	commit.go        Commit: one change, until its outcome is known
+//	swap.go          a change as one etcd transaction
+//	webhooks.go      the part of a swap that writes endpoints
+//	eventwrite.go    the events of a swap, and events of several records in one key
+//	load.go          Load and Confirm: records and their tokens
+//	devices.go       licenses with their devices, written and read
+//	memory.go        what the store remembers of licenses; Recall
+//	devicecache.go   what the store remembers of devices with keys of their own
+//	devicescan.go    finding out all devices of a license, in the background
+//	fingerprints.go  devices that were bound, about
+//	batcher.go       callers share a request
+//	packer.go        which callers may share a request
+//	batchwrites.go   sending changes
+//	batchreads.go    sending reads and checks
+//	fences.go        epochs and the owners that listen, compared by each request
+//	listening.go     which owners listen to activations
+//	listenmove.go    changing which owners listen
+//	eventowners.go   the owners of events
+//	feed.go          feeds: pages of an owner's events
+//	directory.go     the keys of an owner's events, in the feed's order
+//	eventlookup.go   one event, by its id
+//	history.go       the events of one record
+//	eventsweep.go    removing old events
+//	eventmarks.go    how old events are, and how many bytes each owner has
+//	eventbudget.go   removing events beyond the budget
+//	listings.go      pages of licenses, orders, products and API keys
+//	skiplist.go      reading a listing from its end
+//	sweeps.go        what is due, and old claims
+//	apikeys.go       API keys
+//	apikeychange.go  changes of API keys, one at a time
+//	apikeymarks.go   marks that move when API keys change
+//	keyuse.go        when API keys were used last
+//	masters.go       master keys in use
+//	retire.go        what is derived from a master key; retiring one
+//	nodes.go         registrations of nodes
+//	counts.go        metrics of swaps and batches
+//	trace.go         spans of swaps and batches
+//	badvalues.go     values that can't be read, and licenses that break a rule
 package kv

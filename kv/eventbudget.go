@@ -51,7 +51,7 @@ type ownerLedger struct {
 // Each transaction that records cuts compares the revision of s/swept, and writes s/swept
 // with the same value. So each transaction knows all cuts before it, and the cuts of two
 // nodes that sweep at the same time don't exceed what is over the budget.
-func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed int, err error) {
+func (s *retention) cutEvents(ctx context.Context, budget int64, most int) (removed int, err error) {
 	for range sweptTries {
 		book, err := s.readLedgers(ctx)
 		if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed 
 }
 
 // readLedgers reads all ledgers at one revision.
-func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
+func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 	found, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (h *mostFirst) Pop() any {
 // recordCuts stores which events owners give up, before any of these events is removed. It
 // reports false if another node has changed a ledger of a cut, or s/swept: then the book
 // must be read again.
-func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
+func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
 	for some := range slices.Chunk(cuts, cutsAtOnce) {
 		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", book.guard)}
 		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, book.swept)))}
@@ -190,7 +190,7 @@ func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerL
 
 // removeCuts removes the events that owners gave up, and then the spans of these events
 // from their ledgers. After a crash in between, the spans show the next sweep what is left.
-func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (removed int, err error) {
+func (s *retention) removeCuts(ctx context.Context, book *ledgerBook, most int) (removed int, err error) {
 	var empty []*ownerLedger
 	for _, o := range book.ledgers {
 		if o.MeasuredEpoch() <= book.swept {
@@ -218,7 +218,7 @@ func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (rem
 }
 
 // dropLedgers removes ledgers of which every epoch is too old: s/swept covers them.
-func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
+func (s *retention) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 	for some := range slices.Chunk(empty, etcd.MaxOps) {
 		var compares []clientv3.Cmp
 		var deletes []clientv3.Op

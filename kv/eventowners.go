@@ -71,7 +71,7 @@ func (o *eventOwners) has(owner licensing.Owner) bool {
 func (o *eventOwners) noteEpoch(e layout.Epoch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asOf != 0 && e >= o.asOf+layout.RevisionBump/2 {
+	if o.asOf != 0 && e > o.asOf && e.RestoredSince(o.asOf) { // calls may come out of order
 		clear(o.known)
 	}
 	o.asOf = e
@@ -93,7 +93,7 @@ func (o *eventOwners) all() []licensing.Owner {
 
 // readyForEvents sees to it, before events of owners are written, that there is an
 // epoch and that the owners have their keys. It asks etcd only for what is new here.
-func (s *Store) readyForEvents(ctx context.Context, told []eventWrite) error {
+func (s *epochs) readyForEvents(ctx context.Context, told []eventWrite) error {
 	if len(told) == 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []eventWrite) error {
 
 // once repeats do, which may be done twice, until it is done. Calls for one owner take
 // turns, so that the first does it for all of them.
-func (s *Store) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
+func (s *epochs) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
 	t := s.owners.enter(owner)
 	defer s.owners.leave(owner, t)
 	select {
@@ -157,7 +157,7 @@ func (s *Store) once(ctx context.Context, owner licensing.Owner, do func() (done
 }
 
 // putOwners writes keys of owners, some at a time.
-func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
+func (s *epochs) putOwners(ctx context.Context, owners []licensing.Owner) error {
 	for some := range slices.Chunk(owners, etcd.MaxOps) {
 		puts := make([]clientv3.Op, len(some))
 		for i, owner := range some {
@@ -172,7 +172,7 @@ func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 }
 
 // listEventOwners reads the owners of whom there are events, or were.
-func (s *Store) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
+func (s *epochs) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
 	response, err := s.etcd.Page(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,13 +22,16 @@ const (
 	sweepMost = 10_000
 )
 
+// retention removes events that are too old, or more than the budget allows.
+type retention struct{ *feeds }
+
 // SweepEvents removes events that are too old, and, over the budget of bytes, the oldest
 // events of the owners with the most, see [Store.cutEvents]. It records first which events
 // go, and removes them then: a reader that goes on among these events fails with
 // licensing.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
 // time, and each goes on where another has ended. If any event was removed, there may be
 // more.
-func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep store.EventRetention) (removed int, err error) {
+func (s *retention) SweepEvents(ctx context.Context, now time.Time, keep store.EventRetention) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
 	// above state.swept.
 	marks, err := s.retentionMarks(ctx)
@@ -75,7 +79,7 @@ func endOfAge(marks []layout.RetentionMark, swept layout.Epoch, now time.Time, a
 
 // raiseTrimmedEpoch records that the events of all owners up to an epoch are too old, and returns
 // the recorded epoch: another node may have recorded a later one.
-func (s *Store) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
+func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
 	for range sweptTries {
 		response, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
 		if err != nil {
@@ -110,7 +114,7 @@ const sweptTries = 8
 
 // removeAged removes the events of all owners up to the last swept epoch, mark by mark,
 // of at most about sweepMost keys.
-func (s *Store) removeAged(
+func (s *retention) removeAged(
 	ctx context.Context, owners []licensing.Owner, marks []layout.RetentionMark, swept layout.Epoch,
 ) (removed int, err error) {
 	from := layout.Epoch(0)
@@ -135,7 +139,7 @@ func (s *Store) removeAged(
 
 // removeEvents removes an owner's events from one epoch up to another: all of them, or
 // about so many keys.
-func (s *Store) removeEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int) (removed int, err error) {
+func (s *retention) removeEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int) (removed int, err error) {
 	remove := func(begin, next string, _ *clientv3.GetResponse) error {
 		if removed >= most {
 			return errEnough
@@ -151,4 +155,71 @@ func (s *Store) removeEvents(ctx context.Context, owner licensing.Owner, from, t
 	}
 	err = s.walkEvents(ctx, "sweep_list", owner, from, to, sweepPage, remove, clientv3.WithKeysOnly())
 	return removed, err
+}
+
+const (
+	// sliceKeys is about how many keys of events a slice has that is read page by page.
+	sliceKeys = 1000
+	// firstWidth is how many epochs the first slice has: about as many as there are
+	// between two marks, so that an owner with few events there is read at once.
+	firstWidth = markRevisions
+)
+
+// errEnough ends a walk through events without an error.
+var errEnough = errors.New("that is enough")
+
+// walkEvents calls visit with each page of an owner's events from one epoch up to
+// another, and with where the page begins and where the next one does. An error of
+// visit ends it; errEnough is none. The options must leave the keys in their order.
+//
+// For each page etcd counts all keys up to the end of the range. So the epochs are
+// read in slices that have few: a million events in one range would be counted for
+// each of thousands of pages. A slice with few keys makes the next one wider. One that
+// turns out to have many ends sooner: at half of what is left of it, or before. Its page
+// is visited all the same, so that none is read in vain, wherever in it the keys are.
+// An epoch is not divided.
+func (s *retention) walkEvents(ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption) error {
+	prefix := layout.EventsOf(owner)
+	at := func(e layout.Epoch) string { return prefix + string(layout.AppendEpoch(nil, e)) }
+	for width := layout.Epoch(firstWidth); from < to; {
+		width = min(width, to-from)
+		begin, end, few := at(from), from+width, false
+		for more := true; more; {
+			page, err := s.etcd.Page(ctx, operation, begin, at(end), limit, 0, opts...)
+			if err != nil {
+				return err
+			}
+			if begin == at(from) {
+				few = page.Count < sliceKeys/widerSlice
+			}
+			if more = page.More; len(page.Kvs) == 0 {
+				break
+			}
+			last := page.Kvs[len(page.Kvs)-1].Key
+			next := etcd.After(last)
+			if err := visit(begin, next, page); errors.Is(err, errEnough) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if begin = next; more && page.Count > sliceKeys {
+				from = min(epochIn(last[len(prefix):]), end-1)
+				width = max((end-from)/layout.Epoch(page.Count/sliceKeys+1), 1)
+				end = from + width
+			}
+		}
+		if few {
+			width = min(width, (to-from)/widerSlice+1) * widerSlice // not past the last number
+		}
+		from = end
+	}
+	return nil
+}
+
+// epochIn is the epoch in what follows the owner in a key of events, also in one that is
+// too short.
+func epochIn(rest []byte) layout.Epoch {
+	var eight [layout.EpochSize]byte
+	copy(eight[:], rest)
+	return layout.Epoch(binary.BigEndian.Uint64(eight[:]))
 }

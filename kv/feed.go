@@ -35,6 +35,12 @@ const (
 	feedScan = 2000
 )
 
+// feeds reads events: the feeds of owners, single events, and the histories of records.
+type feeds struct {
+	*requests
+	directories directories
+}
+
 // feedState is how far the events of the store go.
 type feedState struct {
 	epoch        layout.Epoch // the one that is not sealed
@@ -47,13 +53,13 @@ type feedState struct {
 func (f *feedState) end() layout.Epoch { return max(f.epoch, f.trimmedEpoch+1) }
 
 // feedState reads it, linearizably.
-func (s *Store) feedState(ctx context.Context) (feedState, error) {
+func (s *feeds) feedState(ctx context.Context) (feedState, error) {
 	state, _, err := s.feedStateWith(ctx)
 	return state, err
 }
 
 // feedStateWith reads other keys along.
-func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feedState, also []*mvccpb.KeyValue, err error) {
+func (s *feeds) feedStateWith(ctx context.Context, others ...string) (state feedState, also []*mvccpb.KeyValue, err error) {
 	reads := [][]byte{[]byte(layout.EpochKey), []byte(layout.TrimmedKey)}
 	for _, key := range others {
 		reads = append(reads, []byte(key))
@@ -81,7 +87,7 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 }
 
 // EventsNow is the position behind all that has been recorded by now.
-func (s *Store) EventsNow(ctx context.Context) (store.FeedPosition, error) {
+func (s *feeds) EventsNow(ctx context.Context) (store.FeedPosition, error) {
 	state, err := s.feedState(ctx)
 	if err != nil {
 		return "", err
@@ -90,7 +96,7 @@ func (s *Store) EventsNow(ctx context.Context) (store.FeedPosition, error) {
 }
 
 // ReadEvents reads a page of an owner's feed.
-func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (feed store.Feed, err error) {
+func (s *feeds) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (feed store.Feed, err error) {
 	for range beginTries {
 		feed, err = s.readPage(ctx, owner, page)
 		if page.After != "" || !errors.Is(err, licensing.ErrCursorExpired) {
@@ -104,7 +110,7 @@ func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page stor
 // beginTries bounds how often the beginning of a feed is looked for.
 const beginTries = 8
 
-func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
+func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	var after layout.FeedPlace
 	if page.After != "" {
 		var ok bool
@@ -130,7 +136,7 @@ func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page store.
 }
 
 // readBehind reads a page that comes after a place, as far as the feed goes.
-func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
+func (s *feeds) readBehind(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
 	switch {
 	case page.After == "":
 		after.Epoch = state.trimmedEpoch + 1
@@ -149,7 +155,7 @@ func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after lay
 
 // feedReading is a page of a feed while it is read.
 type feedReading struct {
-	store   *Store
+	store   *feeds
 	owner   licensing.Owner
 	page    store.FeedPage
 	after   layout.FeedPlace // behind what was looked at
@@ -165,7 +171,7 @@ func (r *feedReading) at(p layout.FeedPlace) {
 	r.after, r.feed.Next = p, store.FeedPosition(p.Text(store.Cell))
 }
 
-func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
+func (s *feeds) readFeed(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
 	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
@@ -219,7 +225,7 @@ func (r *feedReading) room() int {
 
 // readEntries reads events and adds those that are wanted. It answers how many entries
 // are told of wholly.
-func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (told int, err error) {
+func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (told int, err error) {
 	reads := make([][]byte, len(entries))
 	for i := range entries {
 		reads[i] = []byte(entries[i].Key(r.owner))
@@ -324,7 +330,7 @@ func (r *feedReading) tell(at layout.FeedPlace, e *layout.EventsKey, rank string
 }
 
 // feedStateOf reads how far the feed of an owner goes, and other keys along.
-func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
+func (s *feeds) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
 	state, also, err := s.feedStateWith(ctx, append([]string{layout.LedgerKey(owner)}, others...)...)
 	if err != nil || also[0] == nil {
 		return state, also[min(len(also), 1):], err
@@ -335,4 +341,18 @@ func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others .
 	}
 	state.trimmedEpoch = max(state.trimmedEpoch, ledger.TrimmedEpoch)
 	return state, also[1:], nil
+}
+
+// feedStateFor reads how far the feed goes and, unless endpoint is empty, this endpoint of
+// the owner, in one transaction.
+func (s *feeds) feedStateFor(ctx context.Context, owner licensing.Owner, endpoint string) (state feedState, at store.EndpointAt, err error) {
+	if endpoint == "" {
+		state, _, err = s.feedStateOf(ctx, owner)
+		return state, at, err
+	}
+	state, record, err := s.feedStateOf(ctx, owner, layout.WebhooksKey(owner))
+	if err == nil {
+		at, err = layout.EndpointAt(owner, record[0].GetValue(), endpoint, state.revision)
+	}
+	return state, at, err
 }

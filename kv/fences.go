@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -28,6 +29,15 @@ type fences struct {
 
 	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
 	markLooked atomic.Int64 // the revision of layout.WebhooksMark as of which nobody waits for a move; see moveLeft
+}
+
+// epochs opens epochs, and keeps track of the owners that listen and of the owners of events.
+type epochs struct {
+	*core
+	fences    fences
+	owners    *eventOwners
+	moveEvery time.Duration // how long layout.ListenKey rests between two moves
+	moveTurn  chan struct{} // holds one token while this store moves layout.ListenKey
 }
 
 // known is the epoch as far as is known; 0 before the first one.
@@ -80,7 +90,7 @@ type fenced struct {
 // what is to be compared at the top. Parts whose owner is now known to have begun or
 // ceased to listen are not to be sent; see sendLost. All others are sent as they are,
 // whichever other owners layout.ListenKey has moved for.
-func (s *Store) fence(batch []*batchItem) (top fenced, send, lost []*batchItem) {
+func (s *requests) fence(batch []*batchItem) (top fenced, send, lost []*batchItem) {
 	top, send, lost = s.fences.split(batch)
 	writes, checks, bytes := false, false, 0
 	for _, p := range send {
@@ -142,7 +152,7 @@ const fenceOps = 2
 // movedSince learns from a request that was lost whether a fence has moved: then
 // nothing else is to be concluded from the loss. The responses are those of
 // top.gets.
-func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bool, error) {
+func (s *requests) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bool, error) {
 	moved := false
 	for i, key := range top.gets {
 		var revision int64
@@ -151,7 +161,7 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 		}
 		switch string(key) {
 		case layout.EpochKey:
-			if is := layout.Epoch(revision); is < top.epoch || is >= top.epoch+layout.RevisionBump/2 {
+			if is := layout.Epoch(revision); is.RestoredSince(top.epoch) {
 				return true, s.afterRestore(is)
 			}
 			moved = s.fences.noteEpoch(layout.Epoch(revision)) || layout.Epoch(revision) != top.epoch || moved
@@ -172,7 +182,7 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 // all the time, whether another has begun one there, see layout.RevisionBump, or not: the one
 // that it has may also have been that of events which are lost with the store. The
 // owners that the node knows of may be lost too.
-func (s *Store) afterRestore(is layout.Epoch) error {
+func (s *epochs) afterRestore(is layout.Epoch) error {
 	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
@@ -189,7 +199,7 @@ const errFence = etcd.NotSent("a fence can't be read")
 // listens. So what is recorded after a restore never shares an epoch with what was
 // recorded after the backup, and is lost. While etcd's alarm NOSPACE is on, the store owes
 // the epoch, and begins it before it first records an event.
-func (s *Store) OpenEpoch(ctx context.Context) error {
+func (s *epochs) OpenEpoch(ctx context.Context) error {
 	if err := s.learnListening(ctx); err != nil {
 		return etcd.Unavailable(err)
 	}
@@ -204,7 +214,7 @@ func (s *Store) OpenEpoch(ctx context.Context) error {
 	return err
 }
 
-func (s *Store) beginEpoch(ctx context.Context) error {
+func (s *epochs) beginEpoch(ctx context.Context) error {
 	response, err := s.etcd.Txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
 	if err != nil {
 		return etcd.Unavailable(err)
@@ -215,7 +225,7 @@ func (s *Store) beginEpoch(ctx context.Context) error {
 
 // payEpoch begins the epoch that OpenEpoch owes, if a batch has events. Where payEpoch fails,
 // the batch must not be sent.
-func (s *Store) payEpoch(batch []*batchItem) error {
+func (s *epochs) payEpoch(batch []*batchItem) error {
 	if !s.fences.owes.Load() || !slices.ContainsFunc(batch, func(p *batchItem) bool { return len(p.eventWrites) > 0 }) {
 		return nil
 	}
@@ -228,7 +238,7 @@ func (s *Store) payEpoch(batch []*batchItem) error {
 
 // EventEpoch tells which epoch events are recorded into. It learns too who listens: a
 // node that only refuses devices writes nothing, and so no fence tells it.
-func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
+func (s *feeds) EventEpoch(ctx context.Context) (store.Epoch, error) {
 	state, also, err := s.feedStateWith(ctx, layout.ListenKey, layout.WebhooksMark)
 	if err != nil {
 		return store.Epoch{}, err
@@ -247,7 +257,7 @@ func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
 }
 
 // SealEvents begins the next epoch, unless that was done.
-func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
+func (s *epochs) SealEvents(ctx context.Context, from store.Epoch) error {
 	response, err := s.etcd.Txn(ctx, "seal",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from.Number))},
 		[]clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(layout.EpochKey)})
@@ -263,6 +273,6 @@ func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
 }
 
 // WatchEpochs calls wake whenever an epoch has begun; see Watch.
-func (s *Store) WatchEpochs(ctx context.Context, wake func()) {
+func (s *epochs) WatchEpochs(ctx context.Context, wake func()) {
 	s.etcd.Watch(ctx, layout.EpochKey, wake)
 }

@@ -15,7 +15,7 @@ import (
 const historyScan = 50
 
 // History reads events of a record, the newest first.
-func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.HistoryPage) (history store.History, err error) {
+func (s *feeds) History(ctx context.Context, ref licensing.Ref, page store.HistoryPage) (history store.History, err error) {
 	at := historyPlace{}
 	if page.Before != "" {
 		var ok bool
@@ -122,7 +122,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 }
 
 // historyStep tells of the events of one key, and gives the place before them.
-func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
+func (s *feeds) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
 	r := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
 	if r.err != nil {
 		return at, etcd.Unavailable(r.err)
@@ -162,7 +162,7 @@ func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record s
 }
 
 // eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
-func (s *Store) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *layout.Events {
+func (s *feeds) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *layout.Events {
 	e := &layout.EventsKey{Location: at.Location, Record: record, Last: at.last}
 	runs, bad := layout.DecodeRuns(e, value)
 	s.noteUnreadable(owner, e, bad)
@@ -177,4 +177,85 @@ func (s *Store) eventsAt(owner licensing.Owner, at historyPlace, record string, 
 		return layout.TornEvents(at.last)
 	}
 	return nil
+}
+
+const (
+	// historyListings bounds the listings of keys that one search for a record's events reads.
+	historyListings = 8
+	// A search goes back through spans of epochs. A span with few keys makes the next one so many times wider, and
+	// a span with too many keys is made as many times narrower.
+	searchWider = 16
+)
+
+// searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
+// value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
+// which the next call goes on; where there are none that are kept, the zero place.
+func (s *feeds) searchHistory(ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept layout.Epoch) (historyPlace, error) {
+	width := layout.Epoch(firstSlice)
+	to := at.Epoch + 1
+	for listings := 0; to > swept+1; listings++ {
+		if listings == historyListings {
+			return historyPlace{Location: layout.Location{Epoch: to - 1}, sequence: at.sequence}, nil
+		}
+		from := swept + 1
+		if to-from > width {
+			from = to - width
+		}
+		dir, err := s.listEvents(ctx, owner, from, to, 0)
+		if err != nil {
+			return at, err
+		}
+		if dir.to < to { // the listing has only the first part of the span, and the last part is wanted first
+			width = max((to-from)/searchWider, 1)
+			continue
+		}
+		found, err := s.latestIn(ctx, dir, record, at.sequence)
+		if err != nil || found.last > 0 {
+			return found, err
+		}
+		if len(dir.entries) < fewEntries {
+			width *= searchWider
+		}
+		to = from
+	}
+	return historyPlace{}, nil
+}
+
+// latestIn finds the latest events of a record in a directory that end with a number or one before it; the zero place
+// if there are none. What can't be read has none.
+func (s *feeds) latestIn(ctx context.Context, dir *directory, record string, most uint64) (found historyPlace, err error) {
+	take := func(at layout.Location, run *layout.Run) {
+		if run.Bad == nil && run.Record == record && run.Last <= most && run.Last > found.last {
+			found = historyPlace{at, run.Last, run.Last}
+		}
+	}
+	var blocks []*layout.EventsKey
+	for i := range dir.entries {
+		if e := &dir.entries[i]; e.Block != 0 {
+			blocks = append(blocks, e)
+		} else {
+			take(e.Location, &layout.Run{Record: e.Record, Last: e.Last})
+		}
+	}
+	for len(blocks) > 0 {
+		some := blocks[:min(len(blocks), readEvents)]
+		blocks = blocks[len(some):]
+		reads := make([][]byte, len(some))
+		for i, e := range some {
+			reads[i] = []byte(e.Key(dir.owner))
+		}
+		r := s.read(ctx, "load", &batchItem{reads: reads})
+		if r.err != nil {
+			return found, etcd.Unavailable(r.err)
+		}
+		for i, e := range some {
+			if kv := etcd.First(r.responses, i); kv != nil {
+				runs, _ := layout.DecodeRuns(e, kv.Value)
+				for j := range runs {
+					take(e.Location, &runs[j])
+				}
+			}
+		}
+	}
+	return found, nil
 }

@@ -17,7 +17,7 @@ import (
 // NoteKeysUsed stores when API keys were used last, of those of which that is
 // worth a write. It leaves the keys' own records and their mark alone: a change
 // of these makes every node read its keys anew.
-func (s *Store) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
+func (s *apiKeys) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	for some := range slices.Chunk(uses, keysAtOnce) {
 		if err := s.noteKeysUsed(ctx, some); err != nil {
 			return err
@@ -26,7 +26,7 @@ func (s *Store) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	return nil
 }
 
-func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
+func (s *apiKeys) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	var gets, puts []clientv3.Op
 	for _, use := range uses {
 		gets = append(gets, clientv3.OpGet(layout.KeyUseKey(use.Hash)))

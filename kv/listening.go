@@ -111,7 +111,7 @@ func (l *listeners) move(revision, read, moved int64) {
 }
 
 // learnListening reads who listens.
-func (s *Store) learnListening(ctx context.Context) error {
+func (s *epochs) learnListening(ctx context.Context) error {
 	response, err := s.etcd.Txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
@@ -121,7 +121,7 @@ func (s *Store) learnListening(ctx context.Context) error {
 
 // readListenFence reads layout.ListenKey; the zero fence where there is no such key. A value that
 // can't be read names no moves, so that every listener is read; the next move replaces it.
-func (s *Store) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, revision int64) {
+func (s *epochs) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, revision int64) {
 	if kv == nil {
 		return fence, 0
 	}
@@ -134,7 +134,7 @@ func (s *Store) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, 
 }
 
 // noteListening takes layout.ListenKey as it was read at a revision of the store.
-func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int64) error {
+func (s *epochs) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int64) error {
 	fence, revision := s.readListenFence(kv)
 	if s.fences.advance(revision, read, &fence) {
 		return nil
@@ -146,7 +146,7 @@ func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int
 }
 
 // readListeners reads every owner that listens, page by page at one revision.
-func (s *Store) readListeners(ctx context.Context) error {
+func (s *epochs) readListeners(ctx context.Context) error {
 	owners := make(map[licensing.Owner]struct{})
 	end := clientv3.GetPrefixRangeEnd(layout.ListenersPrefix)
 	page := func(from string, at int64) clientv3.Op {

@@ -50,7 +50,7 @@ func (sw *swap) pend(owner licensing.Owner, listens bool) {
 
 // awaitMove returns once requests to listen up to a revision of the store are in effect. It
 // moves layout.ListenKey itself where a move is due and no other request here is making one.
-func (s *Store) awaitMove(ctx context.Context, revision int64) error {
+func (s *epochs) awaitMove(ctx context.Context, revision int64) error {
 	for attempt := 0; ; {
 		moved, wait, news := s.fences.nextMove(revision, s.moveEvery)
 		if moved {
@@ -107,7 +107,7 @@ func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait
 // awaitMoves waits for the moves that snapshots of endpoints depend on: no response shows
 // these endpoints before the move. Where moveWaits of an owner wait already, awaitMoves
 // returns licensing.ErrOverloaded.
-func (s *Store) awaitMoves(ctx context.Context, snapshots []store.Snapshot) error {
+func (s *epochs) awaitMoves(ctx context.Context, snapshots []store.Snapshot) error {
 	for _, snapshot := range snapshots {
 		token, _ := snapshot.Token.(*stored)
 		if token == nil || token.request == 0 {
@@ -148,7 +148,7 @@ func (f *fences) endWait(owner licensing.Owner) {
 }
 
 // moveInTurn calls moveListeners, and gives back the turn that the caller has taken.
-func (s *Store) moveInTurn(ctx context.Context, revision int64) (left bool, err error) {
+func (s *epochs) moveInTurn(ctx context.Context, revision int64) (left bool, err error) {
 	defer func() { <-s.moveTurn }()
 	return s.moveListeners(ctx, revision)
 }
@@ -156,7 +156,7 @@ func (s *Store) moveInTurn(ctx context.Context, revision int64) (left bool, err 
 // moveListeners moves layout.ListenKey for the owners that wait, unless it has moved lately, requests
 // up to a revision of the store are in effect, or another node is first. It reports whether any
 // owner may still wait. The caller has the turn to move.
-func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, err error) {
+func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, err error) {
 	if moved, wait, _ := s.fences.nextMove(revision, s.moveEvery); moved || wait > 0 {
 		return true, nil // another request here has learned of a move, or made one, meanwhile
 	}
@@ -248,7 +248,7 @@ func moveOps(fence *layout.ListenFence, changes []layout.Listening) []clientv3.O
 
 // removeRequests removes requests that are in effect, unless their owners have made them anew.
 // Requests that it leaves are harmless: the next mover removes them.
-func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) error {
+func (s *epochs) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) error {
 	for some := range slices.Chunk(done, moveChild) {
 		ops := make([]clientv3.Op, len(some))
 		for i, kv := range some {
@@ -266,7 +266,7 @@ func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) err
 
 // moveLeft moves layout.ListenKey for owners whose node died before the move: their endpoints have
 // changed, as layout.WebhooksMark tells, and no caller waits for the move.
-func (s *Store) moveLeft(ctx context.Context, mark int64) error {
+func (s *epochs) moveLeft(ctx context.Context, mark int64) error {
 	if mark == s.fences.markLooked.Load() {
 		return nil
 	}

@@ -23,6 +23,12 @@ const (
 	listBatch = 50
 )
 
+// views reads licenses as a look-up shows them, and listings.
+type views struct {
+	*requests
+	keys *apiKeys
+}
+
 // collect reads a page of a listing. read gives the records of positions, in
 // their order, and nil where there is none, since it was deleted meanwhile.
 func collect[T any](ctx context.Context, w *walk, page store.Page, read func(context.Context, []string) ([]*T, error), keep func(*T) bool) (list store.List[T], err error) {
@@ -66,7 +72,7 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 
 // ListLicenses reads a page of an owner's licenses, or of those of one buyer's
 // orders.
-func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool) (store.List[store.LicenseView], error) {
+func (s *views) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool) (store.List[store.LicenseView], error) {
 	var keepView func(*store.LicenseView) bool
 	if keep != nil {
 		keepView = func(v *store.LicenseView) bool { return keep(&v.License) }
@@ -83,7 +89,7 @@ func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEm
 }
 
 // listedLicenses reads the licenses of places in an owner's listing.
-func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
+func (s *views) listedLicenses(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
 		if len(position) != layout.TimeSize+layout.LicenseIDSize {
@@ -96,7 +102,7 @@ func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*stor
 
 // licensesOfOrders reads the licenses of a buyer's orders; nil where an order has
 // none.
-func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*store.LicenseView, error) {
+func (s *views) licensesOfOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*store.LicenseView, error) {
 	orders, err := s.readOrders(ctx, owner, buyerEmail, orderNos)
 	if err != nil {
 		return nil, err
@@ -121,7 +127,7 @@ func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buy
 }
 
 // viewLicenses reads licenses as they stand in a listing, in one request.
-func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*store.LicenseView, error) {
+func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*store.LicenseView, error) {
 	keys := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
 		keys = append(keys, layout.LicenseKey(id), layout.MetadataKey(id))
@@ -141,7 +147,7 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 }
 
 // ListOrders reads a page of an owner's orders, or of those of one buyer.
-func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
+func (s *views) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
 	listing := layout.OrdersOf(owner)
 	if buyerEmail != "" {
 		listing = layout.OrdersOfBuyer(owner, buyerEmail)
@@ -155,7 +161,7 @@ func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 // readOrders reads orders, in one request; nil where there is none, or it is not
 // the buyer's, if one is named: an address may have been removed from it since it
 // was listed.
-func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*licensing.Order, error) {
+func (s *views) readOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*licensing.Order, error) {
 	keys := make([]string, len(orderNos))
 	for i, orderNo := range orderNos {
 		keys[i] = layout.OrderKey(owner, orderNo)
@@ -181,7 +187,7 @@ func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 }
 
 // ListProducts reads a page of an owner's products.
-func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.Product], error) {
+func (s *views) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.Product], error) {
 	read := func(ctx context.Context, positions []string) ([]*licensing.Product, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
@@ -211,7 +217,7 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
-func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.APIKey], error) {
+func (s *views) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.APIKey], error) {
 	read := func(ctx context.Context, ids []string) ([]*licensing.APIKey, error) {
 		entries := make([]string, len(ids))
 		for i, id := range ids {
@@ -225,7 +231,7 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page sto
 		for i, kv := range found {
 			hashes[i] = kv.GetValue()
 		}
-		stored, err := s.readAPIKeys(ctx, hashes)
+		stored, err := s.keys.readAPIKeys(ctx, hashes)
 		if err != nil {
 			return nil, err
 		}

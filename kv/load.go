@@ -131,7 +131,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 }
 
 // read takes reads or a check through a request that others may share.
-func (s *Store) read(ctx context.Context, operation string, p *batchItem) reply {
+func (s *requests) read(ctx context.Context, operation string, p *batchItem) reply {
 	p.span = s.etcd.StartSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
 	etcd.EndSpan(p.span, r.err)

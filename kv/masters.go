@@ -16,7 +16,7 @@ import (
 // CheckRing compares a ring with the fingerprints of the master keys that the
 // store uses. A key of the ring that the store does not use yet is fine; so is
 // one that it uses no more, unless new secrets would be derived from it.
-func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
+func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
 	response, err := s.etcd.Txn(ctx, "check_ring", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix()),
@@ -49,7 +49,7 @@ func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error 
 
 // UseMaster notes that secrets are derived from a master key from now on. It
 // refuses one that was retired.
-func (s *Store) UseMaster(ctx context.Context, master licensing.MasterKey) error {
+func (s *apiKeys) UseMaster(ctx context.Context, master licensing.MasterKey) error {
 	print, err := master.Fingerprint()
 	if err != nil {
 		return err

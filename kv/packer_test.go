@@ -78,7 +78,7 @@ func TestBatchesFit(t *testing.T) {
 			l.ops += p.ops()
 			l.eventKeys.add(p.eventWrites, 1)
 		}
-		store := &Store{firstBlock: randomBlock}
+		store := &requests{firstBlock: randomBlock}
 		top := fenced{epoch: 7}
 		for _, key := range []string{layout.EpochKey, layout.ListenKey} {
 			top.compares = append(top.compares, etcd.Unchanged([]byte(key), 7))

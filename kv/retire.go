@@ -72,7 +72,7 @@ func (u *MasterUse) String() string {
 // MasterUses tells of each master key that the store uses or has used what is
 // derived from it at now. It reads all API keys and endpoints of webhooks, at one
 // revision. Ids sort.
-func (s *Store) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
+func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
 	found, err := s.readMasterUsage(ctx, now)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (m *masterUsage) of(id string) *MasterUse {
 	return &m.uses[i]
 }
 
-func (s *Store) readMasterUsage(ctx context.Context, now time.Time) (*masterUsage, error) {
+func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUsage, error) {
 	response, err := s.etcd.Txn(ctx, "survey_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
@@ -131,7 +131,7 @@ func (s *Store) readMasterUsage(ctx context.Context, now time.Time) (*masterUsag
 }
 
 // readFamily reads all keys of a prefix at a revision, page by page.
-func (s *Store) readFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
+func (s *apiKeys) readFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		page, err := s.etcd.List(ctx, "survey_masters", from, clientv3.WithRange(end),
@@ -220,7 +220,7 @@ func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 // that a ring need not have it, and that nothing will be. It refuses while
 // anything is, and to retire the only one in use. Retiring one again changes
 // nothing.
-func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) error {
+func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) error {
 	for range changeTries {
 		found, err := s.readMasterUsage(ctx, now)
 		if err != nil {
@@ -246,7 +246,7 @@ func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) erro
 
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
 // of webhooks was made or changed since the scan.
-func (s *Store) retireMaster(ctx context.Context, id string, found *masterUsage) (bool, error) {
+func (s *apiKeys) retireMaster(ctx context.Context, id string, found *masterUsage) (bool, error) {
 	print, err := s.etcd.Get(ctx, "retire_master", layout.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile

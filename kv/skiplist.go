@@ -22,7 +22,7 @@ import (
 // walk goes through a listing backwards. Entries that are added meanwhile it may
 // see or not; all others it sees.
 type walk struct {
-	store   *Store
+	store   *views
 	listing string   // the prefix of the entries, without the layout
 	ready   []string // positions that were read and not yet given, oldest first
 	levels  [layout.SkipLevels + 1]skipLevel
@@ -38,7 +38,7 @@ type skipLevel struct {
 
 // walkFrom begins a walk at the first entry before a position, or with the
 // newest.
-func (s *Store) walkFrom(listing string, before store.Position) *walk {
+func (s *views) walkFrom(listing string, before store.Position) *walk {
 	w := &walk{store: s, listing: listing}
 	for i := range w.levels {
 		w.levels[i].to, w.levels[i].all = string(before), before == ""

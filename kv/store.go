@@ -8,7 +8,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -50,6 +49,25 @@ type TLS = etcd.TLS
 // Store keeps records in etcd. It implements store.Store. Make it with [Open];
 // it is safe for concurrent use.
 type Store struct {
+	*core
+	*epochs
+	*requests
+	*feeds
+	*retention
+	*apiKeys
+	*views
+
+	hearAll bool // every owner listens
+	memory  *memory
+
+	life       context.Context // of what goes on in the background
+	end        context.CancelFunc
+	background sync.WaitGroup
+	scanning   atomic.Bool
+}
+
+// core is what all parts of a store use.
+type core struct {
 	etcd    *etcd.Client
 	metrics *metrics.Metrics
 	guard   *guard.Guard
@@ -59,24 +77,6 @@ type Store struct {
 	sampledLog  zerolog.Logger // see newSampledLog
 	incarnation store.Incarnation
 	swaps       atomic.Uint64 // the last swap number that was given out
-	keyTurns    keyTurns      // of the API keys that are being changed
-
-	fences        fences
-	moveEvery     time.Duration                // how long layout.ListenKey rests between two moves
-	moveTurn      chan struct{}                // holds one token while this store moves layout.ListenKey
-	hearAll       bool                         // every owner listens
-	firstBlock    func(count int) layout.Block // see randomBlock
-	owners        *eventOwners
-	directories   directories
-	memory        *memory
-	writes, reads batcher
-	nested        atomic.Int32 // how many batches are to be nested from the start
-	checksLost    atomic.Int32 // how many batches of checks are to be read from the start
-
-	life       context.Context // of what goes on in the background
-	end        context.CancelFunc
-	background sync.WaitGroup
-	scanning   atomic.Bool
 }
 
 var (
@@ -100,23 +100,29 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
+	c := &core{
+		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log, sampledLog: newSampledLog(log),
+	}
+	if _, err := rand.Read(c.incarnation[:]); err != nil {
+		return nil, fmt.Errorf("make an incarnation id: %w", err)
+	}
+	e := &epochs{
+		core: c, fences: fences{listeners: newListeners()}, owners: newEventOwners(),
+		moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
+	}
+	r := newRequests(e)
+	f := &feeds{requests: r}
+	k := &apiKeys{core: c}
 	s := &Store{
-		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log,
-		sampledLog: newSampledLog(log),
-		fences:     fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
-		owners: newEventOwners(), firstBlock: randomBlock,
+		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
+		views: &views{requests: r, keys: k},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.writes = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
-	s.reads = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
 	var err error
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)
 	}
 	m.RecordsResident.AddSource(func() float64 { return float64(s.memory.licenses.EstimatedSize()) })
-	if _, err := rand.Read(s.incarnation[:]); err != nil {
-		return nil, fmt.Errorf("make an incarnation id: %w", err)
-	}
 	return s, nil
 }
 
@@ -128,18 +134,18 @@ func (s *Store) Close() error {
 }
 
 // Client returns the store's way to etcd, for the packages below kv.
-func (s *Store) Client() *etcd.Client { return s.etcd }
+func (s *core) Client() *etcd.Client { return s.etcd }
 
 // NextWriter returns the writer of this store's next swap.
-func (s *Store) NextWriter() layout.Writer {
+func (s *core) NextWriter() layout.Writer {
 	return layout.Writer{By: s.incarnation, Swap: s.swaps.Add(1)}
 }
 
 // Incarnation is the name that this store's swaps carry.
-func (s *Store) Incarnation() store.Incarnation { return s.incarnation }
+func (s *core) Incarnation() store.Incarnation { return s.incarnation }
 
 // Ping makes a linearizable read.
-func (s *Store) Ping(ctx context.Context) error {
+func (s *core) Ping(ctx context.Context) error {
 	_, err := s.etcd.Get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
 	return err
 }

@@ -70,7 +70,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 		t.Logf("%d keys: %d KiB beyond %d KiB", summary.Keys, (most-before)/1024, before/1024)
 		return most - before
 	}
-	paged := &Store{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, sampledLog: l.store.sampledLog}
+	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}}}
 
 	l.bulk(60, 50)
 	few := highWater(paged, 10)

@@ -49,7 +49,7 @@ func (l *lab) verify(cfg verify.Config) (verify.Summary, []verify.Violation) {
 // readings are the ways to read a store: all must find the same.
 func readings() map[string]func(*Store) (*Store, verify.Config) {
 	paged := func(s *Store) *Store {
-		return &Store{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}}, metrics: s.metrics, log: s.log, sampledLog: s.sampledLog}
+		return &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}}}}
 	}
 	return map[string]func(*Store) (*Store, verify.Config){
 		"streamed":           func(s *Store) (*Store, verify.Config) { return s, verify.Config{} },
@@ -121,7 +121,7 @@ func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOpt
 func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 	l := newLab(t)
 	l.fill()
-	store := &Store{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, sampledLog: l.store.sampledLog}
+	store := &Store{core: &core{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}}}}
 	if _, found := (&lab{t: t, store: store}).verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
@@ -193,7 +193,7 @@ func TestVerifyUnderLoad(t *testing.T) {
 func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	paged := &Store{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: zerolog.Nop(), sampledLog: zerolog.Nop()}
+	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}}}
 	run := func(times int) (verify.Summary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {

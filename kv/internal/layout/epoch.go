@@ -23,9 +23,8 @@ func (b Block) valid() bool { return b>>31 == 1 }
 // Location is where events of a record stand: with the record and the number of the last of
 // them it names their key.
 //
-// It is not written before a transaction is sent, and anew where it was sent in
-// vain: see [kv.telling]. Nobody reads the places meanwhile: a request is turned
-// into bytes before the call that sends it returns, also one whose time is over.
+// A location is known only when a transaction is sent: kv patches the location into the encoded values at each send.
+// That is safe: gRPC has serialized the earlier request by then, even one whose deadline has passed.
 type Location struct {
 	Epoch Epoch
 	Block Block
@@ -36,9 +35,8 @@ const (
 	EpochSize    = 8
 	blockSize    = 4
 	LocationSize = EpochSize + blockSize
-	// locationAt is where the site of the latest event stands in the value of a
-	// license or an order that has had any: behind the format version, and tag and
-	// length of the field.
+	// locationAt is where the location of the latest event stands in the value of a record that has events:
+	// after the format version, and the tag and the length of the first field. TestLocationIn guards this.
 	locationAt = 1 + 2 + 1
 )
 
@@ -64,11 +62,11 @@ func (at Location) Patch(place []byte) {
 	binary.BigEndian.PutUint32(place[EpochSize:], uint32(at.Block))
 }
 
-// LocationIn is the place for the site in a record's value.
+// LocationIn returns the bytes of a record's value that hold the location of the record's latest event.
 func LocationIn(value []byte) []byte { return value[locationAt:][:LocationSize] }
 
-// appendLastEvent writes the site of a record's latest event and its number, and
-// nothing where it had none. It must be the first field.
+// appendLastEvent appends the location of a record's latest event and the event's number; nothing if the record has
+// had no event. It must be the first field, for LocationIn.
 func appendLastEvent(b []byte, num protowire.Number, told Location, sequence uint64) []byte {
 	if sequence == 0 {
 		return b
@@ -94,3 +92,7 @@ func (f Field) lastEvent() (told Location, sequence uint64, err error) {
 // comes twice with different content: nodes that are still up remember
 // some, and their swaps would land on records they never saw.
 const RevisionBump = 1_000_000_000
+
+// RestoredSince reports whether the store was restored from a backup between two epochs: then the later one is lower,
+// or so much higher as no store writes by itself.
+func (e Epoch) RestoredSince(before Epoch) bool { return e < before || e >= before+RevisionBump/2 }

@@ -6,6 +6,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/kv/internal/layout"
+	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -22,13 +23,13 @@ func newSampledLog(log zerolog.Logger) zerolog.Logger {
 
 // checkRules counts a license that breaks a rule. Which one it is only licet store verify
 // tells: no key is logged.
-func (s *Store) checkRules(license *layout.License, where string) {
+func (s *core) checkRules(license *layout.License, where string) {
 	if rule := license.BrokenRule(); rule != "" {
 		s.countBrokenRule(rule, where)
 	}
 }
 
-func (s *Store) countBrokenRule(rule, where string) {
+func (s *core) countBrokenRule(rule, where string) {
 	s.metrics.InvariantViolations.Inc()
 	s.sampledLog.Error().Str("rule", rule).Str("where", where).
 		Msg("a license breaks an invariant; licet store verify tells which")
@@ -42,5 +43,24 @@ func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 		if exists && license != nil {
 			s.checkRules(&layout.License{License: *license, Devices: token.inline, Spilled: token.spilled}, "read")
 		}
+	}
+}
+
+// A value that can't be read must not end what it is a part of. It is damaged, or a newer build wrote it. Readers of
+// events get a placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns. Each value is counted and logged once, however
+// often it is read.
+
+// noteUnreadable notes that a key of events, or a part of it, can't be read; err is nil where it can.
+func (s *core) noteUnreadable(owner licensing.Owner, e *layout.EventsKey, err error) {
+	if err != nil {
+		s.etcd.NoteUnreadable(e.Key(owner), layout.NameOfEvents(owner, e), err)
+	}
+}
+
+// noteUnreadableRun notes that events of one record in a key can't be read.
+func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run *layout.Run, err error) {
+	if err != nil {
+		at := layout.Location{Epoch: e.Epoch, Block: e.Block}
+		s.etcd.NoteUnreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(at, run.Record, run.Last), err)
 	}
 }
