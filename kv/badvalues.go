@@ -47,8 +47,8 @@ func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 }
 
 // A value that can't be read must not end what it is a part of. It is damaged, or a newer build wrote it. Readers of
-// events get a placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns. Each value is counted and logged once, however
-// often it is read.
+// events get a placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns. Each value is counted and
+// logged once, however often it is read.
 
 // noteUnreadable notes that a key of events, or a part of it, can't be read; err is nil where it can.
 func (s *core) noteUnreadable(owner licensing.Owner, e *layout.EventsKey, err error) {

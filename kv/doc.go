@@ -21,10 +21,10 @@
 // one node writes it. So an epoch that was followed by another is sealed: it can't grow,
 // and whoever has read it knows all of it. By revision, its keys are in one total order.
 //
-// <record> is a license's or an order's, or stands for an owner's endpoints, and <sequence>, five bytes, the number of its
-// last event in this key. A record has the number of its latest event and the site at which
-// it stands, the epoch and the block or none; and
-// its events know the site of those before: so a record's history is found from its end.
+// <record> is a license's or an order's, or stands for an owner's endpoints, and <sequence>, five bytes, the number
+// of its last event in this key. A record has the number of its latest event and the location at which it stands, the
+// epoch and the block or none; and its events know the location of those before: so a record's history is found from its
+// end.
 //
 // Blocks: to etcd a change with a key of events costs twice one without, whatever the
 // keys hold. A flat request, of which all changes are made or none, so puts

@@ -26,7 +26,7 @@ const (
 type retention struct{ *feeds }
 
 // SweepEvents removes events that are too old, and, over the budget of bytes, the oldest
-// events of the owners with the most, see [Store.cutEvents]. It records first which events
+// events of the owners with the most, see [retention.cutEvents]. It records first which events
 // go, and removes them then: a reader that goes on among these events fails with
 // licensing.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
 // time, and each goes on where another has ended. If any event was removed, there may be

@@ -35,7 +35,7 @@ type eventWrite struct {
 	op      int    // the index in the change's operations of the one that puts it
 	inBlock bool   // it is in a block
 
-	location []byte // the place for its site in the record's value
+	location []byte // the place for its location in the record's value
 	epoch    []byte // the place for the epoch in its key
 }
 
@@ -46,7 +46,7 @@ func (t *eventWrite) patchLocation(at layout.Location) {
 }
 
 // writeLicenseEvents puts events of a license, whose value is given, and which had its
-// latest event before at a site.
+// latest event before at a location.
 func (sw *swap) writeLicenseEvents(value []byte, told []licensing.Event, before layout.Location) {
 	l := told[len(told)-1].License
 	sw.writeEvents(value, layout.EncodeEvents(told, before), l.Owner, layout.LicenseInEvents(l.Key.ID()), l.Sequence)
@@ -143,7 +143,7 @@ func randomBlock(count int) layout.Block {
 	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
 }
 
-// add puts what is told of an owner into blocks, from the one at a site on.
+// add puts what is told of an owner into blocks, from the one at a location on.
 func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
 	slices.SortFunc(own, func(a, b *eventWrite) int { return layout.CompareRecords(a.record, b.record) })
 	for some := range slices.Chunk(own, layout.BlockRuns) {

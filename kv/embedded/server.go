@@ -140,7 +140,7 @@ func (e *Server) watch() {
 	e.failed <- fmt.Errorf("embedded etcd: %w", err)
 }
 
-// Endpoints is where the server listens, for [kv.Config].
+// Endpoints is where the server listens, for a client of it.
 func (e *Server) Endpoints() []string {
 	u := e.sockets.url()
 	return []string{u.String()}

@@ -68,8 +68,8 @@ func EncodeBlock(runs []Run) []byte {
 // blockOverhead is the most that a run takes besides its record and its events.
 const blockOverhead = 32
 
-// DecodeRuns reads what a key of events has, record by record. An error says why some of the runs can't be read. The runs
-// that are returned with an error are whole all the same: bad ones stand for those that can't be read.
+// DecodeRuns reads what a key of events has, record by record. An error says why some of the runs can't be read. The
+// runs that are returned with an error are whole all the same: bad ones stand for those that can't be read.
 func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
 	if e.Block == 0 {
 		return []Run{{Record: e.Record, Last: e.Last, Value: value}}, nil

@@ -9,7 +9,7 @@ import (
 
 // What the delivery of webhooks keeps stands under the endpoint that it is about.
 // Who may write it holds the endpoint's claim, and everything that is written
-// compares it: see [kv.deliveryHold].
+// compares it: see package kv, under Deliveries.
 const (
 	DeliveryPrefix       = Prefix + "v/"
 	DeliveryClaimsPrefix = Prefix + "g/"

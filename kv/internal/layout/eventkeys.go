@@ -11,7 +11,7 @@ import (
 )
 
 // EventsKeyOf is the key that has events of a record up to a sequence number: its own, or,
-// by the site alone, a block's.
+// by the location alone, a block's.
 func EventsKeyOf(owner licensing.Owner, at Location, record string, last uint64) string {
 	b := append(make([]byte, 0, 96), EventsOf(owner)...)
 	b = AppendEpoch(b, at.Epoch)

@@ -19,7 +19,7 @@ import (
 // follows ord_ in an order's number, or w and a hash of whose endpoints of webhooks they
 // are, and <sequence>, of five bytes, is that of
 // the last one. The value has what was changed as it is after the last of them,
-// what was otherwise after each, and the site at which the record's events before
+// what was otherwise after each, and the location at which the record's events before
 // stand: so a record's events are found from the latest back, and every one of them
 // through the record.
 //
@@ -28,8 +28,8 @@ import (
 //
 // An older build reads what a newer build has written, so three rules hold for builds to come. A new kind of events,
 // and a new actor, is stored as text. A new member of an event's data is stored under its name, as the API returns it:
-// see licensing.EventMember. And a new format version keeps the fields 2 to 4 of the message: so a build that doesn't know
-// the format still knows how many events there are, when the first happened, and where those before them stand.
+// see licensing.EventMember. And a new format version keeps the fields 2 to 4 of the message: so a build that doesn't
+// know the format still knows how many events there are, when the first happened, and where those before them stand.
 
 const (
 	// EventsPrefix begins the keys of all events.
@@ -48,7 +48,7 @@ const (
 const (
 	eventsRecord  protowire.Number = 1 // a license's or an order's value, or an endpoint
 	eventsOne     protowire.Number = 2 // repeated
-	eventsBefore  protowire.Number = 3 // the site of the events before
+	eventsBefore  protowire.Number = 3 // the location of the events before
 	eventsAt      protowire.Number = 4 // of the first; most have it in common
 	eventType     protowire.Number = 1
 	eventAfter    protowire.Number = 2 // milliseconds after the first, zigzag

@@ -9,7 +9,7 @@ import (
 
 // How old events are must be known without reading them. So now and then a node that
 // sweeps makes a mark behind an epoch that is sealed: the time. Before that it measures
-// the events of all owners up to there, see [Store.measureEvents].
+// the events of all owners up to there, see [retention.measureEvents].
 const MarksPrefix = Prefix + "t/"
 
 // RetentionMark says of the events up to an epoch that they were recorded before a moment.
