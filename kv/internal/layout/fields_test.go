@@ -1,0 +1,79 @@
+package layout
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/kv/internal/kvtest"
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// TestGoldenFields holds the bytes of each kind of value without any optional field, and with the fields that the values
+// of values.golden and deliveries.golden leave out.
+func TestGoldenFields(t *testing.T) {
+	var b strings.Builder
+	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
+	unknown := appendString(nil, 99, "of a newer node")
+	terms := licensing.Terms{
+		MaxDevices: 300, Validity: licensing.Period{Years: 1, Days: 2, Clock: 3 * time.Hour},
+		SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 2},
+	}
+	owned := kvtest.Owner
+	sandbox := licensing.Owner{AccountID: "acme", Mode: licensing.Test}
+
+	order := func(o licensing.Order, told Location, unknown []byte) []byte {
+		return kvtest.Must((&Order{Order: o, LastEvent: told, Unknown: unknown}).Encode())(t)
+	}
+	show("order without optional fields", order(licensing.Order{}, Location{}, nil))
+	show("order with the other fields", order(
+		licensing.Order{Amount: -1, Terms: terms, RefundBy: "key_01", Sequence: 300}, Location{0x0102030405, 0x86070809}, unknown))
+	show("owner in test mode of an order", EncodeOwner(sandbox))
+	show("product without optional fields", (&Product{}).Encode())
+	show("product with the other fields", (&Product{Product: licensing.Product{Terms: terms}, Unknown: unknown}).Encode())
+
+	show("API key without optional fields", (&APIKey{Key: licensing.APIKey{Owner: owned}}).Encode())
+	show("API key with the other fields", (&APIKey{Key: licensing.APIKey{
+		Owner: sandbox, Scopes: []string{"", "orders"}, Previous: licensing.PreviousSecret{Version: 1},
+	}, Unknown: unknown}).Encode())
+	show("use of an API key at no time", EncodeKeyUse(time.Time{}))
+
+	for _, c := range []licensing.Claim{
+		{},
+		{Grant: &licensing.GrantProgress{}, Refusal: &licensing.Error{}, Redaction: &licensing.Redaction{}},
+		{Grant: &licensing.GrantProgress{Terms: terms, Quantity: 1}},
+	} {
+		show("claim", EncodeClaim(&c, nil))
+	}
+
+	show("endpoints of webhooks without optional fields", (&Webhooks{}).Encode())
+	show("endpoints of webhooks with the other fields", (&Webhooks{
+		Webhooks: licensing.Webhooks{Endpoints: []licensing.Endpoint{
+			{}, {ID: "we_0", Types: []licensing.EventType{""}, Previous: licensing.PreviousSecret{MasterID: "2025"}},
+		}, Sequence: 1},
+		LastEvent: Location{0x0102030405, 0x86070809}, Unknown: unknown, UnknownOf: map[string][]byte{"we_0": unknown},
+	}).Encode())
+	show("fence without moves", (&ListenFence{}).Encode())
+	show("request to listen no longer", EncodeListenRequest(false))
+
+	show("progress without optional fields", (&Progress{Owner: owned}).Encode())
+	show("progress with the other fields", (&Progress{
+		Owner: sandbox, Progress: store.DeliveryProgress{Failures: -1}, unknown: unknown,
+	}).Encode())
+	show("message without optional fields", EncodeDelivery(&store.Delivery{}))
+	show("message with attempts of no duration and no status", EncodeDelivery(&store.Delivery{
+		Attempts: []store.DeliveryAttempt{{}, {Duration: -time.Second, Status: -1, Failure: "connect"}, {Status: 204}},
+	}))
+	show("replay without optional fields", EncodeReplay(owned, &store.Replay{}))
+	show("replay with the other fields", EncodeReplay(sandbox, &store.Replay{EventID: "evt_001", Dead: true}))
+	show("page of deliveries without optional fields", encodePage([]store.Delivery{{}, {EventID: "evt_001"}}, maxAnswer))
+
+	show("registration without an address", EncodeNode(store.Registration{}))
+	show("registration", EncodeNode(store.Registration{Address: "node-1:8081", PublicKey: [32]byte{1, 2, 3}}))
+	show("mark of events that were not measured", (&RetentionMark{At: kvtest.Time}).Encode())
+	show("ledger without spans", (&Ledger{}).Encode())
+	golden(t, "fields.golden", b.String())
+}
