@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Mode separates play money from real money. Everything belongs to one mode
-// of one account, and nothing is visible from the other.
+// Mode separates test data from live data. Everything belongs to one mode of one account and is
+// invisible in the other mode.
 type Mode string
 
 // The two modes.
@@ -18,64 +18,67 @@ const (
 	Live Mode = "live"
 )
 
-// Owner is the account and mode that a thing belongs to, or that a caller
-// acts for. As a condition, an empty member matches anything.
+// Owner is the account and mode that an object belongs to, or that a caller acts for. As a condition,
+// an empty field matches anything.
 type Owner struct {
 	AccountID string
 	Mode      Mode
 }
 
-// Matches reports whether a thing of owner o satisfies the condition want.
+// Matches reports whether an object of owner o satisfies the condition want.
 func (o Owner) Matches(want Owner) bool {
 	return (want.AccountID == "" || want.AccountID == o.AccountID) &&
 		(want.Mode == "" || want.Mode == o.Mode)
 }
 
-// APIKey is one key pair of an account and mode. The key itself is not in it:
-// the store keeps only its SHA-256; the secret is derived, never stored.
+// APIKey is one API key of an account and mode. It does not hold the key's text: the store keeps only
+// the SHA-256 of the text. The secret is derived, never stored.
 type APIKey struct {
 	ID            string   // public id, key_…; also the keyid of request signatures
 	Hash          [32]byte // SHA-256 of the API key text
 	Owner         Owner
 	Name          string
 	Scopes        []string
-	SecretVersion int    // of the secret derived for it, from 1
+	SecretVersion int    // of the derived secret, from 1
 	MasterID      string // the master key that the secret is derived from
 	Previous      PreviousSecret
 	CreatedAt     time.Time
 	ExpiresAt     time.Time // zero: never
 	RevokedAt     time.Time // zero: not revoked
-	// RequireSignature: a request that comes with the key must be signed.
+	// RequireSignature: requests with the key must be signed.
 	RequireSignature bool
-	// LastUsedAt is about when a node last took the key, at most some minutes
-	// off. Zero: never, or it was not read along. It is kept apart from the rest.
+	// LastUsedAt is about when a node last accepted the key, at most some minutes off. It is zero if
+	// the key was never used, or if the use was not read: it is stored apart from the other fields.
 	LastUsedAt time.Time
 }
 
-// APIKeyStatus tells whether an API key may be used.
+// APIKeyStatus says whether an API key may be used.
 type APIKeyStatus string
 
-// The states of an API key. The last two are for good.
+// The states of an API key. The last two are permanent.
 const (
 	APIKeyActive  APIKeyStatus = "active"
 	APIKeyExpired APIKeyStatus = "expired"
 	APIKeyRevoked APIKeyStatus = "revoked"
 )
 
-// PreviousSecret is the secret that a rotation has replaced, and how long it
-// stays good beside the new one. The zero value stands for none.
+// PreviousSecret is the secret that a rotation has replaced, and until when it stays valid beside the
+// new secret. The zero value is no secret.
 type PreviousSecret struct {
 	Version  int
 	MasterID string
 	Until    time.Time
 }
 
-// Rotate gives the key a new secret, derived from the named master key. The
-// one before stays good until the overlap has passed; one that an earlier
-// rotation left is dropped, so that there are never more than two.
+// Rotate gives the key a new secret, derived from the named master key. The previous secret stays
+// valid until the overlap has passed. At most two secrets are valid: a rotation drops the secret
+// before the previous one.
 func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) error {
 	if !k.Usable(now) {
-		return &Error{Reason: ReasonAPIKeyNotFound, Message: "the API key is revoked or expired, so its secret can't be rotated"}
+		return &Error{
+			Reason:  ReasonAPIKeyNotFound,
+			Message: "the API key is revoked or expired, so its secret can't be rotated",
+		}
 	}
 	k.Previous = PreviousSecret{}
 	if overlap > 0 {
@@ -86,22 +89,23 @@ func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) e
 	return nil
 }
 
-// MayRotate tells why the key may not give another one a new secret, or nil. What
-// it would be shown is the other half of a key that demands signatures, so it
-// must have all of that one's scopes: a key must not be a way to more than it may
-// do itself. To revoke a key takes less, since that gains nothing.
+// MayRotate returns an error if the key may not rotate the secret of another key. The caller sees the
+// new secret, which is half of what a key that requires signatures needs. So the key must have all
+// scopes of the other key: it must not be a way to more than it may do itself. Revoking a key requires
+// less, since the caller gains nothing.
 func (k *APIKey) MayRotate(other *APIKey) error {
 	beyond := k.Beyond(other.Scopes)
 	if len(beyond) == 0 {
 		return nil
 	}
 	return &Error{
-		Reason:  ReasonForbidden,
-		Message: "an API key gets a new secret only from one that has all of its scopes; this one lacks " + strings.Join(beyond, ", "),
+		Reason: ReasonForbidden,
+		Message: "an API key gets a new secret only from one that has all of its scopes; this one lacks " +
+			strings.Join(beyond, ", "),
 	}
 }
 
-// Revoke ends the key for good. Revoking it again changes nothing.
+// Revoke revokes the key permanently. Revoking a revoked key is a no-op.
 func (k *APIKey) Revoke(now time.Time) {
 	if k.RevokedAt.IsZero() {
 		k.RevokedAt = now
@@ -113,7 +117,7 @@ func (k *APIKey) Usable(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// Status is the state of the key at now.
+// Status returns the state of the key at now.
 func (k *APIKey) Status(now time.Time) APIKeyStatus {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -125,16 +129,15 @@ func (k *APIKey) Status(now time.Time) APIKeyStatus {
 	}
 }
 
-// Allows reports whether the key has a scope, such as "orders" or
-// "orders:read". A scope includes its own :read form, and "*" includes all.
+// Allows reports whether the key has a scope, such as "orders" or "orders:read". A scope includes its
+// own :read form, and "*" includes all.
 func (k *APIKey) Allows(scope string) bool {
 	return slices.ContainsFunc(k.Scopes, func(have string) bool {
 		return have == "*" || have == scope || have == strings.TrimSuffix(scope, readOnlySuffix)
 	})
 }
 
-// Beyond gives those of some scopes that the key does not have itself, and so
-// can't give to another key.
+// Beyond returns the scopes that the key does not have itself, and so can't give to another key.
 func (k *APIKey) Beyond(scopes []string) []string {
 	var beyond []string
 	for _, scope := range scopes {
@@ -155,42 +158,41 @@ const (
 	readOnlySuffix = ":read"
 )
 
-// ValidAPIKeyID reports whether a text can be the public id of an API key: key_
-// and more of a-z 0-9 _, up to 64 characters in all.
+// ValidAPIKeyID reports whether a text can be the public id of an API key: key_ followed by a-z 0-9 _,
+// up to 64 characters in all.
 func ValidAPIKeyID(id string) bool {
 	rest, found := strings.CutPrefix(id, apiKeyIDPrefix)
 	return found && rest != "" && len(id) <= maxAPIKeyID &&
 		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// ValidAccountID reports whether a text can be the id of an account: acct_ and
-// more of a-z 0-9 _, up to 64 characters in all.
+// ValidAccountID reports whether a text can be the id of an account: acct_ followed by a-z 0-9 _, up
+// to 64 characters in all.
 func ValidAccountID(id string) bool {
 	rest, found := strings.CutPrefix(id, accountPrefix)
 	return found && rest != "" && len(id) <= maxAccountID &&
 		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// Scopes lists what an API key can be allowed, apart from "*", which is all of
-// it. Each also exists in a form that ends in :read.
+// Scopes returns the scopes that an API key can have, apart from "*", which includes all. Each also
+// exists in a form that ends in :read.
 func Scopes() []string {
 	return []string{"orders", "licenses", "products", "webhooks", "events", "keys"}
 }
 
-// ValidScope reports whether there is such a scope.
+// ValidScope reports whether a scope exists.
 func ValidScope(scope string) bool {
 	return scope == "*" || slices.Contains(Scopes(), strings.TrimSuffix(scope, readOnlySuffix))
 }
 
-// ValidScopes reports whether an API key can have these scopes: 1 to 32 that
-// there are.
+// ValidScopes reports whether an API key can have these scopes: 1 to 32 existing ones.
 func ValidScopes(scopes []string) bool {
 	return len(scopes) > 0 && len(scopes) <= maxScopes &&
 		!slices.ContainsFunc(scopes, func(s string) bool { return !ValidScope(s) })
 }
 
-// Validate checks what somebody who makes a key may choose, and names every
-// bad member.
+// Validate checks the fields that the creator of a key may choose, and returns an error with every
+// invalid field.
 func (k *APIKey) Validate(now time.Time) error {
 	var problems []FieldProblem
 	bad := func(field, problem string) { problems = append(problems, FieldProblem{Field: field, Problem: problem}) }
@@ -215,8 +217,8 @@ func (k *APIKey) Validate(now time.Time) error {
 	return &Error{Reason: ReasonInvalidField, Message: "the API key has invalid members", Fields: problems}
 }
 
-// ValidAPIKeyName reports whether a text can be the name of an API key: 1 to
-// 255 characters without control characters.
+// ValidAPIKeyName reports whether a text can be the name of an API key: 1 to 255 characters without
+// control characters.
 func ValidAPIKeyName(name string) bool {
 	return utf8.ValidString(name) && name != "" && utf8.RuneCountInString(name) <= maxAPIKeyName &&
 		!strings.ContainsFunc(name, unicode.IsControl)

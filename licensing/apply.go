@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Kind tells what sort of record a [Ref] names.
+// Kind is the kind of record that a [Ref] names.
 type Kind byte
 
-// The kinds of records that are guarded by a revision of their own.
+// The kinds of records. Each record has a revision of its own.
 const (
 	KindLicense Kind = iota + 1
 	KindOrder
@@ -17,7 +17,7 @@ const (
 	KindWebhooks
 )
 
-// String returns the name of a kind, as traces and logs have it.
+// String returns the name of a kind, for traces and logs.
 func (k Kind) String() string {
 	switch k {
 	case KindLicense:
@@ -33,8 +33,8 @@ func (k Kind) String() string {
 	}
 }
 
-// Ref names one record. Licenses are found by their key alone, since whoever
-// activates knows no account; orders and products live under their owner.
+// Ref names one record. A license has no owner in its Ref, since end users who activate a key know no
+// account. Orders and products are found by owner and id.
 type Ref struct {
 	Kind  Kind
 	Owner Owner  // zero for a license
@@ -54,36 +54,35 @@ func ProductRef(owner Owner, id string) Ref {
 	return Ref{Kind: KindProduct, Owner: owner, ID: id}
 }
 
-// Record is the unit of change: what one compare-and-swap guards. Exactly one
-// of License, Order, Product, Claim and Webhooks is set, or none where nothing is stored.
+// Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
+// Product, Claim and Webhooks is set, or none if nothing is stored.
 type Record struct {
 	License *License
-	Devices Devices // of the license: the entries that the commands at hand touch
-	// Metadata is the license's, where the commands at hand need it: see
-	// NeedsMetadata. Nil where it is not known, and where a new license has none.
+	Devices Devices // of the license: the entries that the commands touch
+	// Metadata is the license's metadata, loaded only for commands with NeedsMetadata. Nil if it is
+	// not loaded, and if a new license has none.
 	Metadata *Metadata
 	Order    *Order
-	Product  *Product // nil, and Changed, where it is to be removed
+	Product  *Product // nil and Changed: delete the product
 	Claim    *Claim
 	Webhooks *Webhooks
 
-	// Issued is the license that a change of the order makes; it is stored in
-	// the same transaction.
+	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
-	// Listening tells whether the license's owner wants to hear of activations; then
-	// their events are recorded. It is the store's to know: see store.Store.
+	// Listening reports whether the license's owner has an endpoint for activations. Only then are
+	// their events recorded. The store sets it: see store.Store.
 	Listening bool
-	// Events are those of the changes, in their order: of the record, and of
-	// Issued. They are stored in the same transaction.
+	// Events are the events of the changes to the record and to Issued, in order. The same transaction
+	// stores them.
 	Events []Event
-	// Changed tells whether the record differs from what is stored.
+	// Changed reports whether the record differs from the stored one.
 	Changed bool
-	// Touched tells whether it differs in when devices were seen. That alone is
-	// not worth a transaction of its own: see Seen.
+	// Touched reports whether the record differs in when devices were last seen. That alone does not
+	// justify a transaction: see Seen.
 	Touched bool
 }
 
-// Clone makes a copy that shares nothing with r that Apply would change.
+// Clone returns a copy. Apply on the copy does not change r.
 func (r Record) Clone() Record {
 	if r.License != nil {
 		l := *r.License
@@ -124,41 +123,37 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// Command is one change that is asked of one record, or a question that must
-// be answered in line with the changes.
+// Command is a change of one record, or a query that must be consistent with the changes.
 type Command interface {
-	// DeviceID is the device the command touches, or empty. Apply needs its
-	// entry in Record.Devices, found or known absent.
+	// DeviceID returns the device that the command touches, or "". Apply needs the entry of the device
+	// in Record.Devices, bound or known not to be bound.
 	DeviceID() string
 	apply(r *Record, now time.Time) (Result, error)
 }
 
-// Result is what a command answers, right after it and before the next one.
-// Which members are set depends on the command.
+// Result is the result of a command: the state right after it and before the next command. Which
+// fields are set depends on the command.
 type Result struct {
 	License License
 	Device  Device
 	Order   Order
-	// Product is the product that was put, or removed. It must not be changed.
+	// Product is the product that was put or deleted. Callers must not change it.
 	Product *Product
-	// Endpoint is the endpoint of webhooks that was made, changed or removed. It must
-	// not be changed either.
+	// Endpoint is the webhook endpoint that was created, changed or deleted. Callers must not change
+	// it.
 	Endpoint *Endpoint
-	// Invalid is why a validation found that the device may not use the license;
-	// empty: it may.
+	// Invalid is the reason why the device may not use the license; empty if it may.
 	Invalid Reason
 
 	Bound   bool // Activate: the device was not bound
 	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
 	Created bool // PutProduct: there was none
-	// RefundDue: the order's money must go back, and the caller must see to it: say
-	// so with TryRefund, ask the provider, and record what came of it with
-	// RefundOrder. See also Order.Due.
+	// RefundDue: the order's money must be refunded, and the caller must do so: record the try with
+	// TryRefund, ask the payment provider, and record the result with RefundOrder. See also Order.Due.
 	RefundDue bool
 }
 
-// NeedsMetadata tells whether a command can only be run where the metadata of
-// its license is known.
+// NeedsMetadata reports whether a command needs the metadata of its license.
 func NeedsMetadata(c Command) bool {
 	switch c := c.(type) {
 	case UpdateLicense:
@@ -169,11 +164,10 @@ func NeedsMetadata(c Command) bool {
 	return false
 }
 
-// Apply runs one command on a record, in place. Where it answers an error the
-// record is untouched, but for one case: that a license is full may be an event, and
-// then the record is Changed, and the error is told once that is stored. The same
-// record, command and time always give the same answer; now is in UTC and in whole
-// milliseconds.
+// Apply runs one command on a record, in place. If Apply returns an error, the record is unchanged,
+// with one exception: a full license may record an event. Then the record is Changed, and the caller
+// gets the error once the record is stored. The same record, command and time always give the same
+// result. now is in UTC and in whole milliseconds.
 func Apply(r *Record, c Command, now time.Time) (Result, error) {
 	return c.apply(r, now)
 }

@@ -260,8 +260,8 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening && now.Sub(limitTold) >= time.Minute {
 				limitTold = now
 			}
-			if !folded.License.LimitToldAt.Equal(limitTold) {
-				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitToldAt, limitTold)
+			if !folded.License.LimitReportedAt.Equal(limitTold) {
+				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitReportedAt, limitTold)
 			}
 			anyChange = anyChange || single.Changed
 			anyTouch = anyTouch || single.Touched
@@ -329,7 +329,7 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity), licensing.EventLicenseRenewed)
 	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object, licensing.EventLicenseUpdated)
 	add(!l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
-	add(!l.LimitToldAt.Equal(was.LimitToldAt), licensing.EventLicenseLimitReached)
+	add(!l.LimitReportedAt.Equal(was.LimitReportedAt), licensing.EventLicenseLimitReached)
 	add(first, licensing.EventLicenseActivated)
 	for id, entry := range after.Devices {
 		add(entry.Bound && !before.Devices[id].Bound, licensing.EventDeviceBound)

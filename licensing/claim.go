@@ -7,47 +7,47 @@ import (
 	"time"
 )
 
-// ClaimLifetime is how long an Idempotency-Key is remembered.
+// ClaimLifetime is how long the service remembers an Idempotency-Key.
 const ClaimLifetime = 24 * time.Hour
 
-// Claim is what is remembered of a request that came with an Idempotency-Key:
-// which request it was, and what became of it. Exactly one of OrderNo, Grant,
-// LicenseKey, APIKeyID, EndpointID, Redaction and Refusal is set. It is stored in the transaction
-// that has the effect; of a redaction, which may be made again, before and after.
+// Claim holds a request that came with an Idempotency-Key, and its outcome. Exactly one of OrderNo,
+// Grant, LicenseKey, APIKeyID, EndpointID, Redaction and Refusal is set. The transaction that makes
+// the request's change stores the claim. The claim of a redaction, which can be repeated, is stored
+// before and after the redaction.
 type Claim struct {
 	Fingerprint [32]byte // of the request, made with the Idempotency-Key
 	CreatedAt   time.Time
 
-	OrderNo string         // the order that was made, or changed
-	Grant   *GrantProgress // the licenses that were granted, or are being
-	// LicenseKey is of the license that was changed, or found as it should be.
+	OrderNo string         // the order that was created or changed
+	Grant   *GrantProgress // the licenses that were granted, or are being granted
+	// LicenseKey is the license that was changed, or needed no change.
 	LicenseKey LicenseKey
-	APIKeyID   string // the API key that was made, or got a new secret
-	EndpointID string // the endpoint of webhooks that was made, or got a new secret
-	Refusal    *Error // the request was refused, for good
+	APIKeyID   string // the API key that was created, or got a new secret
+	EndpointID string // the webhook endpoint that was created, or got a new secret
+	Refusal    *Error // the request was refused permanently
 	Redaction  *Redaction
 }
 
-// Redaction tells how far the redaction of a buyer's orders has come. Whoever sends
-// the same request again goes on, until it is complete.
+// Redaction is the progress of the redaction of a buyer's orders. Repeating the request continues
+// until Complete.
 type Redaction struct {
-	Orders, Licenses int  // the orders that were redacted, and how many licenses they have
+	Orders, Licenses int  // the redacted orders, and their licenses
 	Complete         bool // no order of the buyer was left
 }
 
-// Live reports whether the claim still holds at now.
+// Live reports whether the claim is still in force at now.
 func (c *Claim) Live(now time.Time) bool { return now.Sub(c.CreatedAt) < ClaimLifetime }
 
-// GrantProgress tells how far a grant of licenses has come that is more than
-// one transaction. Whoever sends the same request again goes on from there.
+// GrantProgress is the progress of a grant of licenses that takes more than one transaction. Repeating
+// the request continues from there.
 type GrantProgress struct {
-	Seed     [32]byte // all keys follow from it, so that they can be found again
+	Seed     [32]byte // all keys derive from it, so they can be derived again
 	Terms    Terms
 	Quantity int
 	Done     int // the licenses 0 to Done-1 are stored
 }
 
-// Key gives the key of the grant's license number i.
+// Key returns the key of the license with index i of the grant.
 func (g *GrantProgress) Key(check KeyCheck, cell byte, i int) LicenseKey {
 	mac := hmac.New(sha256.New, g.Seed[:])
 	var number [8]byte

@@ -7,16 +7,15 @@ import (
 	"github.com/bojanz/currency"
 )
 
-// ParseCurrency gives the canonical, upper-case form of an ISO 4217 code
-// written in any case, and whether an order may be made in it.
+// ParseCurrency returns the canonical, upper-case form of an ISO 4217 code in any case, and reports
+// whether an order may use the currency.
 //
-// What qualifies is ISO's list of codes in force, its fund codes included.
-// Metals, testing codes and the like have no minor unit, so they do not. A
-// withdrawn currency (BGN, HRK) is refused too, though orders of its time may
-// still carry it. So ParseCurrency is for what comes in; what is stored is
-// never parsed anew, and the other functions here take any code.
+// Orders may use the codes that ISO lists as in force, including fund codes. Metals, testing codes and
+// the like have no minor unit, so orders can't use them. Orders can't use a withdrawn currency (BGN,
+// HRK) either, though old orders may have it. So use ParseCurrency for input only. Stored codes are
+// never parsed again, and the other functions here take any code.
 func ParseCurrency(code string) (canonical string, ok bool) {
-	if len(code) != 3 { // the library takes the empty code for valid
+	if len(code) != 3 { // the library considers the empty code valid
 		return "", false
 	}
 	canonical = strings.ToUpper(code)
@@ -26,16 +25,14 @@ func ParseCurrency(code string) (canonical string, ok bool) {
 	return canonical, true
 }
 
-// CurrencyExponent gives the number of decimal digits between a currency and
-// its minor unit, which amounts are kept in: 2 for USD, 0 for JPY. It follows
-// ISO 4217, whose usual 2 also answers for a code that is no longer in force.
+// CurrencyExponent returns the number of decimal digits between a currency and its minor unit, in
+// which amounts are stored: 2 for USD, 0 for JPY. It follows ISO 4217. For a code that is no longer in
+// force it returns 2, the usual number.
 //
-// The exponent gives stored amounts their meaning, so it is spelled out here
-// and not left to the library's data. That follows ISO too (as of v1.4.2), but
-// both it and ISO may change: UGX once had 2 digits, and CLDR, where the
-// library's other data comes from, counts the coins in use and gives IQD, RSD
-// and LBP none. An upgrade must never turn 12.34 into 1,234 by itself; a test
-// tells when library and table part.
+// The exponent gives stored amounts their meaning, so this table holds it and not the library's data.
+// The library follows ISO too (as of v1.4.2), but both may change: UGX once had 2 digits. CLDR, the
+// source of the library's other data, counts the coins in use and gives IQD, RSD and LBP no digits. An
+// upgrade must never turn 12.34 into 1,234. A test fails when the library and the table differ.
 func CurrencyExponent(code string) int {
 	switch strings.ToUpper(code) {
 	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG",
@@ -50,13 +47,12 @@ func CurrencyExponent(code string) int {
 	}
 }
 
-// FormatAmount writes an amount of minor units for people, as the locale does:
-// "$49.00" in "en", "49,00 $" in "de". It is exact, whatever the size. An
-// unknown locale counts as English. Parts that belong together are joined by
-// no-break spaces, so the text is for a page, not for parsing.
+// FormatAmount formats an amount of minor units for people, as the locale does: "$49.00" in "en",
+// "49,00 $" in "de". It is exact for any size. An unknown locale is treated as English. The text
+// contains no-break spaces: it is for display, not for parsing.
 func FormatAmount(minor int64, code, locale string) string {
 	l := currency.NewLocale(locale)
-	if l.Language == "" { // the library would find no pattern and write nothing
+	if l.Language == "" { // the library would find no pattern and return ""
 		l = currency.NewLocale("en")
 	}
 	exponent := CurrencyExponent(code)
@@ -64,12 +60,12 @@ func FormatAmount(minor int64, code, locale string) string {
 	f.MinDigits, f.MaxDigits = uint8(exponent), uint8(exponent)
 
 	known, ok := ParseCurrency(code)
-	if !ok { // withdrawn since: a known currency carries the number under the old name
+	if !ok { // withdrawn: format as a known currency with the old code as its symbol
 		known = "USD"
 		f.SymbolMap[known] = code
 	}
-	// It cannot fail: the code is known and the number well-formed. Written with
-	// its exponent, it never passes through the library's own idea of digits.
+	// NewAmount can't fail: the code is known and the number is well-formed. The number has an explicit exponent,
+	// so the library's own number of digits does not matter.
 	amount, _ := currency.NewAmount(fmt.Sprintf("%de-%d", minor, exponent), known)
 	return f.Format(amount)
 }

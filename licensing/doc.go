@@ -1,19 +1,45 @@
-// Package licensing is the vocabulary of the service and its law: what a license,
-// an order, a product and an API key are, and which changes to them are legal.
+// Package licensing holds the vocabulary of the service and its rules: what a license, an order, a
+// product and an API key are, and which changes to them are legal.
 //
-// The story in five steps. A shop creates an [Order]. The buyer pays it, and
-// in the same stroke a [License] comes to be, carrying a [LicenseKey]. An
-// installed copy activates that key on its [Device], which takes one of the
-// license's slots. A device can be removed, which frees the slot. A license
-// can be suspended, revoked or run out, and says so through its [Status].
+// In five steps: A shop creates an [Order]. The buyer pays the order, and the same transaction issues
+// a [License] with a [LicenseKey]. An installed copy activates the key on its [Device], which takes
+// one of the license's slots. Removing the device frees the slot. A license can be suspended, revoked
+// or expired; its [Status] says so.
 //
-// Everything here is pure: no I/O, no clock, no randomness. A change is a
-// [Command]; [Apply] takes a [Record] as it is stored, one command and the
-// time, and answers with what the record becomes or with an [Error]. The same
-// input always gives the same answer, so that the rules are tested by tables,
-// and a recorded history of the running service can be replayed through them.
+// Everything here is pure: no I/O, no clock, no randomness. A change is a [Command]. [Apply] takes a
+// stored [Record], one command and the time, changes the record, and returns a [Result] or an [Error].
+// The same input always gives the same output. So tables test the rules, and tests replay a recorded
+// history of the running service through them.
 //
-// Which transaction carries a change, and who may run when, is not decided
-// here: package node folds commands into transactions, package kv stores them
-// in etcd, package handlers speaks HTTP.
+// Package licensing does not decide which transaction carries a change, or which request runs when:
+// package node folds commands into transactions, package kv stores them in etcd, package handlers
+// speaks HTTP.
+//
+// The map of the package:
+//
+//	license.go              licenses and devices, and the status of a license
+//	license_commands.go     activate, note a use, remove a device
+//	license_selfservice.go  validate, deactivate: commands of end users
+//	license_lifecycle.go    suspend, reinstate, revoke, renew and update a license
+//	license_expiry.go       record the end of a license
+//	licensekey.go           license keys: create and parse
+//	order.go                orders and their status
+//	order_commands.go       pay, cancel and expire an order
+//	refund_commands.go      refunds
+//	redaction_commands.go   removal of a buyer's personal data
+//	product.go              products and terms
+//	product_commands.go     put and delete a product
+//	webhooks.go             webhook endpoints
+//	webhook_commands.go     create, change and delete an endpoint
+//	account.go              accounts, modes and API keys
+//	masterkey.go            master keys, and the secrets derived from them
+//	apply.go                records, commands and results
+//	claim.go                claims of Idempotency-Keys
+//	due.go                  work that is due on a record
+//	event.go                events of changes
+//	eventlater.go           events that only a newer version knows, for a test of two versions
+//	errors.go               the errors that callers see
+//	metadata.go             metadata of a license
+//	currency.go             currencies and amounts
+//	period.go               calendar periods
 package licensing

@@ -2,26 +2,26 @@ package licensing
 
 import "time"
 
-// DueKind is what is to happen to a record by itself, without anybody asking.
+// DueKind is a kind of work that a record needs at some time without a request.
 type DueKind byte
 
-// The kinds of what may be due.
+// The kinds of due work.
 const (
-	DueLicenseEnd DueKind = iota + 1 // it is to be recorded that a license's end has come, see ExpireLicense
-	DueOrderEnd                      // that an order's has, see ExpireOrder
-	DueRefund                        // the provider is to be asked to send an order's money back, see TryRefund
+	DueLicenseEnd DueKind = iota + 1 // record the end of a license, see ExpireLicense
+	DueOrderEnd                      // record the end of an order, see ExpireOrder
+	DueRefund                        // ask the payment provider for a refund, see TryRefund
 )
 
-// Due is what is to happen to a record next, and from which moment on. The zero
-// Due stands for nothing. It follows from the facts alone, so that whoever looks
-// after it can find it by time, and knows from the record what has become of it.
+// Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
+// the record alone, so a sweep finds the work by time, and reads from the record whether the work was
+// done.
 type Due struct {
 	Kind DueKind
 	At   time.Time // the zero time: at once
 }
 
-// Due tells what is due of a license: its end, until that is recorded. A license
-// that was revoked ends no more.
+// Due returns the end of the license until the end is recorded. A revoked license has no end to
+// record.
 func (l *License) Due() Due {
 	if l.ExpiresAt.IsZero() || !l.RevokedAt.IsZero() || l.EndRecorded.Equal(l.ExpiresAt) {
 		return Due{}
@@ -29,8 +29,8 @@ func (l *License) Due() Due {
 	return Due{Kind: DueLicenseEnd, At: l.ExpiresAt}
 }
 
-// Due tells what is due of an order: its end, while it is unpaid and until that
-// is recorded, or its refund.
+// Due returns the refund of the order if one is due, or the end of an unpaid order until the end is
+// recorded.
 func (o *Order) Due() Due {
 	switch {
 	case o.RefundDue:

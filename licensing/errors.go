@@ -2,12 +2,12 @@ package licensing
 
 import "errors"
 
-// Reason names one kind of refusal or failure in the domain's own words. The
-// mapping to HTTP statuses and numeric codes is one table in package handlers.
+// Reason names one kind of refusal or failure. One table in package handlers maps reasons to HTTP
+// statuses and numeric codes.
 type Reason string
 
-// The reasons that the domain itself and the layers below HTTP give. They are
-// part of the public contract and never change.
+// The reasons of this package and of the layers below HTTP. They are part of the public contract and
+// never change.
 const (
 	ReasonInvalidLicenseKey    Reason = "invalid_license_key"
 	ReasonForbidden            Reason = "forbidden"
@@ -41,23 +41,22 @@ const (
 	ReasonOutcomeUnknown       Reason = "outcome_unknown"
 )
 
-// Error is every refusal and failure that a caller is meant to see. It knows
-// nothing of HTTP.
+// Error is a refusal or failure for callers. It knows nothing of HTTP.
 type Error struct {
 	Reason  Reason
 	Message string         // one lower-case English sentence, without a period
-	Fields  []FieldProblem // only with ReasonInvalidField: every bad member, not only the first
+	Fields  []FieldProblem // only with ReasonInvalidField: every invalid field, not only the first
 	Details map[string]int // counts that help the caller, or nil
 }
 
-// FieldProblem says what is wrong with one member of a request.
+// FieldProblem says what is wrong with one field of a request.
 type FieldProblem struct {
-	Field   string // the member's name, as the caller wrote it
-	Problem string // what it must be, such as "must be at least 0"
+	Field   string // the field's name, as the caller wrote it
+	Problem string // what the field must be, such as "must be at least 0"
 }
 
-// Final tells whether an error refuses a request for what the record is, so that
-// the same request under the same Idempotency-Key is to get it again.
+// Final reports whether the state of the record is the reason for the refusal. Then repeating the
+// request with the same Idempotency-Key returns the same refusal.
 func (e *Error) Final() bool {
 	switch e.Reason {
 	case ReasonLicenseRevoked, ReasonLicenseSuspended, ReasonLicenseExpired, ReasonProductMismatch,
@@ -69,7 +68,7 @@ func (e *Error) Final() bool {
 	return false
 }
 
-// Error gives the message, for logs.
+// Error returns the message, for logs.
 func (e *Error) Error() string { return e.Message }
 
 // Is reports whether target is an Error of the same reason, so that
@@ -79,12 +78,12 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Reason == e.Reason
 }
 
-// ReasonOf returns the reason that a caller is told for an error: the reason of the outermost
-// Error in its chain, or ReasonInternal if the chain has none. It returns "" for nil.
+// ReasonOf returns the reason of an error for callers: the reason of the outermost Error in its chain,
+// or ReasonInternal if the chain has none. It returns "" for nil.
 //
-// An error may wrap another Error as its cause. A swap whose outcome is unknown, for
-// example, wraps why the store gave up, and that may be ErrOverloaded. errors.Is finds the
-// cause too, and so must not decide whether a command was executed.
+// An error may wrap another Error as its cause. A swap whose outcome is unknown, for example, wraps
+// the error with which the store gave up, and that may be ErrOverloaded. errors.Is also matches the
+// cause, so errors.Is must not decide whether a command was executed.
 func ReasonOf(err error) Reason {
 	var known *Error
 	switch {
@@ -96,8 +95,8 @@ func ReasonOf(err error) Reason {
 	return ReasonInternal
 }
 
-// NotExecuted reports whether an error says for certain that the command was not executed
-// and never will be, although the record would have allowed it.
+// NotExecuted reports whether it is certain that the command was not executed and never will be,
+// although the record would have allowed the command.
 func NotExecuted(err error) bool {
 	switch ReasonOf(err) {
 	case ReasonUnavailable, ReasonOverloaded:
@@ -106,23 +105,32 @@ func NotExecuted(err error) bool {
 	return false
 }
 
-// The refusals that carry nothing beyond their reason. Compare with errors.Is.
+// The errors without details. Compare with errors.Is.
 var (
-	ErrInvalidLicenseKey = &Error{Reason: ReasonInvalidLicenseKey, Message: "this is not a license key: it has a typo or a wrong form"}
-	ErrLicenseRevoked    = &Error{Reason: ReasonLicenseRevoked, Message: "the license was revoked"}
-	ErrLicenseSuspended  = &Error{Reason: ReasonLicenseSuspended, Message: "the license is suspended"}
-	ErrLicenseExpired    = &Error{Reason: ReasonLicenseExpired, Message: "the license has expired"}
-	ErrProductMismatch   = &Error{Reason: ReasonProductMismatch, Message: "the license belongs to another product"}
-	ErrSelfService       = &Error{Reason: ReasonSelfServiceForbidden, Message: "the product does not let end users remove devices by themselves"}
-	ErrLicenseNotFound   = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
-	ErrOrderNotFound     = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
-	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
-	ErrWebhookNotFound   = &Error{Reason: ReasonWebhookNotFound, Message: "no such webhook endpoint"}
-	ErrEventNotFound     = &Error{Reason: ReasonEventNotFound, Message: "no such event"}
-	ErrAPIKeyNotFound    = &Error{Reason: ReasonAPIKeyNotFound, Message: "no such API key"}
+	ErrInvalidLicenseKey = &Error{
+		Reason:  ReasonInvalidLicenseKey,
+		Message: "this is not a license key: it has a typo or a wrong form",
+	}
+	ErrLicenseRevoked   = &Error{Reason: ReasonLicenseRevoked, Message: "the license was revoked"}
+	ErrLicenseSuspended = &Error{Reason: ReasonLicenseSuspended, Message: "the license is suspended"}
+	ErrLicenseExpired   = &Error{Reason: ReasonLicenseExpired, Message: "the license has expired"}
+	ErrProductMismatch  = &Error{Reason: ReasonProductMismatch, Message: "the license belongs to another product"}
+	ErrSelfService      = &Error{
+		Reason:  ReasonSelfServiceForbidden,
+		Message: "the product does not let end users remove devices by themselves",
+	}
+	ErrLicenseNotFound = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
+	ErrOrderNotFound   = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
+	ErrProductNotFound = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
+	ErrWebhookNotFound = &Error{Reason: ReasonWebhookNotFound, Message: "no such webhook endpoint"}
+	ErrEventNotFound   = &Error{Reason: ReasonEventNotFound, Message: "no such event"}
+	ErrAPIKeyNotFound  = &Error{Reason: ReasonAPIKeyNotFound, Message: "no such API key"}
 
-	// ErrCursorExpired: what follows the cursor is no longer kept.
-	ErrCursorExpired = &Error{Reason: ReasonCursorExpired, Message: "what comes after this cursor is no longer kept; begin anew without one"}
+	// ErrCursorExpired: the events after the cursor are no longer kept.
+	ErrCursorExpired = &Error{
+		Reason:  ReasonCursorExpired,
+		Message: "what comes after this cursor is no longer kept; begin anew without one",
+	}
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured, Message: "no payment provider is set up for live orders"}
 
@@ -133,9 +141,12 @@ var (
 	ErrUnavailable = &Error{Reason: ReasonUnavailable, Message: "the service is unavailable; nothing was changed"}
 	// ErrOverloaded: the command was not executed and never will be, because a queue is full.
 	ErrOverloaded = &Error{Reason: ReasonOverloaded, Message: "the service is overloaded; nothing was changed"}
-	// ErrOutcomeUnknown: the command may have happened, or may yet.
-	ErrOutcomeUnknown = &Error{Reason: ReasonOutcomeUnknown, Message: "the outcome is unknown: the change may or may not have happened"}
-	// ErrInternal: a bug; the log has the rest.
+	// ErrOutcomeUnknown: the command may have been executed, or may still be.
+	ErrOutcomeUnknown = &Error{
+		Reason:  ReasonOutcomeUnknown,
+		Message: "the outcome is unknown: the change may or may not have happened",
+	}
+	// ErrInternal: a bug; the log has the details.
 	ErrInternal = &Error{Reason: ReasonInternal, Message: "internal error"}
 )
 

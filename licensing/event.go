@@ -24,8 +24,7 @@ const (
 	EventLicenseExpired    EventType = "license.expired"
 )
 
-// The events of activations. They are recorded only while somebody listens, see
-// Record.Listening.
+// The events of activations. They are recorded only while an endpoint wants them, see Record.Listening.
 const (
 	EventLicenseActivated    EventType = "license.activated" // the first device of all
 	EventLicenseLimitReached EventType = "license.limit_reached"
@@ -33,8 +32,8 @@ const (
 	EventDeviceRemoved       EventType = "device.removed"
 )
 
-// EventWebhookDisabled tells that the service has disabled an endpoint of webhooks by
-// itself. It is always recorded.
+// EventWebhookDisabled reports that the service has disabled a webhook endpoint by itself. It is
+// always recorded.
 const EventWebhookDisabled EventType = "webhook.disabled"
 
 // EventUnreadable is the kind of a placeholder. A placeholder stands in the feed for an event that this build can't
@@ -53,8 +52,7 @@ func EventTypes() []EventType {
 	}, laterTypes()...)
 }
 
-// OfActivation tells whether events of this kind are recorded only while somebody
-// listens.
+// OfActivation reports whether events of this type are recorded only while an endpoint wants them.
 func (t EventType) OfActivation() bool {
 	switch t {
 	case EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved:
@@ -63,19 +61,19 @@ func (t EventType) OfActivation() bool {
 	return false
 }
 
-// Actor is who made a change: an API key, by its public id, or one of the
-// constants. Empty stands for System.
+// Actor is the author of a change: the public id of an API key, or one of the constants. Empty stands
+// for System.
 type Actor string
 
-// Those who make changes without an API key.
+// The actors without an API key.
 const (
 	EndUser  Actor = "end_user"
-	Provider Actor = "provider" // of payments
-	System   Actor = "system"   // the service by itself
+	Provider Actor = "provider" // the payment provider
+	System   Actor = "system"   // the service itself
 )
 
-// Event is one change of one record, as it is told to others. It is stored in the
-// transaction that makes the change.
+// Event is the report of one change of one record. The transaction that makes the change stores the
+// event.
 type Event struct {
 	Type EventType
 	At   time.Time
@@ -83,15 +81,16 @@ type Event struct {
 	Sequence uint64
 	Actor    Actor
 
-	// What was changed, as it was right after it: a license, an order, or an endpoint of
-	// webhooks without what its secret follows from. They are not changed any more.
+	// The changed object right after the change: a license, an order, or a webhook endpoint without the fields
+	// that derive its secret. It is never changed afterward.
 	License *License
 	Order   *Order
 	Webhook *Endpoint
-	// Device is the device that is meant, if one is: as it was bound, as it was
-	// when it was removed, or of one that found no slot only its id and name.
+	// Device is the device of the event, or nil: as it was when bound or removed. A device that found
+	// no free slot has only its id and name.
 	Device *Device
-	// Members are further members of the event's data, such as those that a newer build has recorded.
+	// Members are members of the event's data without a field in Event, such as those that a newer
+	// build has recorded.
 	Members []EventMember
 }
 
@@ -116,35 +115,36 @@ func (m *EventMember) WellFormed() bool {
 }
 
 func plainName(name, also string) bool {
-	return name != "" && len(name) <= maxEventName && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_"+also) == ""
+	return name != "" && len(name) <= maxEventName &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_"+also) == ""
 }
 
-// limitEventStep is how often at most it is told that a license is full.
+// limitEventStep is the least time between two events that report a license as full.
 const limitEventStep = time.Minute
 
-// tellLicense records an event of a license that the record holds, or that it
-// issues.
-func (r *Record) tellLicense(l *License, event EventType, by Actor, now time.Time, device *Device) {
+// recordLicense records an event of the record's license, or of the license that the record issues.
+func (r *Record) recordLicense(l *License, event EventType, by Actor, now time.Time, device *Device) {
 	l.Sequence++
-	as := *l
-	r.tell(Event{Type: event, At: now, Sequence: l.Sequence, Actor: by, License: &as, Device: device})
+	current := *l
+	r.record(Event{Type: event, At: now, Sequence: l.Sequence, Actor: by, License: &current, Device: device})
 }
 
-// tellOrder records an event of the record's order.
-func (r *Record) tellOrder(event EventType, by Actor, now time.Time) {
+// recordOrder records an event of the record's order.
+func (r *Record) recordOrder(event EventType, by Actor, now time.Time) {
 	r.Order.Sequence++
-	as := *r.Order
-	r.tell(Event{Type: event, At: now, Sequence: as.Sequence, Actor: by, Order: &as})
+	current := *r.Order
+	r.record(Event{Type: event, At: now, Sequence: current.Sequence, Actor: by, Order: &current})
 }
 
-// tellEndpoint records an event of one of the record's endpoints.
-func (r *Record) tellEndpoint(event EventType, by Actor, now time.Time, as Endpoint) {
+// recordEndpoint records an event of one of the record's endpoints.
+func (r *Record) recordEndpoint(event EventType, by Actor, now time.Time, endpoint Endpoint) {
 	r.Webhooks.Sequence++
-	as.SecretVersion, as.MasterID, as.Previous.Version, as.Previous.MasterID, as.Since = 0, "", 0, "", ""
-	r.tell(Event{Type: event, At: now, Sequence: r.Webhooks.Sequence, Actor: by, Webhook: &as})
+	endpoint.SecretVersion, endpoint.MasterID, endpoint.Since = 0, "", ""
+	endpoint.Previous.Version, endpoint.Previous.MasterID = 0, ""
+	r.record(Event{Type: event, At: now, Sequence: r.Webhooks.Sequence, Actor: by, Webhook: &endpoint})
 }
 
-func (r *Record) tell(e Event) {
+func (r *Record) record(e Event) {
 	if e.Actor == "" {
 		e.Actor = System
 	}
@@ -152,37 +152,36 @@ func (r *Record) tell(e Event) {
 	r.Changed = true
 }
 
-// tellDevice records an event of a device of the record's license, if anybody
-// listens.
-func (r *Record) tellDevice(event EventType, by Actor, now time.Time, device Device) {
+// recordDevice records an event of a device of the record's license, if an endpoint wants it.
+func (r *Record) recordDevice(event EventType, by Actor, now time.Time, device Device) {
 	if r.Listening {
-		meant := device // so that it goes to the heap only here
-		r.tellLicense(r.License, event, by, now, &meant)
+		onHeap := device // a copy, so that device escapes to the heap only here
+		r.recordLicense(r.License, event, by, now, &onHeap)
 	}
 }
 
-// tellLimit records that a device found no slot, if anybody listens and has not
-// heard of it for a while: a full license may be asked by thousands. A clock that
-// runs behind the one by which it was told last tells nothing until it has caught up:
-// two that differ would else tell at each turn.
-func (r *Record) tellLimit(by Actor, now time.Time, device Device) {
-	if l := r.License; r.Listening && now.Sub(l.LimitToldAt) >= limitEventStep {
-		l.LimitToldAt = now
-		meant := device
-		r.tellLicense(l, EventLicenseLimitReached, by, now, &meant)
+// recordLimit records that a device found no free slot, if an endpoint wants the event and
+// limitEventStep has passed since the last such event: thousands of devices may try a full license. If
+// the clock is behind the time of the last event, recordLimit records nothing: nodes whose clocks
+// differ would otherwise record an event at each turn.
+func (r *Record) recordLimit(by Actor, now time.Time, device Device) {
+	if l := r.License; r.Listening && now.Sub(l.LimitReportedAt) >= limitEventStep {
+		l.LimitReportedAt = now
+		onHeap := device
+		r.recordLicense(l, EventLicenseLimitReached, by, now, &onHeap)
 	}
 }
 
-// NewOrder is the record of an order that is about to be made.
+// NewOrder returns the record of a new order, which is not stored yet.
 func NewOrder(o *Order, by Actor) Record {
 	r := Record{Order: o}
-	r.tellOrder(EventOrderCreated, by, o.CreatedAt)
+	r.recordOrder(EventOrderCreated, by, o.CreatedAt)
 	return r
 }
 
-// NewLicense is the record of a license that is about to be granted.
+// NewLicense returns the record of a new license without an order, which is not stored yet.
 func NewLicense(l *License, metadata *Metadata, by Actor) Record {
 	r := Record{License: l, Metadata: metadata}
-	r.tellLicense(l, EventLicenseIssued, by, l.CreatedAt, nil)
+	r.recordLicense(l, EventLicenseIssued, by, l.CreatedAt, nil)
 	return r
 }

@@ -2,8 +2,8 @@ package licensing
 
 import "time"
 
-// Status is what a license is at one moment. It is never stored: it follows
-// from the facts and the time.
+// Status is the state of a license at one moment. It is never stored: it follows from the facts and
+// the time.
 type Status string
 
 // The license states.
@@ -18,8 +18,8 @@ const (
 // Statuses lists the license states.
 func Statuses() []Status { return []Status{NotActivated, Activated, Expired, Revoked, Suspended} }
 
-// License holds the facts of one license, all but its devices. Zero times and
-// empty strings stand for "not so".
+// License holds the facts of one license, except its devices. A zero time or an empty string means
+// that the fact does not apply.
 type License struct {
 	Key       LicenseKey
 	Owner     Owner
@@ -28,36 +28,34 @@ type License struct {
 
 	MaxDevices     int // 0: unlimited
 	CurrentDevices int
-	// AllowedOver is the count of devices that were bound when MaxDevices was
-	// lowered below it: nobody is thrown out, nobody new gets in. 0 where the
-	// count is within MaxDevices.
+	// AllowedOver is the number of bound devices when MaxDevices was lowered below that number: bound
+	// devices stay bound, and no new device can be bound. It is 0 if the number is within MaxDevices.
 	AllowedOver int
 
-	// Validity, where set, starts to run at the first activation, which turns
-	// it into ExpiresAt and clears it.
+	// Validity, if set, starts at the first activation, which sets ExpiresAt and clears Validity.
 	Validity Period
 
 	CreatedAt   time.Time
-	ActivatedAt time.Time // the first activation ever; it stays
+	ActivatedAt time.Time // the first activation ever; never cleared
 	ExpiresAt   time.Time // zero: no expiry
 	SuspendedAt time.Time
 	RevokedAt   time.Time
-	// StateReason is why it was suspended or revoked, in the shop's words; empty
-	// in any other state, and where no reason was given.
+	// StateReason is the shop's reason for the suspension or revocation; empty in any other state, or
+	// if the shop gave none.
 	StateReason string
 
-	SelfService SelfService // as the terms were when the license was issued
-	Removals    Removals    // by end users, where SelfService bounds them
-	// EndRecorded is the ExpiresAt of which a sweep has recorded that it has come.
-	// No status depends on it; one that is renewed ends again.
+	SelfService SelfService // from the terms when the license was issued
+	Removals    Removals    // by end users, if SelfService limits them
+	// EndRecorded is the ExpiresAt that a sweep has recorded as past. No status depends on it. A
+	// renewed license ends again.
 	EndRecorded time.Time
 
-	Sequence    uint64    // of its latest event; 0: there was none
-	LimitToldAt time.Time // the latest EventLicenseLimitReached
+	Sequence        uint64    // of its latest event; 0: none
+	LimitReportedAt time.Time // the latest EventLicenseLimitReached
 }
 
-// Status computes the license's state at now: the first that matches of
-// revoked, suspended, expired, activated, not_activated.
+// Status returns the license's state at now: the first that applies of revoked, suspended, expired,
+// activated, not_activated.
 func (l *License) Status(now time.Time) Status {
 	switch {
 	case !l.RevokedAt.IsZero():
@@ -77,19 +75,18 @@ func (l *License) Status(now time.Time) Status {
 type Device struct {
 	ID         string
 	Name       string
-	Named      bool // false: no name was ever given, which answers null
+	Named      bool // false: the device never got a name; the API returns null
 	BoundAt    time.Time
-	LastSeenAt time.Time // kept at a coarse step, see Activate.SeenStep
+	LastSeenAt time.Time // updated at coarse steps, see Activate.SeenStep
 }
 
-// DeviceEntry is what is known of one device of a license: its entry, or that
-// it is not bound.
+// DeviceEntry says whether a device is bound to a license, and holds the device if it is.
 type DeviceEntry struct {
-	Device  Device // only ID is set where Bound is false
+	Device  Device // only ID is set if Bound is false
 	Bound   bool
-	Changed bool // differs from what is stored
+	Changed bool // differs from the stored entry
 }
 
-// Devices holds the entries of the devices that a fold of commands touches,
-// by device id. What is not in it is unknown, not absent.
+// Devices holds the entries of the devices that the commands touch, by device id. A device without an
+// entry is unknown, which does not mean that it is not bound.
 type Devices map[string]*DeviceEntry

@@ -2,19 +2,18 @@ package licensing
 
 import "time"
 
-// DefaultSeenStep is how old a device's LastSeenAt gets before a new
-// activation moves it: a storm of re-activations is no storm of writes.
+// DefaultSeenStep is the age of a device's LastSeenAt at which an activation updates it: many
+// activations of a bound device cause few writes.
 const DefaultSeenStep = time.Minute
 
-// Target says which license a command means, and what must hold for the
-// caller to see it at all. A license that does not match answers
-// ErrLicenseNotFound, the same as one that does not exist.
+// Target names the license of a command, and what must hold for the caller to see the license. A
+// license that does not match returns ErrLicenseNotFound, like a license that does not exist.
 type Target struct {
 	Key LicenseKey
-	// Caller is the owner that the caller's API key acts for, zero for an end
-	// user; Pin is what the request demands. Both must match.
+	// Caller is the owner that the caller's API key acts for, zero for an end user. Pin is the owner
+	// that the request demands. Both must match.
 	Caller, Pin Owner
-	By          Actor // who asks, for the events
+	By          Actor // the author, for the events
 }
 
 func (t Target) caller() Owner { return t.Caller }
@@ -36,18 +35,18 @@ func (t Target) license(r *Record) (*License, error) {
 	return l, nil
 }
 
-// Activate binds a device to a license. A device that is bound already keeps
-// its slot; it is seen again, and takes the new name if one is given.
+// Activate binds a device to a license. A bound device keeps its slot: Activate updates when it was
+// last seen, and its name if the command has one.
 type Activate struct {
 	Target
-	ProductID string // demanded product, or empty
+	ProductID string // the product that the license must be of, or empty
 	Device    string
 	Name      string
-	Named     bool // false: Name was not given, and a name already stored stays
+	Named     bool // false: no name was given, and a stored name stays
 	SeenStep  time.Duration
 }
 
-// DeviceID names the device to bind.
+// DeviceID returns the device to bind.
 func (c Activate) DeviceID() string { return c.Device }
 
 func (c Activate) apply(r *Record, now time.Time) (Result, error) {
@@ -64,7 +63,7 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		return Result{License: *l, Device: entry.Device}, nil
 	}
 	if l.MaxDevices != 0 && l.CurrentDevices >= l.MaxDevices {
-		r.tellLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
+		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
 		return Result{}, deviceLimitReached(l)
 	}
 	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now}
@@ -76,15 +75,15 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 			l.ExpiresAt = l.Validity.AddTo(now)
 			l.Validity = Period{}
 		}
-		r.tellDevice(EventLicenseActivated, c.By, now, entry.Device)
+		r.recordDevice(EventLicenseActivated, c.By, now, entry.Device)
 	}
-	r.tellDevice(EventDeviceBound, c.By, now, entry.Device)
+	r.recordDevice(EventDeviceBound, c.By, now, entry.Device)
 	return Result{License: *l, Device: entry.Device, Bound: true}, nil
 }
 
-// refresh notes that a bound device was seen. A clock that runs behind never
-// moves LastSeenAt back. Having been seen does not make the record Changed: it
-// is stored along with other changes, or by a Seen of its own.
+// refresh notes that a bound device was seen. A clock that is behind never moves LastSeenAt back. A
+// new LastSeenAt does not make the record Changed: it is stored along with other changes, or by a Seen
+// command.
 func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 	d := &entry.Device
 	renamed := c.Named && (!d.Named || d.Name != c.Name)
@@ -101,15 +100,14 @@ func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 	entry.Changed = true
 }
 
-// Seen stores that a device was seen. It never binds a device, and changes
-// nothing but the moment.
+// Seen stores when a device was last seen. It never binds a device and changes nothing else.
 type Seen struct {
 	Key    LicenseKey
 	Device string
 	At     time.Time
 }
 
-// DeviceID names the device that was seen.
+// DeviceID returns the device that was seen.
 func (c Seen) DeviceID() string { return c.Device }
 
 func (c Seen) apply(r *Record, _ time.Time) (Result, error) {
@@ -125,14 +123,14 @@ func (c Seen) apply(r *Record, _ time.Time) (Result, error) {
 	return Result{License: *l, Device: entry.Device}, nil
 }
 
-// RemoveDevice frees a device's slot. Removing one that is not bound changes
-// nothing and is no error. It is allowed in every state.
+// RemoveDevice unbinds a device. If the device is not bound, RemoveDevice is a no-op. It is allowed in
+// every state.
 type RemoveDevice struct {
 	Target
 	Device string
 }
 
-// DeviceID names the device to remove.
+// DeviceID returns the device to remove.
 func (c RemoveDevice) DeviceID() string { return c.Device }
 
 func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
@@ -151,6 +149,6 @@ func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
 	if l.CurrentDevices <= l.MaxDevices {
 		l.AllowedOver = 0
 	}
-	r.tellDevice(EventDeviceRemoved, c.By, now, removed)
+	r.recordDevice(EventDeviceRemoved, c.By, now, removed)
 	return Result{License: *l, Device: removed, Removed: true}, nil
 }

@@ -2,13 +2,12 @@ package licensing
 
 import "time"
 
-// ExpireLicense records that a license's end has come. That changes nothing but
-// that it is recorded: the status follows from the time, and was expired before.
-// An end that has not come, was moved, or is recorded already is left as it is:
-// the sweep that sends this may come late.
+// ExpireLicense records that a license has ended. The status does not change: it follows from the
+// time. ExpireLicense is a no-op if the end is in the future, was moved, or is recorded already: the
+// sweep that runs it may be late.
 type ExpireLicense struct {
 	Key    LicenseKey
-	Margin time.Duration // how long ago it must have come by now, since a clock may run ahead
+	Margin time.Duration // how long ago the end must be, since clocks may differ
 }
 
 // DeviceID is empty: no device is touched.
@@ -21,7 +20,7 @@ func (c ExpireLicense) apply(r *Record, now time.Time) (Result, error) {
 	}
 	if due := l.Due(); due.Kind == DueLicenseEnd && !due.At.After(now.Add(-c.Margin)) {
 		l.EndRecorded = l.ExpiresAt
-		r.tellLicense(l, EventLicenseExpired, System, now, nil)
+		r.recordLicense(l, EventLicenseExpired, System, now, nil)
 	}
 	return Result{License: *l}, nil
 }

@@ -2,17 +2,17 @@ package licensing
 
 import "time"
 
-// lastYear is the last that RFC 3339 has a form for.
+// lastYear is the last year that RFC 3339 can represent.
 const lastYear = 9999
 
-// ValidExpiry reports whether a license may be given this end: one in the
-// future that can be written down.
+// ValidExpiry reports whether a license may get this end: it must be in the future, and RFC 3339 must
+// be able to represent it.
 func ValidExpiry(end, now time.Time) bool {
 	return end.After(now) && end.UTC().Year() <= lastYear
 }
 
-// SuspendLicense freezes a license until it is reinstated. One that is suspended
-// already keeps its time and reason.
+// SuspendLicense suspends a license until it is reinstated. A suspended license keeps its time and
+// reason.
 type SuspendLicense struct {
 	Target
 	Reason string // in the shop's words, or empty
@@ -32,12 +32,12 @@ func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
 	case Suspended:
 	default:
 		l.SuspendedAt, l.StateReason = now, c.Reason
-		r.tellLicense(l, EventLicenseSuspended, c.By, now, nil)
+		r.recordLicense(l, EventLicenseSuspended, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
 
-// ReinstateLicense ends a suspension: the license is again what it was.
+// ReinstateLicense ends a suspension: the license returns to its earlier state.
 type ReinstateLicense struct{ Target }
 
 // DeviceID is empty: no device is touched.
@@ -53,13 +53,12 @@ func (c ReinstateLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, invalidLicenseState(Revoked, "reinstated")
 	case Suspended:
 		l.SuspendedAt, l.StateReason = time.Time{}, ""
-		r.tellLicense(l, EventLicenseReinstated, c.By, now, nil)
+		r.recordLicense(l, EventLicenseReinstated, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
 
-// RevokeLicense disables a license for good. Its reason takes the place of a
-// suspension's.
+// RevokeLicense disables a license permanently. Its reason replaces the reason of a suspension.
 type RevokeLicense struct {
 	Target
 	Reason string // in the shop's words, or empty
@@ -75,13 +74,13 @@ func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 	}
 	if l.RevokedAt.IsZero() {
 		l.RevokedAt, l.StateReason = now, c.Reason
-		r.tellLicense(l, EventLicenseRevoked, c.By, now, nil)
+		r.recordLicense(l, EventLicenseRevoked, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
 
-// RenewLicense moves a license's end, either to ExpiresAt or by Extend, from
-// the later of now and the present end. Exactly one of the two is set.
+// RenewLicense sets a license's end, either to ExpiresAt, or by Extend after the later of now and the
+// current end. Exactly one of the two is set.
 type RenewLicense struct {
 	Target
 	ExpiresAt time.Time
@@ -110,12 +109,12 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 	}
 	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() {
 		l.ExpiresAt, l.Validity = end, Period{}
-		r.tellLicense(l, EventLicenseRenewed, c.By, now, nil)
+		r.recordLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
 
-// extended gives the end that Extend leads to.
+// extended returns the end that Extend leads to.
 func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
 	if l.ExpiresAt.IsZero() {
 		return time.Time{}, invalidField("extend", "must not be used on a license without expires_at")
@@ -131,14 +130,13 @@ func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
 	return end, nil
 }
 
-// UpdateLicense changes what a shop may set of a license in any state.
+// UpdateLicense changes the settings of a license in any state.
 type UpdateLicense struct {
 	Target
-	// MaxDevices, if set, is how many devices the license allows from now on; 0:
-	// unlimited. Going below the count bound throws nobody out.
+	// MaxDevices, if set, is the new device limit; 0: unlimited. A limit below the number of bound
+	// devices unbinds none.
 	MaxDevices *int
-	// Metadata, if set, is a JSON object that is merged into the license's, as
-	// mergeMetadata does.
+	// Metadata, if set, is a JSON object to merge into the license's metadata; see Metadata.merge.
 	Metadata string
 }
 
@@ -165,7 +163,7 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 		}
 	}
 	if changed {
-		r.tellLicense(l, EventLicenseUpdated, c.By, now, nil)
+		r.recordLicense(l, EventLicenseUpdated, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }

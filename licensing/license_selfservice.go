@@ -2,20 +2,20 @@ package licensing
 
 import "time"
 
-// NotBound is why a license is not valid on a device that is not bound to it. It
-// is no error's reason.
+// NotBound is the reason why a license is not valid on a device that is not bound to it. No Error has
+// this reason.
 const NotBound Reason = "device_not_bound"
 
-// ValidateLicense asks whether a device may use a license. That it asked is
-// noted as an activation of a bound device is; nothing else changes.
+// ValidateLicense asks whether a device may use a license. For a bound device it updates when the
+// device was last seen, as Activate does. It changes nothing else.
 type ValidateLicense struct {
 	Target
-	ProductID string // demanded product, or empty
+	ProductID string // the product that the license must be of, or empty
 	Device    string
 	SeenStep  time.Duration // see Activate
 }
 
-// DeviceID names the device that asks.
+// DeviceID returns the device to validate.
 func (c ValidateLicense) DeviceID() string { return c.Device }
 
 func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
@@ -38,8 +38,8 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 	return result, nil
 }
 
-// unusable is why a license can't be used for a product now, or nil. An empty
-// product demands none.
+// unusable returns why a license can't be used for a product now, or nil. An empty product matches
+// all.
 func (l *License) unusable(productID string, now time.Time) *Error {
 	if productID != "" && productID != l.ProductID {
 		return ErrProductMismatch
@@ -55,14 +55,14 @@ func (l *License) unusable(productID string, now time.Time) *Error {
 	return nil
 }
 
-// DeactivateDevice frees a device's slot on its user's own wish. The license's
-// terms must allow that; where they bound it, only what was bound counts.
+// DeactivateDevice unbinds a device at its user's request. The license's terms must allow that. If
+// they limit the number of removals, only bound devices count.
 type DeactivateDevice struct {
 	Target
 	Device string
 }
 
-// DeviceID names the device to remove.
+// DeviceID returns the device to remove.
 func (c DeactivateDevice) DeviceID() string { return c.Device }
 
 func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
@@ -84,14 +84,14 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	return RemoveDevice(c).apply(r, now)
 }
 
-// Removals counts what end users have removed in a calendar month of UTC.
+// Removals counts the devices that end users have removed in a calendar month of UTC.
 type Removals struct {
-	Month int // since the beginning of year 0; 0 where nothing was ever removed
+	Month int // since the beginning of year 0; 0 if no device was ever removed
 	Count int
 }
 
-// in gives the count for the month of a moment. A clock that runs behind never
-// leads back to an earlier month.
+// in returns the count for the month of a moment. A clock that is behind never returns to an earlier
+// month.
 func (m Removals) in(now time.Time) Removals {
 	now = now.UTC()
 	if month := 12*now.Year() + int(now.Month()) - 1; month > m.Month {

@@ -115,7 +115,7 @@ func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (l
 	if err != nil {
 		if reason(err) == licensing.ReasonDeviceLimitReached && len(r.Events) == 1 {
 			// The one refusal that may be told of; nothing else has changed.
-			after.Events, after.License.Sequence, after.License.LimitToldAt = nil, before.License.Sequence, before.License.LimitToldAt
+			after.Events, after.License.Sequence, after.License.LimitReportedAt = nil, before.License.Sequence, before.License.LimitReportedAt
 			diff = cmp.Diff(before, after)
 		}
 		if diff != "" || seen {

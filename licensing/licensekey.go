@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// LicenseKey is a license key in canonical form:
-// PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25 characters are Crockford
-// base32: 1 names the cell (the store cluster), 20 are random (100 bits), 4
-// are check characters. See [KeyCheck] for how one is made or read.
+// LicenseKey is a license key in canonical form: PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25
+// characters are Crockford base32: 1 names the cell (the store cluster), 20 are random (100 bits), 4
+// are check characters. [KeyCheck] creates and parses keys.
 type LicenseKey string
 
-// LicenseID is a license key's 25 characters packed into 125 bits, big end
-// first, with three zero bits behind. It names the license in the store.
+// LicenseID is the 25 characters of a license key, packed big-endian into 125 bits, with three zero
+// bits at the end. It names the license in the store.
 type LicenseID [16]byte
 
 const (
@@ -26,8 +25,7 @@ const (
 	checkAt       = 21 // the check characters follow the cell and 20 random ones
 	keyBodyLength = keyCharacters + keyCharacters/keyGroup - 1
 
-	// LicenseKeyEntropy is how many random bytes [KeyCheck.Mint] uses up:
-	// 20 characters of 5 bits, in whole bytes.
+	// LicenseKeyEntropy is the number of random bytes for [KeyCheck.Mint]: 20 characters of 5 bits, in whole bytes.
 	LicenseKeyEntropy = 13
 
 	// MinKeyPrefix and MaxKeyPrefix bound the length of a product's key prefix.
@@ -35,13 +33,13 @@ const (
 	MaxKeyPrefix = 8
 )
 
-// Prefix is the part before the first dash: the product's.
+// Prefix returns the product's prefix, the part before the first dash.
 func (k LicenseKey) Prefix() string {
 	prefix, _, _ := strings.Cut(string(k), "-")
 	return prefix
 }
 
-// ID packs the 25 characters. The key must be canonical.
+// ID returns the packed 25 characters. The key must be canonical.
 func (k LicenseKey) ID() LicenseID {
 	var id LicenseID
 	body := k[len(k)-keyBodyLength:]
@@ -62,10 +60,10 @@ func (k LicenseKey) ID() LicenseID {
 	return id
 }
 
-// Cell is the character that names the store cluster a key lives in.
+// Cell returns the character that names the store cluster of the key.
 func (k LicenseKey) Cell() byte { return k[len(k)-keyBodyLength] }
 
-// ValidKeyPrefix reports whether a product may use prefix: 2–8 of A-Z0-9.
+// ValidKeyPrefix reports whether a product may use the prefix: 2 to 8 of A-Z 0-9.
 func ValidKeyPrefix(prefix string) bool {
 	if len(prefix) < MinKeyPrefix || len(prefix) > MaxKeyPrefix {
 		return false
@@ -78,21 +76,20 @@ func ValidKeyPrefix(prefix string) bool {
 	return true
 }
 
-// KeyCheck makes and reads license keys. It holds the store's check key: the
-// four check characters are an HMAC-SHA256 under it, cut to 20 bits, so that
-// mistyped and guessed keys are turned away without asking the store.
+// KeyCheck creates and parses license keys. It holds the store's check key: the four check characters
+// are the first 20 bits of an HMAC-SHA256 under the check key, so that the service rejects mistyped
+// and guessed keys without a request to the store. It is safe for concurrent use.
 type KeyCheck struct{ macs *sync.Pool } // of *keyMAC
 
-// keyMAC is an HMAC that is used time and again, since setting one up costs
-// more than using it. input and sum are its scratch: what goes through a
-// hash.Hash would be allocated each time.
+// keyMAC is a reusable HMAC, since creating one costs more than using it. input and sum are its
+// buffers: arguments of a hash.Hash escape to the heap.
 type keyMAC struct {
 	hash.Hash
 	input []byte
 	sum   []byte
 }
 
-// NewKeyCheck takes the store's check key, 32 bytes that never change.
+// NewKeyCheck returns a KeyCheck for the store's check key, 32 bytes that never change.
 func NewKeyCheck(key []byte) KeyCheck {
 	return KeyCheck{&sync.Pool{New: func() any {
 		return &keyMAC{
@@ -103,8 +100,8 @@ func NewKeyCheck(key []byte) KeyCheck {
 	}}}
 }
 
-// Mint makes the key that the given random bytes stand for. The prefix must
-// be a valid one and cell one of the Crockford characters.
+// Mint returns the key for the random bytes. prefix must be valid, and cell must be a Crockford
+// character.
 func (kc KeyCheck) Mint(prefix string, cell byte, entropy [LicenseKeyEntropy]byte) LicenseKey {
 	var body [keyCharacters]byte
 	body[0] = cell
@@ -124,9 +121,9 @@ func (kc KeyCheck) Mint(prefix string, cell byte, entropy [LicenseKeyEntropy]byt
 	return assemble(prefix, body)
 }
 
-// Parse reads a key as people type it: any case, spaces around it, and in the
-// 25 characters O for 0 and I or L for 1. It answers the canonical form, or
-// ErrInvalidLicenseKey where the form or the check characters are wrong.
+// Parse parses a key as people type it: in any case, with spaces around it, and in the 25 characters
+// with O for 0 and I or L for 1. It returns the canonical form, or ErrInvalidLicenseKey if the form or
+// the check characters are wrong.
 func (kc KeyCheck) Parse(input string) (LicenseKey, error) {
 	input = strings.TrimSpace(input)
 	dash := len(input) - keyBodyLength - 1
@@ -187,7 +184,7 @@ func assemble(prefix string, body [keyCharacters]byte) LicenseKey {
 	return LicenseKey(text)
 }
 
-// crockfordValues has the value of each character of the canonical form.
+// crockfordValues holds the value of each character of the canonical form.
 var crockfordValues = func() (values [256]byte) {
 	for i := range len(crockford) {
 		values[crockford[i]] = byte(i)
@@ -195,8 +192,8 @@ var crockfordValues = func() (values [256]byte) {
 	return values
 }()
 
-// crockfordValue reads one character as Crockford's base32 decoder does; -1
-// where it is none. https://www.crockford.com/base32.html
+// crockfordValue returns the value of a character as Crockford's base32 decoder reads it; -1 if the
+// character is invalid. https://www.crockford.com/base32.html
 func crockfordValue(c byte) int {
 	if 'a' <= c && c <= 'z' {
 		c -= 'a' - 'A'
@@ -210,8 +207,8 @@ func crockfordValue(c byte) int {
 	return strings.IndexByte(crockford, c)
 }
 
-// upperASCII is strings.ToUpper for ASCII only: Unicode folding would turn
-// other letters, such as ı or ſ, into ones that are legal in a prefix.
+// upperASCII is strings.ToUpper for ASCII only: Unicode folding would turn other letters, such as ı or
+// ſ, into letters that a prefix may have.
 func upperASCII(s string) string {
 	if !strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") {
 		return s
@@ -225,8 +222,7 @@ func upperASCII(s string) string {
 	return string(upper)
 }
 
-// Key gives the license key of an id and a product's prefix; it is the inverse
-// of [LicenseKey.ID].
+// Key returns the license key with an id and a product's prefix. It is the inverse of [LicenseKey.ID].
 func (id LicenseID) Key(prefix string) LicenseKey {
 	var body [keyCharacters]byte
 	for i := range body {

@@ -15,22 +15,22 @@ import (
 const (
 	// MasterKeySize is the length of a master key in bytes.
 	MasterKeySize = 32
-	// APIKeyEntropy is how many random bytes [NewAPIKeyText] uses up: 160 bits.
+	// APIKeyEntropy is the number of random bytes for [NewAPIKeyText]: 160 bits.
 	APIKeyEntropy = 20
 
 	maxMasterID   = 64
 	apiSecretSize = 32
-	// Standard Webhooks 1.0 asks for 24 to 64 bytes.
+	// Standard Webhooks 1.0 requires 24 to 64 bytes.
 	webhookSecretSize = 32
 )
 
-// MasterKey is a secret that others are derived from. It prints as its id.
+// MasterKey is a secret from which other secrets are derived. It prints as its id.
 type MasterKey struct {
 	ID  string
 	key [MasterKeySize]byte
 }
 
-// NewMasterKey makes a master key of an id and 32 random bytes.
+// NewMasterKey returns a master key with an id and 32 random bytes.
 func NewMasterKey(id string, key [MasterKeySize]byte) (MasterKey, error) {
 	if !validMasterID(id) {
 		return MasterKey{}, errors.New("the id of a master key is 1 to 64 of A-Z a-z 0-9 . _ -")
@@ -38,26 +38,25 @@ func NewMasterKey(id string, key [MasterKeySize]byte) (MasterKey, error) {
 	return MasterKey{ID: id, key: key}, nil
 }
 
-// Line is the key as the ring file keeps it, without the line break: the id,
-// a colon and the key in base64. It is as secret as the key.
+// Line returns the key as a line of the ring file, without the line break: the id, a colon and the key
+// in base64. The line is as secret as the key.
 func (k MasterKey) Line() string {
 	return k.ID + ":" + base64.StdEncoding.EncodeToString(k.key[:])
 }
 
-// String is the id alone, so that a key that is logged or printed by mistake
-// gives nothing away.
+// String returns only the id, so that a log or a print by mistake does not reveal the key.
 func (k MasterKey) String() string { return "master key " + k.ID }
 
-// GoString is for %#v what String is for %v.
+// GoString is String for %#v.
 func (k MasterKey) GoString() string { return k.String() }
 
 // FingerprintSize is the length of a master key's fingerprint.
 const FingerprintSize = 32
 
-// Fingerprint is what a store knows the key by, to tell that a ring has the
-// same one under that id. Nothing of the key can be learned from it.
+// Fingerprint returns the value by which a store recognizes the key under its id. The fingerprint
+// reveals nothing about the key.
 func (k MasterKey) Fingerprint() ([FingerprintSize]byte, error) {
-	// What the key derives otherwise has another info, so nothing is shared.
+	// No other derivation from the key has this info, so the fingerprint reveals no secret.
 	print, err := hkdf.Key(sha256.New, k.key[:], nil, "licet master key fingerprint\x00"+k.ID, FingerprintSize)
 	if err != nil {
 		return [FingerprintSize]byte{}, fmt.Errorf("derive a fingerprint: %w", err)
@@ -65,13 +64,12 @@ func (k MasterKey) Fingerprint() ([FingerprintSize]byte, error) {
 	return [FingerprintSize]byte(print), nil
 }
 
-// MasterRing is the master keys that are in use. New secrets are derived from
-// the first; the others are kept for what was derived from them before.
+// MasterRing holds the master keys in use. New secrets are derived from the first. The other keys are
+// kept for the secrets that were derived from them before.
 type MasterRing struct{ keys []MasterKey }
 
-// ParseMasterRing reads a ring file: one id:base64-of-32-bytes a line, the
-// current key first. Empty lines are skipped. An error names the line and
-// never what is in it.
+// ParseMasterRing parses a ring file: one id:base64-of-32-bytes a line, the current key first. It
+// skips empty lines. An error names the line and never quotes it.
 func ParseMasterRing(text string) (MasterRing, error) {
 	var ring MasterRing
 	number := 0
@@ -86,7 +84,7 @@ func ParseMasterRing(text string) (MasterRing, error) {
 			return MasterRing{}, fmt.Errorf("line %d of the master key ring: %w", number, err)
 		}
 		if _, twice := ring.Lookup(key.ID); twice {
-			return MasterRing{}, fmt.Errorf("line %d of the master key ring: its id stands on an earlier line too", number)
+			return MasterRing{}, fmt.Errorf("line %d of the master key ring: an earlier line has the same id", number)
 		}
 		ring.keys = append(ring.keys, key)
 	}
@@ -122,7 +120,7 @@ func validMasterID(id string) bool {
 	return true
 }
 
-// IDs lists the ids of the keys, current first.
+// IDs returns the ids of the keys, the current key first.
 func (r MasterRing) IDs() []string {
 	ids := make([]string, len(r.keys))
 	for i, k := range r.keys {
@@ -131,17 +129,17 @@ func (r MasterRing) IDs() []string {
 	return ids
 }
 
-// String lists the ids alone, current first.
+// String returns only the ids, the current key first.
 func (r MasterRing) String() string { return "master key ring [" + strings.Join(r.IDs(), " ") + "]" }
 
-// GoString is for %#v what String is for %v.
+// GoString is String for %#v.
 func (r MasterRing) GoString() string { return r.String() }
 
-// Current is the key to derive new secrets from. The ring must have been made
-// by [ParseMasterRing].
+// Current returns the key that new secrets are derived from. The ring must come from
+// [ParseMasterRing].
 func (r MasterRing) Current() MasterKey { return r.keys[0] }
 
-// Lookup finds a key by its id.
+// Lookup returns a key by its id.
 func (r MasterRing) Lookup(id string) (MasterKey, bool) {
 	for _, k := range r.keys {
 		if k.ID == id {
@@ -151,17 +149,17 @@ func (r MasterRing) Lookup(id string) (MasterKey, bool) {
 	return MasterKey{}, false
 }
 
-// APISecret derives the secret that belongs to an API key in its present
-// version. It fails only if the ring lacks the key's master key.
+// APISecret derives the current secret of an API key. It fails only if the ring lacks the key's master
+// key.
 //
-// The derivation is HKDF-SHA256 and frozen: a change would break the signature
-// of every request that is made with a secret handed out before.
+// The derivation is HKDF-SHA256 and must never change: a change would break the signatures of all
+// requests with existing secrets.
 func (r MasterRing) APISecret(key *APIKey) (string, error) {
 	return r.apiSecret(key, key.SecretVersion, key.MasterID)
 }
 
-// APISecrets derives every secret of an API key that is good at now: the
-// present one, and the one before while a rotation's overlap lasts.
+// APISecrets derives every secret of an API key that is valid at now: the current one, and the
+// previous one while a rotation's overlap lasts.
 func (r MasterRing) APISecrets(key *APIKey, now time.Time) ([]string, error) {
 	present, err := r.APISecret(key)
 	if err != nil {
@@ -180,7 +178,8 @@ func (r MasterRing) APISecrets(key *APIKey, now time.Time) ([]string, error) {
 func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string, error) {
 	master, found := r.Lookup(masterID)
 	if !found {
-		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of API key %s is derived from", masterID, key.ID)
+		return "", fmt.Errorf(
+			"the master key ring lacks the key %q, which the secret of API key %s is derived from", masterID, key.ID)
 	}
 	// None of the parts can hold a zero byte, so no two keys share an info.
 	info := strings.Join([]string{
@@ -193,17 +192,16 @@ func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string
 	return "lks_" + string(key.Owner.Mode) + "_" + crockfordText(secret), nil
 }
 
-// WebhookSecret derives the secret that messages to an endpoint are signed with in its
-// present version, as Standard Webhooks writes it. It fails only if the ring lacks the
-// endpoint's master key.
+// WebhookSecret derives the current secret that signs messages to an endpoint, as Standard Webhooks
+// writes it. It fails only if the ring lacks the endpoint's master key.
 //
-// The derivation is as frozen as that of [MasterRing.APISecret].
+// The derivation must never change, like that of [MasterRing.APISecret].
 func (r MasterRing) WebhookSecret(e *Endpoint) (string, error) {
 	return r.webhookSecret(e, e.SecretVersion, e.MasterID)
 }
 
-// WebhookSecrets derives every secret that messages to an endpoint are signed with at
-// now, the present one first, as [MasterRing.APISecrets] does.
+// WebhookSecrets derives every secret that signs messages to an endpoint at now, the current one
+// first, as [MasterRing.APISecrets] does.
 func (r MasterRing) WebhookSecrets(e *Endpoint, now time.Time) ([]string, error) {
 	present, err := r.WebhookSecret(e)
 	if err != nil {
@@ -222,9 +220,10 @@ func (r MasterRing) WebhookSecrets(e *Endpoint, now time.Time) ([]string, error)
 func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (string, error) {
 	master, found := r.Lookup(masterID)
 	if !found {
-		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID, e.ID)
+		return "", fmt.Errorf(
+			"the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID, e.ID)
 	}
-	// As with API secrets, none of the parts can hold a zero byte. An id is of one owner.
+	// As with API secrets, none of the parts can hold a zero byte. An endpoint id has one owner.
 	info := strings.Join([]string{"licet webhook secret", e.ID, strconv.Itoa(version)}, "\x00")
 	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, webhookSecretSize)
 	if err != nil {
@@ -233,22 +232,22 @@ func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (st
 	return "whsec_" + base64.StdEncoding.EncodeToString(secret), nil
 }
 
-// NewAPIKeyText makes the text of an API key: lk_test_ or lk_live_ and 32
-// Crockford base32 characters. The store keeps only its [HashAPIKey].
+// NewAPIKeyText returns the text of an API key: lk_test_ or lk_live_ and 32 Crockford base32
+// characters. The store keeps only its [HashAPIKey].
 func NewAPIKeyText(mode Mode, entropy [APIKeyEntropy]byte) string {
 	return "lk_" + string(mode) + "_" + crockfordText(entropy[:])
 }
 
-// HashAPIKey is what the store knows an API key by. A plain hash will do: a
-// key is random through and through, so there is nothing to guess.
+// HashAPIKey returns the hash under which the store keeps an API key. A plain hash suffices: the text
+// is random, so it can't be guessed.
 func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 
 func crockfordText(b []byte) string {
 	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
 }
 
-// HopKeys derives what commands that one node sends to another are authenticated
-// with: a key of each master key, by its id.
+// HopKeys derives the keys that authenticate commands between nodes: one of each master key, by its
+// id.
 func (r MasterRing) HopKeys() (map[string][32]byte, error) {
 	keys := make(map[string][32]byte, len(r.keys))
 	for _, k := range r.keys {

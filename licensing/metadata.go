@@ -9,25 +9,24 @@ import (
 	"strings"
 )
 
-// What the metadata of a thing may hold.
+// Limits of metadata.
 const (
 	MaxMetadataMembers = 50
 	MaxMetadataBytes   = 16 << 10 // as compact JSON
 )
 
-// Metadata is what a shop keeps with a license.
+// Metadata is the data that a shop attaches to a license.
 type Metadata struct {
 	Object  string // compact JSON, or empty
-	Changed bool   // differs from what is stored
+	Changed bool   // differs from the stored metadata
 }
 
-// merge takes over the members of another object: each replaces the one of its
-// name, and one that is null removes it. What is inside of a member is the
-// shop's own and is not merged.
+// merge merges the members of another object: each replaces the member of its name, and null removes
+// the member. merge does not look into the values of members.
 func (m *Metadata) merge(patch string) error {
 	merged, err := objectMembers(m.Object)
 	if err != nil {
-		return fmt.Errorf("the metadata that is stored: %w", err)
+		return fmt.Errorf("decode the stored metadata: %w", err)
 	}
 	changes, err := objectMembers(patch)
 	if err != nil {
@@ -53,7 +52,8 @@ func (m *Metadata) merge(patch string) error {
 	}
 	object := joinMembers(merged)
 	if len(merged) > MaxMetadataMembers || len(object) > MaxMetadataBytes {
-		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON, once merged", MaxMetadataMembers, MaxMetadataBytes))
+		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON, once merged",
+			MaxMetadataMembers, MaxMetadataBytes))
 	}
 	m.Object, m.Changed = object, true
 	return nil
@@ -67,7 +67,7 @@ type objectMember struct {
 
 var errNoObject = errors.New("it is no JSON object")
 
-// objectMembers takes a JSON object apart. Empty text stands for no members.
+// objectMembers returns the members of a JSON object. An empty text has no members.
 func objectMembers(object string) ([]objectMember, error) {
 	if object == "" {
 		return nil, nil
@@ -82,7 +82,7 @@ func objectMembers(object string) ([]objectMember, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := objectMember{name: name.(string)} // the decoder takes nothing else here
+		m := objectMember{name: name.(string)} // the decoder allows only strings here
 		if err := decoder.Decode(&m.value); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func objectMembers(object string) ([]objectMember, error) {
 	return members, nil
 }
 
-// joinMembers writes a compact JSON object; empty where it has no members.
+// joinMembers returns a compact JSON object; "" if it has no members.
 func joinMembers(members []objectMember) string {
 	if len(members) == 0 {
 		return ""

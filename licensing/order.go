@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// OrderStatus is what an order is at one moment. Like a license's it follows
-// from the facts and the time.
+// OrderStatus is the state of an order at one moment. Like a license's, it follows from the facts and
+// the time.
 type OrderStatus string
 
 // The order states.
@@ -23,8 +23,8 @@ func OrderStatuses() []OrderStatus {
 	return []OrderStatus{OrderUnpaid, OrderPaid, OrderExpired, OrderCanceled, OrderRefunded}
 }
 
-// Order holds the facts of one order. Zero times and empty strings stand for
-// "not so".
+// Order holds the facts of one order. A zero time or an empty string means that the fact does not
+// apply.
 type Order struct {
 	OrderNo     string
 	Owner       Owner
@@ -35,9 +35,9 @@ type Order struct {
 	BuyerEmail  string
 	Metadata    string // a compact JSON object, or empty
 	SuccessURL  string
-	PayToken    string // 128 random bits in hex; whoever has it may pay
-	// Terms are the product's when the order was made. They are what is
-	// issued if the product is gone by the time the order is paid.
+	PayToken    string // 128 random bits in hex; allows its holder to pay
+	// Terms are the product's terms when the order was created. The license gets these terms if the
+	// product no longer exists when the order is paid.
 	Terms Terms
 
 	CreatedAt  time.Time
@@ -45,27 +45,26 @@ type Order struct {
 	PaidAt     time.Time
 	CanceledAt time.Time
 	RefundedAt time.Time
-	ExpiredAt  time.Time // when a sweep recorded the expiry; the status does not wait for it
+	ExpiredAt  time.Time // when a sweep recorded the expiry; the status does not depend on it
 
 	LicenseKey LicenseKey
 	Late       bool   // paid after it had expired
-	Payment    string // the provider's reference of the payment
-	// RefundDue tells that the money must go back through the provider: the shop
-	// wants it to, or it came for a canceled order. It is cleared when the refund is
-	// recorded, and where the provider has refused it for good.
+	Payment    string // the payment provider's reference
+	// RefundDue reports that the provider must refund the money: the shop has requested it, or the
+	// money was paid for a canceled order. It is cleared when the refund is recorded, and when the
+	// provider has refused the refund permanently.
 	RefundDue     bool
-	RefundBy      Actor     // who wants it to
-	RefundTries   int       // how often the provider was about to be asked for it, for earlier wishes too
-	RefundRetryAt time.Time // when it is to be asked again, unless somebody does before; zero: at once, since it was not yet
+	RefundBy      Actor     // who requested the refund
+	RefundTries   int       // how often the provider was asked for a refund, including earlier requests
+	RefundRetryAt time.Time // when a sweep asks the provider again; zero: at once
 
-	// StateReason is why it was canceled, or its money is to go back or has gone,
-	// in the shop's words; empty where no reason was given.
+	// StateReason is the shop's reason for the cancellation or refund; empty if the shop gave none.
 	StateReason string
 
-	Sequence uint64 // of its latest event; 0: there was none
+	Sequence uint64 // of its latest event; 0: none
 }
 
-// Status computes the order's state at now.
+// Status returns the order's state at now.
 func (o *Order) Status(now time.Time) OrderStatus {
 	switch {
 	case !o.RefundedAt.IsZero():
@@ -81,8 +80,8 @@ func (o *Order) Status(now time.Time) OrderStatus {
 	}
 }
 
-// FoldEmail gives the form of an e-mail address that tells one buyer from
-// another: the case of its letters does not.
+// FoldEmail returns the form of an e-mail address that identifies a buyer. Addresses that differ only
+// in case have the same form.
 func FoldEmail(address string) string { return strings.ToLower(address) }
 
 const (
@@ -90,14 +89,13 @@ const (
 	orderIDLength = 1 + 26 // the cell character and a ULID
 )
 
-// NewOrderNo gives an order number: ord_, the cell character and a ULID, which
-// orders them by time.
+// NewOrderNo returns an order number: ord_, the cell character and a ULID, which sorts orders by time.
 func NewOrderNo(cell byte, ulid string) string {
 	return orderPrefix + string(cell) + ulid
 }
 
-// ValidOrderNo reports whether text has the form of an order number. What has
-// not is no order's, which needs no look into the store.
+// ValidOrderNo reports whether text is in the form of an order number. No other text can be an
+// order's, so the service answers without a request to the store.
 func ValidOrderNo(text string) bool {
 	id, found := strings.CutPrefix(text, orderPrefix)
 	if !found || len(id) != orderIDLength {

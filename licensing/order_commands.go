@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-func existing(r *Record) (*Order, error) {
+// existingOrder returns the record's order, or ErrOrderNotFound.
+func existingOrder(r *Record) (*Order, error) {
 	if r.Order == nil {
 		return nil, ErrOrderNotFound
 	}
 	return r.Order, nil
 }
 
-// PayOrder is the provider's word that the buyer has paid. It counts whenever
-// it comes, and however often: an expired order is paid late, a paid one is
-// left as it is, and for a canceled one the money is owed back.
+// PayOrder records that the payment provider has confirmed a payment. It is valid at any time and any
+// number of times: an expired order is paid late, a paid order stays as it is, and the money for a
+// canceled order becomes due for refund.
 type PayOrder struct {
-	By      Actor      // who made a free order; empty: the provider
+	By      Actor      // who created a free order; empty: the provider
 	Payment string     // the provider's reference
-	Terms   Terms      // what to issue with
-	Key     LicenseKey // freshly minted with the terms' prefix; used only if a license is issued
+	Terms   Terms      // the terms of the new license
+	Key     LicenseKey // a new key with the terms' prefix; used only if a license is issued
 }
 
 // DeviceID is empty: no device is touched.
@@ -28,7 +29,7 @@ func (PayOrder) DeviceID() string { return "" }
 func (c PayOrder) by() Actor { return cmp.Or(c.By, Provider) }
 
 func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -37,8 +38,8 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 		o.PaidAt, o.Payment, o.LicenseKey = now, c.Payment, c.Key
 		o.Late = status == OrderExpired
 		r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
-		r.tellOrder(EventOrderPaid, c.by(), now)
-		r.tellLicense(r.Issued, EventLicenseIssued, c.by(), now, nil)
+		r.recordOrder(EventOrderPaid, c.by(), now)
+		r.recordLicense(r.Issued, EventLicenseIssued, c.by(), now, nil)
 	case OrderCanceled:
 		if !o.RefundDue {
 			o.PaidAt, o.Payment, o.RefundDue, o.RefundBy, r.Changed = now, c.Payment, true, Provider, true
@@ -48,8 +49,7 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
 
-// CancelOrder gives an unpaid order up. One that is canceled already keeps its
-// time and reason.
+// CancelOrder cancels an unpaid order. A canceled order keeps its time and reason.
 type CancelOrder struct {
 	By     Actor
 	Reason string // in the shop's words, or empty
@@ -59,14 +59,14 @@ type CancelOrder struct {
 func (CancelOrder) DeviceID() string { return "" }
 
 func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid:
 		o.CanceledAt, o.StateReason = now, c.Reason
-		r.tellOrder(EventOrderCanceled, c.By, now)
+		r.recordOrder(EventOrderCanceled, c.By, now)
 	case OrderCanceled:
 	default:
 		return Result{}, invalidOrderState(status, "canceled")
@@ -74,23 +74,23 @@ func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o}, nil
 }
 
-// ExpireOrder records that an order has run out. Orders that have not, or are
-// past that, are left as they are: the sweep that sends this may come late.
+// ExpireOrder records that an order has expired. It is a no-op for an order that has not expired, or
+// is paid, canceled or recorded already: the sweep that runs it may be late.
 type ExpireOrder struct {
-	Margin time.Duration // how long it must have run out by now, since a clock may run ahead
+	Margin time.Duration // how long ago the order must have expired, since clocks may differ
 }
 
 // DeviceID is empty: no device is touched.
 func (ExpireOrder) DeviceID() string { return "" }
 
 func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
 	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(now.Add(-c.Margin)) {
 		o.ExpiredAt = now
-		r.tellOrder(EventOrderExpired, System, now)
+		r.recordOrder(EventOrderExpired, System, now)
 	}
 	return Result{Order: *o}, nil
 }

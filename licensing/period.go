@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Period is a calendar length of time, as in ISO 8601 durations: P1Y, P1M,
-// PT24H. The zero Period stands for none.
+// Period is a calendar length of time, as in ISO 8601 durations: P1Y, P1M, PT24H. The zero Period is
+// no period.
 type Period struct {
 	Years, Months, Days int
 	Clock               time.Duration
 }
 
-// IsZero reports whether p stands for no period.
+// IsZero reports whether p is no period.
 func (p Period) IsZero() bool { return p == Period{} }
 
-// AddTo gives the moment p after t in UTC. Years and months keep the day of
-// the month, or take the last day of a shorter one: January 31 and a month is
-// the last of February, as a subscriber expects.
+// AddTo returns the moment p after t in UTC. Years and months keep the day of the month, or use the
+// last day of a shorter month: January 31 and one month is the last of February, as subscribers
+// expect.
 func (p Period) AddTo(t time.Time) time.Time {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -28,7 +28,7 @@ func (p Period) AddTo(t time.Time) time.Time {
 	return first.AddDate(0, 0, min(day, lastDay)-1+p.Days).Add(p.Clock)
 }
 
-// How long a period may be: what is longer is a typo.
+// Limits of a period: a longer one is a typo.
 const (
 	maxPeriodYears  = 1000
 	maxPeriodMonths = 12 * maxPeriodYears
@@ -36,9 +36,8 @@ const (
 	maxPeriodClock  = 100 * 366 * 24 * time.Hour
 )
 
-// ParsePeriod reads an ISO 8601 duration of whole numbers, such as P1Y, P2W or
-// P1DT12H. It may be of up to 1,000 years, and of up to 100 in hours, minutes
-// and seconds.
+// ParsePeriod parses an ISO 8601 duration of whole numbers, such as P1Y, P2W or P1DT12H, of up to
+// 1,000 years, and up to 100 years in hours, minutes and seconds.
 func ParsePeriod(text string) (Period, bool) {
 	date, clock, timed := strings.Cut(text, "T")
 	date, found := strings.CutPrefix(date, "P")
@@ -57,8 +56,8 @@ func ParsePeriod(text string) (Period, bool) {
 	return p, true
 }
 
-// amounts reads numbers, each with the letter of its unit behind it. The units
-// must come in order, each once at most.
+// amounts parses numbers, each followed by the letter of its unit. The units must be in order, each at
+// most once.
 func amounts(text, units string) (of [4]int, ok bool) {
 	for at := 0; text != ""; at++ {
 		digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
@@ -76,8 +75,7 @@ func amounts(text, units string) (of [4]int, ok bool) {
 	return of, true
 }
 
-// String writes p as ISO 8601 does, and nothing for the zero period. Weeks come
-// back as days.
+// String formats p as ISO 8601 does; "" for the zero period. Weeks become days.
 func (p Period) String() string {
 	if p.IsZero() {
 		return ""

@@ -2,8 +2,8 @@ package licensing
 
 import "time"
 
-// Product sets the terms of the licenses that are issued for it. A change of
-// a product touches only licenses issued later.
+// Product holds the terms of the licenses that are issued for it. A change of a product affects only
+// licenses that are issued later.
 type Product struct {
 	ID        string
 	Owner     Owner
@@ -13,31 +13,28 @@ type Product struct {
 	CreatedAt time.Time
 }
 
-// Terms is what a license is issued with.
+// Terms are the settings of a new license.
 type Terms struct {
 	KeyPrefix  string
 	MaxDevices int    // 0: unlimited
 	Validity   Period // zero: perpetual
-	// FromActivation tells whether Validity runs from the first activation
-	// instead of from issue.
+	// FromActivation reports whether Validity starts at the first activation, and not at issue.
 	FromActivation bool
 	SelfService    SelfService
 }
 
-// SelfService says whether end users may remove devices by themselves.
+// SelfService says whether end users may remove devices themselves.
 type SelfService struct {
 	Allowed bool
-	// RemovalsPerMonth bounds how many they may remove in a calendar month of
-	// UTC; 0: any number.
+	// RemovalsPerMonth limits the removals in a calendar month of UTC; 0: unlimited.
 	RemovalsPerMonth int
 }
 
-// DefaultTerms are those of a product that nobody has described: three
-// devices, perpetual.
+// DefaultTerms returns the terms of a product without a description: three devices, perpetual.
 func DefaultTerms() Terms { return Terms{KeyPrefix: "LIC", MaxDevices: 3} }
 
-// Issue makes the license that these terms stand for. The key must have been
-// minted with the terms' prefix; orderNo is empty for a grant.
+// Issue returns a new license with these terms. The key must have the terms' prefix. orderNo is empty
+// for a grant.
 func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now time.Time) *License {
 	l := &License{
 		Key:         key,

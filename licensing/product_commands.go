@@ -2,8 +2,7 @@ package licensing
 
 import "time"
 
-// PutProduct describes a product, whether there is one or not. All of it is
-// replaced but CreatedAt.
+// PutProduct creates or replaces a product. It replaces everything but CreatedAt.
 type PutProduct struct {
 	ID       string
 	Owner    Owner
@@ -27,8 +26,8 @@ func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Product: r.Product, Created: before == nil}, nil
 }
 
-// DeleteProduct removes a product. Licenses that were issued for it keep their
-// terms, and so do its orders that are not paid yet.
+// DeleteProduct deletes a product. Licenses that were issued for the product, and its unpaid orders,
+// keep their terms.
 type DeleteProduct struct{}
 
 // DeviceID is empty: no device is touched.

@@ -2,19 +2,18 @@ package licensing
 
 import "time"
 
-// A buyer may ask a shop to forget them. What is removed is what the shop has
-// written down about the buyer in its own words; what was sold, paid and activated
-// stays, so that all else goes on as before. See docs/guides/personal-data.md. It is no event
-// of the order or the license: nothing changes that events tell of.
+// A buyer may ask a shop to delete personal data. A redaction removes the texts that the shop has stored about the
+// buyer. The facts of the sale, the payment and the activations stay. See docs/guides/personal-data.md. A redaction
+// records no event: it changes nothing that events contain.
 
-// RedactOrder removes the e-mail address, the description, the metadata and the
-// reason from an order of a buyer, in any state. An order that is not the buyer's,
-// or is no longer since it was redacted before, is ErrOrderNotFound.
+// RedactOrder removes the e-mail address, the description, the metadata and the reason from a buyer's
+// order, in any state. If the order is another buyer's, or was redacted before, it returns
+// ErrOrderNotFound.
 type RedactOrder struct {
-	BuyerEmail string // in any case
-	// LicenseKey is the order's, empty if it has none: the license is redacted in
-	// the same transaction, since nobody finds it by the buyer afterwards. Where the
-	// order has got a license meanwhile, nothing is changed; the answer tells which.
+	BuyerEmail string // letter case does not matter
+	// LicenseKey is the order's license key, empty if it has none: the same transaction redacts the
+	// license, since no search finds it by the buyer afterward. If the order has another license key
+	// by now, nothing is changed, and the result holds the key.
 	LicenseKey LicenseKey
 }
 
@@ -22,7 +21,7 @@ type RedactOrder struct {
 func (RedactOrder) DeviceID() string { return "" }
 
 func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	switch {
 	case err != nil:
 		return Result{}, err

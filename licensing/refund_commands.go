@@ -2,21 +2,19 @@ package licensing
 
 import "time"
 
-// Sending money back is not one transaction: the provider is asked in between.
-// So it is stored first that the money is due (RequestRefund, or PayOrder of a
-// canceled order), each time before the provider is asked (TryRefund), and then
-// what came of it (RefundOrder, WithdrawRefund). Whoever finds an order whose
-// refund is due goes on from there; the provider moves the money once, however
-// often it is asked.
+// A refund takes several transactions, since the service asks the payment provider in between. First, the service stores
+// that a refund is due (RequestRefund, or PayOrder of a canceled order). Then it stores each try before it asks the
+// provider (TryRefund), and then the result (RefundOrder, WithdrawRefund). A node that finds a due refund continues from
+// there. The provider moves the money once, however often it is asked.
 
-// The pause after a try, for those who try by themselves; it doubles.
+// The pause of a sweep after a try. It doubles with each try.
 const (
 	refundPause    = 15 * time.Second
 	refundPauseMax = time.Hour
 )
 
-// RequestRefund is the shop's wish to send a paid order's money back. The order
-// stays paid, and its license good, until the refund is recorded.
+// RequestRefund records the shop's request to refund a paid order. The order stays paid, and its
+// license valid, until the refund is recorded.
 type RequestRefund struct {
 	By     Actor
 	Reason string // in the shop's words, or empty
@@ -26,7 +24,7 @@ type RequestRefund struct {
 func (RequestRefund) DeviceID() string { return "" }
 
 func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -42,12 +40,11 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
 
-// TryRefund notes that the provider is about to be asked to send an order's money
-// back, and when that is to be done again if nothing is heard of it. Where
-// nothing is due, nothing is noted, and the answer is not RefundDue.
+// TryRefund records that the service is about to ask the payment provider for a refund, and when to
+// ask again if no result is recorded. If no refund is due, TryRefund is a no-op, and the result is not
+// RefundDue.
 type TryRefund struct {
-	// Waiting: it is for a sweep, which leaves alone what somebody has tried a
-	// moment ago.
+	// Waiting is true for a sweep, which skips an order until RefundRetryAt.
 	Waiting bool
 }
 
@@ -55,7 +52,7 @@ type TryRefund struct {
 func (TryRefund) DeviceID() string { return "" }
 
 func (c TryRefund) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -77,41 +74,40 @@ func pauseAfter(tries int) time.Duration {
 	return pause
 }
 
-// WithdrawRefund ends the shop's wish: the provider has refused to send the money
-// back, in answer to the latest try, and none of the tries before has moved it.
-// The order is paid, as before. Where somebody has tried again since, that try
-// tells. Money for a canceled order stays due whatever the provider says.
+// WithdrawRefund ends the shop's request: the payment provider has refused the refund in answer to the
+// latest try, and no earlier try has moved the money. The order is paid, as before. If there was
+// another try since, WithdrawRefund is a no-op. A refund for a canceled order stays due whatever the
+// provider answers.
 type WithdrawRefund struct {
-	Tries int // as TryRefund answered, or as they are where the provider was not asked
+	Tries int // as TryRefund returned, or the current number if the provider was not asked
 }
 
 // DeviceID is empty: no device is touched.
 func (WithdrawRefund) DeviceID() string { return "" }
 
 func (c WithdrawRefund) apply(r *Record, _ time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
 	if o.RefundDue && o.CanceledAt.IsZero() && o.RefundTries == c.Tries {
-		// The tries count on: if the money is wished for again, no try of that has the
-		// number of an old one, whose refusal may come late.
+		// RefundTries stays: a try of a later request must not get the number of an earlier try, whose refusal
+		// may arrive late.
 		o.RefundDue, o.RefundRetryAt = false, time.Time{}
 		o.RefundBy, o.StateReason, r.Changed = "", "", true
 	}
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
 
-// RefundOrder records that the provider has sent the money back: of a paid
-// order, whose license is to be revoked along with it, or of one that was
-// canceled before it was paid.
+// RefundOrder records that the payment provider has refunded a paid order, whose license must be
+// revoked in the same transaction, or an order that was canceled before it was paid.
 type RefundOrder struct{}
 
 // DeviceID is empty: no device is touched.
 func (RefundOrder) DeviceID() string { return "" }
 
 func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
+	o, err := existingOrder(r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -120,7 +116,7 @@ func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	case status == OrderPaid, status == OrderCanceled && o.RefundDue:
 		o.RefundDue, o.RefundTries, o.RefundRetryAt = false, 0, time.Time{}
 		o.RefundedAt = now
-		r.tellOrder(EventOrderRefunded, o.RefundBy, now)
+		r.recordOrder(EventOrderRefunded, o.RefundBy, now)
 	default:
 		return Result{}, invalidOrderState(status, "refunded")
 	}

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// CreateEndpoint adds an endpoint to those of its owner. One that is there already,
-// by its id, is answered as it is: the command may be run again on what it made.
+// CreateEndpoint creates an endpoint. If the owner has an endpoint with the same id, the command
+// returns it and changes nothing: the command may be repeated.
 type CreateEndpoint struct {
 	Owner    Owner
-	Endpoint Endpoint // but for the times, which are of the moment
+	Endpoint Endpoint // without its times, which the command sets
 	By       Actor
 }
 
@@ -38,11 +38,11 @@ func (c CreateEndpoint) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Endpoint: &made}, nil
 }
 
-// UpdateEndpoint changes an endpoint. What is nil stays as it is.
+// UpdateEndpoint changes an endpoint. A nil field stays as it is.
 type UpdateEndpoint struct {
 	ID               string
 	URL, Description *string
-	Types            *[]EventType // of nil: all
+	Types            *[]EventType // pointer to nil: all
 	Enabled          *bool
 	By               Actor
 }
@@ -81,8 +81,8 @@ func (c UpdateEndpoint) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Endpoint: endpoint}, err
 }
 
-// reset notes that what failed before says nothing any more. Who has seen the
-// endpoint as it was must see another time, whatever the clock says.
+// reset records that earlier failures no longer count. ResetAt always increases, whatever the clock
+// says, so that a node that has read the earlier endpoint sees a different time.
 func (e *Endpoint) reset(now time.Time) {
 	if !now.After(e.ResetAt) {
 		now = e.ResetAt.Add(time.Millisecond)
@@ -90,7 +90,7 @@ func (e *Endpoint) reset(now time.Time) {
 	e.ResetAt = now
 }
 
-// DeleteEndpoint removes an endpoint, and with it what has become of its messages.
+// DeleteEndpoint deletes an endpoint, and with it the records of its deliveries.
 type DeleteEndpoint struct {
 	ID string
 	By Actor
@@ -110,9 +110,9 @@ func (c DeleteEndpoint) apply(r *Record, _ time.Time) (Result, error) {
 	return Result{Endpoint: gone}, nil
 }
 
-// RotateEndpointSecret gives an endpoint a new secret, derived from a master key. The
-// one before signs too until the overlap has passed; one that an earlier rotation left
-// is dropped, so that there are never more than two.
+// RotateEndpointSecret gives an endpoint a new secret, derived from a master key. The previous secret
+// also signs until the overlap has passed. At most two secrets are valid: a rotation drops the secret
+// before the previous one.
 type RotateEndpointSecret struct {
 	ID       string
 	MasterID string
@@ -137,12 +137,12 @@ func (c RotateEndpointSecret) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Endpoint: endpoint}, err
 }
 
-// DisableEndpoint has the service itself disable an endpoint, since nothing comes
-// through, and tells of it. One that is disabled, or was changed or enabled since it
-// was found so, stays as it is.
+// DisableEndpoint disables an endpoint on behalf of the service, because deliveries fail, and records
+// an event. If the endpoint is disabled, or was changed or enabled since ResetAt was read, the command
+// is a no-op.
 type DisableEndpoint struct {
 	ID      string
-	ResetAt time.Time // the endpoint's, as it was
+	ResetAt time.Time // the endpoint's, as read
 	Because DisableReason
 }
 
@@ -158,13 +158,12 @@ func (c DisableEndpoint) apply(r *Record, now time.Time) (Result, error) {
 		return true
 	})
 	if disabled {
-		r.tellEndpoint(EventWebhookDisabled, System, now, *endpoint)
+		r.recordEndpoint(EventWebhookDisabled, System, now, *endpoint)
 	}
 	return Result{Endpoint: endpoint}, err
 }
 
-// changeEndpoint lets change alter an endpoint, of a copy, so that the record as it
-// was read stays so.
+// changeEndpoint calls change on a copy of an endpoint, so that the stored record stays unchanged.
 func (r *Record) changeEndpoint(id string, change func(*Endpoint) bool) (_ *Endpoint, changed bool, _ error) {
 	if r.Webhooks.Find(id) == nil {
 		return nil, false, ErrWebhookNotFound

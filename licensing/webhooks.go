@@ -6,53 +6,53 @@ import (
 	"time"
 )
 
-// Webhooks is where events of an account and mode are sent. All of its endpoints are
-// one record, so that their number is bounded exactly, and whether the owner listens
-// to activations is changed in one transaction with what it follows from.
+// Webhooks holds the webhook endpoints of an owner. All endpoints of an owner are one record. So their
+// number is limited exactly, and one transaction changes both the endpoints and whether the owner
+// wants events of activations.
 type Webhooks struct {
 	Owner     Owner
 	Endpoints []Endpoint // the oldest first, at most MaxEndpoints
-	// Sequence counts the events that were recorded of the record.
+	// Sequence is the number of events recorded for the record.
 	Sequence uint64
 }
 
-// MaxEndpoints is how many endpoints an account can have in each mode.
+// MaxEndpoints is the maximum number of endpoints of an account in each mode.
 const MaxEndpoints = 16
 
 // WebhooksRef names the endpoints of an owner.
 func WebhooksRef(owner Owner) Ref { return Ref{Kind: KindWebhooks, Owner: owner} }
 
-// Endpoint is one receiver of events.
+// Endpoint is a receiver of events.
 type Endpoint struct {
 	ID          string // we_…
 	URL         string
 	Description string
 	Types       []EventType // which events it gets; nil: all
 
-	// The secret that its messages are signed with is derived, and never stored.
+	// The secret that signs its messages is derived, and never stored.
 	SecretVersion int    // from 1
 	MasterID      string // the master key that the secret is derived from
 	Previous      PreviousSecret
 
-	// Since is the position in the owner's feed behind which its events begin.
+	// Since is the position in the owner's feed after which its events begin.
 	Since     string
 	CreatedAt time.Time
-	// ResetAt is when its URL was changed last, or it was enabled: what failed before
-	// that says nothing of it any more. It only goes forward.
+	// ResetAt is when the URL was last changed, or the endpoint last enabled: earlier failures no
+	// longer count. It only increases.
 	ResetAt time.Time
 
 	DisabledAt      time.Time // zero: it is enabled
 	DisabledBecause DisableReason
 }
 
-// DisableReason says why an endpoint gets nothing.
+// DisableReason says why an endpoint is disabled.
 type DisableReason string
 
-// The reasons. All but the first are the service's own.
+// The reasons. All but the first are decisions of the service.
 const (
 	DisabledByUser      DisableReason = "by_user"
-	DisabledGone        DisableReason = "gone"         // it has answered 410
-	DisabledFailing     DisableReason = "failing"      // it has failed for days, and nothing has come through
+	DisabledGone        DisableReason = "gone"         // the endpoint has answered 410
+	DisabledFailing     DisableReason = "failing"      // all deliveries have failed for days
 	DisabledDeadLetters DisableReason = "dead_letters" // too many messages were given up
 )
 
@@ -62,14 +62,14 @@ func (e *Endpoint) Enabled() bool { return e.DisabledAt.IsZero() }
 // Wants reports whether events of a kind are for the endpoint, if it is enabled.
 func (e *Endpoint) Wants(t EventType) bool { return e.Types == nil || slices.Contains(e.Types, t) }
 
-// Clone makes a copy that shares nothing with w that a command would change.
+// Clone returns a copy. A command on the copy does not change w.
 func (w *Webhooks) Clone() *Webhooks {
 	c := *w
 	c.Endpoints = slices.Clone(w.Endpoints)
 	return &c
 }
 
-// Find gives an endpoint by its id; nil where there is none.
+// Find returns an endpoint by its id; nil if there is none.
 func (w *Webhooks) Find(id string) *Endpoint {
 	if w == nil {
 		return nil
@@ -80,8 +80,7 @@ func (w *Webhooks) Find(id string) *Endpoint {
 	return nil
 }
 
-// Listening reports whether any endpoint wants to hear of activations: only then are
-// events of them recorded.
+// Listening reports whether an endpoint wants events of activations. Only then are they recorded.
 func (w *Webhooks) Listening() bool {
 	return w != nil && slices.ContainsFunc(w.Endpoints, func(e Endpoint) bool {
 		return e.Enabled() && (e.Types == nil || slices.ContainsFunc(e.Types, EventType.OfActivation))
@@ -93,7 +92,7 @@ const (
 	maxEndpointID    = 64
 )
 
-// NewEndpointID makes the id of an endpoint out of the text of a ULID.
+// NewEndpointID returns the id of an endpoint with the text of a ULID.
 func NewEndpointID(cell byte, ulid string) string {
 	return endpointIDPrefix + string(cell) + strings.ToLower(ulid)
 }
@@ -106,8 +105,8 @@ func ValidEndpointID(id string) bool {
 		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// checkEventTypes refuses what is no choice of kinds of events. Nil is all of them;
-// a list without any would be stored as that.
+// checkEventTypes refuses unknown and repeated types. Nil means all types. An empty list is refused,
+// since the store would keep it as nil.
 func checkEventTypes(types []EventType) error {
 	known := EventTypes()
 	for i, t := range types {

@@ -450,11 +450,11 @@ import (
 		},
 		{
 			"a vague folder name", "internal/utils/x.go", "// Package utils is a bag.\npackage utils\n",
-			[]string{"internal/utils/x.go:2: the name \"utils\" says noPackages about what is inside"},
+			[]string{"internal/utils/x.go:2: the name \"utils\" does not say what the package holds"},
 		},
 		{
 			"a vague package name", "internal/text/x.go", "// Package common is a bag.\npackage common\n",
-			[]string{"internal/text/x.go:2: the name \"common\" says noPackages about what is inside"},
+			[]string{"internal/text/x.go:2: the name \"common\" does not say what the package holds"},
 		},
 		{
 			"a long file", "payment/x.go", "package payment\n" + strings.Repeat("\n", 400),

@@ -17,7 +17,7 @@ func checkNames(r *report, f *folder) {
 	names := append(strings.Split(f.dir, "/"), first.syntax.Name.Name)
 	for _, name := range names {
 		if slices.Contains(vagueNames, strings.TrimSuffix(name, "_test")) {
-			r.at(first.syntax.Package, "the name %q says noPackages about what is inside", name)
+			r.at(first.syntax.Package, "the name %q does not say what the package holds", name)
 			return
 		}
 	}

@@ -108,7 +108,7 @@ func TestReply(t *testing.T) {
 	c := newTestCodec(t)
 	result := filled[licensing.Result](t)
 	result.RefundDue, result.Created, result.Invalid = false, false, "" // likewise
-	result.License.Sequence, result.License.LimitToldAt = 0, time.Time{}
+	result.License.Sequence, result.License.LimitReportedAt = 0, time.Time{}
 	other := result
 	other.License.MaxDevices = 0
 	fewer := result
@@ -152,7 +152,7 @@ func TestReplyTellsOfALicenseOnce(t *testing.T) {
 	var a node.HopAnswer
 	for i := range 50 {
 		l := filled[licensing.License](t)
-		l.CurrentDevices, l.Sequence, l.LimitToldAt = i, uint64(i), time.UnixMilli(int64(i))
+		l.CurrentDevices, l.Sequence, l.LimitReportedAt = i, uint64(i), time.UnixMilli(int64(i))
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{License: l}})
 	}
 	body, err := c.reply(a)

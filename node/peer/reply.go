@@ -111,7 +111,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 			continue
 		}
 		now := from.Result.License
-		now.CurrentDevices, now.Sequence, now.LimitToldAt = 0, 0, time.Time{}
+		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
 		if len(r.Licenses) == 0 || now != last {
 			r.Licenses = append(r.Licenses, fromLicense(&now))
 			last = now

@@ -99,7 +99,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendUint(b, licenseRemovalsMonth, uint64(l.Removals.Month))
 	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
 	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
-	b = appendTimeAfter(b, licenseLimitTold, l.LimitToldAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseLimitTold, l.LimitReportedAt, l.CreatedAt)
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -183,7 +183,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
-	l.LimitToldAt = limitTold.timeAfter(l.CreatedAt)
+	l.LimitReportedAt = limitTold.timeAfter(l.CreatedAt)
 	return s, nil
 }
 
