@@ -157,7 +157,8 @@ func (d dockerfile) copies(t *testing.T) []string {
 			continue
 		}
 		folder := strings.Trim(c.DestPath, "/")
-		if c.From != d.build.Name || c.Chown != "" || c.Chmod != "" || !slices.Equal(c.SourcePaths, []string{"/out/" + folder + "/"}) {
+		if c.From != d.build.Name || c.Chown != "" || c.Chmod != "" ||
+			!slices.Equal(c.SourcePaths, []string{"/out/" + folder + "/"}) {
 			t.Errorf("%s: it is to copy /out/%s/ as it is", c, folder)
 		}
 		folders = append(folders, folder)
@@ -185,8 +186,10 @@ func copyContext(t *testing.T, to string) {
 	}
 	// What may lie in a working copy, at its top or where somebody has tried something.
 	for _, name := range []string{
-		"master.keys", "cmd/licet/master.keys", "deploy/compose/master.keys", "store.db", "kv/store.db", "licet-data/dev-key.json",
-		"cmd/licet/licet-data/dev-key.json", "bin/licet", ".git/config", "node/node_test.go", "handlers/testdata/x.json",
+		"master.keys", "cmd/licet/master.keys", "deploy/compose/master.keys", "store.db", "kv/store.db",
+		"licet-data/dev-key.json",
+		"cmd/licet/licet-data/dev-key.json", "bin/licet", ".git/config", "node/node_test.go",
+		"handlers/testdata/x.json",
 		"docs/guides/backup.md",
 	} {
 		if out, err := ignored.MatchesOrParentMatches(name); err != nil || !out {
@@ -214,7 +217,8 @@ func copyContext(t *testing.T, to string) {
 		case entry.IsDir() || out:
 			return nil
 		}
-		if ext := path.Ext(name); !slices.Contains([]string{".go", ".mod", ".sum", ".html", ".css", ".txt", ".tmpl"}, ext) {
+		if ext := path.Ext(name); !slices.Contains([]string{".go", ".mod", ".sum", ".html", ".css", ".txt", ".tmpl"},
+			ext) {
 			t.Errorf("%s gets into a build: what for?", relative)
 		}
 		count++

@@ -36,14 +36,16 @@ type made struct {
 func makeImage(t *testing.T, programs string) made {
 	t.Helper()
 	m := made{dir: t.TempDir(), args: map[string]string{
-		"VERSION": "1.2.3", "REVISION": "0123abc", "CREATED": "2026-11-22T13:00:00Z", "TARGETOS": "linux", "TARGETARCH": "amd64",
+		"VERSION": "1.2.3", "REVISION": "0123abc", "CREATED": "2026-11-22T13:00:00Z", "TARGETOS": "linux",
+		"TARGETARCH": "amd64",
 	}}
 	args := []string{
 		"tar", "--programs", programs, "--out", m.dir, "--image", "registry.example.com/licet:1.2.3",
 		"--version", m.args["VERSION"], "--revision", m.args["REVISION"], "--created", "2026-11-22T14:00:00+01:00",
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "."}, args...)...)
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "registry.example.com/licet:1.2.3 sha256:") {
+	if out, err := cmd.CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "registry.example.com/licet:1.2.3 sha256:") {
 		t.Fatalf("image tar: %v\n%s", err, out)
 	}
 	var err error
@@ -86,7 +88,8 @@ func TestDockerfileMakesTheSame(t *testing.T) {
 	source := filepath.Join(root, "src")
 	copyContext(t, source)
 	programs := filepath.Join(root, "out/usr/local/bin")
-	m := made{args: map[string]string{"VERSION": "1.2.3", "REVISION": "0123abc", "CREATED": "2026-11-22T13:00:00Z", "TARGETOS": "linux", "TARGETARCH": "amd64"}}
+	m := made{args: map[string]string{"VERSION": "1.2.3", "REVISION": "0123abc", "CREATED": "2026-11-22T13:00:00Z",
+		"TARGETOS": "linux", "TARGETARCH": "amd64"}}
 	for _, command := range d.runs {
 		// The stage's root is a folder here.
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(command, " /out/", " "+root+"/out/"))
@@ -207,7 +210,8 @@ func TestImageIsTheSameTwice(t *testing.T) {
 	programs := t.TempDir()
 	build := func(out string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", out, "./cmd/etcdcerts")
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", out,
+			"./cmd/etcdcerts")
 		cmd.Dir, cmd.Env = repository, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 		if text, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -236,13 +240,15 @@ func TestImageIsTheSameTwice(t *testing.T) {
 // depends on what is in it.
 func TestComponents(t *testing.T) {
 	programs := filepath.Join(t.TempDir(), "programs")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", programs+"/", "./cmd/...")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", programs+"/",
+		"./cmd/...")
 	cmd.Dir, cmd.Env = repository, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	bom := readComponents(t, makeImage(t, programs).dir)
-	if bom.SpecVersion != cdx.SpecVersion1_6 || bom.Metadata.Component.Version != "1.2.3" || !strings.HasPrefix(bom.SerialNumber, "urn:uuid:") {
+	if bom.SpecVersion != cdx.SpecVersion1_6 || bom.Metadata.Component.Version != "1.2.3" ||
+		!strings.HasPrefix(bom.SerialNumber, "urn:uuid:") {
 		t.Errorf("it is of %+v", bom.Metadata.Component)
 	}
 	refs := map[string]cdx.Component{bom.Metadata.Component.BOMRef: *bom.Metadata.Component}
@@ -341,7 +347,8 @@ func TestRefuses(t *testing.T) {
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath=false", "-o", filepath.Join(dir, "program"), source)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath=false", "-o", filepath.Join(dir, "program"),
+		source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

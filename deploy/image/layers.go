@@ -97,7 +97,8 @@ func build(programs []program, s stamp) (v1.Image, error) {
 		return nil, err
 	}
 	have = have.DeepCopy()
-	have.OS, have.Architecture, have.Created, have.Config = "linux", programs[0].setting("GOARCH"), v1.Time{Time: s.created}, config
+	have.OS, have.Architecture = "linux", programs[0].setting("GOARCH")
+	have.Created, have.Config = v1.Time{Time: s.created}, config
 	return mutate.ConfigFile(image, have)
 }
 
@@ -119,7 +120,8 @@ func pack(files []file) ([]byte, error) {
 		}
 	}
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(f.path, "/"), Mode: f.mode, Size: int64(len(f.bytes))}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(f.path, "/"), Mode: f.mode,
+			Size: int64(len(f.bytes))}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}

@@ -60,7 +60,8 @@ func components(programs []program, s stamp) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6); err != nil {
+	if err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom,
+		cdx.SpecVersion1_6); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
@@ -71,9 +72,10 @@ func applicationOf(p program, s stamp) cdx.Component {
 	sum := sha256.Sum256(p.bytes)
 	return cdx.Component{
 		BOMRef: "program/" + p.name, Type: cdx.ComponentTypeApplication, Name: p.name, Version: s.version,
-		Licenses:   &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
-		Hashes:     &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
-		Properties: &[]cdx.Property{{Name: "licet:path", Value: path.Join(binFolder, p.name)}, {Name: "licet:go", Value: p.info.GoVersion}},
+		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
+		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
+		Properties: &[]cdx.Property{{Name: "licet:path", Value: path.Join(binFolder, p.name)},
+			{Name: "licet:go", Value: p.info.GoVersion}},
 	}
 }
 

@@ -110,7 +110,8 @@ func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list 
 	}
 	for number := range l.cfg.Rounds {
 		before, began := e.events(), time.Now()
-		s, err := b.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), uint64(devicesEach*(number+1))),
+		s, err := b.activate(ctx, shape{workers: openWorkers}, list,
+			spread(list.Count(), uint64(devicesEach*(number+1))),
 			opened(ctx, meanwhileRate, 2*l.cfg.Span))
 		if err != nil {
 			return 0, err
@@ -125,7 +126,8 @@ func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list 
 		l.checkSample("deliveries", "new devices", s)
 	}
 	if e.events() >= list.Count()*eventsEach {
-		l.report.note("deliveries", "all waiting events were delivered before the measurement was over: the rate is too low")
+		l.report.note("deliveries",
+			"all waiting events were delivered before the measurement was over: the rate is too low")
 	}
 	return bound, nil
 }

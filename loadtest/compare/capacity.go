@@ -49,7 +49,8 @@ func (l *lab) capacity(ctx context.Context) error {
 	}
 	defer b.stop()
 	b.alone()
-	f := &full{lab: l, bench: b, filler: &filler{node: b.node, apiKey: b.apiKey, each: l.cfg.PerLicense, list: &rig.Keys{}}}
+	f := &full{lab: l, bench: b,
+		filler: &filler{node: b.node, apiKey: b.apiKey, each: l.cfg.PerLicense, list: &rig.Keys{}}}
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
@@ -81,7 +82,8 @@ func checkDisk(dir string, need int64) error {
 
 func judgeDisk(dir string, need, free int64) error {
 	if free < need {
-		return fmt.Errorf("%.1f GiB are needed in %s, and %.1f GiB are free: free some, or name another directory with --dir",
+		return fmt.Errorf("%.1f GiB are needed in %s, and %.1f GiB are free: free some, or name another directory "+
+			"with --dir",
 			float64(need)/gibibyte, dir, float64(free)/gibibyte)
 	}
 	return nil
@@ -137,7 +139,8 @@ func (f *full) fill(ctx context.Context) error {
 	f.report.add("capacity", "database as it grew ÷ quota", f.share(now.Database))
 	f.report.add("bytes", "with its history", float64(now.Database)/float64(f.bound()))
 	if now.Devices < claimedDevices {
-		f.report.note("capacity", fmt.Sprintf("projected from %d devices: only a run with %d proves it", now.Devices, claimedDevices))
+		f.report.note("capacity",
+			fmt.Sprintf("projected from %d devices: only a run with %d proves it", now.Devices, claimedDevices))
 	}
 	if f.filler.retries > 0 {
 		f.report.note("capacity", fmt.Sprintf("while filling, %d pieces were tried again", f.filler.retries))
@@ -182,8 +185,11 @@ const saltsOfProbe = 1000
 
 // probe binds new devices to licenses from all over the store. Failures are noted: after
 // an hour of filling they are no reason to stop.
-func (f *full) probe(ctx context.Context, connections, from int, salt uint64, run func(driver) *outcome) (*sample, error) {
-	s, err := f.activate(ctx, shape{workers: connections}, f.filler.list, scatter(f.filler.list.Count(), from, salt), run)
+func (f *full) probe(
+	ctx context.Context, connections, from int, salt uint64, run func(driver) *outcome,
+) (*sample, error) {
+	s, err := f.activate(ctx, shape{workers: connections}, f.filler.list, scatter(f.filler.list.Count(), from, salt),
+		run)
 	if err == nil {
 		f.extra += max(s.ok, len(s.latencies))
 		f.checkSample("capacity", fmt.Sprintf("of %d activations failed", s.made), s)

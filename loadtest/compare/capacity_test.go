@@ -44,7 +44,8 @@ func TestCapacityIsFilled(t *testing.T) {
 		t.Errorf("growth: %+v", d.Growth)
 	}
 	for _, p := range d.Growth {
-		if p.Rate <= 0 || p.Seconds <= 0 || p.EtcdRSS <= 0 || p.EtcdAnonymous <= 0 || p.NodeRSS <= 0 || p.Database <= 0 || p.InUse <= 0 {
+		if p.Rate <= 0 || p.Seconds <= 0 || p.EtcdRSS <= 0 || p.EtcdAnonymous <= 0 || p.NodeRSS <= 0 ||
+			p.Database <= 0 || p.InUse <= 0 {
 			t.Errorf("not filled: %+v", p)
 		}
 		if !strings.Contains(stderr.String(), p.String()) {
@@ -71,12 +72,14 @@ func checkFigures(t *testing.T, figures []*figure) {
 		"defragmentation, in which etcd serves nothing",
 		"node: start before the small store until it is ready", "node: start before the full store until it is ready",
 		"node: start after it was compacted until it is ready",
-		"etcd, SIGTERM: until it has ended", "restarted: RSS of etcd", "restarted: RSS of etcd but for the mapped database",
+		"etcd, SIGTERM: until it has ended", "restarted: RSS of etcd",
+		"restarted: RSS of etcd but for the mapped database",
 		"licet store verify", "licet store verify: peak RSS", "licet store verify: keys",
 		"licet store backup", "licet store backup: peak RSS", "licet store backup: the file",
 	}
 	for _, how := range []string{"etcd with history, SIGKILL", "etcd, SIGTERM", "etcd, SIGKILL"} {
-		want = append(want, how+": from its start to a linearizable read", how+": from then until the running node is ready again")
+		want = append(want, how+": from its start to a linearizable read",
+			how+": from then until the running node is ready again")
 	}
 	for _, where := range []string{"small store", "full store"} {
 		want = append(want, where+": new devices, licenses cold", where+": new devices, licenses warm")
@@ -85,7 +88,8 @@ func checkFigures(t *testing.T, figures []*figure) {
 		want = append(want, where+": p50 of an activation", where+": p99 of an activation")
 	}
 	for _, when := range []string{"filled, with its history", "compacted", "defragmented"} {
-		for _, what := range []string{"devices bound", "database", "database in use", "database, by bound device", "RSS of etcd",
+		for _, what := range []string{"devices bound", "database", "database in use", "database, by bound device",
+			"RSS of etcd",
 			"RSS of etcd but for the mapped database", "RSS of the node"} {
 			want = append(want, when+": "+what)
 		}
@@ -113,7 +117,8 @@ func TestCapacityConfig(t *testing.T) {
 	f("99 licenses", "--devices", "297")
 	f("licenses", "--devices", "30000000")
 	cfg := f("", "--only", "capacity")
-	if cfg.fillLicenses() != 1_666_667 || (&full{lab: &lab{cfg: cfg}}).small() != 50_000 || cfg.Settle/5*30 < time.Minute || !cfg.wants("bytes") {
+	if cfg.fillLicenses() != 1_666_667 || (&full{lab: &lab{cfg: cfg}}).small() != 50_000 ||
+		cfg.Settle/5*30 < time.Minute || !cfg.wants("bytes") {
 		t.Errorf("got %+v", cfg)
 	}
 	cfg = f("", "--only", "capacity", "--devices", "1000", "--per-license", "1")
@@ -143,7 +148,8 @@ func TestJudgeDisk(t *testing.T) {
 	if err := judgeDisk("/stores", 3*gibibyte, 3*gibibyte); err != nil {
 		t.Error(err)
 	}
-	if err := judgeDisk("/stores", 3*gibibyte, 2*gibibyte); err == nil || !strings.Contains(err.Error(), "3.0 GiB are needed in /stores") {
+	if err := judgeDisk("/stores", 3*gibibyte, 2*gibibyte); err == nil ||
+		!strings.Contains(err.Error(), "3.0 GiB are needed in /stores") {
 		t.Errorf("got %v", err)
 	}
 }

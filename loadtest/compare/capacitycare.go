@@ -240,7 +240,8 @@ func (f *full) backUp(ctx context.Context) error {
 
 // tool runs a subcommand of licet on the store, and reports its time and peak memory.
 func (f *full) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, f.lab.licet.Binary, append(args, "--etcd-endpoints", strings.Join(f.etcd.Endpoints, ","))...)
+	cmd := exec.CommandContext(ctx, f.lab.licet.Binary,
+		append(args, "--etcd-endpoints", strings.Join(f.etcd.Endpoints, ","))...)
 	cmd.Env = rig.PlainEnvironment()
 	began := time.Now()
 	out, err := cmd.Output()

@@ -58,7 +58,8 @@ func quickSettings() settings {
 	return settings{
 		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,
 		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
-		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Settle: 200 * time.Millisecond, Soak: 2 * time.Second,
+		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Settle: 200 * time.Millisecond,
+		Soak:    2 * time.Second,
 		Backlog: 1_000, Devices: 3_000,
 		Sweep: []int{32}, Clients: []int{1},
 	}
@@ -73,8 +74,10 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags := pflag.NewFlagSet("compare", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
-	flags.StringSliceVar(&cfg.only, "only", nil, "rows to measure, with commas between: "+strings.Join(rowIDs(), ",")+" (default: all but capacity)")
-	flags.BoolVar(&cfg.quick, "quick", false, "small sizes: shows in seconds that everything works, and no number means anything")
+	flags.StringSliceVar(&cfg.only, "only", nil,
+		"rows to measure, with commas between: "+strings.Join(rowIDs(), ",")+" (default: all but capacity)")
+	flags.BoolVar(&cfg.quick, "quick", false,
+		"small sizes: shows in seconds that everything works, and no number means anything")
 	flags.IntVar(&cfg.Rounds, "rounds", cfg.Rounds, "rounds to take medians of")
 	flags.DurationVar(&cfg.Span, "span", cfg.Span, "length of a load that is bound by time")
 	flags.DurationVar(&cfg.Soak, "soak", cfg.Soak, "length of the long run at half rate")
@@ -98,9 +101,11 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case cfg.Rounds < 1 || cfg.Span <= 0 || cfg.Soak <= 0 || cfg.PerLicense < 1 || cfg.Backlog < eventsEach:
-		return nil, fmt.Errorf("--rounds, --span, --soak and --per-license must be above 0, and --backlog at least %d", eventsEach)
+		return nil, fmt.Errorf("--rounds, --span, --soak and --per-license must be above 0, and --backlog at least %d",
+			eventsEach)
 	case licenses < leastLicenses || licenses >= stride:
-		return nil, fmt.Errorf("--devices comes to %d licenses: it must be from %d to %d", licenses, leastLicenses, stride-1)
+		return nil, fmt.Errorf("--devices comes to %d licenses: it must be from %d to %d", licenses, leastLicenses,
+			stride-1)
 	}
 	return cfg, nil
 }

@@ -109,7 +109,8 @@ func serveBodies(listener net.Listener, bodies []string) {
 			if n == 3 {
 				connection = "close"
 			}
-			text := fmt.Sprintf("HTTP/1.1 %d X\r\nConnection: %s\r\nContent-Length: %d\r\n\r\n%s", status, connection, len(bodies[0]), bodies[0])
+			text := fmt.Sprintf("HTTP/1.1 %d X\r\nConnection: %s\r\nContent-Length: %d\r\n\r\n%s", status, connection,
+				len(bodies[0]), bodies[0])
 			_, _ = io.WriteString(tcp, text[:20])
 			_, _ = io.WriteString(tcp, text[20:])
 			bodies = bodies[1:]
@@ -123,7 +124,8 @@ func serveBodies(listener net.Listener, bodies []string) {
 
 func BenchmarkAnswer(b *testing.B) {
 	body := `{"code":0,"message":"success","data":{` + strings.Repeat("x", 400) + `}}`
-	text := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Request-Id: 1\r\n\r\n%s", len(body), body)
+	text := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "+
+		"%d\r\nX-Request-Id: 1\r\n\r\n%s", len(body), body)
 	b.ReportAllocs()
 	for b.Loop() {
 		a, whole, err := parseAnswer(text)

@@ -93,12 +93,14 @@ func (l *lab) fair(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			rough, done, err := r.meanwhile(ctx, d, func() (*sample, error) { return measure("while another account " + d.name) })
+			rough, done, err := r.meanwhile(ctx, d,
+				func() (*sample, error) { return measure("while another account " + d.name) })
 			if err != nil {
 				return fmt.Errorf("another account %s: %w", d.name, err)
 			}
 			if done == 0 {
-				l.report.note("fair", fmt.Sprintf("round %d: nothing of what the other account does got through: it %s", number+1, d.name))
+				l.report.note("fair", fmt.Sprintf("round %d: nothing of what the other account does got through: it %s",
+					number+1, d.name))
 			}
 			l.report.add("fair", d.name, rough.rate()/calm.rate())
 			l.report.inform("fair: undisturbed", "/s", calm.rate())
@@ -129,7 +131,9 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 
 // meanwhile measures while the rival's clients go through a door. It returns how often
 // they got through.
-func (r *rival) meanwhile(ctx context.Context, d door, measure func() (*sample, error)) (s *sample, done int64, err error) {
+func (r *rival) meanwhile(
+	ctx context.Context, d door, measure func() (*sample, error),
+) (s *sample, done int64, err error) {
 	attack, undo, err := d.open(r, ctx)
 	if err != nil {
 		return nil, 0, err
@@ -212,7 +216,8 @@ func (r *rival) pingPong(ctx context.Context) (attack, func(context.Context) err
 	}
 	bounce := func(ctx context.Context, c, _ int) error {
 		device := fmt.Sprintf("rival-%d", c)
-		if _, err := r.api.Activate(ctx, client.Activation{LicenseKey: string(r.license), DeviceID: device}); err != nil {
+		if _, err := r.api.Activate(ctx,
+			client.Activation{LicenseKey: string(r.license), DeviceID: device}); err != nil {
 			return err
 		}
 		_, err := r.api.RemoveDevice(ctx, string(r.license), device)

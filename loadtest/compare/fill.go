@@ -116,6 +116,7 @@ func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint, err
 
 func (p *fillPoint) String() string {
 	mib := func(bytes int64) float64 { return float64(bytes) / mebibyte }
-	return fmt.Sprintf("%9d devices %8.0f/s   etcd %6.0f MiB (%.0f without the file)   node %5.0f MiB   database %6.0f MiB, %.0f in use",
+	return fmt.Sprintf("%9d devices %8.0f/s   etcd %6.0f MiB (%.0f without the file)   node %5.0f MiB   database "+
+		"%6.0f MiB, %.0f in use",
 		p.Devices, p.Rate, mib(p.EtcdRSS), mib(p.EtcdAnonymous), mib(p.NodeRSS), mib(p.Database), mib(p.InUse))
 }

@@ -55,7 +55,8 @@ func (r *round) guessing(ctx context.Context) error {
 		return err
 	}
 	r.report.add("guessing", "requests to etcd for them", askedAfter-askedBefore)
-	r.report.note("guessing", fmt.Sprintf("%s: alone %s; beside others %s", r.name, alone.describe(), beside.describe()))
+	r.report.note("guessing",
+		fmt.Sprintf("%s: alone %s; beside others %s", r.name, alone.describe(), beside.describe()))
 	return nil
 }
 
@@ -82,8 +83,9 @@ func newGuess() *guess {
 		key     = "LIC-00000-00000-00000-00000-00000"
 		body    = `{"license_key":"` + key + `","device_id":"guesser"}`
 	)
-	g := &guess{text: fmt.Appendf(nil, "POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\n"+
-		"X-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s", address, len(body), body)}
+	g := &guess{text: fmt.Appendf(nil,
+		"POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\n"+
+			"X-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s", address, len(body), body)}
 	g.addressAt = strings.Index(string(g.text), address) + len("203.0.")
 	g.characters = strings.Index(string(g.text), key) + len("LIC-0")
 	return g

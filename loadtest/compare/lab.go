@@ -186,7 +186,9 @@ func (b *bench) put(ctx context.Context, s shape, run func(driver) *outcome) (*s
 }
 
 // activate measures activations on the node.
-func (b *bench) activate(ctx context.Context, s shape, list *rig.Keys, pick func(int) (int, device), run func(driver) *outcome) (*sample, error) {
+func (b *bench) activate(
+	ctx context.Context, s shape, list *rig.Keys, pick func(int) (int, device), run func(driver) *outcome,
+) (*sample, error) {
 	return b.measure(ctx, binder(b.node.Address, s.workers, list, pick), run)
 }
 

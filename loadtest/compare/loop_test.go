@@ -110,7 +110,8 @@ func TestAlternate(t *testing.T) {
 		return func(i int) int { order = append(order, name); return name * i }
 	}
 	one, other := alternate(t.Context(), side(0), side(1), 3)
-	if want := []int{0, 1, 0, 1, 0, 1}; len(order) != 6 || order[0] != want[0] || order[1] != want[1] || order[5] != want[5] {
+	if want := []int{0, 1, 0, 1, 0, 1}; len(order) != 6 || order[0] != want[0] || order[1] != want[1] ||
+		order[5] != want[5] {
 		t.Errorf("order %v", order)
 	}
 	if one.ok != 3 || other.ok != 1 || other.failures() != 2 || len(one.latencies) != 3 {

@@ -35,7 +35,8 @@ func thisMachine(ctx context.Context) machine {
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
 	}
-	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
+	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty",
+		"--abbrev=12").Output(); err == nil {
 		m.Commit = strings.TrimSpace(string(out))
 	}
 	return m
@@ -69,7 +70,8 @@ func checkFiles(connections int) error {
 		return fmt.Errorf("read the limit of open files: %w", err)
 	}
 	if need := uint64(connections) + 1000; limit.Cur < need {
-		return fmt.Errorf("only %d files may be open at once, and %d are needed: raise the limit with ulimit -Hn", limit.Cur, need)
+		return fmt.Errorf("only %d files may be open at once, and %d are needed: raise the limit with ulimit -Hn",
+			limit.Cur, need)
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := errors.Join(
 		report.writeTable(stdout, results),
 		writeJSON(stdout, document{
-			Quick: cfg.quick, Machine: thisMachine(ctx), Config: cfg.settings, Rows: results, Figures: report.figures, Growth: report.growth,
+			Quick: cfg.quick, Machine: thisMachine(ctx), Config: cfg.settings, Rows: results, Figures: report.figures,
+			Growth: report.growth,
 		}),
 	); err != nil {
 		fmt.Fprintln(stderr, "compare: print the table:", err)
@@ -87,7 +88,8 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 		rows []string
 		run  func(context.Context) error
 	}{
-		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm", "guessing", "soak"}, l.rounds},
+		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm",
+			"guessing", "soak"}, l.rounds},
 		{"devices", []string{"devices"}, l.devices},
 		{"memory", []string{"memory"}, l.footprint},
 		{"members", []string{"members"}, l.members},

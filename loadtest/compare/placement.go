@@ -33,7 +33,8 @@ func (l *lab) placement(ctx context.Context) error {
 	c := &crowd{lab: l, bench: b, hot: make(map[int]shape), cold: make(map[int]shape)}
 	defer c.stop()
 	for number := range l.cfg.Rounds {
-		l.progress.Step("round %d of %d: one license on one node and on several, which know of each other or not", number+1, l.cfg.Rounds)
+		l.progress.Step("round %d of %d: one license on one node and on several, which know of each other or not",
+			number+1, l.cfg.Rounds)
 		if err := c.round(ctx); err != nil {
 			return fmt.Errorf("round %d: %w", number+1, err)
 		}
@@ -120,7 +121,10 @@ type share struct {
 func (s *share) each(what string) float64 { return s.counts[what] / float64(max(s.ok, 1)) }
 
 // load sends a load to the first nodes, and notes failures.
-func (c *crowd) load(ctx context.Context, count, connections int, list *rig.Keys, pick func(int) (int, device), most int, limit time.Duration) (*share, error) {
+func (c *crowd) load(
+	ctx context.Context, count, connections int, list *rig.Keys, pick func(int) (int, device), most int,
+	limit time.Duration,
+) (*share, error) {
 	f := bindersAt(c.addresses(count), connections, list, pick)
 	defer f.close()
 	if err := f.open(); err != nil {
@@ -245,9 +249,12 @@ func (c *crowd) distinct(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.report.add("placement", fmt.Sprintf("distinct licenses on %d nodes ÷ on 1", all), cold[all].rate()/cold[1].rate())
-	c.report.inform(fmt.Sprintf("second and third devices of distinct licenses on %d nodes ÷ on 1, which knows them", all), "", warm[all].rate()/warm[1].rate())
-	c.report.add("placement", "hops of a distinct activation", (after["commands that hopped"]-before["commands that hopped"])/float64(activations))
+	c.report.add("placement", fmt.Sprintf("distinct licenses on %d nodes ÷ on 1", all),
+		cold[all].rate()/cold[1].rate())
+	c.report.inform(fmt.Sprintf("second and third devices of distinct licenses on %d nodes ÷ on 1, which knows them",
+		all), "", warm[all].rate()/warm[1].rate())
+	c.report.add("placement", "hops of a distinct activation",
+		(after["commands that hopped"]-before["commands that hopped"])/float64(activations))
 	return nil
 }
 

@@ -54,7 +54,8 @@ func TestResults(t *testing.T) {
 	r.inform("puts", "/s", 2)
 	r.inform("puts", "/s", 4)
 	results := r.results(func(ids ...string) bool { return ids[0] != "soak" })
-	if got := results[0]; got.Median != 1.2 || got.Min != 0.9 || got.Max != 1.5 || got.Verdict != passed || len(got.Notes) != 1 {
+	if got := results[0]; got.Median != 1.2 || got.Min != 0.9 || got.Max != 1.5 || got.Verdict != passed ||
+		len(got.Notes) != 1 {
 		t.Errorf("got %+v", got)
 	}
 	for _, line := range results {
@@ -102,8 +103,10 @@ func TestFormat(t *testing.T) {
 
 func TestGCTime(t *testing.T) {
 	const log = "{\"level\":\"warn\"}\n" +
-		"gc 1 @0.014s 2%: 0.34+0.81+0.006 ms clock, 1+2/3/400+5 ms cpu, 3->3->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P\n" +
-		"gc 2 @0.020s 3%: 0.47+2.6+0.003 ms clock, 10+0/0/0+0 ms cpu, 3->4->3 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)\n"
+		"gc 1 @0.014s 2%: 0.34+0.81+0.006 ms clock, 1+2/3/400+5 ms cpu, 3->3->1 MB, 4 MB goal, 0 MB stacks, 0 MB " +
+		"globals, 2 P\n" +
+		"gc 2 @0.020s 3%: 0.47+2.6+0.003 ms clock, 10+0/0/0+0 ms cpu, 3->4->3 MB, 4 MB goal, 0 MB stacks, 0 MB " +
+		"globals, 2 P (forced)\n"
 	if got := gcTime(log); got != 21*time.Millisecond {
 		t.Errorf("got %v", got)
 	}
@@ -133,7 +136,8 @@ func TestConfig(t *testing.T) {
 	if cfg := f(""); cfg.Rounds != 5 || cfg.Soak != 10*time.Minute || !cfg.wants("soak") {
 		t.Errorf("got %+v", cfg)
 	}
-	if cfg := f("", "--quick", "--soak", "3s", "--only", "soak,idle"); cfg.Rounds != 1 || cfg.Soak != 3*time.Second || cfg.wants("hot") || !cfg.wants("hot", "idle") {
+	if cfg := f("", "--quick", "--soak", "3s", "--only", "soak,idle"); cfg.Rounds != 1 || cfg.Soak != 3*time.Second ||
+		cfg.wants("hot") || !cfg.wants("hot", "idle") {
 		t.Errorf("got %+v", cfg)
 	}
 }

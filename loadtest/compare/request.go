@@ -54,7 +54,8 @@ func newActivation(keyLength int) *activation {
 	const before, between, named, after = `{"license_key":"`, `","device_id":"`, `","device_name":"`, `"}`
 	body := before + strings.Repeat("k", keyLength) + between + strings.Repeat("d", deviceIDLength) +
 		named + strings.Repeat("n", deviceNameLength) + after
-	head := fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body))
+	head := fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n", len(body))
 	a := &activation{text: []byte(head + body), keyLength: keyLength, nameLength: deviceNameLength}
 	a.keyAt = len(head) + len(before)
 	a.idAt = a.keyAt + keyLength + len(between)
@@ -83,6 +84,7 @@ func appendRemoval(b []byte, key []byte, d device, apiKey string) []byte {
 
 // pageRequest returns the request for the first page of a license's devices.
 func pageRequest(key []byte, apiKey string, limit int) []byte {
-	return fmt.Appendf(nil, "GET /v1/licenses/%s/devices?limit=%d HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer %s\r\n\r\n",
+	return fmt.Appendf(nil,
+		"GET /v1/licenses/%s/devices?limit=%d HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer %s\r\n\r\n",
 		key, limit, apiKey)
 }

@@ -59,7 +59,8 @@ func TestGuessRequest(t *testing.T) {
 		if _, err := netip.ParseAddr(r.Header.Get("X-Forwarded-For")); err != nil {
 			t.Fatal(err)
 		}
-		if r.Method != "POST" || r.URL.Path != "/v1/licenses/activate" || !key.MatchString(body["license_key"]) || seen[body["license_key"]] {
+		if r.Method != "POST" || r.URL.Path != "/v1/licenses/activate" || !key.MatchString(body["license_key"]) ||
+			seen[body["license_key"]] {
 			t.Fatalf("%s %s %v", r.Method, r.URL, body)
 		}
 		seen[body["license_key"]] = true
@@ -72,7 +73,8 @@ func TestRemovalNamesWhatWasBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "/v1/licenses/" + testKey + "/devices/" + string(d.appendID(nil)); r.Method != "DELETE" || r.URL.Path != want ||
+	if want := "/v1/licenses/" + testKey + "/devices/" + string(d.appendID(nil)); r.Method != "DELETE" ||
+		r.URL.Path != want ||
 		r.Header.Get("Authorization") != "Bearer secret" {
 		t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 	}

@@ -30,11 +30,13 @@ const (
 // rows is the table, as it was promised.
 func rows() []row {
 	return []row{
-		{"distinct", "new devices on 20,000 warm distinct licenses ÷ single put", []check{{atLeast: true, must: 1.0, aim: 1.4}}},
+		{"distinct", "new devices on 20,000 warm distinct licenses ÷ single put",
+			[]check{{atLeast: true, must: 1.0, aim: 1.4}}},
 		{"cold", "the same, cold licenses", []check{{atLeast: true, must: 0.85, aim: 1.1}}},
 		{"hot", "new devices on one hot license ÷ single put", []check{{atLeast: true, must: 2.0, aim: 3}}},
 		{"reactivate", "re-activation of bound devices ÷ single get", []check{{atLeast: true, must: 1.5, aim: 2.2}}},
-		{"mixed", "80 % bound, 20 % new, over one spilled license ÷ single put", []check{{atLeast: true, must: 1.5, aim: 2.5}}},
+		{"mixed", "80 % bound, 20 % new, over one spilled license ÷ single put",
+			[]check{{atLeast: true, must: 1.5, aim: 2.5}}},
 		{"cpu", "node+etcd CPU per new device ÷ etcd+client CPU per single put", []check{{must: 0.9, aim: 0.6}}},
 		{"idle", "one idle client: p50 of an activation ÷ p50 of a single put", []check{{must: 1.6, aim: 1.25}}},
 		{"p99", "p99 at half the highest rate ÷ put's p99 at half its own, open loop", []check{{must: 1.5, aim: 1.0}}},
@@ -56,7 +58,8 @@ func rows() []row {
 			{name: "goroutines per idle license", must: 0, aim: 0},
 			{name: "RSS more for 10,000 idle connections", unit: "MiB", must: 150, aim: 80},
 		}},
-		{"members", "3-member etcd on the same cores: distinct ÷ its single put", []check{{atLeast: true, must: 1.0, aim: 1.5}}},
+		{"members", "3-member etcd on the same cores: distinct ÷ its single put",
+			[]check{{atLeast: true, must: 1.0, aim: 1.5}}},
 		{"placement", "more nodes on the same cores", []check{
 			{name: "one hot license on 3 nodes ÷ on 1", atLeast: true, must: 0.8, aim: 0.9},
 			{name: "one hot license on 6 nodes ÷ on 1", atLeast: true, must: 0.8, aim: 0.9},
@@ -68,7 +71,8 @@ func rows() []row {
 			{name: "one license", atLeast: true, must: 0.7, aim: 0.85},
 		}},
 		fairRow(),
-		{"deliveries", "deliveries to one endpoint while devices are bound", []check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
+		{"deliveries", "deliveries to one endpoint while devices are bound",
+			[]check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
 		{"backlog", "1,000,000 events for an endpoint that is enabled again", []check{
 			{name: "RSS of the node at its peak", unit: "MiB", must: 200, aim: 150},
 			{name: "events that never came", must: 0, aim: 0},

@@ -28,7 +28,9 @@ func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i 
 }
 
 // bind binds devices as pick says. Every one must succeed.
-func bind(ctx context.Context, n *rig.Node, connections int, list *rig.Keys, count int, pick func(i int) (int, device)) (*outcome, error) {
+func bind(
+	ctx context.Context, n *rig.Node, connections int, list *rig.Keys, count int, pick func(i int) (int, device),
+) (*outcome, error) {
 	f := binder(n.Address, connections, list, pick)
 	defer f.close()
 	if err := f.open(); err != nil {

@@ -39,7 +39,8 @@ func newSink() (*sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	s := &sink{url: "http://" + listener.Addr().String() + "/", seed: maphash.MakeSeed(), ids: map[uint64]struct{}{}, latest: time.Now()}
+	s := &sink{url: "http://" + listener.Addr().String() + "/", seed: maphash.MakeSeed(), ids: map[uint64]struct{}{},
+		latest: time.Now()}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.server.Serve(listener) }() // it ends by stop
 	return s, nil

@@ -27,7 +27,8 @@ func TestEveryRowIsFilled(t *testing.T) {
 	if rig.RaceFlag != "" { // what is built with it is there already
 		build = append(build, rig.RaceFlag)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", append(build, "licet/cmd/licet")...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go",
+		append(build, "licet/cmd/licet")...).CombinedOutput(); err != nil {
 		t.Fatalf("build licet: %v: %s", err, out)
 	}
 	var stdout, stderr bytes.Buffer
@@ -72,10 +73,12 @@ func TestEveryRowIsFilled(t *testing.T) {
 
 func TestUsageError(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := command(t.Context(), []string{"--rounds", "none"}, &stdout, &stderr); code != rig.ExitUsage || stderr.Len() == 0 {
+	if code := command(t.Context(), []string{"--rounds", "none"}, &stdout, &stderr); code != rig.ExitUsage ||
+		stderr.Len() == 0 {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
-	if code := command(t.Context(), []string{"--help"}, &stdout, &stderr); code != rig.ExitOK || !strings.Contains(stderr.String(), "--quick") {
+	if code := command(t.Context(), []string{"--help"}, &stdout, &stderr); code != rig.ExitOK ||
+		!strings.Contains(stderr.String(), "--quick") {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
 }

@@ -43,7 +43,9 @@ func (r *round) storm(ctx context.Context) error {
 
 // disturb measures new devices of warm licenses, alone and then during a storm, and
 // reports the difference. It returns the result of the storm.
-func (r *round) disturb(ctx context.Context, row, check string, list *rig.Keys, storm func() *outcome) (*outcome, error) {
+func (r *round) disturb(
+	ctx context.Context, row, check string, list *rig.Keys, storm func() *outcome,
+) (*outcome, error) {
 	calm, err := r.others(ctx, list, 1)
 	if err != nil {
 		return nil, err
@@ -66,5 +68,6 @@ func (r *round) disturb(ctx context.Context, row, check string, list *rig.Keys, 
 
 // others binds the next device of warm licenses, at a modest rate.
 func (r *round) others(ctx context.Context, list *rig.Keys, next uint64) (*sample, error) {
-	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
+	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next),
+		opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
 }

@@ -46,7 +46,8 @@ func StartEtcd(ctx context.Context, dir string, size int, retention string) (*Cl
 		name := fmt.Sprintf("m%d", i)
 		specs[i] = process.Member{
 			Name: name, Dir: filepath.Join(dir, name), Retention: retention, Quota: EtcdQuota,
-			Client: fmt.Sprintf("http://127.0.0.1:%d", ports[2*i]), Peer: fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]),
+			Client: fmt.Sprintf("http://127.0.0.1:%d", ports[2*i]),
+			Peer:   fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]),
 		}
 		all = append(all, name+"="+specs[i].Peer)
 		if err := os.Mkdir(specs[i].Dir, 0o700); err != nil {

@@ -15,7 +15,8 @@ func TestGrant(t *testing.T) {
 	var granted atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ Quantity, MaxDevices int }
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || r.Header.Get("Authorization") != "Bearer secret" {
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil ||
+			r.Header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("%s %s: %v", r.Method, r.URL, err)
 		}
 		if request.Quantity > grantSize {
@@ -31,7 +32,8 @@ func TestGrant(t *testing.T) {
 	defer server.Close()
 	const count = 2*grantSize + 7
 	var most atomic.Int64
-	keys, err := Grant(t.Context(), server.URL, "secret", count, 3, func(done int) { most.Store(max(most.Load(), int64(done))) })
+	keys, err := Grant(t.Context(), server.URL, "secret", count, 3,
+		func(done int) { most.Store(max(most.Load(), int64(done))) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,8 @@ func TestGrant(t *testing.T) {
 		seen[string(keys.At(i))] = true
 	}
 	if len(seen) != count || granted.Load() != count || most.Load() == 0 {
-		t.Errorf("%d different keys of %d, %d granted, told of %d", len(seen), keys.Count(), granted.Load(), most.Load())
+		t.Errorf("%d different keys of %d, %d granted, told of %d", len(seen), keys.Count(), granted.Load(),
+			most.Load())
 	}
 }
 
@@ -50,7 +53,9 @@ func TestGrantIsRepeated(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked = append(asked, r.Header.Get("Idempotency-Key")); len(asked) == 1 {
 			w.WriteHeader(http.StatusGatewayTimeout)
-			fmt.Fprint(w, `{"code":50400,"message":"the outcome is unknown","error":{"reason":"outcome_unknown","retryable":true}}`)
+			fmt.Fprint(w,
+				`{"code":50400,"message":"the outcome is unknown",`+
+					`"error":{"reason":"outcome_unknown","retryable":true}}`)
 			return
 		}
 		w.WriteHeader(http.StatusCreated)
@@ -69,7 +74,8 @@ func TestGrantRefused(t *testing.T) {
 		fmt.Fprint(w, `{"code":40100,"message":"no"}`)
 	}))
 	defer server.Close()
-	if _, err := Grant(t.Context(), server.URL, "secret", 1, 3, func(int) {}); err == nil || !strings.Contains(err.Error(), "40100") {
+	if _, err := Grant(t.Context(), server.URL, "secret", 1, 3, func(int) {}); err == nil ||
+		!strings.Contains(err.Error(), "40100") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -23,10 +23,13 @@ type Setup struct {
 
 // AddFlags adds the flags that fill s.
 func (s *Setup) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.Dir, "dir", "", "directory for the stores; it should be on a real disk (default: the system's for temporary files)")
-	flags.StringVar(&s.Binary, "licet", "", "program to measure (default: built from the module of the working directory)")
+	flags.StringVar(&s.Dir, "dir", "",
+		"directory for the stores; it should be on a real disk (default: the system's for temporary files)")
+	flags.StringVar(&s.Binary, "licet", "",
+		"program to measure (default: built from the module of the working directory)")
 	flags.StringVar(&s.BuildFlags, "build-flags", "", "flags for go build, with spaces between")
-	flags.StringVar(&s.NodeLogLevel, "node-log-level", "warn", "log level of the nodes; info writes a line for each request")
+	flags.StringVar(&s.NodeLogLevel, "node-log-level", "warn",
+		"log level of the nodes; info writes a line for each request")
 }
 
 // Licet is the program under load, with the master keys that its nodes share.
@@ -82,7 +85,8 @@ func PlainEnvironment() []string {
 // CreateKey makes an API key for everything on a cluster's store.
 func (l *Licet) CreateKey(ctx context.Context, etcd *Cluster, name string) (string, error) {
 	out, err := l.Command(ctx, "store", "keys", "create", "--account", "acct_"+name, "--mode", "test", "--name", name,
-		"--scopes", "*", "--output", "json", "--master-key-file", l.Ring(), "--etcd-endpoints", strings.Join(etcd.Endpoints, ","))
+		"--scopes", "*", "--output", "json", "--master-key-file", l.Ring(), "--etcd-endpoints",
+		strings.Join(etcd.Endpoints, ","))
 	if err != nil {
 		return "", err
 	}

@@ -33,7 +33,8 @@ func TestScrape(t *testing.T) {
 	if _, err := m.Value("go_gorout"); err == nil {
 		t.Error("a part of a name is found")
 	}
-	if m.Sum("swaps_total") != 9 || m.Sum("swaps_total", "outcome", "lost") != 5 || m.Sum("swaps_total", "outcome", "lost", "kind", "b") != 3 {
+	if m.Sum("swaps_total") != 9 || m.Sum("swaps_total", "outcome", "lost") != 5 ||
+		m.Sum("swaps_total", "outcome", "lost", "kind", "b") != 3 {
 		t.Errorf("got %v", m["swaps_total"])
 	}
 	if m.Sum("seconds") != 1 || m.Sum("nothing") != 0 {

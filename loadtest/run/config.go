@@ -38,11 +38,14 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.SortFlags = false
 	flags.StringVar(&cfg.name, "scenario", "", "which load: see loadtest/README.md")
 	flags.Float64Var(&cfg.rate, "rate", 0, "arrivals a second (default: the scenario's)")
-	flags.DurationVar(&cfg.duration, "duration", 0, "how long the load lasts, such as 30s or 1h (default: the scenario's)")
+	flags.DurationVar(&cfg.duration, "duration", 0,
+		"how long the load lasts, such as 30s or 1h (default: the scenario's)")
 	flags.IntVar(&cfg.nodes, "nodes", 0, "how many nodes to start (default: the scenario's)")
-	target := flags.String("target", "", "addresses of nodes that run already, with commas between; LICET_API_KEY has the API key")
+	target := flags.String("target", "",
+		"addresses of nodes that run already, with commas between; LICET_API_KEY has the API key")
 	flags.StringVar(&cfg.out, "out", "", "directory for the reports (default: load-results/<scenario>)")
-	flags.Float64Var(&cfg.slack, "slack", 1, "factor for what the thresholds allow answers to take, for machines that do other things too")
+	flags.Float64Var(&cfg.slack, "slack", 1,
+		"factor for what the thresholds allow answers to take, for machines that do other things too")
 	flags.StringVar(&cfg.k6, "k6", "", "k6 to run the scripts with (default: built from loadtest/k6)")
 	cfg.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
@@ -63,7 +66,8 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 			cfg.targets = append(cfg.targets, strings.TrimRight(address, "/"))
 		}
 		if cfg.apiKey = os.Getenv("LICET_API_KEY"); cfg.apiKey == "" {
-			return nil, errors.New("with --target, LICET_API_KEY must have the API key: one of test mode, with the scopes licenses and orders")
+			return nil, errors.New("with --target, LICET_API_KEY must have the API key: one of test mode, with the " +
+				"scopes licenses and orders")
 		}
 	}
 	if cfg.out == "" {

@@ -24,7 +24,8 @@ func deeds() map[string]deed {
 			d.service.stage.Crash(node)
 			return nil
 		}},
-		"drain":         {onNode: true, do: func(_ context.Context, d *director, node int) error { return d.service.stage.End(node) }},
+		"drain": {onNode: true,
+			do: func(_ context.Context, d *director, node int) error { return d.service.stage.End(node) }},
 		"restart all":   {do: func(ctx context.Context, d *director, _ int) error { return d.service.stage.Roll(ctx) }},
 		"kill leader":   {do: killLeader},
 		"start members": {do: startMembers},

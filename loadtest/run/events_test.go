@@ -55,7 +55,8 @@ func TestEventsComeWhenTheLoadHasBegun(t *testing.T) {
 	if err := json.Unmarshal(call(t, http.MethodGet, d.url()+"/events"), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0].What != "kill node 2" || got[1].What != "kill leader" || got[0].Begun > got[0].Ended || got[0].Ended > got[1].Begun {
+	if len(got) != 2 || got[0].What != "kill node 2" || got[1].What != "kill leader" || got[0].Begun > got[0].Ended ||
+		got[0].Ended > got[1].Begun {
 		t.Errorf("got %+v", got)
 	}
 	if err := d.finish(); err != nil {

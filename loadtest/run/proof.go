@@ -25,7 +25,8 @@ func (p *proof) err() error {
 	if len(p.Problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("contradictions between what was acknowledged and what is stored: %d; the first: %s", len(p.Problems), p.Problems[0])
+	return fmt.Errorf("contradictions between what was acknowledged and what is stored: %d; the first: %s",
+		len(p.Problems), p.Problems[0])
 }
 
 func (p *proof) problem(format string, args ...any) {
@@ -69,7 +70,8 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 			case !found.devices[id] && !free:
 				p.problem("license %s: device %s was acknowledged as bound, and is not", key, id)
 			case found.devices[id] && !bound:
-				p.problem("license %s: device %s is bound, though its removal was acknowledged, or nobody bound it", key, id)
+				p.problem("license %s: device %s is bound, though its removal was acknowledged, or nobody bound it",
+					key, id)
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(found.devices)) {
@@ -79,7 +81,8 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 			}
 		}
 		if history.full > 0 && removals == 0 && len(found.devices) != found.MaxDevices {
-			p.problem("license %s refused a device as full, and has %d of %d", key, len(found.devices), found.MaxDevices)
+			p.problem("license %s refused a device as full, and has %d of %d", key, len(found.devices),
+				found.MaxDevices)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(j.licenses)) {
@@ -149,12 +152,14 @@ func (p *proof) compareTotals(j *journal, st *stored) {
 	if st.totals == nil {
 		return
 	}
-	p.Facts = append(p.Facts, fact{What: "licenses in the whole store", Acknowledged: len(st.licenses), Stored: st.totals["license"]})
+	p.Facts = append(p.Facts,
+		fact{What: "licenses in the whole store", Acknowledged: len(st.licenses), Stored: st.totals["license"]})
 	if st.totals["license"] != len(st.licenses) {
 		p.problem("the store has %d licenses, and %d were granted or paid for", st.totals["license"], len(st.licenses))
 	}
 	least, most := len(st.orders), len(st.orders)+j.unanswered()
-	p.Facts = append(p.Facts, fact{What: "orders in the whole store", Acknowledged: least, Stored: st.totals["order"], Uncertain: most - least})
+	p.Facts = append(p.Facts, fact{What: "orders in the whole store", Acknowledged: least, Stored: st.totals["order"],
+		Uncertain: most - least})
 	if n := st.totals["order"]; n < least || n > most {
 		p.problem("the store has %d orders, and %d to %d were made", n, least, most)
 	}

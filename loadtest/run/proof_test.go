@@ -28,7 +28,8 @@ bind L one 7 260 270 ok
 func goodStore() *stored {
 	license := func(order string, most int, devices ...string) *storedLicense {
 		l := &storedLicense{
-			License: client.License{OrderNo: order, MaxDevices: most, CurrentDevices: len(devices)}, devices: map[string]bool{},
+			License: client.License{OrderNo: order, MaxDevices: most,
+				CurrentDevices: len(devices)}, devices: map[string]bool{},
 		}
 		for _, d := range devices {
 			l.devices[d] = true
@@ -128,12 +129,14 @@ func TestDamagedStore(t *testing.T) {
 	})
 	f("counts 1 devices and lists 2", func(st *stored) { st.licenses["A"].CurrentDevices = 1 })
 	f("device guest is bound, though its removal", func(st *stored) { st.licenses["A"].devices["guest"] = true })
-	f("device strange is bound, and nobody asked for it", func(st *stored) { st.licenses["A"].devices["strange"] = true })
+	f("device strange is bound, and nobody asked for it",
+		func(st *stored) { st.licenses["A"].devices["strange"] = true })
 	f("has 2 devices and allows 1", func(st *stored) { st.licenses["B"].devices["two"] = true })
 	f("license B was used, and is not there", func(st *stored) { delete(st.licenses, "B") })
 	f("its license is not there", func(st *stored) { delete(st.licenses, "L") })
 	f("names another order", func(st *stored) { st.licenses["L"].OrderNo = "" })
-	f("order O2 is paid, and nobody paid it", func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "A"} })
+	f("order O2 is paid, and nobody paid it",
+		func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "A"} })
 	f("have the same license", func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "L"} })
 	f("and has a license", func(st *stored) { st.orders["O2"].LicenseKey = "L" })
 	f("the store has 4 licenses", func(st *stored) { st.totals["license"] = 4 })
@@ -172,7 +175,8 @@ func TestConcurrentEffects(t *testing.T) {
 
 func TestBrokenJournal(t *testing.T) {
 	for _, line := range []string{
-		"", "bind A x 7 10 20", "bind A x 7 ten 20 ok", "bind A x 7 10 twenty ok", "bind A x 7 10 20 perhaps", "grant A", "pay O1 7 10 20",
+		"", "bind A x 7 10 20", "bind A x 7 ten 20 ok", "bind A x 7 10 twenty ok", "bind A x 7 10 20 perhaps",
+		"grant A", "pay O1 7 10 20",
 	} {
 		if err := newJournal().read(strings.NewReader(line + "\n")); err == nil {
 			t.Errorf("%q is taken", line)

@@ -27,7 +27,8 @@ func newResults(cfg *config) (*results, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil { // license keys go in there
 		return nil, fmt.Errorf("make the directory for reports: %w", err)
 	}
-	for _, name := range []string{"journal.txt", "licenses.json", "k6.log", "summary.txt", "summary.json", "report.html", "proof.json"} {
+	for _, name := range []string{"journal.txt", "licenses.json", "k6.log", "summary.txt", "summary.json",
+		"report.html", "proof.json"} {
 		if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("remove an old report: %w", err)
 		}

@@ -12,12 +12,14 @@ func TestProofInTheReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"report.html": "<main>" + proofPlace + "</main>", "summary.txt": "before\n"} {
+	for name, text := range map[string]string{"report.html": "<main>" + proofPlace + "</main>",
+		"summary.txt": "before\n"} {
 		if err := os.WriteFile(r.path(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &proof{Facts: []fact{{What: "bound devices", Acknowledged: 7, Stored: 6}}, Problems: []string{"device <x> is lost"}}
+	p := &proof{Facts: []fact{{What: "bound devices", Acknowledged: 7, Stored: 6}},
+		Problems: []string{"device <x> is lost"}}
 	var stdout strings.Builder
 	if err := r.writeProof(&stdout, p); err != nil {
 		t.Fatal(err)
@@ -47,7 +49,8 @@ func TestVerdict(t *testing.T) {
 	if text := string(good.text(nil)); !strings.Contains(text, "PASSED") {
 		t.Error(text)
 	}
-	if text := string(good.text(errors.New("a threshold was missed"))); !strings.Contains(text, "FAILED") || strings.Contains(text, "PASSED") {
+	if text := string(good.text(errors.New("a threshold was missed"))); !strings.Contains(text, "FAILED") ||
+		strings.Contains(text, "PASSED") {
 		t.Error(text)
 	}
 }

@@ -85,7 +85,8 @@ func TestUsage(t *testing.T) {
 	f := func(want string, args ...string) {
 		t.Helper()
 		var stderr strings.Builder
-		if code := command(t.Context(), args, &stderr, &stderr); code != rig.ExitUsage || !strings.Contains(stderr.String(), want) {
+		if code := command(t.Context(), args, &stderr, &stderr); code != rig.ExitUsage ||
+			!strings.Contains(stderr.String(), want) {
 			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
 		}
 	}
@@ -98,7 +99,8 @@ func TestUsage(t *testing.T) {
 	t.Setenv("LICET_API_KEY", "")
 	f("LICET_API_KEY", "--scenario", "mixed", "--target", "http://127.0.0.1:1")
 	var stderr strings.Builder
-	if code := command(t.Context(), []string{"--help"}, &stderr, &stderr); code != rig.ExitOK || !strings.Contains(stderr.String(), "--scenario") {
+	if code := command(t.Context(), []string{"--help"}, &stderr, &stderr); code != rig.ExitOK ||
+		!strings.Contains(stderr.String(), "--scenario") {
 		t.Errorf("--help: exit code %d, %s", code, &stderr)
 	}
 }

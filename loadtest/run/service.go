@@ -34,7 +34,8 @@ func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *se
 		return s, nil
 	}
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d)", cfg.scenario.Members, cfg.nodes)
-	s.stage, err = stage.New(ctx, &stage.Config{Setup: cfg.Setup, Name: "load", Members: cfg.scenario.Members, Nodes: cfg.nodes})
+	s.stage, err = stage.New(ctx,
+		&stage.Config{Setup: cfg.Setup, Name: "load", Members: cfg.scenario.Members, Nodes: cfg.nodes})
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,11 @@ import (
 // with a license that no line of the journal names.
 func TestReadBack(t *testing.T) {
 	answers := map[string]string{
-		"/v1/orders/O1":      `{"status":"paid","license_key":"L"}`,
-		"/v1/licenses/L":     `{"order_no":"O1","max_devices":3,"current_devices":0,"devices":[],"devices_next_cursor":null}`,
-		"/v1/licenses/A":     `{"order_no":null,"max_devices":0,"current_devices":4,"devices":[{"device_id":"a"},{"device_id":"b"}],"devices_next_cursor":"x&1"}`,
+		"/v1/orders/O1": `{"status":"paid","license_key":"L"}`,
+		"/v1/licenses/L": `{"order_no":"O1","max_devices":3,"current_devices":0,` +
+			`"devices":[],"devices_next_cursor":null}`,
+		"/v1/licenses/A": `{"order_no":null,"max_devices":0,"current_devices":4,` +
+			`"devices":[{"device_id":"a"},{"device_id":"b"}],"devices_next_cursor":"x&1"}`,
 		"/v1/licenses/A ":    `{"devices":[{"device_id":"a"},{"device_id":"b"}],"next_cursor":"x&1"}`,
 		"/v1/licenses/A x&1": `{"devices":[{"device_id":"c"}],"next_cursor":"2"}`,
 		"/v1/licenses/A 2":   `{"devices":[{"device_id":"d"}],"next_cursor":null}`,

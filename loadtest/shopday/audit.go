@@ -163,7 +163,8 @@ func (c *comparison) licenses(l *ledger, b *books, at time.Time) {
 		case listed[now.LicenseKey]:
 			c.add("license %s is listed twice", now.LicenseKey)
 		case entry == nil:
-			c.add("license %s (%s, of order %q) is listed, and nobody was given it", now.LicenseKey, now.Status, now.OrderNo)
+			c.add("license %s (%s, of order %q) is listed, and nobody was given it", now.LicenseKey, now.Status,
+				now.OrderNo)
 		default:
 			for _, difference := range entry.differences(now, at) {
 				c.add("license %s in the list: %s", now.LicenseKey, difference)
@@ -203,7 +204,8 @@ func (c *comparison) filters(l *ledger, b *books, at time.Time) {
 	for f, got := range b.ordersBy {
 		var want []string
 		for _, o := range l.allOrders() {
-			if (f.Status == "" || f.Status == o.status(at)) && (f.ProductID == "" || f.ProductID == l.products[o.plan.product].id) &&
+			if (f.Status == "" || f.Status == o.status(at)) &&
+				(f.ProductID == "" || f.ProductID == l.products[o.plan.product].id) &&
 				(f.BuyerEmail == "" || strings.EqualFold(f.BuyerEmail, o.email)) {
 				want = append(want, o.number)
 			}
@@ -214,7 +216,8 @@ func (c *comparison) filters(l *ledger, b *books, at time.Time) {
 		var want []string
 		for _, e := range l.allLicenses() {
 			if (f.Status == "" || f.Status == e.status(at)) && (f.ProductID == "" || f.ProductID == e.product) &&
-				(f.OrderNo == "" || f.OrderNo == e.order) && (f.BuyerEmail == "" || strings.EqualFold(f.BuyerEmail, e.email)) {
+				(f.OrderNo == "" || f.OrderNo == e.order) &&
+				(f.BuyerEmail == "" || strings.EqualFold(f.BuyerEmail, e.email)) {
 				want = append(want, e.key)
 			}
 		}

@@ -22,12 +22,16 @@ func agreeing(t *testing.T) (*ledger, *books) {
 		details: map[string]*client.License{},
 	}
 	for n, f := range []fate{leftUnpaid, paidOnce, paidTwice} {
-		p := &orderPlan{n: n, fate: f, product: studio, email: "Anna@example.com", amount: int64(100 + n), currency: "USD", metadata: map[string]any{"n": n}}
-		o := &orderEntry{plan: p, number: fmt.Sprint("ord_", n), payURL: fmt.Sprint("/pay/", n), made: noon, ends: noon.Add(time.Hour), email: p.email, metadata: p.metadata}
+		p := &orderPlan{n: n, fate: f, product: studio, email: "Anna@example.com", amount: int64(100 + n),
+			currency: "USD", metadata: map[string]any{"n": n}}
+		o := &orderEntry{plan: p, number: fmt.Sprint("ord_", n), payURL: fmt.Sprint("/pay/", n), made: noon,
+			ends: noon.Add(time.Hour), email: p.email, metadata: p.metadata}
 		l.ordered(o)
 		now := client.Order{
-			OrderNo: o.number, Status: stateUnpaid, ProductID: "studio", Amount: p.amount, Currency: "USD", BuyerEmail: p.email,
-			Metadata: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), PayURL: o.payURL, CreatedAt: noon, ExpiresAt: o.ends,
+			OrderNo: o.number, Status: stateUnpaid, ProductID: "studio", Amount: p.amount, Currency: "USD",
+			BuyerEmail: p.email,
+			Metadata:   json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), PayURL: o.payURL,
+			CreatedAt: noon, ExpiresAt: o.ends,
 		}
 		if f != leftUnpaid {
 			key := fmt.Sprint("STUDIO-", n)
@@ -35,8 +39,9 @@ func agreeing(t *testing.T) (*ledger, *books) {
 			entry.bound("a", "A", noon)
 			now.Status, now.PaidAt, now.LicenseKey, now.PayURL = statePaid, noon, key, ""
 			license := client.License{
-				LicenseKey: key, Status: stateActivated, ProductID: "studio", OrderNo: o.number, MaxDevices: 2, CurrentDevices: 1,
-				Devices: []client.Device{{DeviceID: "a", DeviceName: "A"}}, ActivatedAt: noon, CreatedAt: noon,
+				LicenseKey: key, Status: stateActivated, ProductID: "studio", OrderNo: o.number, MaxDevices: 2,
+				CurrentDevices: 1,
+				Devices:        []client.Device{{DeviceID: "a", DeviceName: "A"}}, ActivatedAt: noon, CreatedAt: noon,
 				ExpiresAt: time.Date(2027, 11, 22, 12, 0, 0, 0, time.UTC), Metadata: json.RawMessage(`{}`),
 			}
 			if f == paidTwice {
@@ -50,7 +55,8 @@ func agreeing(t *testing.T) (*ledger, *books) {
 	}
 	l.license(editor, "EDIT-1", noon)
 	b.licenses = append(b.licenses, client.License{
-		LicenseKey: "EDIT-1", Status: stateNotActivated, ProductID: "editor", MaxDevices: 3, CreatedAt: noon, Metadata: json.RawMessage(`{}`),
+		LicenseKey: "EDIT-1", Status: stateNotActivated, ProductID: "editor", MaxDevices: 3, CreatedAt: noon,
+		Metadata: json.RawMessage(`{}`),
 	})
 	for i := range b.licenses {
 		found := b.licenses[i]
@@ -105,11 +111,13 @@ func TestEveryMistakeIsFound(t *testing.T) {
 	}{
 		"an order is lost": {
 			func(_ *ledger, b *books) { b.orders = b.orders[1:] },
-			[]string{"order ord_0, order 1 (left unpaid) was acknowledged, and is not listed", "orders differs: 3 / 2", "orders, in USD differs: 303 / 203"},
+			[]string{"order ord_0, order 1 (left unpaid) was acknowledged, and is not listed", "orders differs: 3 / 2",
+				"orders, in USD differs: 303 / 203"},
 		},
 		"an order that nobody made": {
 			func(l *ledger, _ *books) { delete(l.orders, "ord_0") },
-			[]string{"order ord_0 (unpaid) is listed, and nobody made it", "only in the service: [ord_0]", "orders, unpaid differs: 0 / 1", "orders, unpaid, in USD differs: 0 / 100"},
+			[]string{"order ord_0 (unpaid) is listed, and nobody made it", "only in the service: [ord_0]",
+				"orders, unpaid differs: 0 / 1", "orders, unpaid, in USD differs: 0 / 100"},
 		},
 		"an order is listed twice": {
 			func(_ *ledger, b *books) { b.orders = append(b.orders, b.orders[0]) },
@@ -117,7 +125,9 @@ func TestEveryMistakeIsFound(t *testing.T) {
 		},
 		"a payment is lost": {
 			func(_ *ledger, b *books) { b.orders[1].Status, b.orders[1].LicenseKey = stateUnpaid, "" },
-			[]string{"status is paid by the ledger, and unpaid by the service", "license_key is STUDIO-1 by the ledger", "orders, paid differs: 1 / 0", "orders, paid, in USD differs: 101 / 0", "order ord_1 is unpaid, and 1 licenses name it"},
+			[]string{"status is paid by the ledger, and unpaid by the service", "license_key is STUDIO-1 by the ledger",
+				"orders, paid differs: 1 / 0", "orders, paid, in USD differs: 101 / 0",
+				"order ord_1 is unpaid, and 1 licenses name it"},
 		},
 		"an amount": {
 			func(_ *ledger, b *books) { b.orders[1].Amount++ },
@@ -125,7 +135,8 @@ func TestEveryMistakeIsFound(t *testing.T) {
 		},
 		"a currency": {
 			func(_ *ledger, b *books) { b.orders[1].Currency = "JPY" },
-			[]string{"currency is USD", "orders, paid, in USD differs: 101 / 0", "orders, paid, in JPY differs: 0 / 101"},
+			[]string{"currency is USD", "orders, paid, in USD differs: 101 / 0",
+				"orders, paid, in JPY differs: 0 / 101"},
 		},
 		"a late payment": {
 			func(_ *ledger, b *books) { b.orders[1].Late = true },
@@ -157,11 +168,14 @@ func TestEveryMistakeIsFound(t *testing.T) {
 		},
 		"a license is lost": {
 			func(_ *ledger, b *books) { b.licenses = b.licenses[1:]; delete(b.details, "STUDIO-1") },
-			[]string{"license STUDIO-1 was acknowledged, and is not listed", "license STUDIO-1 was acknowledged, and is not there", "order ord_1 is paid, and 0 licenses name it", "devices differs: 2 / 1"},
+			[]string{"license STUDIO-1 was acknowledged, and is not listed",
+				"license STUDIO-1 was acknowledged, and is not there", "order ord_1 is paid, and 0 licenses name it",
+				"devices differs: 2 / 1"},
 		},
 		"a second license of one order": {
 			func(l *ledger, b *books) { b.licenses[2].OrderNo = "ord_1" },
-			[]string{"order ord_1 is paid, and 2 licenses name it", "order_no is  by the ledger, and ord_1 by the service"},
+			[]string{"order ord_1 is paid, and 2 licenses name it",
+				"order_no is  by the ledger, and ord_1 by the service"},
 		},
 		"a license of nobody": {
 			func(_ *ledger, b *books) {
@@ -169,7 +183,8 @@ func TestEveryMistakeIsFound(t *testing.T) {
 				more.LicenseKey = "EDIT-2"
 				b.licenses = append(b.licenses, more)
 			},
-			[]string{`license EDIT-2 (not_activated, of order "") is listed, and nobody was given it`, "licenses without an order differs: 1 / 2"},
+			[]string{`license EDIT-2 (not_activated, of order "") is listed, and nobody was given it`,
+				"licenses without an order differs: 1 / 2"},
 		},
 		"a license is not revoked": {
 			func(_ *ledger, b *books) { b.licenses[1].Status, b.licenses[1].RevokedAt = stateActivated, time.Time{} },
@@ -209,7 +224,8 @@ func TestEveryMistakeIsFound(t *testing.T) {
 		},
 		"a filter of licenses": {
 			func(_ *ledger, b *books) { b.licensesBy[client.LicenseFilter{OrderNo: "ord_0"}] = []string{"STUDIO-1"} },
-			[]string{"OrderNo:ord_0 BuyerEmail:}: 0 by the ledger, 1 by the service; only in the ledger: []; only in the service: [STUDIO-1]"},
+			[]string{"OrderNo:ord_0 BuyerEmail:}: 0 by the ledger, 1 by the service; only in the ledger: []; only in " +
+				"the service: [STUDIO-1]"},
 		},
 		"a product": {
 			func(_ *ledger, b *books) { b.products = b.products[1:] },

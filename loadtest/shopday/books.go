@@ -80,13 +80,16 @@ func (s *shop) readBooks(ctx context.Context) (*books, error) {
 	b.keys, errs[3] = pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.Key], error) {
 		return s.reader.ListKeys(ctx, p)
 	})
-	b.ordersBy, errs[4] = filtered(ctx, s.ledger.orderFilters(), s.ordersOf, func(o *client.Order) string { return o.OrderNo })
-	b.licensesBy, errs[5] = filtered(ctx, s.ledger.licenseFilters(), s.licensesOf, func(l *client.License) string { return l.LicenseKey })
+	b.ordersBy, errs[4] = filtered(ctx, s.ledger.orderFilters(), s.ordersOf,
+		func(o *client.Order) string { return o.OrderNo })
+	b.licensesBy, errs[5] = filtered(ctx, s.ledger.licenseFilters(), s.licensesOf,
+		func(l *client.License) string { return l.LicenseKey })
 	return b, errors.Join(append(errs[:], s.readDetails(ctx, b))...)
 }
 
 // filtered reads what each filter returns, as ids.
-func filtered[F comparable, T any](ctx context.Context, filters []F, list func(context.Context, F) ([]T, error), id func(*T) string) (map[F][]string, error) {
+func filtered[F comparable, T any](ctx context.Context, filters []F, list func(context.Context, F) ([]T, error),
+	id func(*T) string) (map[F][]string, error) {
 	by := map[F][]string{}
 	var mu sync.Mutex
 	var failed error
@@ -136,7 +139,8 @@ func (l *ledger) orderFilters() []client.OrderFilter {
 		list = append(list, client.OrderFilter{ProductID: p.id}, client.OrderFilter{ProductID: p.id, Status: statePaid})
 	}
 	for _, email := range l.emails() {
-		list = append(list, client.OrderFilter{BuyerEmail: email}, client.OrderFilter{BuyerEmail: email, Status: stateRefunded})
+		list = append(list, client.OrderFilter{BuyerEmail: email},
+			client.OrderFilter{BuyerEmail: email, Status: stateRefunded})
 	}
 	return list
 }
@@ -148,7 +152,8 @@ func (l *ledger) licenseFilters() []client.LicenseFilter {
 		list = append(list, client.LicenseFilter{Status: status})
 	}
 	for _, p := range l.products {
-		list = append(list, client.LicenseFilter{ProductID: p.id}, client.LicenseFilter{ProductID: p.id, Status: stateActivated})
+		list = append(list, client.LicenseFilter{ProductID: p.id},
+			client.LicenseFilter{ProductID: p.id, Status: stateActivated})
 	}
 	for _, email := range l.emails() {
 		list = append(list, client.LicenseFilter{BuyerEmail: email})

@@ -62,8 +62,10 @@ func catalog() []product {
 		},
 		cloud: {
 			id: "cloud", name: "Cloud, by the month",
-			before: terms{prefix: "CLOUD", maxDevices: 2, months: 1, fromActivation: true, selfService: true, removals: 2},
-			after:  terms{prefix: "CLOUD2", maxDevices: 3, months: 3, fromActivation: true, selfService: true, removals: 3},
+			before: terms{prefix: "CLOUD", maxDevices: 2, months: 1, fromActivation: true, selfService: true,
+				removals: 2},
+			after: terms{prefix: "CLOUD2", maxDevices: 3, months: 3, fromActivation: true, selfService: true,
+				removals: 3},
 		},
 	}
 }

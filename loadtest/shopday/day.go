@@ -47,7 +47,8 @@ func (s *shop) open(ctx context.Context) error {
 // describe sets the terms of a product, and reads them back from both nodes.
 func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	_, err := s.clerk.PutProduct(ctx, p.id, client.ProductTerms{
-		Name: p.name, KeyPrefix: t.prefix, MaxDevices: &t.maxDevices, Validity: t.validity(), ValidityFrom: t.validityFrom(),
+		Name: p.name, KeyPrefix: t.prefix, MaxDevices: &t.maxDevices, Validity: t.validity(),
+		ValidityFrom:            t.validityFrom(),
 		SelfServiceDeactivation: t.selfService, RemovalsPerMonth: t.removals,
 	})
 	if err != nil {
@@ -56,8 +57,10 @@ func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	s.ledger.Did("products described")
 	for node := range nodeCount {
 		now, err := s.reader.Product(stage.AtNode(ctx, node), p.id)
-		s.check(err == nil && now.Name == p.name && now.KeyPrefix == t.prefix && now.MaxDevices == t.maxDevices && now.Validity == t.validity() &&
-			now.ValidityFrom == t.validityFrom() && now.SelfServiceDeactivation == t.selfService && now.RemovalsPerMonth == t.removals,
+		s.check(err == nil && now.Name == p.name && now.KeyPrefix == t.prefix && now.MaxDevices == t.maxDevices &&
+			now.Validity == t.validity() &&
+			now.ValidityFrom == t.validityFrom() && now.SelfServiceDeactivation == t.selfService &&
+			now.RemovalsPerMonth == t.removals,
 			"product %s is %+v, %v", p.id, now, err)
 	}
 	return nil
@@ -81,12 +84,15 @@ func (s *shop) morning(ctx context.Context) error {
 	if err := s.addMaster(ctx); err != nil {
 		return err
 	}
-	return s.meanwhile(ctx, "they are paid late, while the nodes are restarted with a new master key", func(ctx context.Context, count func()) {
-		trial.Each(ctx, made, func(ctx context.Context, o *orderEntry) {
-			s.settle(ctx, o)
-			count()
-		})
-	}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx, "--test-order-lifetime", "0") }, len(made))
+	return s.meanwhile(ctx, "they are paid late, while the nodes are restarted with a new master key",
+		func(ctx context.Context, count func()) {
+			trial.Each(ctx, made, func(ctx context.Context, o *orderEntry) {
+				s.settle(ctx, o)
+				count()
+			})
+		}, func(ctx context.Context, _ func(int)) error {
+			return s.stage.Roll(ctx, "--test-order-lifetime", "0")
+		}, len(made))
 }
 
 // forenoon sells, while one node is killed and started again.
@@ -98,14 +104,15 @@ func (s *shop) forenoon(ctx context.Context) error {
 		reached(len(list) / 2)
 		return s.stage.Nodes[1].Start(ctx)
 	}
-	return s.meanwhile(ctx, fmt.Sprintf("forenoon: %d orders, while a node is killed", len(list)), func(ctx context.Context, count func()) {
-		trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
-			if o := s.make(ctx, p); o != nil && p.paid == forenoon {
-				s.settle(ctx, o)
-			}
-			count()
-		})
-	}, kill, len(list))
+	return s.meanwhile(ctx, fmt.Sprintf("forenoon: %d orders, while a node is killed", len(list)),
+		func(ctx context.Context, count func()) {
+			trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
+				if o := s.make(ctx, p); o != nil && p.paid == forenoon {
+					s.settle(ctx, o)
+				}
+				count()
+			})
+		}, kill, len(list))
 }
 
 // noon changes the terms of the products.
@@ -128,18 +135,19 @@ func (s *shop) afternoon(ctx context.Context) error {
 		waiting[o.plan.n] = o
 	}
 	list := s.plan.those(func(o *orderPlan) bool { return o.made != morning && o.paid == afternoon })
-	return s.meanwhile(ctx, fmt.Sprintf("afternoon: %d orders, while the nodes are restarted", len(list)), func(ctx context.Context, count func()) {
-		trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
-			o := waiting[p.n]
-			if p.made == afternoon {
-				o = s.make(ctx, p)
-			}
-			if o != nil {
-				s.settle(ctx, o)
-			}
-			count()
-		})
-	}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx) }, len(list))
+	return s.meanwhile(ctx, fmt.Sprintf("afternoon: %d orders, while the nodes are restarted", len(list)),
+		func(ctx context.Context, count func()) {
+			trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
+				o := waiting[p.n]
+				if p.made == afternoon {
+					o = s.make(ctx, p)
+				}
+				if o != nil {
+					s.settle(ctx, o)
+				}
+				count()
+			})
+		}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx) }, len(list))
 }
 
 // evening refunds orders, changes licenses and replaces API keys. Meanwhile the nodes are
@@ -151,8 +159,9 @@ func (s *shop) evening(ctx context.Context) error {
 			list = append(list, o)
 		}
 	}
-	return s.meanwhile(ctx, fmt.Sprintf("evening: %d licenses are looked after, %d of them refunded, and API keys replaced", len(list),
-		len(s.plan.those(func(o *orderPlan) bool { return o.refund != noRefund }))),
+	return s.meanwhile(ctx,
+		fmt.Sprintf("evening: %d licenses are looked after, %d of them refunded, and API keys replaced", len(list),
+			len(s.plan.those(func(o *orderPlan) bool { return o.refund != noRefund }))),
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, list, func(ctx context.Context, o *orderEntry) {
 				if o.plan.refund != noRefund {
@@ -175,7 +184,10 @@ func (s *shop) evening(ctx context.Context) error {
 
 // meanwhile does two things at a time: work, which counts its progress, and something
 // about the nodes, which can wait until so much of the work is done.
-func (s *shop) meanwhile(ctx context.Context, step string, work func(context.Context, func()), event func(context.Context, func(int)) error, total int) error {
+func (s *shop) meanwhile(
+	ctx context.Context, step string, work func(context.Context, func()),
+	event func(context.Context, func(int)) error, total int,
+) error {
 	show := s.progress.Long(total, "%s", step)
 	var count atomic.Int64
 	over := make(chan struct{})
@@ -201,7 +213,8 @@ func (s *shop) meanwhile(ctx context.Context, step string, work func(context.Con
 func (s *shop) grant(ctx context.Context) {
 	batches := []client.Grant{
 		{ProductID: "cloud", Quantity: len(s.plan.orders) / 4, Metadata: map[string]any{"batch": "press"}},
-		{ProductID: "editor", Quantity: 5, MaxDevices: new(int), ExpiresAt: time.Now().AddDate(0, 6, 0).Truncate(time.Millisecond)},
+		{ProductID: "editor", Quantity: 5, MaxDevices: new(int),
+			ExpiresAt: time.Now().AddDate(0, 6, 0).Truncate(time.Millisecond)},
 	}
 	for i, g := range batches {
 		about := fmt.Sprintf("grant %d", i+1)

@@ -67,7 +67,8 @@ func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 	for _, l := range s.ledger.allLicenses() {
 		if l.status(time.Now()) == stateActivated && !l.full() {
 			_, err := s.tryActivate(ctx, l, "unnoted")
-			say(err, "license %s: current_devices is %d by the ledger, and %d by the service", l.key, len(l.devices), len(l.devices)+1)
+			say(err, "license %s: current_devices is %d by the ledger, and %d by the service", l.key, len(l.devices),
+				len(l.devices)+1)
 			_, err = s.desk.SuspendLicense(ctx, l.key, "")
 			say(err, "license %s: status is activated by the ledger, and suspended by the service", l.key)
 			break
@@ -79,7 +80,8 @@ func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 	}
 	key, err := s.root.CreateKey(ctx, client.NewKey{Name: "unnoted", Scopes: []string{"orders:read"}})
 	say(err, "only in the service: [%s]", key.ID)
-	say(nil, "in the store: license: %d by the ledger, %d by the service", len(s.ledger.licenses), len(s.ledger.licenses)+1)
+	say(nil, "in the store: license: %d by the ledger, %d by the service", len(s.ledger.licenses),
+		len(s.ledger.licenses)+1)
 	return want
 }
 
@@ -108,6 +110,7 @@ func TestReportTellsWhatDiffers(t *testing.T) {
 	if code := p.Command(t.Context(), nil, &out, io.Discard); code != rig.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	trialtest.Says(t, []string{out.String()}, "orders        3       3        \n", "orders, paid  2       1        DIFFERS\n",
+	trialtest.Says(t, []string{out.String()}, "orders        3       3        \n",
+		"orders, paid  2       1        DIFFERS\n",
 		"WRONG: orders, paid: 2 by the ledger, 1 by the service\n", "WRONG: 1\n")
 }

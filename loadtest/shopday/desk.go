@@ -68,7 +68,8 @@ func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
 	s.validate(ctx, l, device(0))
 	s.refused("activating a revoked license", l.key, 40301, errorOf(s.tryActivate(ctx, l, device(0))))
 	s.refused("reinstating a revoked license", l.key, 40903, errorOf(s.desk.ReinstateLicense(ctx, l.key, "")))
-	s.refused("renewing a revoked license", l.key, 40903, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})))
+	s.refused("renewing a revoked license", l.key, 40903,
+		errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})))
 }
 
 // renew sets the end of a license.
@@ -81,12 +82,14 @@ func (s *shop) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
 // end can't be extended.
 func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
 	if l.ends.IsZero() {
-		s.refused("extending a license without an end", l.key, 42200, errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})))
+		s.refused("extending a license without an end", l.key, 42200,
+			errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})))
 		return
 	}
 	l.renewed(addMonths(l.ends, 1))
 	for range 3 {
-		s.changed("renewals by a month", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"}, client.IdempotencyKey(fmt.Sprintf("invoice-%d", n))))
+		s.changed("renewals by a month", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"},
+			client.IdempotencyKey(fmt.Sprintf("invoice-%d", n))))
 	}
 }
 

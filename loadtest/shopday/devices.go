@@ -33,7 +33,8 @@ func (s *shop) activate(ctx context.Context, l *licenseEntry, device string, tim
 }
 
 func (s *shop) tryActivate(ctx context.Context, l *licenseEntry, device string) (*client.Activated, error) {
-	return s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: device, DeviceName: nameOf(device), ProductID: l.product, Mode: "test"})
+	return s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: device, DeviceName: nameOf(device),
+		ProductID: l.product, Mode: "test"})
 }
 
 func (s *shop) noteBound(l *licenseEntry, device string, a *client.Activated, from time.Time) {
@@ -67,7 +68,8 @@ func (s *shop) validate(ctx context.Context, l *licenseEntry, device string) {
 	case l.devices[device] == "":
 		reason = "device_not_bound"
 	}
-	s.check(v.Valid == (reason == "") && v.Reason == reason && v.CurrentDevices == len(l.devices) && v.ExpiresAt.Equal(l.ends),
+	s.check(v.Valid == (reason == "") && v.Reason == reason && v.CurrentDevices == len(l.devices) &&
+		v.ExpiresAt.Equal(l.ends),
 		"license %s: validating %q was answered %+v, and must be %q", l.key, device, *v, reason)
 }
 
@@ -92,7 +94,8 @@ func (s *shop) activateMany(ctx context.Context, l *licenseEntry, devices []stri
 			s.noteBound(l, devices[i], answers[i], from)
 		}
 	}
-	s.check(bound == free, "license %s: %d devices came at once, %d were bound, and %d had room", l.key, len(devices), bound, free)
+	s.check(bound == free, "license %s: %d devices came at once, %d were bound, and %d had room", l.key, len(devices),
+		bound, free)
 }
 
 // remove removes a device by the shop.
@@ -104,7 +107,8 @@ func (s *shop) remove(ctx context.Context, l *licenseEntry, device string) {
 	}
 	delete(l.devices, device)
 	// Of a request that was repeated, the first may have removed it.
-	s.check((r.Removed || response.Tries > 1) && r.CurrentDevices == len(l.devices), "license %s: removing %q was answered %+v", l.key, device, *r)
+	s.check((r.Removed || response.Tries > 1) && r.CurrentDevices == len(l.devices),
+		"license %s: removing %q was answered %+v", l.key, device, *r)
 }
 
 // moveOut removes a device by the end user, as far as that is allowed. It reports whether
@@ -124,7 +128,8 @@ func (s *shop) moveOut(ctx context.Context, l *licenseEntry, device string) bool
 	case code == 40305 && (!allowed || month != before):
 		s.ledger.Did("refused: moving beyond what is allowed")
 	default:
-		s.ledger.Problem("license %s: %d devices were moved this month, %d are allowed, and moving %q was answered %d (%v)",
+		s.ledger.Problem("license %s: %d devices were moved this month, %d are allowed, and moving %q was answered "+
+			"%d (%v)",
 			l.key, l.removals[month], l.terms.removals, device, code, err)
 	}
 	return false

@@ -54,7 +54,8 @@ func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey,
 	for {
 		issued, err := s.root.CreateKey(ctx, k)
 		if issued != nil {
-			s.ledger.opened(&keyEntry{id: issued.ID, name: k.Name, scopes: k.Scopes, signed: k.RequireSignature, ends: k.ExpiresAt})
+			s.ledger.opened(&keyEntry{id: issued.ID, name: k.Name, scopes: k.Scopes, signed: k.RequireSignature,
+				ends: k.ExpiresAt})
 		}
 		switch {
 		case err == nil:
@@ -87,21 +88,27 @@ func (s *shop) overstep(ctx context.Context) {
 	order := client.NewOrder{ProductID: "editor", Amount: 1, Currency: "USD"}
 	s.refused("an order by a key that may only read", "bookkeeper", 40300, errorOf(s.reader.CreateOrder(ctx, order)))
 	s.refused("an order by a key for products", "clerk", 40300, errorOf(s.clerk.CreateOrder(ctx, order)))
-	s.refused("a grant by a key for orders", "till", 40300, errorOf(s.till.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1})))
-	s.refused("a product by a key for licenses", "service desk", 40300, errorOf(s.desk.PutProduct(ctx, "editor", client.ProductTerms{Name: "Mine"})))
-	s.refused("an API key by a key that may only read", "bookkeeper", 40300, errorOf(s.reader.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"keys"}})))
+	s.refused("a grant by a key for orders", "till", 40300,
+		errorOf(s.till.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1})))
+	s.refused("a product by a key for licenses", "service desk", 40300,
+		errorOf(s.desk.PutProduct(ctx, "editor", client.ProductTerms{Name: "Mine"})))
+	s.refused("an API key by a key that may only read", "bookkeeper", 40300,
+		errorOf(s.reader.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"keys"}})))
 
 	_, manager := s.userOf(ctx, client.NewKey{Name: "manager", Scopes: []string{"keys", "orders:read"}})
 	if manager == nil {
 		return
 	}
-	s.refused("an API key with more scopes than its maker's", "manager", 42200, errorOf(manager.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"orders:read", "licenses"}})))
+	s.refused("an API key with more scopes than its maker's", "manager", 42200,
+		errorOf(manager.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"orders:read", "licenses"}})))
 
 	unsigned, err := s.client(s.tillKey)
 	if s.worked("making a client", "till", err) {
-		s.refused("a request without the signature that its key demands", "till", 40102, errorOf(unsigned.CreateOrder(ctx, order)))
+		s.refused("a request without the signature that its key demands", "till", 40102,
+			errorOf(unsigned.CreateOrder(ctx, order)))
 	}
-	forger, err := s.client(s.tillKey, client.WithSigning(s.tillID, "lks_test_0123456789ABCDEFGHJKMNPQRSTVWXYZ0123456789ABCDEFGHJK"))
+	forger, err := s.client(s.tillKey,
+		client.WithSigning(s.tillID, "lks_test_0123456789ABCDEFGHJKMNPQRSTVWXYZ0123456789ABCDEFGHJK"))
 	if s.worked("making a client", "till", err) {
 		s.refused("a request signed with another secret", "till", 40101, errorOf(forger.CreateOrder(ctx, order)))
 	}
@@ -109,7 +116,9 @@ func (s *shop) overstep(ctx context.Context) {
 
 // rotate gives a key a new secret. If the answer with the secret is lost, it rotates
 // again, as the client advises; then the secret before is not valid any more.
-func (s *shop) rotate(ctx context.Context, id string, overlap time.Duration) (issued *client.IssuedKey, again bool, err error) {
+func (s *shop) rotate(
+	ctx context.Context, id string, overlap time.Duration,
+) (issued *client.IssuedKey, again bool, err error) {
 	for {
 		issued, err = s.root.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
 		if !errors.Is(err, client.ErrSecretLost) {
@@ -172,14 +181,16 @@ func (s *shop) revokeKey(ctx context.Context) {
 // its master key.
 func (s *shop) expireKey(ctx context.Context) {
 	ends := time.Now().Add(shortLife).Truncate(time.Millisecond)
-	issued, guest := s.userOf(ctx, client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
+	issued, guest := s.userOf(ctx,
+		client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
 	if guest == nil {
 		return
 	}
 	s.watchEnd(ctx, "an API key that has run out", guest, ends, ends, 40100)
 	now, err := s.reader.Key(ctx, issued.ID)
 	s.check(err == nil && now.Status == stateExpired, "an API key has run out, and is %+v, %v", now, err)
-	s.refused("rotating an API key that has run out", "for a moment", 40407, errorOf(s.root.RotateKey(ctx, issued.ID, client.Rotation{})))
+	s.refused("rotating an API key that has run out", "for a moment", 40407,
+		errorOf(s.root.RotateKey(ctx, issued.ID, client.Rotation{})))
 	if _, err = s.root.RevokeKey(ctx, issued.ID); s.done("API keys revoked", "for a moment", err) {
 		s.ledger.keys[issued.ID].revoked = true
 	}

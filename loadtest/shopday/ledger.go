@@ -222,10 +222,12 @@ func (l *ledger) find(o *orderEntry) *licenseEntry {
 
 // allOrders returns the orders, by number.
 func (l *ledger) allOrders() []*orderEntry {
-	return slices.SortedFunc(maps.Values(l.orders), func(a, b *orderEntry) int { return strings.Compare(a.number, b.number) })
+	return slices.SortedFunc(maps.Values(l.orders),
+		func(a, b *orderEntry) int { return strings.Compare(a.number, b.number) })
 }
 
 // allLicenses returns the licenses, by key.
 func (l *ledger) allLicenses() []*licenseEntry {
-	return slices.SortedFunc(maps.Values(l.licenses), func(a, b *licenseEntry) int { return strings.Compare(a.key, b.key) })
+	return slices.SortedFunc(maps.Values(l.licenses),
+		func(a, b *licenseEntry) int { return strings.Compare(a.key, b.key) })
 }

@@ -62,7 +62,8 @@ func TestTermsOfLicenses(t *testing.T) {
 		{given, 3, end},
 	} {
 		if c.of.maxDevices != c.devices || !c.of.ends.Equal(c.ends) {
-			t.Errorf("%s: %d devices, to end at %v; want %d, %v", c.of.key, c.of.maxDevices, c.of.ends, c.devices, c.ends)
+			t.Errorf("%s: %d devices, to end at %v; want %d, %v", c.of.key, c.of.maxDevices, c.of.ends, c.devices,
+				c.ends)
 		}
 	}
 	l.license(cloud, "CLOUD2-1", at)

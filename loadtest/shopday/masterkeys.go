@@ -16,7 +16,8 @@ import (
 
 // addMaster adds the new master key. Nothing is derived from it yet.
 func (s *shop) addMaster(ctx context.Context) error {
-	_, err := s.stage.Licet.Command(ctx, "store", "master-key", "add", "--last", "--master-key-file", s.stage.Licet.Ring())
+	_, err := s.stage.Licet.Command(ctx, "store", "master-key", "add", "--last", "--master-key-file",
+		s.stage.Licet.Ring())
 	return err
 }
 
@@ -63,7 +64,8 @@ func (s *shop) retireMaster(ctx context.Context) error {
 	}
 	old, _, _ := strings.Cut(lines[len(lines)-1], ":")
 	retire := func() error {
-		_, err := s.stage.Licet.Command(ctx, "store", "master-key", "retire", old, "--etcd-endpoints", s.stage.Endpoints(), "--master-key-file", s.stage.Licet.Ring())
+		_, err := s.stage.Licet.Command(ctx, "store", "master-key", "retire", old, "--etcd-endpoints",
+			s.stage.Endpoints(), "--master-key-file", s.stage.Licet.Ring())
 		return err
 	}
 	if err := retire(); err == nil {
@@ -86,7 +88,8 @@ func (s *shop) retireMaster(ctx context.Context) error {
 		}
 	}
 	if used, err := s.derivedFrom(ctx, old); err != nil || used != 0 {
-		return errors.Join(err, fmt.Errorf("%d secrets are derived from the old master key after all were rotated", used))
+		return errors.Join(err,
+			fmt.Errorf("%d secrets are derived from the old master key after all were rotated", used))
 	}
 	if err := retire(); err != nil {
 		return err
@@ -97,7 +100,8 @@ func (s *shop) retireMaster(ctx context.Context) error {
 
 // derivedFrom returns how many secrets are derived from a master key.
 func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
-	out, err := s.stage.Licet.Command(ctx, "store", "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.Endpoints())
+	out, err := s.stage.Licet.Command(ctx, "store", "master-key", "status", "--output", "json", "--etcd-endpoints",
+		s.stage.Endpoints())
 	if err != nil {
 		return 0, err
 	}

@@ -35,20 +35,24 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 	}
 	s.ledger.ordered(o)
 	s.check(within(made.CreatedAt, from, time.Now()), "%s was made at %v", p, made.CreatedAt)
-	s.check(made.ExpiresAt.Sub(made.CreatedAt) == life, "%s can be paid for %v, not %v", p, made.ExpiresAt.Sub(made.CreatedAt), life)
+	s.check(made.ExpiresAt.Sub(made.CreatedAt) == life, "%s can be paid for %v, not %v", p,
+		made.ExpiresAt.Sub(made.CreatedAt), life)
 	if p.fate == free {
-		s.check(made.Status == statePaid && made.PayURL == "" && made.LicenseKey != "", "%s costs nothing, and is %s", p, made.Status)
+		s.check(made.Status == statePaid && made.PayURL == "" && made.LicenseKey != "", "%s costs nothing, and is %s",
+			p, made.Status)
 		s.ledger.issued(o, made.LicenseKey, made.PaidAt)
 	} else if made.PayURL == "" && p.made == morning && !time.Now().Before(made.ExpiresAt) {
 		s.ledger.Did("orders that ran out before anybody knew where to pay")
 	} else {
-		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, stage.PublicURL+"/pay/"), "%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)
+		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, stage.PublicURL+"/pay/"),
+			"%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)
 	}
 	if p.n%7 == 0 {
 		var response client.Response
 		again, err := s.till.CreateOrder(ctx, in, key, client.Record(&response))
 		if s.done("orders made again under the same Idempotency-Key", p.String(), err) {
-			s.check(again.OrderNo == made.OrderNo && response.Replayed, "%s was made twice: %s and %s", p, made.OrderNo, again.OrderNo)
+			s.check(again.OrderNo == made.OrderNo && response.Replayed, "%s was made twice: %s and %s", p, made.OrderNo,
+				again.OrderNo)
 		}
 	}
 	return o
@@ -83,7 +87,8 @@ func (s *shop) settle(ctx context.Context, o *orderEntry) {
 		s.race(ctx, o)
 	case leftUnpaid:
 		page, err := s.browser.Open(ctx, o.payURL)
-		s.check(err == nil && strings.Contains(page, "Complete your order"), "%s: its page is not to be paid on: %v", o.plan, err)
+		s.check(err == nil && strings.Contains(page, "Complete your order"), "%s: its page is not to be paid on: %v",
+			o.plan, err)
 	}
 	if license := s.ledger.find(o); license != nil && o.plan.licensed() {
 		s.use(ctx, o, license)
@@ -102,9 +107,12 @@ func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
 
 func (s *shop) letRunOut(ctx context.Context, o *orderEntry) {
 	page, err := s.browser.Open(ctx, o.payURL)
-	s.check(err == nil && strings.Contains(page, "Order expired"), "%s: its page does not tell that it has run out: %v", o.plan, err)
-	s.refused("canceling an order that has run out", o.plan.String(), 40902, errorOf(s.till.CancelOrder(ctx, o.number, "too late")))
-	s.refused("refunding an order that has run out", o.plan.String(), 40902, errorOf(s.desk.RefundOrder(ctx, o.number, "too late")))
+	s.check(err == nil && strings.Contains(page, "Order expired"), "%s: its page does not tell that it has run out: %v",
+		o.plan, err)
+	s.refused("canceling an order that has run out", o.plan.String(), 40902,
+		errorOf(s.till.CancelOrder(ctx, o.number, "too late")))
+	s.refused("refunding an order that has run out", o.plan.String(), 40902,
+		errorOf(s.desk.RefundOrder(ctx, o.number, "too late")))
 }
 
 func (s *shop) cancel(ctx context.Context, o *orderEntry) {
@@ -119,7 +127,8 @@ func (s *shop) cancel(ctx context.Context, o *orderEntry) {
 func (s *shop) cancelAgain(ctx context.Context, o *orderEntry) {
 	now, err := s.till.CancelOrder(ctx, o.number, "another reason")
 	if s.done("orders canceled again", o.plan.String(), err) {
-		s.check(now.Status == stateCanceled && now.StateReason == o.reason, "%s is %s (%s) after it was canceled again", o.plan, now.Status, now.StateReason)
+		s.check(now.Status == stateCanceled && now.StateReason == o.reason, "%s is %s (%s) after it was canceled again",
+			o.plan, now.Status, now.StateReason)
 	}
 	s.refused("refunding a canceled order", o.plan.String(), 40902, errorOf(s.desk.RefundOrder(ctx, o.number, "")))
 }

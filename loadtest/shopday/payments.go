@@ -59,10 +59,12 @@ func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
 		s.checkResult(o, page)
 	}
 	now, err := s.till.Order(ctx, o.number)
-	s.check(err == nil && now.Status == statePaid && now.LicenseKey == o.license, "%s has another license after it was paid again: %v", o.plan, err)
+	s.check(err == nil && now.Status == statePaid && now.LicenseKey == o.license,
+		"%s has another license after it was paid again: %v", o.plan, err)
 	_, err = s.push(ctx, o, "cancel")
 	var refused *stage.PageError
-	s.check(errors.As(err, &refused) && refused.Status == http.StatusConflict, "%s is paid, and canceling it on its page gives %v", o.plan, err)
+	s.check(errors.As(err, &refused) && refused.Status == http.StatusConflict,
+		"%s is paid, and canceling it on its page gives %v", o.plan, err)
 	s.refused("canceling a paid order", o.plan.String(), 40902, errorOf(s.till.CancelOrder(ctx, o.number, "")))
 }
 
@@ -81,9 +83,11 @@ func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
 	}
 	o.paid, o.refunded = true, true
 	page, err := s.browser.Open(ctx, o.payURL)
-	s.check(err == nil && strings.Contains(page, "Order refunded"), "%s was paid after it was canceled, and its page does not tell of a refund: %v", o.plan, err)
+	s.check(err == nil && strings.Contains(page, "Order refunded"),
+		"%s was paid after it was canceled, and its page does not tell of a refund: %v", o.plan, err)
 	now, err := s.till.Order(ctx, o.number)
-	s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == "", "%s was paid after it was canceled: %+v, %v", o.plan, now, err)
+	s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == "",
+		"%s was paid after it was canceled: %+v, %v", o.plan, now, err)
 }
 
 // notePaid looks up an order that has just been paid, and records its license.
@@ -118,5 +122,6 @@ func (s *shop) use(ctx context.Context, o *orderEntry, l *licenseEntry) {
 		s.activate(ctx, l, device(i), 1+4*(o.plan.n%5/4))
 	}
 	s.validate(ctx, l, device(0))
-	s.refused("activating for another product", o.plan.String(), 40304, errorOf(s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: "elsewhere", ProductID: "another"})))
+	s.refused("activating for another product", o.plan.String(), 40304, errorOf(s.program.Activate(ctx,
+		client.Activation{LicenseKey: l.key, DeviceID: "elsewhere", ProductID: "another"})))
 }

@@ -185,7 +185,8 @@ func (p *plan) assign(random *rand.Rand, refunds int) {
 	for i, o := range licensed[:refunds] {
 		o.refund = ways[i%len(ways)]
 	}
-	cares := []care{suspend, reinstate, revoke, renew, extend, end, limits, annotate, overfill, widen, move, leave, leave}
+	cares := []care{suspend, reinstate, revoke, renew, extend, end, limits, annotate, overfill, widen, move, leave,
+		leave}
 	for i, o := range licensed[refunds:] {
 		o.care = cares[i%len(cares)]
 		if round := i / len(cares); o.care == move && round%3 != 2 {

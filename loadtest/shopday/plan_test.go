@@ -57,7 +57,8 @@ func TestEverythingHappens(t *testing.T) {
 				}
 			}
 			want := []any{
-				paidOnce, paidTwice, paidAtOnce, free, late, lateAtOnce, ranOut, canceled, canceledPage, canceledPaid, raced, leftUnpaid,
+				paidOnce, paidTwice, paidAtOnce, free, late, lateAtOnce, ranOut, canceled, canceledPage, canceledPaid,
+				raced, leftUnpaid,
 				leave, suspend, reinstate, revoke, renew, extend, end, limits, annotate, overfill, widen, move,
 				refundOnce, refundRepeated, refundReplayed, refundAtOnce, refundRaced,
 				morning, forenoon, afternoon, editor, studio, cloud,

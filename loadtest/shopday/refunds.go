@@ -35,7 +35,8 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 		if o.plan.refund != refundOnce {
 			again, err := s.desk.RefundOrder(ctx, o.number, "another reason")
 			if s.done("refunds asked for again", about, err) {
-				s.check(again.RefundedAt.Equal(now.RefundedAt) && again.StateReason == o.reason, "%s was refunded twice", o.plan)
+				s.check(again.RefundedAt.Equal(now.RefundedAt) && again.StateReason == o.reason,
+					"%s was refunded twice", o.plan)
 			}
 		}
 	}
@@ -48,7 +49,8 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 	}
 	if _, err := s.push(ctx, o, "pay"); s.done("payments of refunded orders", about, err) {
 		now, err := s.desk.Order(ctx, o.number)
-		s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == o.license, "%s is no longer refunded after it was paid again: %v", o.plan, err)
+		s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == o.license,
+			"%s is no longer refunded after it was paid again: %v", o.plan, err)
 	}
 }
 
@@ -59,10 +61,12 @@ func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallO
 		var response client.Response
 		now, err := s.desk.RefundOrder(stage.Toward(ctx, node), o.number, o.reason, key, client.Record(&response))
 		if s.done("refunds replayed", o.plan.String(), err) {
-			s.check(response.Replayed && now.Status == stateRefunded, "%s: the replay of its refund is %s, replayed %v", o.plan, now.Status, response.Replayed)
+			s.check(response.Replayed && now.Status == stateRefunded, "%s: the replay of its refund is %s, replayed %v",
+				o.plan, now.Status, response.Replayed)
 		}
 	}
-	s.refused("another refund under the same Idempotency-Key", o.plan.String(), 42201, errorOf(s.desk.RefundOrder(ctx, o.number, "another reason", key)))
+	s.refused("another refund under the same Idempotency-Key", o.plan.String(), 42201,
+		errorOf(s.desk.RefundOrder(ctx, o.number, "another reason", key)))
 }
 
 // giveBackAtOnce sends many refunds of one order at once, each with its own reason. One
@@ -79,7 +83,8 @@ func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
 	}
 	now, err := s.desk.Order(ctx, o.number)
 	if s.done("refunds", o.plan.String(), err) {
-		s.check(now.Status == stateRefunded && slices.Contains(reasons, now.StateReason), "%s: after many refunds it is %s (%s)", o.plan, now.Status, now.StateReason)
+		s.check(now.Status == stateRefunded && slices.Contains(reasons, now.StateReason),
+			"%s: after many refunds it is %s (%s)", o.plan, now.Status, now.StateReason)
 		o.reason = now.StateReason
 	}
 }

@@ -81,7 +81,8 @@ func compareSums(ledger, service sums) []line {
 		return slices.IndexFunc(kinds, func(prefix string) bool { return strings.HasPrefix(what, prefix) })
 	}
 	var list []line
-	for _, what := range slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(kind(a), kind(b)), cmp.Compare(a, b)) }) {
+	for _, what := range slices.SortedFunc(maps.Keys(all),
+		func(a, b string) int { return cmp.Or(cmp.Compare(kind(a), kind(b)), cmp.Compare(a, b)) }) {
 		list = append(list, line{what, ledger[what], service[what]})
 	}
 	return list
@@ -91,7 +92,8 @@ func compareSums(ledger, service sums) []line {
 // many there must be.
 func sumFamilies(l *ledger, families map[string]int) []line {
 	var list []line
-	want := map[string]int{"order": len(l.orders), "license": len(l.licenses), "product": len(l.products), "api_key": len(l.keys)}
+	want := map[string]int{"order": len(l.orders), "license": len(l.licenses), "product": len(l.products),
+		"api_key": len(l.keys)}
 	for _, family := range slices.Sorted(maps.Keys(want)) {
 		list = append(list, line{"in the store: " + family, int64(want[family]), int64(families[family])})
 	}
@@ -107,7 +109,8 @@ func unlike(before, after map[string]int) []string {
 	delete(all, "node")
 	for family := range all {
 		if before[family] != after[family] {
-			c.add("the backup's store has %d keys of the family %s, and the restored store has %d", before[family], family, after[family])
+			c.add("the backup's store has %d keys of the family %s, and the restored store has %d", before[family],
+				family, after[family])
 		}
 	}
 	return c.found

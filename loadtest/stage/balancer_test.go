@@ -38,7 +38,8 @@ func nobody(t *testing.T) string {
 }
 
 func post(ctx context.Context, b *Balancer) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, PublicURL+"/v1/orders", strings.NewReader("a body"))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, PublicURL+"/v1/orders",
+		strings.NewReader("a body"))
 	if err != nil {
 		return "", err
 	}
@@ -94,7 +95,10 @@ func TestBalancerLeavesOutWhoIsDown(t *testing.T) {
 // TestBalancerRepeatsNothing sends a request to a node that breaks off.
 func TestBalancerRepeatsNothing(t *testing.T) {
 	var served atomic.Int64
-	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	broken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter,
+		*http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
 	defer broken.Close()
 	b := newBalancer([]string{broken.Listener.Addr().String(), echo(t, &served)})
 	defer b.CloseIdleConnections()

@@ -86,7 +86,8 @@ func (s *Stage) Contradictions(ctx context.Context) (found []string) {
 		metrics, err := n.Scrape(ctx)
 		violations, missing := metrics.Value("licet_invariant_violations_total")
 		if err = errors.Join(err, missing); err != nil || violations != 0 {
-			found = append(found, fmt.Sprintf("node %d has met %v licenses that contradict themselves: %v", i+1, violations, err))
+			found = append(found,
+				fmt.Sprintf("node %d has met %v licenses that contradict themselves: %v", i+1, violations, err))
 		}
 	}
 	return found

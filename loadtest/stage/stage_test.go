@@ -11,7 +11,8 @@ import (
 // TestStageThatCantBeSetUpLeavesNothing is given a program that is not there.
 func TestStageThatCantBeSetUpLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	s, err := New(t.Context(), &Config{Setup: rig.Setup{Dir: dir, Binary: filepath.Join(dir, "licet")}, Name: "test", Members: 1, Nodes: 1})
+	s, err := New(t.Context(),
+		&Config{Setup: rig.Setup{Dir: dir, Binary: filepath.Join(dir, "licet")}, Name: "test", Members: 1, Nodes: 1})
 	if err == nil || s != nil {
 		t.Fatalf("%v, %v", s, err)
 	}

@@ -44,7 +44,8 @@ func TestExitCodes(t *testing.T) {
 		stdout string // some of it; empty: nothing
 		stderr string
 	}{
-		{"nothing is wrong", []string{"--seed", "7", "--rounds", "4"}, sound, rig.ExitOK, "seed 7, 0s: everybody knows everything\n", "rounds: 4"},
+		{"nothing is wrong", []string{"--seed", "7", "--rounds", "4"}, sound, rig.ExitOK,
+			"seed 7, 0s: everybody knows everything\n", "rounds: 4"},
 		{"something is wrong", nil, func(context.Context, *settings, *rig.Progress) (*Report, error) {
 			return &Report{Proven: "everybody knows everything", Problems: []string{"nobody knew"}}, nil
 		}, rig.ExitFailed, "WRONG: nobody knew\n\nseed 0, 0s: WRONG: 1\n", ""},
@@ -52,16 +53,19 @@ func TestExitCodes(t *testing.T) {
 			return nil, errors.New("nobody came")
 		}, rig.ExitFailed, "", "quiz: FAILED: nobody came\n"},
 		{"help", []string{"--help"}, nil, rig.ExitOK, "", "--rounds"},
-		{"a flag of its own", []string{"--rounds", "0"}, nil, rig.ExitUsage, "", "quiz: --rounds is 0: it must be at least 1\n"},
+		{"a flag of its own", []string{"--rounds", "0"}, nil, rig.ExitUsage, "",
+			"quiz: --rounds is 0: it must be at least 1\n"},
 		{"no number", []string{"--rounds", "many"}, nil, rig.ExitUsage, "", "--rounds"},
-		{"a flag of all", []string{"--members", "0"}, nil, rig.ExitUsage, "", "quiz: --members is 0: it must be at least 1\n"},
+		{"a flag of all", []string{"--members", "0"}, nil, rig.ExitUsage, "",
+			"quiz: --members is 0: it must be at least 1\n"},
 		{"no flag", []string{"now"}, nil, rig.ExitUsage, "", "quiz: unexpected argument \"now\"\n"},
 		{"an unknown flag", []string{"--now"}, nil, rig.ExitUsage, "", "--now"},
 	} {
 		var stdout, stderr bytes.Buffer
 		p := &Program[*settings]{Name: "quiz", Parse: parse, Run: c.run}
 		code := p.Command(t.Context(), c.args, &stdout, &stderr)
-		if code != c.code || !strings.Contains(stdout.String(), c.stdout) || (c.stdout == "") != (stdout.Len() == 0) || !strings.Contains(stderr.String(), c.stderr) {
+		if code != c.code || !strings.Contains(stdout.String(), c.stdout) || (c.stdout == "") != (stdout.Len() == 0) ||
+			!strings.Contains(stderr.String(), c.stderr) {
 			t.Errorf("%s: exit code %d\n%s\n%s", c.name, code, &stdout, &stderr)
 		}
 	}
@@ -73,11 +77,13 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestReportThatIsNotPrintedIsAFailure(t *testing.T) {
-	p := &Program[*settings]{Name: "quiz", Parse: parse, Run: func(context.Context, *settings, *rig.Progress) (*Report, error) {
-		return &Report{}, nil
-	}}
+	p := &Program[*settings]{Name: "quiz", Parse: parse,
+		Run: func(context.Context, *settings, *rig.Progress) (*Report, error) {
+			return &Report{}, nil
+		}}
 	var stderr bytes.Buffer
-	if code := p.Command(t.Context(), nil, full{}, &stderr); code != rig.ExitFailed || !strings.Contains(stderr.String(), "quiz: no space left") {
+	if code := p.Command(t.Context(), nil, full{}, &stderr); code != rig.ExitFailed ||
+		!strings.Contains(stderr.String(), "quiz: no space left") {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
 }

@@ -47,7 +47,11 @@ func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
 }
 
 // Stage starts etcd and nodes for a trial. more are flags of the nodes.
-func (o *Options) Stage(ctx context.Context, progress *rig.Progress, program string, nodes int, more ...string) (*stage.Stage, error) {
-	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", o.Members, nodes, o.Seed)
-	return stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: nodes, Flags: append(stage.BehindBalancer(), more...)})
+func (o *Options) Stage(
+	ctx context.Context, progress *rig.Progress, program string, nodes int, more ...string,
+) (*stage.Stage, error) {
+	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", o.Members, nodes,
+		o.Seed)
+	return stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: nodes,
+		Flags: append(stage.BehindBalancer(), more...)})
 }

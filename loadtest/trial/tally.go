@@ -66,7 +66,9 @@ const answerTime = 15 * time.Second
 
 // Client returns a client that sends its requests through a balancer and repeats them for
 // as long as patience. Each repetition is counted, with its reason.
-func (t *Tally) Client(b *stage.Balancer, patience time.Duration, apiKey string, more ...client.Option) (*client.Client, error) {
+func (t *Tally) Client(
+	b *stage.Balancer, patience time.Duration, apiKey string, more ...client.Option,
+) (*client.Client, error) {
 	return client.New(stage.PublicURL, apiKey, append([]client.Option{
 		client.WithHTTPClient(&http.Client{Transport: b, Timeout: answerTime}),
 		client.RetryFor(patience),

@@ -71,7 +71,8 @@ func TestClientCountsWhatItSendsAgain(t *testing.T) {
 	if o, err := c.Order(t.Context(), "ord_1"); err != nil || o.OrderNo != "ord_1" {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if got := tally.Report().counts; !slices.Equal(got, []string{"sent again after: 50300 unavailable\t1", "sent again after: no answer\t1"}) {
+	if got := tally.Report().counts; !slices.Equal(got,
+		[]string{"sent again after: 50300 unavailable\t1", "sent again after: no answer\t1"}) {
 		t.Errorf("counted %q", got)
 	}
 }

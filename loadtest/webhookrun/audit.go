@@ -109,7 +109,8 @@ func (f *findings) order(e *evidence) {
 			f.add("a gap in a sequence", "%s of %s has %d, after %d", one.id, one.subject, one.sequence, sequence)
 		}
 		if before != nil && one.revision < before.revision {
-			f.add("the feed goes back", "%s has the revision %d, after %s with %d", one.id, one.revision, before.id, before.revision)
+			f.add("the feed goes back", "%s has the revision %d, after %s with %d", one.id, one.revision, before.id,
+				before.revision)
 		}
 		last[one.subject], before = one, one
 	}
@@ -125,7 +126,8 @@ func (f *findings) follower(e *evidence) {
 		case i >= len(e.feed):
 			f.add("who followed the feed got more than there is", "%s", e.followed[i])
 		case e.followed[i] != e.feed[i].id:
-			f.add("who followed the feed got another one", "%s at place %d, and the feed has %s", e.followed[i], i+1, e.feed[i].id)
+			f.add("who followed the feed got another one", "%s at place %d, and the feed has %s", e.followed[i], i+1,
+				e.feed[i].id)
 			return // all that come after it are in other places too
 		}
 	}
@@ -143,7 +145,8 @@ func (f *findings) endpoint(e *evidence, b *books, known map[string]*event) {
 		case one == nil:
 			f.add("the endpoint "+b.name+" got an event that is not in the feed", "%.300s", b.seen[id])
 		case !bytes.Equal(one.text, b.seen[id]):
-			f.add("the endpoint "+b.name+" got another event than the feed has", "%s\nand %s", firstDifference(b.seen[id], one.text), one.text)
+			f.add("the endpoint "+b.name+" got another event than the feed has", "%s\nand %s",
+				firstDifference(b.seen[id], one.text), one.text)
 		}
 	}
 }

@@ -47,22 +47,38 @@ func TestAuditFindsDefects(t *testing.T) {
 			delete(e.endpoints[0].seen, "evt_05")
 			delete(e.endpoints[0].taken, "evt_05")
 		}, "an event was not delivered to the endpoint reliable: evt_05"},
-		{"one is called and never answered well", func(e *evidence) { delete(e.endpoints[0].taken, "evt_02") }, "not delivered to the endpoint reliable: evt_02"},
-		{"one is made up", func(e *evidence) { e.endpoints[0].seen["evt_99"] = []byte(`{"id":"evt_99"}`) }, `that is not in the feed: {"id":"evt_99"}`},
-		{"one is made up for an endpoint that takes nothing", func(e *evidence) { e.endpoints[1].seen["evt_99"] = []byte(`{"id":"evt_99"}`) }, "the endpoint hanging got an event that is not in the feed"},
-		{"one is sent with another body", func(e *evidence) { e.endpoints[0].seen["evt_01"] = []byte(`{"id":"evt_01","more":1}`) }, "got another event than the feed has"},
-		{"a change has no event", func(e *evidence) { e.changes[change{"device.removed", "LIC-1", "device 1"}] = true }, "a change has no event: device.removed of LIC-1 device 1"},
-		{"an event is of what nobody did", func(e *evidence) { delete(e.changes, e.feed[4].change) }, "an event of what nobody did: evt_04"},
-		{"one change has two events", func(e *evidence) { e.feed[6].change = e.feed[4].change }, "one change has two events"},
-		{"a sequence has a gap", func(e *evidence) { e.feed[7].sequence++ }, "a gap in a sequence: evt_07 of LIC-1 has 5, after 3"},
+		{"one is called and never answered well", func(e *evidence) { delete(e.endpoints[0].taken, "evt_02") },
+			"not delivered to the endpoint reliable: evt_02"},
+		{"one is made up", func(e *evidence) { e.endpoints[0].seen["evt_99"] = []byte(`{"id":"evt_99"}`) },
+			`that is not in the feed: {"id":"evt_99"}`},
+		{"one is made up for an endpoint that takes nothing",
+			func(e *evidence) { e.endpoints[1].seen["evt_99"] = []byte(`{"id":"evt_99"}`) },
+			"the endpoint hanging got an event that is not in the feed"},
+		{"one is sent with another body",
+			func(e *evidence) { e.endpoints[0].seen["evt_01"] = []byte(`{"id":"evt_01","more":1}`) },
+			"got another event than the feed has"},
+		{"a change has no event", func(e *evidence) { e.changes[change{"device.removed", "LIC-1", "device 1"}] = true },
+			"a change has no event: device.removed of LIC-1 device 1"},
+		{"an event is of what nobody did", func(e *evidence) { delete(e.changes, e.feed[4].change) },
+			"an event of what nobody did: evt_04"},
+		{"one change has two events", func(e *evidence) { e.feed[6].change = e.feed[4].change },
+			"one change has two events"},
+		{"a sequence has a gap", func(e *evidence) { e.feed[7].sequence++ },
+			"a gap in a sequence: evt_07 of LIC-1 has 5, after 3"},
 		{"a sequence does not begin", func(e *evidence) { e.feed[0].sequence = 0 }, "a gap in a sequence: evt_00"},
-		{"the feed is in another order", func(e *evidence) { e.feed[2], e.feed[4] = e.feed[4], e.feed[2] }, "a gap in a sequence"},
+		{"the feed is in another order", func(e *evidence) { e.feed[2], e.feed[4] = e.feed[4], e.feed[2] },
+			"a gap in a sequence"},
 		{"revisions go back", func(e *evidence) { e.feed[3].revision = 1 }, "the feed goes back: evt_03"},
-		{"the feed has one twice", func(e *evidence) { e.feed = append(e.feed, e.feed[7]) }, "an event is in the feed twice: evt_07"},
-		{"an event is gone from the feed", func(e *evidence) { e.feed = slices.Delete(e.feed, 5, 6) }, "the endpoint reliable got an event that is not in the feed"},
-		{"the follower misses one", func(e *evidence) { e.followed = slices.Delete(e.followed, 3, 4) }, "who followed the feed got another one: evt_04 at place 4"},
-		{"the follower misses the end", func(e *evidence) { e.followed = e.followed[:7] }, "who followed the feed missed its end: 7 of 8"},
-		{"the follower gets one twice", func(e *evidence) { e.followed = append(e.followed, "evt_07") }, "who followed the feed got more than there is: evt_07"},
+		{"the feed has one twice", func(e *evidence) { e.feed = append(e.feed, e.feed[7]) },
+			"an event is in the feed twice: evt_07"},
+		{"an event is gone from the feed", func(e *evidence) { e.feed = slices.Delete(e.feed, 5, 6) },
+			"the endpoint reliable got an event that is not in the feed"},
+		{"the follower misses one", func(e *evidence) { e.followed = slices.Delete(e.followed, 3, 4) },
+			"who followed the feed got another one: evt_04 at place 4"},
+		{"the follower misses the end", func(e *evidence) { e.followed = e.followed[:7] },
+			"who followed the feed missed its end: 7 of 8"},
+		{"the follower gets one twice", func(e *evidence) { e.followed = append(e.followed, "evt_07") },
+			"who followed the feed got more than there is: evt_07"},
 	} {
 		e := sound()
 		c.spoil(e)
@@ -86,11 +102,14 @@ func TestAuditDoesNotRepeatItself(t *testing.T) {
 // TestParseEvent reads what of an event the journal has too.
 func TestParseEvent(t *testing.T) {
 	for text, want := range map[string]change{
-		`{"id":"evt_1","type":"order.paid","data":{"order":{"order_no":"ord_1","license_key":"LIC-1"}}}`:                        {"order.paid", "ord_1", ""},
-		`{"id":"evt_1","type":"device.bound","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"a b"}}}`:          {"device.bound", "LIC-1", "a b"},
-		`{"id":"evt_1","type":"license.activated","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"whoever"}}}`: {"license.activated", "LIC-1", ""},
+		`"type":"order.paid","data":{"order":{"order_no":"ord_1","license_key":"LIC-1"}}`: {"order.paid", "ord_1", ""},
+		`"type":"device.bound","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"a b"}}`: {
+			"device.bound", "LIC-1", "a b"},
+		`"type":"license.activated","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"whoever"}}`: {
+			"license.activated", "LIC-1", ""},
 	} {
-		if e, err := parseEvent([]byte(text)); err != nil || e.change != want || e.id != "evt_1" {
+		e, err := parseEvent([]byte(`{"id":"evt_1",` + text + "}"))
+		if err != nil || e.change != want || e.id != "evt_1" {
 			t.Errorf("%s: %+v, %v", text, e, err)
 		}
 	}

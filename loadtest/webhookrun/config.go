@@ -24,13 +24,18 @@ const minActivations = 50
 
 func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	cfg := &config{}
-	flags := cfg.NewFlags(programName, stderr, "what is done, which calls fail, and which nodes are killed; the same seed plans the same")
-	flags.IntVar(&cfg.activations, "activations", 20_000, "how many activations there are; orders, payments, cancellations and removals come besides")
-	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: half of them while there are operations, the others while what is left is delivered")
+	flags := cfg.NewFlags(programName, stderr,
+		"what is done, which calls fail, and which nodes are killed; the same seed plans the same")
+	flags.IntVar(&cfg.activations, "activations", 20_000,
+		"how many activations there are; orders, payments, cancellations and removals come besides")
+	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: half of them while there "+
+		"are operations, the others while what is left is delivered")
 	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
 	flags.Float64Var(&cfg.failing, "failing", 0.2, "share of the calls that the unreliable endpoint fails")
 	flags.IntVar(&cfg.failures, "failures-each", 0, "how often that fails one event at most; 0: there is no bound")
-	flags.DurationVar(&cfg.impatience, "impatience", 15*time.Second, "after so long without a delivery, once there are no operations any more, the unreliable endpoint is disabled and enabled, which has all be tried at once that is waiting to be tried again")
+	flags.DurationVar(&cfg.impatience, "impatience", 15*time.Second, "after so long without a delivery, once there "+
+		"are no operations any more, the unreliable endpoint is disabled and enabled, which has all be tried at once "+
+		"that is waiting to be tried again")
 	flags.DurationVar(&cfg.limit, "limit", 45*time.Minute, "how long everything may take")
 	if err := cfg.Parse(flags, args); err != nil {
 		return nil, err
@@ -41,7 +46,8 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	case cfg.kills < 0 || cfg.kills > cfg.activations/4:
 		return nil, fmt.Errorf("--kills is %d: it must be from 0 to a quarter of the activations", cfg.kills)
 	case cfg.nodes < 2:
-		return nil, fmt.Errorf("--nodes is %d: it must be at least 2, so that some are up while others are not", cfg.nodes)
+		return nil, fmt.Errorf("--nodes is %d: it must be at least 2, so that some are up while others are not",
+			cfg.nodes)
 	case cfg.failing < 0 || cfg.failing > 0.9:
 		return nil, fmt.Errorf("--failing is %v: it must be from 0 to 0.9", cfg.failing)
 	case cfg.failures < 0:

@@ -24,10 +24,12 @@ const productID = "editor"
 // open makes the product and the licenses that all customers share.
 func (s *shop) open(ctx context.Context) error {
 	devices := maxDevices
-	if _, err := s.desk.PutProduct(ctx, productID, client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
+	if _, err := s.desk.PutProduct(ctx, productID,
+		client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
 		return fmt.Errorf("describe the product: %w", err)
 	}
-	granted, err := s.desk.GrantLicenses(ctx, client.Grant{ProductID: productID, Quantity: sharedLicenses, MaxDevices: new(int)})
+	granted, err := s.desk.GrantLicenses(ctx,
+		client.Grant{ProductID: productID, Quantity: sharedLicenses, MaxDevices: new(int)})
 	if err != nil {
 		return fmt.Errorf("grant licenses: %w", err)
 	}
@@ -76,7 +78,8 @@ func (s *shop) failed(ctx context.Context, t *story, err error) {
 func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 	s.proceed(ctx)
 	o, err := s.desk.CreateOrder(ctx, client.NewOrder{
-		ProductID: productID, Amount: 4900, Currency: "USD", Description: t.String(), BuyerEmail: fmt.Sprintf("buyer-%d@example.com", t.n),
+		ProductID: productID, Amount: 4900, Currency: "USD", Description: t.String(),
+		BuyerEmail: fmt.Sprintf("buyer-%d@example.com", t.n),
 	})
 	if err != nil {
 		return "", fmt.Errorf("make an order: %w", err)
@@ -100,9 +103,11 @@ func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 			return "", fmt.Errorf("look order %s up: %w", o.OrderNo, err)
 		}
 		if now.Status != "paid" || now.LicenseKey == "" {
-			return "", fmt.Errorf("order %s was paid, and is %s, with license %q", o.OrderNo, now.Status, now.LicenseKey)
+			return "", fmt.Errorf("order %s was paid, and is %s, with license %q", o.OrderNo, now.Status,
+				now.LicenseKey)
 		}
-		s.journal.acknowledged(change{kind: "order.paid", subject: o.OrderNo}, change{kind: "license.issued", subject: now.LicenseKey})
+		s.journal.acknowledged(change{kind: "order.paid", subject: o.OrderNo},
+			change{kind: "license.issued", subject: now.LicenseKey})
 		s.journal.Did("orders paid")
 		return now.LicenseKey, nil
 	}
@@ -111,7 +116,8 @@ func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 
 func (s *shop) activate(ctx context.Context, license, device string) error {
 	s.proceed(ctx)
-	if _, err := s.program.Activate(ctx, client.Activation{LicenseKey: license, DeviceID: device, Mode: "test"}); err != nil {
+	if _, err := s.program.Activate(ctx,
+		client.Activation{LicenseKey: license, DeviceID: device, Mode: "test"}); err != nil {
 		return fmt.Errorf("activate %s on %s: %w", license, device, err)
 	}
 	s.journal.activated(license, device)

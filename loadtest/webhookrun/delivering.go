@@ -19,7 +19,8 @@ func (s *scene) deliver(ctx context.Context) error {
 	live := 2
 	all := live * s.plan.events
 	begun := int(s.delivered.Load())
-	show := s.progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun, s.cfg.kills-s.pace.kills)
+	show := s.progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun,
+		s.cfg.kills-s.pace.kills)
 	for before, since := begun, time.Now(); ; {
 		now := int(s.delivered.Load())
 		show(now - begun)
@@ -54,7 +55,8 @@ func (s *scene) hurry(ctx context.Context) error {
 		return nil
 	}
 	for _, enabled := range []bool{false, true} {
-		if _, err := s.shop.desk.UpdateWebhook(ctx, s.unreliable.id, client.WebhookUpdate{Enabled: &enabled}); err != nil {
+		if _, err := s.shop.desk.UpdateWebhook(ctx, s.unreliable.id,
+			client.WebhookUpdate{Enabled: &enabled}); err != nil {
 			return fmt.Errorf("disable and enable the unreliable endpoint: %w", err)
 		}
 	}

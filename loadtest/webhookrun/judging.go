@@ -34,7 +34,8 @@ func (s *scene) inspect(ctx context.Context, r *receiver) error {
 		return fmt.Errorf("look the endpoint %s up: %w", r.name, err)
 	}
 	if now.Status != "enabled" || now.Delivery.Dead != 0 || !now.Delivery.SkippedAt.IsZero() {
-		s.journal.Problem("the endpoint %s is %s, with %d dead letters, and has skipped events at %v", r.name, now.Status, now.Delivery.Dead, now.Delivery.SkippedAt)
+		s.journal.Problem("the endpoint %s is %s, with %d dead letters, and has skipped events at %v", r.name,
+			now.Status, now.Delivery.Dead, now.Delivery.SkippedAt)
 	}
 	return nil
 }

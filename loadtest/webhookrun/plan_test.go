@@ -24,7 +24,8 @@ func TestPlan(t *testing.T) {
 				licenses[s.shared] = true
 			}
 		}
-		if activations != size || p.activations != size || p.operations != operations || p.events != events+len(licenses) {
+		if activations != size || p.activations != size || p.operations != operations ||
+			p.events != events+len(licenses) {
 			t.Errorf("%d activations planned, want %d; %d operations of %d; %d events of %d",
 				activations, size, p.operations, operations, p.events, events+len(licenses))
 		}

@@ -56,12 +56,14 @@ func newReceiver(name string, answer answer) (*receiver, error) {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
 	r := &receiver{
-		name: name, live: true, answer: answer, first: func() {}, url: "http://" + listener.Addr().String() + "/" + name,
+		name: name, live: true, answer: answer, first: func() {}, url: "http://" + listener.Addr().String() + "/" +
+			name,
 		ready: make(chan struct{}), seen: map[string][]byte{}, taken: map[string]int{}, latest: time.Now(),
 	}
 	running, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return running }}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return running }}
 	go func() { _ = r.server.Serve(listener) }() // it ends by stop
 	return r, nil
 }

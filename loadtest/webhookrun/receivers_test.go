@@ -68,7 +68,8 @@ func TestReceiverKeepsBooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, secret := range []string{testSecret, newer} {
-		if status := call(t.Context(), t, r, secret, "evt_2", body("evt_2")); status != http.StatusNoContent || len(r.troubles()) > 0 {
+		if status := call(t.Context(), t, r, secret, "evt_2", body("evt_2")); status != http.StatusNoContent ||
+			len(r.troubles()) > 0 {
 			t.Errorf("one of two secrets is answered %d, %q", status, r.troubles())
 		}
 	}
@@ -79,7 +80,8 @@ func TestReceiverKeepsBooks(t *testing.T) {
 	}
 	call(t.Context(), t, r, testSecret, "evt_1", `{"id":"evt_1","type":"order.refunded"}`)
 	found := strings.Join(r.troubles(), "\n")
-	for _, want := range []string{`endpoint reliable: a call with webhook-id "evt_3": webhook: no signature`, "event evt_1 came with two bodies"} {
+	for _, want := range []string{`endpoint reliable: a call with webhook-id "evt_3": webhook: no signature`,
+		"event evt_1 came with two bodies"} {
 		if !strings.Contains(found, want) {
 			t.Errorf("it does not say %q:\n%s", want, found)
 		}

@@ -85,7 +85,8 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 		(*one.as).first = func() { s.delivered.Add(1) }
 	}
 	s.hanging.live = false
-	if s.stage, err = cfg.Stage(ctx, progress, programName, cfg.nodes, "--webhook-allow-networks", "127.0.0.0/8"); err != nil {
+	if s.stage, err = cfg.Stage(ctx, progress, programName, cfg.nodes, "--webhook-allow-networks",
+		"127.0.0.0/8"); err != nil {
 		return nil, err
 	}
 	s.havoc = &havoc{stage: s.stage, random: rand.New(rand.NewPCG(cfg.Seed, 3))}
@@ -162,7 +163,8 @@ func (s *scene) subscribe(ctx context.Context, r *receiver) error {
 
 // operate plays the stories, while nodes are killed.
 func (s *scene) operate(ctx context.Context) error {
-	show := s.progress.Long(s.plan.operations, "%d activations, and with orders and removals %d operations, while nodes are killed %d times",
+	show := s.progress.Long(s.plan.operations,
+		"%d activations, and with orders and removals %d operations, while nodes are killed %d times",
 		s.plan.activations, s.plan.operations, s.pace.kills)
 	operating, cancel := context.WithCancel(ctx)
 	defer cancel()

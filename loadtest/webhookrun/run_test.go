@@ -41,7 +41,8 @@ func TestSmallRun(t *testing.T) {
 	trialtest.Says(t, audit(e), "an event was not delivered to the endpoint unreliable: "+lost)
 
 	// An activation that nobody noted.
-	if _, err := s.shop.program.Activate(ctx, client.Activation{LicenseKey: s.shop.shared[0], DeviceID: "unnoted"}); err != nil {
+	if _, err := s.shop.program.Activate(ctx,
+		client.Activation{LicenseKey: s.shop.shared[0], DeviceID: "unnoted"}); err != nil {
 		t.Fatal(err)
 	}
 	want := "an event of what nobody did: "
@@ -64,7 +65,8 @@ func TestSmallRun(t *testing.T) {
 func TestRunThatCantBegin(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	code := program().Command(t.Context(), []string{"--dir", dir, "--licet", filepath.Join(dir, "licet")}, &stdout, &stderr)
+	code := program().Command(t.Context(), []string{"--dir", dir, "--licet", filepath.Join(dir, "licet")}, &stdout,
+		&stderr)
 	if code != rig.ExitFailed || stdout.Len() > 0 {
 		t.Errorf("exit code %d\n%s", code, &stdout)
 	}

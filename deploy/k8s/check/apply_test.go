@@ -154,7 +154,8 @@ func TestCertificatesAreMade(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if said := makeCertificates(t, set, "CronJob/etcd-certificates-renewal"); bytes.Count([]byte(said), []byte(": good\n")) != 3 {
+	if said := makeCertificates(t, set, "CronJob/etcd-certificates-renewal"); bytes.Count([]byte(said),
+		[]byte(": good\n")) != 3 {
 		t.Errorf("the second run: %s", said)
 	}
 }
@@ -178,7 +179,8 @@ func makeCertificates(t *testing.T, set manifests.Set, name string) string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), program(t, "etcdcerts"), append(pod.Containers[0].Args, "--service-account="+account)...)
+	cmd := exec.CommandContext(t.Context(), program(t, "etcdcerts"),
+		append(pod.Containers[0].Args, "--service-account="+account)...)
 	cmd.Env = append(os.Environ(), kubernetesAddress(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -205,9 +207,10 @@ func TestAccountsMayDoNoMore(t *testing.T) {
 	namespace := set[0].Raw.GetName()
 	secrets := "/api/v1/namespaces/" + namespace + "/secrets"
 	for account, allowed := range map[string]map[string]int{
-		"etcd-certificates": {"GET " + secrets + "/etcd-no-such-secret": 403, "GET " + secrets + "/etcd-authority": 200},
-		"licet":             {"GET " + secrets + "/etcd-authority": 403},
-		"etcd":              {"GET " + secrets + "/etcd-authority": 403},
+		"etcd-certificates": {"GET " + secrets + "/etcd-no-such-secret": 403,
+			"GET " + secrets + "/etcd-authority": 200},
+		"licet": {"GET " + secrets + "/etcd-authority": 403},
+		"etcd":  {"GET " + secrets + "/etcd-authority": 403},
 	} {
 		token, err := api(t).Token(t.Context(), namespace, account)
 		if err != nil {
@@ -215,7 +218,8 @@ func TestAccountsMayDoNoMore(t *testing.T) {
 		}
 		for _, refused := range []string{
 			"GET " + secrets, "GET " + secrets + "/licet-master-keys", "DELETE " + secrets + "/etcd-authority",
-			"GET /api/v1/namespaces/default/secrets/etcd-authority", "GET /api/v1/namespaces/" + namespace + "/pods", "GET /api/v1/nodes",
+			"GET /api/v1/namespaces/default/secrets/etcd-authority", "GET /api/v1/namespaces/" + namespace + "/pods",
+			"GET /api/v1/nodes",
 		} {
 			allowed[refused] = 403
 		}

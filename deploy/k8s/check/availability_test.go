@@ -46,18 +46,21 @@ func TestBudgets(t *testing.T) {
 func TestRollouts(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		nodes := set.Find("Deployment/licet").Typed.(*appsv1.Deployment).Spec
-		if r := nodes.Strategy.RollingUpdate; r == nil || r.MaxUnavailable.String() != "0" || nodes.MinReadySeconds < 1 {
+		if r := nodes.Strategy.RollingUpdate; r == nil || r.MaxUnavailable.String() != "0" ||
+			nodes.MinReadySeconds < 1 {
 			t.Errorf("an old node goes before a new one is there: %v", nodes.Strategy)
 		}
 		members := set.Find("StatefulSet/etcd").Typed.(*appsv1.StatefulSet).Spec
-		if members.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || members.UpdateStrategy.RollingUpdate != nil || members.MinReadySeconds < 1 {
+		if members.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType ||
+			members.UpdateStrategy.RollingUpdate != nil || members.MinReadySeconds < 1 {
 			t.Errorf("members are not updated one by one: %v", members.UpdateStrategy)
 		}
 		if members.PodManagementPolicy != appsv1.ParallelPodManagement {
 			t.Error("the first member waits to be ready, for which it needs the others, which wait for it")
 		}
 		if keep := members.PersistentVolumeClaimRetentionPolicy; keep == nil ||
-			keep.WhenDeleted != appsv1.RetainPersistentVolumeClaimRetentionPolicyType || keep.WhenScaled != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+			keep.WhenDeleted != appsv1.RetainPersistentVolumeClaimRetentionPolicyType ||
+			keep.WhenScaled != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
 			t.Errorf("what is stored goes with the StatefulSet, or with a member: %v", keep)
 		}
 	})
@@ -67,16 +70,23 @@ func TestRollouts(t *testing.T) {
 // The weak form of either rule may put all of them on one.
 func TestMachines(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
-		strict := slices.ContainsFunc(find(t, set, "Deployment/licet").template.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-			return c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule && c.MaxSkew == 1 &&
-				c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor && slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey)
-		})
+		strict := slices.ContainsFunc(find(t, set, "Deployment/licet").template.Spec.TopologySpreadConstraints,
+			func(c corev1.TopologySpreadConstraint) bool {
+				return c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule &&
+					c.MaxSkew == 1 &&
+					c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor &&
+					slices.Contains(c.MatchLabelKeys, appsv1.DefaultDeploymentUniqueLabelKey)
+			})
 		if !strict {
-			t.Error("nodes may all be on one machine, or those of an old version and drained machines keep new ones away")
+			t.Error("nodes may all be on one machine, or those of an old version and drained machines keep new ones " +
+				"away")
 		}
 		affinity := find(t, set, "StatefulSet/etcd").template.Spec.Affinity
-		if affinity == nil || affinity.PodAntiAffinity == nil || len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) != 1 ||
-			affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey != corev1.LabelHostname {
+		if affinity == nil || affinity.PodAntiAffinity == nil {
+			t.Fatal("two members may be on one machine")
+		}
+		terms := affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		if len(terms) != 1 || terms[0].TopologyKey != corev1.LabelHostname {
 			t.Error("two members may be on one machine")
 		}
 	})
@@ -121,7 +131,8 @@ func TestSchedules(t *testing.T) {
 		}
 		for _, job := range jobs {
 			spec := job.Spec
-			if spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || spec.TimeZone == nil || *spec.TimeZone != "Etc/UTC" {
+			if spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || spec.TimeZone == nil ||
+				*spec.TimeZone != "Etc/UTC" {
 				t.Errorf("CronJob/%s: two may run at once, or it depends on where it runs", job.Name)
 			}
 			deadline, active := spec.StartingDeadlineSeconds, spec.JobTemplate.Spec.ActiveDeadlineSeconds
@@ -135,10 +146,12 @@ func TestSchedules(t *testing.T) {
 		// A Job can't be changed. One whose image can't be pulled never ends by itself, and
 		// stands in the way of every later apply.
 		job := set.Find("Job/etcd-certificates").Typed.(*batchv1.Job).Spec
-		if job.ActiveDeadlineSeconds == nil || job.TTLSecondsAfterFinished == nil || *job.ActiveDeadlineSeconds+int64(*job.TTLSecondsAfterFinished) > 900 {
+		if job.ActiveDeadlineSeconds == nil || job.TTLSecondsAfterFinished == nil ||
+			*job.ActiveDeadlineSeconds+int64(*job.TTLSecondsAfterFinished) > 900 {
 			t.Error("Job/etcd-certificates stays")
 		}
-		if every := set.Find("CronJob/licet-backup").Typed.(*batchv1.CronJob).Spec.Schedule; !strings.HasSuffix(every, " * * * *") {
+		if every := set.Find("CronJob/licet-backup").Typed.(*batchv1.CronJob).Spec.Schedule; !strings.HasSuffix(every,
+			" * * * *") {
 			t.Errorf("backups are made at %q, not each hour", every)
 		}
 	})

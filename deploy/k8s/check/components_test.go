@@ -25,7 +25,8 @@ func TestTracing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := fmt.Sprintf("namespace: licet\nresources: [%s/overlays/prod]\ncomponents: [%s/components/tracing]\n", base, base)
+	overlay := fmt.Sprintf("namespace: licet\nresources: [%s/overlays/prod]\ncomponents: [%s/components/tracing]\n",
+		base, base)
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func TestTracing(t *testing.T) {
 		t.Errorf("traces go to %s", env["LICET_TRACING_OTLP_ENDPOINT"])
 	}
 	node := peer{namespace: "licet", labels: template.Labels}
-	collector := peer{namespace: "monitoring", labels: map[string]string{"app.kubernetes.io/name": "opentelemetry-collector"}}
+	collector := peer{namespace: "monitoring",
+		labels: map[string]string{"app.kubernetes.io/name": "opentelemetry-collector"}}
 	other := peer{namespace: "monitoring", labels: map[string]string{"app.kubernetes.io/name": "prometheus"}}
 	f := func(policies []*networkingv1.NetworkPolicy, to peer, port int32, want bool) {
 		t.Helper()

@@ -55,7 +55,8 @@ func TestComposeFile(t *testing.T) {
 		for variable, value := range s.Environment {
 			env[variable] = *value
 		}
-		if code, text := serve(t, env); code != 1 || !strings.Contains(text, "master keys: open /run/secrets/master_keys") {
+		if code, text := serve(t, env); code != 1 ||
+			!strings.Contains(text, "master keys: open /run/secrets/master_keys") {
 			t.Errorf("%s: exit code %d: %s", name, code, text)
 		}
 		for _, member := range members {
@@ -76,7 +77,8 @@ func TestComposeFile(t *testing.T) {
 				t.Errorf("%s has a read-only root, and its secret %s is no file", name, secret.Source)
 			}
 			if env["LICET_MASTER_KEY_FILE"] != secret.Target {
-				t.Errorf("%s reads its master keys from %s, and the secret is at %s", name, env["LICET_MASTER_KEY_FILE"], secret.Target)
+				t.Errorf("%s reads its master keys from %s, and the secret is at %s", name,
+					env["LICET_MASTER_KEY_FILE"], secret.Target)
 			}
 		}
 		if len(s.Secrets) != 1 || len(s.Configs) != 0 {

@@ -38,7 +38,8 @@ func TestMemberRuns(t *testing.T) {
 	client, metrics := startMember(t, inFolders(environment(t, set, pod.Containers[0]), folders))
 
 	c := pod.Containers[0]
-	for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
+	for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe,
+		"readiness": c.ReadinessProbe} {
 		switch {
 		case probe == nil || probe.HTTPGet == nil:
 			t.Errorf("members have no %s probe", what)
@@ -94,8 +95,10 @@ func restore(t *testing.T, backup string) {
 		name, claim := fmt.Sprintf("etcd-%d", i), fmt.Sprintf("data-etcd-%d", i)
 		args := expand(pod.Containers[0].Args, env, nil)
 		for _, want := range []string{
-			"--name=" + name, "--data-dir=" + member["ETCD_DATA_DIR"], "--initial-cluster=" + member["ETCD_INITIAL_CLUSTER"],
-			"--initial-advertise-peer-urls=" + strings.ReplaceAll(member["ETCD_INITIAL_ADVERTISE_PEER_URLS"], "etcd-0", name),
+			"--name=" + name, "--data-dir=" + member["ETCD_DATA_DIR"], "--initial-cluster=" +
+				member["ETCD_INITIAL_CLUSTER"],
+			"--initial-advertise-peer-urls=" + strings.ReplaceAll(member["ETCD_INITIAL_ADVERTISE_PEER_URLS"], "etcd-0",
+				name),
 			// Without these two, nodes take a revision of the lost store for one of this.
 			"--bump-revision=1000000000", "--mark-compacted",
 		} {
@@ -111,7 +114,8 @@ func restore(t *testing.T, backup string) {
 			t.Fatalf("no claim %s is made", claim)
 		}
 		want := etcd.Spec.VolumeClaimTemplates[0].Spec
-		if have := found.Typed.(*corev1.PersistentVolumeClaim).Spec; have.Resources.Requests.Storage().Cmp(*want.Resources.Requests.Storage()) != 0 ||
+		have := found.Typed.(*corev1.PersistentVolumeClaim).Spec
+		if have.Resources.Requests.Storage().Cmp(*want.Resources.Requests.Storage()) != 0 ||
 			!slices.Equal(have.AccessModes, want.AccessModes) {
 			t.Errorf("the claim %s is another one than the StatefulSet makes", claim)
 		}
@@ -122,9 +126,11 @@ func restore(t *testing.T, backup string) {
 		}
 		env["BACKUP"] = filepath.Base(backup)
 		data := t.TempDir()
-		args = expand(pod.Containers[0].Args, env, map[string]string{"/backups": filepath.Dir(backup), "/var/lib/etcd": data})
+		args = expand(pod.Containers[0].Args, env,
+			map[string]string{"/backups": filepath.Dir(backup), "/var/lib/etcd": data})
 		command(t, kube(t, filepath.Base(pod.Containers[0].Command[0])), args, nil)
-		if _, err := os.Stat(filepath.Join(data, filepath.Base(member["ETCD_DATA_DIR"]), "member/snap/db")); err != nil {
+		if _, err := os.Stat(filepath.Join(data, filepath.Base(member["ETCD_DATA_DIR"]),
+			"member/snap/db")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -139,7 +145,8 @@ func mountSecrets(t *testing.T, set manifests.Set, pod corev1.PodSpec) map[strin
 			if volume.Name != mount.Name || volume.Secret == nil {
 				continue
 			}
-			secret, err := api(t).Get(t.Context(), "/api/v1/namespaces/"+set[0].Raw.GetName()+"/secrets/"+volume.Secret.SecretName)
+			secret, err := api(t).Get(t.Context(),
+				"/api/v1/namespaces/"+set[0].Raw.GetName()+"/secrets/"+volume.Secret.SecretName)
 			if err != nil {
 				t.Fatal(err)
 			}

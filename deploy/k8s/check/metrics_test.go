@@ -43,7 +43,8 @@ func TestProbesAndMetrics(t *testing.T) {
 	}
 	set := render(t, "prod")
 	c := find(t, set, "Deployment/licet").template.Spec.Containers[0]
-	for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
+	for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe,
+		"readiness": c.ReadinessProbe} {
 		if probe.HTTPGet.Port.StrVal != "metrics" {
 			t.Errorf("%s asks at port %s", what, probe.HTTPGet.Port.String())
 		}
@@ -100,7 +101,8 @@ func adapterMetrics(t *testing.T) []string {
 func startService(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), program(t, "licet"), "dev", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+	cmd := exec.CommandContext(t.Context(), program(t, "licet"), "dev", "--listen", "127.0.0.1:0", "--metrics-listen",
+		"127.0.0.1:0",
 		"--log-format", "json", "--data-dir", filepath.Join(dir, "data"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second

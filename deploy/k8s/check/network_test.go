@@ -27,14 +27,17 @@ func TestPoliciesLetThroughWhatIsNeeded(t *testing.T) {
 			defragment   = pod("CronJob/etcd-defragment")
 			certificates = pod("Job/etcd-certificates")
 			renewal      = pod("CronJob/etcd-certificates-renewal")
-			prometheus   = peer{namespace: "monitoring", labels: map[string]string{"app.kubernetes.io/name": "prometheus"}}
-			ingress      = peer{namespace: "ingress-nginx", labels: map[string]string{"app.kubernetes.io/name": "ingress-nginx"}}
-			names        = peer{namespace: "kube-system", labels: map[string]string{"k8s-app": "kube-dns"}}
-			stranger     = peer{namespace: namespace, labels: map[string]string{"app.kubernetes.io/name": "stranger"}}
-			foreign      = peer{namespace: "other", labels: node.labels}
-			all          = map[string]peer{
+			prometheus   = peer{namespace: "monitoring",
+				labels: map[string]string{"app.kubernetes.io/name": "prometheus"}}
+			ingress = peer{namespace: "ingress-nginx",
+				labels: map[string]string{"app.kubernetes.io/name": "ingress-nginx"}}
+			names    = peer{namespace: "kube-system", labels: map[string]string{"k8s-app": "kube-dns"}}
+			stranger = peer{namespace: namespace, labels: map[string]string{"app.kubernetes.io/name": "stranger"}}
+			foreign  = peer{namespace: "other", labels: node.labels}
+			all      = map[string]peer{
 				"node": node, "etcd": etcd, "backup": backup, "defragment": defragment, "certificates": certificates,
-				"renewal": renewal, "prometheus": prometheus, "ingress": ingress, "stranger": stranger, "foreign": foreign,
+				"renewal": renewal, "prometheus": prometheus, "ingress": ingress, "stranger": stranger,
+				"foreign": foreign,
 			}
 		)
 		f := func(what string, from, to peer, port int32, want bool) {
@@ -50,10 +53,11 @@ func TestPoliciesLetThroughWhatIsNeeded(t *testing.T) {
 			who  map[string]bool // nil: everybody
 		}
 		for what, d := range map[string]door{
-			"the API":          {node, portOf(t, node, "http"), nil},
-			"nodes' metrics":   {node, portOf(t, node, "metrics"), map[string]bool{"prometheus": true}},
-			"other nodes":      {node, portOf(t, node, "internal"), map[string]bool{"node": true}},
-			"etcd":             {etcd, portOf(t, etcd, "client"), map[string]bool{"node": true, "backup": true, "defragment": true}},
+			"the API":        {node, portOf(t, node, "http"), nil},
+			"nodes' metrics": {node, portOf(t, node, "metrics"), map[string]bool{"prometheus": true}},
+			"other nodes":    {node, portOf(t, node, "internal"), map[string]bool{"node": true}},
+			"etcd": {etcd, portOf(t, etcd, "client"),
+				map[string]bool{"node": true, "backup": true, "defragment": true}},
 			"members":          {etcd, portOf(t, etcd, "peer"), map[string]bool{"etcd": true}},
 			"members' metrics": {etcd, portOf(t, etcd, "metrics"), map[string]bool{"prometheus": true}},
 		} {
@@ -77,15 +81,19 @@ func TestPoliciesLetThroughWhatIsNeeded(t *testing.T) {
 					t.Errorf("%s can't ask for names by %s", name, protocol)
 				}
 			}
-			f(name+" to a webhook", from, outside("203.0.113.7"), 443, name == "node" || name == "certificates" || name == "renewal")
-			f(name+" to a webhook over IPv6", from, outside("2606:4700::1111"), 443, name == "node" || name == "certificates" || name == "renewal")
+			f(name+" to a webhook", from, outside("203.0.113.7"), 443,
+				name == "node" || name == "certificates" || name == "renewal")
+			f(name+" to a webhook over IPv6", from, outside("2606:4700::1111"), 443,
+				name == "node" || name == "certificates" || name == "renewal")
 			f(name+" to the Internet", from, outside("203.0.113.7"), 80, false)
 			f(name+" to the API server", from, outside("10.96.0.1"), 443, name == "certificates" || name == "renewal")
-			f(name+" to the API server", from, outside("192.168.7.2"), 6443, name == "certificates" || name == "renewal")
+			f(name+" to the API server", from, outside("192.168.7.2"), 6443,
+				name == "certificates" || name == "renewal")
 			f(name+" to a cloud's credentials", from, outside("169.254.169.254"), 80, false)
 			f(name+" to the stranger", from, stranger, 443, false)
 		}
-		for _, private := range []string{"10.0.0.1", "172.20.0.1", "192.168.1.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "fd00::1", "fe80::1", "::1", "2001:db8::1"} {
+		for _, private := range []string{"10.0.0.1", "172.20.0.1", "192.168.1.1", "100.64.0.1", "127.0.0.1",
+			"169.254.169.254", "fd00::1", "fe80::1", "::1", "2001:db8::1"} {
 			f("node to "+private, node, outside(private), 443, false)
 		}
 	})

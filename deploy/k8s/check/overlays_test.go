@@ -107,7 +107,8 @@ func TestLabels(t *testing.T) {
 		for _, w := range workloads(set) {
 			object := set.Find(w.name)
 			for _, label := range want {
-				for place, labels := range map[string]map[string]string{"": object.Raw.GetLabels(), "'s pods": w.template.Labels} {
+				for place, labels := range map[string]map[string]string{"": object.Raw.GetLabels(),
+					"'s pods": w.template.Labels} {
 					if labels["app.kubernetes.io/"+label] == "" {
 						t.Errorf("%s%s have no label %s", w.name, place, label)
 					}
@@ -141,7 +142,8 @@ func TestPods(t *testing.T) {
 				if c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
 					t.Errorf("%s may write to its root", w.name)
 				}
-				if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+				if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() ||
+					c.Resources.Limits.Memory().IsZero() {
 					t.Errorf("%s asks for no CPU or memory, or has no limit of memory", w.name)
 				}
 				if !c.Resources.Limits.Cpu().IsZero() {

@@ -109,7 +109,8 @@ func matchesPeer(list []networkingv1.NetworkPolicyPeer, namespace string, end pe
 			return false
 		}
 		// Each namespace has its name as a label.
-		if p.NamespaceSelector != nil && !matches(p.NamespaceSelector, map[string]string{corev1.LabelMetadataName: end.namespace}) {
+		if p.NamespaceSelector != nil &&
+			!matches(p.NamespaceSelector, map[string]string{corev1.LabelMetadataName: end.namespace}) {
 			return false
 		}
 		return p.PodSelector == nil || matches(p.PodSelector, end.labels)

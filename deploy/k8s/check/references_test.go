@@ -66,7 +66,8 @@ func TestSelectors(t *testing.T) {
 				continue
 			}
 			for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
-				spread := slices.ContainsFunc(constraints, func(c corev1.TopologySpreadConstraint) bool { return c.TopologyKey == key })
+				spread := slices.ContainsFunc(constraints,
+					func(c corev1.TopologySpreadConstraint) bool { return c.TopologyKey == key })
 				if a := w.template.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 					for _, term := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 						spread = spread || term.TopologyKey == key && matches(term.LabelSelector, w.template.Labels)
@@ -117,7 +118,8 @@ func TestReferences(t *testing.T) {
 					continue
 				}
 				folder := value[:strings.LastIndex(value, "/")]
-				if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == folder }) {
+				if !slices.ContainsFunc(pod.Containers[0].VolumeMounts,
+					func(m corev1.VolumeMount) bool { return m.MountPath == folder }) {
 					t.Errorf("%s: %s is %s, and nothing is mounted at %s", w.name, name, value, folder)
 				}
 			}
@@ -155,7 +157,8 @@ func TestMembers(t *testing.T) {
 		var cluster, endpoints []string
 		for i := range count {
 			host := fmt.Sprintf("etcd-%d.%s", i, etcd.Spec.ServiceName)
-			cluster = append(cluster, fmt.Sprintf("etcd-%d=https://%s:%d", i, host, portOf(t, peer{ports: c.Ports}, "peer")))
+			cluster = append(cluster,
+				fmt.Sprintf("etcd-%d=https://%s:%d", i, host, portOf(t, peer{ports: c.Ports}, "peer")))
 			endpoints = append(endpoints, fmt.Sprintf("%s:%d", host, portOf(t, peer{ports: c.Ports}, "client")))
 		}
 		for _, f := range []struct{ what, have, want string }{
@@ -180,7 +183,8 @@ func TestMembers(t *testing.T) {
 				}
 			}
 		}
-		mount := c.VolumeMounts[slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == etcd.Spec.VolumeClaimTemplates[0].Name })]
+		mount := c.VolumeMounts[slices.IndexFunc(c.VolumeMounts,
+			func(m corev1.VolumeMount) bool { return m.Name == etcd.Spec.VolumeClaimTemplates[0].Name })]
 		if !strings.HasPrefix(members["ETCD_DATA_DIR"], mount.MountPath+"/") {
 			t.Errorf("the data is in %s, and the claim's volume at %s", members["ETCD_DATA_DIR"], mount.MountPath)
 		}
@@ -200,7 +204,8 @@ func TestNodePorts(t *testing.T) {
 		if !strings.Contains(said, `($LICET_LISTEN) (default ":8080")`) {
 			t.Error("without LICET_LISTEN nodes listen at another port than 8080")
 		}
-		for port, want := range map[string]string{"http": ":8080", "metrics": env["LICET_METRICS_LISTEN"], "internal": env["LICET_INTERNAL_LISTEN"]} {
+		for port, want := range map[string]string{"http": ":8080", "metrics": env["LICET_METRICS_LISTEN"],
+			"internal": env["LICET_INTERNAL_LISTEN"]} {
 			if have := fmt.Sprintf(":%d", portOf(t, peer{ports: c.Ports}, port)); have != want {
 				t.Errorf("port %s is %s, and nodes listen at %s", port, have, want)
 			}
@@ -271,7 +276,8 @@ func TestAutoscaler(t *testing.T) {
 	if !kinds[autoscalingv2.ResourceMetricSourceType] || !kinds[autoscalingv2.PodsMetricSourceType] {
 		t.Errorf("it scales by %v, not by CPU and pressure", kinds)
 	}
-	if down := spec.Behavior.ScaleDown; *down.StabilizationWindowSeconds < 300 || len(down.Policies) != 1 || down.Policies[0].Value != 1 {
+	if down := spec.Behavior.ScaleDown; *down.StabilizationWindowSeconds < 300 || len(down.Policies) != 1 ||
+		down.Policies[0].Value != 1 {
 		t.Error("it scales down quickly")
 	}
 }

@@ -54,7 +54,8 @@ func (c *cluster) up(ctx context.Context) (err error) {
 		}
 		c.nodes = append(c.nodes, &node{m, i})
 	}
-	for _, do := range []func(context.Context) error{c.wire, c.startControl, c.startNames, c.joinNodes, c.addVolumes, c.startMetrics} {
+	for _, do := range []func(context.Context) error{c.wire, c.startControl, c.startNames, c.joinNodes, c.addVolumes,
+		c.startMetrics} {
 		if err := do(ctx); err != nil {
 			return err
 		}
@@ -96,7 +97,8 @@ func (c *cluster) apply(ctx context.Context, manifests string) error {
 
 // hint returns the command to look at a cluster that stays up.
 func (c *cluster) hint() string {
-	return fmt.Sprintf("sudo nsenter --target %s --net env KUBECONFIG=%s %s get pods -A", c.control.pid(), c.pki.path("admin.kubeconfig"), c.tools.k8s("kubectl"))
+	return fmt.Sprintf("sudo nsenter --target %s --net env KUBECONFIG=%s %s get pods -A", c.control.pid(),
+		c.pki.path("admin.kubeconfig"), c.tools.k8s("kubectl"))
 }
 
 // stop ends everything. After a failure it first writes what Kubernetes knows next to the

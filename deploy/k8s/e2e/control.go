@@ -17,14 +17,16 @@ func (c *cluster) startControl(ctx context.Context) error {
 		name, user, group string
 		hosts             []string
 	}{
-		{"apiserver", "kube-apiserver", "", []string{controlIP, apiServiceIP, "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}},
+		{"apiserver", "kube-apiserver", "", []string{controlIP, apiServiceIP, "127.0.0.1", "kubernetes",
+			"kubernetes.default", "kubernetes.default.svc"}},
 		{"admin", "admin", "system:masters", nil},
 		{"front-proxy", "front-proxy", "", nil},
 		{"controller-manager", "system:kube-controller-manager", "", nil},
 		{"scheduler", "system:kube-scheduler", "", nil},
 		{"service-accounts", "service-accounts", "", nil},
 		// What stands in for add-ons of a cluster. Their roles are not what is tried here.
-		{"addons", "addons", "system:masters", []string{"metrics-server.kube-system.svc", "prometheus-adapter.kube-system.svc"}},
+		{"addons", "addons", "system:masters",
+			[]string{"metrics-server.kube-system.svc", "prometheus-adapter.kube-system.svc"}},
 	} {
 		if err := pki.issue(who.name, who.user, who.group, who.hosts...); err != nil {
 			return err
@@ -36,16 +38,21 @@ func (c *cluster) startControl(ctx context.Context) error {
 	if _, err := c.start(c.control, "etcd", nil, c.tools.k8s("etcd"),
 		"--data-dir", filepath.Join(c.control.dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
-		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380", "--initial-cluster=default=http://127.0.0.1:2380"); err != nil {
+		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
+		"--initial-cluster=default=http://127.0.0.1:2380"); err != nil {
 		return err
 	}
 	if _, err := c.start(c.control, "kube-apiserver", nil, c.tools.k8s("kube-apiserver"),
-		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--advertise-address="+controlIP, "--secure-port=6443",
-		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
-		"--client-ca-file="+pki.path("ca.crt"), "--tls-cert-file="+pki.path("apiserver.crt"), "--tls-private-key-file="+pki.path("apiserver.key"),
+		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--advertise-address="+controlIP,
+		"--secure-port=6443",
+		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--client-ca-file="+pki.path("ca.crt"), "--tls-cert-file="+pki.path("apiserver.crt"),
+		"--tls-private-key-file="+pki.path("apiserver.key"),
 		"--kubelet-client-certificate="+pki.path("admin.crt"), "--kubelet-client-key="+pki.path("admin.key"),
 		"--kubelet-certificate-authority="+pki.path("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file="+pki.path("service-accounts.key"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-signing-key-file="+pki.path("service-accounts.key"),
 		"--service-account-key-file="+pki.path("service-accounts.pub"),
 		"--requestheader-client-ca-file="+pki.path("ca.crt"), "--requestheader-allowed-names=front-proxy",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
@@ -65,8 +72,10 @@ func (c *cluster) startControl(ctx context.Context) error {
 		return err
 	}
 	_, err := c.start(c.control, "kube-scheduler", nil, c.tools.k8s("kube-scheduler"),
-		"--kubeconfig="+pki.path("scheduler.kubeconfig"), "--authentication-kubeconfig="+pki.path("scheduler.kubeconfig"),
-		"--authorization-kubeconfig="+pki.path("scheduler.kubeconfig"), "--leader-elect=false", "--bind-address=127.0.0.1")
+		"--kubeconfig="+pki.path("scheduler.kubeconfig"),
+		"--authentication-kubeconfig="+pki.path("scheduler.kubeconfig"),
+		"--authorization-kubeconfig="+pki.path("scheduler.kubeconfig"), "--leader-elect=false",
+		"--bind-address=127.0.0.1")
 	return err
 }
 
@@ -77,7 +86,8 @@ func (c *cluster) startManager() error {
 	_, err := c.start(c.control, "kube-controller-manager", nil, c.tools.k8s("kube-controller-manager"),
 		"--kubeconfig="+own, "--authentication-kubeconfig="+own, "--authorization-kubeconfig="+own,
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true",
-		"--service-account-private-key-file="+c.pki.path("service-accounts.key"), "--root-ca-file="+c.pki.path("ca.crt"),
+		"--service-account-private-key-file="+c.pki.path("service-accounts.key"),
+		"--root-ca-file="+c.pki.path("ca.crt"),
 		"--cluster-cidr="+podRange, "--allocate-node-cidrs=false",
 		// By default in /usr, which is not this machine's alone.
 		"--flex-volume-plugin-dir=/var/lib/volume-plugins",
@@ -114,7 +124,8 @@ func (c *cluster) startMetrics(ctx context.Context) error {
 		"--authentication-kubeconfig=" + own, "--authorization-kubeconfig=" + own}
 	if _, err := c.start(c.control, "metrics-server", nil, c.tools.k8s("metrics-server"), append(serving,
 		"--secure-port=4443", "--kubeconfig="+own, "--kubelet-certificate-authority="+pki.path("ca.crt"),
-		"--kubelet-preferred-address-types=InternalIP", "--metric-resolution=10s", "--kubelet-request-timeout=5s")...); err != nil {
+		"--kubelet-preferred-address-types=InternalIP", "--metric-resolution=10s",
+		"--kubelet-request-timeout=5s")...); err != nil {
 		return err
 	}
 	config := filepath.Join(c.control.dir, "prometheus.yml")
@@ -124,11 +135,13 @@ func (c *cluster) startMetrics(ctx context.Context) error {
 	}
 	go c.findTargets(targets)
 	if _, err := c.start(c.control, "prometheus", nil, c.tools.prometheus, "--config.file="+config,
-		"--storage.tsdb.path="+filepath.Join(c.control.dir, "prometheus"), "--web.listen-address="+controlIP+":9090"); err != nil {
+		"--storage.tsdb.path="+filepath.Join(c.control.dir, "prometheus"),
+		"--web.listen-address="+controlIP+":9090"); err != nil {
 		return err
 	}
 	if _, err := c.start(c.control, "prometheus-adapter", nil, c.tools.k8s("prometheus-adapter"), append(serving,
-		"--secure-port=6444", "--lister-kubeconfig="+own, "--prometheus-url=http://"+controlIP+":9090", "--metrics-relist-interval=10s",
+		"--secure-port=6444", "--lister-kubeconfig="+own, "--prometheus-url=http://"+controlIP+":9090",
+		"--metrics-relist-interval=10s",
 		"--config="+filepath.Join(c.cfg.root, "deploy/k8s/metrics-adapter.yaml"))...); err != nil {
 		return err
 	}

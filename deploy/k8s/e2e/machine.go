@@ -46,7 +46,8 @@ func refuse() error {
 	}
 	for _, name := range theirs {
 		if processes[name] > 0 {
-			return fmt.Errorf("%s runs on this machine: it is left alone. Run this where there is no Kubernetes and no container engine", name)
+			return fmt.Errorf("%s runs on this machine: it is left alone. Run this where there is no Kubernetes and "+
+				"no container engine", name)
 		}
 	}
 	if _, err := os.Stat("/sys/fs/cgroup/memory"); err != nil {
@@ -84,7 +85,8 @@ type state map[string]string
 // look reads the state of the machine.
 func look(ctx context.Context, tools *programs) (state, error) {
 	s := state{}
-	settings := append(slices.Collect(maps.Keys(shown())), "net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables", "kernel/hostname", "fs/inotify/max_user_instances")
+	settings := append(slices.Collect(maps.Keys(shown())), "net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables",
+		"kernel/hostname", "fs/inotify/max_user_instances")
 	for _, setting := range settings {
 		value, err := os.ReadFile(filepath.Join("/proc/sys", setting))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +107,10 @@ func look(ctx context.Context, tools *programs) (state, error) {
 		return nil, err
 	}
 	for _, path := range []string{
-		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers", "/run/containerd", "/run/flannel",
-		"/run/netns", "/etc/cni", "/opt/cni", "/opt/containerd", "/etc/kubernetes", "/usr/libexec/kubernetes", "/run/xtables.lock", workDir,
+		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers",
+		"/run/containerd", "/run/flannel",
+		"/run/netns", "/etc/cni", "/opt/cni", "/opt/containerd", "/etc/kubernetes", "/usr/libexec/kubernetes",
+		"/run/xtables.lock", workDir,
 	} {
 		_, err := os.Lstat(path)
 		s["file "+path] = map[bool]string{true: "there", false: "not there"}[err == nil]
@@ -156,7 +160,8 @@ func (s state) lookAtCgroups() error {
 		if err != nil || !entry.IsDir() {
 			return nil // one that is removed meanwhile belongs to others
 		}
-		if slices.Contains(tops, filepath.Dir(path)) || strings.Contains(path, cgroups) || strings.Contains(path, "kubepods") {
+		if slices.Contains(tops, filepath.Dir(path)) || strings.Contains(path, cgroups) ||
+			strings.Contains(path, "kubepods") {
 			s["cgroup "+path] = "there"
 		}
 		return nil
@@ -172,7 +177,8 @@ func (s state) compare(ctx context.Context, tools *programs) error {
 	var differ []string
 	for name, was := range s {
 		if is, ok := after[name]; is != was {
-			differ = append(differ, fmt.Sprintf("%s: was %s, is %s", name, was, map[bool]string{true: is, false: "gone"}[ok]))
+			differ = append(differ,
+				fmt.Sprintf("%s: was %s, is %s", name, was, map[bool]string{true: is, false: "gone"}[ok]))
 		}
 	}
 	for name, is := range after {

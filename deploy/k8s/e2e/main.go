@@ -68,8 +68,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	flags.StringVar(&cfg.root, "root", ".", "`folder` of the repository")
 	flags.StringVar(&cfg.out, "out", "", "`folder` for logs (default: load-results/k8s-e2e in the repository)")
-	flags.StringVar(&cfg.only, "only", "", "`steps` to do after the main job, by the beginnings of their names, such as drain,backup (default: all)")
-	flags.BoolVar(&cfg.hold, "hold", false, "after the last step, or one that failed, leave the cluster up until Ctrl-C")
+	flags.StringVar(&cfg.only, "only", "",
+		"`steps` to do after the main job, by the beginnings of their names, such as drain,backup (default: all)")
+	flags.BoolVar(&cfg.hold, "hold", false,
+		"after the last step, or one that failed, leave the cluster up until Ctrl-C")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -89,7 +91,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // run is everything from the first look at the machine to the last.
 func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 	if os.Geteuid() != 0 {
-		return errors.New("this must be run by root: it makes namespaces, mounts and cgroups, and removes them again. Nothing is installed. Try: sudo make k8s-e2e")
+		return errors.New("this must be run by root: it makes namespaces, mounts and cgroups, and removes them " +
+			"again. Nothing is installed. Try: sudo make k8s-e2e")
 	}
 	if cfg.root, err = filepath.Abs(cfg.root); err != nil {
 		return err
@@ -136,9 +139,10 @@ func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 	}
 	defer func() {
 		// Also after Ctrl-C, so not bound by ctx.
-		down := report.step(context.WithoutCancel(ctx), "teardown: the machine is as it was", func(ctx context.Context) error {
-			return errors.Join(c.stop(err != nil), before.compare(ctx, tools))
-		})
+		down := report.step(context.WithoutCancel(ctx), "teardown: the machine is as it was",
+			func(ctx context.Context) error {
+				return errors.Join(c.stop(err != nil), before.compare(ctx, tools))
+			})
 		err = errors.Join(err, down)
 	}()
 	r := &run1{cluster: c, page: p, report: report, cfg: cfg}

@@ -45,9 +45,10 @@ func newMachine(name, dir string) (*machine, error) {
 	m.cmd.Stderr = os.Stderr
 	m.cmd.ExtraFiles = []*os.File{tell}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		Setsid:     true, // Ctrl-C is for this process alone
-		Pdeathsig:  syscall.SIGKILL,
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS |
+			syscall.CLONE_NEWIPC,
+		Setsid:    true, // Ctrl-C is for this process alone
+		Pdeathsig: syscall.SIGKILL,
 	}
 	err = m.cmd.Start()
 	tell.Close()

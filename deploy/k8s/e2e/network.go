@@ -32,7 +32,8 @@ func (c *cluster) wire(ctx context.Context) error {
 		port := fmt.Sprintf("port-%d", i)
 		// The other end goes to the node's namespace, which is named by its first process, as
 		// this namespace of processes knows it.
-		link := c.control.onNetwork(ctx, "ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", n.pid())
+		link := c.control.onNetwork(ctx, "ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns",
+			n.pid())
 		if _, err := output(link); err != nil {
 			return err
 		}

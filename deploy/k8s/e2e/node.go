@@ -29,13 +29,16 @@ func (c *cluster) startContainers(n *node) error {
 	network := filepath.Join(n.dir, "cni")
 	if err := errors.Join(
 		os.MkdirAll(network, 0o755),
-		os.WriteFile(config, []byte(fmt.Sprintf(containerdConfig, pauseImage, filepath.Join(c.tools.debian, "usr/sbin/runc"),
-			filepath.Join(c.tools.debian, "usr/lib/cni"), network)), 0o644),
-		os.WriteFile(filepath.Join(network, "pods.conflist"), []byte(fmt.Sprintf(podNetwork, nodePods(n.number))), 0o644),
+		os.WriteFile(config,
+			[]byte(fmt.Sprintf(containerdConfig, pauseImage, filepath.Join(c.tools.debian, "usr/sbin/runc"),
+				filepath.Join(c.tools.debian, "usr/lib/cni"), network)), 0o644),
+		os.WriteFile(filepath.Join(network, "pods.conflist"), []byte(fmt.Sprintf(podNetwork, nodePods(n.number))),
+			0o644),
 	); err != nil {
 		return err
 	}
-	_, err := c.start(n.machine, "containerd", nil, filepath.Join(c.tools.debian, "usr/bin/containerd"), "--config", config)
+	_, err := c.start(n.machine, "containerd", nil, filepath.Join(c.tools.debian, "usr/bin/containerd"), "--config",
+		config)
 	return err
 }
 
@@ -61,17 +64,22 @@ func (c *cluster) startKubelet(n *node) error {
 		return err
 	}
 	config, resolv := filepath.Join(n.dir, "kubelet.yaml"), filepath.Join(n.dir, "resolv.conf")
-	text := fmt.Sprintf(kubeletConfig, nodeIP(n.number), c.pki.path("ca.crt"), c.pki.path(n.name+".crt"), c.pki.path(n.name+".key"),
+	text := fmt.Sprintf(kubeletConfig, nodeIP(n.number), c.pki.path("ca.crt"), c.pki.path(n.name+".crt"),
+		c.pki.path(n.name+".key"),
 		controlIP, cgroups+n.name, resolv)
-	if err := errors.Join(os.WriteFile(config, []byte(text), 0o644), os.WriteFile(resolv, []byte("nameserver "+controlIP+"\n"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(config, []byte(text), 0o644),
+		os.WriteFile(resolv, []byte("nameserver "+controlIP+"\n"), 0o644)); err != nil {
 		return err
 	}
-	if _, err := c.start(n.machine, "kubelet", nil, c.tools.k8s("kubelet"), "--config="+config, "--kubeconfig="+kubeconfig,
-		"--hostname-override="+n.name, "--node-ip="+nodeIP(n.number), "--node-labels=topology.kubernetes.io/zone="+n.zone()); err != nil {
+	if _, err := c.start(n.machine, "kubelet", nil, c.tools.k8s("kubelet"), "--config="+config,
+		"--kubeconfig="+kubeconfig,
+		"--hostname-override="+n.name, "--node-ip="+nodeIP(n.number),
+		"--node-labels=topology.kubernetes.io/zone="+n.zone()); err != nil {
 		return err
 	}
 	proxy := filepath.Join(n.dir, "kube-proxy.yaml")
-	if err := os.WriteFile(proxy, []byte(fmt.Sprintf(proxyConfig, c.pki.path("kube-proxy.kubeconfig"), n.name, podRange)), 0o644); err != nil {
+	if err := os.WriteFile(proxy,
+		[]byte(fmt.Sprintf(proxyConfig, c.pki.path("kube-proxy.kubeconfig"), n.name, podRange)), 0o644); err != nil {
 		return err
 	}
 	_, err = c.start(n.machine, "kube-proxy", nil, c.tools.k8s("kube-proxy"), "--config="+proxy)
@@ -144,7 +152,8 @@ func (c *cluster) joinNodes(ctx context.Context) error {
 		}
 	}
 	return c.until(ctx, 2*time.Minute, "all nodes are ready", func(ctx context.Context) error {
-		out, err := c.kubectl(ctx, "get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}`)
+		out, err := c.kubectl(ctx, "get", "nodes", "-o",
+			`jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}`)
 		if err != nil {
 			return err
 		}
@@ -158,7 +167,8 @@ func (c *cluster) joinNodes(ctx context.Context) error {
 // killContainer sends SIGKILL to the first process of a container, as the kernel does when
 // memory runs out.
 func (c *cluster) killContainer(ctx context.Context, n *node, id string) error {
-	cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "--namespace", "k8s.io", "tasks", "kill", "--signal", fmt.Sprint(int(syscall.SIGKILL)), id)
+	cmd := n.inside(ctx, filepath.Join(c.tools.debian, "usr/bin/ctr"), "--namespace", "k8s.io", "tasks", "kill",
+		"--signal", fmt.Sprint(int(syscall.SIGKILL)), id)
 	cmd.Env = c.environ()
 	_, err := output(cmd)
 	return err

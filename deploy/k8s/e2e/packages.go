@@ -17,7 +17,8 @@ import (
 func packages() []string {
 	return []string{
 		"containerd", "runc", "containernetworking-plugins", "iptables",
-		"libip4tc2", "libip6tc2", "libmnl0", "libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11", "libseccomp2", "libxtables12",
+		"libip4tc2", "libip6tc2", "libmnl0", "libnetfilter-conntrack3", "libnfnetlink0", "libnftnl11", "libseccomp2",
+		"libxtables12",
 	}
 }
 
@@ -30,7 +31,8 @@ func unpackPackages(ctx context.Context, cache string, r *report) (string, error
 	}
 	for _, tool := range []string{"apt-get", "dpkg"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return "", fmt.Errorf("there is no %s: this check needs Debian or Ubuntu, whose containerd it unpacks", tool)
+			return "", fmt.Errorf("there is no %s: this check needs Debian or Ubuntu, whose containerd it unpacks",
+				tool)
 		}
 	}
 	r.say("    downloading Debian's %s …", strings.Join(packages()[:4], ", "))
@@ -44,13 +46,15 @@ func unpackPackages(ctx context.Context, cache string, r *report) (string, error
 		return "", err
 	}
 	for try := range 3 {
-		download := exec.CommandContext(ctx, "apt-get", append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, packages()...)...)
+		download := exec.CommandContext(ctx, "apt-get",
+			append([]string{"download", "-q", "-o", "APT::Sandbox::User=root"}, packages()...)...)
 		download.Dir = work
 		if _, err = output(download); err == nil {
 			break
 		}
 		if try == 2 {
-			return "", fmt.Errorf("the packages could not be downloaded from Debian (where apt has no lists of packages: apt-get update): %w", err)
+			return "", fmt.Errorf("the packages could not be downloaded from Debian (where apt has no lists of "+
+				"packages: apt-get update): %w", err)
 		}
 		time.Sleep(2 * time.Second)
 	}
@@ -65,8 +69,10 @@ func unpackPackages(ctx context.Context, cache string, r *report) (string, error
 		}
 	}
 	// The names that dpkg's alternatives would make.
-	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"} {
-		if err := os.Symlink("xtables-nft-multi", filepath.Join(root, "usr/sbin", name)); err != nil && !errors.Is(err, os.ErrExist) {
+	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save",
+		"ip6tables-restore"} {
+		if err := os.Symlink("xtables-nft-multi", filepath.Join(root, "usr/sbin", name)); err != nil &&
+			!errors.Is(err, os.ErrExist) {
 			return "", err
 		}
 	}
@@ -99,7 +105,8 @@ func packageEnviron(root string) []string {
 	for _, dir := range libraries {
 		plugins = append(plugins, filepath.Join(dir, "xtables"))
 	}
-	path := []string{filepath.Join(root, "usr/sbin"), filepath.Join(root, "usr/bin"), "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+	path := []string{filepath.Join(root, "usr/sbin"), filepath.Join(root, "usr/bin"), "/usr/local/sbin",
+		"/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 	return slices.Concat([]string{
 		"HOME=/root", "PATH=" + strings.Join(path, ":"),
 		"LD_LIBRARY_PATH=" + strings.Join(libraries, ":"),

@@ -25,7 +25,8 @@ func TestPageIsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, call := range regexp.MustCompile(`\.blocks?\(ctx, ("[a-z0-9", -]+")\)`).FindAllStringSubmatch(string(text), -1) {
+		calls := regexp.MustCompile(`\.blocks?\(ctx, ("[a-z0-9", -]+")\)`)
+		for _, call := range calls.FindAllStringSubmatch(string(text), -1) {
 			for _, name := range regexp.MustCompile(`[a-z0-9-]+`).FindAllString(call[1], -1) {
 				called[name] = true
 			}
@@ -47,11 +48,13 @@ func TestPageIsRun(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	names, found, err := blocks("# A page\n\n```sh first\necho 1\necho 2\n```\n\n```text\nno command\n```\n\n```sh second\necho 3\n```\n")
+	names, found, err := blocks("# A page\n\n```sh first\necho 1\necho 2\n```\n\n```text\nno command\n```\n\n" +
+		"```sh second\necho 3\n```\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(names, []string{"first", "second"}) || found["first"] != "echo 1\necho 2\n" || found["second"] != "echo 3\n" {
+	if !slices.Equal(names, []string{"first", "second"}) || found["first"] != "echo 1\necho 2\n" ||
+		found["second"] != "echo 3\n" {
 		t.Errorf("found %q, %q", names, found)
 	}
 	for _, text := range []string{"```sh\necho\n```\n", "```sh a\necho\n```\n```sh a\necho\n```\n"} {

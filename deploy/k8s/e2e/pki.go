@@ -35,7 +35,8 @@ func newAuthority(dir string) (*authority, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "k8s-e2e"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -63,7 +64,8 @@ func (a *authority) issue(name, user, group string, hosts ...string) error {
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: user},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	if group != "" {
 		template.Subject.Organization = []string{group}
@@ -94,12 +96,14 @@ func (a *authority) write(name string, der []byte, key *ecdsa.PrivateKey) error 
 	put := func(ending, kind string, bytes []byte) error {
 		return os.WriteFile(a.path(name+ending), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600)
 	}
-	return errors.Join(put(".crt", "CERTIFICATE", der), put(".key", "EC PRIVATE KEY", private), put(".pub", "PUBLIC KEY", public))
+	return errors.Join(put(".crt", "CERTIFICATE", der), put(".key", "EC PRIVATE KEY", private),
+		put(".pub", "PUBLIC KEY", public))
 }
 
 // bundle returns the authority's certificate in base64, as manifests need it.
 func (a *authority) bundle() string {
-	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}))
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: a.certificate.Raw}))
 }
 
 // kubeconfig writes name.kubeconfig for the owner of the certificate of that name.

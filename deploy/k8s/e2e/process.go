@@ -24,7 +24,8 @@ type daemon struct {
 
 // start starts a daemon, with a log of its own.
 func (c *cluster) start(on *machine, name string, env []string, program string, args ...string) (*daemon, error) {
-	d := &daemon{name: on.name + "/" + name, log: filepath.Join(c.logs, on.name+"-"+name+".log"), over: make(chan struct{})}
+	d := &daemon{name: on.name + "/" + name, log: filepath.Join(c.logs, on.name+"-"+name+".log"),
+		over: make(chan struct{})}
 	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,8 @@ func (p *programs) k8s(name string) string { return filepath.Join(p.folder, name
 // findPrograms builds the programs that are not in the cache yet.
 func findPrograms(ctx context.Context, root string, r *report) (*programs, error) {
 	if room, err := free(); err != nil || room < 4<<30 {
-		return nil, errors.Join(err, fmt.Errorf("%s must have 4 GiB free for images and logs, and has %d MiB", filepath.Dir(workDir), room>>20))
+		return nil, errors.Join(err,
+			fmt.Errorf("%s must have 4 GiB free for images and logs, and has %d MiB", filepath.Dir(workDir), room>>20))
 	}
 	home, err := os.UserCacheDir()
 	if err != nil {
@@ -50,7 +51,8 @@ func findPrograms(ctx context.Context, root string, r *report) (*programs, error
 		return nil, err
 	}
 	r.say("    Kubernetes, etcd and what a cluster has beside them: 15 minutes the first time …")
-	if p.folder, err = lastLine(in(ctx, root, "deploy/k8s/tools/build", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+	if p.folder, err = lastLine(in(ctx, root, "deploy/k8s/tools/build", "kube-apiserver", "kube-controller-manager",
+		"kube-scheduler", "kubelet", "kube-proxy",
 		"kubectl", "etcd", "etcdctl", "etcdutl", "coredns", "metrics-server", "prometheus-adapter")); err != nil {
 		return nil, err
 	}
@@ -107,13 +109,15 @@ func (p *programs) buildImages(ctx context.Context, root string) error {
 			return err
 		}
 		to := filepath.Join(dir, "licet-"+version+".tar")
-		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Rename(filepath.Join(root, "bin/image/licet.tar"), to)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o755),
+			os.Rename(filepath.Join(root, "bin/image/licet.tar"), to)); err != nil {
 			return err
 		}
 		p.images = append(p.images, to)
 	}
 	pause := filepath.Join(dir, "pause")
-	build := in(ctx, filepath.Join(root, "deploy/k8s/e2e"), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(pause, "licet"), "./pause")
+	build := in(ctx, filepath.Join(root, "deploy/k8s/e2e"), "go", "build", "-trimpath", "-ldflags=-s -w", "-o",
+		filepath.Join(pause, "licet"), "./pause")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if _, err := output(build); err != nil {
 		return err
@@ -130,7 +134,8 @@ func (p *programs) buildImages(ctx context.Context, root string) error {
 	// The program gives images the entry point of the service. So the one of sandboxes has
 	// that name, and members are started by a command of their own anyway.
 	for from, name := range map[string]string{pause: pauseImage, store: etcdImage} {
-		if _, err := output(in(ctx, filepath.Join(root, "deploy/image"), "go", "run", ".", "tar", "--programs", from, "--out", from+"-image", "--image", name)); err != nil {
+		if _, err := output(in(ctx, filepath.Join(root, "deploy/image"), "go", "run", ".", "tar", "--programs", from,
+			"--out", from+"-image", "--image", name)); err != nil {
 			return err
 		}
 		p.images = append(p.images, filepath.Join(from+"-image", "licet.tar"))

@@ -55,7 +55,8 @@ func (r *run1) steps(ctx context.Context) error {
 	}
 	leftOut := false
 	for i, step := range list {
-		if i >= needed && len(only) > 0 && !slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(step.name, name) }) {
+		if i >= needed && len(only) > 0 &&
+			!slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(step.name, name) }) {
 			leftOut = true
 			continue
 		}
@@ -69,7 +70,8 @@ func (r *run1) steps(ctx context.Context) error {
 		r.report.note("steps were left out")
 		return nil
 	}
-	r.report.note("not tried here: NetworkPolicies (the pods' bridge ignores them), a load balancer, dynamic volumes and pulls of images")
+	r.report.note("not tried here: NetworkPolicies (the pods' bridge ignores them), a load balancer, dynamic volumes " +
+		"and pulls of images")
 	if left := r.page.unrun(); len(left) > 0 {
 		return fmt.Errorf("commands of %s that no step has run: %s", pagePath, strings.Join(left, ", "))
 	}
@@ -87,7 +89,8 @@ const address = "http://10.96.0.80"
 // install goes from an empty cluster to nodes that are ready.
 func (r *run1) install(ctx context.Context) error {
 	if err := r.settings(map[string]string{
-		"OVERLAY": overlayPath, "IMAGE": firstImage, "NEXT_IMAGE": secondImage, "LICET_URL": address, "MACHINE": nodeNames()[1],
+		"OVERLAY": overlayPath, "IMAGE": firstImage, "NEXT_IMAGE": secondImage, "LICET_URL": address,
+		"MACHINE": nodeNames()[1],
 	}); err != nil {
 		return err
 	}
@@ -135,7 +138,8 @@ func (r *run1) install(ctx context.Context) error {
 func (r *run1) spread(ctx context.Context) error {
 	for label, what := range map[string]string{"etcd": "members", "licet": "nodes"} {
 		component := map[string]string{"etcd": "store", "licet": "node"}[label]
-		out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/name="+label+",app.kubernetes.io/component="+component,
+		out, err := r.in(ctx, "get", "pods", "--selector",
+			"app.kubernetes.io/name="+label+",app.kubernetes.io/component="+component,
 			"--output", "jsonpath={range .items[*]}{.spec.nodeName} {end}")
 		if err != nil {
 			return err

@@ -40,7 +40,8 @@ func (r *run1) restore(ctx context.Context) error {
 	if _, err := r.in(ctx, "delete", "statefulset/etcd", "--wait"); err != nil {
 		return err
 	}
-	if _, err := r.in(ctx, "wait", "--for=delete", "pod", "--selector", "app.kubernetes.io/component=store", "--timeout=2m"); err != nil {
+	if _, err := r.in(ctx, "wait", "--for=delete", "pod", "--selector", "app.kubernetes.io/component=store",
+		"--timeout=2m"); err != nil {
 		return err
 	}
 	if _, err := r.in(ctx, "delete", "pvc", "data-etcd-0", "data-etcd-1", "data-etcd-2"); err != nil {

@@ -25,7 +25,8 @@ func (r *run1) update(ctx context.Context) error {
 
 // runs checks that all nodes run an image.
 func (r *run1) runs(ctx context.Context, image string) error {
-	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector", "status.phase=Running",
+	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector",
+		"status.phase=Running",
 		"--output", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
 	if err != nil {
 		return err
@@ -73,8 +74,10 @@ func (r *run1) kill(ctx context.Context) error {
 // again.
 func (r *run1) killNode(ctx context.Context) error {
 	// Not one that goes anyway, and the autoscaler takes the youngest first.
-	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--sort-by=.metadata.creationTimestamp", "--output",
-		`jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount} {.metadata.deletionTimestamp}{"\n"}{end}`)
+	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node",
+		"--sort-by=.metadata.creationTimestamp", "--output",
+		`jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.containerStatuses[0].containerID} `+
+			`{.status.containerStatuses[0].restartCount} {.metadata.deletionTimestamp}{"\n"}{end}`)
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,8 @@ func (r *run1) killNode(ctx context.Context) error {
 	}
 	began := time.Now()
 	if err := r.until(ctx, time.Minute, pod+" is ready again", func(ctx context.Context) error {
-		out, err := r.in(ctx, "get", "pod", pod, "--output", "jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
+		out, err := r.in(ctx, "get", "pod", pod, "--output",
+			"jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
 		if err == nil && out != fmt.Sprintf("%d true", restarts+1) {
 			err = fmt.Errorf("restarts and readiness: %s", out)
 		}
@@ -161,7 +165,8 @@ func (r *run1) drain(ctx context.Context) error {
 // refusedDrain tries to drain another machine of its member.
 func (r *run1) refusedDrain(ctx context.Context) error {
 	other := nodeNames()[2]
-	_, err := r.kubectl(ctx, "drain", other, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=12s", "--pod-selector=app.kubernetes.io/name=etcd")
+	_, err := r.kubectl(ctx, "drain", other, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=12s",
+		"--pod-selector=app.kubernetes.io/name=etcd")
 	if err == nil {
 		return errors.New("a second member could be evicted, and with it the majority")
 	}
@@ -188,7 +193,8 @@ func (r *run1) scale(ctx context.Context) error {
 	}
 	began := time.Now()
 	if err := r.under(ctx, load{"reactivate", 120, 90 * time.Second}, func(ctx context.Context) error {
-		err := r.until(ctx, 85*time.Second, "more than three nodes are ready", func(ctx context.Context) error { return r.replicas(ctx, 4, 99) })
+		err := r.until(ctx, 85*time.Second, "more than three nodes are ready",
+			func(ctx context.Context) error { return r.replicas(ctx, 4, 99) })
 		if err == nil {
 			r.report.saw("scaled out within %.0f s", time.Since(began).Seconds())
 		}

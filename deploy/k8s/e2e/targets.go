@@ -65,7 +65,8 @@ func targetsOf(slices []slice) []targets {
 				for _, address := range e.Addresses {
 					list = append(list, targets{
 						Targets: []string{fmt.Sprintf("%s:%d", address, port.Port)},
-						Labels:  map[string]string{"job": s.Metadata.Labels["app.kubernetes.io/name"], "namespace": namespace, "pod": e.TargetRef.Name},
+						Labels: map[string]string{"job": s.Metadata.Labels["app.kubernetes.io/name"],
+							"namespace": namespace, "pod": e.TargetRef.Name},
 					})
 				}
 			}

@@ -35,7 +35,8 @@ func (c *cluster) addVolumes(ctx context.Context) error {
 			return err
 		}
 		for i := range 2 {
-			fmt.Fprintf(&text, volume, fmt.Sprintf("%s-%d", n.name, i), "32Gi", fmt.Sprintf("/var/lib/volumes/%d", i), n.name)
+			fmt.Fprintf(&text, volume, fmt.Sprintf("%s-%d", n.name, i), "32Gi", fmt.Sprintf("/var/lib/volumes/%d", i),
+				n.name)
 		}
 	}
 	fmt.Fprintf(&text, volume, "shared", "100Gi", sharedDir, strings.Join(nodeNames(), ", "))

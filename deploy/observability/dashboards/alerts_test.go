@@ -61,8 +61,10 @@ func TestRunbooks(t *testing.T) {
 			}
 			for _, s := range panel.steps {
 				// Above none is one, and half of one where Prometheus extrapolates.
-				if !slices.ContainsFunc(known, func(v float64) bool { return math.Abs(v-s.from) < 1e-9 || v == 0 && s.from <= 1 }) {
-					t.Errorf("%s, %s: %v is no value that %v compare with: %v", p.title, panel.title, s.from, panel.runbooks, known)
+				if !slices.ContainsFunc(known,
+					func(v float64) bool { return math.Abs(v-s.from) < 1e-9 || v == 0 && s.from <= 1 }) {
+					t.Errorf("%s, %s: %v is no value that %v compare with: %v", p.title, panel.title, s.from,
+						panel.runbooks, known)
 				}
 			}
 		}

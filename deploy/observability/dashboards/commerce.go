@@ -2,10 +2,11 @@ package dashboards
 
 func commerce() page {
 	return page{
-		file:      "licet-commerce.json",
-		uid:       "licet-commerce",
-		title:     "Licet / Commerce and webhooks",
-		about:     "Orders, payments and refunds, the events that are recorded of them, their delivery to webhook endpoints, and the chores and backups behind it all.",
+		file:  "licet-commerce.json",
+		uid:   "licet-commerce",
+		title: "Licet / Commerce and webhooks",
+		about: "Orders, payments and refunds, the events that are recorded of them, their delivery to webhook " +
+			"endpoints, and the chores and backups behind it all.",
 		tags:      []string{"commerce"},
 		variables: ofNodes(),
 		rows:      []row{commerceGlance(), orders(), events(), webhooks(), chores()},
@@ -21,7 +22,8 @@ func commerceGlance() row {
 			about:   "Orders that were paid, in a minute.",
 			queries: []query{{perMinute(sum("", rate(licet("licet_orders_total", `state="paid"`)))), ""}}},
 		{title: "Refunds due", unit: "short", show: number,
-			about:    "Orders whose money is to go back and has not yet, up to 1,000, as the last pass over them found.",
+			about: "Orders whose money is to go back and has not yet, up to 1,000, as the last pass over them " +
+				"found.",
 			queries:  []query{{highest("", licet("licet_refunds_due")), ""}},
 			runbooks: []string{"LicetRefundsStuck"}},
 		{title: "Feed lag", unit: "s", show: number,
@@ -49,26 +51,33 @@ func orders() row {
 			about:   "Orders that reached a state, in a minute.",
 			queries: []query{{perMinute(sum("state", rate(licet("licet_orders_total")))), "{{state}}"}}},
 		{title: "Paid of created", unit: "percentunit",
-			about: "Orders paid as a share of those created. Free orders are paid at once; others are created some time before, so it may be above 100 % for a while.",
+			about: "Orders paid as a share of those created. Free orders are paid at once; others are created some " +
+				"time before, so it may be above 100 % for a while.",
 			queries: []query{{
-				share(sum("", rate(licet("licet_orders_total", `state="paid"`))), sum("", rate(licet("licet_orders_total", `state="created"`)))), "paid",
+				share(sum("", rate(licet("licet_orders_total", `state="paid"`))),
+					sum("", rate(licet("licet_orders_total", `state="created"`)))), "paid",
 			}}},
 		{title: "Asked of the provider", unit: "cpm",
-			about:    "What the payment provider was asked, in a minute, and how it ended. refused: the provider says no; failed: it does not answer, or not so that it is understood.",
-			queries:  []query{{perMinute(sum("operation, outcome", rate(licet("licet_payment_requests_total")))), "{{operation}} {{outcome}}"}},
+			about: "What the payment provider was asked, in a minute, and how it ended. refused: the provider " +
+				"says no; failed: it does not answer, or not so that it is understood.",
+			queries: []query{{perMinute(sum("operation, outcome", rate(licet("licet_payment_requests_total")))),
+				"{{operation}} {{outcome}}"}},
 			runbooks: []string{"LicetPaymentProviderFailing"}},
 		{title: "The provider fails", unit: "percentunit",
 			about: "Share of what the payment provider was asked that has failed.",
 			queries: []query{{
-				share(sum("operation", rate(licet("licet_payment_requests_total", `outcome="failed"`))), sum("operation", rate(licet("licet_payment_requests_total")))), "{{operation}}",
+				share(sum("operation", rate(licet("licet_payment_requests_total", `outcome="failed"`))),
+					sum("operation", rate(licet("licet_payment_requests_total")))), "{{operation}}",
 			}},
 			steps: []step{warning(0.1)}, runbooks: []string{"LicetPaymentProviderFailing"}},
 		{title: "The provider's duration, p95", unit: "s",
-			about:    "Time within which 95 % of what the payment provider was asked was answered.",
-			queries:  []query{{quantile("0.95", "operation", licet("licet_payment_request_duration_seconds_bucket")), "{{operation}}"}},
+			about: "Time within which 95 % of what the payment provider was asked was answered.",
+			queries: []query{{quantile("0.95", "operation", licet("licet_payment_request_duration_seconds_bucket")),
+				"{{operation}}"}},
 			runbooks: []string{"LicetPaymentProviderFailing"}},
 		{title: "Refunds", unit: "short",
-			about: "Steps of refunds, in a minute: the provider was about to be asked, the refund is recorded, or the provider has refused it for good; and how many are due.",
+			about: "Steps of refunds, in a minute: the provider was about to be asked, the refund is recorded, or " +
+				"the provider has refused it for good; and how many are due.",
 			queries: []query{
 				{perMinute(sum("outcome", rate(licet("licet_refunds_total")))), "{{outcome}} a minute"},
 				{highest("", licet("licet_refunds_due")), "due"},
@@ -80,10 +89,12 @@ func orders() row {
 func events() row {
 	return row{"Events", []panel{
 		{title: "Events recorded", unit: "cps", show: stacked, legend: true, width: 12,
-			about:   "Events recorded in a second, by type. Those of activations and devices are, where --record-activations is on.",
+			about: "Events recorded in a second, by type. Those of activations and devices are, where " +
+				"--record-activations is on.",
 			queries: []query{{sum("type", rate(licet("licet_events_recorded_total"))), "{{type}}"}}},
 		{title: "Unreadable event values", unit: "short", width: 6,
-			about:   "Stored values of events that each node has met and can't read: damaged, or written by a newer version. Readers and webhook endpoints get placeholders in their place.",
+			about: "Stored values of events that each node has met and can't read: damaged, or written by a newer " +
+				"version. Readers and webhook endpoints get placeholders in their place.",
 			queries: []query{{sum("pod, instance", licet("licet_event_values_unreadable_total")), node}},
 			steps:   []step{warning(1)}, runbooks: []string{"LicetEventValuesUnreadable"}},
 		{title: "Feed lag over time", unit: "s", width: 6,
@@ -97,7 +108,8 @@ func webhooks() row {
 	const attempts = "licet_webhook_attempt_duration_seconds_bucket"
 	return row{"Webhooks", []panel{
 		{title: "Attempts by outcome", unit: "cps", show: stacked,
-			about:   "Attempts to deliver an event, in a second: delivered, failed, or gone where the receiver has answered 410.",
+			about: "Attempts to deliver an event, in a second: delivered, failed, or gone where the receiver has " +
+				"answered 410.",
 			queries: []query{{sum("outcome", rate(licet("licet_webhook_attempts_total"))), "{{outcome}}"}}},
 		{title: "Duration of attempts", unit: "s",
 			about: "Time of one attempt. Receivers are cut off after 15 seconds.",
@@ -107,25 +119,32 @@ func webhooks() row {
 				{quantile("0.99", "", licet(attempts)), "p99"},
 			}},
 		{title: "Endpoints by state", unit: "short", show: stacked,
-			about:   "Endpoints that are enabled: delivering, failing (one message at a time finds out whether it still does) or idle.",
+			about: "Endpoints that are enabled: delivering, failing (one message at a time finds out whether it " +
+				"still does) or idle.",
 			queries: []query{{sum("state", licet("licet_webhook_endpoints")), "{{state}}"}}},
 		{title: "Given up", unit: "short", of: recording, signed: true, width: 6,
-			about:   "Messages to webhook endpoints that were given up within six hours, or fewer kept where it is negative. Receivers' doing, unless many have some: then look at the way out of the cluster.",
+			about: "Messages to webhook endpoints that were given up within six hours, or fewer kept where it is " +
+				"negative. Receivers' doing, unless many have some: then look at the way out of the cluster.",
 			queries: []query{{sum("", "delta("+recorded("job:licet_webhook_dead_letters:sum")+"[6h])"), "given up"}},
 			steps:   []step{warning(100)}, runbooks: []string{"LicetWebhookDeadLetters"}},
 		{title: "Pending and dead", unit: "short", width: 6,
-			about: "Messages that have failed and are to be tried again, and those that were given up. Both are their receivers' doing, unless all of them have some: then look at the way out of the cluster.",
+			about: "Messages that have failed and are to be tried again, and those that were given up. Both are " +
+				"their receivers' doing, unless all of them have some: then look at the way out of the cluster.",
 			queries: []query{
 				{sum("", licet("licet_webhook_pending")), "pending"},
 				{sum("", licet("licet_webhook_dead_letters")), "dead letters"},
 			},
 			runbooks: []string{"LicetWebhookDeadLetters"}},
 		{title: "Delivery lag by node", unit: "s", width: 6,
-			about:   "Age of the oldest event that a node has read and not sent yet, without endpoints that are failing. Too few nodes, a slow etcd, or an endpoint that fails now and then: while 1,000 of its messages are to be tried again, new ones wait.",
+			about: "Age of the oldest event that a node has read and not sent yet, without endpoints that are " +
+				"failing. Too few nodes, a slow etcd, or an endpoint that fails now and then: while 1,000 of its " +
+				"messages are to be tried again, new ones wait.",
 			queries: []query{{highest("pod, instance", licet("licet_webhook_lag_seconds")), node}},
 			steps:   []step{warning(60)}, runbooks: []string{"LicetWebhookLag"}},
 		{title: "Checkpoints and skips", unit: "cps", width: 6,
-			about: "What was stored of deliveries, in a second: ok; lost, since another node has the endpoint by now; unknown. And times that events were no longer kept which an endpoint had not got: keep them longer.",
+			about: "What was stored of deliveries, in a second: ok; lost, since another node has the endpoint by " +
+				"now; unknown. And times that events were no longer kept which an endpoint had not got: keep them " +
+				"longer.",
 			queries: []query{
 				{sum("outcome", rate(licet("licet_webhook_checkpoints_total"))), "{{outcome}}"},
 				{sum("", rate(licet("licet_webhook_skips_total"))), "skips"},
@@ -137,7 +156,8 @@ func webhooks() row {
 func chores() row {
 	return row{"Chores and backups", []panel{
 		{title: "Chores by outcome", unit: "cpm", show: stacked, width: 12,
-			about:    "Passes of the nodes' chores, in a minute. failed: it goes on later, the log says why, and the panel beside this which. put_off: the node was too busy.",
+			about: "Passes of the nodes' chores, in a minute. failed: it goes on later, the log says why, and the " +
+				"panel beside this which. put_off: the node was too busy.",
 			queries:  []query{{perMinute(sum("outcome", rate(licet("licet_sweeps_total")))), "{{outcome}}"}},
 			runbooks: []string{"LicetSweepFailing"}},
 		{title: "Since a chore went well", unit: "s", legend: true, width: 12,

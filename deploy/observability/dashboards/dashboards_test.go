@@ -81,7 +81,8 @@ func TestTold(t *testing.T) {
 			}
 			titles[panel.title] = true
 			if !strings.HasSuffix(panel.about, ".") || panel.unit == "" || len(panel.queries) == 0 {
-				t.Errorf("%s, %s: about %q, unit %q, %d queries", p.title, panel.title, panel.about, panel.unit, len(panel.queries))
+				t.Errorf("%s, %s: about %q, unit %q, %d queries", p.title, panel.title, panel.about, panel.unit,
+					len(panel.queries))
 			}
 			for i, q := range panel.queries {
 				if len(panel.queries) > 1 && q.legend == "" {
@@ -107,7 +108,8 @@ func TestSelectors(t *testing.T) {
 			for _, q := range panel.queries {
 				found := series.FindAllStringSubmatch(q.expr, -1)
 				// Without labels, each name is one that was found.
-				if names := naked.FindAllString(aside.ReplaceAllString(q.expr, ""), -1); len(found) < max(1, len(names)) {
+				if names := naked.FindAllString(aside.ReplaceAllString(q.expr, ""), -1); len(found) < max(1,
+					len(names)) {
 					t.Errorf("%s, %s: a series without a selector in %s", p.title, panel.title, q.expr)
 				}
 				for _, s := range found {

@@ -24,7 +24,8 @@ type builder[B any] interface {
 
 // begin sets what panels of all kinds have.
 func begin[B builder[B]](b B, p panel, id uint32, at dashboard.GridPos) B {
-	return b.Id(id).GridPos(at).Title(p.title).Description(p.about).Datasource(datasource()).Targets(p.targets()).Links(p.links())
+	return b.Id(id).GridPos(at).Title(p.title).Description(p.about).Datasource(datasource()).
+		Targets(p.targets()).Links(p.links())
 }
 
 func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuilder {
@@ -44,7 +45,8 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 		Unit(p.unit).
 		Thresholds(p.thresholds()).
 		Legend(legend).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).
+			Sort(common.SortOrderDescending)).
 		LineWidth(1).
 		FillOpacity(10).
 		ShowPoints(common.VisibilityModeNever)
@@ -58,7 +60,8 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 		b = b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
 	if p.show == stacked {
-		b = b.FillOpacity(60).LineWidth(0).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
+		b = b.FillOpacity(60).LineWidth(0).
+			Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 	}
 	return b
 }

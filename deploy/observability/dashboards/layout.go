@@ -49,7 +49,8 @@ func (p page) build() *dashboard.DashboardBuilder {
 	id, y := uint32(0), uint32(0)
 	for _, r := range p.rows {
 		id++
-		b = b.WithRow(dashboard.NewRowBuilder(r.title).Id(id).GridPos(dashboard.GridPos{X: 0, Y: y, W: gridWidth, H: 1}))
+		b = b.WithRow(dashboard.NewRowBuilder(r.title).Id(id).GridPos(dashboard.GridPos{X: 0, Y: y, W: gridWidth,
+			H: 1}))
 		y++
 		x, deepest := uint32(0), uint32(0)
 		for _, panel := range r.panels {

@@ -16,7 +16,8 @@ func LintExceptions() []byte {
 		of           []scope
 	}{
 		{"target-job-rule", "etcd's members are selected by $etcd_job.", []scope{members}},
-		{"target-instance-rule", "etcd's members are selected by $etcd_instance; what rules have recorded is of all instances.", []scope{members, recording}},
+		{"target-instance-rule", "etcd's members are selected by $etcd_instance; what rules have recorded is of all " +
+			"instances.", []scope{members, recording}},
 	}
 	var out strings.Builder
 	out.WriteString("# Written by make dashboards. What dashboard-linter leaves out, and why.\nexclusions:\n")

@@ -8,13 +8,15 @@ const (
 
 func store() page {
 	return page{
-		file:      "licet-store.json",
-		uid:       "licet-store",
-		title:     "Licet / Store",
-		about:     "etcd, as the nodes see it and as its members tell of themselves: leader, disk, space against the quota, Raft, traffic.",
+		file:  "licet-store.json",
+		uid:   "licet-store",
+		title: "Licet / Store",
+		about: "etcd, as the nodes see it and as its members tell of themselves: leader, disk, space against the " +
+			"quota, Raft, traffic.",
 		tags:      []string{"etcd"},
 		variables: append(ofNodes(), ofMembers()...),
-		rows:      []row{storeGlance(), storeSeen(), storeCluster(), storeDisk(), storeSpace(), storeRaft(), storeTraffic(), storeProcesses()},
+		rows: []row{storeGlance(), storeSeen(), storeCluster(), storeDisk(), storeSpace(), storeRaft(),
+			storeTraffic(), storeProcesses()},
 	}
 }
 
@@ -22,7 +24,8 @@ func storeGlance() row {
 	const requests = "licet_store_request_duration_seconds_count"
 	return row{"At a glance", []panel{
 		{title: "Requests unknown", unit: "percentunit", show: number,
-			about: "Share of the nodes' requests to etcd of which the outcome is unknown: no answer came in time, or one that leaves it open.",
+			about: "Share of the nodes' requests to etcd of which the outcome is unknown: no answer came in time, or " +
+				"one that leaves it open.",
 			queries: []query{{
 				share(sum("", rate(licet(requests, `outcome="unknown"`))), sum("", rate(licet(requests)))), "",
 			}}},
@@ -35,17 +38,21 @@ func storeGlance() row {
 			queries: []query{{sum("", "1 - "+etcd(leading)), ""}},
 			steps:   []step{critical(1)}, runbooks: []string{"LicetEtcdNoLeader"}},
 		{title: "Fullest database", unit: "percentunit", show: number, of: members,
-			about:   "The fullest member's database as a share of its quota. At 100 % etcd takes no more writes.",
-			queries: []query{{highest("", etcd("etcd_mvcc_db_total_size_in_bytes")+" / "+etcd("etcd_server_quota_backend_bytes")), ""}},
-			steps:   []step{warning(0.6), critical(0.8)}, runbooks: []string{"LicetEtcdDatabaseFilling"}},
+			about: "The fullest member's database as a share of its quota. At 100 % etcd takes no more writes.",
+			queries: []query{{highest("",
+				etcd("etcd_mvcc_db_total_size_in_bytes")+" / "+etcd("etcd_server_quota_backend_bytes")), ""}},
+			steps: []step{warning(0.6), critical(0.8)}, runbooks: []string{"LicetEtcdDatabaseFilling"}},
 		{title: "Fsync p99", unit: "s", show: number, of: members,
-			about:   "Time within which 99 % of the write-ahead log's writes are on the slowest member's disk. Every change waits for a majority of them.",
+			about: "Time within which 99 % of the write-ahead log's writes are on the slowest member's disk. Every " +
+				"change waits for a majority of them.",
 			queries: []query{{highest("", quantile("0.99", "instance", etcd(fsyncs))), ""}},
 			steps:   []step{warning(0.01), critical(0.5)}, runbooks: []string{"LicetEtcdSlowFsync"}},
 		{title: "Alarms", unit: "short", show: number, of: members,
-			about: "Alarms of members, such as NOSPACE: the quota was used up. A member that was told to disarm may go on counting it until it restarts; etcdctl alarm list decides.",
+			about: "Alarms of members, such as NOSPACE: the quota was used up. A member that was told to disarm may " +
+				"go on counting it until it restarts; etcdctl alarm list decides.",
 			queries: []query{{
-				orNone(by("count", "", highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms"))+" > 0"), by("count", "", etcd(leading))), "",
+				orNone(by("count", "", highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms"))+" > 0"),
+					by("count", "", etcd(leading))), "",
 			}},
 			steps: []step{critical(1)}, runbooks: []string{"LicetEtcdAlarm"}},
 	}}
@@ -61,10 +68,12 @@ func storeSeen() row {
 			about:   "The nodes' requests to etcd in a second, by what they are for.",
 			queries: []query{{sum("operation", rate(licet(count))), "{{operation}}"}}},
 		{title: "Duration by operation, p99", unit: "s", legend: true, width: 12,
-			about:   "Time within which 99 % of an operation's requests were answered. A request is given up after two seconds.",
+			about: "Time within which 99 % of an operation's requests were answered. A request is given up after " +
+				"two seconds.",
 			queries: []query{{quantile("0.99", "operation", licet(buckets)), "{{operation}}"}}},
 		{title: "Requests by outcome", unit: "reqps", show: stacked,
-			about:   "Requests to etcd in a second: ok; refused, so not executed; unknown, which is found out by sending the same again.",
+			about: "Requests to etcd in a second: ok; refused, so not executed; unknown, which is found out by " +
+				"sending the same again.",
 			queries: []query{{sum("outcome", rate(licet(count))), "{{outcome}}"}}},
 		{title: "Duration", unit: "s",
 			about: "Time of one request to etcd, of all operations: half, 95 % and 99 % were quicker.",
@@ -86,11 +95,14 @@ func storeCluster() row {
 			queries:  []query{{sum("instance", etcd("etcd_server_is_leader")), member}},
 			runbooks: []string{"LicetEtcdNoLeader", "LicetEtcdLeaderChanges"}},
 		{title: "Leader changes", unit: "short", of: members,
-			about:   "Elections that each member has seen within 15 minutes. Some belong to a rolling restart; else the disk is slow or the network is.",
-			queries: []query{{sum("instance", "increase("+etcd("etcd_server_leader_changes_seen_total")+"[15m])"), member}},
-			steps:   []step{warning(4)}, runbooks: []string{"LicetEtcdLeaderChanges"}},
+			about: "Elections that each member has seen within 15 minutes. Some belong to a rolling restart; else " +
+				"the disk is slow or the network is.",
+			queries: []query{{sum("instance", "increase("+etcd("etcd_server_leader_changes_seen_total")+"[15m])"),
+				member}},
+			steps: []step{warning(4)}, runbooks: []string{"LicetEtcdLeaderChanges"}},
 		{title: "Alarms by member", unit: "short", of: members,
-			about: "Alarms, by kind and by the id of the member that has it. NOSPACE: compact, defragment, then etcdctl alarm disarm.",
+			about: "Alarms, by kind and by the id of the member that has it. NOSPACE: compact, defragment, then " +
+				"etcdctl alarm disarm.",
 			queries: []query{{
 				highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms")) +
 					` or on () label_replace(0 * ` + highest("", etcd(leading)) + `, "alarm_type", "none", "", "")`,
@@ -101,10 +113,13 @@ func storeCluster() row {
 			about:   "Health checks that each member has answered with a failure, in a second.",
 			queries: []query{{sum("instance", rate(etcd("etcd_server_health_failures"))), member}}},
 		{title: "Round trip between members, p99", unit: "s", of: members,
-			about:   "Time within which 99 % of the messages between members were answered. Every change waits for one. A cluster of one member has none.",
-			queries: []query{{quantile("0.99", "instance", etcd("etcd_network_peer_round_trip_time_seconds_bucket")), member}}},
+			about: "Time within which 99 % of the messages between members were answered. Every change waits for " +
+				"one. A cluster of one member has none.",
+			queries: []query{{quantile("0.99", "instance", etcd("etcd_network_peer_round_trip_time_seconds_bucket")),
+				member}}},
 		{title: "Versions", unit: "short", show: columns, of: members,
-			about:   "Versions of etcd that run, and on how many members. It must be 3.6.14 or later, or 3.7.1 or later.",
+			about: "Versions of etcd that run, and on how many members. It must be 3.6.14 or later, or 3.7.1 or " +
+				"later.",
 			queries: []query{{by("count", "server_version", etcd("etcd_server_version")), ""}}},
 	}}
 }

@@ -32,9 +32,12 @@ const optional = ".*"
 func ofNodes() []variable {
 	return []variable{
 		{"job", "Job", "Prometheus' name for what it scrapes Licet's nodes as.", build, "job", ".+"},
-		{"namespace", "Namespace", "Kubernetes namespace. Elsewhere leave it at All.", build + `{job=~"$job"}`, "namespace", optional},
-		{"pod", "Pod", "Kubernetes pod. Elsewhere leave it at All.", build + `{job=~"$job", namespace=~"$namespace"}`, "pod", optional},
-		{"instance", "Instance", "Address that a node is scraped at.", build + `{job=~"$job", namespace=~"$namespace", pod=~"$pod"}`, "instance", ".+"},
+		{"namespace", "Namespace", "Kubernetes namespace. Elsewhere leave it at All.", build + `{job=~"$job"}`,
+			"namespace", optional},
+		{"pod", "Pod", "Kubernetes pod. Elsewhere leave it at All.", build + `{job=~"$job", namespace=~"$namespace"}`,
+			"pod", optional},
+		{"instance", "Instance", "Address that a node is scraped at.",
+			build + `{job=~"$job", namespace=~"$namespace", pod=~"$pod"}`, "instance", ".+"},
 	}
 }
 
@@ -43,8 +46,10 @@ func ofNodes() []variable {
 func ofMembers() []variable {
 	return []variable{
 		{"etcd_job", "etcd job", "Prometheus' name for what it scrapes etcd's members as.", leading, "job", ".+"},
-		{"etcd_namespace", "etcd namespace", "Kubernetes namespace of etcd. Elsewhere leave it at All.", leading + `{job=~"$etcd_job"}`, "namespace", optional},
-		{"etcd_instance", "etcd member", "Address that a member is scraped at.", leading + `{job=~"$etcd_job", namespace=~"$etcd_namespace"}`, "instance", ".+"},
+		{"etcd_namespace", "etcd namespace", "Kubernetes namespace of etcd. Elsewhere leave it at All.",
+			leading + `{job=~"$etcd_job"}`, "namespace", optional},
+		{"etcd_instance", "etcd member", "Address that a member is scraped at.",
+			leading + `{job=~"$etcd_job", namespace=~"$etcd_namespace"}`, "instance", ".+"},
 	}
 }
 

@@ -84,7 +84,8 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	loading, stop := context.WithCancel(ctx)
 	l.stop = stop
 	l.shop.work(loading, &l.working)
-	if out, err := l.Stage.Licet.Command(ctx, "store", "backup", filepath.Join(l.dir, "store.db"), "--etcd-endpoints", l.Stage.Endpoints()); err != nil {
+	if out, err := l.Stage.Licet.Command(ctx, "store", "backup", filepath.Join(l.dir, "store.db"), "--etcd-endpoints",
+		l.Stage.Endpoints()); err != nil {
 		return l, fmt.Errorf("back the store up: %w: %s", err, out)
 	}
 	if err := raiseAlarm(ctx, l.Stage.Etcd.Admin); err != nil {
@@ -95,10 +96,12 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	if rules, err = filepath.Abs(rules); err != nil {
 		return l, err
 	}
-	if l.Prometheus, err = startPrometheus(ctx, program, filepath.Join(l.dir, "prometheus"), scrapeConfig(rules, l.Stage)); err != nil {
+	if l.Prometheus, err = startPrometheus(ctx, program, filepath.Join(l.dir, "prometheus"),
+		scrapeConfig(rules, l.Stage)); err != nil {
 		return l, err
 	}
-	l.Native, err = startPrometheus(ctx, program, filepath.Join(l.dir, "native"), scrapeConfig("", l.Stage), "--enable-feature=native-histograms")
+	l.Native, err = startPrometheus(ctx, program, filepath.Join(l.dir, "native"), scrapeConfig("", l.Stage),
+		"--enable-feature=native-histograms")
 	return l, err
 }
 
@@ -127,7 +130,8 @@ func (l *Lab) Errors() (int, error) { return l.shop.trouble() }
 // raiseAlarm has etcd raise an alarm of a member that no cluster has, and takes it
 // back: its metric is there from the first one on. While it is raised nothing is written.
 func raiseAlarm(ctx context.Context, client *clientv3.Client) error {
-	alarm := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: 1, Alarm: etcdserverpb.AlarmType_NOSPACE}
+	alarm := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: 1,
+		Alarm: etcdserverpb.AlarmType_NOSPACE}
 	maintenance := etcdserverpb.NewMaintenanceClient(client.ActiveConnection())
 	_, err := maintenance.Alarm(ctx, alarm)
 	alarm.Action = etcdserverpb.AlarmRequest_DEACTIVATE

@@ -198,7 +198,8 @@ func runbooks(t *testing.T, p *lab.Prometheus) []question {
 				t.Errorf("%s: %v\n%s", filepath.Base(file), err, expr)
 			}
 			for _, name := range names {
-				all = append(all, question{place: filepath.Base(file), expr: fmt.Sprintf(`{__name__=~"%s(_count)?"}`, name)})
+				all = append(all,
+					question{place: filepath.Base(file), expr: fmt.Sprintf(`{__name__=~"%s(_count)?"}`, name)})
 			}
 		}
 	}

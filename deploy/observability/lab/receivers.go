@@ -36,7 +36,8 @@ func newReceivers() (*receivers, error) {
 	})
 	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	base := "http://" + listener.Addr().String()
-	r := &receivers{server: &http.Server{Handler: mux}, urls: []string{base + "/well", base + "/now-and-then", base + "/gone", nobody}}
+	r := &receivers{server: &http.Server{Handler: mux},
+		urls: []string{base + "/well", base + "/now-and-then", base + "/gone", nobody}}
 	go func() { _ = r.server.Serve(listener) }() // it ends by close
 	return r, nil
 }

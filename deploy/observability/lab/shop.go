@@ -62,7 +62,8 @@ func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error)
 // stock makes what there must be before anything is sold.
 func (h *shop) stock(ctx context.Context) error {
 	devices, none := maxDevices, 0
-	if _, err := h.desk.PutProduct(ctx, product, client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
+	if _, err := h.desk.PutProduct(ctx, product,
+		client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
 		return fmt.Errorf("describe the product: %w", err)
 	}
 	for _, url := range h.receivers.urls {
@@ -75,7 +76,8 @@ func (h *shop) stock(ctx context.Context) error {
 		return fmt.Errorf("grant licenses: %w", err)
 	}
 	h.hot, h.suspended, h.revoked = granted[0].LicenseKey, granted[1].LicenseKey, granted[2].LicenseKey
-	short, err := h.desk.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 1, ExpiresAt: time.Now().Add(2 * time.Second)})
+	short, err := h.desk.GrantLicenses(ctx,
+		client.Grant{ProductID: product, Quantity: 1, ExpiresAt: time.Now().Add(2 * time.Second)})
 	if err != nil {
 		return fmt.Errorf("grant a license that ends: %w", err)
 	}
@@ -108,7 +110,8 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 	for node := range nodes {
 		for range crowd {
 			forever(func(ctx context.Context, i int) error {
-				_, err := h.program.Activate(stage.AtNode(ctx, node), client.Activation{LicenseKey: h.hot, DeviceID: fmt.Sprintf("%d-%d", node, i%4000)})
+				_, err := h.program.Activate(stage.AtNode(ctx, node),
+					client.Activation{LicenseKey: h.hot, DeviceID: fmt.Sprintf("%d-%d", node, i%4000)})
 				return err
 			})
 		}
@@ -120,7 +123,8 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 
 // customer makes an order, and pays, cancels or abandons it.
 func (h *shop) customer(ctx context.Context, i int) error {
-	o, err := h.desk.CreateOrder(ctx, client.NewOrder{ProductID: product, Amount: 4900, Currency: "USD", BuyerEmail: "ada@example.com"})
+	o, err := h.desk.CreateOrder(ctx,
+		client.NewOrder{ProductID: product, Amount: 4900, Currency: "USD", BuyerEmail: "ada@example.com"})
 	if err != nil {
 		return err
 	}
@@ -138,11 +142,13 @@ func (h *shop) customer(ctx context.Context, i int) error {
 		return err
 	}
 	for _, device := range []string{"laptop", "phone", "laptop"} {
-		if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: o.LicenseKey, DeviceID: device}); err != nil {
+		if _, err := h.program.Activate(ctx,
+			client.Activation{LicenseKey: o.LicenseKey, DeviceID: device}); err != nil {
 			return err
 		}
 	}
-	if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: o.LicenseKey, DeviceID: "desktop"}); !refusedWith(err, 40901) {
+	if _, err := h.program.Activate(ctx,
+		client.Activation{LicenseKey: o.LicenseKey, DeviceID: "desktop"}); !refusedWith(err, 40901) {
 		return fmt.Errorf("a device too many: %w", err)
 	}
 	if _, err := h.program.Validate(ctx, client.Validation{LicenseKey: o.LicenseKey, DeviceID: "phone"}); err != nil {
@@ -172,7 +178,8 @@ func (h *shop) refused(ctx context.Context, i int) error {
 		}
 	}
 	// A typo; after some of them the address is told no more.
-	if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: "EDIT-00000-00000-00000-00000-00000", DeviceID: "laptop"}); !refusedWith(err, 40001, 42900) {
+	if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: "EDIT-00000-00000-00000-00000-00000",
+		DeviceID: "laptop"}); !refusedWith(err, 40001, 42900) {
 		return fmt.Errorf("a mistyped license key: %w", err)
 	}
 	if _, err := h.nobody.License(ctx, h.hot); !refusedWith(err, 40100) {

@@ -21,7 +21,8 @@ func promtool(t *testing.T, args ...string) {
 	if dir == "" {
 		t.Fatal("LICET_PROMETHEUS must name the folder with prometheus and promtool: run make observability")
 	}
-	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "promtool"), args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "promtool"),
+		args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
@@ -51,7 +52,8 @@ func TestAdapter(t *testing.T) {
 	if !ok {
 		t.Fatal("the adapter's rule has no query")
 	}
-	query = strings.NewReplacer("<<.GroupBy>>", "pod", "<<.LabelMatchers>>", `namespace="licet",pod=~"licet-1|licet-2"`).Replace(query)
+	query = strings.NewReplacer("<<.GroupBy>>", "pod", "<<.LabelMatchers>>",
+		`namespace="licet",pod=~"licet-1|licet-2"`).Replace(query)
 	file := filepath.Join(t.TempDir(), "rule.yml")
 	rule := "groups:\n- name: adapter\n  rules:\n  - record: licet:queue_pressure\n    expr: >-\n" + query
 	if err := os.WriteFile(file, []byte(rule), 0o600); err != nil {
@@ -113,7 +115,8 @@ func TestAlertsAreWhole(t *testing.T) {
 			t.Errorf("%s is no name for an alert of ours", a.name)
 		}
 		for _, want := range []string{
-			`\n          severity: (critical|warning|info)\n`, `\n          summary: \S`, `\n          description: "\S`,
+			`\n          severity: (critical|warning|info)\n`, `\n          summary: \S`,
+			`\n          description: "\S`,
 			`\n          runbook_url: ` + regexp.QuoteMeta(runbookBase+a.name) + `\.md(\n|$)`,
 		} {
 			if !regexp.MustCompile(want).MatchString(a.text) {
@@ -121,8 +124,10 @@ func TestAlertsAreWhole(t *testing.T) {
 			}
 		}
 		severity := regexp.MustCompile(`severity: (\w+)`).FindStringSubmatch(a.text)[1]
-		fires := regexp.MustCompile(fmt.Sprintf(`alertname: %s\n        exp_alerts:\n(          .*\n)*?\s+severity: %s`, a.name, severity))
-		quiet := regexp.MustCompile(fmt.Sprintf(`alertname: %s\n        exp_alerts: \[\]|ALERTS\{alertname="%s"[^\n]*\n        exp_samples: \[\]`, a.name, a.name))
+		fires := regexp.MustCompile(fmt.Sprintf(`alertname: %s\n        exp_alerts:\n(          .*\n)*?\s+severity: %s`,
+			a.name, severity))
+		quiet := regexp.MustCompile(fmt.Sprintf(`alertname: %s\n        exp_alerts: \[\]|`+
+			`ALERTS\{alertname="%s"[^\n]*\n        exp_samples: \[\]`, a.name, a.name))
 		if !fires.MatchString(tests) || !quiet.MatchString(tests) {
 			t.Errorf("%s, %s: there is no test in which it fires, or none in which it does not", a.name, severity)
 		}
@@ -151,7 +156,8 @@ func TestRunbooks(t *testing.T) {
 		}
 		got = append(got, name)
 		text := read(t, path)
-		for _, part := range []string{"# " + strings.TrimSuffix(name, ".md") + "\n", "\n## What it means\n", "\n## What to look at\n", "\n## What to do\n"} {
+		for _, part := range []string{"# " + strings.TrimSuffix(name, ".md") + "\n", "\n## What it means\n",
+			"\n## What to look at\n", "\n## What to do\n"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s has no %q", name, part)
 			}

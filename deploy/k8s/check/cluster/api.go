@@ -32,7 +32,9 @@ func (r *Refusal) Error() string {
 
 // Apply applies an object as kubectl apply --server-side --validate=strict does, and
 // returns the result. A dry run changes nothing.
-func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured, dry bool) (*unstructured.Unstructured, error) {
+func (c *Cluster) Apply(
+	ctx context.Context, object *unstructured.Unstructured, dry bool,
+) (*unstructured.Unstructured, error) {
 	path, err := c.path(ctx, object)
 	if err != nil {
 		return nil, err
@@ -66,7 +68,8 @@ func (c *Cluster) Get(ctx context.Context, path string) (*unstructured.Unstructu
 // Token makes a token of a service account, as pods get it.
 func (c *Cluster) Token(ctx context.Context, namespace, account string) (string, error) {
 	body := []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":600}}`)
-	answer, err := c.call(ctx, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", "application/json", body)
+	answer, err := c.call(ctx, http.MethodPost, "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+		"application/json", body)
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +86,8 @@ func (c *Cluster) Served(ctx context.Context, definition *unstructured.Unstructu
 			return err
 		}
 		// At first the conditions are there and null.
-		if conditions, _, err := unstructured.NestedSlice(have.Object, "status", "conditions"); err == nil && established(conditions) {
+		if conditions, _, err := unstructured.NestedSlice(have.Object, "status", "conditions"); err == nil &&
+			established(conditions) {
 			return nil
 		}
 		select {

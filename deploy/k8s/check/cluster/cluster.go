@@ -75,7 +75,8 @@ func (c *Cluster) startEtcd(programs, client, peer string) error {
 	return c.run(filepath.Join(programs, "etcd"),
 		"--data-dir="+filepath.Join(c.dir, "etcd"), "--log-level=error", "--unsafe-no-fsync",
 		"--listen-client-urls=http://"+client, "--advertise-client-urls=http://"+client,
-		"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=default=http://"+peer)
+		"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer,
+		"--initial-cluster=default=http://"+peer)
 }
 
 func (c *Cluster) startServer(programs, etcd, address string) error {
@@ -95,7 +96,8 @@ func (c *Cluster) startServer(programs, etcd, address string) error {
 	c.URL, c.CAFile = "https://"+address, filepath.Join(certificates, "apiserver.crt")
 	return c.run(filepath.Join(programs, "kube-apiserver"),
 		"--etcd-servers=http://"+etcd, "--bind-address="+host, "--secure-port="+port, "--cert-dir="+certificates,
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file="+key, "--service-account-key-file="+key,
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file="+key,
+		"--service-account-key-file="+key,
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount", "-v=0")
 }

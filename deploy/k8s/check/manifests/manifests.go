@@ -75,7 +75,8 @@ func newDecoder() (decoder, error) {
 	if err := monitoring.AddToScheme(scheme); err != nil {
 		return decoder{}, err
 	}
-	return decoder{json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})}, nil
+	return decoder{json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
+		json.SerializerOptions{Yaml: true, Strict: true})}, nil
 }
 
 func (d decoder) decode(text []byte) (Object, error) {
