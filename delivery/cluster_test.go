@@ -26,7 +26,7 @@ import (
 	"licet/handlers"
 	"licet/kv"
 	"licet/kv/deliveries"
-	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -42,7 +42,7 @@ const (
 	shortTimeout = 3 * time.Second
 )
 
-// lab is an etcd of a test's own, with nodes before it that deliver.
+// testCluster is a test's own etcd, with nodes that deliver.
 type testCluster struct {
 	t            *testing.T
 	endpoints    []string
@@ -53,17 +53,16 @@ type testCluster struct {
 	nodes        []*testNode
 }
 
+// newTestCluster starts an etcd. The test runs in parallel with other tests.
 func newTestCluster(t *testing.T) *testCluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
-	defer cancel()
-	etcd, err := embedded.Start(ctx, t.TempDir(), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
+	t.Parallel()
+	l := &testCluster{
+		t: t, endpoints: embeddedtest.Start(t, t.TempDir()).Endpoints(),
+		owner: licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test},
 	}
-	t.Cleanup(etcd.Close)
-	l := &testCluster{t: t, endpoints: etcd.Endpoints(), owner: licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}}
 	key := make([]byte, 32)
+	var err error
 	if l.ring, err = licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
 		t.Fatal(err)
 	}

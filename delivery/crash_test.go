@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/depth"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -94,7 +95,7 @@ func TestDiesBetweenAnySteps(t *testing.T) {
 	m := &dyingStore{Store: s.deliveries}
 	s.engineStore = m
 	recorded := 0
-	for life := range 40 {
+	for life := range depth.Of(20, 40) {
 		s.grant(25)
 		recorded += 25
 		died := make(chan struct{})

@@ -120,7 +120,7 @@ func TestSlowEndpointsDelayNobody(t *testing.T) {
 func TestSlowEndpointsLeavePlaces(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
-	s.sendWithin(shortTimeout)
+	s.sendWithin(slowAfter * 3 / 2)
 	var drips []*receiver
 	for range 6 {
 		r := newReceiver(t)
