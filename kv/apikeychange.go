@@ -68,8 +68,8 @@ func (s *apiKeys) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout
 	if master != have.Key.MasterID {
 		compares = append(compares, masterInUse(master))
 	}
-	var doubted bool
-	response, err := s.etcd.Resolve(ctx, "change_api_key", &doubted, compares,
+	var inDoubt bool
+	response, err := s.etcd.Resolve(ctx, "change_api_key", &inDoubt, compares,
 		append(append(along.Puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
 		append([]clientv3.Op{clientv3.OpGet(record)}, along.Gets...))
 	if err != nil || response.Succeeded {
@@ -85,8 +85,8 @@ func (s *apiKeys) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout
 	switch verdict := layout.FindSwap(rival.Writers, have.Writers, me); {
 	case verdict == layout.SwapLanded:
 		return nil, nil
-	case verdict == layout.SwapEvicted && doubted:
-		return nil, etcd.GaveUp(doubted, layout.ErrEvicted)
+	case verdict == layout.SwapEvicted && inDoubt:
+		return nil, etcd.GaveUp(inDoubt, layout.ErrEvicted)
 	case along.Lost(response.Responses[1:]):
 		return nil, store.ErrClaimTaken
 	case kv.ModRevision == have.revision:

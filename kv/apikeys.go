@@ -52,8 +52,8 @@ func (s *apiKeys) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, com
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
 	along := claimwrite.Of(claims, me)
-	var doubted bool
-	response, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,
+	var inDoubt bool
+	response, err := s.etcd.Resolve(ctx, "create_api_key", &inDoubt,
 		slices.Concat(compares, along.Compares, []clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(record), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
@@ -89,8 +89,8 @@ func (s *apiKeys) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, com
 // indexAPIKey gives a key its place in the index, which stores did not have
 // from the first.
 func (s *apiKeys) indexAPIKey(ctx context.Context, index string, hash [32]byte) error {
-	var doubted bool
-	_, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,
+	var inDoubt bool
+	_, err := s.etcd.Resolve(ctx, "create_api_key", &inDoubt,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(index), "=", 0)},
 		putAPIKeyIndex(index, hash), nil)
 	return err

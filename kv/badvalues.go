@@ -13,12 +13,12 @@ import (
 // brokenLogLimit keeps one damaged license that is asked for all the time from
 // filling the log; each case is counted.
 const (
-	brokenLogBurst  = 10
-	brokenLogPeriod = time.Minute
+	sampledBurst  = 10
+	sampledPeriod = time.Minute
 )
 
 func newSampledLog(log zerolog.Logger) zerolog.Logger {
-	return log.Sample(&zerolog.BurstSampler{Burst: brokenLogBurst, Period: brokenLogPeriod})
+	return log.Sample(&zerolog.BurstSampler{Burst: sampledBurst, Period: sampledPeriod})
 }
 
 // checkRules counts a license that breaks a rule. Which one it is only licet store verify

@@ -197,14 +197,14 @@ func TestBatchRejected(t *testing.T) {
 // request of all, so its batch is nested from the start.
 func TestBatchInDoubt(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
-	mate, doubted := putting("lc1/test/"+t.Name()+"/"+string(newKey(t))), putting("lc1/test/"+t.Name()+"/"+string(newKey(t)))
-	doubted.inDoubt = true
-	mate.done, doubted.done = make(chan struct{}), make(chan struct{})
-	s.sendWrites([]*batchItem{mate, doubted})
+	mate, inDoubt := putting("lc1/test/"+t.Name()+"/"+string(newKey(t))), putting("lc1/test/"+t.Name()+"/"+string(newKey(t)))
+	inDoubt.inDoubt = true
+	mate.done, inDoubt.done = make(chan struct{}), make(chan struct{})
+	s.sendWrites([]*batchItem{mate, inDoubt})
 	<-mate.done
-	<-doubted.done
-	if !mate.reply.succeeded || !doubted.reply.succeeded {
-		t.Errorf("got %+v and %+v", mate.reply, doubted.reply)
+	<-inDoubt.done
+	if !mate.reply.succeeded || !inDoubt.reply.succeeded {
+		t.Errorf("got %+v and %+v", mate.reply, inDoubt.reply)
 	}
 	if got := fmt.Sprint(shapes()); got != "[nested 2]" {
 		t.Errorf("requests %v", got)

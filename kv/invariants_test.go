@@ -38,7 +38,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	if count() != 23 {
 		t.Errorf("after twenty reads it is %v", count())
 	}
-	if lines := strings.Count(log.String(), "\n"); lines != brokenLogBurst {
+	if lines := strings.Count(log.String(), "\n"); lines != sampledBurst {
 		t.Errorf("%d lines were logged:\n%s", lines, log.String())
 	}
 	if strings.Contains(log.String(), s.inline.Prefix()+"-") || !strings.Contains(log.String(), `"rule":"device_count"`) {

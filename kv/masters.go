@@ -55,8 +55,8 @@ func (s *apiKeys) UseMaster(ctx context.Context, master licensing.MasterKey) err
 		return err
 	}
 	at, retired := layout.MasterKeyKey(master.ID), layout.RetiredMasterKey(master.ID)
-	var doubted bool
-	response, err := s.etcd.Resolve(ctx, "use_master", &doubted,
+	var inDoubt bool
+	response, err := s.etcd.Resolve(ctx, "use_master", &inDoubt,
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(at), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(retired), "=", 0),

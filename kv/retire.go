@@ -251,8 +251,8 @@ func (s *apiKeys) retireMaster(ctx context.Context, id string, found *masterUsag
 	if err != nil || print == nil {
 		return false, err // retired meanwhile
 	}
-	var doubted bool
-	response, err := s.etcd.Resolve(ctx, "retire_master", &doubted,
+	var inDoubt bool
+	response, err := s.etcd.Resolve(ctx, "retire_master", &inDoubt,
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
 			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),

@@ -85,10 +85,10 @@ func (h *holder) fail(err error) error {
 func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) {
 	then := append(slices.Clone(step.ops), clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
 	s := h.worker.store
-	doubted := false
+	inDoubt := false
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return 0, etcd.GaveUp(doubted, ctx.Err())
+			return 0, etcd.GaveUp(inDoubt, ctx.Err())
 		}
 		response, err := s.etcd.Txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
 		switch etcd.Classify(err) {
@@ -96,11 +96,11 @@ func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) 
 			if response.Succeeded {
 				return response.Header.Revision, nil
 			}
-			return h.judge(response, step)
+			return h.explainLoss(response, step)
 		case etcd.Rejected:
 			return 0, h.fail(fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err))
 		case etcd.Unknown:
-			doubted = true
+			inDoubt = true
 			s.etcd.Reissued.Inc()
 		}
 		etcd.PauseBeforeReissue(ctx, attempt)
@@ -109,9 +109,9 @@ func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) 
 
 var errProgressMoved = errors.New("the progress was changed though the claim is held")
 
-// judge tells of a transaction that was lost whether an earlier copy of it landed.
+// explainLoss tells of a transaction that was lost whether an earlier copy of it landed.
 // While the claim is held nobody else writes the progress, so its number tells.
-func (h *holder) judge(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
+func (h *holder) explainLoss(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
 	now, err := h.readGuards(response)
 	switch {
 	case err != nil:

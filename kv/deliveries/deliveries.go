@@ -135,14 +135,14 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint, replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
 	me := s.nextWriter()
 	along := claimwrite.Of(claims, me)
-	doubted := false
+	inDoubt := false
 	for try := range replayTries {
 		read, err := s.etcd.Txn(ctx, "read_replays", nil, append([]clientv3.Op{
 			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
 			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		}, along.Gets...), nil)
 		if err != nil {
-			return etcd.GaveUp(doubted, err)
+			return etcd.GaveUp(inDoubt, err)
 		}
 		claimed := read.Responses[3:]
 		made, err := along.FindSwap(claimed, me)
@@ -151,8 +151,8 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 			return err
 		case made == layout.SwapLanded:
 			return nil
-		case made == layout.SwapEvicted && doubted:
-			return etcd.GaveUp(doubted, layout.ErrEvicted)
+		case made == layout.SwapEvicted && inDoubt:
+			return etcd.GaveUp(inDoubt, layout.ErrEvicted)
 		case along.Lost(claimed):
 			return store.ErrClaimTaken
 		}
@@ -170,7 +170,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		}
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
-		response, err := s.etcd.Resolve(ctx, "add_replay", &doubted,
+		response, err := s.etcd.Resolve(ctx, "add_replay", &inDoubt,
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.Compares...),
 			append([]clientv3.Op{
 				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark, ""),
@@ -181,7 +181,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		}
 		etcd.PauseBeforeReissue(ctx, try)
 	}
-	return etcd.GaveUp(doubted, fmt.Errorf("others change the endpoint too"))
+	return etcd.GaveUp(inDoubt, fmt.Errorf("others change the endpoint too"))
 }
 
 // A place in the listing of an endpoint's deliveries: behind a pending or a dead one

@@ -176,8 +176,8 @@ func (h *holder) Release(ctx context.Context) error {
 	defer h.mu.Unlock()
 	h.lose()
 	claim := layout.DeliveryClaimKey(h.endpoint)
-	var doubted bool
-	_, err := h.worker.store.etcd.Resolve(ctx, "unclaim", &doubted,
+	var inDoubt bool
+	_, err := h.worker.store.etcd.Resolve(ctx, "unclaim", &inDoubt,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(claim), "=", h.fence)},
 		[]clientv3.Op{clientv3.OpDelete(claim)}, nil)
 	return err

@@ -176,8 +176,8 @@ func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint stri
 				return 0, err
 			}
 		}
-		var doubted bool
-		response, err := s.etcd.Resolve(ctx, "claim", &doubted,
+		var inDoubt bool
+		response, err := s.etcd.Resolve(ctx, "claim", &inDoubt,
 			[]clientv3.Cmp{
 				clientv3.Compare(clientv3.CreateRevision(claim), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(record), "=", found[0].ModRevision),

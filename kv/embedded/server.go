@@ -89,7 +89,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 		return nil, fmt.Errorf("start the embedded etcd: %w", err)
 	}
 	bridge.level.SetLevel(zapcore.WarnLevel)
-	guard.New(nil, log).Start("embedded etcd", e.watch, func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
+	guard.New(nil, log).Start("embedded etcd", e.awaitEnd, func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
 	return e, nil
 }
 
@@ -120,8 +120,8 @@ func ConfigureMember(cfg *embed.Config) *embed.Config {
 	return cfg
 }
 
-// watch waits for the server to end without having been asked to.
-func (e *Server) watch() {
+// awaitEnd waits for the server to end without having been asked to.
+func (e *Server) awaitEnd() {
 	var err error
 	select {
 	case <-e.closing:

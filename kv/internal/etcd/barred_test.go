@@ -44,7 +44,7 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 	}
 	alive := keep()
 	why := fmt.Errorf("%w: by the test", ErrBarred)
-	s.members.barred.Store(&why)
+	s.members.refusing.Store(&why)
 	for name, ask := range map[string]func() error{
 		"get":    func() error { return ping(s) },
 		"list":   func() error { _, err := s.List(ctx, "test", "a"); return err },
@@ -76,6 +76,6 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Fatal("the lease is kept alive")
 	}
-	s.members.barred.Store(nil)
+	s.members.refusing.Store(nil)
 	keep()
 }

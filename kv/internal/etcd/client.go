@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.members, c.tracer = watched, cfg.Tracer
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := c.members.watch(ctx, native, cfg.Log, c.guard); err != nil {
+	if err := c.members.start(ctx, native, cfg.Log, c.guard); err != nil {
 		return nil, errors.Join(err, native.Close())
 	}
 	return c, nil

@@ -17,7 +17,7 @@ const maxTold = 4
 func (m *members) report(member *member, before error) {
 	log := m.log.With().Str("endpoint", member.endpoint).Logger()
 	if member.err == nil {
-		member.told = nil
+		member.loggedCauses = nil
 		if before != nil {
 			log.Info().Msg("the etcd member answers again")
 		}
@@ -30,9 +30,9 @@ func (m *members) report(member *member, before error) {
 		return
 	}
 	why := cause(member.err)
-	known := slices.Contains(member.told, why) || len(member.told) == maxTold
+	known := slices.Contains(member.loggedCauses, why) || len(member.loggedCauses) == maxTold
 	if !known {
-		member.told = append(member.told, why)
+		member.loggedCauses = append(member.loggedCauses, why)
 	}
 	switch {
 	case before == nil:

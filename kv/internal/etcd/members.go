@@ -47,13 +47,13 @@ type members struct {
 	// goroutine, like the members' fields.
 	cluster uint64
 
-	// barred is why nobody may be asked, while that is so; else nil.
-	barred atomic.Pointer[error]
+	// refusing is why nobody may be asked, while that is so; else nil.
+	refusing atomic.Pointer[error]
 
 	// full is whether the alarm NOSPACE is on, as far as is known.
-	full     atomic.Bool
-	toldFull bool          // the log says so; owned by the goroutine
-	hurry    chan struct{} // holds a token while a probe is due at once
+	full       atomic.Bool
+	loggedFull bool          // the log says so; owned by the goroutine
+	hurry      chan struct{} // holds a token while a probe is due at once
 
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed once the goroutine has ended
@@ -61,12 +61,12 @@ type members struct {
 
 // member is one endpoint. Its fields are owned by the goroutine of members.
 type member struct {
-	endpoint string
-	conn     *grpc.ClientConn
-	cluster  uint64
-	err      error    // of the last probe
-	full     bool     // the last probe that was answered showed the alarm NOSPACE
-	told     []string // the causes that were logged since it last answered
+	endpoint     string
+	conn         *grpc.ClientConn
+	cluster      uint64
+	err          error    // of the last probe
+	full         bool     // the last probe that was answered showed the alarm NOSPACE
+	loggedCauses []string // the causes that were logged since it last answered
 }
 
 // errPanic is the failure of a probe that panicked.
@@ -75,10 +75,10 @@ var errPanic = errors.New("panic")
 // ErrBarred marks a member that must not be asked even though it answers.
 var ErrBarred = errors.New("refused")
 
-// watch returns once one member has answered a linearizable read, so
+// start returns once one member has answered a linearizable read, so
 // that a quorum stands behind it, and watches on from there. Others may be
 // down. It fails where a member that answers is barred, and when ctx ends.
-func (m *members) watch(ctx context.Context, client *clientv3.Client, log zerolog.Logger, guard *guard.Guard) error {
+func (m *members) start(ctx context.Context, client *clientv3.Client, log zerolog.Logger, guard *guard.Guard) error {
 	m.client, m.log, m.guard, m.stopped, m.hurry = client, log, guard, make(chan struct{}), make(chan struct{}, 1)
 	for _, endpoint := range client.Endpoints() {
 		conn, err := client.Dial(endpoint)
@@ -184,10 +184,10 @@ func (m *members) direct() {
 		answering = allowed
 	}
 	if len(answering) == 0 {
-		m.barred.Store(&barred)
+		m.refusing.Store(&barred)
 		return
 	}
-	m.barred.Store(nil)
+	m.refusing.Store(nil)
 	if !slices.Equal(answering, m.client.Endpoints()) {
 		m.client.SetEndpoints(answering...)
 	}
@@ -195,7 +195,7 @@ func (m *members) direct() {
 
 // refusal is why nothing may be asked of etcd, or nil.
 func (m *members) refusal() error {
-	if barred := m.barred.Load(); barred != nil {
+	if barred := m.refusing.Load(); barred != nil {
 		return *barred
 	}
 	return nil

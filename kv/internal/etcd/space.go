@@ -63,12 +63,12 @@ func (m *members) noteSpace() {
 		m.full.Store(full)
 	}
 	switch full = m.full.Load(); {
-	case full && !m.toldFull:
+	case full && !m.loggedFull:
 		m.log.Error().Msg("etcd is full (alarm NOSPACE): changes are refused until there is room and the alarm is disarmed; reads go on")
-	case !full && m.toldFull:
+	case !full && m.loggedFull:
 		m.log.Info().Msg("etcd takes changes again: the alarm NOSPACE is off")
 	}
-	m.toldFull = full
+	m.loggedFull = full
 }
 
 // reportsNoSpace reports whether a member's status names the alarm.
