@@ -64,7 +64,7 @@ func (in *activationRequest) check(c *checks) {
 }
 
 // activate binds a device to a license.
-func (s *Server) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
+func (s endUserRoutes) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
 	if err := s.limitLicense(c, in.key); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 func NewAdmin(cfg Config, registry prometheus.Gatherer, profiles bool) *Server {
 	cfg.Tracer = nil
 	scrape := fasthttpadaptor.NewFastHTTPHandler(metrics.Handler(registry))
-	routes := append(probeRoutes(), route{
+	routes := append(probes(), route{
 		method: fasthttp.MethodGet, pattern: "/metrics", traits: quiet | idempotent, scrape: scrape,
 	})
 	if profiles {

@@ -12,6 +12,9 @@ import (
 	"licet/node/service"
 )
 
+// keyRoutes are the functions of the routes of API keys.
+type keyRoutes struct{ *Server }
+
 // apiKey is an API key as answers show it: without its text, its hash and its
 // secrets.
 type apiKey struct {
@@ -107,7 +110,7 @@ func (c *checks) scopes(field string, in texts) {
 }
 
 // createAPIKey makes an API key for the caller's account and mode.
-func (s *Server) createAPIKey(ctx context.Context, c *call, in newAPIKey) (issuedAPIKey, error) {
+func (s keyRoutes) createAPIKey(ctx context.Context, c *call, in newAPIKey) (issuedAPIKey, error) {
 	created := service.KeyCreation{
 		NewKey: service.NewKey{
 			Owner:            c.owner(),
@@ -123,7 +126,7 @@ func (s *Server) createAPIKey(ctx context.Context, c *call, in newAPIKey) (issue
 	return s.issuedKey(c, &issued, replayed, err)
 }
 
-func (s *Server) issuedKey(c *call, issued *service.IssuedKey, replayed bool, err error) (issuedAPIKey, error) {
+func (s keyRoutes) issuedKey(c *call, issued *service.IssuedKey, replayed bool, err error) (issuedAPIKey, error) {
 	c.replayed = replayed
 	if err != nil {
 		return issuedAPIKey{}, err
@@ -137,7 +140,7 @@ type apiKeyPath struct {
 }
 
 // getAPIKey looks an API key up.
-func (s *Server) getAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey, error) {
+func (s keyRoutes) getAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey, error) {
 	key, err := s.cfg.Node.APIKey(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return apiKey{}, err
@@ -146,7 +149,7 @@ func (s *Server) getAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey,
 }
 
 // revokeAPIKey ends an API key, which may be the caller's own.
-func (s *Server) revokeAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey, error) {
+func (s keyRoutes) revokeAPIKey(ctx context.Context, c *call, in apiKeyPath) (apiKey, error) {
 	key, err := s.cfg.Node.RevokeAPIKey(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return apiKey{}, err
@@ -172,7 +175,7 @@ type apiKeyRotation struct {
 }
 
 // rotateAPIKey gives an API key a new secret.
-func (s *Server) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation) (issuedAPIKey, error) {
+func (s keyRoutes) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation) (issuedAPIKey, error) {
 	issued, replayed, err := s.cfg.Node.RotateAPIKey(ctx, service.KeyRotation{
 		Owner:   c.owner(),
 		ID:      in.ID.value,

@@ -73,7 +73,7 @@ type deliveryList struct {
 }
 
 // listDeliveries pages through the deliveries to an endpoint.
-func (s *Server) listDeliveries(ctx context.Context, c *call, q deliveryQuery) (deliveryList, error) {
+func (s webhookRoutes) listDeliveries(ctx context.Context, c *call, q deliveryQuery) (deliveryList, error) {
 	id := q.ID.value
 	got, err := s.cfg.Node.WebhookDeliveries(ctx, c.owner(), id,
 		store.DeliveryPage{Status: store.DeliveryStatus(q.Status.value), After: string(q.page.Before), Limit: q.page.Limit})
@@ -129,7 +129,7 @@ type replay struct {
 }
 
 // replayWebhook has events delivered to an endpoint again.
-func (s *Server) replayWebhook(ctx context.Context, c *call, in replayRequest) (replay, error) {
+func (s webhookRoutes) replayWebhook(ctx context.Context, c *call, in replayRequest) (replay, error) {
 	event, since, until := in.EventID.value, in.Since.value, in.Until.value
 	replayed, err := s.cfg.Node.ReplayWebhook(ctx, service.ReplayRequest{
 		Owner:    c.owner(),

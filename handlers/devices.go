@@ -59,7 +59,7 @@ type deviceList struct {
 }
 
 // listDevices pages through the devices of a license.
-func (s *Server) listDevices(ctx context.Context, c *call, q deviceQuery) (deviceList, error) {
+func (s licenseRoutes) listDevices(ctx context.Context, c *call, q deviceQuery) (deviceList, error) {
 	view, err := s.cfg.Node.License(ctx, c.owner(), q.key, q.page)
 	if err != nil {
 		return deviceList{}, err
@@ -87,7 +87,7 @@ func (in *devicePath) check(c *checks) {
 }
 
 // removeDevice unbinds a device from a license.
-func (s *Server) removeDevice(ctx context.Context, c *call, in devicePath) (removal, error) {
+func (s licenseRoutes) removeDevice(ctx context.Context, c *call, in devicePath) (removal, error) {
 	command := licensing.RemoveDevice{Target: c.target(in.key), Device: in.DeviceID.value}
 	result, err := s.cfg.Node.RemoveDevice(ctx, command)
 	if err != nil {

@@ -20,7 +20,7 @@
 //
 // A route is one row of the table. It names a request type, a pattern, a scope and a function:
 //
-//	keyed[newOrder]("POST", "/v1/orders", "orders", (*Server).createOrder, creates)
+//	keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates)
 //
 // A request type is a struct. Its fields are the inputs of the route, with the tags json, path,
 // query or form; its check method holds the rules. The function sees nothing else of the request

@@ -18,7 +18,10 @@ type endpoint struct {
 }
 
 // function is the work of a route: it turns a request into an answer.
-type function[In, Out any] = func(*Server, context.Context, *call, In) (Out, error)
+type function[R resourceRoutes, In, Out any] = func(R, context.Context, *call, In) (Out, error)
+
+// resourceRoutes holds the functions of the routes of one kind of resource, such as orderRoutes.
+type resourceRoutes interface{ ~struct{ *Server } }
 
 // noInput is the request type of a route that reads nothing.
 type noInput struct{}
@@ -26,7 +29,7 @@ type noInput struct{}
 // serve makes an endpoint of a function. It is the one adapter between HTTP and the functions of
 // routes: it decodes the request into the function's request type, checks it, and calls the
 // function. The answer goes into the envelope; a [document] is sent as it is.
-func serve[In, Out any](do function[In, Out]) *endpoint {
+func serve[In, Out any, R resourceRoutes](do function[R, In, Out]) *endpoint {
 	of := compile(reflect.TypeFor[In]())
 	inputs := sync.Pool{New: func() any { return new(In) }}
 	run := func(s *Server, r *request) (any, error) {
@@ -39,7 +42,7 @@ func serve[In, Out any](do function[In, Out]) *endpoint {
 		if err := s.read(r, of, in); err != nil {
 			return nil, err
 		}
-		answer, err := do(s, r.ctx, &r.call, *in)
+		answer, err := do(R{s}, r.ctx, &r.call, *in)
 		if err != nil {
 			return nil, err
 		}

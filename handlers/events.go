@@ -14,6 +14,9 @@ import (
 	"licet/node/store"
 )
 
+// eventRoutes are the functions of the routes of events.
+type eventRoutes struct{ *Server }
+
 // eventList is a page of events.
 type eventList struct {
 	Events []event `json:"events"`
@@ -56,7 +59,7 @@ func (q *feedQuery) check(c *checks) {
 }
 
 // listEvents reads the caller's feed.
-func (s *Server) listEvents(ctx context.Context, c *call, q feedQuery) (eventFeed, error) {
+func (s eventRoutes) listEvents(ctx context.Context, c *call, q feedQuery) (eventFeed, error) {
 	page := q.page
 	if q.place.now {
 		var err error
@@ -165,7 +168,7 @@ type eventPath struct {
 }
 
 // getEvent looks an event up.
-func (s *Server) getEvent(ctx context.Context, c *call, in eventPath) (event, error) {
+func (s eventRoutes) getEvent(ctx context.Context, c *call, in eventPath) (event, error) {
 	view, err := s.cfg.Node.Event(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return event{}, err
@@ -186,7 +189,7 @@ func (q *licenseHistory) check(c *checks) {
 }
 
 // listLicenseEvents pages through the events of a license.
-func (s *Server) listLicenseEvents(ctx context.Context, c *call, q licenseHistory) (eventList, error) {
+func (s eventRoutes) listLicenseEvents(ctx context.Context, c *call, q licenseHistory) (eventList, error) {
 	history, err := s.cfg.Node.LicenseEvents(ctx, c.owner(), q.key, q.historyPage())
 	return s.historyAnswer(&q.pageQuery, history, err)
 }
@@ -203,7 +206,7 @@ func (q *orderHistory) check(c *checks) {
 }
 
 // listOrderEvents pages through the events of an order.
-func (s *Server) listOrderEvents(ctx context.Context, c *call, q orderHistory) (eventList, error) {
+func (s eventRoutes) listOrderEvents(ctx context.Context, c *call, q orderHistory) (eventList, error) {
 	history, err := s.cfg.Node.OrderEvents(ctx, c.owner(), q.OrderNo.value, q.historyPage())
 	return s.historyAnswer(&q.pageQuery, history, err)
 }
@@ -212,7 +215,7 @@ func (q *pageQuery) historyPage() store.HistoryPage {
 	return store.HistoryPage{Before: store.HistoryPosition(q.page.Before), Limit: q.page.Limit}
 }
 
-func (s *Server) historyAnswer(q *pageQuery, history service.EventHistory, err error) (eventList, error) {
+func (s eventRoutes) historyAnswer(q *pageQuery, history service.EventHistory, err error) (eventList, error) {
 	if errors.Is(err, store.ErrBadPosition) {
 		return eventList{}, invalidField("cursor", problemCursor)
 	}

@@ -12,6 +12,9 @@ import (
 	"licet/node/store"
 )
 
+// licenseRoutes are the functions of the routes of licenses.
+type licenseRoutes struct{ *Server }
+
 // license is a license as answers show it.
 type license struct {
 	licenseTerms
@@ -47,7 +50,7 @@ type licenseState struct {
 const sortedDevices = 16
 
 // getLicense looks a license up.
-func (s *Server) getLicense(ctx context.Context, c *call, in licensePath) (license, error) {
+func (s licenseRoutes) getLicense(ctx context.Context, c *call, in licensePath) (license, error) {
 	view, err := s.cfg.Node.License(ctx, c.owner(), in.key, store.DevicePage{Limit: store.ViewDevices})
 	if err != nil {
 		return license{}, err
@@ -124,7 +127,7 @@ type grantedLicenses struct {
 }
 
 // grantLicenses issues licenses without an order.
-func (s *Server) grantLicenses(ctx context.Context, c *call, in grant) (grantedLicenses, error) {
+func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (grantedLicenses, error) {
 	granted, replayed, err := s.cfg.Node.Grant(ctx, c.owner(), service.Grant{
 		ProductID:  in.ProductID.value,
 		Quantity:   int(in.Quantity.value),

@@ -42,17 +42,17 @@ func (in *licenseChange) to(command licensing.Command) service.LicenseChange {
 }
 
 // suspendLicense freezes a license.
-func (s *Server) suspendLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
+func (s licenseRoutes) suspendLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
 	return s.changeLicense(ctx, c, in.to(licensing.SuspendLicense{Target: c.target(in.key), Reason: in.Reason.value}))
 }
 
 // reinstateLicense ends a suspension. The reason is not kept: an active license needs none.
-func (s *Server) reinstateLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
+func (s licenseRoutes) reinstateLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
 	return s.changeLicense(ctx, c, in.to(licensing.ReinstateLicense{Target: c.target(in.key)}))
 }
 
 // revokeLicense disables a license for good.
-func (s *Server) revokeLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
+func (s licenseRoutes) revokeLicense(ctx context.Context, c *call, in licenseChange) (license, error) {
 	return s.changeLicense(ctx, c, in.to(licensing.RevokeLicense{Target: c.target(in.key), Reason: in.Reason.value}))
 }
 
@@ -80,7 +80,7 @@ func (in *renewal) check(c *checks) {
 }
 
 // renewLicense moves the end of a license.
-func (s *Server) renewLicense(ctx context.Context, c *call, in renewal) (license, error) {
+func (s licenseRoutes) renewLicense(ctx context.Context, c *call, in renewal) (license, error) {
 	c.repeatable = !in.Extend.given // to set a date twice is to set it once
 	return s.changeLicense(ctx, c, service.LicenseChange{
 		Key:     in.key,
@@ -104,7 +104,7 @@ func (in *licenseUpdate) check(c *checks) {
 }
 
 // updateLicense changes what a shop may set of a license.
-func (s *Server) updateLicense(ctx context.Context, c *call, in licenseUpdate) (license, error) {
+func (s licenseRoutes) updateLicense(ctx context.Context, c *call, in licenseUpdate) (license, error) {
 	return s.changeLicense(ctx, c, service.LicenseChange{Key: in.key, Command: licensing.UpdateLicense{
 		Target:     c.target(in.key),
 		MaxDevices: maxDevices(in.MaxDevices),
@@ -122,7 +122,7 @@ func maxDevices(in integer) *int {
 }
 
 // changeLicense makes a change and answers the license.
-func (s *Server) changeLicense(ctx context.Context, c *call, change service.LicenseChange) (license, error) {
+func (s licenseRoutes) changeLicense(ctx context.Context, c *call, change service.LicenseChange) (license, error) {
 	view, replayed, err := s.cfg.Node.ChangeLicense(ctx, c.owner(), change)
 	c.replayed = replayed
 	if err != nil {

@@ -155,7 +155,7 @@ type licenseList struct {
 }
 
 // listLicenses pages through the caller's licenses.
-func (s *Server) listLicenses(ctx context.Context, c *call, q licenseQuery) (licenseList, error) {
+func (s licenseRoutes) listLicenses(ctx context.Context, c *call, q licenseQuery) (licenseList, error) {
 	filter := service.LicenseFilter{
 		ProductID:  q.ProductID.value,
 		Status:     licensing.Status(q.Status.value),
@@ -195,7 +195,7 @@ type orderList struct {
 }
 
 // listOrders pages through the caller's orders.
-func (s *Server) listOrders(ctx context.Context, c *call, q orderQuery) (orderList, error) {
+func (s orderRoutes) listOrders(ctx context.Context, c *call, q orderQuery) (orderList, error) {
 	filter := service.OrderFilter{
 		ProductID:  q.ProductID.value,
 		Status:     licensing.OrderStatus(q.Status.value),
@@ -222,7 +222,7 @@ type productList struct {
 }
 
 // listProducts pages through the caller's products.
-func (s *Server) listProducts(ctx context.Context, c *call, q productQuery) (productList, error) {
+func (s productRoutes) listProducts(ctx context.Context, c *call, q productQuery) (productList, error) {
 	list, err := s.cfg.Node.ListProducts(ctx, c.owner(), q.page)
 	if err != nil {
 		return productList{}, err
@@ -244,7 +244,7 @@ type apiKeyList struct {
 }
 
 // listAPIKeys pages through the API keys of the caller's account and mode.
-func (s *Server) listAPIKeys(ctx context.Context, c *call, q apiKeyQuery) (apiKeyList, error) {
+func (s keyRoutes) listAPIKeys(ctx context.Context, c *call, q apiKeyQuery) (apiKeyList, error) {
 	list, err := s.cfg.Node.ListAPIKeys(ctx, c.owner(), q.page)
 	if err != nil {
 		return apiKeyList{}, err

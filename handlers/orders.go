@@ -9,6 +9,9 @@ import (
 	"licet/node/service"
 )
 
+// orderRoutes are the functions of the routes of orders.
+type orderRoutes struct{ *Server }
+
 // order is an order as answers show it.
 type order struct {
 	OrderNo     string                `json:"order_no"`
@@ -93,7 +96,7 @@ func (in *newOrder) check(c *checks) {
 }
 
 // createOrder makes an order.
-func (s *Server) createOrder(ctx context.Context, c *call, in newOrder) (order, error) {
+func (s orderRoutes) createOrder(ctx context.Context, c *call, in newOrder) (order, error) {
 	o, replayed, err := s.cfg.Node.CreateOrder(ctx, c.owner(), service.NewOrder{
 		ProductID:   in.ProductID.value,
 		Amount:      int64(in.Amount.value),
@@ -109,7 +112,7 @@ func (s *Server) createOrder(ctx context.Context, c *call, in newOrder) (order, 
 }
 
 // changedOrder answers an order that the request has changed.
-func (s *Server) changedOrder(c *call, o *licensing.Order, replayed bool, err error) (order, error) {
+func (s orderRoutes) changedOrder(c *call, o *licensing.Order, replayed bool, err error) (order, error) {
 	c.replayed = replayed
 	if err != nil {
 		return order{}, err
@@ -123,7 +126,7 @@ type orderPath struct {
 }
 
 // getOrder looks an order up.
-func (s *Server) getOrder(ctx context.Context, c *call, in orderPath) (order, error) {
+func (s orderRoutes) getOrder(ctx context.Context, c *call, in orderPath) (order, error) {
 	o, err := s.cfg.Node.Order(ctx, c.owner(), in.OrderNo.value)
 	if err != nil {
 		return order{}, err
@@ -138,14 +141,14 @@ type orderChange struct {
 }
 
 // cancelOrder cancels an unpaid order.
-func (s *Server) cancelOrder(ctx context.Context, c *call, in orderChange) (order, error) {
+func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (order, error) {
 	change := licensing.CancelOrder{By: c.actor(), Reason: in.Reason.value}
 	o, replayed, err := s.cfg.Node.ChangeOrder(ctx, c.owner(), in.OrderNo.value, change, in.once)
 	return s.changedOrder(c, &o, replayed, err)
 }
 
 // refundOrder refunds a paid order, and revokes its license.
-func (s *Server) refundOrder(ctx context.Context, c *call, in orderChange) (order, error) {
+func (s orderRoutes) refundOrder(ctx context.Context, c *call, in orderChange) (order, error) {
 	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value}
 	o, replayed, err := s.cfg.Desk.Refund(ctx, c.owner(), in.OrderNo.value, refund, in.once)
 	return s.changedOrder(c, &o, replayed, err)

@@ -12,6 +12,9 @@ import (
 	"licet/licensing"
 )
 
+// payRoutes are the functions of the routes of the pay page.
+type payRoutes struct{ *Server }
+
 const (
 	payPrefix       = "/pay/"
 	contentTypeHTML = "text/html; charset=utf-8"
@@ -36,7 +39,7 @@ type payPagePath struct {
 }
 
 // showOrder answers the pay page of an order, or the result of the payment.
-func (s *Server) showOrder(ctx context.Context, _ *call, in payPagePath) (document, error) {
+func (s payRoutes) showOrder(ctx context.Context, _ *call, in payPagePath) (document, error) {
 	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 	if err != nil {
 		return document{}, err
@@ -59,7 +62,7 @@ func (in *payForm) check(c *checks) {
 }
 
 // settleOrder pays or cancels an order.
-func (s *Server) settleOrder(ctx context.Context, _ *call, in payForm) (document, error) {
+func (s payRoutes) settleOrder(ctx context.Context, _ *call, in payForm) (document, error) {
 	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 	if err != nil {
 		return document{}, err
@@ -109,7 +112,7 @@ func seeOther(location string) document {
 
 // orderPage renders the pay page of an order, or its result. The page shows the
 // license key only if the order has no success_url: otherwise the shop shows it.
-func (s *Server) orderPage(o *licensing.Order) (document, error) {
+func (s payRoutes) orderPage(o *licensing.Order) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
 		ProductID:   o.ProductID,

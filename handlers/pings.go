@@ -72,7 +72,7 @@ type webhookTest struct {
 
 // testWebhook sends a test message to an endpoint at once, and returns the result. The service neither stores the
 // message nor tries it again.
-func (s *Server) testWebhook(ctx context.Context, c *call, in webhookTest) (ping, error) {
+func (s webhookRoutes) testWebhook(ctx context.Context, c *call, in webhookTest) (ping, error) {
 	owner := c.owner()
 	endpoint, err := s.cfg.Node.Webhook(ctx, owner, in.ID.value)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Server) testWebhook(ctx context.Context, c *call, in webhookTest) (ping
 }
 
 // pingMessage returns a test message to an endpoint. It has the form of an event.
-func (s *Server) pingMessage(c *call, e *licensing.Endpoint) (webhook.Message, error) {
+func (s webhookRoutes) pingMessage(c *call, e *licensing.Endpoint) (webhook.Message, error) {
 	message := webhook.Message{URL: e.URL}
 	texts, err := s.cfg.Node.WebhookSecrets(e)
 	if err != nil {

@@ -7,6 +7,9 @@ import (
 	"licet/licensing"
 )
 
+// productRoutes are the functions of the routes of products.
+type productRoutes struct{ *Server }
+
 // product is a product as answers show it.
 type product struct {
 	ProductID        string          `json:"product_id"`
@@ -106,7 +109,7 @@ func (in *productDescription) terms() licensing.Terms {
 }
 
 // putProduct creates a product, or replaces its description.
-func (s *Server) putProduct(ctx context.Context, c *call, in productDescription) (product, error) {
+func (s productRoutes) putProduct(ctx context.Context, c *call, in productDescription) (product, error) {
 	p, created, err := s.cfg.Node.PutProduct(ctx, licensing.PutProduct{
 		ID:       in.ProductID.value,
 		Owner:    c.owner(),
@@ -132,7 +135,7 @@ func (in *existingProduct) check(c *checks) {
 }
 
 // getProduct looks a product up.
-func (s *Server) getProduct(ctx context.Context, c *call, in existingProduct) (product, error) {
+func (s productRoutes) getProduct(ctx context.Context, c *call, in existingProduct) (product, error) {
 	p, err := s.cfg.Node.Product(ctx, c.owner(), in.ProductID.value)
 	if err != nil {
 		return product{}, err
@@ -146,7 +149,7 @@ type productDeletion struct {
 }
 
 // deleteProduct removes a product.
-func (s *Server) deleteProduct(ctx context.Context, c *call, in existingProduct) (productDeletion, error) {
+func (s productRoutes) deleteProduct(ctx context.Context, c *call, in existingProduct) (productDeletion, error) {
 	if err := s.cfg.Node.DeleteProduct(ctx, c.owner(), in.ProductID.value); err != nil {
 		return productDeletion{}, err
 	}

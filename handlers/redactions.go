@@ -21,7 +21,7 @@ type redaction struct {
 
 // redactBuyer removes what the shop has noted about a buyer. The answer does not repeat the
 // buyer's address.
-func (s *Server) redactBuyer(ctx context.Context, c *call, in buyerRedaction) (redaction, error) {
+func (s orderRoutes) redactBuyer(ctx context.Context, c *call, in buyerRedaction) (redaction, error) {
 	done, replayed, err := s.cfg.Node.Redact(ctx, c.owner(), in.BuyerEmail.value, in.once)
 	c.replayed = replayed
 	return redaction(done), err

@@ -58,27 +58,27 @@ func (r *route) is(t trait) bool { return r.traits&t != 0 }
 
 // keyed makes a route for callers with an API key. do is the function of the route; In is its
 // request type.
-func keyed[In, Out any](method, pattern, scope string, do function[In, Out], traits ...trait) route {
+func keyed[In, Out any, R resourceRoutes](method, pattern, scope string, do function[R, In, Out], traits ...trait) route {
 	r := newRoute(method, pattern, do, traits...)
 	r.access, r.scope = RequiredAuth, scope
 	return r
 }
 
 // command makes a route for end users; see route.command.
-func command[In, Out any](pattern string, do function[In, Out], traits ...trait) route {
+func command[In, Out any, R resourceRoutes](pattern string, do function[R, In, Out], traits ...trait) route {
 	r := newRoute(fasthttp.MethodPost, pattern, do, append(traits, idempotent)...)
 	r.access, r.limit, r.command = OptionalAuth, openBodyLimit, true
 	return r
 }
 
 // page makes a route for people.
-func page[In any](method, pattern string, do function[In, document]) route {
+func page[In any, R resourceRoutes](method, pattern string, do function[R, In, document]) route {
 	r := newRoute(method, pattern, do, idempotent)
 	r.page = true
 	return r
 }
 
-func newRoute[In, Out any](method, pattern string, do function[In, Out], traits ...trait) route {
+func newRoute[In, Out any, R resourceRoutes](method, pattern string, do function[R, In, Out], traits ...trait) route {
 	r := route{method: method, pattern: pattern, endpoint: serve(do)}
 	r.body = r.endpoint.request.body
 	if method != fasthttp.MethodPost {
@@ -111,66 +111,66 @@ func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 // pattern, the scope and the function of a route.
 func apiRoutes() []route {
 	return append([]route{
-		command[activationRequest]("/v1/licenses/activate", (*Server).activate, activates),
-		command[validationRequest]("/v1/licenses/validate", (*Server).validateLicense),
-		command[deactivationRequest]("/v1/licenses/deactivate", (*Server).deactivate),
+		command[activationRequest]("/v1/licenses/activate", endUserRoutes.activate, activates),
+		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense),
+		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate),
 
-		keyed[grant]("POST", "/v1/licenses", "licenses", (*Server).grantLicenses, creates),
-		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", (*Server).listLicenses),
-		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", (*Server).getLicense),
-		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", (*Server).updateLicense),
-		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", (*Server).suspendLicense, idempotent),
+		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates),
+		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
+		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
+		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense, idempotent),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses",
-			(*Server).reinstateLicense, idempotent),
-		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", (*Server).revokeLicense, idempotent),
-		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", (*Server).renewLicense),
-		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", (*Server).listDevices),
-		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read", (*Server).listLicenseEvents),
-		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses", (*Server).removeDevice),
+			licenseRoutes.reinstateLicense, idempotent),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense, idempotent),
+		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense),
+		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", licenseRoutes.listDevices),
+		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read", eventRoutes.listLicenseEvents),
+		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses", licenseRoutes.removeDevice),
 
-		keyed[productQuery]("GET", "/v1/products", "products:read", (*Server).listProducts),
-		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", (*Server).putProduct, mayCreate),
-		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", (*Server).getProduct),
-		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", (*Server).deleteProduct),
+		keyed[productQuery]("GET", "/v1/products", "products:read", productRoutes.listProducts),
+		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate),
+		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", productRoutes.getProduct),
+		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct),
 
-		keyed[newOrder]("POST", "/v1/orders", "orders", (*Server).createOrder, creates),
-		keyed[orderQuery]("GET", "/v1/orders", "orders:read", (*Server).listOrders),
-		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", (*Server).getOrder),
-		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", (*Server).listOrderEvents),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", (*Server).cancelOrder, idempotent),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", (*Server).refundOrder, idempotent),
-		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", (*Server).redactBuyer, idempotent),
+		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates),
+		keyed[orderQuery]("GET", "/v1/orders", "orders:read", orderRoutes.listOrders),
+		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
+		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder, idempotent),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder, idempotent),
+		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 
-		keyed[feedQuery]("GET", "/v1/events", "events:read", (*Server).listEvents),
-		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", (*Server).getEvent),
+		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents),
+		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent),
 
-		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", (*Server).createWebhook, creates),
-		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", (*Server).listWebhooks),
-		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", (*Server).getWebhook),
-		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).updateWebhook),
-		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).deleteWebhook),
-		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks", (*Server).rotateWebhook),
-		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", (*Server).testWebhook, idempotent),
+		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates),
+		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", webhookRoutes.listWebhooks),
+		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", webhookRoutes.getWebhook),
+		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.updateWebhook),
+		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.deleteWebhook),
+		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks", webhookRoutes.rotateWebhook),
+		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", webhookRoutes.testWebhook, idempotent),
 		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
-			(*Server).listDeliveries),
-		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks", (*Server).replayWebhook),
+			webhookRoutes.listDeliveries),
+		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks", webhookRoutes.replayWebhook),
 
-		keyed[newAPIKey]("POST", "/v1/keys", "keys", (*Server).createAPIKey, creates),
-		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", (*Server).listAPIKeys),
-		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", (*Server).getAPIKey),
-		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", (*Server).revokeAPIKey),
-		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", (*Server).rotateAPIKey),
+		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates),
+		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),
+		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey),
+		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey),
+		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
 
-		page[payPagePath]("GET", "/pay/{order_no}/{token}", (*Server).showOrder),
-		page[payForm]("POST", "/pay/{order_no}/{token}", (*Server).settleOrder),
-	}, probeRoutes()...)
+		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder),
+		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.settleOrder),
+	}, probes()...)
 }
 
-// probeRoutes is what both listeners serve for an orchestrator.
-func probeRoutes() []route {
+// probes is what both listeners serve for an orchestrator.
+func probes() []route {
 	return []route{
-		newRoute[noInput]("GET", "/livez", (*Server).live, quiet),
-		newRoute[noInput]("GET", "/readyz", (*Server).ready, quiet),
+		newRoute[noInput]("GET", "/livez", probeRoutes.live, quiet),
+		newRoute[noInput]("GET", "/readyz", probeRoutes.ready, quiet),
 	}
 }
 

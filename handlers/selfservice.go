@@ -6,6 +6,9 @@ import (
 	"licet/licensing"
 )
 
+// endUserRoutes are the functions of the routes of end users.
+type endUserRoutes struct{ *Server }
+
 // validation answers a validation: whether a device may use a license.
 type validation struct {
 	Valid          bool                 `json:"valid"`
@@ -41,7 +44,7 @@ func (in *validationRequest) check(c *checks) {
 }
 
 // validateLicense reports whether a device may use a license.
-func (s *Server) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
+func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
 	if err := s.limitLicense(c, in.key); err != nil {
 		return validation{}, err
 	}
@@ -81,7 +84,7 @@ func (in *deactivationRequest) check(c *checks) {
 }
 
 // deactivate unbinds a device at its user's request.
-func (s *Server) deactivate(ctx context.Context, c *call, in deactivationRequest) (removal, error) {
+func (s endUserRoutes) deactivate(ctx context.Context, c *call, in deactivationRequest) (removal, error) {
 	command := licensing.DeactivateDevice{Target: c.target(in.key), Device: in.DeviceID.value}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, command)
 	if err != nil {

@@ -24,7 +24,7 @@ func (in *newWebhook) check(c *checks) {
 }
 
 // createWebhook makes an endpoint for the caller's account and mode.
-func (s *Server) createWebhook(ctx context.Context, c *call, in newWebhook) (issuedWebhook, error) {
+func (s webhookRoutes) createWebhook(ctx context.Context, c *call, in newWebhook) (issuedWebhook, error) {
 	issued, replayed, err := s.cfg.Node.CreateWebhook(ctx, service.EndpointCreation{
 		Owner:       c.owner(),
 		URL:         in.URL.value,
@@ -43,7 +43,7 @@ type webhookRotation struct {
 }
 
 // rotateWebhook gives an endpoint a new secret.
-func (s *Server) rotateWebhook(ctx context.Context, c *call, in webhookRotation) (issuedWebhook, error) {
+func (s webhookRoutes) rotateWebhook(ctx context.Context, c *call, in webhookRotation) (issuedWebhook, error) {
 	issued, replayed, err := s.cfg.Node.RotateWebhookSecret(ctx, service.EndpointRotation{
 		Owner:   c.owner(),
 		ID:      in.ID.value,
@@ -54,7 +54,7 @@ func (s *Server) rotateWebhook(ctx context.Context, c *call, in webhookRotation)
 	return s.issuedWebhook(c, &issued, replayed, err)
 }
 
-func (s *Server) issuedWebhook(
+func (s webhookRoutes) issuedWebhook(
 	c *call, issued *service.IssuedEndpoint, replayed bool, err error,
 ) (issuedWebhook, error) {
 	c.replayed = replayed
@@ -83,7 +83,7 @@ func (in *webhookUpdate) check(c *checks) {
 }
 
 // updateWebhook changes an endpoint.
-func (s *Server) updateWebhook(ctx context.Context, c *call, in webhookUpdate) (webhookEndpoint, error) {
+func (s webhookRoutes) updateWebhook(ctx context.Context, c *call, in webhookUpdate) (webhookEndpoint, error) {
 	change := licensing.UpdateEndpoint{ID: in.ID.value, By: c.actor()}
 	if in.URL.given {
 		change.URL = &in.URL.value
@@ -111,7 +111,7 @@ type webhookDeletion struct {
 }
 
 // deleteWebhook removes an endpoint.
-func (s *Server) deleteWebhook(ctx context.Context, c *call, in webhookPath) (webhookDeletion, error) {
+func (s webhookRoutes) deleteWebhook(ctx context.Context, c *call, in webhookPath) (webhookDeletion, error) {
 	if err := s.cfg.Node.DeleteWebhook(ctx, c.owner(), in.ID.value, c.actor()); err != nil {
 		return webhookDeletion{}, err
 	}

@@ -10,6 +10,9 @@ import (
 	"licet/node/store"
 )
 
+// webhookRoutes are the functions of the routes of webhook endpoints.
+type webhookRoutes struct{ *Server }
+
 // webhookEndpoint is a webhook endpoint as answers and events show it.
 type webhookEndpoint struct {
 	ID              string         `json:"id"`
@@ -117,7 +120,7 @@ type webhookList struct {
 
 // listWebhooks pages through the endpoints of the caller's account and mode. One page of full
 // length always holds all of them.
-func (s *Server) listWebhooks(ctx context.Context, c *call, q webhookQuery) (webhookList, error) {
+func (s webhookRoutes) listWebhooks(ctx context.Context, c *call, q webhookQuery) (webhookList, error) {
 	owner, page := c.owner(), q.page
 	endpoints, err := s.cfg.Node.ListWebhooks(ctx, owner)
 	if err != nil {
@@ -152,7 +155,7 @@ type webhookPath struct {
 }
 
 // getWebhook looks an endpoint up.
-func (s *Server) getWebhook(ctx context.Context, c *call, in webhookPath) (watchedWebhook, error) {
+func (s webhookRoutes) getWebhook(ctx context.Context, c *call, in webhookPath) (watchedWebhook, error) {
 	endpoint, err := s.cfg.Node.Webhook(ctx, c.owner(), in.ID.value)
 	if err != nil {
 		return watchedWebhook{}, err
