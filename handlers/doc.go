@@ -15,7 +15,7 @@
 //     (signing.go), scopes, rate limits (ratelimit.go), media type (media.go), deadline, recovery
 //     from panics, envelope and headers (envelope.go), metrics, and one log line (accesslog.go).
 //  5. The adapter (endpoint.go) decodes the request into the request type of the route (decode.go),
-//     checks it (checks.go, validate.go), and calls the function of the route.
+//     checks it (requesttype.go, validate.go), and calls the function of the route.
 //  6. errors.go gives each error its status and code. The use cases know nothing of HTTP.
 //
 // A route is one row of the table. It names a request type, a pattern, a scope and a function:
@@ -24,20 +24,14 @@
 //
 // A request type is a struct. Its fields are the inputs of the route, with the tags json, path,
 // query or form; its check method holds the rules. The function sees nothing else of the request
-// but who calls (call.go). [Routes] describes all routes from these types.
+// but who calls (request.go). [Routes] describes all routes from these types.
 //
 // The files:
 //
 //	accesslog.go       the log line and the metrics of a request
-//	activation.go      activate
-//	admin.go           the listener for operators
+//	admin.go           the listener for operators, probes, Go's profiles
 //	apikeys.go         API keys
-//	appendjson.go      the fast encoder for activations
-//	auth.go            API keys of callers
-//	bodylimit.go       limits of bodies, before bodies are read
-//	call.go            what the function of a route sees of a request beside the request type
-//	checks.go          limits of inputs, and the collected problems of a request
-//	cors.go            access for scripts of any web page
+//	auth.go            API keys and signatures of callers, access for scripts of any web page
 //	counts.go          counters by route and by outcome of activations
 //	cursor.go          cursors of device listings
 //	decode.go          JSON bodies, and what is wrong with them
@@ -45,11 +39,10 @@
 //	deliveries.go      deliveries to webhook endpoints, and replays
 //	devices.go         devices of a license
 //	endpoint.go        the adapter between requests and the functions of routes
-//	envelope.go        responses
+//	envelope.go        responses, and the fast encoder for activations
 //	errors.go          the table of errors
 //	eventdata.go       events as responses and webhooks show them
 //	events.go          the feed, and the history of licenses and orders
-//	health.go          probes
 //	idempotency.go     Idempotency-Key
 //	inputs.go          the field types of request types
 //	licenses.go        licenses as responses show them, lookups, grants
@@ -57,22 +50,19 @@
 //	listing.go         listings and their cursors
 //	media.go           media types of bodies
 //	metadata.go        metadata of orders, products and licenses
-//	orders.go          orders
+//	orders.go          orders and redactions
 //	pay.go             the pay page
 //	pings.go           test messages to webhook endpoints
 //	products.go        products
-//	profiles.go        Go's profiles, for operators
 //	ratelimit.go       rate limits and their headers
-//	redactions.go      redactions
 //	refusal.go         refusals before fasthttp
 //	request.go         a request in progress, and the steps that all routes share
 //	requestid.go       request ids
-//	requesttype.go     request types, compiled
+//	requesttype.go     request types, compiled, and the limits of their inputs
 //	routelist.go       the list of routes for generators and tests
 //	routes.go          the table of routes
-//	selfservice.go     validate and deactivate
-//	server.go          configuration, start and shutdown
-//	signing.go         signatures of requests
+//	selfservice.go     activate, validate and deactivate
+//	server.go          configuration, start and shutdown, limits of bodies
 //	target.go          request targets
 //	trace.go           spans
 //	validate.go        the rules for values

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"strconv"
 
 	"licet/licensing"
 )
@@ -91,4 +92,98 @@ func (s endUserRoutes) deactivate(ctx context.Context, c *call, in deactivationR
 		return removal{}, err
 	}
 	return removalAnswer(&result, in.DeviceID.value), nil
+}
+
+// activation answers an activation: the license, seen from one device.
+type activation struct {
+	LicenseKey     licensing.LicenseKey `json:"license_key"`
+	Status         licensing.Status     `json:"status"`
+	ProductID      string               `json:"product_id"`
+	DeviceID       string               `json:"device_id"`
+	DeviceName     *string              `json:"device_name"`
+	MaxDevices     int                  `json:"max_devices"`
+	CurrentDevices int                  `json:"current_devices"`
+	ActivatedAt    timestamp            `json:"activated_at"`
+	ExpiresAt      timestamp            `json:"expires_at"`
+	Mode           licensing.Mode       `json:"mode"`
+	AccountID      string               `json:"account_id"`
+
+	name string // DeviceName points to name, or is nil
+}
+
+// appendJSON writes an activation as encoding/json does, in a fraction of the
+// time: activations are most of the requests.
+func (a *activation) appendJSON(to []byte) []byte {
+	to = appendText(append(to, `{"license_key":`...), string(a.LicenseKey))
+	to = appendText(append(to, `,"status":`...), string(a.Status))
+	to = appendText(append(to, `,"product_id":`...), a.ProductID)
+	to = appendText(append(to, `,"device_id":`...), a.DeviceID)
+	to = appendOptional(append(to, `,"device_name":`...), a.DeviceName)
+	to = strconv.AppendInt(append(to, `,"max_devices":`...), int64(a.MaxDevices), 10)
+	to = strconv.AppendInt(append(to, `,"current_devices":`...), int64(a.CurrentDevices), 10)
+	to = a.ActivatedAt.appendTo(append(to, `,"activated_at":`...))
+	to = a.ExpiresAt.appendTo(append(to, `,"expires_at":`...))
+	to = appendText(append(to, `,"mode":`...), string(a.Mode))
+	to = appendText(append(to, `,"account_id":`...), a.AccountID)
+	return append(to, '}')
+}
+
+// activationRequest asks to bind a device to a license. Members that are unknown are skipped:
+// applications of any age call here, newer ones than this service too.
+type activationRequest struct {
+	LicenseKey text `json:"license_key"`
+	DeviceID   text `json:"device_id"`
+	DeviceName text `json:"device_name"`
+	ProductID  text `json:"product_id"`
+	AccountID  text `json:"account_id"`
+	Mode       text `json:"mode"`
+
+	key licensing.LicenseKey
+}
+
+func (in *activationRequest) check(c *checks) {
+	in.key = c.licenseKey("license_key", in.LicenseKey)
+	c.deviceID("device_id", in.DeviceID)
+	c.line("device_name", in.DeviceName, maxDeviceName)
+	c.pin("product_id", in.ProductID)
+	c.pin("account_id", in.AccountID)
+	c.pin("mode", in.Mode)
+}
+
+// activate binds a device to a license.
+func (s endUserRoutes) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
+	if err := s.limitLicense(c, in.key); err != nil {
+		return nil, err
+	}
+	cmd := licensing.Activate{
+		Target:    c.target(in.key),
+		ProductID: in.ProductID.value,
+		Device:    in.DeviceID.value,
+		Name:      in.DeviceName.value,
+		Named:     in.DeviceName.given,
+	}
+	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
+	result, err := s.cfg.Node.Activate(ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	c.bound = result.Bound
+	l, d := result.License, result.Device
+	answer := &activation{
+		LicenseKey:     l.Key,
+		Status:         l.Status(s.cfg.Node.Now()),
+		ProductID:      l.ProductID,
+		DeviceID:       d.ID,
+		MaxDevices:     l.MaxDevices,
+		CurrentDevices: l.CurrentDevices,
+		ActivatedAt:    timestamp(l.ActivatedAt),
+		ExpiresAt:      timestamp(l.ExpiresAt),
+		Mode:           l.Owner.Mode,
+		AccountID:      l.Owner.AccountID,
+	}
+	if d.Named {
+		answer.name = d.Name
+		answer.DeviceName = &answer.name
+	}
+	return answer, nil
 }
