@@ -18,8 +18,7 @@ import (
 	"licet/node/store"
 )
 
-// Client sends commands to other nodes. It is node.Peers. Make it with
-// [NewClient].
+// Client sends commands to other nodes. It implements node.Peers. Create it with [NewClient].
 type Client struct {
 	sealer sealer
 	list   func(context.Context) ([]store.Registration, error)
@@ -31,26 +30,26 @@ type Client struct {
 	mu sync.Mutex
 	// Guarded by mu:
 	links   map[store.Incarnation]*link
-	listed  time.Time     // when the nodes were listed last
-	failure error         // of that
-	listing chan struct{} // closed when the list that is being made is there; nil: none is
-	closed  bool          // no list is made any more
+	listed  time.Time     // when the list of nodes was last read
+	failure error         // of the last read
+	listing chan struct{} // closed when the running read of the list ends; nil: none is running
+	closed  bool          // no further read of the list starts
 }
 
 var _ node.Peers = (*Client)(nil)
 
 const (
-	// listEvery is how old the list of nodes gets while it is in use, and
-	// listSoonest while somebody is looked for who is not in it.
+	// listEvery is the greatest age of the list of nodes while it is in use. listSoonest is the least age at which the
+	// client reads the list again to find a missing node.
 	listEvery   = time.Second
 	listSoonest = 50 * time.Millisecond
 	listTimeout = 3 * time.Second
-	// ageKept is how long it is known how old another node is. Clocks run apart
-	// by less than a millisecond in that time.
+	// ageKept is how long the client keeps the age of another node. Clocks drift apart by less than a millisecond in
+	// that time.
 	ageKept = 10 * time.Second
 )
 
-// NewClient makes a client that finds nodes by list.
+// NewClient returns a client that finds nodes by list.
 func NewClient(
 	ring licensing.MasterRing, list func(context.Context) ([]store.Registration, error), guard *guard.Guard,
 ) (*Client, error) {
@@ -65,8 +64,8 @@ func NewClient(
 	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[store.Incarnation]*link)}, nil
 }
 
-// Close ends the connections that are idle, once no list of the nodes is being made. What is
-// sent meanwhile goes on, and later only to nodes that are known.
+// Close waits for a running read of the list of nodes and closes the idle connections. Commands that
+// are being sent continue. Later commands reach only nodes that the client knows.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -79,7 +78,7 @@ func (c *Client) Close() {
 	}
 }
 
-// Send sends commands, once.
+// Send sends commands, at most once.
 func (c *Client) Send(ctx context.Context, to store.Incarnation, hop node.Hop) (node.HopAnswer, error) {
 	link, err := c.find(ctx, to)
 	if err != nil {
@@ -92,14 +91,14 @@ func (c *Client) Send(ctx context.Context, to store.Incarnation, hop node.Hop) (
 	if len(body) > maxMessage {
 		return node.HopAnswer{}, notSent(errTooLong)
 	}
-	// Until the commands are sent, whatever fails has run nothing.
+	// A failure before the commands are sent is ErrNotTaken: no command has run.
 	over, known := link.ageAt(hop.Over)
 	if !known {
 		if _, err := c.exchange(ctx, link, 0, nil, tracing.Parent{}); err != nil {
 			return node.HopAnswer{}, notSent(err)
 		}
 		if over, known = link.ageAt(hop.Over); !known {
-			return node.HopAnswer{}, notSent(errors.New("it does not tell its age"))
+			return node.HopAnswer{}, notSent(errors.New("the other node does not report its age"))
 		}
 	}
 	answers, err := c.exchange(ctx, link, over, body, hop.Trace)
@@ -109,7 +108,7 @@ func (c *Client) Send(ctx context.Context, to store.Incarnation, hop node.Hop) (
 	return c.codec.readReply(answers, hop)
 }
 
-// Reach asks another node for its age.
+// Reach asks another node for its age, to test whether it answers.
 func (c *Client) Reach(ctx context.Context, to store.Incarnation) error {
 	link, err := c.find(ctx, to)
 	if err == nil {
@@ -120,8 +119,8 @@ func (c *Client) Reach(ctx context.Context, to store.Incarnation) error {
 
 func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, err) }
 
-// exchange sends commands under a seal and gives what their answer holds. With
-// none it asks for the age.
+// exchange sends sealed commands and returns the body of the answer. Without commands, it asks for the
+// age only.
 func (c *Client) exchange(
 	ctx context.Context, l *link, over time.Duration, body []byte, trace tracing.Parent,
 ) ([]byte, error) {
@@ -157,9 +156,8 @@ func (c *Client) exchange(
 	return nil, errMalformed
 }
 
-// find gives the link to a node. Whom it knows it gives at once; the list is made
-// anew meanwhile where it is old. For whom it does not know it waits for a new
-// list.
+// find returns the link to a node. If it knows the node, it returns at once, and reads the list in the
+// background if the list is old. Otherwise it waits for a new list.
 func (c *Client) find(ctx context.Context, to store.Incarnation) (*link, error) {
 	for waited := false; ; waited = true {
 		c.mu.Lock()
@@ -187,7 +185,7 @@ func (c *Client) find(ctx context.Context, to store.Incarnation) (*link, error) 
 	}
 }
 
-// refresh lists the nodes in the background. The lock is held.
+// refresh reads the list of nodes in the background. The caller holds mu.
 func (c *Client) refresh() {
 	listing := make(chan struct{})
 	c.listing = listing
@@ -211,8 +209,8 @@ func (c *Client) refresh() {
 
 var errListPanicked = errors.New("panic")
 
-// replace takes over a new list. Those that have gone are forgotten; what was
-// sent to them goes on.
+// replace installs a new list of nodes. It drops the links to nodes that are gone; commands that were
+// sent on them continue.
 func (c *Client) replace(nodes []store.Registration) {
 	links := make(map[store.Incarnation]*link, len(nodes))
 	for _, r := range nodes {

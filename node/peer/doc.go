@@ -1,25 +1,34 @@
-// Package peer carries commands from one node to another, for package node's
-// placement.
+// Package peer carries commands from one node to another, for package node's placement. It does not
+// decide which node runs a command, and it runs none: package node does both.
 //
-// Each node has a listener for the others, apart from the one for the world. It
-// speaks TLS with a key that was made when the process began; the hash of that
-// key lies in the node's registration in the store, so a caller knows that it
-// speaks with that very incarnation, without a certificate authority. Callers
-// prove who they are by an HMAC under a key that is derived from the master key,
-// which all nodes share and nobody else has.
+// Each node has a listener for other nodes, apart from the public listener. It speaks TLS with a key
+// that the process creates when it starts. The node's registration in the store holds the hash of that
+// key. So a caller knows that it speaks with that incarnation, without a certificate authority.
+// Callers authenticate by an HMAC under a key derived from the master key, which only nodes have.
 //
-// A hop goes like this:
+// The steps of a hop:
 //
-//  1. The caller looks the incarnation up among the registered nodes.
-//  2. It asks for the other node's age, which is the time by that node's own
-//     monotonic clock, unless it has learned it lately: clocks on the wall may
-//     differ.
-//  3. It seals the commands, the other's incarnation and the age at which they
-//     are over, and sends them once. Nothing is ever sent twice.
-//  4. The other node opens the seal before it reads any command, refuses what is
-//     over or meant for somebody else, and runs the rest through node.Execute.
-//  5. It answers each command, along with its age.
+//  1. The caller finds the incarnation among the registered nodes.
+//  2. The caller asks for the other node's age, unless it has learned the age lately. The age is the
+//     time since that node started, by its monotonic clock: wall clocks may differ.
+//  3. The caller seals the commands, the other node's incarnation and the age at which the commands
+//     expire, and sends them once. It never sends them again.
+//  4. The other node opens the seal before it reads any command, refuses expired commands and
+//     commands for another node, and runs the rest by node.Execute.
+//  5. The other node answers each command, along with its age.
 //
-// What fails before the third step, and what is refused, gives
-// node.ErrNotTaken. Whatever fails later leaves open what became of the commands.
+// A failure before step 3 and a refusal return node.ErrNotTaken. After a later failure, the outcome of
+// the commands is unknown.
+//
+// The map of the package:
+//
+//	client.go    the client, and the list of nodes
+//	link.go      connections to one other node, and its age
+//	server.go    the server
+//	limit.go     the limit on connections
+//	message.go   encoding of commands
+//	reply.go     encoding of results
+//	seal.go      the seal: authentication and expiry
+//	identity.go  the TLS key of a node
+//	trace.go     trace headers
 package peer

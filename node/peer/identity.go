@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// identity is the key that a node shows to the others. It lives as long as the
-// process.
+// identity is the TLS key that a node shows to other nodes. It lives as long as the process.
 type identity struct {
 	certificate tls.Certificate
 	publicKey   [32]byte // SHA-256
@@ -25,7 +24,7 @@ func newIdentity() (*identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	// Nobody looks at more of the certificate than its key.
+	// Clients check only the key of the certificate.
 	now := time.Now()
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-24 * time.Hour), NotAfter: now.AddDate(100, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -46,15 +45,14 @@ func (i *identity) serverConfig() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{i.certificate}, MinVersion: tls.VersionTLS13}
 }
 
-var errOtherKey = errors.New("it is another node: its key is not the registered one")
+var errOtherKey = errors.New("the node at this address is another one: its key is not the registered key")
 
-// clientConfig accepts the one key whose hash is given, and no other. That takes
-// the place of names, authorities and dates: crypto/tls itself has made sure that
-// the other side has the private key.
+// clientConfig returns a configuration that accepts only the key with this hash. That replaces names,
+// authorities and dates: crypto/tls itself verifies that the other side has the private key.
 func clientConfig(publicKey [32]byte) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		InsecureSkipVerify: true, // see above
+		InsecureSkipVerify: true, // VerifyConnection checks the key
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if len(state.PeerCertificates) == 0 || sha256.Sum256(state.PeerCertificates[0].RawSubjectPublicKeyInfo) != publicKey {
 				return errOtherKey

@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// limited is a listener that has so many connections open at most, and closes
-// those that come beyond without a word. fasthttp would write them an answer, and
-// do so where it accepts; with TLS that begins with a handshake, for which a
-// stranger could let it wait for ever.
+// limited is a listener with a bounded number of open connections. It closes any further connection
+// without an answer. fasthttp would write an answer before it accepts the next connection; with TLS
+// that begins with a handshake, on which any client could let the listener wait forever.
 type limited struct {
 	net.Listener
 	most int64

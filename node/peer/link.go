@@ -14,39 +14,37 @@ import (
 )
 
 const (
-	// reachTimeout bounds the connecting to another node and the handshake. Till
-	// then commands wait that could be run here.
+	// reachTimeout bounds the connect to another node and the handshake. Meanwhile commands wait that this node
+	// could run.
 	reachTimeout = 500 * time.Millisecond
-	// spareLinks is how many connections to one other node are kept while they are
-	// not in use.
+	// spareLinks is the number of idle connections that are kept to one other node.
 	spareLinks = 16
-	// unusedTimeout is when a connection is closed that is not used. The other
-	// node waits longer, so that no request meets a connection that is closing.
+	// unusedTimeout is when the client closes an idle connection. The other node waits longer, so that no request
+	// uses a connection that is closing.
 	unusedTimeout = idleTimeout / 2
 )
 
-// link is how one other node is reached.
+// link holds the connections to one other node.
 type link struct {
 	registration store.Registration
 	url          string
 	http         *http.Transport
 
 	mu      sync.Mutex
-	age     time.Duration // of the other node, when it was learned
+	age     time.Duration // of the other node, when learned
 	learned time.Time     // zero: never
 }
 
-// unreachedError tells that a connection was not made, so nothing was sent on it.
+// unreachedError reports that no connection was made, so nothing was sent.
 type unreachedError struct{ cause error }
 
 func (e *unreachedError) Error() string { return "reach another node: " + e.cause.Error() }
 func (e *unreachedError) Unwrap() error { return e.cause }
 
-// newLink makes a link; nothing is connected yet.
+// newLink returns a link. It does not connect yet.
 //
-// The client is net/http's, since it notices that an idle connection has been
-// closed, so that nothing is sent into one whose node is gone. A POST it repeats
-// only where it has not written a byte of it.
+// The client is net/http's, since net/http notices that an idle connection was closed, so that it
+// sends nothing to a node that is gone. net/http repeats a POST only if it has written no byte of it.
 func newLink(r store.Registration) *link {
 	l := &link{registration: r, url: (&url.URL{Scheme: "https", Host: r.Address, Path: hopPath}).String()}
 	security := clientConfig(r.PublicKey)
@@ -66,8 +64,7 @@ func newLink(r store.Registration) *link {
 	return l
 }
 
-// dial connects and shakes hands, so that all that fails here fails before
-// anything is sent.
+// dial connects and completes the TLS handshake, so that a failure here means that nothing was sent.
 func dial(ctx context.Context, network, address string, security *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -84,8 +81,8 @@ func dial(ctx context.Context, network, address string, security *tls.Config) (n
 	return conn, nil
 }
 
-// learn notes how old the other node says it is. It has said so a while ago, so
-// it is that old at least. What came quickest says most, and is kept for a while.
+// learn records the age that the other node reported. The other node is at least that old, since the
+// report took time to arrive. The fastest report is the best estimate, and learn keeps it for a while.
 func (l *link) learn(age time.Duration) {
 	now := time.Now()
 	l.mu.Lock()
@@ -95,9 +92,9 @@ func (l *link) learn(age time.Duration) {
 	}
 }
 
-// ageAt is how old the other node is at least at a moment of our clock. So what
-// is over at that age over there, is over at that moment here. It is known for a
-// while after the other node has told.
+// ageAt returns the least age of the other node at a moment of this node's clock. So commands that
+// expire there at that age have expired here at that moment. It reports false if the age was not
+// learned lately.
 func (l *link) ageAt(moment time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

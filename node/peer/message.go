@@ -10,9 +10,9 @@ import (
 	"licet/node"
 )
 
-// request is what a hop carries. Members are told apart by their place, so that
-// any change is one of the version; see sealVersion. A node that can't read a
-// request refuses it, and then the commands are run where they came to.
+// request is the content of a hop. Its members have no names, so any change requires a new version;
+// see sealVersion. A node that can't read a request refuses it, and the sender runs the commands
+// itself.
 type request struct {
 	_        struct{} `cbor:",toarray"`
 	From     []byte   // an incarnation
@@ -45,7 +45,7 @@ type owner struct {
 	Mode      string
 }
 
-// codec writes and reads messages.
+// codec encodes and decodes messages.
 type codec struct {
 	encode cbor.EncMode
 	decode cbor.DecMode
@@ -75,7 +75,7 @@ func (c codec) request(hop node.Hop) ([]byte, error) {
 				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		default:
-			return nil, fmt.Errorf("a %T can't be sent", cmd)
+			return nil, fmt.Errorf("can't send a command of type %T", cmd)
 		}
 	}
 	return c.encode.Marshal(r)
@@ -88,7 +88,7 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 	}
 	hop := node.Hop{Key: licensing.LicenseKey(r.Key), Commands: make([]licensing.Command, len(r.Commands))}
 	if copy(hop.From[:], r.From) != len(r.From) || len(r.From) != len(hop.From) {
-		return node.Hop{}, fmt.Errorf("%w: the name of its sender has %d bytes", errMalformed, len(r.From))
+		return node.Hop{}, fmt.Errorf("%w: the incarnation of the sender has %d bytes", errMalformed, len(r.From))
 	}
 	for i, cmd := range r.Commands {
 		target := licensing.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(), By: licensing.Actor(cmd.By)}

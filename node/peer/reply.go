@@ -9,9 +9,8 @@ import (
 	"licet/node"
 )
 
-// reply is what the other node answers, if it has taken the commands. Most
-// answers of one hop tell of the same license, but for its count of devices, so
-// each license stands there once.
+// reply is the answer of the other node, if it has accepted the commands. Most results of one hop have
+// the same license except for its number of devices, so each license is sent once.
 type reply struct {
 	_        struct{} `cbor:",toarray"`
 	YieldsTo []byte   // an incarnation, or empty
@@ -22,7 +21,7 @@ type reply struct {
 
 type answer struct {
 	_              struct{} `cbor:",toarray"`
-	License        int      // its place in Licenses, from 1; 0: none
+	License        int      // its index in Licenses, from 1; 0: none
 	CurrentDevices int
 	Name           string // of the device, whose id is the command's
 	Named          bool
@@ -32,9 +31,8 @@ type answer struct {
 	Error          *licensing.Error
 }
 
-// license is a license without its key, which is the hop's, its count of devices,
-// and what counts its events, which differs from answer to answer and is of no use
-// to whoever asked.
+// license is a license without its key, which the hop has, without its number of devices, which the
+// answer has, and without the counters of its events, which callers don't need.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	Owner                             owner
@@ -101,7 +99,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 	if !a.YieldsTo.IsZero() {
 		r.YieldsTo = a.YieldsTo[:]
 	}
-	var last licensing.License // the one that came to Licenses last, without its counts
+	var last licensing.License // the last element of Licenses, without its counters
 	for i := range a.Answers {
 		from, to := &a.Answers[i], &r.Answers[i]
 		if from.Err != nil {
@@ -126,8 +124,8 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 	return c.encode.Marshal(r)
 }
 
-// readReply reads what became of the commands of a hop. It trusts the other node
-// in what it says, but not to have answered at all.
+// readReply decodes the results of a hop. It trusts the other node's values, but checks that there is
+// one result for each command.
 func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 	var r reply
 	if err := c.decode.Unmarshal(body, &r); err != nil {

@@ -13,21 +13,20 @@ import (
 	"licet/node/store"
 )
 
-// sealHeader is the header field that seals a hop. It comes before the commands,
-// so that nothing of a stranger's is read. It is, in base64,
+// sealHeader is the header field that seals a hop. The header comes before the commands, so a node
+// reads no body from a client that is not a node. The field is, in base64,
 //
 //	version | length of the key's id | key's id | to | over | size | digest | HMAC-SHA256
 //
-// where to is an incarnation of 8 bytes, over the age in nanoseconds at which
-// the receiver must not begin anything any more, size the length of the commands,
-// as 8 bytes each, digest their SHA-256, and the HMAC is over all that stands
-// before it, under a key that is derived from the master key of that id.
+// to is an incarnation of 8 bytes. over is the receiver's age in nanoseconds after which it must not
+// start a command. size is the length of the commands. over and size have 8 bytes each. digest is the
+// SHA-256 of the commands. The HMAC covers all bytes before it, under a key derived from the master
+// key with that id.
 const sealHeader = "Licet-Seal"
 
 const (
-	// sealVersion goes up with every change of requests and replies too: a node of
-	// another version refuses them then, and runs nothing of which the reply could not
-	// be read.
+	// sealVersion increases with every change of the seal, of requests or of replies: a node of another version
+	// then refuses the request, and runs no command whose reply the sender could not read.
 	sealVersion = 2
 	overSize    = 8
 	sizeSize    = 8
@@ -35,7 +34,7 @@ const (
 	macSize     = sha256.Size
 )
 
-// seal is what a hop says of itself.
+// seal holds the fields of a seal.
 type seal struct {
 	to     store.Incarnation
 	over   time.Duration // the receiver's age
@@ -44,16 +43,16 @@ type seal struct {
 }
 
 var (
-	errSeal      = errors.New("the seal is broken")
-	errNoKey     = errors.New("it is sealed with a master key that this node does not have")
-	errNotForUs  = errors.New("it is meant for another node")
+	errSeal      = errors.New("the seal is invalid")
+	errNoKey     = errors.New("the seal uses a master key that this node does not have")
+	errNotForUs  = errors.New("the seal names another node")
 	errTooLong   = errors.New("the commands are too long to be sent together")
 	errMalformed = errors.New("the message is malformed")
 )
 
-// sealer makes and opens seals.
+// sealer creates and opens seals.
 type sealer struct {
-	current string // the id of the key that new ones are made with
+	current string // the id of the key for new seals
 	keys    map[string][32]byte
 }
 
@@ -62,7 +61,7 @@ func newSealer(ring licensing.MasterRing) (sealer, error) {
 	return sealer{current: ring.Current().ID, keys: keys}, err
 }
 
-// seal seals commands for a node, that must not be begun after an age of it.
+// seal returns the seal of commands for a node, which must not start them after the age over.
 func (s sealer) seal(to store.Incarnation, over time.Duration, body []byte) string {
 	b := append([]byte{sealVersion, byte(len(s.current))}, s.current...)
 	b = append(b, to[:]...)
@@ -79,7 +78,7 @@ func sum(key [32]byte, b []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// open checks who has made a seal, and for whom, and gives what it says.
+// open checks the author and the receiver of a seal, and returns its fields.
 func (s sealer) open(text []byte, self store.Incarnation) (seal, error) {
 	b, err := base64.RawURLEncoding.Strict().AppendDecode(nil, text)
 	if err != nil || len(b) < 2 {
@@ -89,7 +88,7 @@ func (s sealer) open(text []byte, self store.Incarnation) (seal, error) {
 		return seal{}, fmt.Errorf("%w: version %d; this build knows %d", errMalformed, b[0], sealVersion)
 	}
 	var said seal
-	at := 2 + int(b[1]) // behind the key's id
+	at := 2 + int(b[1]) // after the key's id
 	end := at + len(said.to) + overSize + sizeSize + digestSize
 	if len(b) != end+macSize {
 		return seal{}, errMalformed
@@ -111,7 +110,7 @@ func (s sealer) open(text []byte, self store.Incarnation) (seal, error) {
 	return said, nil
 }
 
-// holds reports whether these are the commands that were sealed.
+// holds reports whether body is the commands that were sealed.
 func (s seal) holds(body []byte) bool {
 	return uint64(len(body)) == s.size && sha256.Sum256(body) == s.digest
 }

@@ -21,37 +21,35 @@ import (
 
 const (
 	hopPath = "/hop"
-	// maxMessage bounds the commands of a hop, and its answer. The most that a
-	// command can say is some kilobytes.
+	// maxMessage bounds the commands of a hop, and its answer. A command has at most some kilobytes.
 	maxMessage = 2 << 20
-	// readTimeout bounds the reading of one request, idleTimeout the wait for the
-	// next one. Callers hang up earlier.
+	// readTimeout bounds the read of one request, idleTimeout the wait for the next one. Callers close idle
+	// connections earlier.
 	readTimeout  = 5 * time.Second
 	idleTimeout  = 60 * time.Second
 	writeTimeout = 5 * time.Second
-	// maxCallers bounds the connections. Each node has a few to each other.
+	// maxCallers bounds the connections. Each node has a few to each other node.
 	maxCallers = 128
-	// complaints is how many refusals are logged in a complaintSpan: whoever reaches
-	// the listener can bring them about.
-	complaints    = 10
-	complaintSpan = time.Minute
+	// maxRefusalLogs bounds the refusals that are logged in a refusalLogPeriod: any client that
+	// reaches the listener can cause refusals.
+	maxRefusalLogs   = 10
+	refusalLogPeriod = time.Minute
 )
 
-// The first byte of an answer, and behind it the age of the node in nanoseconds,
-// as 8 bytes.
+// The first byte of an answer. The age of the node in nanoseconds follows, as 8 bytes.
 const (
-	answered byte = 1 // then come the answers
-	refused  byte = 2 // then comes why; nothing was run
+	answered byte = 1 // then the results follow
+	refused  byte = 2 // then the reason follows; no command was run
 )
 
 const answerHead = 1 + 8
 
-// Executor runs commands that another node has sent, as node.Node does.
+// Executor runs commands that another node has sent. node.Node implements it.
 type Executor interface {
 	Execute(hop node.Hop) (node.HopAnswer, error)
 }
 
-// Server takes commands from other nodes. Make it with [NewServer].
+// Server accepts commands from other nodes. Create it with [NewServer].
 type Server struct {
 	self     store.Incarnation
 	sealer   sealer
@@ -65,8 +63,7 @@ type Server struct {
 	http     *fasthttp.Server
 }
 
-// NewServer makes a server for the node of an incarnation. The key it shows is
-// new.
+// NewServer returns a server for the node with an incarnation. It creates a new TLS key.
 func NewServer(
 	self store.Incarnation, ring licensing.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger,
 ) (*Server, error) {
@@ -85,11 +82,11 @@ func NewServer(
 	s := &Server{
 		self: self, sealer: sealer, executor: executor, codec: codec, identity: identity,
 		born: time.Now(), guard: guard.New(m, log), log: log,
-		refusals: log.Sample(&zerolog.BurstSampler{Burst: complaints, Period: complaintSpan}),
+		refusals: log.Sample(&zerolog.BurstSampler{Burst: maxRefusalLogs, Period: refusalLogPeriod}),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.handle,
-		HeaderReceived:               s.look,
+		HeaderReceived:               s.limitBody,
 		ErrorHandler:                 s.unread,
 		Name:                         "licet",
 		Concurrency:                  2 * maxCallers, // never reached, see limited
@@ -107,25 +104,25 @@ func NewServer(
 	return s, nil
 }
 
-// Registration is how others find the server at an address.
+// Registration returns the registration of the server at an address.
 func (s *Server) Registration(address string) store.Registration {
 	return store.Registration{Incarnation: s.self, Address: address, PublicKey: s.identity.publicKey}
 }
 
-// Serve takes commands until Shutdown, or until the listener fails.
+// Serve accepts commands until Shutdown, or until the listener fails.
 func (s *Server) Serve(listener net.Listener) error {
 	return s.http.Serve(tls.NewListener(&limited{Listener: listener, most: maxCallers}, s.identity.serverConfig()))
 }
 
-// Shutdown lets what is under way end, until ctx does.
+// Shutdown waits until running requests end, or ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
 
-// age is the time by this node's own clock, which no other clock moves.
+// age returns the time since the node started, by the monotonic clock.
 func (s *Server) age() time.Duration { return time.Since(s.born) }
 
-// look bounds what is read of a request, of which the header is there: what its
-// seal says, or as good as nothing.
-func (s *Server) look(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+// limitBody bounds the body of a request once its header is read: to the size in a valid seal, or to
+// one byte.
+func (s *Server) limitBody(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	size := uint64(0)
 	s.guard.Do("seal", func() {
 		if said, err := s.sealer.open(header.Peek(sealHeader), s.self); err == nil {
@@ -135,14 +132,14 @@ func (s *Server) look(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: int(max(size, 1))} // 0: no bound
 }
 
-// unread answers a request that could not be read, of which nothing was run.
+// unread answers a request that could not be read. No command of it was run.
 func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	s.write(ctx, refused, []byte(s.refuse(err).Error()))
 }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if !s.guard.Do("hop", func() { s.serve(ctx) }) {
-		// What it did until then is not known, and 500 says nothing else.
+		// The outcome of the commands is unknown, and status 500 says nothing about it.
 		ctx.Response.Reset()
 		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
 	}
@@ -160,13 +157,12 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	case errors.Is(err, node.ErrNotTaken):
 		s.write(ctx, refused, []byte(err.Error()))
 	default:
-		s.log.Error().Err(err).Msg("the answers to a hop can't be written")
+		s.log.Error().Err(err).Msg("can't encode the results of a hop")
 		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
 	}
 }
 
-// answer runs sealed commands. An error that is not ErrNotTaken comes after they
-// were run.
+// answer runs sealed commands. If it returns an error other than ErrNotTaken, the commands have run.
 func (s *Server) answer(head *fasthttp.RequestHeader, body []byte) ([]byte, error) {
 	said, err := s.sealer.open(head.Peek(sealHeader), s.self)
 	if err == nil && !said.holds(body) {
@@ -176,7 +172,7 @@ func (s *Server) answer(head *fasthttp.RequestHeader, body []byte) ([]byte, erro
 		return nil, s.refuse(err)
 	}
 	if len(body) == 0 {
-		return nil, nil // it wants to know our age
+		return nil, nil // the caller asks only for the age
 	}
 	hop, err := s.codec.readRequest(body)
 	if err != nil {
@@ -190,9 +186,9 @@ func (s *Server) answer(head *fasthttp.RequestHeader, body []byte) ([]byte, erro
 	return s.codec.reply(answers)
 }
 
-// refuse is for what no node sends as a rule.
+// refuse logs and returns a refusal of a request that no correct node sends.
 func (s *Server) refuse(why error) error {
-	s.refusals.Warn().Err(why).Msg("another node's commands were refused")
+	s.refusals.Warn().Err(why).Msg("refused commands of another node")
 	return fmt.Errorf("%w: %w", node.ErrNotTaken, why)
 }
 
@@ -201,7 +197,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, kind byte, body []byte) {
 	ctx.Response.SetBodyRaw(append(b, body...))
 }
 
-// silent keeps fasthttp from logging what broken connections are like.
+// silent discards the log of fasthttp, which reports every broken connection.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

@@ -8,13 +8,11 @@ import (
 	"licet/metrics/tracing"
 )
 
-// The trace that a hop belongs to goes beside its message, in the headers of W3C
-// Trace Context: a node of an older version does not look for them, and of one that
-// does not send them nothing is traced here. They are not sealed. Whoever could
-// change them without being noticed, which nobody can but the sender, could make
-// a node trace more or less, and nothing else.
+// The headers of W3C Trace Context carry the trace of a hop, beside its message. A node of an older version
+// ignores them, and hops without them are not traced. The seal does not cover them: a change could only make a
+// node trace more or less, and TLS lets nobody but the sender change them.
 
-// setTrace adds them, where the hop is traced.
+// setTrace adds the trace headers if the hop is traced.
 func setTrace(head http.Header, trace tracing.Parent) {
 	if trace.Traceparent == "" {
 		return
@@ -25,7 +23,7 @@ func setTrace(head http.Header, trace tracing.Parent) {
 	}
 }
 
-// traceOf reads them.
+// traceOf returns the trace of the headers.
 func traceOf(head *fasthttp.RequestHeader) (trace tracing.Parent) {
 	if given := head.Peek(tracing.HeaderParent); len(given) > 0 {
 		trace = tracing.Parent{Traceparent: string(given), Tracestate: string(head.Peek(tracing.HeaderState))}

@@ -28,90 +28,89 @@ type DeliveryLog interface {
 	SweepWebhooks(ctx context.Context) (removed int, err error)
 }
 
-// DeliveryWorker is a node that delivers.
+// DeliveryWorker is a node that delivers webhooks.
 type DeliveryWorker interface {
-	// Self is its own name among the workers.
+	// Self returns the worker's own name.
 	Self() Incarnation
-	// Workers lists all that are up.
+	// Workers returns all running workers.
 	Workers(ctx context.Context) ([]Incarnation, error)
-	// Claims tells who delivers to which endpoint.
+	// Claims returns which worker delivers to which endpoint.
 	Claims(ctx context.Context) (map[string]Incarnation, error)
-	// Claim takes an endpoint; ok is false where somebody has it already, or its owner
-	// has it not any more.
+	// Claim claims an endpoint. ok is false if a worker has claimed it already, or if its owner no
+	// longer has it.
 	Claim(ctx context.Context, owner licensing.Owner, endpoint string) (hold DeliveryHold, ok bool, err error)
 }
 
-// DeliveryHold is a claim on an endpoint, of the worker that has taken it. All but
-// Checkpoint, Resume and Release may be called at the same time.
+// DeliveryHold is a worker's claim on an endpoint. All methods but Checkpoint, Resume and Release may
+// be called at the same time.
 type DeliveryHold interface {
-	// Resume reads where the deliveries of the endpoint stand, and the endpoint itself, at
-	// one revision. Where an earlier holder was stopped in a checkpoint, messages may be
-	// pending, or dead, that come after the place in the feed: they are met there again.
+	// Resume reads the state of the endpoint's deliveries, and the endpoint itself, at one revision.
+	// If an earlier worker was stopped in a checkpoint, messages after the place in the feed may be
+	// pending or dead: the worker reads their events again.
 	Resume(ctx context.Context) (DeliveryState, error)
-	// Jobs reads the replays that were asked for and are not done, the oldest first, and
-	// the endpoint, at one revision: an event that a replay names was recorded before that.
+	// Jobs reads the replays that are not done, the oldest first, and the endpoint, at one revision.
+	// The events that a replay names were recorded before that revision.
 	Jobs(ctx context.Context) ([]Replay, EndpointAt, error)
-	// Pending reads messages that are to be tried again; one that is not pending is
-	// left out.
+	// Pending reads messages to be tried again. A message that is not pending is left out.
 	Pending(ctx context.Context, events ...string) ([]Delivery, error)
 	// Dead reads messages that were given up, in the order of their ids.
 	Dead(ctx context.Context, after string, limit int) ([]Delivery, error)
-	// Checkpoint stores what was done. It settles attempts whose outcome is in doubt
-	// by itself, as long as ctx lives. After ErrClaimLost nothing may be sent any more.
-	// There is another error only after ctx has ended: then the checkpoint is under way,
-	// and the next one finishes it before its own.
+	// Checkpoint stores the work done. It resolves attempts in doubt by itself, as long as ctx lives.
+	// After ErrClaimLost the worker must send nothing more. Checkpoint returns another error only
+	// after ctx has ended: then the outcome of the checkpoint is unknown, and the next Checkpoint
+	// completes it first.
 	//
-	// It is stored in an order in which it may be stopped: the place in the feed, and
-	// what becomes of replays, go last. How many messages are pending and dead is
-	// counted here; what the checkpoint's Progress says of that does not matter.
+	// A checkpoint may be stopped between its transactions: the place in the feed and the progress of
+	// replays are stored last. Checkpoint counts pending and dead messages itself and ignores the
+	// counts in Progress.
 	Checkpoint(ctx context.Context, done Checkpoint) error
-	// Release gives the claim up.
+	// Release releases the claim.
 	Release(ctx context.Context) error
 }
 
-// OwnerWebhooks is an owner's endpoints as they were read.
+// OwnerWebhooks holds an owner's endpoints as of a revision.
 type OwnerWebhooks struct {
 	licensing.Webhooks
-	Changed  int64 // the revision at which an endpoint was changed last, or a replay was asked for
+	Changed  int64 // the revision of the last change of an endpoint, or of the last added replay
 	Revision int64 // the store's revision at which the endpoints were read
 }
 
-// EndpointAt is an endpoint as it was at a revision of the store.
+// EndpointAt is an endpoint as of a revision of the store.
 type EndpointAt struct {
 	Endpoint licensing.Endpoint
 	Found    bool // false: its owner had no such endpoint, and Endpoint is zero
 	Revision int64
 }
 
-// Enabled reports whether the endpoint was there and got events.
+// Enabled reports whether the endpoint existed and was enabled.
 func (e *EndpointAt) Enabled() bool { return e.Found && e.Endpoint.Enabled() }
 
-// ErrClaimLost tells the holder of a claim that it is somebody else's by now, or that
-// the endpoint's deliveries were removed.
+// ErrClaimLost reports that another worker has the claim by now, or that the endpoint's deliveries
+// were removed.
 var ErrClaimLost = errors.New("the claim on the endpoint is lost")
 
-// MaxReplays is how many replays may wait at an endpoint.
+// MaxReplays is the maximum number of waiting replays of an endpoint.
 const MaxReplays = 16
 
-// ErrTooManyReplays tells that so many replays wait that no further one is taken.
+// ErrTooManyReplays reports that MaxReplays replays wait already.
 var ErrTooManyReplays = errors.New("too many replays wait at the endpoint")
 
-// DeliveryProgress is how far the deliveries to an endpoint are.
+// DeliveryProgress is the progress of the deliveries to an endpoint.
 type DeliveryProgress struct {
-	Place    FeedPosition // all before it was delivered, or is pending or dead
+	Place    FeedPosition // every message before it is delivered, pending or dead
 	Pending  int
 	Dead     int
-	SeenAt   time.Time // the endpoint's ResetAt for which the rest holds
-	Failures int       // in a row, of any messages
-	// FailingSince is when the first of them was; zero: the last one was none.
+	SeenAt   time.Time // the endpoint's ResetAt to which the following fields apply
+	Failures int       // consecutive failures, of any messages
+	// FailingSince is the time of the first of these failures; zero: the last attempt succeeded.
 	FailingSince time.Time
 	NextProbe    time.Time // while failing
 	LastSuccess  time.Time
-	SkippedAt    time.Time // when it was found last that events were gone before they were delivered
-	Behind       bool      // there was more in the feed than was read
+	SkippedAt    time.Time // when events were last found to be removed before their delivery
+	Behind       bool      // the feed had more events than were read
 }
 
-// DeliveryState is what a holder begins with.
+// DeliveryState is the state with which a worker starts.
 type DeliveryState struct {
 	Endpoint EndpointAt
 	Progress DeliveryProgress
@@ -119,14 +118,14 @@ type DeliveryState struct {
 	Pending  []PendingDelivery
 }
 
-// PendingDelivery is what is kept in memory of a message that is to be tried again.
+// PendingDelivery is the part of a pending message that the worker keeps in memory.
 type PendingDelivery struct {
 	EventID  string
 	Attempts int
 	Next     time.Time
 }
 
-// DeliveryStatus is how a message to an endpoint stands.
+// DeliveryStatus is the state of a message to an endpoint.
 type DeliveryStatus string
 
 // The states of a message.
@@ -136,13 +135,13 @@ const (
 	DeliveryDead      DeliveryStatus = "dead"
 )
 
-// Delivery is what became of one event at one endpoint.
+// Delivery is the delivery of one event to one endpoint.
 type Delivery struct {
 	EventID  string
 	Type     licensing.EventType
 	Status   DeliveryStatus
 	Attempts []DeliveryAttempt // the oldest first
-	Answer   string            // of the last one: the first 1 KiB
+	Answer   string            // of the last attempt: the first 1 KiB
 	Next     time.Time         // while pending: when it is tried again
 }
 
@@ -150,42 +149,40 @@ type Delivery struct {
 type DeliveryAttempt struct {
 	At       time.Time
 	Duration time.Duration
-	Status   int    // of HTTP; 0: there was no answer
-	Failure  string // as of package webhook; empty: it was delivered
+	Status   int    // of HTTP; 0: no answer
+	Failure  string // one of package webhook's failures; empty: success
 }
 
-// Checkpoint is what a holder stores in one go.
+// Checkpoint is the work that one call stores.
 type Checkpoint struct {
-	Progress  DeliveryProgress // but for its counts
-	Pending   []Delivery       // put, whatever they were before
+	Progress  DeliveryProgress // without its counts
+	Pending   []Delivery       // stored as pending, whatever they were before
 	Delivered []Delivery       // into the log; no longer pending or dead
 	Dead      []Delivery       // no longer pending
-	EndJobs   []string         // ids of replays; they are done, whatever PutJobs says
-	PutJobs   []Replay         // how far replays are; of one that is there twice, the last one counts
+	EndJobs   []string         // ids of replays that are done, even if PutJobs has them
+	PutJobs   []Replay         // the progress of replays; the last element of a replay counts
 }
 
-// Replay asks for events to be delivered again: one, or a span of the feed, or all
-// that were given up.
+// Replay asks for events to be delivered again: one event, a span of the feed, or all dead messages.
 type Replay struct {
 	ID           string // a ULID
 	EventID      string
-	After, Until string // of a span: behind the one, up to the other with it; After empty: from the oldest that is kept
+	After, Until string // a span: after After, up to and including Until; After empty: from the oldest kept event
 	Dead         bool
-	// Place is how far it was done.
+	// Place is the progress of the replay.
 	Place string
 }
 
-// DeliveryPage asks for some of an endpoint's deliveries: those that are pending and
-// those that are dead in the order of their events, and what was delivered lately from
-// the latest on. A page may be short while more follows. It is ErrBadPosition where
-// After is none.
+// DeliveryPage asks for some of an endpoint's deliveries: pending and dead messages in the order of
+// their events, and delivered ones from the latest on. A page may be short though more follow. An
+// invalid After is ErrBadPosition.
 type DeliveryPage struct {
 	Status DeliveryStatus // empty: the pending ones, then the dead, then the delivered
-	After  string         // as an earlier page answered; empty: the first
+	After  string         // from an earlier page; empty: the first page
 	Limit  int
 }
 
-// Deliveries is a page of them.
+// Deliveries is a page of deliveries.
 type Deliveries struct {
 	Items []Delivery
 	Next  string // empty at the end

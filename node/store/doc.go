@@ -1,5 +1,6 @@
-// Package store says what the engine and the use cases ask of a database. Package kv keeps
-// the records in etcd. Package storetest holds the tests that every implementation passes.
+// Package store declares what the engine and the use cases ask of a database: interfaces and their
+// types. It holds no implementation and imports only package licensing. Package kv implements it on
+// etcd. Package storetest holds the tests that every implementation passes.
 //
 // The map of the package:
 //
@@ -8,6 +9,6 @@
 //	keys.go        API keys and master keys
 //	keymarks.go    marks that show which API keys may have changed
 //	events.go      the feed and the history of events
-//	deliveries.go  what the delivery of webhooks stores
+//	deliveries.go  deliveries of webhooks
 //	nodes.go       the nodes and their incarnations
 package store

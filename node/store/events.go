@@ -13,24 +13,23 @@ import (
 type RecordedEvent struct {
 	ID       string
 	Revision int64 // the store's, of the change
-	// Rank is where a feed has what one revision tells of this record: by comparing it
-	// with that of others. It is nothing else.
+	// Rank orders the events of one revision in a feed, by comparison. It has no other meaning.
 	Rank  string
 	Owner licensing.Owner
 	licensing.Event
 }
 
-// Before tells whether a feed has an event before another of the same owner.
+// Before reports whether a feed has e before another event of the same owner.
 func (e *RecordedEvent) Before(other *RecordedEvent) bool {
 	return cmp.Or(cmp.Compare(e.Revision, other.Revision), cmp.Compare(e.Rank, other.Rank),
 		cmp.Compare(e.Sequence, other.Sequence)) < 0
 }
 
-// FeedPosition is a place in an owner's feed: an event's id, for behind it, or what
-// an earlier page or EventsNow answered. Empty is the beginning of what is kept.
+// FeedPosition is a position in an owner's feed: after the event with an id, or a position from an
+// earlier page or from EventsNow. Empty is the beginning of the kept events.
 type FeedPosition string
 
-// ErrBadPosition tells of a position that the feed never had.
+// ErrBadPosition reports a position that the feed never had.
 var ErrBadPosition = errors.New("no such position in the feed")
 
 // FeedPage asks for events.
@@ -51,13 +50,13 @@ type FeedPage struct {
 type Feed struct {
 	Events []RecordedEvent
 	Next   FeedPosition // what the next page comes after
-	More   bool         // there is more by now, though perhaps nothing that is wanted
-	// Endpoint is the one that the page was asked for with.
+	More   bool         // there are more events to examine, though perhaps none of the wanted types
+	// Endpoint is the endpoint that the page asked for.
 	Endpoint EndpointAt
 }
 
-// HistoryPosition is a place in a record's history, as an earlier page answered it.
-// Empty is the newest event.
+// HistoryPosition is a position in a record's history, from an earlier page. Empty is the newest
+// event.
 type HistoryPosition string
 
 // HistoryPage asks for events of a record.
@@ -69,52 +68,49 @@ type HistoryPage struct {
 // History is a page of a record's events, the newest first.
 type History struct {
 	Events []RecordedEvent
-	Next   HistoryPosition // empty at the end of what is kept
+	Next   HistoryPosition // empty at the end of the kept events
 }
 
 // Events are read from a feed for each owner and a history for each record. Commit records them. An
 // event of a license or an order leaves out the buyer and the reason for the state: the records hold
 // these.
 type Events interface {
-	// ReadEvents reads a page of an owner's feed: one total order of all events but
-	// those of the last moments. It fails with licensing.ErrCursorExpired where some that
-	// come after the position are no longer kept, and with ErrBadPosition where it is
-	// none.
+	// ReadEvents reads a page of an owner's feed: one total order of all events, without those of the
+	// last moments. It fails with licensing.ErrCursorExpired if events after the position are no
+	// longer kept, and with ErrBadPosition if the position is invalid.
 	ReadEvents(ctx context.Context, owner licensing.Owner, page FeedPage) (Feed, error)
 
-	// EventsNow is the position behind all that is recorded by now.
+	// EventsNow returns the position after all events recorded before the call.
 	EventsNow(ctx context.Context) (FeedPosition, error)
 
-	// Event finds an event by its id, also one of the last moments; nil where there
-	// is none.
+	// Event returns an event by its id, including events of the last moments; nil if there is none.
 	Event(ctx context.Context, owner licensing.Owner, id string) (*RecordedEvent, error)
 
 	// History reads a page of a license's or an order's events.
 	History(ctx context.Context, ref licensing.Ref, page HistoryPage) (History, error)
 
-	// EventEpoch tells which epoch events are recorded into, and whether anything was
-	// written since it began.
+	// EventEpoch returns the epoch into which events are recorded, and whether an event was written
+	// since it began.
 	EventEpoch(ctx context.Context) (Epoch, error)
 
-	// SealEvents begins the next epoch, unless another node has: then what was
-	// recorded before is in the feed.
+	// SealEvents begins the next epoch, unless another node has begun it. After that, the feed has the
+	// events of the earlier epoch.
 	SealEvents(ctx context.Context, epoch Epoch) error
 
-	// WatchEpochs calls wake when it begins to watch and whenever an epoch has begun,
-	// until ctx ends. It is a hint, as WatchAPIKeys is.
+	// WatchEpochs calls wake when the watch begins and whenever an epoch has begun, until ctx ends. A
+	// call is a hint, as in WatchAPIKeys.
 	WatchEpochs(ctx context.Context, wake func())
 }
 
-// EventRetention says how long events are kept: up to an age, and of all owners
-// together up to a number of bytes. Over these bytes, the owner with the most events loses
-// its oldest ones first; an owner with an equal share or less loses none. Both bounds are
-// kept about.
+// EventRetention says how long events are kept: up to an age, and for all owners together up to a
+// number of bytes. Above these bytes, the owner with the most events loses its oldest ones first; an
+// owner with an equal part or less loses none. Both limits are approximate.
 type EventRetention struct {
 	Age   time.Duration
 	Bytes int64
 }
 
-// Events are kept so long unless it is said otherwise.
+// The defaults of EventRetention.
 const (
 	DefaultEventAge   = 30 * 24 * time.Hour
 	DefaultEventBytes = 1 << 30
@@ -124,5 +120,5 @@ const (
 type Epoch struct {
 	Number  uint64
 	Written bool
-	Bytes   int64 // of the events that this node has written into it
+	Bytes   int64 // of the events that this node has written into the epoch
 }

@@ -6,13 +6,13 @@ import (
 	"licet/licensing"
 )
 
-// KeyParts is how many parts all API keys are divided into, by their owners. A
-// change of a key makes each node forget the keys of one part. With more parts
-// fewer owners share one, and each scan reads more marks.
+// KeyParts is the number of parts that all API keys are divided into, by their owners. A change of a
+// key makes each node drop the cached keys of one part. With more parts, fewer owners share a part,
+// and each scan reads more marks.
 const KeyParts = 256
 
-// KeyPart is the part that an owner's API keys are in. Nodes of all builds must
-// agree on the parts, so the hash never changes.
+// KeyPart returns the part of an owner's API keys. Nodes of all builds must agree on the parts, so the
+// hash never changes.
 func KeyPart(owner licensing.Owner) uint8 {
 	return sha256.Sum256([]byte(owner.AccountID + "/" + string(owner.Mode)))[0]
 }
@@ -22,13 +22,13 @@ type KeyMark string
 
 // KeyMarks stand for the state of all API keys.
 type KeyMarks struct {
-	// All changes with a change of a key that no part's mark shows, such as one by a
-	// node of an earlier build.
+	// All changes with every change that no part's mark shows, such as a change by a node of an
+	// earlier build.
 	All   KeyMark
 	Parts [KeyParts]KeyMark // by KeyPart
 }
 
-// changed reports of each part whether a key in it may have changed since before.
+// Changed reports for each part whether a key in it may have changed since before.
 func (m *KeyMarks) Changed(before *KeyMarks) (parts [KeyParts]bool) {
 	for i := range m.Parts {
 		parts[i] = m.Parts[i] != before.Parts[i] || m.All != before.All

@@ -24,45 +24,45 @@ type Keys interface {
 	// until ctx ends. A call is a hint: a watch may hang, so that a call comes late or never.
 	WatchAPIKeys(ctx context.Context, wake func())
 
-	// CheckRing tells, by an error that names them, which master keys the store
-	// uses and the ring lacks, or has other ones of under the same id.
+	// CheckRing returns an error that names the master keys which the store uses and the ring lacks,
+	// or which differ under the same id.
 	CheckRing(ctx context.Context, ring licensing.MasterRing) error
 
-	// UseMaster notes that secrets are derived from a master key from now on.
-	// It refuses one whose id stands for another key in the store.
+	// UseMaster records that secrets are derived from a master key from now on. It refuses a key whose
+	// id stands for another key in the store.
 	UseMaster(ctx context.Context, master licensing.MasterKey) error
 
-	// CreateAPIKey stores a new key. Its master key must be in use. Storing the
-	// same key again changes nothing; another one under its id or hash is an
-	// error. Claims are stored in the same transaction; where one of them is not
-	// as it was read, nothing is, and the answer is ErrClaimTaken.
+	// CreateAPIKey stores a new key. Its master key must be in use. Storing the same key again is a
+	// no-op; another key with the same id or hash is an error. The same transaction stores the claims.
+	// If a claim is not as it was read, CreateAPIKey stores nothing and returns ErrClaimTaken.
 	CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...Write) error
 
-	// FindAPIKey finds a key by its public id; nil where its owner has none of
-	// that id.
+	// FindAPIKey returns a key by its public id; nil if its owner has none with that id.
 	FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error)
 
 	// ListAPIKeys reads a page of an owner's keys, as [Listings] says.
 	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
 
-	// ChangeAPIKey swaps a key for what change makes of it. change may be
-	// called again, on what another writer has stored meanwhile; its error ends
-	// the call. A change that moves the key to another master key needs that
-	// one in use. No two callers are answered the same change. Claims are as with
-	// CreateAPIKey.
-	ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...Write) (*licensing.APIKey, error)
+	// ChangeAPIKey replaces a key by the result of change. It may call change again with the key that
+	// another writer has stored meanwhile. An error of change ends the call. A change to another
+	// master key requires that the key is in use. No two callers get the same change as their result.
+	// Claims work as in CreateAPIKey.
+	ChangeAPIKey(
+		ctx context.Context, owner licensing.Owner, id string,
+		change func(*licensing.APIKey) error, claims ...Write,
+	) (*licensing.APIKey, error)
 
-	// NoteKeysUsed stores when keys were used, of those that are not known to
-	// have been used less than KeyUseStep before. FindAPIKey and ListAPIKeys tell
-	// it as LastUsedAt; APIKey does not. It changes no mark.
+	// NoteKeysUsed stores when keys were last used, except for keys with a stored use less than
+	// KeyUseStep earlier. FindAPIKey and ListAPIKeys return the use as LastUsedAt; APIKey does not.
+	// NoteKeysUsed changes no mark.
 	NoteKeysUsed(ctx context.Context, uses []KeyUse) error
 }
 
-// KeyUseStep is how coarsely the store keeps when a key was used last: a use
-// is not stored within that time of one that is.
+// KeyUseStep is the resolution of stored key uses: the store skips a use within that time after a
+// stored one.
 const KeyUseStep = time.Minute
 
-// KeyUse is when an API key was used, by the SHA-256 of its text.
+// KeyUse is the use of an API key, by the SHA-256 of its text.
 type KeyUse struct {
 	Hash [32]byte
 	At   time.Time

@@ -9,26 +9,27 @@ import (
 const (
 	// MaxListPage is the most items that a page may ask for.
 	MaxListPage = 100
-	// MaxListScan is how many items a page looks at: where a filter lets few
-	// through, the page is short, or empty, and the next one goes on from there.
+	// MaxListScan is the number of items that a page examines: if a filter matches few items, the page
+	// is short or empty, and the next page continues from there.
 	MaxListScan = 500
 )
 
-// Listings is what a [Store] lists: an owner's things, the newest first. Whoever
-// follows Next from page to page sees everything once that was there when the
-// first page was read, whatever is added meanwhile. A page costs the same
-// wherever it stands and however long the listing is.
+// Listings lists an owner's records, the newest first. Following Next from page to page returns every
+// record once that existed when the first page was read, whatever is added meanwhile. The cost of a
+// page depends neither on its position nor on the length of the list.
 //
-// keep decides what goes into a page; nil keeps all.
+// keep selects the items of a page; nil selects all.
 type Listings interface {
-	// ListLicenses reads licenses as ReadLicenses does for 0 devices. With a
-	// buyer's e-mail address, in any case, they are those of the buyer's orders,
-	// in the order of the orders.
-	ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.License) bool) (List[LicenseView], error)
+	// ListLicenses reads licenses as ReadLicenses does for 0 devices. With a buyer's e-mail address,
+	// in any case, it reads the licenses of the buyer's orders, in the order of the orders.
+	ListLicenses(
+		ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.License) bool,
+	) (List[LicenseView], error)
 
-	// ListOrders reads orders: all, or those with a buyer's e-mail address, in
-	// any case.
-	ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.Order) bool) (List[licensing.Order], error)
+	// ListOrders reads all orders, or the orders with a buyer's e-mail address, in any case.
+	ListOrders(
+		ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.Order) bool,
+	) (List[licensing.Order], error)
 
 	// ListProducts reads products.
 	ListProducts(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.Product], error)
@@ -37,21 +38,20 @@ type Listings interface {
 	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
 }
 
-// Position is a place in a listing. Only the store that made it knows what it
-// says; any text is a place somewhere.
+// Position is a position in a list. Only the store that created it can interpret it. Any text is a
+// valid position.
 type Position string
 
-// Page asks for up to Limit items, at least one, that are older than what stands
-// at Before, and for no more than Scan to be looked at. An empty Before stands for
-// the beginning, and a Scan of 0 for MaxListScan.
+// Page asks for up to Limit items, at least one, that are older than the item at Before, and examines
+// up to Scan items. An empty Before stands for the beginning, and a Scan of 0 for MaxListScan.
 type Page struct {
 	Before      Position
 	Limit, Scan int
 }
 
-// List is a page of a listing.
+// List is a page of a list.
 type List[T any] struct {
 	Items []T
-	// Next is the Before of the following page; empty at the end.
+	// Next is the Before of the next page; empty at the end.
 	Next Position
 }

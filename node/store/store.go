@@ -114,83 +114,78 @@ const (
 	MaxDue = 1000
 )
 
-// ViewDevices is how many devices a lookup of one license shows; a listing
-// leads on from there.
+// ViewDevices is the number of devices that a lookup of one license returns; pages of devices follow.
 const ViewDevices = 1000
 
-// Want names a record to load, and the devices whose entries are wanted.
+// Want names a record to load, and the devices whose entries to load.
 type Want struct {
 	Ref      licensing.Ref
 	Devices  []string
 	Metadata bool // of a license
 }
 
-// Token is the store's own memory of a record as it was read: its revision
-// and where its parts lie. Nil stands for a record that does not exist. A
-// token is never changed and may be used again.
+// Token is the store's own note about a loaded record: its revision, and where its parts are stored.
+// Nil stands for a record that does not exist. A token never changes and may be used again.
 type Token any
 
-// Snapshot is a record at a revision. Nothing is set where none is stored.
+// Snapshot is a record at a revision. Its fields are empty if no record is stored.
 type Snapshot struct {
 	Record licensing.Record
 	Token  Token
-	// Writer is who wrote the license last, where the store keeps that; placement
-	// goes by it.
+	// Writer is the node that last wrote the license, if the store keeps that. Placement uses it.
 	Writer Incarnation
 }
 
-// Change is a set of writes that one transaction makes together.
+// Change is a set of writes for one transaction.
 type Change struct {
 	Writes []Write
 }
 
-// Write replaces one record, provided that it is still as its snapshot was.
-// A nil Token demands that it does not exist. A license's metadata is written
-// where it has changed, and a product that is nil is removed: if an attempt at
-// that was in doubt, and there is none any more, the change has landed.
+// Write replaces one record, provided that the record is still as in its snapshot. A nil Token
+// requires that the record does not exist. A license's metadata is written if it has changed. A nil
+// product is deleted: if an attempt to delete it was in doubt and the product is gone, the change has
+// landed.
 type Write struct {
 	Ref    licensing.Ref
 	Token  Token
 	Record licensing.Record
 }
 
-// Outcome is how a swap ended.
+// Outcome is the result of a Commit.
 type Outcome struct {
-	// Landed: the writes are stored. Otherwise another writer was first,
-	// nothing was written, and it never will be.
+	// Landed: the writes are stored. Otherwise another writer was first, and nothing was written or ever will be.
 	Landed bool
-	// Rivals, after a loss: the records of the writes as they stand now, read
-	// in the swap's own round trip, with the same devices' entries. It may be
-	// nil; then they must be loaded.
+	// Rivals are, after a loss, the current records of the writes, read in the swap's own round trip, with the entries
+	// of the same devices. If Rivals is nil, the caller must load the records.
 	Rivals []Snapshot
 }
 
-// DuePage is some of the records for which something is due.
+// DuePage is a page of records for which work is due.
 type DuePage struct {
 	Records []licensing.Ref
-	Next    string // where the following page begins; empty at the end
+	Next    string // the position of the next page; empty at the end
 }
 
 // DeviceCursor is a position in the listing order of a license's devices.
 // The zero cursor is the beginning.
 type DeviceCursor [16]byte
 
-// DevicePage asks for up to Limit devices from After on.
+// DevicePage asks for up to Limit devices after After.
 type DevicePage struct {
 	After DeviceCursor
 	Limit int
 }
 
-// LicenseView is a license as a lookup shows it.
+// LicenseView is a license with its metadata and a page of its devices.
 type LicenseView struct {
 	License  licensing.License
 	Metadata string // a compact JSON object, or empty
 	Devices  []licensing.Device
-	// Next is where the following page begins; nil at the end.
+	// Next is the position of the next page; nil at the end.
 	Next *DeviceCursor
 }
 
-// ErrClaimTaken tells that a claim was not stored, nor anything that was to be
-// stored with it: somebody else was first, with the Idempotency-Key or with one of
-// the other records.
-var ErrClaimTaken = errors.New("nothing was stored: somebody else has claimed the Idempotency-Key, or has made what goes along")
+// ErrClaimTaken reports that a transaction stored nothing, because another writer has stored one of
+// its claims or other records first.
+var ErrClaimTaken = errors.New(
+	"nothing was stored: another request has written the Idempotency-Key or another record first")
