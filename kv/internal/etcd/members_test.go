@@ -292,6 +292,7 @@ func silentEndpoint(t *testing.T) string {
 // TestHangingMembersAreLeftOut stops a member of a cluster of three, or cuts one
 // off from its peers, and sees that calls stop going there and come back.
 func TestHangingMembersAreLeftOut(t *testing.T) {
+	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	s, err := clientAt(t, t.Context(), cluster.Endpoints()...)
 	if err != nil {
