@@ -72,28 +72,28 @@ func TestDeliveryRoundTrip(t *testing.T) {
 
 // TestBrokenDeliveries refuses what can't be meant.
 func TestBrokenDeliveries(t *testing.T) {
-	owner := appendOwner([]byte{formatVersion}, progressOwner, kvtest.Owner)
+	owner := appendOwner([]byte{formatVersion}, 1, kvtest.Owner)
 	for name, value := range map[string][]byte{
 		"no owner":              {formatVersion},
 		"a newer format":        {2},
-		"pages that are none":   appendBytes(owner, progressPages, []byte{0}),
-		"a page without end":    appendBytes(owner, progressPages, []byte{0x80}),
-		"fewer than none":       appendUint(owner, progressPending, 1<<63),
-		"a number that is text": appendString(owner, progressDead, "7"),
+		"pages that are none":   appendBytes(owner, 15, []byte{0}),
+		"a page without end":    appendBytes(owner, 15, []byte{0x80}),
+		"fewer than none":       appendUint(owner, 4, 1<<63),
+		"a number that is text": appendString(owner, 5, "7"),
 	} {
 		if got, err := DecodeProgress(value); err == nil {
 			t.Errorf("progress, %s: %+v", name, got)
 		}
 	}
 	for name, value := range map[string][]byte{
-		"an answer that is not there": appendBytes([]byte{formatVersion}, pageDelivery, appendUint(appendString(nil, loggedEvent, "evt_1"), loggedAnswer, 1)),
+		"an answer that is not there": appendBytes([]byte{formatVersion}, pageDelivery, appendUint(appendString(nil, 1, "evt_1"), 4, 1)),
 		"no event":                    appendBytes([]byte{formatVersion}, pageDelivery, nil),
 	} {
 		if got, err := DecodePage(value); err == nil {
 			t.Errorf("page, %s: %+v", name, got)
 		}
 	}
-	if got, err := DecodeDelivery("evt_1", store.DeliveryDead, appendBytes([]byte{formatVersion}, deliveryAttempt, appendUint(nil, attemptDuration, 1<<62))); err == nil {
+	if got, err := DecodeDelivery("evt_1", store.DeliveryDead, appendBytes([]byte{formatVersion}, 2, appendUint(nil, 2, 1<<62))); err == nil {
 		t.Errorf("an attempt of %v", got.Attempts[0].Duration)
 	}
 }

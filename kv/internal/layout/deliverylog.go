@@ -3,33 +3,31 @@ package layout
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet/licensing"
 	"licet/node/store"
 )
 
-// What was delivered to an endpoint is told in pages, one for each checkpoint that
-// has something to tell. Which there are stands in the endpoint's progress, so that
-// they come and go with it.
+// What was delivered to an endpoint is stored in pages, one for each checkpoint with deliveries. The endpoint's
+// progress lists the pages, so that pages come and go with it.
 const (
-	// MaxPages and maxLogged bound how many pages there are: no more than MaxPages, and
-	// none before those that hold maxLogged deliveries.
+	// MaxPages and maxLogged bound the pages of an endpoint: at most MaxPages, and none older than the pages that
+	// together hold maxLogged deliveries.
 	MaxPages  = 100
 	maxLogged = 1000
-	// pageBytes is how large a page gets; answers of receivers are cut for it first.
+	// pageBytes is the largest size of a page. PagesOf cuts the answers of receivers before it begins another page.
 	pageBytes = 64 << 10
 )
 
-// DeliveryLog tells which pages there are.
+// DeliveryLog lists the pages of an endpoint.
 type DeliveryLog struct {
-	First  uint64 // the number of the oldest
-	Counts []int  // how many deliveries each has, the oldest first
+	First  uint64 // the number of the oldest page
+	Counts []int  // of deliveries in each page, the oldest first
 }
 
-// Next is the number that the next page gets.
+// Next returns the number of the next page.
 func (l *DeliveryLog) Next() uint64 { return l.First + uint64(len(l.Counts)) }
 
-// With is the log with one page more at its end and without those that it pushes out,
-// which are those before its first.
+// With returns the log with one more page at its end. It drops the oldest pages that exceed the bounds: those before
+// the First of the returned log.
 func (l *DeliveryLog) With(count int) DeliveryLog {
 	longer := DeliveryLog{First: l.First, Counts: append(append([]int(nil), l.Counts...), count)}
 	total := 0
@@ -43,26 +41,30 @@ func (l *DeliveryLog) With(count int) DeliveryLog {
 	return longer
 }
 
-// Field numbers of a page, and of a delivery in it.
+// Field numbers of a page.
 const (
 	pageDelivery protowire.Number = 1 // repeated
 	pageAnswer   protowire.Number = 2 // repeated: the answers that deliveries refer to
-
-	loggedEvent   protowire.Number = 1
-	loggedType    protowire.Number = 2
-	loggedAttempt protowire.Number = 3 // repeated
-	loggedAnswer  protowire.Number = 4 // the place of its answer, from 1
 )
 
-// LoggedPage is a page as it is stored.
+// loggedTable lists the fields of a delivery in a page. answer is the place of the delivery's answer, from 1; 0: none.
+func loggedTable(d *store.Delivery, answer *uint64) fieldTable {
+	return fieldTable{
+		textField(1, &d.EventID),
+		textField(2, &d.Type),
+		attemptsField(3, &d.Attempts),
+		numberField(4, answer),
+	}
+}
+
+// LoggedPage is the value of a page, and how many deliveries the page holds.
 type LoggedPage struct {
 	Value []byte
 	Count int
 }
 
-// PagesOf lays deliveries into pages, mostly one. Receivers answer most of the time
-// the same, so that each answer is there once; where that is still too much, they are
-// cut.
+// PagesOf encodes deliveries into pages, mostly into one. Receivers mostly send the same answer, so a page holds each
+// answer once. A page that is still too large holds shorter answers.
 func PagesOf(delivered []store.Delivery) []LoggedPage {
 	if len(delivered) == 0 {
 		return nil
@@ -82,24 +84,20 @@ func PagesOf(delivered []store.Delivery) []LoggedPage {
 	return append(PagesOf(delivered[:half]), PagesOf(delivered[half:])...)
 }
 
-// encodePage writes a page, with answers up to a length.
-func encodePage(delivered []store.Delivery, answer int) []byte {
+// encodePage returns the value of a page, with at most longest bytes of each answer.
+func encodePage(delivered []store.Delivery, longest int) []byte {
 	b := []byte{formatVersion}
 	var answers []string
-	places := make(map[string]int)
+	places := make(map[string]uint64)
 	for i := range delivered {
 		d := &delivered[i]
-		m := appendString(nil, loggedEvent, d.EventID)
-		m = appendString(m, loggedType, string(d.Type))
-		m = appendAttempts(m, loggedAttempt, d.Attempts)
-		if text := cutText(d.Answer, answer); text != "" {
-			if places[text] == 0 {
-				answers = append(answers, text)
-				places[text] = len(answers)
-			}
-			m = appendUint(m, loggedAnswer, uint64(places[text]))
+		text := cutText(d.Answer, longest)
+		if text != "" && places[text] == 0 {
+			answers = append(answers, text)
+			places[text] = uint64(len(answers))
 		}
-		b = appendBytes(b, pageDelivery, m)
+		place := places[text]
+		b = appendBytes(b, pageDelivery, loggedTable(d, &place).appendTo(nil))
 	}
 	for _, text := range answers {
 		b = appendString(b, pageAnswer, text)
@@ -111,12 +109,12 @@ func encodePage(delivered []store.Delivery, answer int) []byte {
 func DecodePage(value []byte) ([]store.Delivery, error) {
 	var delivered []store.Delivery
 	var answers []string
-	var refers []uint64
+	var places []uint64 // of the deliveries' answers
 	err := DecodeValue(value, func(f Field) error {
 		switch f.Num {
 		case pageDelivery:
 			d, answer, err := decodeLogged(f.Bytes)
-			delivered, refers = append(delivered, d), append(refers, answer)
+			delivered, places = append(delivered, d), append(places, answer)
 			return err
 		case pageAnswer:
 			answers = append(answers, f.string())
@@ -126,12 +124,12 @@ func DecodePage(value []byte) ([]store.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, at := range refers {
-		if at > uint64(len(answers)) {
+	for i, place := range places {
+		if place > uint64(len(answers)) {
 			return nil, ErrMalformed
 		}
-		if at > 0 {
-			delivered[i].Answer = answers[at-1]
+		if place > 0 {
+			delivered[i].Answer = answers[place-1]
 		}
 	}
 	return delivered, nil
@@ -139,19 +137,7 @@ func DecodePage(value []byte) ([]store.Delivery, error) {
 
 func decodeLogged(message []byte) (d store.Delivery, answer uint64, err error) {
 	d.Status = store.DeliveryDelivered
-	err = decodeMessage(message, func(f Field) (err error) {
-		switch f.Num {
-		case loggedEvent:
-			d.EventID = f.string()
-		case loggedType:
-			d.Type = licensing.EventType(f.string())
-		case loggedAttempt:
-			d.Attempts, err = decodeAttempt(d.Attempts, f.Bytes)
-		case loggedAnswer:
-			answer = f.varint
-		}
-		return err
-	})
+	err = decodeMessage(message, loggedTable(&d, &answer).read)
 	if err == nil && d.EventID == "" {
 		err = ErrMalformed
 	}

@@ -73,8 +73,9 @@
 //
 // # Values
 //
-// A value is one byte of format version and a protobuf message written by
-// hand (see the files of the records). While nodes are updated, an older one reads what
+// A value is one byte of format version and a protobuf message. A field table (see
+// fields.go) lists the fields of most messages; licenses, devices and events are encoded
+// by hand. While nodes are updated, an older one reads what
 // a newer one wrote: fields of licenses, orders, products and endpoints that it does
 // not know are kept as they are when it writes the record back.
 //
@@ -120,5 +121,6 @@
 //	node.go          registrations of nodes
 //	ownercodec.go    owners, order numbers and ULIDs in values
 //	writers.go       the writers of a record, and whose swap landed
+//	fields.go        tables of the fields of values
 //	wire.go          fields of values
 package layout

@@ -143,7 +143,7 @@ func factsOf(e *licensing.Event) []byte {
 		return stored.Encode()
 	}
 	if e.Webhook != nil {
-		return encodeEndpoint(e.Webhook)
+		return encodeEndpoint(e.Webhook, nil)
 	}
 	order := EventOrder(e.Order)
 	order.PayToken = e.Order.PayToken

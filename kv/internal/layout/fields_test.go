@@ -7,13 +7,37 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// TestGoldenFields holds the bytes of each kind of value without any optional field, and with the fields that the values
-// of values.golden and deliveries.golden leave out.
+// TestFieldNumbers: a table lists each number once, and the unknown fields at its end.
+func TestFieldNumbers(t *testing.T) {
+	for i, table := range []fieldTable{
+		(&Order{}).table(new([]byte)), (&Product{}).table(), termsTable(&licensing.Terms{}, new(bool)),
+		(&APIKey{}).table(), previousTable(&licensing.PreviousSecret{}), claimTable(&licensing.Claim{}, new([]Writer)),
+		grantTable(&licensing.GrantProgress{}), refusalTable(&licensing.Error{}), redactionTable(&licensing.Redaction{}),
+		(&Webhooks{}).table(), endpointTable(&licensing.Endpoint{}, new([]byte)), (&Progress{}).table(),
+		deliveryTable(&store.Delivery{}), attemptTable(&store.DeliveryAttempt{}), loggedTable(&store.Delivery{}, new(uint64)),
+		replayTable(&licensing.Owner{}, &store.Replay{}), registrationTable(&store.Registration{}),
+		(&RetentionMark{}).table(), keyUseTable(new(time.Time)), orderOwnerTable(&licensing.Owner{}),
+		listenRequestTable(new(bool)),
+	} {
+		listed := make(map[protowire.Number]bool)
+		for at, f := range table {
+			if listed[f.num] || f.num == otherNumbers && at != len(table)-1 {
+				t.Errorf("table %d: entry %d must not have the number %d", i, at, f.num)
+			}
+			listed[f.num] = true
+		}
+	}
+}
+
+// TestGoldenFields holds the bytes of each kind of value without any optional field, and with the fields that the
+// values of values.golden and deliveries.golden leave out.
 func TestGoldenFields(t *testing.T) {
 	var b strings.Builder
 	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
@@ -30,7 +54,8 @@ func TestGoldenFields(t *testing.T) {
 	}
 	show("order without optional fields", order(licensing.Order{}, Location{}, nil))
 	show("order with the other fields", order(
-		licensing.Order{Amount: -1, Terms: terms, RefundBy: "key_01", Sequence: 300}, Location{0x0102030405, 0x86070809}, unknown))
+		licensing.Order{Amount: -1, Terms: terms, RefundBy: "key_01", Sequence: 300},
+		Location{0x0102030405, 0x86070809}, unknown))
 	show("owner in test mode of an order", EncodeOwner(sandbox))
 	show("product without optional fields", (&Product{}).Encode())
 	show("product with the other fields", (&Product{Product: licensing.Product{Terms: terms}, Unknown: unknown}).Encode())

@@ -86,9 +86,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendCount(b, licenseMaxDevices, l.MaxDevices)
 	b = appendUint(b, licenseCurrentDevices, uint64(l.CurrentDevices))
 	b = appendUint(b, licenseAllowedOver, uint64(l.AllowedOver))
-	if !l.Validity.IsZero() {
-		b = appendBytes(b, licenseValidity, encodePeriod(l.Validity))
-	}
+	b = appendPeriod(b, licenseValidity, l.Validity)
 	b = appendTime(b, licenseCreatedAt, l.CreatedAt)
 	b = appendTimeAfter(b, licenseActivatedAt, l.ActivatedAt, l.CreatedAt)
 	b = appendTimeAfter(b, licenseExpiresAt, l.ExpiresAt, l.CreatedAt)
@@ -132,7 +130,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 		case licenseAllowedOver:
 			l.AllowedOver = f.int()
 		case licenseValidity:
-			l.Validity, err = decodePeriod(f.Bytes)
+			l.Validity, err = f.period()
 		case licenseCreatedAt:
 			l.CreatedAt = f.time()
 		case licenseActivatedAt:
@@ -146,7 +144,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 		case licenseStateReason:
 			l.StateReason = f.string()
 		case licenseSelfService:
-			l.SelfService = f.selfService()
+			l.SelfService, err = f.selfService()
 		case licenseRemovalsMonth:
 			l.Removals.Month = f.int()
 		case licenseRemovals:

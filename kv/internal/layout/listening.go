@@ -8,7 +8,7 @@ import (
 	"licet/licensing"
 )
 
-// Field numbers of ListenKey's value, of a move in it, and of a request to listen.
+// Field numbers of ListenKey's value, and of a move in it.
 const (
 	fenceMoved protowire.Number = 2
 	fenceMove  protowire.Number = 3 // repeated, the latest first
@@ -16,8 +16,6 @@ const (
 	moveAfter   protowire.Number = 1
 	moveStarted protowire.Number = 2 // repeated
 	moveStopped protowire.Number = 3 // repeated
-
-	requestListens protowire.Number = 1
 )
 
 const (
@@ -116,19 +114,15 @@ func decodeListenMove(b []byte) (m ListenMove, err error) {
 	return m, err
 }
 
-// EncodeListenRequest writes what an owner asks for: to listen, or no longer to.
-func EncodeListenRequest(listens bool) []byte {
-	return appendBool([]byte{formatVersion}, requestListens, listens)
-}
+// listenRequestTable lists the one field of a request to listen.
+func listenRequestTable(listens *bool) fieldTable { return fieldTable{boolField(1, listens)} }
+
+// EncodeListenRequest returns the value of an owner's request to listen, or to listen no longer.
+func EncodeListenRequest(listens bool) []byte { return listenRequestTable(&listens).value() }
 
 // DecodeListenRequest reports whether the owner asks to listen.
 func DecodeListenRequest(value []byte) (listens bool, err error) {
-	err = DecodeValue(value, func(f Field) error {
-		if f.Num == requestListens {
-			listens = f.bool()
-		}
-		return nil
-	})
+	err = DecodeValue(value, listenRequestTable(&listens).read)
 	return listens, err
 }
 

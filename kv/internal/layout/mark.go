@@ -3,8 +3,6 @@ package layout
 import (
 	"encoding/binary"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // How old events are must be known without reading them. So now and then a node that
@@ -25,32 +23,21 @@ type RetentionMark struct {
 // MarkKey returns the key of a retention mark.
 func MarkKey(e Epoch) string { return MarksPrefix + string(AppendEpoch(nil, e)) }
 
-// Field numbers of a mark. 2 was the bytes of all owners' events since the mark before.
-const (
-	markAt       protowire.Number = 1
-	markMeasured protowire.Number = 3
-)
-
-// Encode returns the mark's value.
-func (m *RetentionMark) Encode() []byte {
-	return appendBool(appendTime([]byte{formatVersion}, markAt, m.At), markMeasured, m.Measured)
+// table lists the fields of a mark. Field 2 was the bytes of all owners' events since the mark before.
+func (m *RetentionMark) table() fieldTable {
+	return fieldTable{timeField(1, &m.At), boolField(3, &m.Measured)}
 }
 
-// DecodeMark reads a mark, given what follows the prefix in its key.
+// Encode returns the mark's value.
+func (m *RetentionMark) Encode() []byte { return m.table().value() }
+
+// DecodeMark decodes a mark. rest is what follows the prefix in the mark's key.
 func DecodeMark(rest string, value []byte) (m RetentionMark, err error) {
 	if len(rest) != EpochSize {
 		return m, ErrMalformed
 	}
 	m.Epoch = Epoch(binary.BigEndian.Uint64([]byte(rest)))
-	err = DecodeValue(value, func(f Field) error {
-		switch f.Num {
-		case markAt:
-			m.At = f.time()
-		case markMeasured:
-			m.Measured = f.bool()
-		}
-		return nil
-	})
+	err = DecodeValue(value, m.table().read)
 	if err == nil && m.At.IsZero() {
 		err = ErrMalformed
 	}

@@ -1,22 +1,14 @@
 package layout
 
-import (
-	"google.golang.org/protobuf/encoding/protowire"
+import "licet/node/store"
 
-	"licet/node/store"
-)
-
-// Field numbers of a registration.
-const (
-	nodeAddress   protowire.Number = 1
-	nodePublicKey protowire.Number = 2
-)
+// registrationTable lists the fields of a node's registration. The incarnation is in the key.
+func registrationTable(r *store.Registration) fieldTable {
+	return fieldTable{textField(1, &r.Address), arrayField(2, r.PublicKey[:])}
+}
 
 // EncodeNode returns the value of a node's registration.
-func EncodeNode(r store.Registration) []byte {
-	b := appendString([]byte{formatVersion}, nodeAddress, r.Address)
-	return appendBytes(b, nodePublicKey, r.PublicKey[:])
-}
+func EncodeNode(r store.Registration) []byte { return registrationTable(&r).value() }
 
 // DecodeNode decodes a node's registration. rest is what follows [NodesPrefix] in the key.
 func DecodeNode(rest string, value []byte) (store.Registration, error) {
@@ -25,18 +17,7 @@ func DecodeNode(rest string, value []byte) (store.Registration, error) {
 		return r, ErrMalformed
 	}
 	copy(r.Incarnation[:], rest)
-	err := DecodeValue(value, func(f Field) error {
-		switch f.Num {
-		case nodeAddress:
-			r.Address = f.string()
-		case nodePublicKey:
-			if len(f.Bytes) != len(r.PublicKey) {
-				return ErrMalformed
-			}
-			copy(r.PublicKey[:], f.Bytes)
-		}
-		return nil
-	})
+	err := DecodeValue(value, registrationTable(&r).read)
 	if err == nil && (r.Address == "" || r.PublicKey == [32]byte{}) {
 		err = ErrMalformed
 	}

@@ -148,21 +148,19 @@ func appendULID(b, packed []byte, lower bool) ([]byte, error) {
 	return append(b, text[:]...), nil
 }
 
-// ownerField is the one field of the value under an order's number.
-const ownerField protowire.Number = 1
+// ownerField is an owner of a value. [owned] refuses a value without this field.
+func ownerField(num protowire.Number, at *licensing.Owner) tableField {
+	return customField(num, at, appendOwner, Field.owner)
+}
+
+// orderOwnerTable lists the one field of the value under an order's number.
+func orderOwnerTable(o *licensing.Owner) fieldTable { return fieldTable{ownerField(1, o)} }
 
 // EncodeOwner returns the value that tells the owner of an order number.
-func EncodeOwner(o licensing.Owner) []byte {
-	return appendOwner([]byte{formatVersion}, ownerField, o)
-}
+func EncodeOwner(o licensing.Owner) []byte { return orderOwnerTable(&o).value() }
 
 // DecodeOwner decodes the owner of an order number.
 func DecodeOwner(value []byte) (o licensing.Owner, err error) {
-	err = DecodeValue(value, func(f Field) (err error) {
-		if f.Num == ownerField {
-			o, err = f.owner()
-		}
-		return err
-	})
+	err = DecodeValue(value, orderOwnerTable(&o).read)
 	return o, owned(o, err)
 }

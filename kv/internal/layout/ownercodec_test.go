@@ -114,7 +114,7 @@ func TestBrokenIDs(t *testing.T) {
 	if o, _, err := decodeFields(appendUint(nil, 1, 1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("a number gave the owner %q, %v", o, err)
 	}
-	if o, err := DecodeOwner(append([]byte{formatVersion}, appendBytes(nil, ownerField, []byte{storedLive})...)); !errors.Is(err, ErrMalformed) {
+	if o, err := DecodeOwner(append([]byte{formatVersion}, appendBytes(nil, 1, []byte{storedLive})...)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("an empty account gave the owner %q, %v", o, err)
 	}
 	for _, orderNo := range []string{"", "0", "0" + sixteen[1:], "0" + sixteen + "x"} {

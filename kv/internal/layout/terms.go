@@ -8,6 +8,7 @@ import (
 	"licet/licensing"
 )
 
+// Field numbers of a period. Licenses have periods, therefore periods have no table.
 const (
 	periodYears  protowire.Number = 1
 	periodMonths protowire.Number = 2
@@ -15,16 +16,19 @@ const (
 	periodClock  protowire.Number = 4 // nanoseconds
 )
 
-func encodePeriod(p licensing.Period) []byte {
-	b := appendUint(nil, periodYears, uint64(p.Years))
-	b = appendUint(b, periodMonths, uint64(p.Months))
-	b = appendUint(b, periodDays, uint64(p.Days))
-	return appendUint(b, periodClock, uint64(p.Clock))
+// appendPeriod writes a period. The zero period is not written.
+func appendPeriod(b []byte, num protowire.Number, p licensing.Period) []byte {
+	if p.IsZero() {
+		return b
+	}
+	m := appendUint(nil, periodYears, uint64(p.Years))
+	m = appendUint(m, periodMonths, uint64(p.Months))
+	m = appendUint(m, periodDays, uint64(p.Days))
+	return appendBytes(b, num, appendUint(m, periodClock, uint64(p.Clock)))
 }
 
-func decodePeriod(message []byte) (licensing.Period, error) {
-	var p licensing.Period
-	err := decodeMessage(message, func(f Field) error {
+func (f Field) period() (p licensing.Period, err error) {
+	err = decodeMessage(f.Bytes, func(f Field) error {
 		switch f.Num {
 		case periodYears:
 			p.Years = f.int()
@@ -40,54 +44,42 @@ func decodePeriod(message []byte) (licensing.Period, error) {
 	return p, err
 }
 
-const (
-	termsPrefix         protowire.Number = 1
-	termsMaxDevices     protowire.Number = 2
-	termsValidity       protowire.Number = 3
-	termsFromActivation protowire.Number = 4
-	termsSelfService    protowire.Number = 5
-)
-
-func encodeTerms(t licensing.Terms) []byte {
-	b := appendString(nil, termsPrefix, t.KeyPrefix)
-	b = appendCount(b, termsMaxDevices, t.MaxDevices)
-	if !t.Validity.IsZero() {
-		b = appendBytes(b, termsValidity, encodePeriod(t.Validity))
-	}
-	b = appendBool(b, termsFromActivation, t.FromActivation)
-	return appendSelfService(b, termsSelfService, t.SelfService)
-}
-
-// appendSelfService writes both in one number: whether it is allowed is the
-// lowest bit, so that the default takes nothing.
+// appendSelfService writes both members in one number. The lowest bit says whether self-service is allowed. The default
+// takes no byte.
 func appendSelfService(b []byte, num protowire.Number, s licensing.SelfService) []byte {
 	return appendUint(b, num, uint64(s.RemovalsPerMonth)<<1|protowire.EncodeBool(s.Allowed))
 }
 
-func (f Field) selfService() licensing.SelfService {
-	return licensing.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}
+func (f Field) selfService() (licensing.SelfService, error) {
+	return licensing.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}, nil
 }
 
-func decodeTerms(message []byte) (licensing.Terms, error) {
-	var t licensing.Terms
-	limited := false
-	err := decodeMessage(message, func(f Field) (err error) {
-		switch f.Num {
-		case termsPrefix:
-			t.KeyPrefix = f.string()
-		case termsMaxDevices:
-			t.MaxDevices, limited = f.int(), f.Bytes == nil
-		case termsValidity:
-			t.Validity, err = decodePeriod(f.Bytes)
-		case termsFromActivation:
-			t.FromActivation = f.bool()
-		case termsSelfService:
-			t.SelfService = f.selfService()
-		}
-		return err
-	})
-	if err == nil && !limited {
-		err = ErrMalformed
+// termsTable lists the fields of terms. Reading the limit of devices sets limited.
+func termsTable(t *licensing.Terms, limited *bool) fieldTable {
+	readLimit := func(f Field) (int, error) {
+		*limited = f.Bytes == nil
+		return f.int(), nil
 	}
-	return t, err
+	return fieldTable{
+		textField(1, &t.KeyPrefix),
+		customField(2, &t.MaxDevices, appendCount, readLimit),
+		customField(3, &t.Validity, appendPeriod, Field.period),
+		boolField(4, &t.FromActivation),
+		customField(5, &t.SelfService, appendSelfService, Field.selfService),
+	}
+}
+
+// termsField refuses terms without a limit of devices: a missing limit must not be read as no limit.
+func termsField(num protowire.Number, at *licensing.Terms) tableField {
+	var limited bool
+	encode := func(b []byte, num protowire.Number, t licensing.Terms) []byte {
+		return appendBytes(b, num, termsTable(&t, &limited).appendTo(nil))
+	}
+	return customField(num, at, encode, func(f Field) (t licensing.Terms, err error) {
+		limited = false
+		if err = decodeMessage(f.Bytes, termsTable(&t, &limited).read); err == nil && !limited {
+			err = ErrMalformed
+		}
+		return t, err
+	})
 }

@@ -9,139 +9,96 @@ import (
 	"licet/node/store"
 )
 
-// Field numbers of the stored endpoints of an owner, whose account and mode are in
-// the key.
-const (
-	webhooksEndpoint protowire.Number = 1  // repeated
-	WebhooksWriter   protowire.Number = 15 // repeated
-	webhooksEvents   protowire.Number = 16 // the first field: see locationAt
-)
+// WebhooksWriter is the number of the repeated field with the writers of an owner's endpoints.
+const WebhooksWriter protowire.Number = 15
 
-// Field numbers of one endpoint.
-const (
-	endpointID            protowire.Number = 1
-	endpointURL           protowire.Number = 2
-	endpointDescription   protowire.Number = 3
-	endpointType          protowire.Number = 4 // repeated; none: all kinds
-	endpointSecretVersion protowire.Number = 5
-	endpointMasterID      protowire.Number = 6
-	endpointPrevious      protowire.Number = 7
-	endpointSince         protowire.Number = 8
-	endpointCreatedAt     protowire.Number = 9
-	endpointResetAt       protowire.Number = 10
-	endpointDisabledAt    protowire.Number = 11
-	endpointDisabledFor   protowire.Number = 12
-)
-
-// Webhooks is an owner's endpoints as their key holds them.
+// Webhooks is the value of an owner's endpoints. The owner's account and mode are in the key.
 type Webhooks struct {
 	Webhooks  licensing.Webhooks
 	Writers   []Writer
-	LastEvent Location // of their latest event
-	// Fields of a newer format, to be kept: of all, and of each endpoint by its id.
+	LastEvent Location // of the endpoints' latest event
+	// Fields of a newer format, to be kept: of the value, and of each endpoint by its id.
 	Unknown   []byte
 	UnknownOf map[string][]byte
 }
 
-// Encode returns the value of an owner's endpoints.
-func (s *Webhooks) Encode() []byte {
-	b := appendLastEvent([]byte{formatVersion}, webhooksEvents, s.LastEvent, s.Webhooks.Sequence)
-	for i := range s.Webhooks.Endpoints {
-		e := &s.Webhooks.Endpoints[i]
-		b = appendBytes(b, webhooksEndpoint, append(encodeEndpoint(e), s.UnknownOf[e.ID]...))
+func (s *Webhooks) table() fieldTable {
+	return fieldTable{
+		lastEventField(16, &s.LastEvent, &s.Webhooks.Sequence),
+		{1, endpointsVar{s}},
+		writersField(WebhooksWriter, &s.Writers),
+		unknownFields(&s.Unknown),
 	}
-	b = appendWriters(b, WebhooksWriter, s.Writers)
-	return append(b, s.Unknown...)
 }
 
-// encodeEndpoint writes an endpoint. The kinds of events are written as text: one that
-// only a newer node knows must not be lost, since none means all.
-func encodeEndpoint(e *licensing.Endpoint) []byte {
-	b := appendString(nil, endpointID, e.ID)
-	b = appendString(b, endpointURL, e.URL)
-	b = appendString(b, endpointDescription, e.Description)
-	for _, t := range e.Types {
-		b = appendBytes(b, endpointType, []byte(t))
+// endpointTable lists the fields of one endpoint. The types of events are texts: a type that only a newer node knows
+// must not be lost, since an endpoint without types receives all of them.
+func endpointTable(e *licensing.Endpoint, unknown *[]byte) fieldTable {
+	return fieldTable{
+		textField(1, &e.ID),
+		textField(2, &e.URL),
+		textField(3, &e.Description),
+		textsField(4, &e.Types),
+		numberField(5, &e.SecretVersion),
+		textField(6, &e.MasterID),
+		messageField(7, &e.Previous, previousTable),
+		textField(8, &e.Since),
+		timeField(9, &e.CreatedAt),
+		timeField(10, &e.ResetAt),
+		timeField(11, &e.DisabledAt),
+		textField(12, &e.DisabledBecause),
+		unknownFields(unknown),
 	}
-	b = appendUint(b, endpointSecretVersion, uint64(e.SecretVersion))
-	b = appendString(b, endpointMasterID, e.MasterID)
-	if e.Previous != (licensing.PreviousSecret{}) {
-		b = appendBytes(b, endpointPrevious, encodePrevious(e.Previous))
-	}
-	b = appendString(b, endpointSince, e.Since)
-	b = appendTime(b, endpointCreatedAt, e.CreatedAt)
-	b = appendTime(b, endpointResetAt, e.ResetAt)
-	b = appendTime(b, endpointDisabledAt, e.DisabledAt)
-	return appendString(b, endpointDisabledFor, string(e.DisabledBecause))
 }
 
-// DecodeWebhooks reads the value under the key of an owner's endpoints.
-func DecodeWebhooks(owner licensing.Owner, value []byte) (*Webhooks, error) {
-	s := &Webhooks{Webhooks: licensing.Webhooks{Owner: owner}}
-	w := &s.Webhooks
-	err := DecodeValue(value, func(f Field) (err error) {
-		switch f.Num {
-		case webhooksEndpoint:
-			e, unknown, err := decodeEndpoint(f.Bytes)
-			if err != nil {
-				return err
-			}
-			w.Endpoints = append(w.Endpoints, e)
-			if unknown != nil {
-				if s.UnknownOf == nil {
-					s.UnknownOf = make(map[string][]byte)
-				}
-				s.UnknownOf[e.ID] = unknown
-			}
-		case WebhooksWriter:
-			s.Writers, err = decodeWriter(s.Writers, f.Bytes)
-		case webhooksEvents:
-			s.LastEvent, w.Sequence, err = f.lastEvent()
-		default:
-			s.Unknown = append(s.Unknown, f.raw...)
-		}
-		return err
-	})
-	return s, err
+func encodeEndpoint(e *licensing.Endpoint, unknown []byte) []byte {
+	return endpointTable(e, &unknown).appendTo(nil)
 }
 
 func decodeEndpoint(message []byte) (e licensing.Endpoint, unknown []byte, err error) {
-	err = decodeMessage(message, func(f Field) (err error) {
-		switch f.Num {
-		case endpointID:
-			e.ID = f.string()
-		case endpointURL:
-			e.URL = f.string()
-		case endpointDescription:
-			e.Description = f.string()
-		case endpointType:
-			e.Types = append(e.Types, licensing.EventType(f.string()))
-		case endpointSecretVersion:
-			e.SecretVersion = f.int()
-		case endpointMasterID:
-			e.MasterID = f.string()
-		case endpointPrevious:
-			e.Previous, err = decodePrevious(f.Bytes)
-		case endpointSince:
-			e.Since = f.string()
-		case endpointCreatedAt:
-			e.CreatedAt = f.time()
-		case endpointResetAt:
-			e.ResetAt = f.time()
-		case endpointDisabledAt:
-			e.DisabledAt = f.time()
-		case endpointDisabledFor:
-			e.DisabledBecause = licensing.DisableReason(f.string())
-		default:
-			unknown = append(unknown, f.raw...)
-		}
-		return err
-	})
+	err = decodeMessage(message, endpointTable(&e, &unknown).read)
 	return e, unknown, err
 }
 
-// EndpointAt finds an endpoint in its owner's record, which was read at a revision of the store. record is nil
-// where the owner has none.
+// endpointsVar is a repeated field with the endpoints, each with its unknown fields.
+type endpointsVar struct{ of *Webhooks }
+
+func (v endpointsVar) write(b []byte, num protowire.Number) []byte {
+	s := v.of
+	for i := range s.Webhooks.Endpoints {
+		e := &s.Webhooks.Endpoints[i]
+		b = appendBytes(b, num, encodeEndpoint(e, s.UnknownOf[e.ID]))
+	}
+	return b
+}
+
+func (v endpointsVar) read(f Field) error {
+	s := v.of
+	e, unknown, err := decodeEndpoint(f.Bytes)
+	if err != nil {
+		return err
+	}
+	s.Webhooks.Endpoints = append(s.Webhooks.Endpoints, e)
+	if unknown != nil {
+		if s.UnknownOf == nil {
+			s.UnknownOf = make(map[string][]byte)
+		}
+		s.UnknownOf[e.ID] = unknown
+	}
+	return nil
+}
+
+// Encode returns the value of an owner's endpoints.
+func (s *Webhooks) Encode() []byte { return s.table().value() }
+
+// DecodeWebhooks decodes the value of an owner's endpoints.
+func DecodeWebhooks(owner licensing.Owner, value []byte) (*Webhooks, error) {
+	s := &Webhooks{Webhooks: licensing.Webhooks{Owner: owner}}
+	return s, DecodeValue(value, s.table().read)
+}
+
+// EndpointAt returns an endpoint from its owner's record, which was read at this revision of the store. record is nil
+// if the owner has none.
 func EndpointAt(owner licensing.Owner, record []byte, endpoint string, revision int64) (store.EndpointAt, error) {
 	at := store.EndpointAt{Revision: revision}
 	if record == nil {

@@ -39,6 +39,13 @@ func appendCount(b []byte, num protowire.Number, v int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
 }
 
+func appendInt(b []byte, num protowire.Number, v int) []byte { return appendUint(b, num, uint64(v)) }
+
+// appendNatural writes a number, and a negative one as zero.
+func appendNatural(b []byte, num protowire.Number, v int) []byte {
+	return appendUint(b, num, uint64(max(0, v)))
+}
+
 func appendBool(b []byte, num protowire.Number, v bool) []byte {
 	return appendUint(b, num, protowire.EncodeBool(v))
 }
