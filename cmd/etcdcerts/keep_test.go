@@ -238,7 +238,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	f(exitFailed, "runs in a pod of Kubernetes")
+	f(exitFailed, "run this in a pod of Kubernetes")
 	f(exitUsage, "--members is 0", "--members=0")
 	f(exitUsage, "--lifetime is 1m0s", "--lifetime=1m")
 	f(exitUsage, "--service is", "--service=etcd.licet")

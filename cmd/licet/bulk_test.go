@@ -371,7 +371,7 @@ func TestExportSurvivesKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	p := startProcess(t, dir)
-	for range depth.Of(12, 30) { // a busy machine may need seconds for more at once
+	for range depth.Of(20, 30) { // a busy machine may need seconds for more at once
 		p.want(t, 201, "POST", "/v1/licenses", `{"product_id":"editor","quantity":200}`)
 	}
 	before := allLicenses(t, p)
