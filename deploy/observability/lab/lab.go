@@ -44,8 +44,7 @@ const (
 	nodes   = 2
 )
 
-// Start starts everything. It must be closed. What called it must be a program that
-// has given way to [rig.Main] before.
+// Start starts everything. The caller must close the lab, and must run under [rig.Main].
 func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	l = &Lab{stop: func() {}}
 	defer func() {
@@ -105,13 +104,13 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	return l, err
 }
 
-// Close ends everything, and removes what it has left.
+// Close ends everything, and removes all files.
 func (l *Lab) Close() {
 	l.stop()
 	l.working.Wait()
 	for _, p := range []*Prometheus{l.Prometheus, l.Native} {
 		if p != nil {
-			p.stop()
+			p.Kill()
 		}
 	}
 	if l.shop != nil {

@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
 	"licet/deploy/observability/dashboards"
 	"licet/deploy/observability/lab"
 	"licet/loadtest/rig"
@@ -85,7 +88,7 @@ func TestExpressionsHaveSeries(t *testing.T) {
 	t.Run("no license contradicts itself", func(t *testing.T) {
 		for _, s := range query(t, l.Prometheus, "licet_invariant_violations_total + licet_panics_total") {
 			if s.Value != 0 {
-				t.Errorf("%v: %v", s.Labels, s.Value)
+				t.Errorf("%v: %v", s.Metric, s.Value)
 			}
 		}
 	})
@@ -137,36 +140,51 @@ func asked(t *testing.T, l *lab.Lab) []question {
 	if len(all) < 50 {
 		t.Errorf("the dashboards have only %d expressions", len(all))
 	}
-	rules, err := l.Prometheus.Rules(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	recording, alerting := rules(t, l)
+	if n := len(recording) + len(alerting); n < 50 {
+		t.Errorf("Prometheus has only %d rules", n)
 	}
-	if len(rules) < 50 {
-		t.Errorf("Prometheus has only %d rules", len(rules))
-	}
-	for _, r := range rules {
-		place := fmt.Sprintf("%s, %s", r.Group, r.Name)
-		if r.Recording {
-			all = append(all, question{place: place, expr: r.Name}, question{place: place, expr: r.Query})
-			parts, err := lab.Alternatives(r.Query)
-			if err != nil {
-				t.Errorf("%s: %v", place, err)
-			}
-			for _, part := range parts {
-				all = append(all, question{place: place, expr: part})
-			}
-			continue
-		}
-		parts, err := lab.Parts(r.Query)
-		if err != nil || len(parts) == 0 {
-			t.Errorf("%s asks for nothing: %s, %v", place, r.Query, err)
+	for _, r := range recording {
+		all = append(all, question{place: r.Name, expr: r.Name}, question{place: r.Name, expr: r.Query})
+		parts, err := lab.Alternatives(r.Query)
+		if err != nil {
+			t.Errorf("%s: %v", r.Name, err)
 		}
 		for _, part := range parts {
-			all = append(all, question{place: place, expr: part})
+			all = append(all, question{place: r.Name, expr: part})
+		}
+	}
+	for _, r := range alerting {
+		parts, err := lab.Parts(r.Query)
+		if err != nil || len(parts) == 0 {
+			t.Errorf("%s asks for nothing: %s, %v", r.Name, r.Query, err)
+		}
+		for _, part := range parts {
+			all = append(all, question{place: r.Name, expr: part})
 		}
 	}
 	all = append(all, runbooks(t, l.Prometheus)...)
 	return append(all, pages(t)...)
+}
+
+// rules returns the rules that Prometheus has loaded.
+func rules(t *testing.T, l *lab.Lab) (recording []v1.RecordingRule, alerting []v1.AlertingRule) {
+	t.Helper()
+	loaded, err := l.Prometheus.Rules(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range loaded.Groups {
+		for _, rule := range g.Rules {
+			switch r := rule.(type) {
+			case v1.RecordingRule:
+				recording = append(recording, r)
+			case v1.AlertingRule:
+				alerting = append(alerting, r)
+			}
+		}
+	}
+	return recording, alerting
 }
 
 var (
@@ -194,7 +212,7 @@ func runbooks(t *testing.T, p *lab.Prometheus) []question {
 			if len(names) == 0 {
 				continue
 			}
-			if _, err := p.Query(t.Context(), expr); err != nil {
+			if _, err := p.Series(t.Context(), expr); err != nil {
 				t.Errorf("%s: %v\n%s", filepath.Base(file), err, expr)
 			}
 			for _, name := range names {
@@ -260,11 +278,10 @@ func expressions(prose string) []string {
 	return all
 }
 
-// answered tells why an expression is not answered: at least one series must have a
-// value that is a number.
+// answered returns an error unless at least one series of the expression has a number.
 func answered(t *testing.T, p *lab.Prometheus, q question) error {
 	t.Helper()
-	series, err := p.Query(t.Context(), q.expr)
+	series, err := p.Series(t.Context(), q.expr)
 	if err != nil {
 		return err
 	}
@@ -272,16 +289,17 @@ func answered(t *testing.T, p *lab.Prometheus, q question) error {
 		return fmt.Errorf("no series")
 	}
 	for _, s := range series {
-		if !math.IsNaN(s.Value) && (q.label == "" || s.Labels[q.label] != "") {
+		number := s.Histogram == nil && !math.IsNaN(float64(s.Value))
+		if number && (q.label == "" || s.Metric[model.LabelName(q.label)] != "") {
 			return nil
 		}
 	}
 	return fmt.Errorf("of %d series none has a number, and the label %q if any is wanted", len(series), q.label)
 }
 
-func query(t *testing.T, p *lab.Prometheus, expr string) []lab.Series {
+func query(t *testing.T, p *lab.Prometheus, expr string) model.Vector {
 	t.Helper()
-	series, err := p.Query(t.Context(), expr)
+	series, err := p.Series(t.Context(), expr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,21 +309,23 @@ func query(t *testing.T, p *lab.Prometheus, expr string) []lab.Series {
 	return series
 }
 
-// evaluated shows that Prometheus finds no fault with a rule, as it does with one whose sides
-// match in more than one way.
+// evaluated checks that Prometheus evaluates each rule without an error.
 func evaluated(t *testing.T, l *lab.Lab) {
-	rules, err := l.Prometheus.Rules(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rules {
-		if r.Health != "ok" || r.LastError != "" {
-			t.Errorf("%s, %s: %s %s", r.Group, r.Name, r.Health, r.LastError)
+	good := func(name string, health v1.RuleHealth, lastError string) {
+		if health != v1.RuleHealthGood || lastError != "" {
+			t.Errorf("%s: %s %s", name, health, lastError)
 		}
+	}
+	recording, alerting := rules(t, l)
+	for _, r := range recording {
+		good(r.Name, r.Health, r.LastError)
+	}
+	for _, r := range alerting {
+		good(r.Name, r.Health, r.LastError)
 	}
 }
 
-// native shows that a Prometheus that takes native histograms gets them.
+// native checks that a Prometheus with native histograms gets them.
 func native(t *testing.T, l *lab.Lab) {
 	for _, expr := range []string{
 		"sum(histogram_count(licet_http_request_duration_seconds))",

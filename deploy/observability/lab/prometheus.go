@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -14,15 +13,16 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+
+	"licet/internal/process"
+	"licet/loadtest/rig"
 )
 
-// Prometheus is a Prometheus server in a process of its own.
+// Prometheus is a Prometheus server in a process of its own, with the client of its API.
 type Prometheus struct {
+	*process.Child
+	v1.API
 	URL string
-
-	cmd   *exec.Cmd
-	log   string
-	ended chan struct{}
 }
 
 // startPrometheus starts a server on an empty directory and waits until it is ready. The
@@ -43,117 +43,58 @@ func startPrometheus(ctx context.Context, program, dir, config string, more ...s
 	if err := listener.Close(); err != nil {
 		return nil, err
 	}
-	p := &Prometheus{URL: "http://" + address, log: filepath.Join(dir, "log"), ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, program, append([]string{
+	p := &Prometheus{URL: "http://" + address}
+	client, err := api.NewClient(api.Config{Address: p.URL})
+	if err != nil {
+		return nil, err
+	}
+	p.API = v1.NewAPI(client)
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, append([]string{
 		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
 	}, more...)...)
-	log, err := os.Create(p.log)
-	if err != nil {
+	if p.Child, err = process.Start(cmd, log); err != nil {
 		return nil, err
 	}
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start Prometheus: %w", err)
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		_ = log.Close()
-		close(p.ended)
-	}()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if response, err := http.Get(p.URL + "/-/ready"); err == nil {
-			if _ = response.Body.Close(); response.StatusCode == http.StatusOK {
-				return p, nil
-			}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for !p.ready(ctx) {
+		if rig.Rest(ctx, 50*time.Millisecond); ctx.Err() != nil || !p.Running() {
+			p.Kill()
+			return nil, fmt.Errorf("Prometheus did not start: %s", p.LogTail())
 		}
-		select {
-		case <-p.ended:
-		default:
-			if time.Now().Before(deadline) && ctx.Err() == nil {
-				continue
-			}
-		}
-		text, _ := os.ReadFile(p.log)
-		p.stop()
-		return nil, fmt.Errorf("Prometheus did not start: %s", text[max(0, len(text)-2000):])
 	}
+	return p, nil
 }
 
-func (p *Prometheus) stop() {
-	_ = p.cmd.Process.Kill()
-	<-p.ended
+// ready reports whether the server answers queries.
+func (p *Prometheus) ready(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/-/ready", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
-// Series is one series of a query's result.
-type Series struct {
-	Labels map[string]string
-	Value  float64 // NaN for a native histogram
-}
-
-func (p *Prometheus) api() (v1.API, error) {
-	client, err := api.NewClient(api.Config{Address: p.URL})
-	return v1.NewAPI(client), err
-}
-
-// Query evaluates an expression now.
-func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
-	prometheus, err := p.api()
+// Series evaluates an expression now. A scalar is a series without labels.
+func (p *Prometheus) Series(ctx context.Context, expr string) (model.Vector, error) {
+	result, _, _, err := p.Query(ctx, expr, time.Time{})
 	if err != nil {
 		return nil, err
 	}
-	result, _, _, err := prometheus.Query(ctx, expr, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	var all []Series
 	switch r := result.(type) {
 	case *model.Scalar:
-		all = append(all, Series{Value: float64(r.Value)})
+		return model.Vector{{Value: r.Value}}, nil
 	case model.Vector:
-		for _, s := range r {
-			one := Series{Labels: map[string]string{}, Value: float64(s.Value)}
-			if s.Histogram != nil {
-				one.Value = math.NaN()
-			}
-			for name, value := range s.Metric {
-				one.Labels[string(name)] = string(value)
-			}
-			all = append(all, one)
-		}
-	default:
-		return nil, fmt.Errorf("%s is a %s", expr, result.Type())
+		return r, nil
 	}
-	return all, nil
-}
-
-// Rule is a rule that Prometheus has loaded.
-type Rule struct {
-	Group, Name, Query string
-	Recording          bool   // else an alert
-	Health             string // ok once it was evaluated
-	LastError          string
-}
-
-// Rules returns the rules that Prometheus has loaded.
-func (p *Prometheus) Rules(ctx context.Context) ([]Rule, error) {
-	prometheus, err := p.api()
-	if err != nil {
-		return nil, err
-	}
-	loaded, err := prometheus.Rules(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	var all []Rule
-	for _, g := range loaded.Groups {
-		for _, rule := range g.Rules {
-			switch r := rule.(type) {
-			case v1.RecordingRule:
-				all = append(all, Rule{g.Name, r.Name, r.Query, true, string(r.Health), r.LastError})
-			case v1.AlertingRule:
-				all = append(all, Rule{g.Name, r.Name, r.Query, false, string(r.Health), r.LastError})
-			}
-		}
-	}
-	return all, nil
+	return nil, fmt.Errorf("%s is a %s", expr, result.Type())
 }
