@@ -14,10 +14,8 @@ type config struct {
 	activations int
 	kills       int
 	nodes       int
-	failing     float64
 	failures    int
 	impatience  time.Duration
-	limit       time.Duration
 }
 
 const minActivations = 50
@@ -31,12 +29,11 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: half of them while there "+
 		"are operations, the others while what is left is delivered")
 	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
-	flags.Float64Var(&cfg.failing, "failing", 0.2, "share of the calls that the unreliable endpoint fails")
-	flags.IntVar(&cfg.failures, "failures-each", 0, "how often that fails one event at most; 0: there is no bound")
-	flags.DurationVar(&cfg.impatience, "impatience", 15*time.Second, "after so long without a delivery, once there "+
-		"are no operations any more, the unreliable endpoint is disabled and enabled, which has all be tried at once "+
-		"that is waiting to be tried again")
-	flags.DurationVar(&cfg.limit, "limit", 45*time.Minute, "how long everything may take")
+	flags.IntVar(&cfg.failures, "failures-each", 0,
+		"how often the unreliable endpoint fails one event at most; 0: no bound")
+	flags.DurationVar(&cfg.impatience, "impatience", 15*time.Second, "after the last operation, and so long "+
+		"without a delivery, the unreliable endpoint is disabled and enabled: then all waiting messages are tried "+
+		"at once")
 	if err := cfg.Parse(flags, args); err != nil {
 		return nil, err
 	}
@@ -48,12 +45,10 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	case cfg.nodes < 2:
 		return nil, fmt.Errorf("--nodes is %d: it must be at least 2, so that some are up while others are not",
 			cfg.nodes)
-	case cfg.failing < 0 || cfg.failing > 0.9:
-		return nil, fmt.Errorf("--failing is %v: it must be from 0 to 0.9", cfg.failing)
 	case cfg.failures < 0:
 		return nil, fmt.Errorf("--failures-each is %d: it must be at least 0", cfg.failures)
-	case cfg.impatience <= 0 || cfg.limit <= 0:
-		return nil, fmt.Errorf("--impatience and --limit must be above 0")
+	case cfg.impatience <= 0:
+		return nil, fmt.Errorf("--impatience is %v: it must be above 0", cfg.impatience)
 	}
 	return cfg, nil
 }

@@ -15,8 +15,11 @@ import (
 	"licet/loadtest/trial"
 )
 
-// slowest is how long the unreliable endpoint takes for a call at most.
-const slowest = 40 * time.Millisecond
+const (
+	failing = 0.2                   // the share of its calls that the unreliable endpoint fails
+	slowest = 40 * time.Millisecond // the longest time that the unreliable endpoint takes for a call
+	limit   = 45 * time.Minute      // of a whole run
+)
 
 // scene is one run: the service, the shop, and its receivers.
 type scene struct {
@@ -39,7 +42,7 @@ type scene struct {
 
 // run plays everything, and judges it.
 func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Report, err error) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
@@ -76,7 +79,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scen
 		answer answer
 	}{
 		{&s.reliable, "reliable", well},
-		{&s.unreliable, "unreliable", unreliable(cfg.Seed, cfg.failing, cfg.failures, slowest)},
+		{&s.unreliable, "unreliable", unreliable(cfg.Seed, failing, cfg.failures, slowest)},
 		{&s.hanging, "hanging", hanging()},
 	} {
 		if *one.as, err = newReceiver(one.name, one.answer); err != nil {

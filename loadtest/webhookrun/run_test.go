@@ -40,7 +40,7 @@ func TestSmallRun(t *testing.T) {
 	delete(e.endpoints[1].taken, lost)
 	trialtest.Says(t, audit(e), "an event was not delivered to the endpoint unreliable: "+lost)
 
-	// An activation that nobody noted.
+	// An activation that the journal does not have.
 	if _, err := s.shop.program.Activate(ctx,
 		client.Activation{LicenseKey: s.shop.shared[0], DeviceID: "unnoted"}); err != nil {
 		t.Fatal(err)
@@ -79,9 +79,8 @@ func TestUsage(t *testing.T) {
 		"a quarter":                      {"--activations", "200", "--kills", "51"},
 		"--nodes is 1: it must":          {"--nodes", "1"},
 		"--members is 0: it must":        {"--members", "0"},
-		"to 0.9":                         {"--failing", "1"},
 		"--failures-each is -1: it must": {"--failures-each", "-1"},
-		"--impatience and --limit must":  {"--impatience", "0s"},
+		"--impatience is 0s: it must":    {"--impatience", "0s"},
 		"unexpected argument":            {"now"},
 		"invalid argument":               {"--activations", "many"},
 		"unknown flag":                   {"--orders", "60"},
