@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -41,9 +40,7 @@ func (r *run1) under(ctx context.Context, l load, do func(context.Context) error
 		"--target", address, "--k6", r.tools.k6, "--slack", "20", "--out", out)
 	cmd.Dir = r.cfg.root
 	cmd.Env = append(os.Environ(), "LICET_API_KEY="+key)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
+	ownSession(cmd)
 	cmd.Stdout = log
 	said, err := cmd.StderrPipe()
 	if err != nil {

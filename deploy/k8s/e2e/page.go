@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // pagePath is the page whose commands are run.
@@ -34,7 +33,7 @@ func newPage(root string) (*page, error) {
 	return p, err
 }
 
-// blocks finds the fences of sh. One without a name would be a command that nobody runs.
+// blocks finds the fences of sh. A fence without a name is an error: no step could run its commands.
 func blocks(text string) (names []string, found map[string]string, err error) {
 	found = map[string]string{}
 	fence := regexp.MustCompile("(?m)^```sh(.*)\n((?s:.*?))^```$")
@@ -83,7 +82,7 @@ func (r *run1) shell(ctx context.Context, name, text string) (string, error) {
 	state := filepath.Join(workDir, "shell")
 	script := fmt.Sprintf("set -euo pipefail\n[[ ! -e %[1]s ]] || . %[1]s\n%[2]s\nexport -p >%[1]s\n", state, text)
 	cmd := r.control.onNetwork(ctx, "bash", "-c", script)
-	// Of what is there twice the last one counts.
+	// Of two values of a variable the last one counts.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.pki.path("admin.kubeconfig"),
 		"PATH="+r.tools.bin+":"+r.tools.folder+":"+os.Getenv("PATH"))
 	cmd.Dir = r.cfg.root
@@ -95,14 +94,12 @@ func (r *run1) shell(ctx context.Context, name, text string) (string, error) {
 	defer out.Close()
 	fmt.Fprintf(out, "%s\n--\n", text)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
+	ownSession(cmd)
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
 	err = cmd.Wait()
-	// What it has left in the background.
+	// Ends the programs that the block has left in the background.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	printed, readErr := os.ReadFile(log)
 	if readErr != nil {
