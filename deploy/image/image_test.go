@@ -55,7 +55,7 @@ func makeImage(t *testing.T, programs string) made {
 	return m
 }
 
-// files reads what is in an image.
+// files reads the files of an image.
 func files(t *testing.T, image v1.Image) map[string]*tar.Header {
 	t.Helper()
 	list := map[string]*tar.Header{}
@@ -96,7 +96,7 @@ func TestDockerfileMakesTheSame(t *testing.T) {
 		cmd.Dir = source
 		cmd.Env = os.Environ()
 		if strings.Contains(command, "go build") {
-			// Go's image has a C compiler, and nobody's settings: the command says it all.
+			// Go's image has a C compiler, and no settings: the command sets everything.
 			cmd.Env = append(cmd.Env, "CGO_ENABLED=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath=false")
 		}
 		for name, value := range m.args {
@@ -342,7 +342,7 @@ func TestRefuses(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "script")); err != nil {
 		t.Fatal(err)
 	}
-	// It tells the paths of whoever built it.
+	// It contains the paths of the machine that built it.
 	source := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ const (
 	binFolder = "/usr/local/bin"
 	// rootsFile is where Go looks for authorities first, on Linux.
 	rootsFile = "/etc/ssl/certs/ca-certificates.crt"
-	// user is nobody's in particular: a number, so that Kubernetes can tell that it is
-	// not root's, and the one that others' images without a shell have.
+	// user is a number, so that Kubernetes can verify that it is not root. Distroless images
+	// use the same number.
 	user = "65532:65532"
 )
 

@@ -54,7 +54,7 @@ func components(programs []program, s stamp) ([]byte, error) {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Timestamp: s.created.Format(time.RFC3339), Component: &image}
 	bom.Components, bom.Dependencies = &all, &depends
-	// A number of its own, as the form asks for: it follows from what is in the list.
+	// CycloneDX wants a unique serial number. It is derived from the content of the list.
 	bom.SerialNumber, err = serial(bom)
 	if err != nil {
 		return nil, err

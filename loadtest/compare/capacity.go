@@ -71,7 +71,7 @@ func (l *lab) capacity(ctx context.Context) error {
 	return nil
 }
 
-// checkDisk reports whether the disk of a directory has room for what is to come.
+// checkDisk reports whether the disk of a directory has room for the whole run.
 func checkDisk(dir string, need int64) error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {

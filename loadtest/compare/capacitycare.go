@@ -190,7 +190,7 @@ func (f *full) read(ctx context.Context) error {
 	}
 }
 
-// restartNode replaces the node by one that remembers nothing of the store.
+// restartNode replaces the node by a new node with an empty cache.
 func (f *full) restartNode(ctx context.Context, name string) error {
 	began := time.Now()
 	if err := f.renewNode(ctx); err != nil {

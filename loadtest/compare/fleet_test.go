@@ -107,7 +107,7 @@ func TestFleetMakesAllArrivals(t *testing.T) {
 	}
 }
 
-// A node that goes away, and one that hangs up unasked.
+// A node that goes away, and a node that closes idle connections.
 func TestFleetCountsBrokenConnections(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestFleetCountsBrokenConnections(t *testing.T) {
 	}
 }
 
-// A load may last as long as something else does, which nobody knows before.
+// The end of its context ends a load whose length is not known before.
 func TestFleetEndsItsSpanWithTheContext(t *testing.T) {
 	f := openFleet(t, fakeNode(t, func(int) (int, string) { return 200, `{"code":0,"data":1}` }), 50)
 	ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)

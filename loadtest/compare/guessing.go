@@ -74,7 +74,7 @@ func (r *round) asked(ctx context.Context) (sum float64, err error) {
 type guess struct {
 	text       []byte
 	addressAt  int
-	characters int // where those of the key begin that change
+	characters int // offset of the characters of the key that change
 }
 
 func newGuess() *guess {

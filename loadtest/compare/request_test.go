@@ -80,7 +80,7 @@ func TestRemovalNamesWhatWasBound(t *testing.T) {
 	}
 }
 
-// A license never has more devices than it may, and what is removed was bound.
+// A license never has more devices than it may, and a removed device was bound before.
 func TestLifecycle(t *testing.T) {
 	bound := map[device]bool{}
 	for step := range 100 {

@@ -3,7 +3,7 @@ package rig
 import "fmt"
 
 // Keys is a list of license keys without a pointer for each: with a million of them the
-// garbage collector must not take processor time from what is measured.
+// garbage collector must not take processor time from the measured processes.
 type Keys struct {
 	Text   []byte
 	Length int // of each

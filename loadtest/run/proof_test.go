@@ -83,7 +83,7 @@ func TestUncertainResultsMayGoEitherWay(t *testing.T) {
 	if p := proofOf(t, goodJournal, st); p.err() != nil {
 		t.Fatal(p.Problems)
 	}
-	// An order that nobody got the number of.
+	// An order whose number no client has got.
 	st.totals["order"]++
 	if p := proofOf(t, goodJournal+"order k3 7 300 310 unknown -\n", st); p.err() != nil {
 		t.Fatal(p.Problems)

@@ -14,8 +14,8 @@ import (
 	"licet/loadtest/trial/trialtest"
 )
 
-// TestSmallDay plays a day in small: real etcd, real nodes. Then it does things
-// that the ledger does not know of, each of which must be found.
+// TestSmallDay plays a day in small: real etcd, real nodes. Then it changes things
+// without telling the ledger, and each change must be found.
 func TestSmallDay(t *testing.T) {
 	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--orders", "60", "--refunds", "8")
 	premises, err := newStage(ctx, cfg, progress)
@@ -47,8 +47,8 @@ func TestSmallDay(t *testing.T) {
 	trialtest.Nothing(t, end.Problems)
 }
 
-// actUnnoted does what the ledger does not know of, and gives what must be said
-// of that.
+// actUnnoted changes things without telling the ledger, and returns what the comparison must
+// say about them.
 func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 	t.Helper()
 	say := func(err error, format string, args ...any) {

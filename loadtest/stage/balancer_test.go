@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// echo is a node that answers what it was sent, and by which name.
+// echo is a node that answers with the request and its host name.
 func echo(t *testing.T, served *atomic.Int64) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func echo(t *testing.T, served *atomic.Int64) string {
 	return server.Listener.Addr().String()
 }
 
-// nobody is an address that nobody listens on.
+// nobody is an address without a listener.
 func nobody(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 
 const (
 	// PublicURL is the address of the service behind the balancer. The balancer sends
-	// requests for it to the nodes, so nobody has to look the name up.
+	// requests for it to the nodes, so the name needs no DNS.
 	PublicURL = "http://licenses.example.com"
 
 	// stopTime is how long a node may take to end: its drain delay and its shutdown timeout.

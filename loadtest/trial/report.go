@@ -14,7 +14,7 @@ import (
 // Report is the result of a trial.
 type Report struct {
 	Seed     uint64
-	Proven   string // what is so where there is no problem
+	Proven   string // the verdict of a report without problems
 	Problems []string
 
 	counts []string // lines of the first table

@@ -40,8 +40,8 @@ func (s *shop) open(ctx context.Context) error {
 	return nil
 }
 
-// play carries a story out. The first failure ends it: each request was already repeated
-// for as long as anybody would.
+// play carries a story out. The first failure ends it: the client has already repeated each
+// request for as long as its patience lasts.
 func (s *shop) play(ctx context.Context, t story) {
 	license := ""
 	if t.ordered {

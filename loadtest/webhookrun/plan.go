@@ -41,7 +41,7 @@ type plan struct {
 	stories     []story
 	activations int
 	operations  int // orders, activations and removals
-	events      int // that come of them, but for those of the shared licenses' beginning
+	events      int // that the operations and the grants of the shared licenses cause
 }
 
 // newPlan plans so many activations, with orders and removals besides. A seed always plans

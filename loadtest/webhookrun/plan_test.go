@@ -61,7 +61,7 @@ func TestPaceHasEveryKillComeInTime(t *testing.T) {
 	}
 }
 
-// TestPaceEnds has operations end before the kills do, and who waits give up.
+// TestPaceEnds ends operations before the kills: waiting operations and kills give up.
 func TestPaceEnds(t *testing.T) {
 	p := newPace(100, 10)
 	p.operated()

@@ -56,8 +56,8 @@ func newReceiver(name string, answer answer) (*receiver, error) {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
 	r := &receiver{
-		name: name, live: true, answer: answer, first: func() {}, url: "http://" + listener.Addr().String() + "/" +
-			name,
+		name: name, live: true, answer: answer, first: func() {},
+		url:   "http://" + listener.Addr().String() + "/" + name,
 		ready: make(chan struct{}), seen: map[string][]byte{}, taken: map[string]int{}, latest: time.Now(),
 	}
 	running, cancel := context.WithCancel(context.Background())

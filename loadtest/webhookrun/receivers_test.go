@@ -15,7 +15,7 @@ import (
 
 var testSecret = "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 
-// call sends an event as the service does, and gives the status of the answer; 0:
+// call sends an event as the service does, and returns the status of the answer; 0:
 // there was none.
 func call(ctx context.Context, t *testing.T, r *receiver, secret, id string, body string) int {
 	t.Helper()

@@ -160,7 +160,7 @@ func TestCertificatesAreMade(t *testing.T) {
 	}
 }
 
-// makeCertificates runs etcdcerts as a workload of an overlay does, and answers what it said.
+// makeCertificates runs etcdcerts as a workload of an overlay does, and returns its output.
 func makeCertificates(t *testing.T, set manifests.Set, name string) string {
 	t.Helper()
 	pod := find(t, set, name).template.Spec
@@ -189,7 +189,7 @@ func makeCertificates(t *testing.T, set manifests.Set, name string) string {
 	return string(out)
 }
 
-// kubernetesAddress is what Kubernetes tells a pod of where the API server is.
+// kubernetesAddress returns the environment by which a pod finds the API server.
 func kubernetesAddress(t *testing.T) []string {
 	t.Helper()
 	u, err := url.Parse(api(t).URL)

@@ -287,14 +287,14 @@ func status(url string) (int, error) {
 	return answer.StatusCode, answer.Body.Close()
 }
 
-// stranger asks a member as somebody who has no certificate.
+// stranger connects to a member without a certificate.
 func stranger(address string) error {
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// In TLS 1.3 the client is done before the server has said no; one that is let in gets
+	// In TLS 1.3 the client finishes before the server refuses it; an accepted client gets
 	// the first frame of HTTP/2.
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return err

@@ -46,7 +46,7 @@ func TestPoliciesLetThroughWhatIsNeeded(t *testing.T) {
 				t.Errorf("%s, port %d: allowed is %v", what, port, got)
 			}
 		}
-		// Each pod's ports, and who reaches them.
+		// Each pod's ports, and the pods that reach them.
 		type door struct {
 			to   peer
 			port int32

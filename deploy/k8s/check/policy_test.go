@@ -45,7 +45,7 @@ func leaves(policies []*networkingv1.NetworkPolicy, from, to peer, port int32, p
 	return !isolated
 }
 
-// enters asks those of the receiver.
+// enters reports whether the policies of the receiver allow the connection.
 func enters(policies []*networkingv1.NetworkPolicy, from, to peer, port int32, protocol corev1.Protocol) bool {
 	isolated := false
 	for _, p := range policies {

@@ -24,7 +24,7 @@ func (c *cluster) startControl(ctx context.Context) error {
 		{"controller-manager", "system:kube-controller-manager", "", nil},
 		{"scheduler", "system:kube-scheduler", "", nil},
 		{"service-accounts", "service-accounts", "", nil},
-		// What stands in for add-ons of a cluster. Their roles are not what is tried here.
+		// For the add-ons of the cluster, as an administrator: this check does not try their roles.
 		{"addons", "addons", "system:masters",
 			[]string{"metrics-server.kube-system.svc", "prometheus-adapter.kube-system.svc"}},
 	} {

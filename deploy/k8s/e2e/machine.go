@@ -158,7 +158,7 @@ func (s state) lookAtCgroups() error {
 	tops := hierarchies()
 	return filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
-			return nil // one that is removed meanwhile belongs to others
+			return nil // a cgroup that is removed meanwhile belongs to another program
 		}
 		if slices.Contains(tops, filepath.Dir(path)) || strings.Contains(path, cgroups) ||
 			strings.Contains(path, "kubepods") {

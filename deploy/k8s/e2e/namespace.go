@@ -83,8 +83,8 @@ func (m *machine) onNetwork(ctx context.Context, program string, args ...string)
 }
 
 // shown returns settings of the kernel that a kubelet demands. They hold for the whole
-// machine, not for namespaces, so the kubelet sees files with what it wants, and may write
-// them.
+// machine, not for namespaces, so the kubelet sees files with the demanded values, and may
+// write them.
 func shown() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory":      "1",
@@ -102,7 +102,7 @@ func beFirst(name, dir string) error {
 	if err := syscall.Sethostname([]byte(name)); err != nil {
 		return err
 	}
-	// First nothing goes back to where it came from; then containers see what is mounted.
+	// Private first, so that no mount reaches the host; then shared, so that containers see mounts.
 	for _, flag := range []uintptr{syscall.MS_PRIVATE, syscall.MS_SHARED} {
 		if err := syscall.Mount("", "/", "", syscall.MS_REC|flag, ""); err != nil {
 			return fmt.Errorf("mounts: %w", err)

@@ -131,8 +131,8 @@ func (p *programs) buildImages(ctx context.Context, root string) error {
 			return err
 		}
 	}
-	// The program gives images the entry point of the service. So the one of sandboxes has
-	// that name, and members are started by a command of their own anyway.
+	// The image program sets the entry point of the service, licet. So the sandboxes' program
+	// is named licet. Members of etcd are started by a command of their own.
 	for from, name := range map[string]string{pause: pauseImage, store: etcdImage} {
 		if _, err := output(in(ctx, filepath.Join(root, "deploy/image"), "go", "run", ".", "tar", "--programs", from,
 			"--out", from+"-image", "--image", name)); err != nil {

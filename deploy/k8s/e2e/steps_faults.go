@@ -49,7 +49,7 @@ func (r *run1) rollback(ctx context.Context) error {
 // kill kills a node's process, and deletes a member of etcd, under a load whose clients
 // repeat what the answers allow.
 func (r *run1) kill(ctx context.Context) error {
-	// Or the autoscaler might take away the one that is killed.
+	// Otherwise the autoscaler might remove the killed pod.
 	if err := r.calm(ctx); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *run1) kill(ctx context.Context) error {
 // killNode sends SIGKILL to a node's process, and waits until the kubelet has started it
 // again.
 func (r *run1) killNode(ctx context.Context) error {
-	// Not one that goes anyway, and the autoscaler takes the youngest first.
+	// Not a pod that is ending anyway. The autoscaler removes the youngest pods first.
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node",
 		"--sort-by=.metadata.creationTimestamp", "--output",
 		`jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.containerStatuses[0].containerID} `+

@@ -47,7 +47,7 @@ func (f File) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
-	// The builder's types escape for HTML, whatever an encoder is told. Without, PromQL
+	// The builder's types escape for HTML, regardless of the encoder's settings. Without, PromQL
 	// can be read, and searched for.
 	for escaped, plain := range map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"} {
 		out = bytes.ReplaceAll(out, []byte(escaped), []byte(plain))

@@ -23,7 +23,7 @@ type query struct {
 	expr, legend string
 }
 
-// step is a value from which on somebody must act, and its color. The values are those of
+// step is a value from which on an operator must act, and its color. The values are those of
 // the alerts.
 type step struct {
 	from  float64
@@ -46,7 +46,7 @@ const (
 // common.
 type panel struct {
 	title string
-	about string // what it shows, and what is to be made of it
+	about string // what the panel shows, and what a reader should do about it
 	unit  string // in Grafana's names
 	show  display
 	of    scope
@@ -59,7 +59,7 @@ type panel struct {
 	empty    string   // what a number says where there is no series
 	max      float64  // of the axis, if any
 	signed   bool     // values may be negative; else the axis begins at 0
-	width    uint32   // of 24; 0 is what is usual for the display
+	width    uint32   // of 24 columns; 0: the usual width of the display
 	high     uint32   // likewise
 }
 

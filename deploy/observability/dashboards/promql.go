@@ -13,7 +13,7 @@ const (
 	ofRecorded = `job=~"$job", namespace=~"$namespace"`
 )
 
-// Legends of what is told for each process.
+// Legends of metrics of each process.
 const (
 	node   = "{{pod}} {{instance}}"
 	member = "{{instance}}"

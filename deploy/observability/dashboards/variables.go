@@ -19,7 +19,7 @@ type variable struct {
 	all                string // regular expression of what "All" stands for
 }
 
-// What every node and every member tells, and nobody else.
+// Metrics that every node, and every member of etcd, exposes, and no other program.
 const (
 	build   = "licet_build_info"
 	leading = "etcd_server_has_leader"

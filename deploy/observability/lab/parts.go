@@ -36,8 +36,8 @@ func parts(text string, expr parser.Expr) []string {
 	return []string{source(text, expr)}
 }
 
-// Alternatives returns what stands before each or that is within brackets. What stands
-// behind an or takes the place of what stands before it, which nobody would miss.
+// Alternatives returns the left side of each or within brackets. If the left side has no
+// series, the right side takes its place, and the whole expression would still have series.
 func Alternatives(expr string) (all []string, err error) {
 	parsed, err := parser.ParseExpr(expr)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type shop struct {
 	balancer      *stage.Balancer
 	desk, program *client.Client // with an API key, and without
-	nobody        *client.Client // with an API key that nobody has
+	nobody        *client.Client // with an API key that does not exist
 	browser       *stage.Browser
 	receivers     *receivers
 
@@ -177,7 +177,7 @@ func (h *shop) refused(ctx context.Context, i int) error {
 			return fmt.Errorf("an activation that is to be refused with %d: %w", c.code, err)
 		}
 	}
-	// A typo; after some of them the address is told no more.
+	// A mistyped license key. After some of them the service answers 42900 to the address.
 	if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: "EDIT-00000-00000-00000-00000-00000",
 		DeviceID: "laptop"}); !refusedWith(err, 40001, 42900) {
 		return fmt.Errorf("a mistyped license key: %w", err)

@@ -1,6 +1,6 @@
 // Package cluster runs an API server of Kubernetes with an etcd below it, on addresses of
 // this machine alone, for as long as a test takes. There are no controllers and no nodes:
-// what is applied is looked at and kept, and nothing comes of it.
+// the server checks and stores objects, and starts nothing for them.
 package cluster
 
 import (
@@ -168,7 +168,7 @@ type process struct {
 func (c *Cluster) run(program string, args ...string) error {
 	p := &process{cmd: exec.Command(program, args...), said: new(output), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
-	// It ends with this process, also where that is killed.
+	// The program ends with this process, even if this process is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (c *Cluster) run(program string, args ...string) error {
 	c.parts = append(c.parts, p)
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // it was told to end, or what it said tells why it did
+		_ = p.cmd.Wait() // stop has ended it, or its output says why it has ended
 	}()
 	return nil
 }

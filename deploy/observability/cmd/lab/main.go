@@ -1,5 +1,5 @@
-// Lab runs a service under load with a Prometheus beside it until it is stopped, for
-// whoever wants to look at real series:
+// Lab runs a service under load with a Prometheus beside it until it is stopped, to look at
+// real series:
 //
 //	make lab
 package main
