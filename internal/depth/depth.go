@@ -1,5 +1,6 @@
-// Package depth tells tests how deep to go. A test at the usual depth runs every case with few seeds, few kills and small
-// sizes. At full depth, which .ci/run sets, the same test runs many seeds, many kills and large sizes.
+// Package depth says how deep tests go. At the usual depth, a test runs every case with few seeds, few
+// kills and small sizes. At full depth, which .ci/run sets, the same test runs many seeds, many kills
+// and large sizes.
 package depth
 
 import "os"

@@ -49,7 +49,7 @@ func bugs() []bug {
 	return []bug{
 		{name: "compares are dropped", txn: dropCompares},
 		{name: "compares are dropped, now and then", txn: sometimes(20, dropCompares)},
-		{name: "acknowledged before it is stored", store: func(r *run, s store.Store) store.Store { return &hasty{Store: s, run: r} }},
+		{name: "acknowledged before it is stored", store: func(r *run, s store.Store) store.Store { return &earlyAck{Store: s, run: r} }},
 		{name: "no-ops are answered from a remembered record", store: func(_ *run, s store.Store) store.Store {
 			return &forgetful{Store: s, memory: map[string]store.Snapshot{}}
 		}},
@@ -283,13 +283,13 @@ func unguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandle
 	return handler(ctx, txn)
 }
 
-// hasty says that a write has landed and then makes it.
-type hasty struct {
+// earlyAck is a store that acknowledges a write before it makes the write.
+type earlyAck struct {
 	store.Store
 	run *run
 }
 
-func (h *hasty) Commit(_ context.Context, change store.Change) (store.Outcome, error) {
+func (h *earlyAck) Commit(_ context.Context, change store.Change) (store.Outcome, error) {
 	h.run.late.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

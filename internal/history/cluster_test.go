@@ -165,7 +165,7 @@ func (r *run) start(c *clock) (*process, error) {
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
-	p.store = &storetest.Faulty{Store: mortal{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
+	p.store = &storetest.Faulty{Store: killable{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
 	p.store.OnOverlap = func(ref licensing.Ref) {
 		r.complain("one commit", "node %d has record %v in two Commits at a time", p.number, ref)
 	}
@@ -217,35 +217,35 @@ func (p *process) kill() {
 
 func (p *process) isDead() bool { return p.life.Err() != nil }
 
-// mortal is a store that gives up when its process has been killed.
-type mortal struct {
+// killable is a store whose calls fail once its process was killed.
+type killable struct {
 	store.Store
 	life context.Context
 	run  *run
 }
 
 // Due leaves out the licenses of other runs.
-func (m mortal) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
+func (m killable) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, at, from, limit)
 	page.Records = slices.DeleteFunc(page.Records, func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
 	return page, err
 }
 
-func (m mortal) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+func (m killable) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
 	return m.Store.Load(ctx, wants...)
 }
 
-func (m mortal) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
+func (m killable) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
 	return m.Store.Confirm(ctx, ref, token)
 }
 
-func (m mortal) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+func (m killable) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()

@@ -1,10 +1,9 @@
-// Package history checks what the service promises under faults. Clients work
-// on a few licenses through several nodes while requests to etcd fail, nodes
-// are killed and paused and clocks are wrong; what every client asked for and
-// was told is recorded. A record of answers is right if some order of the
-// operations explains it, by the rules of one license, and if every revision
-// that etcd ever held does.
+// Package history checks the guarantees of the service under faults. Clients work on a few licenses
+// through several nodes while requests to etcd fail, nodes are killed and paused, and clocks are
+// wrong. The test records each request and its answer. The recorded history is correct if the rules of
+// a license explain all answers in some order of the operations, and explain every revision that etcd
+// has held.
 //
-// There are only tests here. docs/explanation/correctness.md says what is checked and how to run
-// it longer.
+// The package holds only tests. docs/explanation/correctness.md says what they check and how to run
+// them longer.
 package history

@@ -7,10 +7,10 @@ import (
 	"licet/node/service"
 )
 
-// Clock is a clock that tests move by hand.
+// Clock is a clock that tests advance.
 type Clock struct{ offset atomic.Int64 }
 
-// Now returns the time.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(c.offset.Load()))
 }
@@ -18,7 +18,7 @@ func (c *Clock) Now() time.Time {
 // Advance moves the clock forward.
 func (c *Clock) Advance(d time.Duration) { c.offset.Add(int64(d)) }
 
-// WithClock makes a service go by a clock.
+// WithClock makes a service use a clock.
 func WithClock(clock *Clock) func(*service.Config) {
 	return func(cfg *service.Config) { cfg.Clock = clock.Now }
 }

@@ -1,5 +1,5 @@
-// Package nodetest makes services over a real etcd, for the tests of package node and of its use
-// cases.
+// Package nodetest starts services on a real etcd, for the tests of package node and of package
+// service.
 //
 //	nodetest.go  the etcd, services, licenses and devices
 //	records.go   orders, Idempotency-Keys and events
@@ -33,11 +33,11 @@ import (
 // endpointsVariable is the environment variable with the endpoints of the etcd.
 const endpointsVariable = "LICET_NODETEST_ENDPOINTS"
 
-// Endpoints returns those of one embedded etcd for all tests of a package. Each test makes
-// records of its own.
+// Endpoints returns the endpoints of an embedded etcd that all tests of a package share. Each test
+// creates records of its own.
 func Endpoints() []string { return strings.Split(os.Getenv(endpointsVariable), ",") }
 
-// Main runs the tests of a package beside its etcd, and ends the process.
+// Main starts the etcd, runs the tests of a package, and ends the process.
 func Main(m *testing.M) {
 	code, err := withServer(m)
 	if err == nil && code == 0 {
@@ -72,7 +72,7 @@ func withServer(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// openEpoch begins the first epoch of events, as a process does that starts a node.
+// openEpoch begins the first epoch of events, as a node does when it starts.
 func openEpoch(ctx context.Context) error {
 	store, err := kv.Open(ctx, StoreConfig())
 	if err != nil {
@@ -81,7 +81,7 @@ func openEpoch(ctx context.Context) error {
 	return errors.Join(store.OpenEpoch(ctx), store.Close())
 }
 
-// StoreConfig returns how to open a store on the etcd.
+// StoreConfig returns the configuration of a store on the etcd.
 func StoreConfig() kv.Config {
 	return kv.Config{
 		Endpoints: Endpoints(),
@@ -96,13 +96,13 @@ var (
 	KeyCheck = licensing.NewKeyCheck([]byte("check key"))
 )
 
-// OpenStore opens a store that ends with the test.
+// OpenStore opens a store. The end of the test closes it.
 func OpenStore(t *testing.T) *kv.Store {
 	t.Helper()
 	return OpenWith(t, StoreConfig())
 }
 
-// OpenWith opens a store as cfg says.
+// OpenWith opens a store with a configuration.
 func OpenWith(t *testing.T, cfg kv.Config) *kv.Store {
 	t.Helper()
 	store, err := kv.Open(Context(t), cfg)
@@ -121,12 +121,12 @@ func OpenWith(t *testing.T, cfg kv.Config) *kv.Store {
 	return store
 }
 
-// NewOwner makes an account that no other test, or run of it, knows of.
+// NewOwner returns a new account that no other test uses.
 func NewOwner(mode licensing.Mode) licensing.Owner {
 	return licensing.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: mode}
 }
 
-// New makes a service over a store; change may alter its configuration.
+// New returns a service on a store. change may alter its configuration.
 func New(t *testing.T, store store.Store, change ...func(*service.Config)) *service.Service {
 	t.Helper()
 	cfg := service.Config{
@@ -157,7 +157,7 @@ func Context(t *testing.T) context.Context {
 	return ctx
 }
 
-// Grant makes a license that allows so many devices.
+// Grant creates a license with a device limit.
 func Grant(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKey {
 	t.Helper()
 	licenses, _, err := n.Grant(Context(t), Owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
@@ -188,7 +188,7 @@ func Devices(t *testing.T, n *service.Service, key licensing.LicenseKey) (count 
 	return view.License.CurrentDevices, ids
 }
 
-// WantError reports an error that is not the wanted one.
+// WantError reports an error other than the wanted one.
 func WantError(t *testing.T, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) || (want == nil && got != nil) {

@@ -86,7 +86,7 @@ func MustActivate(t *testing.T, n *service.Service, key licensing.LicenseKey, de
 	return result
 }
 
-// HistoryOf reads all that was told of a record, the oldest first.
+// HistoryOf reads all events of a record, the oldest first.
 func HistoryOf(t *testing.T, db *kv.Store, ref licensing.Ref) []store.RecordedEvent {
 	t.Helper()
 	var all []store.RecordedEvent

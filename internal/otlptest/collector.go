@@ -1,5 +1,5 @@
-// Package otlptest takes traces in tests, as an OpenTelemetry collector does: over
-// HTTP, as OTLP in protobuf.
+// Package otlptest receives traces in tests, as an OpenTelemetry collector does: over HTTP, as OTLP in
+// protobuf.
 package otlptest
 
 import (
@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector keeps the spans that it is sent.
+// Collector keeps the spans that it receives.
 type Collector struct {
 	URL string
 
@@ -31,7 +31,7 @@ type Collector struct {
 	headers []http.Header
 }
 
-// Span is a span as it was sent.
+// Span is a received span.
 type Span struct {
 	Name               string
 	Kind               string
@@ -50,7 +50,7 @@ type Span struct {
 // Link names a span of any trace.
 type Link struct{ TraceID, ID string }
 
-// Start starts a collector that ends with the test.
+// Start starts a collector. The end of the test stops it.
 func Start(t testing.TB) *Collector {
 	t.Helper()
 	c := new(Collector)
@@ -142,33 +142,33 @@ func attrs(list []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Spans gives what has come so far.
+// Spans returns the spans received so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Trace gives what has come so far of a trace.
+// Trace returns the spans of a trace received so far.
 func (c *Collector) Trace(id string) []Span {
 	return slices.DeleteFunc(c.Spans(), func(s Span) bool { return s.TraceID != id })
 }
 
-// Text is all that has come so far, as JSON.
+// Text returns everything received so far, as JSON.
 func (c *Collector) Text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(c.text)
 }
 
-// Headers are those of the requests so far.
+// Headers returns the headers of the requests so far.
 func (c *Collector) Headers() []http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.headers)
 }
 
-// Named gives those of a name.
+// Named returns the spans with a name.
 func Named(spans []Span, name string) (found []Span) {
 	for _, s := range spans {
 		if s.Name == name {
@@ -178,7 +178,7 @@ func Named(spans []Span, name string) (found []Span) {
 	return found
 }
 
-// Below tells whether a span is somewhere below another one of the same trace.
+// Below reports whether a span is a descendant of another span of the same trace.
 func Below(spans []Span, s, above Span) bool {
 	for s.Parent != "" {
 		if s.Parent == above.ID {

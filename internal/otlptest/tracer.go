@@ -11,9 +11,9 @@ import (
 	"licet/metrics/tracing"
 )
 
-// Tracer makes a tracer that samples that share of the traces that begin with it, and
-// the collector that it sends to. Both end with the test; a test that reads the spans
-// closes the tracer first, which sends what it still has.
+// Tracer returns a tracer that samples a ratio of the traces that it begins, and the collector that it
+// sends them to. Both end with the test. A test that reads spans must close the tracer first, which
+// sends the remaining spans.
 func Tracer(t testing.TB, ratio float64) (*tracing.Tracer, *Collector) {
 	t.Helper()
 	c := Start(t)

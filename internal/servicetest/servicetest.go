@@ -1,6 +1,5 @@
-// Package servicetest runs a whole service for tests of what calls one: the
-// API and sandbox payments on a loopback port, a node, and an etcd in the same
-// process. It is what licet dev is, without a process of its own.
+// Package servicetest runs a whole service for tests of its clients: the API and sandbox payments on a
+// loopback port, a node, and an etcd, all in the test's process. It runs the same parts as licet dev.
 package servicetest
 
 import (
@@ -32,14 +31,14 @@ import (
 	"licet/payment"
 )
 
-// Config says what kind of service to start. The zero value is a usual one.
+// Config is the configuration of the service. The zero value is the usual one.
 type Config struct {
 	APIKeyLimit limits.Rate // zero: none
 	// OrderLifetime is how long an order can be paid; 0: a day.
 	OrderLifetime time.Duration
 }
 
-// Service is one that runs.
+// Service is a running service.
 type Service struct {
 	URL   string
 	Store *kv.Store
@@ -49,7 +48,7 @@ type Service struct {
 	stop  []func()
 }
 
-// New starts a service that ends with the test.
+// New starts a service. The end of the test stops it.
 func New(t testing.TB, cfg Config) *Service {
 	t.Helper()
 	s, err := Start(t.TempDir(), cfg)
@@ -60,8 +59,7 @@ func New(t testing.TB, cfg Config) *Service {
 	return s
 }
 
-// Run runs a package's tests beside one service that all of them use, and gives the
-// exit code.
+// Run runs a package's tests with one service that all tests share, and returns the exit code.
 func Run(m *testing.M, into **Service) int {
 	dir, err := os.MkdirTemp("", "licet-service-")
 	if err == nil {
@@ -76,7 +74,7 @@ func Run(m *testing.M, into **Service) int {
 	return m.Run()
 }
 
-// Start starts a service on the store in a directory. It must be closed.
+// Start starts a service on the store in a directory. The caller must close the service.
 func Start(dir string, cfg Config) (s *Service, err error) {
 	s = new(Service)
 	defer func() {
@@ -136,11 +134,11 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 		defer cancel()
 		_ = s.node.Drain(ctx)
 	})
-	return s, s.answer(cfg, instruments, ring)
+	return s, s.serve(cfg, instruments, ring)
 }
 
-// answer puts the API on a free port.
-func (s *Service) answer(cfg Config, instruments *metrics.Metrics, ring licensing.MasterRing) error {
+// serve serves the API on a free port.
+func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring licensing.MasterRing) error {
 	bounds, err := limits.New(limits.Config{APIKey: cfg.APIKeyLimit, Clock: time.Now})
 	if err != nil {
 		return err
@@ -191,13 +189,12 @@ func (s *Service) Close() {
 	s.stop = nil
 }
 
-// NewAccount gives an account that nobody has used yet, in test mode: what a
-// test makes in it is all there is.
+// NewAccount returns a new account in test mode, which holds only the records of the test.
 func NewAccount() licensing.Owner {
 	return licensing.Owner{AccountID: "acct_" + strings.ToLower(rand.Text()), Mode: licensing.Test}
 }
 
-// Key makes an API key of an account with these scopes, or with all.
+// Key creates an API key of an account with these scopes, or with all.
 func (s *Service) Key(account licensing.Owner, scopes ...string) (service.IssuedKey, error) {
 	if len(scopes) == 0 {
 		scopes = []string{"*"}
@@ -205,7 +202,7 @@ func (s *Service) Key(account licensing.Owner, scopes ...string) (service.Issued
 	return s.NewKey(service.NewKey{Owner: account, Name: "test", Scopes: scopes})
 }
 
-// NewKey makes an API key.
+// NewKey creates an API key.
 func (s *Service) NewKey(key service.NewKey) (service.IssuedKey, error) {
 	return s.maker.Create(context.Background(), key)
 }

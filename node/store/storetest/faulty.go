@@ -8,24 +8,24 @@ import (
 	"licet/node/store"
 )
 
-// Faulty is a store that fails on demand. A hook that is nil lets the call
-// pass. Set the hooks before the store is used.
+// Faulty is a store that fails on demand. A nil hook lets the call pass. Set the hooks before the
+// store is used.
 type Faulty struct {
 	store.Store
 	// OnLoad is called before each Load; an error ends the call.
 	OnLoad func(wants []store.Want) error
-	// AfterLoad may change what a Load answers.
+	// AfterLoad may change the result of a Load.
 	AfterLoad func([]store.Snapshot)
 	// Forgetful makes Recall and MaxDevicesPerCommit remember nothing.
 	Forgetful bool
-	// AfterRecall may change what a Recall answers.
+	// AfterRecall may change the result of a Recall.
 	AfterRecall func(*store.Snapshot)
 	// OnConfirm is called before each Confirm; an error ends the call.
 	OnConfirm func(licensing.Ref) error
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(store.Change) Fault
-	// OnOverlap is called where a record is in two Commits at a time, which the node must
-	// prevent; see store.Store.
+	// OnOverlap is called if a record is in two Commits at a time, which the node must prevent; see
+	// store.Store.
 	OnOverlap func(licensing.Ref)
 	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
 	OnReadLicenses func(keys []licensing.LicenseKey) error
@@ -33,24 +33,24 @@ type Faulty struct {
 	OnAPIKey func(hash [32]byte) error
 	// OnAPIKeyMarks is called before each APIKeyMarks; an error ends the call.
 	OnAPIKeyMarks func() error
-	// DeafWatch makes WatchAPIKeys hang in silence.
+	// DeafWatch makes WatchAPIKeys hang without calling wake.
 	DeafWatch bool
 
 	mu         sync.Mutex
 	committing map[licensing.Ref]int // how many Commits a record is in; guarded by mu
 }
 
-// Fault is what happens to a commit: whether it is made, and what is said of
-// it, are two switches. The zero Fault is none.
+// Fault is the fault of a commit. Skip and Say are independent of each other. The zero Fault is no
+// fault.
 type Fault struct {
-	Skip bool             // it is not made
-	Say  *licensing.Error // this is said instead of what happened
+	Skip bool             // the commit is not made
+	Say  *licensing.Error // the commit returns this error, whatever happened
 }
 
 // Load reads records, as store.Store does.
 func (f *Faulty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if f.OnLoad != nil {
-		if _, err := heed(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
+		if _, err := bounded(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
 			return nil, err
 		}
 	}
@@ -61,9 +61,9 @@ func (f *Faulty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapsho
 	return snapshots, err
 }
 
-// heed waits for a call no longer than ctx lasts, as every store does; the call
-// itself goes on.
-func heed[T any](ctx context.Context, gaveUp error, call func() (T, error)) (T, error) {
+// bounded waits for a call until ctx ends, as every store does; the call
+// itself continues.
+func bounded[T any](ctx context.Context, gaveUp error, call func() (T, error)) (T, error) {
 	type end struct {
 		value T
 		err   error
@@ -82,7 +82,7 @@ func heed[T any](ctx context.Context, gaveUp error, call func() (T, error)) (T, 
 	}
 }
 
-// Recall tells what the store remembers, as store.Store does.
+// Recall returns what the store remembers, as store.Store does.
 func (f *Faulty) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	if f.Forgetful {
 		return store.Snapshot{}, nil, false
@@ -94,7 +94,7 @@ func (f *Faulty) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	return guess, unsure, ok
 }
 
-// MaxDevicesPerCommit returns what the store has room for, as store.Store does.
+// MaxDevicesPerCommit returns the store's limit, as store.Store does.
 func (f *Faulty) MaxDevicesPerCommit(ref licensing.Ref) int {
 	if f.Forgetful {
 		return store.MaxTouchedDevices
@@ -102,24 +102,24 @@ func (f *Faulty) MaxDevicesPerCommit(ref licensing.Ref) int {
 	return f.Store.MaxDevicesPerCommit(ref)
 }
 
-// Confirm asks the store whether a guess is true, as store.Store does.
+// Confirm asks the store whether a guess is still true, as store.Store does.
 func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	if f.OnConfirm != nil {
-		if _, err := heed(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
+		if _, err := bounded(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
 			return false, err
 		}
 	}
 	return f.Store.Confirm(ctx, ref, token)
 }
 
-// Commit makes a change, or not, and tells the truth, or not.
+// Commit makes a change as store.Store does, unless OnCommit returns a Fault.
 func (f *Faulty) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	f.count(change, 1)
 	defer f.count(change, -1)
 	if f.OnCommit == nil {
 		return f.Store.Commit(ctx, change)
 	}
-	return heed(ctx, licensing.ErrOutcomeUnknown, func() (outcome store.Outcome, err error) {
+	return bounded(ctx, licensing.ErrOutcomeUnknown, func() (outcome store.Outcome, err error) {
 		fault := f.OnCommit(change)
 		if !fault.Skip {
 			outcome, err = f.Store.Commit(context.WithoutCancel(ctx), change)
@@ -180,7 +180,7 @@ func (f *Faulty) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	return f.Store.APIKeyMarks(ctx)
 }
 
-// WatchAPIKeys watches, as store.Store does, or not at all.
+// WatchAPIKeys watches the marks as store.Store does, or hangs if DeafWatch is set.
 func (f *Faulty) WatchAPIKeys(ctx context.Context, wake func()) {
 	if f.DeafWatch {
 		<-ctx.Done()

@@ -1,5 +1,25 @@
-// Package storetest holds what every store.Store must do, as a suite that any
-// implementation runs, and a wrapper that makes one fail on demand.
+// Package storetest holds the tests that every implementation of store.Store passes, and a wrapper
+// that makes a store fail on demand. It tests by way of the interfaces only: what an implementation
+// stores, and how, is for its own tests.
+//
+// The map of the package:
+//
+//	storetest.go               the suites, and the records that tests share
+//	faulty.go                  a store that fails on demand
+//	records.go                 load and commit of records
+//	devices.go                 devices of a license
+//	due.go                     work that is due
+//	products.go                products
+//	webhooks.go                webhook endpoints
+//	keys.go                    API keys and master keys
+//	keyclaims.go               claims stored along with API keys
+//	listings.go                lists
+//	listings_pages.go          pages of lists
+//	events.go                  the feed and the history of events
+//	deliveries.go              claims on endpoints
+//	deliveries_checkpoints.go  checkpoints of deliveries
+//	deliveries_lists.go        lists of deliveries
+//	deliveries_replays.go      replays
 package storetest
 
 import (
@@ -17,8 +37,8 @@ import (
 	"licet/node/store"
 )
 
-// Run checks a store against the contract of store.Store. open gives the store
-// to test; tests share nothing but it, and leave their records behind.
+// Run checks a store against the contract of store.Store. open returns the store to test. The tests
+// share only the store, and leave their records behind.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, c := range []struct {
 		name string
@@ -49,22 +69,22 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// RunClaims checks what a store must do with claims. A sweep takes the claims of
-// everybody, so nothing else may make any on the same server meanwhile.
+// RunClaims checks the claims of a store. A sweep removes the claims of all owners, so no other test
+// may create claims on the same server at the same time.
 func RunClaims(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("claims are made once, and swept by age", func(t *testing.T) {
 		testClaims(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
 	})
 }
 
-// EventfulStore is a store that tells of what it records.
+// EventfulStore is a store that also reads the events that it records.
 type EventfulStore interface {
 	store.Store
 	store.Events
 }
 
-// RunEvents checks what a store tells of changes. open gives one that hears the
-// activations of every owner, or of none.
+// RunEvents checks the events that a store records. open returns a store that records the activations
+// of every owner, or of none.
 func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
 	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("what changes tell is read, activations: %v", hearAll), func(t *testing.T) {
@@ -74,10 +94,9 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 	}
 }
 
-// RunSubscriptions checks what a store tells of activations while somebody subscribes
-// to them. A change of a license that was made before somebody did counts as lost,
-// whoever the license's owner is, so nothing else may change any on the same server
-// meanwhile. open is as with RunEvents.
+// RunSubscriptions checks the events of activations while an endpoint subscribes to them. A change of
+// a license that was prepared before the subscription conflicts, whoever owns the license, so no other
+// test may change a license on the same server at the same time. open is as in RunEvents.
 func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
 	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("who subscribes to activations hears of them, and of all: %v", hearAll), func(t *testing.T) {
