@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/delivery/webhook"
+	"licet/internal/backoff"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
@@ -147,7 +148,7 @@ func (e *Engine) run(ctx context.Context) {
 			return
 		}
 		e.cfg.Log.Debug().Err(err).Msg("this node can't deliver: retrying")
-		timer := time.NewTimer(workRetryPause/2 + rand.N(workRetryPause))
+		timer := time.NewTimer(backoff.Around(workRetryPause, 2))
 		select {
 		case <-timer.C:
 		case <-e.stopping:

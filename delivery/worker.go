@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
+	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -86,7 +86,7 @@ func readAgainAt(began time.Time, longest time.Duration) time.Time {
 // not before the worker has rested.
 func (w *worker) awaitScan(ctx context.Context) error {
 	resting := time.Until(w.scanAgainAt)
-	regular, rest := time.NewTimer(max(scanEvery/2+rand.N(scanEvery), resting)), time.NewTimer(resting)
+	regular, rest := time.NewTimer(max(backoff.Around(scanEvery, 2), resting)), time.NewTimer(resting)
 	defer regular.Stop()
 	defer rest.Stop()
 	var wake <-chan struct{}

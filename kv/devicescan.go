@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -93,11 +94,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *de
 		default:
 			from, position = to, position+width
 		}
-		rest := time.NewTimer(time.Since(began))
-		select {
-		case <-rest.C:
-		case <-ctx.Done():
-			rest.Stop()
+		if !backoff.Sleep(ctx, time.Since(began)) {
 			return nil, ctx.Err()
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/etcd"
+	"licet/internal/backoff"
 	"licet/kv/internal/layout"
 	"licet/node/store"
 )
@@ -32,7 +32,7 @@ func (s *Store) Register(ctx context.Context, r store.Registration) {
 		if began {
 			attempt = 0
 		}
-		etcd.Backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second}.Wait(ctx, attempt)
+		backoff.Exponential{First: 100 * time.Millisecond, Longest: 5 * time.Second}.Wait(ctx, attempt)
 	}
 }
 

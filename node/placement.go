@@ -1,11 +1,11 @@
 package node
 
 import (
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -78,7 +78,7 @@ func newPlacement(cfg *Config) *placement {
 }
 
 // around returns a random time of three to five quarters of d.
-func around(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) }
+func around(d time.Duration) time.Duration { return backoff.Around(d, 4) }
 
 // off reports whether there is no other node to yield to.
 func (p *placement) off() bool { return p.peers == nil }

@@ -2,10 +2,10 @@ package node
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
+	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -134,13 +134,5 @@ func pause(ctx context.Context, try int) bool {
 	if try == 0 {
 		return ctx.Err() == nil
 	}
-	longest := min(retryPause<<min(try-1, 10), retryPauseMax) // the bounded shift can't overflow
-	timer := time.NewTimer(rand.N(longest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return backoff.Exponential{First: retryPause, Longest: retryPauseMax}.Wait(ctx, try-1)
 }

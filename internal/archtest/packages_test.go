@@ -64,9 +64,12 @@ var packages = []row{
 		mayPanic: true,
 	},
 	{
-		path:     "cmd/licet/internal/cli",
-		purpose:  "the client commands of licet",
-		imports:  []string{"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing"},
+		path:    "cmd/licet/internal/cli",
+		purpose: "the client commands of licet",
+		imports: []string{
+			"internal/backoff",
+			"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing",
+		},
 		mayPanic: true,
 	},
 	{
@@ -125,6 +128,7 @@ var packages = []row{
 		path:    "delivery",
 		purpose: "sends events to webhook endpoints",
 		imports: []string{
+			"internal/backoff",
 			"delivery/webhook", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing",
 			"metrics", "licensing",
 		},
@@ -149,6 +153,7 @@ var packages = []row{
 		path:    "kv",
 		purpose: "implements node/store on etcd",
 		imports: []string{
+			"internal/backoff",
 			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard",
 			"metrics/tracing", "metrics", "licensing",
 		},
@@ -169,12 +174,12 @@ var packages = []row{
 	{
 		path:    "kv/verify",
 		purpose: "verifies the values that etcd holds",
-		imports: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"},
+		imports: []string{"internal/backoff", "kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"},
 	},
 	{
 		path:    "kv/backup",
 		purpose: "backup, restore and defragmentation of a store",
-		imports: []string{"kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"},
+		imports: []string{"internal/backoff", "kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"},
 	},
 	{
 		path:     "kv/embedded/embeddedtest",
@@ -195,7 +200,10 @@ var packages = []row{
 	{
 		path:    "kv/internal/etcd",
 		purpose: "the only checked and counted requests to etcd",
-		imports: []string{"kv/internal/layout", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{
+			"internal/backoff",
+			"kv/internal/layout", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+		},
 	},
 	{
 		path:    "kv/internal/layout",
@@ -221,12 +229,15 @@ var packages = []row{
 	{
 		path:    "node/service",
 		purpose: "the use cases",
-		imports: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{
+			"internal/backoff",
+			"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+		},
 	},
 	{
 		path:    "node",
 		purpose: "the engine: runs commands on records, one record at a time",
-		imports: []string{"node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{"internal/backoff", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
 	},
 	{
 		path:    "node/store",
@@ -250,13 +261,18 @@ var packages = []row{
 	{
 		path:       "metrics/guard",
 		purpose:    "starts goroutines and recovers panics",
-		imports:    []string{"metrics"},
+		imports:    []string{"internal/backoff", "metrics"},
 		thirdParty: []string{"github.com/rs/zerolog"},
 	},
 	{
 		path:       "metrics",
 		purpose:    "the metrics",
 		thirdParty: []string{"github.com/prometheus/..."},
+	},
+	{
+		path:       "internal/backoff",
+		purpose:    "waits for a random time, and between attempts",
+		thirdParty: []string{},
 	},
 	{
 		path:       "licensing",

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
@@ -171,7 +172,7 @@ func (d *defragmenter) again(ctx context.Context, endpoint string) (memberState,
 	defer cancel()
 	for {
 		s, err := d.well(ctx, endpoint)
-		if err == nil || !etcd.Pause(ctx, etcd.ProbePause/10) {
+		if err == nil || !backoff.Sleep(ctx, etcd.ProbePause/10) {
 			return s, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
@@ -44,7 +45,7 @@ func Follow(ctx context.Context, s Store, last prometheus.Gauge) {
 		if err := Observe(ctx, s.Client(), last); err != nil && ctx.Err() == nil {
 			s.Client().Log.Debug().Err(err).Msg("the time of the last backup was not read")
 		}
-		if !etcd.Pause(ctx, backupLook) {
+		if !backoff.Sleep(ctx, backupLook) {
 			return
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
@@ -185,9 +186,7 @@ func (v *verification) retry(ctx context.Context, read func(context.Context) err
 		case errors.Is(err, rpctypes.ErrCompacted), etcd.Classify(err) != etcd.Unknown, try == askTries:
 			return err
 		}
-		select {
-		case <-time.After(askPause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, askPause) {
 			return ctx.Err()
 		}
 	}

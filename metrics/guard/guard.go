@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/internal/backoff"
 	"licet/metrics"
 )
 
@@ -116,11 +117,7 @@ func (g *Guard) Keep(ctx context.Context, where string, work func()) {
 		if time.Since(began) >= longestPause {
 			pause = firstPause
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !backoff.Sleep(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, longestPause)

@@ -3,11 +3,11 @@ package service
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/node"
 )
@@ -39,11 +39,7 @@ func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore
 		counts[i] = s.countPasses(chore.Label)
 	}
 	for {
-		timer := time.NewTimer(every/2 + rand.N(every))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !backoff.Sleep(ctx, backoff.Around(every, 2)) {
 			return
 		}
 		for i, chore := range chores {

@@ -2,12 +2,12 @@ package service
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -92,11 +92,7 @@ func (e *Events) KeepSealing(ctx context.Context) {
 	e.guard.KeepIn(ctx, &watching, "watch of epochs", func() { e.cfg.Events.WatchEpochs(ctx, e.feed.wake) })
 	age := epochAge{readAt: time.Now()}
 	for {
-		timer := time.NewTimer(sealScan/2 + rand.N(sealScan))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !backoff.Sleep(ctx, backoff.Around(sealScan, 2)) {
 			return
 		}
 		now := time.Now() // not cfg.Clock: an age needs the monotonic clock

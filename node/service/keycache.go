@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -301,21 +302,8 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 			return
 		case <-ticker.C:
 		case <-woken:
-			wait(ctx, keyScanPause-time.Since(began))
+			backoff.Sleep(ctx, keyScanPause-time.Since(began))
 		}
-	}
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

@@ -7,7 +7,7 @@
 //	client.go     Client: reads and transactions
 //	resolve.go    a transaction that is sent until its outcome is known
 //	failure.go    what a failure says of a request's effect
-//	backoff.go    pauses between attempts
+//	pause.go      the pause before a request is sent again
 //	request.go    requests of the hot path, as etcd's own messages
 //	lease.go      work under a lease
 //	watch.go      wake-ups when a key changes

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/internal/backoff"
 	"licet/kv/internal/layout"
 	"licet/metrics/guard"
 )
@@ -127,7 +128,7 @@ func (m *members) open(ctx context.Context) error {
 		if causes == nil || ctx.Err() == nil {
 			causes = latest
 		}
-		if !Pause(ctx, ProbePause/10) {
+		if !backoff.Sleep(ctx, ProbePause/10) {
 			return fmt.Errorf("etcd can't be reached: %s", strings.Join(causes, "; "))
 		}
 	}

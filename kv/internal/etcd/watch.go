@@ -5,6 +5,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/internal/backoff"
 )
 
 // Watch calls wake whenever a key has changed, until ctx ends.
@@ -19,7 +21,7 @@ func (c *Client) Watch(ctx context.Context, key string, wake func()) {
 		if c.watchOnce(ctx, key, wake) {
 			attempt = 0
 		}
-		Backoff{First: 50 * time.Millisecond, Longest: time.Second}.Wait(ctx, attempt)
+		backoff.Exponential{First: 50 * time.Millisecond, Longest: time.Second}.Wait(ctx, attempt)
 	}
 }
 

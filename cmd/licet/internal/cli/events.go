@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"licet/client"
+	"licet/internal/backoff"
 	"licet/licensing"
 )
 
@@ -115,11 +116,8 @@ func (c *session) tail(filter client.EventFilter) error {
 			c.printPosition(last)
 			return err
 		}
-		if pause := tailPause - time.Since(asked); len(items) == 0 && pause > 0 {
-			select {
-			case <-time.After(pause):
-			case <-c.ctx.Done():
-			}
+		if len(items) == 0 {
+			backoff.Sleep(c.ctx, tailPause-time.Since(asked))
 		}
 	}
 	c.printPosition(last)

@@ -1,0 +1,13 @@
+package etcd
+
+import (
+	"context"
+	"time"
+
+	"licet/internal/backoff"
+)
+
+// PauseBeforeReissue waits before a request whose outcome is unknown is sent again.
+func PauseBeforeReissue(ctx context.Context, attempt int) {
+	backoff.Exponential{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond}.Wait(ctx, attempt)
+}
