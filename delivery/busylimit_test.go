@@ -11,8 +11,8 @@ import (
 	"licet/node/service"
 )
 
-// TestBusyNodesGiveFewPlaces: a busy node gives as many as are saved, and one at rest all.
-func TestBusyNodesGiveFewPlaces(t *testing.T) {
+// TestBusyNodesGiveFewSlots: a busy node hands out the slots of its rate limit, and an idle node all slots.
+func TestBusyNodesGiveFewSlots(t *testing.T) {
 	var now time.Time
 	busy := true
 	e := New(Config{Node: &service.Service{}, Clock: func() time.Time { return now }})
@@ -25,19 +25,19 @@ func TestBusyNodesGiveFewPlaces(t *testing.T) {
 		return n
 	}
 	if n := given(); n != 2 {
-		t.Errorf("%d places of a burst of 2", n)
+		t.Errorf("%d slots of a burst of 2", n)
 	}
 	now = now.Add(100 * time.Millisecond)
 	if n := given(); n != 1 {
-		t.Errorf("%d places after a tenth of a second at 10 a second", n)
+		t.Errorf("%d slots after a tenth of a second at 10 a second", n)
 	}
 	if busy = false; given() != 10 {
-		t.Error("a node at rest gives fewer than there are")
+		t.Error("an idle node hands out too few slots")
 	}
 }
 
-// TestBusyNodesSendLess: on a busy node an endpoint has one attempt at a time and now and
-// then another one; nothing is lost by that, and once the node is at rest it has more.
+// TestBusyNodesSendLess: on a busy node an endpoint has one attempt at a time, and rarely another one. All events
+// arrive, and once the node is idle the endpoint has more concurrent attempts.
 func TestBusyNodesSendLess(t *testing.T) {
 	const burst, enough = 2, 8
 	l := newTestCluster(t)
@@ -58,7 +58,7 @@ func TestBusyNodesSendLess(t *testing.T) {
 	var rested atomic.Bool
 	e := s.newEngine()
 	e.busyLimit.busy = func() bool { return !rested.Load() }
-	e.busyLimit.limit = rate.NewLimiter(0, burst) // nothing is saved
+	e.busyLimit.limit = rate.NewLimiter(0, burst) // no attempt beyond the burst
 	s.startMade()
 	r.waitForAll(l, events)
 	if n := most.Load(); n > 1+burst {

@@ -12,18 +12,18 @@ import (
 	"licet/node/store"
 )
 
-// blind is a store through which a worker's scans learn nothing of endpoints while it
-// is blind; how says by what. The endpoints themselves, and the feed, can be read.
+// staleStore is a store whose scans don't see changes of endpoints while it is stale; how says why. Loops still read
+// endpoints and the feed.
 type staleStore struct {
 	Store
 	how    string
 	stale  atomic.Bool
-	mark   atomic.Int64 // the last one that was answered
-	listed atomic.Int64 // how often all endpoints were read
-	closed atomic.Bool  // the claims can't be read
-	scans  atomic.Int64 // how often they were
-	claims atomic.Int64 // how often an endpoint was claimed
-	jobs   sync.Map     // how often replays were read, by account
+	mark   atomic.Int64 // the last mark that was returned
+	listed atomic.Int64 // the number of reads of all endpoints
+	closed atomic.Bool  // reads of the claims fail
+	scans  atomic.Int64 // the number of reads of the claims
+	claims atomic.Int64 // the number of claims of endpoints
+	jobs   sync.Map     // the number of reads of replays, by account
 }
 
 const (
@@ -32,7 +32,7 @@ const (
 	slowList    = "a reading of all endpoints that does not end"
 )
 
-// WatchWebhooks hangs: that a watch says nothing must never matter.
+// WatchWebhooks hangs: the engine must not depend on a watch.
 func (b *staleStore) WatchWebhooks(ctx context.Context, _ func()) { <-ctx.Done() }
 
 func (b *staleStore) WebhooksMark(ctx context.Context) (int64, error) {
@@ -103,7 +103,7 @@ func (h staleClaim) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt,
 	return h.DeliveryHold.Jobs(ctx)
 }
 
-// blindSite is a node that delivers through a store that can become blind.
+// staleNode starts a node that delivers through a store that can become stale.
 func (l *testCluster) staleNode(how string) (*testNode, *staleStore) {
 	s := l.node()
 	store := &staleStore{Store: s.deliveries, how: how}
@@ -117,22 +117,21 @@ func (s *testNode) update(change licensing.UpdateEndpoint) {
 	s.cluster.t.Helper()
 	s.cluster.waitUntil("the endpoint is changed", func() bool {
 		_, err := s.service.UpdateWebhook(s.cluster.ctx(), s.cluster.owner, change)
-		return err == nil // etcd may take its time on a busy machine
+		return err == nil // etcd may be slow on a busy machine
 	})
 }
 
-// mustHaveJust waits until a receiver has all of some events, and checks that it never
-// had others.
+// waitForExactly waits until a receiver has accepted all of some events, and fails if it got others.
 func (r *receiver) waitForExactly(l *testCluster, events []string) {
 	r.t.Helper()
 	r.waitForAll(l, events)
 	if n, _ := r.count(); n != len(events) {
-		r.t.Errorf("%d events came, not %d", n, len(events))
+		r.t.Errorf("%d events arrived, want %d", n, len(events))
 	}
 }
 
-// TestChangeJudgesWhatFollows: what is recorded after a change of an endpoint was
-// acknowledged goes by that change, whatever keeps the scan from finding the change.
+// TestChangeJudgesWhatFollows: events that are recorded after a change of an endpoint was acknowledged follow the
+// change, whatever keeps the scan from seeing it.
 func TestChangeJudgesWhatFollows(t *testing.T) {
 	for _, how := range []string{hangingMark, oldMark, slowList} {
 		t.Run(how, func(t *testing.T) {
@@ -160,9 +159,8 @@ func TestChangeJudgesWhatFollows(t *testing.T) {
 	}
 }
 
-// TestDisabledIsFoundWithThePage: an endpoint that was disabled gets nothing that is
-// recorded after that, though no scan has found it disabled. It is not claimed again
-// before a scan finds it enabled.
+// TestDisabledIsFoundWithThePage: a disabled endpoint gets no event that is recorded after the change, although no
+// scan has seen the change. The endpoint is not claimed again before a scan sees it enabled.
 func TestDisabledIsFoundWithThePage(t *testing.T) {
 	l := newTestCluster(t)
 	s, store := l.staleNode(oldMark)
@@ -177,7 +175,7 @@ func TestDisabledIsFoundWithThePage(t *testing.T) {
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &off})
 	s.grant(1)
 	after := s.waitForEvents(2)
-	l.waitUntil("the endpoint is given up", func() bool { return len(s.engine.claimedIDs()) == 0 })
+	l.waitUntil("the endpoint is released", func() bool { return len(s.engine.claimedIDs()) == 0 })
 	scans := store.scans.Load()
 	l.waitUntil("scans go on", func() bool { return store.scans.Load() > scans+1 })
 	r.waitForExactly(l, before)
@@ -189,9 +187,9 @@ func TestDisabledIsFoundWithThePage(t *testing.T) {
 	r.waitForExactly(l, after)
 }
 
-// TestOnlyTheOwnersRoutesLook: a change of an endpoint, or a replay, has only the routes
-// of its owner read again, and not those of all others.
-func TestOnlyTheOwnersRoutesLook(t *testing.T) {
+// TestOnlyTheOwnersLoopsReread: after a change of an endpoint, or a new replay, only the loops of its owner reread
+// their endpoints.
+func TestOnlyTheOwnersLoopsReread(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	s.listInterval = 2 * waitLimit
@@ -209,22 +207,22 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 		}
 		return n
 	}
-	l.waitUntil("all look in the beginning", func() bool { return asked("acct_lab") == 1 && asked("acct_other") == 1 })
+	l.waitUntil("all loops read their endpoints at the start", func() bool { return asked("acct_lab") == 1 && asked("acct_other") == 1 })
 	s.grant(1)
 	event := s.waitForEvents(1)[0]
 	theirs.waitForAll(l, []string{event})
 	s.replay(other.ID, store.Replay{EventID: event})
-	l.waitUntil("the event comes again", func() bool { return theirs.timesReceived(event) == 2 })
+	l.waitUntil("the event arrives again", func() bool { return theirs.timesReceived(event) == 2 })
 	before := asked("acct_other")
 	s.update(licensing.UpdateEndpoint{ID: other.ID, Description: &other.URL})
-	l.waitUntil("its route looks", func() bool { return asked("acct_other") > before })
+	l.waitUntil("its loop rereads it", func() bool { return asked("acct_other") > before })
 	if n := asked("acct_lab"); n != 1 {
-		t.Errorf("another owner's route has looked %d times", n)
+		t.Errorf("the loop of another owner has read %d times, want once", n)
 	}
 }
 
-// TestClaimStartsFromTheRecord: an endpoint is claimed by a node that has found it
-// before it was changed, and is delivered to as it is by now.
+// TestClaimStartsFromTheRecord: a node that saw an endpoint before a change, and claims it after the change, delivers
+// to the changed endpoint.
 func TestClaimStartsFromTheRecord(t *testing.T) {
 	l := newTestCluster(t)
 	s, store := l.staleNode(oldMark)
@@ -242,6 +240,6 @@ func TestClaimStartsFromTheRecord(t *testing.T) {
 	store.closed.Store(false)
 	moved.waitForExactly(l, s.waitForEvents(3))
 	if n := left.attempts(); n > 0 {
-		t.Errorf("%d messages came to the URL of before", n)
+		t.Errorf("%d messages arrived at the old URL", n)
 	}
 }

@@ -35,10 +35,10 @@ import (
 )
 
 const (
-	// patience is how long what must happen is waited for.
+	// waitLimit bounds each wait for something that must happen.
 	waitLimit = time.Minute
-	// shortTimeout is that of attempts where receivers take longer than any. Elsewhere
-	// no attempt fails because the machine is busy.
+	// shortTimeout is the timeout of attempts in tests whose receivers never respond in time. In other tests the
+	// timeout is long, so that no attempt fails because the machine is busy.
 	shortTimeout = 3 * time.Second
 )
 
@@ -47,8 +47,8 @@ type testCluster struct {
 	t            *testing.T
 	endpoints    []string
 	ring         licensing.MasterRing
-	clockOffset  atomic.Int64 // by how much the clock of all nodes is
-	clockStopped atomic.Int64 // since when it stands still, in nanoseconds; 0: it goes
+	clockOffset  atomic.Int64 // of the clock of all nodes
+	clockStopped atomic.Int64 // when the clock was stopped, in nanoseconds; 0: the clock runs
 	owner        licensing.Owner
 	nodes        []*testNode
 }
@@ -69,6 +69,7 @@ func newTestCluster(t *testing.T) *testCluster {
 	return l
 }
 
+// now returns the time of all nodes.
 func (l *testCluster) now() time.Time {
 	now := time.Now()
 	if at := l.clockStopped.Load(); at != 0 {
@@ -77,25 +78,25 @@ func (l *testCluster) now() time.Time {
 	return now.Add(time.Duration(l.clockOffset.Load()))
 }
 
-// stopClock has the clock of all nodes stand still, until goOn is called: what happens
-// meanwhile has waited for no time.
+// stopClock stops the clock of all nodes until goOn is called.
 func (l *testCluster) stopClock() (goOn func()) {
 	l.clockStopped.Store(time.Now().UnixNano())
 	return func() { l.clockStopped.Store(0) }
 }
 
-// pass puts the clock of all nodes forward.
+// advanceClock sets the clock of all nodes forward.
 func (l *testCluster) advanceClock(d time.Duration) {
 	l.clockOffset.Add(int64(d))
 }
 
+// ctx returns a context that ends after waitLimit, or with the test.
 func (l *testCluster) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	l.t.Cleanup(cancel)
 	return ctx
 }
 
-// site is a node of its own.
+// testNode is a node with a store of its own.
 type testNode struct {
 	cluster      *testCluster
 	store        *kv.Store
@@ -104,12 +105,12 @@ type testNode struct {
 	server       *handlers.Server
 	sender       *webhook.Sender
 	metrics      *metrics.Metrics
-	engine       *Engine // the latest
+	engine       *Engine // the latest one
 	engineStore  Store
-	listInterval time.Duration // see Engine; 0: the usual
+	listInterval time.Duration // of the engine; 0: listEvery
 }
 
-// site starts a node that does not deliver yet.
+// node starts a node that does not deliver yet.
 func (l *testCluster) node() *testNode {
 	l.t.Helper()
 	s := &testNode{cluster: l, metrics: metrics.New(prometheus.NewRegistry(), "", "", "")}
@@ -157,26 +158,26 @@ func (l *testCluster) node() *testNode {
 	return s
 }
 
-// sendWithin sets how long an attempt takes at most.
+// sendWithin sets the timeout of attempts.
 func (s *testNode) sendWithin(timeout time.Duration) {
 	s.sender = webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: timeout})
 	s.cluster.t.Cleanup(s.sender.Close)
 }
 
-// deliver starts an engine. It ends with the test, or before.
+// startEngine starts a new engine, which ends with the test at the latest.
 func (s *testNode) startEngine() *Engine {
 	e := s.newEngine()
 	s.startMade()
 	return e
 }
 
-// newEngine makes one that is still to be started.
+// newEngine returns a new engine; startMade starts it.
 func (s *testNode) newEngine() *Engine {
 	s.engine = New(Config{
 		Store: s.engineStore, Node: s.service, Sender: s.sender, Render: s.server.RenderEvent, Clock: s.cluster.now, Metrics: s.metrics, Log: zerolog.Nop(),
 	})
 	e := s.engine
-	e.maxSleep = 50 * time.Millisecond // the clock is put forward
+	e.maxSleep = 50 * time.Millisecond // since tests set the clock forward
 	e.listInterval = cmp.Or(s.listInterval, e.listInterval)
 	return e
 }
@@ -186,7 +187,7 @@ func (s *testNode) startMade() {
 	s.cluster.t.Cleanup(s.engine.Kill)
 }
 
-// record grants licenses, and answers how many events there are of that.
+// grant grants n licenses. Each grant records one event.
 func (s *testNode) grant(n int) {
 	s.cluster.t.Helper()
 	for left := n; left > 0; left -= 1000 {
@@ -194,12 +195,12 @@ func (s *testNode) grant(n int) {
 		grant := service.Grant{ProductID: "pro", Quantity: min(left, 1000), Once: &node.Once{Hash: string(key[:])}}
 		s.cluster.waitUntil("licenses are granted", func() bool {
 			_, _, err := s.service.Grant(s.cluster.ctx(), s.cluster.owner, grant)
-			return err == nil // etcd may take its time on a busy machine
+			return err == nil // etcd may be slow on a busy machine
 		})
 	}
 }
 
-// feed reads the ids of all events.
+// eventIDs returns the ids of all events.
 func (s *testNode) eventIDs() []string {
 	s.cluster.t.Helper()
 	var ids []string
@@ -220,7 +221,7 @@ func (s *testNode) eventIDs() []string {
 	}
 }
 
-// recorded waits until so many events are in the feed, and reads their ids.
+// waitForEvents waits until the feed has n events, and returns their ids.
 func (s *testNode) waitForEvents(n int) []string {
 	s.cluster.t.Helper()
 	var ids []string
@@ -231,7 +232,7 @@ func (s *testNode) waitForEvents(n int) []string {
 	return ids
 }
 
-// subscribe makes an endpoint that a receiver gets all events of licenses at.
+// subscribe creates an endpoint that sends each issued license to a receiver.
 func (s *testNode) subscribe(r *receiver) licensing.Endpoint {
 	s.cluster.t.Helper()
 	made, _, err := s.service.CreateWebhook(s.cluster.ctx(), service.EndpointCreation{
@@ -250,7 +251,7 @@ func (s *testNode) progress(id string) store.DeliveryProgress {
 	s.cluster.waitUntil("the progress can be read", func() (ok bool) {
 		var err error
 		read, err = s.deliveries.Progresses(s.cluster.ctx(), id)
-		return err == nil // etcd may take its time on a busy machine
+		return err == nil // etcd may be slow on a busy machine
 	})
 	return read[id]
 }
@@ -266,28 +267,28 @@ func (s *testNode) endpoint(id string) licensing.Endpoint {
 	return endpoint
 }
 
-// until waits for something that nothing tells of.
+// waitUntil polls until is reports true. It is for states without a notification.
 func (l *testCluster) waitUntil(what string, is func() bool) {
 	l.t.Helper()
 	for end := time.Now().Add(waitLimit); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			l.t.Fatalf("it did not come about that %s", what)
+			l.t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// receiver is an endpoint's.
+// receiver is the server behind an endpoint.
 type receiver struct {
 	t      *testing.T
 	server *httptest.Server
 
 	mu           sync.Mutex
 	verifier     *receiving.Receiver
-	received     map[string]int // by id of the message
-	accepted     map[string]int // those that were answered 2xx
-	order        []string       // of taken
-	bySignatures map[int]int    // how many messages had so many signatures
-	// answer decides what is answered; nil: 200.
+	received     map[string]int // the number of attempts, by message id
+	accepted     map[string]int // the number of attempts answered 2xx, by message id
+	order        []string       // the ids of accepted attempts, in order
+	bySignatures map[int]int    // the number of attempts, by number of signatures
+	// respond responds, and reports whether it accepted the message; nil: 200.
 	respond func(w http.ResponseWriter, r *http.Request, id string, time int) bool
 }
 
@@ -342,14 +343,14 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.order = append(r.order, id)
 }
 
-// decide sets what is answered.
+// respondWith sets how the receiver responds.
 func (r *receiver) respondWith(answer func(w http.ResponseWriter, r *http.Request, id string, time int) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.respond = answer
 }
 
-// status answers always the same.
+// status returns a respond function that always responds with a status.
 func status(code int) func(http.ResponseWriter, *http.Request, string, int) bool {
 	return func(w http.ResponseWriter, _ *http.Request, _ string, _ int) bool {
 		w.WriteHeader(code)
@@ -363,7 +364,7 @@ func (r *receiver) count() (messages, accepted int) {
 	return len(r.received), len(r.accepted)
 }
 
-// attempts is how many messages came, each as often as it came.
+// attempts returns the number of attempts that the receiver got.
 func (r *receiver) attempts() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -373,7 +374,7 @@ func (r *receiver) attempts() (n int) {
 	return n
 }
 
-// missing tells which of the events were not taken, and which are none of them.
+// missing returns the events that were not accepted, and the messages that are of none of the events.
 func (r *receiver) missing(events []string) (missing, invented []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -390,10 +391,10 @@ func (r *receiver) missing(events []string) (missing, invented []string) {
 	return missing, invented
 }
 
-// mustHaveAll waits until all events were taken.
+// waitForAll waits until the receiver has accepted all events, and fails if it got a message of another event.
 func (r *receiver) waitForAll(l *testCluster, events []string) {
 	r.t.Helper()
-	l.waitUntil(fmt.Sprintf("all %d events have arrived", len(events)), func() bool {
+	l.waitUntil(fmt.Sprintf("all %d events are accepted", len(events)), func() bool {
 		_, taken := r.count()
 		return taken >= len(events)
 	})
@@ -414,14 +415,14 @@ func (r *receiver) withSignatures(n int) int {
 	return r.bySignatures[n]
 }
 
-// trustAll believes whoever signs.
+// trustAll accepts any signature.
 func (r *receiver) trustAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.verifier = nil
 }
 
-// kind looks up what an event is of.
+// eventType reads the type of an event.
 func (s *testNode) eventType(id string) licensing.EventType {
 	s.cluster.t.Helper()
 	view, err := s.service.Event(s.cluster.ctx(), s.cluster.owner, id)
@@ -431,7 +432,7 @@ func (s *testNode) eventType(id string) licensing.EventType {
 	return view.Type
 }
 
-// subscribeFrom is subscribe from a place in the feed on.
+// subscribeFrom creates an endpoint, and replays the feed behind a position.
 func (s *testNode) subscribeFrom(r *receiver, since store.FeedPosition) licensing.Endpoint {
 	s.cluster.t.Helper()
 	endpoint := s.subscribe(r)
@@ -439,7 +440,7 @@ func (s *testNode) subscribeFrom(r *receiver, since store.FeedPosition) licensin
 	return endpoint
 }
 
-// replay asks for a replay.
+// replay requests a replay.
 func (s *testNode) replay(endpoint string, replay store.Replay) {
 	s.cluster.t.Helper()
 	replay.ID = ulid.Make().String()
@@ -448,7 +449,7 @@ func (s *testNode) replay(endpoint string, replay store.Replay) {
 	})
 }
 
-// jobs are the replays that are not done.
+// jobs returns the replays that are not done.
 func (s *testNode) jobs(endpoint string) ([]store.Replay, error) {
 	for _, r := range s.engine.heldLoops() {
 		if r.id == endpoint {
@@ -456,5 +457,5 @@ func (s *testNode) jobs(endpoint string) ([]store.Replay, error) {
 			return jobs, err
 		}
 	}
-	return nil, errors.New("nobody has it")
+	return nil, errors.New("no loop delivers to the endpoint")
 }

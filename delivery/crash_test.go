@@ -13,14 +13,14 @@ import (
 	"licet/node/store"
 )
 
-// mortal is a store whose user dies before or after one of its steps.
+// dyingStore is a store whose user dies before or after one of its steps.
 type dyingStore struct {
 	Store
-	stepsLeft atomic.Int64 // steps until then
+	stepsLeft atomic.Int64 // steps until the death
 	die       func()       // returns at once
 }
 
-// step ends for the dead when they are buried.
+// step counts a step. For a dead user it blocks until ctx ends.
 func (m *dyingStore) step(ctx context.Context) {
 	switch left := m.stepsLeft.Add(-1); {
 	case left == 0:
@@ -78,8 +78,8 @@ func (h dyingClaim) Release(ctx context.Context) error {
 	return err
 }
 
-// TestDiesBetweenAnySteps: an engine is killed again and again, before and after each
-// kind of step. Every event arrives, and none that does not exist.
+// TestDiesBetweenAnySteps: every event arrives although engines are killed before and after each kind of step. No
+// message of an event that does not exist arrives.
 func TestDiesBetweenAnySteps(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -123,7 +123,7 @@ func TestDiesBetweenAnySteps(t *testing.T) {
 		return taken >= len(events)
 	})
 	r.waitForAll(l, events)
-	l.waitUntil("all of it is stored", func() bool {
+	l.waitUntil("the progress has all results", func() bool {
 		l.advanceClock(time.Minute)
 		p := s.progress(endpoint.ID)
 		return p.Pending == 0 && p.Dead == 0 && !p.Behind
@@ -131,8 +131,7 @@ func TestDiesBetweenAnySteps(t *testing.T) {
 	t.Logf("%d events were sent %d times", len(events), r.attempts())
 }
 
-// TestWorkersShare: endpoints are spread over two nodes, which hand over when one
-// leaves, or is killed, and another comes.
+// TestWorkersShare: two nodes share the endpoints, and hand them over when a node leaves, is killed, or comes.
 func TestWorkersShare(t *testing.T) {
 	l := newTestCluster(t)
 	a, b := l.node(), l.node()
@@ -151,9 +150,9 @@ func TestWorkersShare(t *testing.T) {
 		}
 	}
 	all(a.waitForEvents(20))
-	l.waitUntil("the one node has all", func() bool { return len(first.claimedIDs()) == 12 })
+	l.waitUntil("the only node has all endpoints", func() bool { return len(first.claimedIDs()) == 12 })
 	second := b.startEngine()
-	l.waitUntil("both have some", func() bool {
+	l.waitUntil("both nodes have endpoints", func() bool {
 		return len(first.claimedIDs()) < 12 && len(first.claimedIDs())+len(second.claimedIDs()) == 12
 	})
 	if n := len(second.claimedIDs()); n == 0 || n == 12 {
@@ -161,11 +160,11 @@ func TestWorkersShare(t *testing.T) {
 	}
 	a.grant(20)
 	all(a.waitForEvents(40))
-	goOn := l.stopClock() // so that they are never free for freeAfter
+	goOn := l.stopClock() // so that no endpoint is unclaimed for takeoverAfter
 	if err := first.Stop(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	l.waitUntil("the other has all", func() bool { return len(second.claimedIDs()) == 12 })
+	l.waitUntil("the other node has all endpoints", func() bool { return len(second.claimedIDs()) == 12 })
 	goOn()
 	a.grant(20)
 	all(a.waitForEvents(60))
@@ -173,7 +172,7 @@ func TestWorkersShare(t *testing.T) {
 	third := a.startEngine()
 	a.grant(20)
 	all(a.waitForEvents(80))
-	l.waitUntil("the third has all", func() bool { return len(third.claimedIDs()) == 12 })
+	l.waitUntil("the third engine has all endpoints", func() bool { return len(third.claimedIDs()) == 12 })
 	for _, r := range receivers {
 		if n := r.attempts(); n > 80+2*maxAhead {
 			t.Errorf("80 events were sent %d times", n)
@@ -181,7 +180,7 @@ func TestWorkersShare(t *testing.T) {
 	}
 }
 
-// TestLostLease: who loses its lease sends nothing more, and another goes on.
+// TestLostLease: a node that loses its lease stops sending, and another node goes on.
 func TestLostLease(t *testing.T) {
 	l := newTestCluster(t)
 	a, b := l.node(), l.node()
@@ -193,14 +192,14 @@ func TestLostLease(t *testing.T) {
 	a.grant(50)
 	r.waitForAll(l, a.waitForEvents(50))
 	close(gone.lost)
-	l.waitUntil("the first has none", func() bool { return len(a.engine.claimedIDs()) == 0 })
+	l.waitUntil("the first node has no endpoint", func() bool { return len(a.engine.claimedIDs()) == 0 })
 	b.startEngine()
 	a.grant(50)
 	r.waitForAll(l, a.waitForEvents(100))
-	l.waitUntil("the other has it", func() bool { return len(b.engine.claimedIDs()) == 1 && b.engine.claimedIDs()[0] == endpoint.ID })
+	l.waitUntil("the other node has the endpoint", func() bool { return len(b.engine.claimedIDs()) == 1 && b.engine.claimedIDs()[0] == endpoint.ID })
 }
 
-// leaseless is a store whose lease is lost at a moment, and never comes back.
+// leaseLosingStore is a store that loses its lease when lost is closed, and never gets it back.
 type leaseLosingStore struct {
 	Store
 	lost chan struct{}
@@ -226,8 +225,8 @@ func (s *leaseLosingStore) Work(ctx context.Context, do func(context.Context, st
 	})
 }
 
-// TestStopCutsOff: a stop does not wait for a receiver that hangs, and gives up what
-// is under way to the next one.
+// TestStopCutsOff: Stop does not wait for a receiver that never responds, and the next node sends the messages in
+// flight again.
 func TestStopCutsOff(t *testing.T) {
 	l := newTestCluster(t)
 	a, b := l.node(), l.node()
@@ -241,9 +240,9 @@ func TestStopCutsOff(t *testing.T) {
 	a.startEngine()
 	a.grant(10)
 	events := a.waitForEvents(10)
-	l.waitUntil("it is tried", func() bool { return r.attempts() >= firstWindow })
+	l.waitUntil("the endpoint gets attempts", func() bool { return r.attempts() >= firstWindow })
 	if err := a.engine.Stop(l.ctx()); err != nil {
-		t.Fatal(err) // it took as long as we wait for anything
+		t.Fatal(err) // Stop took longer than waitLimit
 	}
 	r.respondWith(nil)
 	b.startEngine()

@@ -15,7 +15,7 @@ import (
 	"licet/node/store"
 )
 
-// TestDeliversAll: everything arrives once where nothing goes wrong, and is stored so.
+// TestDeliversAll: without failures each event arrives once, and the store says so.
 func TestDeliversAll(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -33,10 +33,10 @@ func TestDeliversAll(t *testing.T) {
 	if n := r.attempts(); n != 350 {
 		t.Errorf("350 events were sent %d times", n)
 	}
-	// What the place says of the feed is that there is nothing more.
+	// The feed has no event behind the place.
 	rest, err := s.service.Feed(l.ctx(), l.owner, store.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}, service.FeedWait{})
 	if err != nil || len(rest.Events) > 0 {
-		t.Errorf("behind the place are still %d events (%v)", len(rest.Events), err)
+		t.Errorf("%d events are behind the place (%v)", len(rest.Events), err)
 	}
 	log, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 100})
 	if err != nil || len(log.Items) != 100 {
@@ -44,7 +44,7 @@ func TestDeliversAll(t *testing.T) {
 	}
 }
 
-// TestFailingFifth: a fifth of all calls fails, and all events arrive.
+// TestFailingFifth: all events arrive although a fifth of all attempts fails.
 func TestFailingFifth(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -72,8 +72,8 @@ func TestFailingFifth(t *testing.T) {
 	})
 }
 
-// TestSlowEndpointsDelayNobody: one that never answers and one that drips its answer
-// are at the same node as one that is well.
+// TestSlowEndpointsDelayNobody: an endpoint that never responds, and an endpoint that responds byte by byte, don't
+// delay a healthy endpoint of the same node.
 func TestSlowEndpointsDelayNobody(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -97,7 +97,7 @@ func TestSlowEndpointsDelayNobody(t *testing.T) {
 	s.subscribe(drips)
 	s.subscribe(well)
 	s.startEngine()
-	l.waitUntil("the slow ones are tried", func() bool {
+	l.waitUntil("the slow endpoints get attempts", func() bool {
 		s.grant(1)
 		h, _ := hangs.count()
 		d, _ := drips.count()
@@ -108,15 +108,14 @@ func TestSlowEndpointsDelayNobody(t *testing.T) {
 	l.waitUntil("the events are in the feed", func() bool { events = s.eventIDs(); return len(events) > 1000 })
 	began := time.Now()
 	well.waitForAll(l, events)
-	// The two have had one timeout of the sender or two meanwhile, at the most.
+	// Meanwhile the slow endpoints have had one or two timeouts of the sender.
 	if n := hangs.attempts(); n > 4*firstWindow {
-		t.Errorf("%d attempts at the endpoint that hangs in %v", n, time.Since(began))
+		t.Errorf("%d attempts to the endpoint that never responds, in %v", n, time.Since(began))
 	}
-	l.waitUntil("the one that hangs is failing", func() bool { return s.progress(slow.ID).Failures >= failingAfter })
+	l.waitUntil("the endpoint that never responds is failing", func() bool { return s.progress(slow.ID).Failures >= failingAfter })
 }
 
-// TestSlowEndpointsLeavePlaces: endpoints that take each message, and their time, do not
-// have all places of the node for more than one attempt.
+// TestSlowEndpointsLeavePlaces: endpoints that accept each message slowly don't take all extra slots of the node.
 func TestSlowEndpointsLeavePlaces(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -135,8 +134,8 @@ func TestSlowEndpointsLeavePlaces(t *testing.T) {
 	s.startEngine()
 	places := cap(s.engine.extraSlots)
 	s.grant(6 * places)
-	// Each was answered often enough for its window to be the widest.
-	l.waitUntil("the slow ones have had several rounds", func() bool {
+	// Each endpoint has accepted enough messages for the widest window.
+	l.waitUntil("the slow endpoints have had several rounds", func() bool {
 		for _, r := range drips {
 			if r.attempts() < 5*firstWindow {
 				return false
@@ -145,33 +144,33 @@ func TestSlowEndpointsLeavePlaces(t *testing.T) {
 		return true
 	})
 	if n := len(s.engine.extraSlots); n > 6*firstWindow {
-		t.Errorf("slow endpoints have %d places of %d", n, places)
+		t.Errorf("slow endpoints have %d extra slots of %d", n, places)
 	}
 }
 
-// TestLastPlacesAreForTheQuick: who takes its time gets none of the last quarter.
+// TestLastPlacesAreForTheQuick: slow endpoints get none of the last quarter of the extra slots.
 func TestLastPlacesAreForTheQuick(t *testing.T) {
 	e := New(Config{Node: &service.Service{}})
 	e.busyLimit.busy = func() bool { return false }
 	for range cap(e.extraSlots) * 3 / 4 {
 		if !e.takeExtraSlot(true) {
-			t.Fatalf("a slow one gets no place of %d, and %d are taken", cap(e.extraSlots), len(e.extraSlots))
+			t.Fatalf("a slow endpoint gets none of %d slots although only %d are taken", cap(e.extraSlots), len(e.extraSlots))
 		}
 	}
 	if e.takeExtraSlot(true) {
-		t.Error("a slow one takes one of the last places")
+		t.Error("a slow endpoint gets one of the last slots")
 	}
 	for range cap(e.extraSlots) / 4 {
 		if !e.takeExtraSlot(false) {
-			t.Fatal("a quick one does not")
+			t.Fatal("a quick endpoint gets none of the last slots")
 		}
 	}
 	if e.takeExtraSlot(false) {
-		t.Error("there are more than there are")
+		t.Error("there are more slots than the node has")
 	}
 }
 
-// TestRetryAfter: who asks to be left alone is.
+// TestRetryAfter: an endpoint that responds with Retry-After gets no attempt until then.
 func TestRetryAfter(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -185,21 +184,21 @@ func TestRetryAfter(t *testing.T) {
 	s.startEngine()
 	s.grant(20)
 	events := s.waitForEvents(20)
-	// All of the first window are begun before there is an answer.
-	l.waitUntil("it has asked", func() bool { return s.progress(endpoint.ID).Pending >= firstWindow })
+	// All attempts of the first window start before the first response.
+	l.waitUntil("the first attempts have failed", func() bool { return s.progress(endpoint.ID).Pending >= firstWindow })
 	asked := r.attempts()
 	if asked > firstWindow {
-		t.Errorf("%d attempts before the first answer", asked)
+		t.Errorf("%d attempts before the first response", asked)
 	}
 	r.respondWith(nil)
 	l.advanceClock(60 * time.Second)
-	s.grant(1) // which wakes all up
+	s.grant(1) // which wakes the loop
 	events = s.waitForEvents(21)
 	if n := r.attempts(); n != asked {
-		t.Errorf("%d attempts while it wants none", n-asked)
+		t.Errorf("%d attempts before the time of Retry-After", n-asked)
 	}
 	l.advanceClock(61 * time.Second)
-	l.waitUntil("all but those that it has refused arrive", func() bool {
+	l.waitUntil("all events arrive except those whose attempts failed", func() bool {
 		_, taken := r.count()
 		return taken >= len(events)-asked
 	})
@@ -207,7 +206,7 @@ func TestRetryAfter(t *testing.T) {
 	r.waitForAll(l, events)
 }
 
-// TestGone: 410 disables, and what was not delivered is once it is enabled again.
+// TestGone: 410 disables an endpoint, and the endpoint gets its events once it is enabled again.
 func TestGone(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -216,16 +215,16 @@ func TestGone(t *testing.T) {
 	endpoint := s.subscribe(r)
 	s.startEngine()
 	s.grant(30)
-	l.waitUntil("it is disabled", func() bool { return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone })
-	l.waitUntil("nobody delivers to it", func() bool { return len(s.engine.claimedIDs()) == 0 })
+	l.waitUntil("the endpoint is disabled", func() bool { return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone })
+	l.waitUntil("no loop delivers to it", func() bool { return len(s.engine.claimedIDs()) == 0 })
 	told := 0
-	l.waitUntil("it is told", func() bool {
+	l.waitUntil("the feed has the event of that", func() bool {
 		feed, err := s.service.Feed(l.ctx(), l.owner, store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, service.FeedWait{})
 		told = len(feed.Events)
 		return err == nil && told > 0
 	})
 	if told != 1 {
-		t.Errorf("it is told %d times", told)
+		t.Errorf("%d events say that the endpoint was disabled", told)
 	}
 	r.respondWith(nil)
 	on := true
@@ -243,7 +242,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestDeadLetters: what has failed as often as it may is given up, and can be asked for.
+// TestDeadLetters: a message is dead after its last attempt, and a replay delivers it.
 func TestDeadLetters(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -261,26 +260,25 @@ func TestDeadLetters(t *testing.T) {
 	poison = s.waitForEvents(5)[2]
 	endpoint := s.subscribeFrom(r, "")
 	s.startEngine()
-	l.waitUntil("it is given up", func() bool {
+	l.waitUntil("the message is dead", func() bool {
 		l.advanceClock(2 * time.Hour)
 		return s.progress(endpoint.ID).Dead == 1
 	})
 	dead, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDead, Limit: 10})
 	if err != nil || len(dead.Items) != 1 || dead.Items[0].EventID != poison || len(dead.Items[0].Attempts) != webhook.Attempts ||
 		dead.Items[0].Answer != "can't read it" || dead.Items[0].Attempts[9].Status != 500 {
-		t.Fatalf("given up: %+v (%v)", dead.Items, err)
+		t.Fatalf("dead messages: %+v (%v)", dead.Items, err)
 	}
 	if now := s.endpoint(endpoint.ID); !now.Enabled() {
 		t.Error("the endpoint is disabled because of one message")
 	}
 	r.respondWith(nil)
 	s.replay(endpoint.ID, store.Replay{Dead: true})
-	l.waitUntil("it has arrived", func() bool { _, taken := r.count(); return taken == 5 })
+	l.waitUntil("the message has arrived", func() bool { _, taken := r.count(); return taken == 5 })
 	l.waitUntil("nothing is dead", func() bool { p := s.progress(endpoint.ID); return p.Dead == 0 && p.Pending == 0 })
 }
 
-// TestLongDeadIsDisabled: an endpoint with which nothing comes through for days is
-// disabled, and no sooner.
+// TestLongDeadIsDisabled: an endpoint that has failed for MaxFailing is disabled, and no sooner.
 func TestLongDeadIsDisabled(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -288,7 +286,7 @@ func TestLongDeadIsDisabled(t *testing.T) {
 	r.respondWith(status(http.StatusBadGateway))
 	endpoint := s.subscribe(r)
 	s.startEngine()
-	s.grant(300) // more than are tried in days, so that there always is one that is due
+	s.grant(300) // more than the attempts of these days, so that a message is always due
 	began := l.now()
 	disabled := func() bool {
 		now := s.endpoint(endpoint.ID)
@@ -297,8 +295,8 @@ func TestLongDeadIsDisabled(t *testing.T) {
 	for !disabled() && l.now().Sub(began) < 2*webhook.MaxFailing {
 		before := s.progress(endpoint.ID).Failures
 		l.advanceClock(time.Hour)
-		// Not only until it is tried: what is due next is reckoned from when that has ended.
-		l.waitUntil("it fails once more", func() bool {
+		// The next attempt's time depends on when this attempt ends, so wait for its end.
+		l.waitUntil("one more attempt fails", func() bool {
 			l.advanceClock(checkpointDelay / 2)
 			return s.progress(endpoint.ID).Failures > before || disabled()
 		})
@@ -312,7 +310,7 @@ func TestLongDeadIsDisabled(t *testing.T) {
 	}
 }
 
-// TestReplays: one event, a span, and all of a span while it goes on.
+// TestReplays: replays of one event, of a span, and of the whole feed.
 func TestReplays(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -332,7 +330,7 @@ func TestReplays(t *testing.T) {
 			want = 2
 		}
 		if n := r.timesReceived(id); n != want {
-			t.Errorf("event %d came %d times, not %d", i, n, want)
+			t.Errorf("event %d arrived %d times, want %d", i, n, want)
 		}
 	}
 	s.replay(endpoint.ID, store.Replay{})
@@ -343,8 +341,7 @@ func TestReplays(t *testing.T) {
 	})
 }
 
-// TestSkipsWhatIsGone: what was swept before it was delivered is said, and the rest
-// goes on.
+// TestSkipsWhatIsGone: the progress says that events were swept before they were delivered, and later events arrive.
 func TestSkipsWhatIsGone(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -352,7 +349,7 @@ func TestSkipsWhatIsGone(t *testing.T) {
 	endpoint := s.subscribe(r)
 	s.grant(20)
 	s.waitForEvents(20)
-	l.waitUntil("they are swept", func() bool {
+	l.waitUntil("the events are swept", func() bool {
 		l.advanceClock(time.Hour)
 		_, err := s.store.SweepEvents(l.ctx(), l.now(), store.EventRetention{Age: time.Minute, Bytes: 1 << 30})
 		return err == nil && len(s.eventIDs()) == 0
@@ -361,41 +358,41 @@ func TestSkipsWhatIsGone(t *testing.T) {
 	events := s.waitForEvents(10)
 	s.startEngine()
 	r.waitForAll(l, events)
-	l.waitUntil("it is said", func() bool { return !s.progress(endpoint.ID).SkippedAt.IsZero() })
+	l.waitUntil("the progress says so", func() bool { return !s.progress(endpoint.ID).SkippedAt.IsZero() })
 }
 
-// TestRotationSignsWithTwo: while a secret is new, both sign.
+// TestRotationSignsWithTwo: after a rotation both secrets sign until the overlap ends.
 func TestRotationSignsWithTwo(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	r := newReceiver(t)
-	endpoint := s.subscribe(r) // and trusts the first secret alone
+	endpoint := s.subscribe(r) // the receiver trusts the first secret only
 	s.startEngine()
 	s.grant(3)
 	s.waitForEvents(3)
-	l.waitUntil("they have arrived", func() bool { _, taken := r.count(); return taken == 3 })
+	l.waitUntil("the events have arrived", func() bool { _, taken := r.count(); return taken == 3 })
 	if _, _, err := s.service.RotateWebhookSecret(l.ctx(), service.EndpointRotation{Owner: l.owner, ID: endpoint.ID, Overlap: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	l.waitUntil("both sign", func() bool {
+	l.waitUntil("both secrets sign", func() bool {
 		s.grant(1)
 		return r.withSignatures(2) > 0
 	})
 	r.trustAll()
 	l.advanceClock(2 * time.Hour)
 	before := r.withSignatures(1)
-	l.waitUntil("one signs", func() bool {
+	l.waitUntil("one secret signs", func() bool {
 		s.grant(1)
 		return r.withSignatures(1) > before
 	})
 }
 
-// TestEndpointChangesWhileSending: what is deleted or disabled gets nothing more, and
-// what has moved gets the rest elsewhere.
+// TestEndpointChangesWhileSending: a deleted or disabled endpoint gets no more events, and an endpoint with a new
+// URL gets the rest there.
 func TestEndpointChangesWhileSending(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
-	// They take some, and hold on to the rest, so that there is a rest.
+	// Each receiver accepts some messages, and keeps the others waiting, so that events are left.
 	goOn := make(chan struct{})
 	holding := func() func(http.ResponseWriter, *http.Request, string, int) bool {
 		var taken atomic.Int64
@@ -419,7 +416,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	s.startEngine()
 	s.grant(3000)
 	events := s.waitForEvents(3000)
-	l.waitUntil("all get something", func() bool {
+	l.waitUntil("all endpoints get events", func() bool {
 		_, a := deleted.count()
 		_, b := disabled.count()
 		_, c := moved.count()
@@ -435,22 +432,22 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: third.ID, URL: &target.server.URL}); err != nil {
 		t.Fatal(err)
 	}
-	l.waitUntil("nobody delivers to the two", func() bool {
+	l.waitUntil("no loop delivers to the two", func() bool {
 		claimed := s.engine.claimedIDs()
 		return !slices.Contains(claimed, first.ID) && !slices.Contains(claimed, second.ID)
 	})
 	a, b := deleted.attempts(), disabled.attempts()
 	close(goOn)
-	l.waitUntil("the one that has moved has got all", func() bool {
+	l.waitUntil("the endpoint with the new URL has all events", func() bool {
 		_, here := moved.count()
 		_, there := target.count()
 		return here+there >= len(events)
 	})
 	if deleted.attempts() != a || disabled.attempts() != b {
-		t.Error("something was sent to an endpoint that is deleted or disabled")
+		t.Error("a deleted or disabled endpoint got an event")
 	}
 	if a == len(events) || b == len(events) {
-		t.Error("they got everything, so nothing is shown")
+		t.Error("an endpoint got all events before the change, so the test shows nothing")
 	}
 	on := true
 	disabled.respondWith(nil)
@@ -458,7 +455,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 		t.Fatal(err)
 	}
 	disabled.waitForAll(l, events)
-	l.waitUntil("nothing is left of the one that was deleted", func() bool {
+	l.waitUntil("the store has nothing of the deleted endpoint", func() bool {
 		if err := s.service.SweepWebhooks(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// held are the endpoints that an engine delivers to.
+// heldLoops returns the loops of an engine.
 func (e *Engine) heldLoops() []*endpointLoop {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Collect(maps.Values(e.loops))
 }
 
-// claimed are their ids.
+// claimedIDs returns the ids of the endpoints that an engine delivers to.
 func (e *Engine) claimedIDs() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

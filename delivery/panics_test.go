@@ -17,7 +17,7 @@ import (
 	"licet/node/store"
 )
 
-// fragile is what an engine stands on, and panics once at the step that it is told.
+// panickingStore is a store that panics once, at the step that at names.
 type panickingStore struct {
 	Store
 	store.Events
@@ -96,8 +96,8 @@ func (h panickingClaim) Dead(ctx context.Context, after string, limit int) ([]st
 	return h.DeliveryHold.Dead(ctx, after, limit)
 }
 
-// TestPanicsEndNothing: whatever panics in an engine, and in whichever of its goroutines, is
-// counted, the process lives, and the endpoint gets every event.
+// TestPanicsEndNothing: after a panic in any goroutine of an engine the process goes on, the panic is counted, and the
+// endpoint gets every event.
 func TestPanicsEndNothing(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -166,7 +166,7 @@ func TestPanicsEndNothing(t *testing.T) {
 			s.replay(endpoint.ID, store.Replay{EventID: s.eventIDs()[0]})
 		case "the list of replays", "the dead messages", "the count of dead messages":
 			s.replay(endpoint.ID, store.Replay{Dead: true})
-		case "the state", "a claim": // the deliveries begin anew
+		case "the state", "a claim": // the loop starts again
 			again := "the list of replays"
 			f.at.Store(&again)
 			s.replay(endpoint.ID, store.Replay{Dead: true})
@@ -188,8 +188,7 @@ func TestPanicsEndNothing(t *testing.T) {
 	}
 }
 
-// TestEndsBeforeItStarts: an engine that was never started can be stopped and killed, and does not
-// start afterward.
+// TestEndsBeforeItStarts: an engine that was never started can be stopped and killed, and does not start after that.
 func TestEndsBeforeItStarts(t *testing.T) {
 	s := newTestCluster(t).node()
 	for name, end := range map[string]func(*Engine) error{

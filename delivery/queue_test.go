@@ -14,33 +14,33 @@ import (
 	"licet/node/store"
 )
 
-// simulation is a queue with a feed, a store and a receiver that are known wholly.
+// simulation is a queue with a feed, a store and a receiver in memory.
 type simulation struct {
 	t   *rapid.T
 	now time.Time
 
 	events   int // in the feed: evt_00001, evt_00002, ...
-	oldest   int // the first that is kept
+	oldest   int // the oldest event of the feed
 	q        *queue
 	inFlight []*message
 	requests []pageRequest
 
-	// As they are stored.
+	// These are the stored state.
 	stored    bool
 	progress  store.DeliveryProgress
 	pending   map[string]store.Delivery
 	delivered map[string]int
 	dead      map[string]store.Delivery
 
-	accepted      map[string]int // by the receiver
+	accepted      map[string]int // by the receiver, by event id
 	endpoint      licensing.Endpoint
-	revision      int64              // at which the endpoint was changed last
-	needed        map[int]bool       // events that the endpoint has wanted ever since they were recorded
-	page          *service.EventFeed // was read for asked, and is under way
-	expired       bool               // in its place
+	revision      int64              // of the endpoint's last change
+	needed        map[int]bool       // events that the endpoint has always wanted since they were recorded
+	page          *service.EventFeed // read for the request, not given to the queue yet
+	expired       bool               // the read found that the position has expired
 	pendingLimit  int
-	checkpoint    *store.Checkpoint // taken, and not stored yet
-	skippedBefore int               // the events before it were skipped
+	checkpoint    *store.Checkpoint // taken and not stored yet
+	skippedBefore int               // the queue was told to skip the events before this one
 }
 
 type pageRequest struct {
@@ -50,7 +50,7 @@ type pageRequest struct {
 
 func eventName(n int) string { return fmt.Sprintf("evt_%05d", n) }
 
-// behind is the number of the last event before a position.
+// behind returns the number of the last event before a position.
 func (s *simulation) behind(at store.FeedPosition) int {
 	n := 0
 	if at != "" {
@@ -61,7 +61,7 @@ func (s *simulation) behind(at store.FeedPosition) int {
 	return n
 }
 
-// kindOf makes every third event one that the endpoint does not want.
+// kindOf returns the type of an event. The endpoint does not want every third event.
 func kindOf(n int) licensing.EventType {
 	if n%3 == 0 {
 		return licensing.EventOrderCreated
@@ -69,17 +69,17 @@ func kindOf(n int) licensing.EventType {
 	return licensing.EventOrderPaid
 }
 
-// stateOf is that of an endpoint to which nothing was delivered yet.
+// stateOf returns the state of an endpoint without deliveries.
 func stateOf(endpoint licensing.Endpoint) store.DeliveryState {
 	return store.DeliveryState{Endpoint: store.EndpointAt{Endpoint: endpoint, Found: true, Revision: 1}}
 }
 
-// at is the endpoint as a read finds it.
+// at returns the endpoint as a read finds it.
 func (s *simulation) at() store.EndpointAt {
 	return store.EndpointAt{Endpoint: s.endpoint, Found: true, Revision: s.revision}
 }
 
-// change changes the endpoint. The queue is not told.
+// change changes the endpoint in the store.
 func (s *simulation) change(to licensing.Endpoint) {
 	s.endpoint = to
 	s.revision++
@@ -88,7 +88,7 @@ func (s *simulation) change(to licensing.Endpoint) {
 	}
 }
 
-// record has more events be in the feed.
+// record appends events to the feed.
 func (s *simulation) record(events int) {
 	for range events {
 		s.events++
@@ -108,7 +108,7 @@ func newSimulation(t *rapid.T) *simulation {
 	return s
 }
 
-// resume begins with what is stored, as after a crash.
+// resume restarts the queue from the stored state, as after a crash.
 func (s *simulation) resume() {
 	state := store.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.stored}
 	for id, d := range s.pending {
@@ -120,7 +120,7 @@ func (s *simulation) resume() {
 	s.inFlight, s.requests, s.checkpoint, s.page, s.expired = nil, nil, nil, nil, false
 }
 
-// send begins what may be begun.
+// send starts all attempts and reads that may start.
 func (s *simulation) send() {
 	for {
 		m := s.q.next(s.now)
@@ -129,10 +129,10 @@ func (s *simulation) send() {
 		}
 		s.inFlight = append(s.inFlight, m)
 		if m.probe && len(s.inFlight) > 1 {
-			s.t.Fatalf("a failing endpoint has %d attempts under way", len(s.inFlight))
+			s.t.Fatalf("a failing endpoint has %d attempts in flight", len(s.inFlight))
 		}
 		if len(s.inFlight) > maxWindow {
-			s.t.Fatalf("%d attempts are under way", len(s.inFlight))
+			s.t.Fatalf("%d attempts are in flight", len(s.inFlight))
 		}
 	}
 	if len(s.requests) == 0 {
@@ -147,7 +147,7 @@ func (s *simulation) send() {
 	}
 }
 
-// read has the page that was asked for read, or what was read arrive.
+// read reads the requested page, or gives the queue the page that was read.
 func (s *simulation) read() {
 	switch {
 	case len(s.requests) == 0:
@@ -173,7 +173,7 @@ func (s *simulation) fetch(a pageRequest) {
 		return
 	}
 	if a.after == "" {
-		s.skippedBefore = s.oldest // since it was told so
+		s.skippedBefore = s.oldest // since the queue skipped to it
 	}
 	page := service.EventFeed{Endpoint: s.at()}
 	from = max(from, s.oldest-1)
@@ -194,7 +194,7 @@ func (s *simulation) fetch(a pageRequest) {
 	s.page = &page
 }
 
-// end lets one attempt end.
+// end ends one attempt.
 func (s *simulation) end(outcome webhook.Outcome, status int, retryAfter time.Duration) {
 	if len(s.inFlight) == 0 {
 		return
@@ -231,7 +231,7 @@ func (s *simulation) takeCheckpoint() {
 	}
 }
 
-// store stores a checkpoint that was taken, and checks what is stored then.
+// storeCheckpoint stores the checkpoint that was taken, and checks the stored state.
 func (s *simulation) storeCheckpoint() {
 	c := s.checkpoint
 	if c == nil {
@@ -265,7 +265,7 @@ func (s *simulation) storeCheckpoint() {
 	s.q.checkpointStored(c)
 	place := s.behind(s.progress.Place)
 	if place < before && s.skippedBefore == 0 {
-		s.t.Fatalf("the place went back from %d to %d", before, place)
+		s.t.Fatalf("the place moved back from %d to %d", before, place)
 	}
 	for n := max(1, s.skippedBefore); n <= place; n++ {
 		if s.needed[n] {
@@ -283,7 +283,7 @@ func (s *simulation) mustBeKnown(n int) {
 	}
 }
 
-// TestQueueLosesNothing: whatever happens in whatever order, no event is passed over.
+// TestQueueLosesNothing: no order of events, failures and crashes skips an event.
 func TestQueueLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(t)
@@ -340,7 +340,7 @@ func TestQueueLosesNothing(t *testing.T) {
 	})
 }
 
-// settle lets everything be delivered, and checks that it is.
+// finish delivers all events, and checks the end state.
 func (s *simulation) finish() {
 	last := s.endpoint
 	last.ResetAt = s.now.Add(time.Millisecond)
@@ -377,7 +377,7 @@ func (s *simulation) finish() {
 	}
 }
 
-// queueOf is a queue with events of the feed before it that were read.
+// queueOf returns a queue that has read a page of events.
 func queueOf(events int, now time.Time) *queue {
 	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
 	page := service.EventFeed{Next: store.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
@@ -390,8 +390,7 @@ func queueOf(events int, now time.Time) *queue {
 	return q
 }
 
-// TestStaleAnswers: what an endpoint has answered at its old URL says nothing of the
-// new one.
+// TestStaleAnswers: a response of an endpoint's old URL does not count for the new URL.
 func TestStaleAnswers(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	gone := &webhook.Attempt{Outcome: webhook.Gone, Status: 410, At: now}
@@ -416,8 +415,7 @@ func TestStaleAnswers(t *testing.T) {
 	}
 }
 
-// TestOlderReadChangesNothing: what was read of an endpoint at a revision never replaces
-// what was read at a later one, in whatever order the two arrive.
+// TestOlderReadChangesNothing: an older read of an endpoint never replaces a later read, in whatever order they arrive.
 func TestOlderReadChangesNothing(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(3, now)
@@ -432,7 +430,7 @@ func TestOlderReadChangesNothing(t *testing.T) {
 	if q.endpoint.URL != "https://new.example" || q.offRevision != 0 {
 		t.Errorf("the endpoint is at %s, and gone at %d", q.endpoint.URL, q.offRevision)
 	}
-	// A page that was read before says nothing of the endpoint, and its events are sent.
+	// The queue takes the events of an older page, and ignores its endpoint.
 	view := service.EventView{}
 	view.ID, view.Type = eventName(4), licensing.EventOrderPaid
 	q.addPage(&q.feed, q.feed.generation, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
@@ -445,9 +443,8 @@ func TestOlderReadChangesNothing(t *testing.T) {
 	}
 }
 
-// TestPageAfterAChange: a page with new types of the endpoint comes behind events that
-// were read with the old ones. Those that are not sent yet are read again, and the page
-// after them; where all are sent, the page is taken.
+// TestPageAfterAChange: a page arrives with new types of the endpoint, behind events that were read with the old types.
+// If some of these are unsent, the queue discards them and the page, and reads again. Otherwise it takes the page.
 func TestPageAfterAChange(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, sent := range []int{2, 4} {
@@ -470,13 +467,12 @@ func TestPageAfterAChange(t *testing.T) {
 	}
 }
 
-// TestPlaceWaitsForWhatIsNotStored: an event that is made pending while it waits in
-// the feed is not passed over until that is stored.
-func TestPlaceWaitsForWhatIsNotStored(t *testing.T) {
+// TestPlaceWaitsForCheckpoint: the place does not move past an event that became pending until a checkpoint says so.
+func TestPlaceWaitsForCheckpoint(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(1, now)
 	for n := range maxCheckpoint {
-		q.replayAdvanced(store.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
+		q.replayAdvanced(store.Replay{ID: eventName(n)}, now) // so that the next checkpoint has no room for the event
 	}
 	q.redeliver([]store.Delivery{{EventID: eventName(1), Type: licensing.EventOrderPaid}}, now.Add(time.Hour))
 	if m := q.next(now); m == nil || m.id != eventName(1) {

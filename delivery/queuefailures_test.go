@@ -9,9 +9,8 @@ import (
 	"licet/node/service"
 )
 
-// TestTroubleRests: where nothing can be sent for a reason of our own, the feed is not
-// turned into pending messages, and there are pauses.
-func TestTroubleRests(t *testing.T) {
+// TestLocalFailuresPause: while this node fails to send, the queue pauses and does not make the feed's events pending.
+func TestLocalFailuresPause(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", ResetAt: now}), now, func() float64 { return 0.5 })
 	page := service.EventFeed{Next: "pos_1"}
@@ -36,15 +35,15 @@ func TestTroubleRests(t *testing.T) {
 		}
 	}
 	if tries == 0 || tries > 10*firstWindow || rested > 10 {
-		t.Errorf("%d tries and %d pauses in a minute", tries, rested)
+		t.Errorf("%d attempts and %d pauses in a minute", tries, rested)
 	}
 	if n := len(q.pending); n > firstWindow {
 		t.Errorf("%d messages are pending", n)
 	}
 }
 
-// TestSecretThatIsMissing: a node that can't sign for an endpoint, since it was started
-// before the master key came, leaves the events where they are.
+// TestSecretThatIsMissing: a node that can't sign for an endpoint, since the node started before the master key was
+// added, leaves the events in the feed.
 func TestSecretThatIsMissing(t *testing.T) {
 	l := newTestCluster(t)
 	old := l.node()
@@ -61,11 +60,11 @@ func TestSecretThatIsMissing(t *testing.T) {
 	old.startEngine()
 	fresh.grant(200)
 	fresh.waitForEvents(200)
-	l.waitUntil("it was tried", func() bool { return fresh.progress(endpoint.ID).Pending > 0 })
+	l.waitUntil("an attempt has failed", func() bool { return fresh.progress(endpoint.ID).Pending > 0 })
 	fresh.grant(1)
 	events := fresh.waitForEvents(201)
 	if n := fresh.progress(endpoint.ID).Pending; n > firstWindow {
-		t.Errorf("%d messages became pending, though none could be sent", n)
+		t.Errorf("%d messages are pending, want %d at most", n, firstWindow)
 	}
 	if err := old.engine.Stop(l.ctx()); err != nil {
 		t.Fatal(err)

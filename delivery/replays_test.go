@@ -8,8 +8,7 @@ import (
 	"licet/node/store"
 )
 
-// giveUp stores that messages to an endpoint were given up, as whoever delivered to it
-// before would have.
+// storeDead stores that messages to an endpoint are dead, as an earlier holder would have.
 func (s *testNode) storeDead(endpoint string, events []string) {
 	s.cluster.t.Helper()
 	e := s.endpoint(endpoint)
@@ -43,7 +42,7 @@ func (s *testNode) waitForReplays(endpoint string) {
 	})
 }
 
-// TestReplayOfManyDeadLetters: each comes once, however many come on in a checkpoint.
+// TestReplayOfManyDeadLetters: each dead message arrives once, whatever a checkpoint holds.
 func TestReplayOfManyDeadLetters(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -65,8 +64,7 @@ func TestReplayOfManyDeadLetters(t *testing.T) {
 	}
 }
 
-// TestReplayOfASpanEnds where it says, also where that is not in the span or not kept
-// any more.
+// TestReplayOfASpanEnds: a replay ends at its last event, also if that event is before the span or was swept.
 func TestReplayOfASpanEnds(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -80,17 +78,17 @@ func TestReplayOfASpanEnds(t *testing.T) {
 	endpoint := s.subscribe(r)
 	s.startEngine()
 	s.replay(endpoint.ID, store.Replay{After: events[1], Until: events[1]})
-	s.replay(endpoint.ID, store.Replay{After: events[4], Until: events[3]}) // of one revision
+	s.replay(endpoint.ID, store.Replay{After: events[4], Until: events[3]}) // of the same revision
 	s.waitForReplays(endpoint.ID)
 	for i, id := range events {
 		if n := r.timesReceived(id); n > 0 && i != 5 {
-			t.Errorf("event %d, which is in no span, was sent %d times", i, n)
+			t.Errorf("event %d is in no span and was sent %d times", i, n)
 		}
 	}
 	before := r.attempts()
 	s.engine.Kill()
 	s.replay(endpoint.ID, store.Replay{Until: events[2]})
-	l.waitUntil("they are swept", func() bool {
+	l.waitUntil("the events are swept", func() bool {
 		l.advanceClock(time.Hour)
 		_, err := s.store.SweepEvents(l.ctx(), l.now(), store.EventRetention{Age: time.Minute, Bytes: 1 << 30})
 		return err == nil && len(s.eventIDs()) == 0
@@ -99,7 +97,7 @@ func TestReplayOfASpanEnds(t *testing.T) {
 	fresh := s.waitForEvents(3)
 	s.startEngine()
 	s.waitForReplays(endpoint.ID)
-	l.waitUntil("the new ones have come", func() bool { return r.attempts() >= before+3 })
+	l.waitUntil("the new events have arrived", func() bool { return r.attempts() >= before+3 })
 	for _, id := range fresh {
 		if n := r.timesReceived(id); n != 1 {
 			t.Errorf("an event behind the span was sent %d times", n)

@@ -17,15 +17,15 @@ import (
 	"licet/node/store"
 )
 
-// churned is a store in which endpoints change all the time, and whose readings take time.
+// churningStore is a store whose endpoints change all the time, and whose reads take time.
 type churningStore struct {
 	Store
 	mark      int64
-	listTime  time.Duration // how long it takes to read all endpoints
-	scanTime  time.Duration // and to read the claims
-	spent     time.Duration // in readings of either kind
+	listTime  time.Duration // duration of a read of all endpoints
+	scanTime  time.Duration // duration of a read of the claims
+	spent     time.Duration // total duration of both kinds of reads
 	lists     int
-	listError error // what each reading of all endpoints ends with
+	listError error // the error of each read of all endpoints; nil: none
 }
 
 func (c *churningStore) WebhooksMark(context.Context) (int64, error) {
@@ -60,10 +60,9 @@ func (c *churningStore) Claim(context.Context, licensing.Owner, string) (store.D
 	return nil, false, nil
 }
 
-// TestChangesTakeAShare: where one owner changes endpoints all the time, a worker still
-// spends a twentieth of its time at most on reading those of all owners, and finds new
-// endpoints once a minute at least. While these readings fail it spends no more, but for
-// those that take seconds.
+// TestChangesTakeAShare: although one owner changes endpoints all the time, a worker spends a twentieth of its time at
+// most on reading the endpoints of all owners, and reads them once a minute at least. Failing reads take no larger
+// share, except reads that take seconds.
 func TestChangesTakeAShare(t *testing.T) {
 	const span = 10 * time.Minute
 	for _, c := range []struct {
@@ -89,10 +88,10 @@ func TestChangesTakeAShare(t *testing.T) {
 				})
 				_ = newWorker(e, store).run(ctx)
 				if share := store.spent.Seconds() / span.Seconds(); share > 0.1 {
-					t.Errorf("reading takes %.0f %% of the time", 100*share)
+					t.Errorf("reads take %.0f %% of the time", 100*share)
 				}
 				if least := int(span / (listEvery + takeoverAfter + 2*c.list)); store.lists < least {
-					t.Errorf("all endpoints were read %d times, and should be %d times at least", store.lists, least)
+					t.Errorf("all endpoints were read %d times, want %d at least", store.lists, least)
 				}
 			})
 		})

@@ -11,13 +11,13 @@ import (
 	"licet/node/store"
 )
 
-// spotted is a store in which some things can't be read.
+// unreadableStore is a store some of whose reads fail.
 type unreadableStore struct {
 	Store
-	broken  string       // an endpoint that can't be claimed
-	claimed atomic.Int64 // how often that was tried
+	broken  string       // the endpoint whose claim fails
+	claimed atomic.Int64 // the number of tries to claim it
 	mark    atomic.Int64
-	armed   atomic.Bool // the workers can't be read once, when the endpoints have changed
+	armed   atomic.Bool // the next change of endpoints makes one read of the workers fail
 	fails   atomic.Bool
 }
 
@@ -64,9 +64,9 @@ func (w unreadableWorker) Claim(ctx context.Context, owner licensing.Owner, endp
 	return w.DeliveryWorker.Claim(ctx, owner, endpoint)
 }
 
-// TestWhatCannotBeReadIsLeftAlone: one owner's record, and one endpoint's claim, can't
-// be read. All others get their events.
-func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
+// TestUnreadableEndpointDelaysNoOther: all other endpoints get their events although one owner's record and one
+// endpoint's claim can't be read.
+func TestUnreadableEndpointDelaysNoOther(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	r := newReceiver(t)
@@ -76,15 +76,15 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 	s.startEngine()
 	s.grant(10)
 	r.waitForAll(l, s.waitForEvents(10))
-	l.waitUntil("the other is tried again", func() bool {
+	l.waitUntil("the worker tries the claim again", func() bool {
 		l.advanceClock(firstFailurePause)
 		s.engine.requestScan()
 		return store.claimed.Load() > 1
 	})
 }
 
-// TestChangeIsHeardOf, though what is read after it fails.
-func TestChangeIsHeardOf(t *testing.T) {
+// TestChangeIsSeenAfterAFailedScan: a scan that fails after it read a change does not lose the change.
+func TestChangeIsSeenAfterAFailedScan(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	store := &unreadableStore{Store: s.deliveries}
@@ -99,16 +99,15 @@ func TestChangeIsHeardOf(t *testing.T) {
 	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
 		t.Fatal(err)
 	}
-	l.waitUntil("events come to the new place", func() bool {
+	l.waitUntil("events arrive at the new URL", func() bool {
 		s.grant(1)
 		n, _ := moved.count()
 		return n > 0
 	})
 }
 
-// TestFailedIsTriedSeldom: an endpoint whose deliveries end by an error again and again
-// is left alone for longer and longer, until they do not.
-func TestFailedIsTriedSeldom(t *testing.T) {
+// TestFailedLoopsBackOff: the pause of an endpoint doubles with each failure of its loop, until the loop succeeds.
+func TestFailedLoopsBackOff(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := &Engine{cfg: Config{Clock: func() time.Time { return now }}, loops: make(map[string]*endpointLoop)}
 	w := &worker{engine: e, loops: e.loops, backoffs: make(map[string]failureBackoff)}
@@ -121,10 +120,10 @@ func TestFailedIsTriedSeldom(t *testing.T) {
 		w.loopEnded(&endpointLoop{id: "we_1", failed: true})
 	}
 	if begun < 60 || begun > 70 {
-		t.Errorf("it was begun %d times in an hour", begun)
+		t.Errorf("the loop ran %d times in an hour, want 60 to 70", begun)
 	}
 	w.loopEnded(&endpointLoop{id: "we_1"})
 	if len(w.backoffs) > 0 {
-		t.Error("it is left alone though all is well")
+		t.Error("the endpoint is still paused after its loop succeeded")
 	}
 }
