@@ -1,11 +1,10 @@
 // Package etcdtest runs etcd clusters for tests. Each member is a process of its own
-// ([licet/internal/process]), so that a test can kill it, stop it, cut it off from the
-// others and start it again. The process is the test binary itself: see [Main].
+// ([licet/internal/process]), so that a test can kill it, stop it, isolate it from the others and
+// restart it. The process is the test binary itself: see [Main].
 //
-// Files:
-//   - cluster.go: clusters and their members
-//   - network.go: the members' connections to each other, which can be cut
-//   - certificates.go: a certificate authority for tests
+//	cluster.go       clusters and their members
+//	network.go       the connections between members, which a test can cut
+//	certificates.go  a certificate authority for tests
 package etcdtest
 
 import (
@@ -27,8 +26,8 @@ import (
 	"licet/internal/process"
 )
 
-// Main makes the test binary a member of etcd if it was started as one, and returns if
-// it was not. TestMain must call it first.
+// Main runs a member of etcd if the test binary was started as one, and otherwise returns. TestMain
+// must call it first.
 func Main() { process.BeEtcd() }
 
 // Files names the files of a TLS identity.
@@ -52,8 +51,7 @@ type Member struct {
 
 const startTimeout = time.Minute
 
-// Start starts a cluster and waits until every member serves. It ends with the
-// test.
+// Start starts a cluster and waits until every member serves. The end of the test stops the cluster.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	c := newCluster(t, size)
@@ -67,15 +65,15 @@ func Start(t testing.TB, size int) *Cluster {
 	return c
 }
 
-// StartTLS starts a cluster of one that serves on a port of 127.0.0.1, with
-// these files, and asks clients for a certificate of the same CA.
+// StartTLS starts a cluster of one member that serves on a port of 127.0.0.1 with these files, and
+// requires client certificates of the same CA.
 func StartTLS(t testing.TB, files Files) *Cluster {
 	t.Helper()
 	c := newCluster(t, 1)
 	m := c.Members[0]
 	m.spec.CAFile, m.spec.CertFile, m.spec.KeyFile = files.CA, files.Cert, files.Key
 	var err error
-	for range 5 { // somebody else may take the port in between
+	for range 5 { // another process may take the port in between
 		m.Endpoint = "https://" + freeAddress(t)
 		m.spec.Client = m.Endpoint
 		if err = c.start(); err == nil {
@@ -144,7 +142,7 @@ func (c *Cluster) start() error {
 	return errors.Join(errs...)
 }
 
-// Endpoints lists where the members serve.
+// Endpoints returns the endpoints of the members.
 func (c *Cluster) Endpoints() []string {
 	endpoints := make([]string, len(c.Members))
 	for i, m := range c.Members {
@@ -153,10 +151,10 @@ func (c *Cluster) Endpoints() []string {
 	return endpoints
 }
 
-// Isolate cuts a member off from its peers. Clients still reach it.
+// Isolate disconnects a member from its peers. Clients still reach it.
 func (c *Cluster) Isolate(m *Member) { c.network.isolate(m, true) }
 
-// Join lets an isolated member back.
+// Join reconnects an isolated member.
 func (c *Cluster) Join(m *Member) { c.network.isolate(m, false) }
 
 // Leader waits until a member that runs leads, and gives it and one that

@@ -9,10 +9,9 @@ import (
 	"sync"
 )
 
-// network lets members reach each other, and can cut one off. Each member runs
-// in a directory of its own, and peers know each other by relative paths of
-// sockets; in a member's directory, another's socket is a link of this network,
-// which passes on to the real one.
+// network connects members, and can isolate one. Each member runs in a directory of its own, and peers
+// use relative paths of sockets. In a member's directory, the socket of another member is a link of
+// this network, which forwards to the real socket.
 type network struct {
 	links []*link
 }
