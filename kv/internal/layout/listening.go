@@ -19,14 +19,14 @@ const (
 )
 
 const (
-	// MaxListenMoves and fenceOwners bound the latest moves that ListenKey names, and the
-	// owners in them, about. A store that has missed more reads every listener.
+	// MaxListenMoves bounds the latest moves that ListenKey names, and fenceOwners roughly the owners in them. A store
+	// that has missed more moves reads every listener.
 	MaxListenMoves = 64
 	fenceOwners    = 1000
 )
 
-// ListenFence is ListenKey's value. ListenKey itself is what changes compare; the value
-// names the latest changes, so that a store need not read every owner after each.
+// ListenFence is ListenKey's value. Transactions compare ListenKey's revision. The value names the latest changes, so
+// that a store need not read every owner after each change.
 type ListenFence struct {
 	Moved int64        // requests to listen written up to this revision of the store are in effect
 	moves []ListenMove // the latest first
@@ -38,8 +38,8 @@ type ListenMove struct {
 	Changes []Listening
 }
 
-// Since returns the moves after a revision of ListenKey, the oldest first; nil where not
-// all of them are named.
+// Since returns the moves after a revision of ListenKey, the oldest first. It returns nil if the value no longer names
+// all of them.
 func (f *ListenFence) Since(revision int64) []ListenMove {
 	at := slices.IndexFunc(f.moves, func(m ListenMove) bool { return m.After == revision })
 	if at < 0 {
@@ -50,7 +50,7 @@ func (f *ListenFence) Since(revision int64) []ListenMove {
 	return since
 }
 
-// Next is the fence after one more move, without the oldest moves that have no room.
+// Next returns the fence after one more move. It drops the oldest moves that exceed the bounds.
 func (f *ListenFence) Next(m ListenMove, moved int64) *ListenFence {
 	next := &ListenFence{Moved: moved, moves: []ListenMove{m}}
 	owners := len(m.Changes)
@@ -126,7 +126,7 @@ func DecodeListenRequest(value []byte) (listens bool, err error) {
 	return listens, err
 }
 
-// Listening says whether an owner listened when a change was made.
+// Listening is an owner, and whether the owner listens.
 type Listening struct {
 	Owner   licensing.Owner
 	Listens bool

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// How old events are must be known without reading them. So now and then a node that
-// sweeps makes a mark behind an epoch that is sealed: the time. Before that it measures
-// the events of all owners up to there, see [retention.measureEvents].
+// MarksPrefix begins the keys of retention marks. A mark says how old events are, so that a sweep need not read them. Now
+// and then a node that sweeps makes a mark for a sealed epoch. Before that, it measures the events of all owners up to
+// that epoch: see [retention.measureEvents].
 const MarksPrefix = Prefix + "t/"
 
-// RetentionMark says of the events up to an epoch that they were recorded before a moment.
+// RetentionMark says that the events up to Epoch were recorded before At.
 type RetentionMark struct {
 	Epoch Epoch
 	At    time.Time
-	// Measured: the ledgers of all owners count the events up to the epoch. Marks of
-	// older builds have the bytes of all owners' events instead, and an older build that
-	// sweeps by bytes goes by those alone.
+	// Measured says that the ledgers of all owners count the events up to Epoch. The marks of older builds hold the bytes
+	// of all owners' events instead, and an older build that sweeps by bytes relies on these marks alone.
 	Measured bool
 }
 

@@ -16,10 +16,10 @@ const (
 	storedLive byte = 2
 )
 
-// How an owner's account id is stored. Every version of a license says whose
-// it is, so what most ids have in common is left out.
+// Forms of a stored account id. Every version of a license holds its owner, so the forms leave out what most ids have in
+// common.
 const (
-	accountText byte = iota // as it is
+	accountText byte = iota // the whole id
 	accountName             // without accountPrefix
 	accountULID             // the 16 bytes of the lower-case ULID behind accountPrefix
 )
@@ -53,8 +53,7 @@ func appendAccount(b []byte, first byte, text string) []byte {
 	return append(append(b, first), text...)
 }
 
-// owner refuses what does not say whose a value is: whatever is read from it
-// must never be shown to somebody else.
+// owner reads an owner. It refuses a field that names no owner: a value must never be shown to another account.
 func (f Field) owner() (o licensing.Owner, err error) {
 	if len(f.Bytes) == 0 {
 		return o, errNoOwner
@@ -86,7 +85,7 @@ func (f Field) owner() (o licensing.Owner, err error) {
 
 var errNoOwner = fmt.Errorf("%w: no owner", ErrMalformed)
 
-// owned refuses a value in which no owner was found.
+// owned returns err, or an error if a value without an error names no owner.
 func owned(o licensing.Owner, err error) error {
 	if err == nil && (o.AccountID == "" || o.Mode == "") {
 		return errNoOwner
@@ -94,8 +93,8 @@ func owned(o licensing.Owner, err error) error {
 	return err
 }
 
-// appendOrderNo writes an order number: as the cell and the bytes of the ULID
-// that it is made of, or else as it is, in another field.
+// appendOrderNo writes an order number in field packed, as its cell and the bytes of its ULID. It writes the text in
+// another field if the number is not made of both.
 func appendOrderNo(b []byte, packed, text protowire.Number, orderNo string) []byte {
 	if rest, prefixed := strings.CutPrefix(orderNo, orderPrefix); prefixed && len(rest) == 1+ulid.EncodedSize {
 		if id, ok := packULID(rest[1:], false); ok {
@@ -117,8 +116,8 @@ func (f Field) orderNo() (string, error) {
 	return string(text), err
 }
 
-// packULID gives the bytes behind the text of a ULID, if they lead back to that
-// very text: a ULID may be written in either case, and in a mix of both.
+// packULID returns the bytes of a ULID, and whether they decode to the same text: a ULID may be written in either case,
+// and in a mix of both.
 func packULID(text string, lower bool) (ulid.ULID, bool) {
 	id, err := ulid.ParseStrict(text)
 	if err != nil {
@@ -129,7 +128,7 @@ func packULID(text string, lower bool) (ulid.ULID, bool) {
 	return id, err == nil && string(again) == text
 }
 
-// appendULID writes the text behind a ULID's bytes.
+// appendULID appends the text of a packed ULID to b.
 func appendULID(b, packed []byte, lower bool) ([]byte, error) {
 	if len(packed) != len(ulid.ULID{}) {
 		return nil, fmt.Errorf("%w: a ULID of %d bytes", ErrMalformed, len(packed))
@@ -156,10 +155,10 @@ func ownerField(num protowire.Number, at *licensing.Owner) tableField {
 // orderOwnerTable lists the one field of the value under an order's number.
 func orderOwnerTable(o *licensing.Owner) fieldTable { return fieldTable{ownerField(1, o)} }
 
-// EncodeOwner returns the value that tells the owner of an order number.
+// EncodeOwner returns the value under an order's number.
 func EncodeOwner(o licensing.Owner) []byte { return orderOwnerTable(&o).value() }
 
-// DecodeOwner decodes the owner of an order number.
+// DecodeOwner decodes the value under an order's number.
 func DecodeOwner(value []byte) (o licensing.Owner, err error) {
 	err = DecodeValue(value, orderOwnerTable(&o).read)
 	return o, owned(o, err)

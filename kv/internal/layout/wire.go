@@ -13,10 +13,10 @@ import (
 // formatVersion is the first byte of every value.
 const formatVersion = 1
 
-// ErrMalformed is the error of a value or a key that is not in its form.
+// ErrMalformed is the error of a value or a key that is not in the form of its kind.
 var ErrMalformed = errors.New("malformed value")
 
-// Internal returns err as an internal error, which a stored value that can't be read is; nil for nil.
+// Internal wraps err, the error of a stored value that can't be decoded, as an internal error. It returns nil for nil.
 func Internal(err error) error {
 	if err == nil {
 		return nil
@@ -24,7 +24,7 @@ func Internal(err error) error {
 	return fmt.Errorf("%w: %w", licensing.ErrInternal, err)
 }
 
-// Zero values are not written, as in proto3.
+// The append functions write no field for a zero value, as proto3 does, unless their comment says otherwise.
 
 func appendUint(b []byte, num protowire.Number, v uint64) []byte {
 	if v == 0 {
@@ -33,8 +33,7 @@ func appendUint(b []byte, num protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), v)
 }
 
-// appendCount writes a number also where it is zero: a limit that is missing
-// must not be read as no limit.
+// appendCount writes zero too: a missing limit must not be read as no limit.
 func appendCount(b []byte, num protowire.Number, v int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
 }
@@ -57,12 +56,12 @@ func appendString(b []byte, num protowire.Number, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
 }
 
+// appendBytes writes empty bytes too.
 func appendBytes(b []byte, num protowire.Number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
 }
 
-// appendTime writes a time in whole milliseconds since 1970; zero stands for
-// the zero time.
+// appendTime writes a time in whole milliseconds since 1970. Zero stands for the zero time.
 func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
 	if t.IsZero() {
 		return b
@@ -70,9 +69,8 @@ func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
 	return appendUint(b, num, uint64(t.UnixMilli()))
 }
 
-// appendTimeAfter writes a time in whole milliseconds after another one, which
-// takes fewer bytes than those since 1970; where that one is the zero time, it
-// counts from 1970. It may lie before it too: clocks differ between nodes.
+// appendTimeAfter writes a time in whole milliseconds after start, which takes fewer bytes than milliseconds since 1970.
+// A zero start stands for 1970. The time may be before start, since the clocks of nodes differ.
 func appendTimeAfter(b []byte, num protowire.Number, t, start time.Time) []byte {
 	if t.IsZero() {
 		return b
@@ -81,7 +79,7 @@ func appendTimeAfter(b []byte, num protowire.Number, t, start time.Time) []byte 
 	return protowire.AppendVarint(b, protowire.EncodeZigZag(t.UnixMilli()-sinceEpoch(start)))
 }
 
-// sinceEpoch is 0 for the zero time too, since both are stored alike.
+// sinceEpoch returns the milliseconds since 1970, and 0 for the zero time.
 func sinceEpoch(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -89,16 +87,15 @@ func sinceEpoch(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// foreignField stands for the number of a field of a type that this build does
-// not use.
+// foreignField replaces the number of a field whose wire type this build does not use.
 const foreignField protowire.Number = 0
 
-// Field is one field of a message as it was read.
+// Field is one field of an encoded message.
 type Field struct {
 	Num    protowire.Number
 	varint uint64
-	Bytes  []byte // aliases what was decoded; nil where the field is a varint
-	raw    []byte // the whole field with its tag; likewise
+	Bytes  []byte // aliases the message; nil if the field is a varint
+	raw    []byte // the whole field with its tag; aliases the message
 }
 
 func (f Field) string() string { return string(f.Bytes) }
@@ -112,8 +109,7 @@ func (f Field) time() time.Time {
 	return time.UnixMilli(int64(f.varint)).UTC()
 }
 
-// timeAfter reads a time that [appendTimeAfter] wrote; it is the zero time where
-// there is no such field.
+// timeAfter reads a time that [appendTimeAfter] wrote. It returns the zero time if the message has no such field.
 func (f Field) timeAfter(start time.Time) time.Time {
 	if f.raw == nil || f.Bytes != nil {
 		return time.Time{}
@@ -121,7 +117,7 @@ func (f Field) timeAfter(start time.Time) time.Time {
 	return time.UnixMilli(sinceEpoch(start) + protowire.DecodeZigZag(f.varint)).UTC()
 }
 
-// DecodeValue reads a value's version byte and then its message.
+// DecodeValue checks a value's format version, and calls each for every field of its message.
 func DecodeValue(value []byte, each func(Field) error) error {
 	if err := checkFormat(value, formatVersion); err != nil {
 		return err
@@ -129,7 +125,7 @@ func DecodeValue(value []byte, each func(Field) error) error {
 	return decodeMessage(value[1:], each)
 }
 
-// checkFormat refuses a value whose format version this build does not know: newest is the newest that it knows.
+// checkFormat refuses a value of a format version that this build does not know. newest is the newest known version.
 func checkFormat(value []byte, newest byte) error {
 	if len(value) == 0 {
 		return fmt.Errorf("%w: empty", ErrMalformed)
@@ -140,8 +136,8 @@ func checkFormat(value []byte, newest byte) error {
 	return nil
 }
 
-// decodeMessage calls each for every field. Of a field that is neither varint
-// nor bytes, which only a newer format has, just the raw bytes are given.
+// decodeMessage calls each for every field of a message. Only a newer format has fields that are neither varint nor
+// bytes: of such a field, each receives the raw bytes alone.
 func decodeMessage(b []byte, each func(Field) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
