@@ -82,7 +82,9 @@ func (w staleWorker) Claims(ctx context.Context) (map[string]store.Incarnation, 
 	return w.DeliveryWorker.Claims(ctx)
 }
 
-func (w staleWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w staleWorker) Claim(
+	ctx context.Context, owner licensing.Owner, endpoint string,
+) (store.DeliveryHold, bool, error) {
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	if ok {
 		w.b.claims.Add(1)
@@ -207,7 +209,9 @@ func TestOnlyTheOwnersLoopsReread(t *testing.T) {
 		}
 		return n
 	}
-	l.waitUntil("all loops read their endpoints at the start", func() bool { return asked("acct_lab") == 1 && asked("acct_other") == 1 })
+	l.waitUntil("all loops read their endpoints at the start", func() bool {
+		return asked("acct_lab") == 1 && asked("acct_other") == 1
+	})
 	s.grant(1)
 	event := s.waitForEvents(1)[0]
 	theirs.waitForAll(l, []string{event})

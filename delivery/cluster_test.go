@@ -116,7 +116,8 @@ func (l *testCluster) node() *testNode {
 	s := &testNode{cluster: l, metrics: metrics.New(prometheus.NewRegistry(), "", "", "")}
 	ctx := l.ctx()
 	var err error
-	if s.store, err = kv.Open(ctx, kv.Config{Endpoints: l.endpoints, Metrics: s.metrics, Log: zerolog.Nop()}); err != nil {
+	s.store, err = kv.Open(ctx, kv.Config{Endpoints: l.endpoints, Metrics: s.metrics, Log: zerolog.Nop()})
+	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = s.store.Close() })
@@ -151,7 +152,9 @@ func (l *testCluster) node() *testNode {
 	var sealed sync.WaitGroup
 	sealed.Go(func() { s.service.KeepSealing(sealing) })
 	l.t.Cleanup(func() { stop(); sealed.Wait() })
-	s.server = handlers.New(handlers.Config{Node: s.service, Metrics: s.metrics, Log: zerolog.Nop(), PublicURL: "https://licet.example", Ring: l.ring})
+	s.server = handlers.New(handlers.Config{
+		Node: s.service, Metrics: s.metrics, Log: zerolog.Nop(), PublicURL: "https://licet.example", Ring: l.ring,
+	})
 	s.sendWithin(waitLimit)
 	s.engineStore = s.deliveries
 	l.nodes = append(l.nodes, s)
@@ -160,7 +163,9 @@ func (l *testCluster) node() *testNode {
 
 // sendWithin sets the timeout of attempts.
 func (s *testNode) sendWithin(timeout time.Duration) {
-	s.sender = webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: timeout})
+	s.sender = webhook.NewSender(webhook.Config{
+		Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: timeout,
+	})
 	s.cluster.t.Cleanup(s.sender.Close)
 }
 
@@ -174,7 +179,8 @@ func (s *testNode) startEngine() *Engine {
 // newEngine returns a new engine; startMade starts it.
 func (s *testNode) newEngine() *Engine {
 	s.engine = New(Config{
-		Store: s.engineStore, Node: s.service, Sender: s.sender, Render: s.server.RenderEvent, Clock: s.cluster.now, Metrics: s.metrics, Log: zerolog.Nop(),
+		Store: s.engineStore, Node: s.service, Sender: s.sender, Render: s.server.RenderEvent,
+		Clock: s.cluster.now, Metrics: s.metrics, Log: zerolog.Nop(),
 	})
 	e := s.engine
 	e.maxSleep = 50 * time.Millisecond // since tests set the clock forward

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,7 +43,9 @@ type dyingWorker struct {
 	m *dyingStore
 }
 
-func (w dyingWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w dyingWorker) Claim(
+	ctx context.Context, owner licensing.Owner, endpoint string,
+) (store.DeliveryHold, bool, error) {
 	w.m.step(ctx)
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	w.m.step(ctx)
@@ -196,7 +199,9 @@ func TestLostLease(t *testing.T) {
 	b.startEngine()
 	a.grant(50)
 	r.waitForAll(l, a.waitForEvents(100))
-	l.waitUntil("the other node has the endpoint", func() bool { return len(b.engine.claimedIDs()) == 1 && b.engine.claimedIDs()[0] == endpoint.ID })
+	l.waitUntil("the other node has the endpoint", func() bool {
+		return slices.Equal(b.engine.claimedIDs(), []string{endpoint.ID})
+	})
 }
 
 // leaseLosingStore is a store that loses its lease when lost is closed, and never gets it back.

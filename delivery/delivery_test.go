@@ -34,11 +34,13 @@ func TestDeliversAll(t *testing.T) {
 		t.Errorf("350 events were sent %d times", n)
 	}
 	// The feed has no event behind the place.
-	rest, err := s.service.Feed(l.ctx(), l.owner, store.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}, service.FeedWait{})
+	behind := store.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}
+	rest, err := s.service.Feed(l.ctx(), l.owner, behind, service.FeedWait{})
 	if err != nil || len(rest.Events) > 0 {
 		t.Errorf("%d events are behind the place (%v)", len(rest.Events), err)
 	}
-	log, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 100})
+	delivered := store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 100}
+	log, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, delivered)
 	if err != nil || len(log.Items) != 100 {
 		t.Errorf("the log has %d deliveries (%v)", len(log.Items), err)
 	}
@@ -112,7 +114,9 @@ func TestSlowEndpointsDelayNobody(t *testing.T) {
 	if n := hangs.attempts(); n > 4*firstWindow {
 		t.Errorf("%d attempts to the endpoint that never responds, in %v", n, time.Since(began))
 	}
-	l.waitUntil("the endpoint that never responds is failing", func() bool { return s.progress(slow.ID).Failures >= failingAfter })
+	l.waitUntil("the endpoint that never responds is failing", func() bool {
+		return s.progress(slow.ID).Failures >= failingAfter
+	})
 }
 
 // TestSlowEndpointsLeavePlaces: endpoints that accept each message slowly don't take all extra slots of the node.
@@ -154,7 +158,8 @@ func TestLastPlacesAreForTheQuick(t *testing.T) {
 	e.busyLimit.busy = func() bool { return false }
 	for range cap(e.extraSlots) * 3 / 4 {
 		if !e.takeExtraSlot(true) {
-			t.Fatalf("a slow endpoint gets none of %d slots although only %d are taken", cap(e.extraSlots), len(e.extraSlots))
+			t.Fatalf("a slow endpoint gets none of %d slots although only %d are taken",
+				cap(e.extraSlots), len(e.extraSlots))
 		}
 	}
 	if e.takeExtraSlot(true) {
@@ -215,11 +220,14 @@ func TestGone(t *testing.T) {
 	endpoint := s.subscribe(r)
 	s.startEngine()
 	s.grant(30)
-	l.waitUntil("the endpoint is disabled", func() bool { return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone })
+	l.waitUntil("the endpoint is disabled", func() bool {
+		return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone
+	})
 	l.waitUntil("no loop delivers to it", func() bool { return len(s.engine.claimedIDs()) == 0 })
 	told := 0
 	l.waitUntil("the feed has the event of that", func() bool {
-		feed, err := s.service.Feed(l.ctx(), l.owner, store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, service.FeedWait{})
+		page := store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}
+		feed, err := s.service.Feed(l.ctx(), l.owner, page, service.FeedWait{})
 		told = len(feed.Events)
 		return err == nil && told > 0
 	})
@@ -228,10 +236,10 @@ func TestGone(t *testing.T) {
 	}
 	r.respondWith(nil)
 	on := true
-	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &on}); err != nil {
-		t.Fatal(err)
-	}
-	events := slices.DeleteFunc(s.eventIDs(), func(id string) bool { return s.eventType(id) != licensing.EventLicenseIssued })
+	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &on})
+	events := slices.DeleteFunc(s.eventIDs(), func(id string) bool {
+		return s.eventType(id) != licensing.EventLicenseIssued
+	})
 	if len(events) != 30 {
 		t.Fatalf("%d events", len(events))
 	}
@@ -264,8 +272,10 @@ func TestDeadLetters(t *testing.T) {
 		l.advanceClock(2 * time.Hour)
 		return s.progress(endpoint.ID).Dead == 1
 	})
-	dead, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDead, Limit: 10})
-	if err != nil || len(dead.Items) != 1 || dead.Items[0].EventID != poison || len(dead.Items[0].Attempts) != webhook.Attempts ||
+	page := store.DeliveryPage{Status: store.DeliveryDead, Limit: 10}
+	dead, err := s.deliveries.Deliveries(l.ctx(), endpoint.ID, page)
+	if err != nil || len(dead.Items) != 1 || dead.Items[0].EventID != poison ||
+		len(dead.Items[0].Attempts) != webhook.Attempts ||
 		dead.Items[0].Answer != "can't read it" || dead.Items[0].Attempts[9].Status != 500 {
 		t.Fatalf("dead messages: %+v (%v)", dead.Items, err)
 	}
@@ -371,7 +381,8 @@ func TestRotationSignsWithTwo(t *testing.T) {
 	s.grant(3)
 	s.waitForEvents(3)
 	l.waitUntil("the events have arrived", func() bool { _, taken := r.count(); return taken == 3 })
-	if _, _, err := s.service.RotateWebhookSecret(l.ctx(), service.EndpointRotation{Owner: l.owner, ID: endpoint.ID, Overlap: time.Hour}); err != nil {
+	rotation := service.EndpointRotation{Owner: l.owner, ID: endpoint.ID, Overlap: time.Hour}
+	if _, _, err := s.service.RotateWebhookSecret(l.ctx(), rotation); err != nil {
 		t.Fatal(err)
 	}
 	l.waitUntil("both secrets sign", func() bool {
@@ -426,12 +437,8 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := false
-	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: second.ID, Enabled: &off}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: third.ID, URL: &target.server.URL}); err != nil {
-		t.Fatal(err)
-	}
+	s.update(licensing.UpdateEndpoint{ID: second.ID, Enabled: &off})
+	s.update(licensing.UpdateEndpoint{ID: third.ID, URL: &target.server.URL})
 	l.waitUntil("no loop delivers to the two", func() bool {
 		claimed := s.engine.claimedIDs()
 		return !slices.Contains(claimed, first.ID) && !slices.Contains(claimed, second.ID)
@@ -451,9 +458,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	}
 	on := true
 	disabled.respondWith(nil)
-	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: second.ID, Enabled: &on}); err != nil {
-		t.Fatal(err)
-	}
+	s.update(licensing.UpdateEndpoint{ID: second.ID, Enabled: &on})
 	disabled.waitForAll(l, events)
 	l.waitUntil("the store has nothing of the deleted endpoint", func() bool {
 		if err := s.service.SweepWebhooks(context.Background()); err != nil {

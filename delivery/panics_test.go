@@ -30,7 +30,9 @@ func (f *panickingStore) step(name string) {
 	}
 }
 
-func (f *panickingStore) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
+func (f *panickingStore) ReadEvents(
+	ctx context.Context, owner licensing.Owner, page store.FeedPage,
+) (store.Feed, error) {
 	f.step("a page")
 	return f.Events.ReadEvents(ctx, owner, page)
 }
@@ -65,7 +67,9 @@ type panickingWorker struct {
 	f *panickingStore
 }
 
-func (w panickingWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w panickingWorker) Claim(
+	ctx context.Context, owner licensing.Owner, endpoint string,
+) (store.DeliveryHold, bool, error) {
 	w.f.step("a claim")
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	return panickingClaim{hold, w.f}, ok, err

@@ -100,10 +100,13 @@ func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		needed: map[int]bool{}, revision: 1,
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), oldest: 1,
-		pending: map[string]store.Delivery{}, delivered: map[string]int{}, dead: map[string]store.Delivery{}, accepted: map[string]int{},
+		pending: map[string]store.Delivery{}, delivered: map[string]int{}, dead: map[string]store.Delivery{},
+		accepted: map[string]int{},
 	}
 	s.pendingLimit = rapid.IntRange(1, 200).Draw(t, "pending at most")
-	s.endpoint = licensing.Endpoint{ID: "we_1", Types: []licensing.EventType{licensing.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
+	s.endpoint = licensing.Endpoint{
+		ID: "we_1", Types: []licensing.EventType{licensing.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now,
+	}
 	s.resume()
 	return s
 }
@@ -112,7 +115,8 @@ func newSimulation(t *rapid.T) *simulation {
 func (s *simulation) resume() {
 	state := store.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.stored}
 	for id, d := range s.pending {
-		state.Pending = append(state.Pending, store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
+		pending := store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next}
+		state.Pending = append(state.Pending, pending)
 	}
 	slices.SortFunc(state.Pending, func(a, b store.PendingDelivery) int { return a.Next.Compare(b.Next) })
 	s.q = newQueue(state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
@@ -206,8 +210,10 @@ func (s *simulation) end(outcome webhook.Outcome, status int, retryAfter time.Du
 		s.accepted[m.id]++
 	}
 	failing := s.q.health.isFailing()
-	s.q.attemptEnded(m, s.before(m), &webhook.Attempt{Outcome: outcome, At: s.now, Status: status, RetryAfter: retryAfter}, s.now)
-	if probe := s.q.health.nextProbe; !failing && s.q.health.isFailing() || m.probe && outcome == webhook.Retry && s.q.isCurrent(m) {
+	attempt := &webhook.Attempt{Outcome: outcome, At: s.now, Status: status, RetryAfter: retryAfter}
+	s.q.attemptEnded(m, s.before(m), attempt, s.now)
+	failedProbe := m.probe && outcome == webhook.Retry && s.q.isCurrent(m)
+	if probe := s.q.health.nextProbe; !failing && s.q.health.isFailing() || failedProbe {
 		if pause := probe.Sub(s.now); pause < 4*time.Second || pause > longestProbePause {
 			s.t.Fatalf("the next probe is in %v", pause)
 		}
@@ -250,7 +256,8 @@ func (s *simulation) storeCheckpoint() {
 		delete(s.dead, d.EventID)
 		s.delivered[d.EventID]++
 		if s.delivered[d.EventID] > s.accepted[d.EventID] {
-			s.t.Fatalf("%s is counted as delivered %d times, and was %d times", d.EventID, s.delivered[d.EventID], s.accepted[d.EventID])
+			s.t.Fatalf("%s is stored as delivered %d times, and was accepted %d times",
+				d.EventID, s.delivered[d.EventID], s.accepted[d.EventID])
 		}
 	}
 	for _, d := range c.Dead {
@@ -296,8 +303,10 @@ func TestQueueLosesNothing(t *testing.T) {
 			"pass": func(t *rapid.T) {
 				s.now = s.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "ms")) * time.Millisecond)
 			},
-			"pass long": func(t *rapid.T) { s.now = s.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "hours")) * time.Hour) },
-			"read":      func(*rapid.T) { s.read() },
+			"pass long": func(t *rapid.T) {
+				s.now = s.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "hours")) * time.Hour)
+			},
+			"read": func(*rapid.T) { s.read() },
 			"end some": func(t *rapid.T) {
 				for range rapid.IntRange(1, 40).Draw(t, "how many") {
 					s.send()
@@ -320,7 +329,9 @@ func TestQueueLosesNothing(t *testing.T) {
 			"crash": func(*rapid.T) { s.resume() },
 			"change types": func(t *rapid.T) {
 				other := s.endpoint
-				other.Types = rapid.SampledFrom([][]licensing.EventType{nil, {licensing.EventOrderPaid}, {licensing.EventOrderCreated}}).Draw(t, "types")
+				other.Types = rapid.SampledFrom([][]licensing.EventType{
+					nil, {licensing.EventOrderPaid}, {licensing.EventOrderCreated},
+				}).Draw(t, "types")
 				s.change(other)
 			},
 			"look": func(*rapid.T) { s.q.updateEndpoint(s.at(), s.now) },
@@ -356,7 +367,8 @@ func (s *simulation) finish() {
 		if len(s.inFlight) > 0 || len(s.requests) > 0 {
 			continue
 		}
-		if s.q.idle() && len(s.q.pending) == 0 && !s.q.feed.more && !s.q.feed.mayHaveMore && s.q.feed.unsent() == 0 && s.q.movedSince.IsZero() {
+		readAll := !s.q.feed.more && !s.q.feed.mayHaveMore && s.q.feed.unsent() == 0
+		if s.q.idle() && len(s.q.pending) == 0 && readAll && s.q.movedSince.IsZero() {
 			break
 		}
 		s.now = s.now.Add(time.Second)
@@ -379,7 +391,8 @@ func (s *simulation) finish() {
 
 // queueOf returns a queue that has read a page of events.
 func queueOf(events int, now time.Time) *queue {
-	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
+	endpoint := licensing.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}
+	q := newQueue(stateOf(endpoint), now, func() float64 { return 0.5 })
 	page := service.EventFeed{Next: store.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
 	for n := 1; n <= events; n++ {
 		view := service.EventView{}
@@ -433,7 +446,10 @@ func TestOlderReadChangesNothing(t *testing.T) {
 	// The queue takes the events of an older page, and ignores its endpoint.
 	view := service.EventView{}
 	view.ID, view.Type = eventName(4), licensing.EventOrderPaid
-	q.addPage(&q.feed, q.feed.generation, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
+	q.addPage(&q.feed, q.feed.generation, service.EventFeed{
+		Events: []service.EventView{view}, Next: store.FeedPosition(eventName(4)),
+		Endpoint: at(2, "https://old.example"),
+	}, now)
 	if q.endpoint.URL != "https://new.example" || q.feed.unsent() != 4 {
 		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.unsent())
 	}
@@ -456,7 +472,9 @@ func TestPageAfterAChange(t *testing.T) {
 		at.Endpoint.Types = []licensing.EventType{licensing.EventOrderPaid}
 		view := service.EventView{}
 		view.ID, view.Type = eventName(5), licensing.EventOrderPaid
-		q.addPage(&q.feed, q.feed.generation, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at}, now)
+		q.addPage(&q.feed, q.feed.generation, service.EventFeed{
+			Events: []service.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at,
+		}, now)
 		want := eventName(sent)
 		if sent == 4 {
 			want = eventName(5)

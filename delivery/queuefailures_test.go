@@ -49,7 +49,8 @@ func TestSecretThatIsMissing(t *testing.T) {
 	old := l.node()
 	first, second := make([]byte, 32), make([]byte, 32)
 	second[0] = 1
-	ring, err := licensing.ParseMasterRing("m2:" + base64.StdEncoding.EncodeToString(second) + "\nm1:" + base64.StdEncoding.EncodeToString(first) + "\n")
+	encode := base64.StdEncoding.EncodeToString
+	ring, err := licensing.ParseMasterRing("m2:" + encode(second) + "\nm1:" + encode(first) + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}

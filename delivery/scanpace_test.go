@@ -68,15 +68,22 @@ func TestChangesTakeAShare(t *testing.T) {
 	for _, c := range []struct {
 		list  time.Duration
 		fails error
-	}{{time.Millisecond, nil}, {50 * time.Millisecond, nil}, {2 * time.Second, nil}, {50 * time.Millisecond, licensing.ErrUnavailable}} {
+	}{
+		{time.Millisecond, nil},
+		{50 * time.Millisecond, nil},
+		{2 * time.Second, nil},
+		{50 * time.Millisecond, licensing.ErrUnavailable},
+	} {
 		t.Run(fmt.Sprint(c.list, ", ", c.fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), span)
 				defer cancel()
 				store := &churningStore{listTime: c.list, scanTime: c.list / 10, listError: c.fails}
+				instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
 				e := &Engine{
-					cfg:          Config{Store: store, Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()},
-					scanRequests: make(chan struct{}, 1), stopping: make(chan struct{}), listInterval: listEvery, loops: make(map[string]*endpointLoop),
+					cfg:          Config{Store: store, Clock: time.Now, Metrics: instruments, Log: zerolog.Nop()},
+					scanRequests: make(chan struct{}, 1), stopping: make(chan struct{}),
+					listInterval: listEvery, loops: make(map[string]*endpointLoop),
 				}
 				var churning sync.WaitGroup
 				defer churning.Wait()

@@ -56,7 +56,9 @@ func (w unreadableWorker) Workers(ctx context.Context) ([]store.Incarnation, err
 	return w.DeliveryWorker.Workers(ctx)
 }
 
-func (w unreadableWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+func (w unreadableWorker) Claim(
+	ctx context.Context, owner licensing.Owner, endpoint string,
+) (store.DeliveryHold, bool, error) {
 	if endpoint == w.s.broken {
 		w.s.claimed.Add(1)
 		return nil, false, licensing.ErrInternal
@@ -96,9 +98,7 @@ func TestChangeIsSeenAfterAFailedScan(t *testing.T) {
 	s.grant(1)
 	r.waitForAll(l, s.waitForEvents(1))
 	store.armed.Store(true)
-	if _, err := s.service.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
-		t.Fatal(err)
-	}
+	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL})
 	l.waitUntil("events arrive at the new URL", func() bool {
 		s.grant(1)
 		n, _ := moved.count()

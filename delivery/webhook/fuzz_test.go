@@ -11,8 +11,7 @@ import (
 	"licet/delivery/webhook"
 )
 
-// FuzzCheckURL holds what passes to what is promised of it, by other means than
-// those it was checked with.
+// FuzzCheckURL checks each accepted URL against the promises of CheckURL, by other means than CheckURL uses.
 func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://shop.example.com/licet?a=b", "http://localhost:9000/", "https://8.8.8.8:443", "https://[::ffff:127.0.0.1]/", "https://127.1/",

@@ -19,12 +19,10 @@ import (
 	"licet/delivery/webhook"
 )
 
-// soon is how long an attempt may take here that is meant to run out of time. That
-// it ends at all is what is tested.
+// soon is the timeout of attempts that are meant to time out. The tests check that the attempts end at all.
 const soon = 500 * time.Millisecond
 
-// raw is a receiver that speaks no HTTP of its own: it is given each connection
-// once a request's header has come.
+// raw is a receiver without an HTTP server: it gets each connection after the request's header has arrived.
 func raw(t testing.TB, serve func(net.Conn)) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,14 +52,14 @@ func raw(t testing.TB, serve func(net.Conn)) (url string) {
 	return "http://" + listener.Addr().String() + "/"
 }
 
-// drip writes a byte now and then until the other side has had enough.
+// drip writes a byte now and then until the sender closes the connection.
 func drip(conn net.Conn, text string) (written int) {
 	for i := 0; ; i++ {
 		n, err := conn.Write([]byte{text[i%len(text)]})
 		if written += n; err != nil {
 			return written
 		}
-		time.Sleep(soon / 50) // a pace, nothing is awaited
+		time.Sleep(soon / 50) // the pace of the bytes
 	}
 }
 
@@ -82,7 +80,7 @@ func TestAttemptsEndInTime(t *testing.T) {
 	}, timeout)
 	f("a status line that drips", func(conn net.Conn) { drip(conn, "HTTP/1.1 200 OK, and a lot to say about it ") }, timeout)
 	f("interim answers that drip", func(conn net.Conn) { drip(conn, "HTTP/1.1 103 Early Hints\r\n\r\n") }, timeout)
-	// A 2xx is a receiver's word, whatever it says afterwards.
+	// A 2xx counts, whatever follows the header.
 	f("a body that drips", func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 		drip(conn, "a")
@@ -93,7 +91,7 @@ func TestAttemptsEndInTime(t *testing.T) {
 	}, webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureStatus, Status: 503})
 }
 
-// TestStreamsEndInTime is the same over HTTP/2.
+// TestStreamsEndInTime is TestAttemptsEndInTime over HTTP/2.
 func TestStreamsEndInTime(t *testing.T) {
 	f := func(what string, handler http.HandlerFunc, want webhook.Attempt) {
 		t.Helper()
@@ -110,8 +108,8 @@ func TestStreamsEndInTime(t *testing.T) {
 	}, webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
 }
 
-// TestASlowEndpointHoldsNobodyUp: many attempts wait for one endpoint while
-// another one at the same host is served.
+// TestASlowEndpointHoldsNobodyUp: while many attempts wait for one endpoint, attempts to another endpoint of the same
+// host succeed.
 func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		const many = 50
@@ -123,9 +121,9 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 			}
 		}, http2)
 		s := newSender(t, server)
-		send(t, s, server.URL+"/first") // so that one connection of HTTP/2 takes them all
+		send(t, s, server.URL+"/first") // so that all attempts share one HTTP/2 connection
 		var group sync.WaitGroup
-		early := make(chan webhook.Attempt, many) // answered before the endpoint has answered
+		early := make(chan webhook.Attempt, many) // attempts that end before the endpoint responds
 		for range many {
 			group.Go(func() {
 				got, err := s.Send(t.Context(), message(t, server.URL+"/slow"))
@@ -153,7 +151,7 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestHandshakesEndInTime: nobody answers behind the port.
+// TestHandshakesEndInTime: the listener never takes part in the TLS handshake.
 func TestHandshakesEndInTime(t *testing.T) {
 	listener := newTrap(t, "127.0.0.1:0")
 	got := send(t, newSender(t, nil, within(soon)), "https://"+listener.Addr().String()+"/")
@@ -162,8 +160,7 @@ func TestHandshakesEndInTime(t *testing.T) {
 	}
 }
 
-// TestSwitchingProtocols: after a 101 the connection would be the sender's own,
-// without any deadline.
+// TestSwitchingProtocols: an attempt ends after 101, although no timeout applies to the connection from then on.
 func TestSwitchingProtocols(t *testing.T) {
 	url := raw(t, func(conn net.Conn) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: drip\r\n\r\n")
@@ -174,9 +171,8 @@ func TestSwitchingProtocols(t *testing.T) {
 	}
 }
 
-// TestHugeAnswersCostLittle sends what is announced as a terabyte as fast as it
-// goes. What was written tells what was taken: some buffers of the system's more
-// than was read.
+// TestHugeAnswersCostLittle: the receiver announces a terabyte and sends as fast as it can. The sender reads little:
+// the receiver could write only that and some buffers of the kernel.
 func TestHugeAnswersCostLittle(t *testing.T) {
 	const systemBuffers = 32 << 20
 	written := make(chan int, 1)
@@ -204,7 +200,7 @@ func TestHugeAnswersCostLittle(t *testing.T) {
 		if all := <-written; all > systemBuffers {
 			t.Errorf("%s: %d bytes were taken", what, all)
 		}
-		// Allocated in all, not only what is kept; the receiver's part is in it.
+		// This counts every allocation, the receiver's too.
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {
 			t.Errorf("%s: %d bytes were allocated", what, grown)
 		}
@@ -219,7 +215,7 @@ func TestHugeAnswersCostLittle(t *testing.T) {
 	f("trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\n", "X: "+block+"\r\n", webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
 }
 
-// TestHugeAnswersOverHTTP2: there the connection stays, and only the stream ends.
+// TestHugeAnswersOverHTTP2: the stream ends and the connection stays.
 func TestHugeAnswersOverHTTP2(t *testing.T) {
 	written := make(chan int, 2)
 	block := []byte(strings.Repeat("a", 64<<10))
@@ -244,8 +240,7 @@ func TestHugeAnswersOverHTTP2(t *testing.T) {
 	}
 }
 
-// TestLittleLiesUnread reads what a sender allows a receiver to send ahead on one
-// stream of HTTP/2.
+// TestLittleLiesUnread checks how many unread bytes a sender accepts on one HTTP/2 stream.
 func TestLittleLiesUnread(t *testing.T) {
 	server := receiver(t, nil) // for its certificate
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: server.TLS.Certificates, NextProtos: []string{"h2"}})
@@ -296,7 +291,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	f("a line without a name", "HTTP/1.1 200 OK\r\n: a\r\n\r\n", webhook.FailureProtocol)
 }
 
-// TestAnswersAreKeptAsText cuts and mends what a receiver says.
+// TestAnswersAreKeptAsText: a body is cut to 1 KiB of valid UTF-8.
 func TestAnswersAreKeptAsText(t *testing.T) {
 	f := func(what, answer, want string) {
 		t.Helper()

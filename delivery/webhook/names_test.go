@@ -13,9 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names starts a name server on this machine and makes a resolver that asks it.
-// The addresses of a name with several answers, separated by "then", are given one
-// after another: the last one for good.
+// names starts a name server on this machine and returns a resolver that asks it. A name whose addresses are
+// separated by "then" resolves to one after another, and to the last one from then on.
 func names(t testing.TB, zone map[string][]string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -58,7 +57,7 @@ func (s *nameServer) serve() {
 	}
 }
 
-// reply answers a question; nil: it is none.
+// reply returns the response to a question; nil if the message is no question.
 func (s *nameServer) reply(question []byte) []byte {
 	var m dnsmessage.Message
 	if m.Unpack(question) != nil || len(m.Questions) != 1 {
@@ -72,8 +71,7 @@ func (s *nameServer) reply(question []byte) []byte {
 	return packed
 }
 
-// piped makes a resolver that asks a name server in this process, without a
-// network.
+// piped returns a resolver that asks a name server in this process, without a network.
 func piped(zone map[string][]string) *net.Resolver {
 	return &net.Resolver{
 		PreferGo: true,
@@ -82,7 +80,7 @@ func piped(zone map[string][]string) *net.Resolver {
 			server := &nameServer{zone: zone, asked: map[dnsmessage.Question]int{}}
 			go func() {
 				defer func() { _ = there.Close() }()
-				// As over TCP: each message has its length before it.
+				// As over TCP, the length precedes each message.
 				var length [2]byte
 				if _, err := io.ReadFull(there, length[:]); err != nil {
 					return

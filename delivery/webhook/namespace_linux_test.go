@@ -26,8 +26,8 @@ import (
 
 const inNamespace = "LICET_TEST_IN_NAMESPACE"
 
-// TestNoPacketLeaves runs TestInNamespace in a network of its own, in which every
-// address there is leads to this machine: whatever is sent arrives, and is counted.
+// TestNoPacketLeaves runs TestInNamespace in a network namespace in which every address is this machine's. So each
+// packet arrives and is counted.
 func TestNoPacketLeaves(t *testing.T) {
 	ip, err := exec.LookPath("ip")
 	if err != nil {
@@ -58,7 +58,7 @@ IP route add local 0.0.0.0/0 dev lo && IP -6 route add local ::/0 dev lo && exec
 	}
 }
 
-// TestInNamespace is run by TestNoPacketLeaves.
+// TestInNamespace is a no-op unless TestNoPacketLeaves runs it.
 func TestInNamespace(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		t.Skip("TestNoPacketLeaves runs it")
@@ -92,7 +92,7 @@ func TestInNamespace(t *testing.T) {
 	if after := packets(t); after != before || server.Load() != 0 {
 		t.Errorf("packets: first %s, then %s; %d requests came", before, after, server.Load())
 	}
-	// The same with addresses that are public: they get there, so others would have.
+	// Attempts to public addresses arrive, so attempts to other addresses would have arrived too.
 	for i, address := range reachable {
 		for _, host := range []string{bracketed(address), fmt.Sprintf("r%d.example", i)} {
 			if got := send(t, s, "https://"+host+"/"); got.Outcome != webhook.Delivered {
@@ -103,7 +103,7 @@ func TestInNamespace(t *testing.T) {
 	if got, want := server.Load(), int64(2*len(reachable)); got != want || packets(t) == before {
 		t.Errorf("%d requests came, want %d", got, want)
 	}
-	// A policy lets some of the others be reached.
+	// A policy allows some of the other addresses.
 	s = newSender(t, nil, under(webhook.Policy{Networks: networks("10.0.0.0/8", "fd00::/8", "64:ff9b::/96")}), func(cfg *webhook.Config) {
 		cfg.RootCAs = pool
 		cfg.Resolver = piped(zone)
@@ -112,7 +112,7 @@ func TestInNamespace(t *testing.T) {
 	for i, address := range denied() {
 		want := webhook.FailureAddress
 		if a := netip.MustParseAddr(address).Unmap(); strings.HasPrefix(a.String(), "10.") || strings.HasPrefix(a.String(), "fd00:") || strings.HasPrefix(a.String(), "64:ff9b::") {
-			want = webhook.FailureTLS // it gets there, and the certificate has not this name
+			want = webhook.FailureTLS // the attempt arrives, and the certificate lacks this name
 			allowed++
 		}
 		if got := send(t, s, fmt.Sprintf("https://d%d.example/", i)); got.Failure != want {
@@ -124,7 +124,7 @@ func TestInNamespace(t *testing.T) {
 	}
 }
 
-// everywhere serves at port 443 of all addresses. It counts requests.
+// everywhere is a server at port 443 of all addresses that counts requests.
 func everywhere(t *testing.T, addresses []string) (*atomic.Int64, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -157,7 +157,7 @@ func everywhere(t *testing.T, addresses []string) (*atomic.Int64, *x509.CertPool
 	return count, pool
 }
 
-// packets is how many the only interface there is has sent and received.
+// packets returns the number of packets that the only interface has sent and received.
 func packets(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/net/dev")

@@ -11,13 +11,12 @@ import (
 	"licet/delivery/webhook"
 )
 
-// public is a policy that lets a port be reached, so that only the address can be
-// the reason for a refusal.
+// public returns a policy that allows a port, so that only the address can be the reason for a refusal.
 func public(port uint16) webhook.Policy {
 	return webhook.Policy{Ports: []uint16{port}}
 }
 
-// TestThisMachineIsNotReached has real listeners, which would take a connection.
+// TestThisMachineIsNotReached uses real listeners, which would accept a connection.
 func TestThisMachineIsNotReached(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "127.9.9.9", "::1"} {
 		tr := newTrap(t, net.JoinHostPort(address, "0"))
@@ -31,7 +30,7 @@ func TestThisMachineIsNotReached(t *testing.T) {
 		if address == "127.0.0.1" {
 			zone["mapped.example."] = []string{"::ffff:127.0.0.1"}
 			zone["old.example."] = []string{"::127.0.0.1"}
-			zone["zero.example."] = []string{"0.0.0.0"} // which Linux takes for this machine
+			zone["zero.example."] = []string{"0.0.0.0"} // this machine, on Linux
 			zone["none.example."] = []string{"::"}
 			hosts = append(hosts, "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "localhost", "127.1", "2130706433",
 				"mapped.example", "old.example", "zero.example", "none.example")
@@ -41,7 +40,7 @@ func TestThisMachineIsNotReached(t *testing.T) {
 			got := send(t, s, fmt.Sprintf("https://%s:%d/", host, tr.port()))
 			want := webhook.FailureAddress
 			if !strings.Contains(host, "example") {
-				want = webhook.FailureURL // seen before any name is resolved
+				want = webhook.FailureURL // refused before a name is resolved
 			}
 			if got.Outcome != webhook.Retry || got.Failure != want || got.Status != 0 {
 				t.Errorf("%s: got %+v, want %s", host, got, want)
@@ -53,7 +52,7 @@ func TestThisMachineIsNotReached(t *testing.T) {
 	}
 }
 
-// TestTheTrapCatches proves that what the test before finds is worth something.
+// TestTheTrapCatches: the listeners of the test above would notice a connection.
 func TestTheTrapCatches(t *testing.T) {
 	tr := newTrap(t, "127.0.0.1:0")
 	if tr.caught(t) {
@@ -69,8 +68,8 @@ func TestTheTrapCatches(t *testing.T) {
 	}
 }
 
-// TestANameThatChangesItsAddress answers first what may be reached and then what
-// may not: DNS rebinding.
+// TestANameThatChangesItsAddress: a name resolves first to an allowed address and then to a forbidden one (DNS
+// rebinding).
 func TestANameThatChangesItsAddress(t *testing.T) {
 	var asked int
 	server := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -80,14 +79,14 @@ func TestANameThatChangesItsAddress(t *testing.T) {
 	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
 	tr := newTrap(t, fmt.Sprintf("127.0.0.2:%d", port))
 	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
-		// A name of the server's certificate.
+		// The server's certificate has this name.
 		cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.1", then, "127.0.0.2"}})
 	})
 	url := fmt.Sprintf("https://example.com:%d/", port)
 	if got := send(t, s, url); got.Outcome != webhook.Delivered {
 		t.Fatalf("first: got %+v", got)
 	}
-	s.Close() // also where HTTP/2 kept the connection
+	s.Close() // closes the HTTP/2 connection too
 	for range 3 {
 		if got := send(t, s, url); got.Failure != webhook.FailureAddress {
 			t.Errorf("then: got %+v", got)
@@ -98,8 +97,7 @@ func TestANameThatChangesItsAddress(t *testing.T) {
 	}
 }
 
-// TestOneGoodAddressIsEnough: of several addresses those that may not be reached
-// are passed over.
+// TestOneGoodAddressIsEnough: the sender skips the forbidden addresses of a name.
 func TestOneGoodAddressIsEnough(t *testing.T) {
 	server := receiver(t, func(http.ResponseWriter, *http.Request) {})
 	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
@@ -115,8 +113,7 @@ func TestOneGoodAddressIsEnough(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed: a receiver that may be reached points to what may
-// not, and to what may.
+// TestRedirectsAreNotFollowed: an allowed receiver redirects to forbidden addresses and to allowed ones.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	tr := newTrap(t, "127.0.0.2:0")
 	var asked int
@@ -140,8 +137,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPStaysHere: with loopback allowed, a name of this machine may be
-// had to lead elsewhere; http:// does not go there.
+// TestPlainHTTPStaysHere: with loopback allowed, http:// does not leave this machine, even if a local name resolves to
+// another machine.
 func TestPlainHTTPStaysHere(t *testing.T) {
 	var asked int
 	plain := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ })

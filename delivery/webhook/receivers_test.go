@@ -16,7 +16,7 @@ import (
 
 const body = `{"id":"evt_1","type":"order.paid","timestamp":"2030-01-02T03:04:05.678Z","sequence":2,"revision":77,"actor":"provider","data":{"order":{"order_no":"ord_1"}}}`
 
-// receiver is a server over TLS on an address of this machine.
+// receiver starts a TLS server on this machine.
 func receiver(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	return start(t, handler, true)
@@ -26,7 +26,7 @@ func start(t testing.TB, handler http.HandlerFunc, http2 bool) *httptest.Server 
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
 	server.EnableHTTP2 = http2
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // drops the log of handshakes that are meant to fail
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
@@ -39,14 +39,14 @@ func startPlain(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// trusting is a pool with a server's certificate.
+// trusting returns a pool with a server's certificate.
 func trusting(server *httptest.Server) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())
 	return pool
 }
 
-// newSender makes a sender that may reach this machine, and trusts a server.
+// newSender returns a sender that may reach this machine and trusts a server.
 func newSender(t testing.TB, server *httptest.Server, change ...func(*webhook.Config)) *webhook.Sender {
 	t.Helper()
 	cfg := webhook.Config{
@@ -74,7 +74,7 @@ func under(p webhook.Policy) func(*webhook.Config) {
 	return func(cfg *webhook.Config) { cfg.Policy = p }
 }
 
-// send makes an attempt that nobody breaks off.
+// send makes an attempt whose context does not end.
 func send(t testing.TB, s *webhook.Sender, url string) webhook.Attempt {
 	t.Helper()
 	attempt, err := s.Send(context.Background(), message(t, url))
@@ -98,7 +98,7 @@ func newSecret(t testing.TB) webhook.Secret {
 	return secret
 }
 
-// trap is a listener that nobody is to reach.
+// trap is a listener that no connection must reach.
 type trap struct {
 	net.Listener
 }
@@ -115,9 +115,8 @@ func newTrap(t testing.TB, address string) trap {
 
 func (tr trap) port() uint16 { return uint16(tr.Addr().(*net.TCPAddr).Port) }
 
-// caught tells whether anybody has connected. Connections are accepted in the
-// order in which they came to be, so if the first is the one that is made here,
-// there was none before.
+// caught reports whether a connection has reached the trap. The kernel hands out connections in their order, so if
+// the first is the one that caught makes itself, there was none before.
 func (tr trap) caught(t testing.TB) bool {
 	t.Helper()
 	own, err := net.Dial("tcp", tr.Addr().String())

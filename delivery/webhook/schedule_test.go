@@ -9,7 +9,7 @@ import (
 	"licet/delivery/webhook"
 )
 
-// TestDelayFollowsTheSchedule draws the middle of each pause.
+// TestDelayFollowsTheSchedule: with random 0.5, Delay returns the regular pauses.
 func TestDelayFollowsTheSchedule(t *testing.T) {
 	const middle = 0.5
 	want := []time.Duration{

@@ -21,7 +21,7 @@ import (
 	"licet/delivery/webhook"
 )
 
-// TestReceiversTakeWhatIsSent lets the package that receivers use judge.
+// TestReceiversTakeWhatIsSent: package client/webhook, which receivers use, accepts the messages.
 func TestReceiversTakeWhatIsSent(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		var got *http.Request
@@ -66,7 +66,7 @@ func TestReceiversTakeWhatIsSent(t *testing.T) {
 	}
 }
 
-// TestEachAttemptIsSignedAnew: the id stays, the time and so the signature do not.
+// TestEachAttemptIsSignedAnew: attempts have the same id, but a new time and a new signature.
 func TestEachAttemptIsSignedAnew(t *testing.T) {
 	var ids, times, signatures []string
 	server := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -173,13 +173,12 @@ func TestFailures(t *testing.T) {
 	f("no TLS", s, strings.Replace(plain.URL, "http:", "https:", 1), webhook.FailureTLS)
 }
 
-// TestNothingIsSentThroughAProxy: one would dial in our place, without our policy.
-// Go reads the environment once, so it takes a process of its own.
+// TestNothingIsSentThroughAProxy: a proxy would dial without checking the policy. Go reads the environment once, so
+// the test needs a process of its own.
 func TestNothingIsSentThroughAProxy(t *testing.T) {
 	const inside = "LICET_TEST_BEHIND_PROXY"
 	if port, err := strconv.ParseUint(os.Getenv(inside), 10, 16); err == nil {
-		// The policy lets the proxy be reached, so that nothing else keeps it from
-		// being.
+		// The policy allows the proxy's address, so that nothing else keeps the sender from using the proxy.
 		s := newSender(t, nil, func(cfg *webhook.Config) {
 			cfg.Policy = webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{443, uint16(port)}}
 			cfg.Resolver = names(t, map[string][]string{"shop.example.": {"10.0.0.1"}})
@@ -221,8 +220,7 @@ func TestNoCookieIsSentBack(t *testing.T) {
 	}
 }
 
-// TestSendEndsWithItsCaller: whoever stops a node does not wait for receivers, and
-// nothing is counted against the endpoint.
+// TestSendEndsWithItsCaller: Send returns when its context ends, with no outcome to count against the endpoint.
 func TestSendEndsWithItsCaller(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	server := receiver(t, func(http.ResponseWriter, *http.Request) {

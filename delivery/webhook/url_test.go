@@ -124,7 +124,7 @@ func TestCheckURL(t *testing.T) {
 	f(shop, "https://a.example:8444/", "must have one of the ports 443, 8443")
 }
 
-// denied lists addresses of each kind that is not public.
+// denied returns addresses of each kind that is not public.
 func denied() []string {
 	return []string{
 		"0.0.0.0", "0.1.2.3", // this network
