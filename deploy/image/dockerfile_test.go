@@ -187,9 +187,8 @@ func copyContext(t *testing.T, to string) {
 	// What may lie in a working copy, at its top or where somebody has tried something.
 	for _, name := range []string{
 		"master.keys", "cmd/licet/master.keys", "deploy/compose/master.keys", "store.db", "kv/store.db",
-		"licet-data/dev-key.json",
-		"cmd/licet/licet-data/dev-key.json", "bin/licet", ".git/config", "node/node_test.go",
-		"handlers/testdata/x.json",
+		"licet-data/dev-key.json", "cmd/licet/licet-data/dev-key.json", "bin/licet", ".git/config",
+		"node/node_test.go", "handlers/testdata/x.json",
 		"docs/guides/backup.md",
 	} {
 		if out, err := ignored.MatchesOrParentMatches(name); err != nil || !out {

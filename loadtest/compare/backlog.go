@@ -111,8 +111,7 @@ func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list 
 	for number := range l.cfg.Rounds {
 		before, began := e.events(), time.Now()
 		s, err := b.activate(ctx, shape{workers: openWorkers}, list,
-			spread(list.Count(), uint64(devicesEach*(number+1))),
-			opened(ctx, meanwhileRate, 2*l.cfg.Span))
+			spread(list.Count(), uint64(devicesEach*(number+1))), opened(ctx, meanwhileRate, 2*l.cfg.Span))
 		if err != nil {
 			return 0, err
 		}

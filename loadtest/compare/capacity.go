@@ -83,8 +83,7 @@ func checkDisk(dir string, need int64) error {
 func judgeDisk(dir string, need, free int64) error {
 	if free < need {
 		return fmt.Errorf("%.1f GiB are needed in %s, and %.1f GiB are free: free some, or name another directory "+
-			"with --dir",
-			float64(need)/gibibyte, dir, float64(free)/gibibyte)
+			"with --dir", float64(need)/gibibyte, dir, float64(free)/gibibyte)
 	}
 	return nil
 }

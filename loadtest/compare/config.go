@@ -59,8 +59,7 @@ func quickSettings() settings {
 		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,
 		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
 		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Settle: 200 * time.Millisecond,
-		Soak:    2 * time.Second,
-		Backlog: 1_000, Devices: 3_000,
+		Soak: 2 * time.Second, Backlog: 1_000, Devices: 3_000,
 		Sweep: []int{32}, Clients: []int{1},
 	}
 }

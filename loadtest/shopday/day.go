@@ -48,8 +48,7 @@ func (s *shop) open(ctx context.Context) error {
 func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	_, err := s.clerk.PutProduct(ctx, p.id, client.ProductTerms{
 		Name: p.name, KeyPrefix: t.prefix, MaxDevices: &t.maxDevices, Validity: t.validity(),
-		ValidityFrom:            t.validityFrom(),
-		SelfServiceDeactivation: t.selfService, RemovalsPerMonth: t.removals,
+		ValidityFrom: t.validityFrom(), SelfServiceDeactivation: t.selfService, RemovalsPerMonth: t.removals,
 	})
 	if err != nil {
 		return fmt.Errorf("describe the product %s: %w", p.id, err)
@@ -58,9 +57,8 @@ func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	for node := range nodeCount {
 		now, err := s.reader.Product(stage.AtNode(ctx, node), p.id)
 		s.check(err == nil && now.Name == p.name && now.KeyPrefix == t.prefix && now.MaxDevices == t.maxDevices &&
-			now.Validity == t.validity() &&
-			now.ValidityFrom == t.validityFrom() && now.SelfServiceDeactivation == t.selfService &&
-			now.RemovalsPerMonth == t.removals,
+			now.Validity == t.validity() && now.ValidityFrom == t.validityFrom() &&
+			now.SelfServiceDeactivation == t.selfService && now.RemovalsPerMonth == t.removals,
 			"product %s is %+v, %v", p.id, now, err)
 	}
 	return nil

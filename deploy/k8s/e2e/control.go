@@ -44,8 +44,7 @@ func (c *cluster) startControl(ctx context.Context) error {
 	}
 	if _, err := c.start(c.control, "kube-apiserver", nil, c.tools.k8s("kube-apiserver"),
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--advertise-address="+controlIP,
-		"--secure-port=6443",
-		"--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
+		"--secure-port=6443", "--service-cluster-ip-range="+serviceRange, "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--client-ca-file="+pki.path("ca.crt"), "--tls-cert-file="+pki.path("apiserver.crt"),
 		"--tls-private-key-file="+pki.path("apiserver.key"),
@@ -87,8 +86,7 @@ func (c *cluster) startManager() error {
 		"--kubeconfig="+own, "--authentication-kubeconfig="+own, "--authorization-kubeconfig="+own,
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true",
 		"--service-account-private-key-file="+c.pki.path("service-accounts.key"),
-		"--root-ca-file="+c.pki.path("ca.crt"),
-		"--cluster-cidr="+podRange, "--allocate-node-cidrs=false",
+		"--root-ca-file="+c.pki.path("ca.crt"), "--cluster-cidr="+podRange, "--allocate-node-cidrs=false",
 		// By default in /usr, which is not this machine's alone.
 		"--flex-volume-plugin-dir=/var/lib/volume-plugins",
 		"--horizontal-pod-autoscaler-sync-period=5s", "--horizontal-pod-autoscaler-cpu-initialization-period=10s",

@@ -36,8 +36,7 @@ func (r *run1) under(ctx context.Context, l load, do func(context.Context) error
 	}
 	defer log.Close()
 	cmd := r.control.onNetwork(ctx, r.tools.load, "--scenario", l.scenario, "--rate", fmt.Sprint(l.rate), "--duration",
-		l.lasts.String(),
-		"--target", address, "--k6", r.tools.k6, "--slack", "20", "--out", out)
+		l.lasts.String(), "--target", address, "--k6", r.tools.k6, "--slack", "20", "--out", out)
 	cmd.Dir = r.cfg.root
 	cmd.Env = append(os.Environ(), "LICET_API_KEY="+key)
 	ownSession(cmd)

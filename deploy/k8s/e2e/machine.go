@@ -108,9 +108,8 @@ func look(ctx context.Context, tools *programs) (state, error) {
 	}
 	for _, path := range []string{
 		"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods", "/var/log/containers",
-		"/run/containerd", "/run/flannel",
-		"/run/netns", "/etc/cni", "/opt/cni", "/opt/containerd", "/etc/kubernetes", "/usr/libexec/kubernetes",
-		"/run/xtables.lock", workDir,
+		"/run/containerd", "/run/flannel", "/run/netns", "/etc/cni", "/opt/cni", "/opt/containerd", "/etc/kubernetes",
+		"/usr/libexec/kubernetes", "/run/xtables.lock", workDir,
 	} {
 		_, err := os.Lstat(path)
 		s["file "+path] = map[bool]string{true: "there", false: "not there"}[err == nil]

@@ -65,15 +65,13 @@ func (c *cluster) startKubelet(n *node) error {
 	}
 	config, resolv := filepath.Join(n.dir, "kubelet.yaml"), filepath.Join(n.dir, "resolv.conf")
 	text := fmt.Sprintf(kubeletConfig, nodeIP(n.number), c.pki.path("ca.crt"), c.pki.path(n.name+".crt"),
-		c.pki.path(n.name+".key"),
-		controlIP, cgroups+n.name, resolv)
+		c.pki.path(n.name+".key"), controlIP, cgroups+n.name, resolv)
 	if err := errors.Join(os.WriteFile(config, []byte(text), 0o644),
 		os.WriteFile(resolv, []byte("nameserver "+controlIP+"\n"), 0o644)); err != nil {
 		return err
 	}
 	if _, err := c.start(n.machine, "kubelet", nil, c.tools.k8s("kubelet"), "--config="+config,
-		"--kubeconfig="+kubeconfig,
-		"--hostname-override="+n.name, "--node-ip="+nodeIP(n.number),
+		"--kubeconfig="+kubeconfig, "--hostname-override="+n.name, "--node-ip="+nodeIP(n.number),
 		"--node-labels=topology.kubernetes.io/zone="+n.zone()); err != nil {
 		return err
 	}

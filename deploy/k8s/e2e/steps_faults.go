@@ -26,8 +26,8 @@ func (r *run1) update(ctx context.Context) error {
 // runs checks that all nodes run an image.
 func (r *run1) runs(ctx context.Context, image string) error {
 	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector",
-		"status.phase=Running",
-		"--output", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
+		"status.phase=Running", "--output",
+		`jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
 	if err != nil {
 		return err
 	}
