@@ -50,7 +50,7 @@ func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore
 			}
 			counts[i].add(began, s.cfg.Clock(), err)
 			if err != nil && !errors.Is(err, node.ErrNoRoom) {
-				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " is not complete; the node tries again")
+				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
 			}
 		}
 	}
