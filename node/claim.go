@@ -63,14 +63,14 @@ func (n *Node) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Cla
 }
 
 // LoadWithClaim reads records and the claim that is stored under the key, in one round trip, and checks that claim.
-func (n *Node) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
+func (s *settler) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
 	if c.once != nil {
 		wants = append(wants, store.Want{Ref: c.ref})
 	}
 	if len(wants) == 0 {
-		return nil, c.check(store.Snapshot{}, n.Now())
+		return nil, c.check(store.Snapshot{}, s.Now())
 	}
-	loaded, err := n.cfg.Records.Load(ctx, wants...)
+	loaded, err := s.cfg.Records.Load(ctx, wants...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (n *Node) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want)
 		last := len(loaded) - 1
 		loaded, stored = loaded[:last], loaded[last]
 	}
-	return loaded, c.check(stored, n.Now())
+	return loaded, c.check(stored, s.Now())
 }
 
 // check compares the request with the claim that is stored under its key. It fails if the request is stale, if
@@ -134,12 +134,12 @@ func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.C
 
 // CommitClaim stores the outcome of a request, and then returns err. If another request was first, CommitClaim
 // stores nothing and returns ErrClaimTaken.
-func (n *Node) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
-	change := c.Change(n.Now(), err, writes...)
+func (s *settler) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
+	change := c.Change(s.Now(), err, writes...)
 	if change == nil {
 		return err
 	}
-	outcome, failed := n.cfg.Records.Commit(ctx, *change)
+	outcome, failed := s.cfg.Records.Commit(ctx, *change)
 	switch {
 	case failed != nil:
 		return failed
@@ -151,23 +151,23 @@ func (n *Node) CommitClaim(ctx context.Context, c *Claim, err error, writes ...s
 
 // settleClaim settles a turn of one call with an Idempotency-Key. No other call runs on the record meanwhile, and
 // BeginOnce refuses other requests with the key.
-func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
+func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	wants := []store.Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
 	var known []store.Snapshot // the record and what is stored under the key
 	for try := range swapTries {
 		if len(known) != len(wants) {
 			var err error
-			if known, err = n.cfg.Records.Load(ctx, wants...); err != nil {
+			if known, err = s.cfg.Records.Load(ctx, wants...); err != nil {
 				c.answer(licensing.Result{}, err)
 				return
 			}
 		}
-		now := n.Now()
+		now := s.Now()
 		if err := c.claim.check(known[1], now); err != nil || c.claim.Replayed() {
 			c.answer(licensing.Result{}, err)
 			return
 		}
-		fold := n.foldOne(known[0].Record, c)
+		fold := s.foldOne(known[0].Record, c)
 		result, err := fold.answers[0].Result, fold.answers[0].Err
 		var writes []store.Write
 		if fold.worthSwap {
@@ -178,7 +178,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			c.answer(result, err)
 			return
 		}
-		switch outcome, failed := n.cfg.Records.Commit(ctx, *change); {
+		switch outcome, failed := s.cfg.Records.Commit(ctx, *change); {
 		case failed != nil:
 			c.answer(licensing.Result{}, failed)
 			return

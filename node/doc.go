@@ -13,7 +13,8 @@
 //
 // The map of the package:
 //
-//	node.go         the configuration, the start and the stop of a node
+//	node.go         the configuration and the parts of a node
+//	lifecycle.go    how a node leaves and drains
 //	place.go        how use cases get a place on the node and run commands
 //	admission.go    how many commands a node lets in, and which it refuses
 //	shares.go       how many of them each owner has

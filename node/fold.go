@@ -43,9 +43,9 @@ func (f foldResult) split(calls []*call) (run, rest []*call) {
 }
 
 // answerFold answers the calls of a fold that is not stored. KeepSeen stores later when devices were seen.
-func (n *Node) answerFold(f foldResult, calls []*call) {
+func (s *settler) answerFold(f foldResult, calls []*call) {
 	if f.record.Touched {
-		n.seen.noteAll(&f.record)
+		s.seen.noteAll(&f.record)
 	}
 	f.answer(calls)
 }
@@ -53,13 +53,13 @@ func (n *Node) answerFold(f foldResult, calls []*call) {
 // fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
 // foldBytes. A call that panics gets ErrInternal, and the fold starts again without the call, which may have left
 // the record half changed.
-func (n *Node) fold(snapshot store.Snapshot, calls []*call) foldResult {
+func (s *settler) fold(snapshot store.Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
-		return n.foldOne(snapshot.Record, calls[0])
+		return s.foldOne(snapshot.Record, calls[0])
 	}
 	answers := make([]Answer, len(calls))
 	var poisoned map[int]struct{}
-	now := n.Now()
+	now := s.Now()
 again:
 	record := snapshot.Record.Clone()
 	worthSwap, bytes := false, 0
@@ -72,7 +72,7 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		result, err, panicked := n.apply(&record, c.cmd, now)
+		result, err, panicked := s.apply(&record, c.cmd, now)
 		if panicked {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
@@ -104,8 +104,8 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 }
 
 // foldOne is a fold of one call, as most folds are.
-func (n *Node) foldOne(record licensing.Record, c *call) foldResult {
-	result, err, panicked := n.apply(&record, c.cmd, n.Now())
+func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
+	result, err, panicked := s.apply(&record, c.cmd, s.Now())
 	if panicked {
 		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}
@@ -118,12 +118,12 @@ func (n *Node) foldOne(record licensing.Record, c *call) foldResult {
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
 // returns the other calls.
-func (n *Node) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
+func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
 	var rest []*call
 	record := snapshot.Record.Clone()
-	now := n.Now()
+	now := s.Now()
 	for _, c := range calls {
-		result, err, panicked := n.apply(&record, c.cmd, now)
+		result, err, panicked := s.apply(&record, c.cmd, now)
 		switch {
 		case panicked:
 			c.answer(licensing.Result{}, licensing.ErrInternal)
@@ -134,7 +134,7 @@ func (n *Node) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call 
 			record = snapshot.Record.Clone()
 			continue
 		case record.Touched:
-			n.seen.note(&record, c.cmd.DeviceID())
+			s.seen.note(&record, c.cmd.DeviceID())
 			record.Touched = false
 		}
 		c.answer(result, err)
@@ -142,10 +142,10 @@ func (n *Node) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call 
 	return rest
 }
 
-func (n *Node) apply(record *licensing.Record, cmd licensing.Command, now time.Time) (result licensing.Result, err error, panicked bool) {
-	returned := n.guard.Catch(
+func (s *settler) apply(record *licensing.Record, cmd licensing.Command, now time.Time) (result licensing.Result, err error, panicked bool) {
+	returned := s.guard.Catch(
 		func() { result, err = licensing.Apply(record, cmd, now) },
-		func() *zerolog.Event { return n.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },
+		func() *zerolog.Event { return s.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },
 	)
 	return result, err, !returned
 }

@@ -22,7 +22,7 @@ func (n *Node) WithRecordLock(ctx context.Context, ref licensing.Ref, task func(
 // queueFirst lets a task wait in a mailbox that is running, before all other calls: tasks are rare, and a
 // storm on the record must not keep them out. The shard's lock is held.
 func (n *Node) queueFirst(box *mailbox, c *call) error {
-	if n.isDraining() {
+	if n.Draining() {
 		return errDraining
 	}
 	box.queue = slices.Insert(box.queue, 0, c)
@@ -55,10 +55,10 @@ const (
 // returns the result of the first command. If a command is refused, SwapTogether stores nothing. The caller must
 // hold the locks of all records. A swap that is lost to another node is made again, on the records that it lost to.
 // After togetherTries, or when ctx has ended, SwapTogether fails with ErrUnavailable.
-func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
+func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
-	for i, s := range steps {
-		wants[i] = store.Want{Ref: s.Ref, Metadata: licensing.NeedsMetadata(s.Cmd)}
+	for i, step := range steps {
+		wants[i] = store.Want{Ref: step.Ref, Metadata: licensing.NeedsMetadata(step.Cmd)}
 	}
 	var snapshots []store.Snapshot
 	for try := range togetherTries {
@@ -67,15 +67,15 @@ func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Resul
 		}
 		if len(snapshots) != len(steps) {
 			var err error
-			if snapshots, err = n.cfg.Records.Load(ctx, wants...); err != nil {
+			if snapshots, err = s.cfg.Records.Load(ctx, wants...); err != nil {
 				return licensing.Result{}, err
 			}
 		}
-		answer, writes, err := n.applySteps(steps, snapshots)
+		answer, writes, err := s.applySteps(steps, snapshots)
 		if err != nil || len(writes) == 0 {
 			return answer, err
 		}
-		outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: writes})
+		outcome, err := s.cfg.Records.Commit(ctx, store.Change{Writes: writes})
 		if err != nil {
 			return licensing.Result{}, err
 		}
@@ -88,14 +88,14 @@ func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Resul
 }
 
 // applySteps runs each command on its record, and returns the writes.
-func (n *Node) applySteps(steps []Step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
-	now := n.Now()
-	for i, s := range steps {
-		record, cmd := snapshots[i].Record, s.Cmd
-		if s.Then != nil {
-			cmd = s.Then(answer)
+func (s *settler) applySteps(steps []Step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
+	now := s.Now()
+	for i, step := range steps {
+		record, cmd := snapshots[i].Record, step.Cmd
+		if step.Then != nil {
+			cmd = step.Then(answer)
 		}
-		result, err, panicked := n.apply(&record, cmd, now)
+		result, err, panicked := s.apply(&record, cmd, now)
 		switch {
 		case panicked:
 			return licensing.Result{}, nil, licensing.ErrInternal
@@ -104,8 +104,8 @@ func (n *Node) applySteps(steps []Step, snapshots []store.Snapshot) (answer lice
 		case i == 0:
 			answer = result
 		}
-		if record.Changed || s.Guarded {
-			writes = append(writes, store.Write{Ref: s.Ref, Token: snapshots[i].Token, Record: record})
+		if record.Changed || step.Guarded {
+			writes = append(writes, store.Write{Ref: step.Ref, Token: snapshots[i].Token, Record: record})
 		}
 	}
 	return answer, writes, nil

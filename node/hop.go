@@ -21,32 +21,32 @@ const hopAnswered = "answered"
 // calls with too little time left, and calls that the other node refused. If the outcome of calls stays open, this
 // node does not run them. Their callers get ErrOutcomeUnknown at their deadline, when the calls have expired on the
 // other node too.
-func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to store.Incarnation) []*call {
-	hopping, rest, earliest := apartHopping(calls, n.leastLeft())
+func (s *settler) forward(ctx context.Context, ref licensing.Ref, calls []*call, to store.Incarnation) []*call {
+	hopping, rest, earliest := apartHopping(calls, s.leastLeft())
 	if len(hopping) == 0 {
 		return rest
 	}
 	hop := Hop{
-		From:     n.placement.self,
+		From:     s.placement.self,
 		Key:      licensing.LicenseKey(ref.ID),
 		Commands: make([]licensing.Command, len(hopping)),
-		Over:     earliest.Add(-n.cfg.HopMargin),
+		Over:     earliest.Add(-s.cfg.HopMargin),
 	}
 	for i, c := range hopping {
 		hop.Commands[i] = c.cmd
 	}
-	spans := n.traceHop(hopping)
+	spans := s.traceHop(hopping)
 	hop.Trace = spans.parent()
-	reply, err := n.send(ctx, to, hop)
+	reply, err := s.send(ctx, to, hop)
 	outcome := "unknown"
 	switch {
 	case err == nil && len(reply.Answers) == len(hopping):
 		outcome = hopAnswered
 		served := slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) })
 		if served {
-			n.placement.served(ref, to, reply.YieldsTo, reply.Busy)
+			s.placement.served(ref, to, reply.YieldsTo, reply.Busy)
 		} else {
-			n.placement.servedNone(ref, to, reply.YieldsTo)
+			s.placement.servedNone(ref, to, reply.YieldsTo)
 		}
 		for i, c := range hopping {
 			if a := &reply.Answers[i]; licensing.ReasonOf(a.Err) == licensing.ReasonUnavailable {
@@ -57,29 +57,29 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 		}
 	case errors.Is(err, ErrNotTaken):
 		outcome = "not_taken"
-		n.placement.notTaken(ref, to)
-		n.cfg.Log.Debug().Stringer("to", to).Err(err).Msg("a hop was not taken; its commands are run here")
+		s.placement.notTaken(ref, to)
+		s.cfg.Log.Debug().Stringer("to", to).Err(err).Msg("a hop was not taken; its commands are run here")
 		rest = append(rest, hopping...)
 	default:
-		n.placement.notTaken(ref, to)
-		n.cfg.Log.Warn().Stringer("to", to).Int("commands", len(hopping)).Err(err).
+		s.placement.notTaken(ref, to)
+		s.cfg.Log.Warn().Stringer("to", to).Int("commands", len(hopping)).Err(err).
 			Msg("what became of the commands of a hop is unknown")
 	}
-	n.cfg.Metrics.Hops.WithLabelValues(outcome).Inc()
+	s.cfg.Metrics.Hops.WithLabelValues(outcome).Inc()
 	spans.end(outcome)
 	return rest
 }
 
 // send sends a hop, and waits for the answer until the hop expires.
-func (n *Node) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnswer, error) {
-	ctx, cancel := context.WithDeadline(ctx, hop.Over.Add(n.cfg.HopMargin/2))
+func (s *settler) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnswer, error) {
+	ctx, cancel := context.WithDeadline(ctx, hop.Over.Add(s.cfg.HopMargin/2))
 	defer cancel()
-	n.cfg.Metrics.HopCommands.Add(float64(len(hop.Commands)))
-	return n.cfg.Peers.Send(ctx, to, hop)
+	s.cfg.Metrics.HopCommands.Add(float64(len(hop.Commands)))
+	return s.cfg.Peers.Send(ctx, to, hop)
 }
 
 // leastLeft returns how much time a command must have left to hop.
-func (n *Node) leastLeft() time.Duration { return 4 * n.cfg.HopMargin }
+func (s *settler) leastLeft() time.Duration { return 4 * s.cfg.HopMargin }
 
 // apartHopping returns the calls that hop, and the rest: calls with less than leastLeft left, and calls whose
 // deadline is so much earlier than the latest. The earliest deadline of the calls that hop bounds the whole hop.

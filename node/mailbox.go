@@ -83,7 +83,7 @@ func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensin
 	}
 	if box != nil {
 		if more := n.runTurn(ctx, box); more {
-			n.guard.Start("mailbox", func() { n.run(box) })
+			n.settler.guard.Start("mailbox", func() { n.run(box) })
 		}
 	}
 	if c.done == nil { // the turn above has answered the call
@@ -110,7 +110,7 @@ func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 		}
 		return nil, n.queue(box, c)
 	}
-	if err := n.enter(); err != nil {
+	if err := n.StartWork(); err != nil {
 		return nil, err
 	}
 	c.state.Store(callTaken)
@@ -124,7 +124,7 @@ func (n *Node) queue(box *mailbox, calls ...*call) error {
 	if full := n.fullFor(box, calls...); full != nil {
 		return refuse(full)
 	}
-	if n.isDraining() {
+	if n.Draining() {
 		return errDraining
 	}
 	box.append(calls)
@@ -202,7 +202,7 @@ func (n *Node) run(box *mailbox) {
 // other turn its deadline. After a panic, runTurn answers the calls that the turn took. If the turn took none, the same
 // panic would end each later turn too, and runTurn answers all calls that wait.
 func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
-	ended := n.guard.Do("mailbox", func() {
+	ended := n.settler.guard.Do("mailbox", func() {
 		if box.out {
 			n.hopTurn(box)
 		} else {
@@ -298,7 +298,7 @@ func (n *Node) retire(box *mailbox) bool {
 		return false
 	}
 	delete(box.home(), box.ref)
-	n.work.Done()
+	n.EndWork()
 	return true
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -42,24 +41,24 @@ const (
 	defaultQueueLimit = 4096
 )
 
-// Node runs commands against a store. Make it with [New]; it is safe for
-// concurrent use.
+// Node runs commands against a store. Make it with [New]; it is safe for concurrent use.
 type Node struct {
+	*settler
+	lifecycle
+	seed   maphash.Seed
+	shards [shardCount]shard
+
+	claimLock sync.Mutex
+	claiming  map[licensing.Ref]struct{} // claims of requests under way here; guarded by claimLock
+}
+
+// settler settles the turns of mailboxes: it reads, folds, swaps and answers. It knows nothing of mailboxes.
+type settler struct {
 	cfg       Config
 	guard     *guard.Guard
 	admission *admission
 	placement *placement
-	seed      maphash.Seed
-	shards    [shardCount]shard
 	seen      seenDevices
-
-	claimLock sync.Mutex
-	claiming  map[licensing.Ref]struct{} // claims of requests under way here; guarded by claimLock
-
-	leaving  atomic.Bool
-	gate     sync.RWMutex // read-locked while the node lets work in
-	draining bool         // guarded by gate
-	work     sync.WaitGroup
 }
 
 // New makes a node. New starts no goroutine: goroutines live only while there is work.
@@ -76,12 +75,10 @@ func New(cfg Config) *Node {
 	if cfg.HopMargin == 0 {
 		cfg.HopMargin = defaultHopMargin
 	}
-	admission := newAdmission(&cfg)
+	guarding := guard.New(cfg.Metrics, cfg.Log)
 	n := &Node{
-		cfg:       cfg,
-		guard:     guard.New(cfg.Metrics, cfg.Log),
-		admission: admission,
-		placement: newPlacement(&cfg),
+		settler:   &settler{cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg)},
+		lifecycle: lifecycle{guard: guarding},
 		seed:      maphash.MakeSeed(),
 		claiming:  make(map[licensing.Ref]struct{}),
 	}
@@ -95,7 +92,7 @@ func New(cfg Config) *Node {
 }
 
 // Now returns the time as records keep it: UTC, in whole milliseconds.
-func (n *Node) Now() time.Time { return n.cfg.Clock().UTC().Truncate(time.Millisecond) }
+func (s *settler) Now() time.Time { return s.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
 // ParseLicenseKey reads a license key as people type it. It makes no request.
 func (n *Node) ParseLicenseKey(input string) (licensing.LicenseKey, error) {
@@ -126,52 +123,4 @@ func (n *Node) Ready(ctx context.Context) error {
 		return errDraining
 	}
 	return n.cfg.Queries.Ping(ctx)
-}
-
-var errDraining = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}
-
-func (n *Node) isDraining() bool {
-	n.gate.RLock()
-	defer n.gate.RUnlock()
-	return n.draining
-}
-
-// enter lets in one piece of work, unless the node is draining. The caller must call n.work.Done when the work has
-// ended.
-func (n *Node) enter() error {
-	n.gate.RLock()
-	defer n.gate.RUnlock()
-	if n.draining {
-		return errDraining
-	}
-	n.work.Add(1)
-	return nil
-}
-
-// Leave fails readiness from now on, so that load balancers send callers to other nodes. The node still takes
-// commands.
-func (n *Node) Leave() { n.leaving.Store(true) }
-
-// StopIntake refuses commands from now on; commands that were let in go on. Readiness fails too.
-func (n *Node) StopIntake() {
-	n.Leave()
-	n.gate.Lock()
-	n.draining = true
-	n.gate.Unlock()
-}
-
-// Drain stops the intake and waits until all commands that were let in are answered, or ctx ends.
-func (n *Node) Drain(ctx context.Context) error {
-	n.StopIntake()
-	done := make(chan struct{})
-	n.guard.Start("drain", func() {
-		defer close(done)
-		n.work.Wait()
-	})
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -23,12 +23,12 @@ func (n *Node) postOut(s *shard, ref licensing.Ref, c *call) error {
 
 // open starts a mailbox or an outbox with these calls, in a goroutine of its own. The caller holds the shard's lock.
 func (n *Node) open(box *mailbox, calls ...*call) error {
-	if err := n.enter(); err != nil {
+	if err := n.StartWork(); err != nil {
 		return err
 	}
 	box.append(calls)
 	box.home()[box.ref] = box
-	n.guard.Start("mailbox", func() { n.run(box) })
+	n.settler.guard.Start("mailbox", func() { n.run(box) })
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (n *Node) hopTurn(box *mailbox) {
 func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 	done := make(chan struct{})
 	// The outbox has kept a draining node from ending till now.
-	n.guard.StartIn(&n.work, "hop", func() {
+	n.settler.guard.StartIn(&n.work, "hop", func() {
 		defer close(done)
 		n.answering(calls, func() {
 			ctx, cancel := turnContext(context.Background(), calls)
@@ -84,8 +84,8 @@ func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 // sendAway marks the calls of a turn that go to the outbox after the turn, and returns the calls that
 // are settled here: calls that came by a hop themselves, calls that may not hop, and calls with too
 // little time left: forward would send these back at once, to lose the next swap without a pause.
-func (n *Node) sendAway(calls []*call) (rest []*call) {
-	soon := time.Now().Add(n.leastLeft())
+func (s *settler) sendAway(calls []*call) (rest []*call) {
+	soon := time.Now().Add(s.leastLeft())
 	for _, c := range calls {
 		if c.hopped || !mayHop(c.cmd) || c.deadline.Before(soon) {
 			rest = append(rest, c)
@@ -145,5 +145,5 @@ func (n *Node) bringBack(ref licensing.Ref, calls []*call) {
 	box := &mailbox{ref: ref, shard: s}
 	box.append(calls)
 	s.boxes[ref] = box
-	n.guard.Start("mailbox", func() { n.run(box) })
+	n.settler.guard.Start("mailbox", func() { n.run(box) })
 }

@@ -82,16 +82,3 @@ func (n *Node) DoInBackground(ctx context.Context, ref licensing.Ref, cmd licens
 	_, err := n.doPlaced(ctx, who, ref, cmd)
 	return err
 }
-
-// StartWork lets in one piece of work that [Node.Drain] waits for, unless the node is draining. The caller must
-// call EndWork.
-func (n *Node) StartWork() error { return n.enter() }
-
-// EndWork ends a piece of work that StartWork has let in.
-func (n *Node) EndWork() { n.work.Done() }
-
-// Draining reports whether the node refuses all commands.
-func (n *Node) Draining() bool { return n.isDraining() }
-
-// Leaving reports whether Leave was called.
-func (n *Node) Leaving() bool { return n.leaving.Load() }

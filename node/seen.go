@@ -115,7 +115,7 @@ func (n *Node) storeSeen() {
 		if failed.Load() {
 			break
 		}
-		n.guard.StartIn(&group, "devices seen", func() {
+		n.settler.guard.StartIn(&group, "devices seen", func() {
 			defer func() { <-free }()
 			if !n.storeSeenOf(key, devices) {
 				failed.Store(true)
@@ -157,31 +157,31 @@ func (n *Node) storeSeenOf(key licensing.LicenseKey, devices map[string]time.Tim
 
 // swapSeen stores in one swap when devices of a license were seen. Such a swap proves only that the devices
 // are bound, so nothing else is made of its snapshot.
-func (n *Node) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) error {
+func (s *settler) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) error {
 	want := store.Want{Ref: ref, Devices: make([]string, len(seen))}
 	for i, cmd := range seen {
 		want.Devices[i] = cmd.Device
 	}
-	snapshot, unsure, known := n.cfg.Records.Recall(want)
+	snapshot, unsure, known := s.cfg.Records.Recall(want)
 	known = known && len(unsure) == 0
 	for try := range swapTries {
 		if !known {
-			loaded, err := n.cfg.Records.Load(ctx, want)
+			loaded, err := s.cfg.Records.Load(ctx, want)
 			if err != nil {
 				return err
 			}
 			snapshot = loaded[0]
 		}
-		record, now := snapshot.Record, n.Now()
+		record, now := snapshot.Record, s.Now()
 		for _, cmd := range seen {
-			if _, _, panicked := n.apply(&record, cmd, now); panicked {
+			if _, _, panicked := s.apply(&record, cmd, now); panicked {
 				return licensing.ErrInternal
 			}
 		}
 		if !record.Touched {
 			return nil
 		}
-		outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: record}}})
+		outcome, err := s.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: record}}})
 		if err != nil || outcome.Landed {
 			return err
 		}

@@ -10,29 +10,29 @@ import (
 
 // settle answers the calls of one turn. When settle returns, every call has its answer, whatever happened,
 // except the calls that sendAway has marked.
-func (n *Node) settle(ctx context.Context, ref licensing.Ref, calls []*call) {
-	n.answering(calls, func() {
-		if n.cfg.Tracer != nil {
+func (s *settler) settle(ctx context.Context, ref licensing.Ref, calls []*call) {
+	s.answering(calls, func() {
+		if s.cfg.Tracer != nil {
 			var ended func()
-			ctx, ended = n.traceTurn(ctx, ref, calls)
+			ctx, ended = s.traceTurn(ctx, ref, calls)
 			defer ended()
 		}
 		if calls[0].kind == kindTask {
 			calls[0].answer(calls[0].task(ctx))
 			return
 		}
-		n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
+		s.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
 		if calls[0].kind == kindClaimed {
-			n.settleClaim(ctx, ref, calls[0])
+			s.settleClaim(ctx, ref, calls[0])
 			return
 		}
-		n.settleCommands(ctx, ref, calls)
+		s.settleCommands(ctx, ref, calls)
 	})
 }
 
 // answering runs work, which answers calls. After a panic, answering answers the calls that are left.
-func (n *Node) answering(calls []*call, work func()) {
-	if !n.guard.Do("mailbox", work) {
+func (s *settler) answering(calls []*call, work func()) {
+	if !s.guard.Do("mailbox", work) {
 		answerAll(calls, licensing.ErrInternal)
 	}
 }
@@ -48,44 +48,44 @@ func (n *Node) answering(calls []*call, work func()) {
 // The store may know the record, but too little of some devices. Their calls are settled by a read, and
 // the other calls by a swap at the same time: these devices are most likely bound, and then their calls
 // change nothing.
-func (n *Node) settleCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
-	guess, unsure, ok := n.cfg.Records.Recall(wantOf(ref, calls))
+func (s *settler) settleCommands(ctx context.Context, ref licensing.Ref, calls []*call) {
+	guess, unsure, ok := s.cfg.Records.Recall(wantOf(ref, calls))
 	if ok {
-		if calls = n.countForOwner(calls, guess.Record.License); len(calls) == 0 {
+		if calls = s.countForOwner(calls, guess.Record.License); len(calls) == 0 {
 			return
 		}
 	}
 	if !ok {
-		n.swap(ctx, ref, calls, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, calls, store.Snapshot{}, unknown)
 		return
 	}
 	reading, swapping := splitByDevices(calls, unsure)
 	switch {
 	case len(reading) == 0:
-		n.swap(ctx, ref, swapping, guess, guessed)
+		s.swap(ctx, ref, swapping, guess, guessed)
 		return
 	case len(swapping) == 0:
-		n.swap(ctx, ref, reading, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, reading, store.Snapshot{}, unknown)
 		return
 	}
 	read := make(chan []*call)
-	n.guard.Start("mailbox", func() {
+	s.guard.Start("mailbox", func() {
 		var changing []*call
 		defer func() { read <- changing }()
-		n.answering(reading, func() {
+		s.answering(reading, func() {
 			for left := reading; len(left) > 0; {
 				var part, unanswered []*call
 				part, left = splitAfter(left, store.MaxTouchedDevices)
-				_, unanswered = n.read(ctx, ref, part)
+				_, unanswered = s.read(ctx, ref, part)
 				changing = append(changing, unanswered...)
 			}
 		})
 	})
 	// A panic in the swap must not keep this turn from waiting for the read.
-	n.answering(swapping, func() { n.swap(ctx, ref, swapping, guess, guessed) })
+	s.answering(swapping, func() { s.swap(ctx, ref, swapping, guess, guessed) })
 	// These calls change something after all. The read came before the swap above, so they are read again.
 	if changing := <-read; len(changing) > 0 {
-		n.swap(ctx, ref, changing, store.Snapshot{}, unknown)
+		s.swap(ctx, ref, changing, store.Snapshot{}, unknown)
 	}
 }
 
@@ -129,18 +129,18 @@ func splitAfter(calls []*call, maxDevices int) (part, rest []*call) {
 
 // read loads a record and answers the calls that change nothing in the record: their answers hold at the
 // snapshot's revision, which was read after the calls came. read returns the other calls.
-func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (store.Snapshot, []*call) {
-	loaded, err := n.cfg.Records.Load(ctx, wantOf(ref, calls))
+func (s *settler) read(ctx context.Context, ref licensing.Ref, calls []*call) (store.Snapshot, []*call) {
+	loaded, err := s.cfg.Records.Load(ctx, wantOf(ref, calls))
 	if err != nil {
 		answerAll(calls, err)
 		return store.Snapshot{}, nil
 	}
-	n.placement.sawWriter(ref, loaded[0].Writer)
-	calls = n.countForOwner(calls, loaded[0].Record.License)
+	s.placement.sawWriter(ref, loaded[0].Writer)
+	calls = s.countForOwner(calls, loaded[0].Record.License)
 	// A call whose caller was told meanwhile that the outcome is unknown must not be run on this snapshot,
 	// which may hold changes that came after that answer.
 	calls = stillWanted(calls)
-	return loaded[0], n.answerUnchanging(loaded[0], calls)
+	return loaded[0], s.answerUnchanging(loaded[0], calls)
 }
 
 // wantOf returns what calls need to know of their record.

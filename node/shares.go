@@ -78,16 +78,16 @@ func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 // countForOwner counts calls of an unknown owner for their license's owner, once the license was read. If the
 // owner has no place left, countForOwner refuses the call: the node has done nothing for it yet. countForOwner
 // returns the other calls.
-func (n *Node) countForOwner(calls []*call, license *licensing.License) []*call {
+func (s *settler) countForOwner(calls []*call, license *licensing.License) []*call {
 	isUnknown := func(c *call) bool { return share(c.who.Load()).isUnknown() }
 	if license == nil || !slices.ContainsFunc(calls, isUnknown) {
 		return calls
 	}
-	owner := n.admission.shares.of(license.Owner)
+	owner := s.admission.shares.of(license.Owner)
 	rest := make([]*call, 0, len(calls))
 	for _, c := range calls {
-		if isUnknown(c) && !n.admission.becomeOwners(c, owner) {
-			c.answer(licensing.Result{}, n.admission.refuseOwner())
+		if isUnknown(c) && !s.admission.becomeOwners(c, owner) {
+			c.answer(licensing.Result{}, s.admission.refuseOwner())
 		} else {
 			rest = append(rest, c)
 		}

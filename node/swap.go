@@ -30,7 +30,7 @@ const (
 // swap folds calls on a snapshot of their record, stores what the fold makes of the record, and answers
 // the calls. After a lost swap, the calls are folded again on the record that the swap lost to. Calls that
 // a fold had no room for are folded after it.
-func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
+func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
 	var later []*call // the calls that had no room, in their order
 	for losses := 0; ; {
 		if len(calls) == 0 {
@@ -42,12 +42,12 @@ func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snaps
 		if is == unknown {
 			part, rest := splitAfter(calls, store.MaxTouchedDevices)
 			later = slices.Concat(rest, later)
-			if snapshot, calls = n.read(ctx, ref, part); len(calls) == 0 {
+			if snapshot, calls = s.read(ctx, ref, part); len(calls) == 0 {
 				continue
 			}
 			is = proven
 		}
-		fold := n.fold(snapshot, calls)
+		fold := s.fold(snapshot, calls)
 		if len(fold.answers) < len(calls) {
 			var rest []*call
 			calls, rest = fold.split(calls)
@@ -55,7 +55,7 @@ func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snaps
 		}
 		switch {
 		case fold.worthSwap:
-			outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{
+			outcome, err := s.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{
 				{Ref: ref, Token: snapshot.Token, Record: fold.record},
 			}})
 			switch {
@@ -66,7 +66,7 @@ func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snaps
 				fold.answer(calls)
 				calls = nil
 			default:
-				if calls = n.afterLoss(ref, calls, outcome); len(calls) == 0 {
+				if calls = s.afterLoss(ref, calls, outcome); len(calls) == 0 {
 					continue
 				}
 				if losses++; losses == swapTries || !pause(ctx, losses-1) {
@@ -80,18 +80,18 @@ func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snaps
 				}
 			}
 		case is == guessed:
-			switch still, err := n.cfg.Records.Confirm(ctx, ref, snapshot.Token); {
+			switch still, err := s.cfg.Records.Confirm(ctx, ref, snapshot.Token); {
 			case err != nil:
 				answerAll(calls, err)
 				calls = nil
 			case still:
-				n.answerFold(fold, calls)
+				s.answerFold(fold, calls)
 				calls = nil
 			default:
 				calls, is = stillWanted(calls), unknown
 			}
 		default: // the answers hold at the snapshot's revision
-			n.answerFold(fold, calls)
+			s.answerFold(fold, calls)
 			calls = nil
 		}
 	}
@@ -99,10 +99,10 @@ func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snaps
 
 // afterLoss returns the calls of a lost swap that this node folds again. Calls that hop to the node that
 // owns the record are marked for the outbox.
-func (n *Node) afterLoss(ref licensing.Ref, calls []*call, lost store.Outcome) []*call {
+func (s *settler) afterLoss(ref licensing.Ref, calls []*call, lost store.Outcome) []*call {
 	calls = stillWanted(calls)
-	if len(calls) > 0 && n.placement.lost(ref, writerOf(lost.Rivals)) {
-		calls = n.sendAway(calls)
+	if len(calls) > 0 && s.placement.lost(ref, writerOf(lost.Rivals)) {
+		calls = s.sendAway(calls)
 	}
 	return calls
 }

@@ -26,8 +26,8 @@ const (
 )
 
 // traceWait records how long calls have waited for their turn.
-func (n *Node) traceWait(outcome string, calls ...*call) {
-	if n.cfg.Tracer == nil {
+func (s *settler) traceWait(outcome string, calls ...*call) {
+	if s.cfg.Tracer == nil {
 		return
 	}
 	eachTraced(calls, func(c *call) {
@@ -60,7 +60,7 @@ func eachTraced(calls []*call, do func(*call)) {
 }
 
 // traceTurn begins the spans of a turn; ended ends them. Requests with the returned context belong to the turn.
-func (n *Node) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
+func (s *settler) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
 	name := "fold"
 	if calls[0].kind == kindTask {
 		name = "hold"
@@ -95,8 +95,8 @@ func traceShared(calls []*call, kind tracing.Kind, name string, attrs func() []t
 type hopSpans []*tracing.Span
 
 // traceHop begins the spans of commands on their way to another node.
-func (n *Node) traceHop(calls []*call) hopSpans {
-	if n.cfg.Tracer == nil {
+func (s *settler) traceHop(calls []*call) hopSpans {
+	if s.cfg.Tracer == nil {
 		return nil
 	}
 	return traceShared(calls, tracing.Client, "hop", func() []tracing.Attr {
