@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// MarksPrefix begins the keys of retention marks. A mark says how old events are, so that a sweep need not read them. Now
-// and then a node that sweeps makes a mark for a sealed epoch. Before that, it measures the events of all owners up to
-// that epoch: see [retention.measureEvents].
+// MarksPrefix begins the keys of retention marks. A mark says how old events are, so that a sweep need not read them.
+// Now and then a node that sweeps makes a mark for a sealed epoch. Before that, it measures the events of all owners up
+// to that epoch: see [retention.measureEvents].
 const MarksPrefix = Prefix + "t/"
 
 // RetentionMark says that the events up to Epoch were recorded before At.

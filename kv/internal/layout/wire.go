@@ -69,8 +69,8 @@ func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
 	return appendUint(b, num, uint64(t.UnixMilli()))
 }
 
-// appendTimeAfter writes a time in whole milliseconds after start, which takes fewer bytes than milliseconds since 1970.
-// A zero start stands for 1970. The time may be before start, since the clocks of nodes differ.
+// appendTimeAfter writes a time in whole milliseconds after start, which takes fewer bytes than milliseconds since
+// 1970. A zero start stands for 1970. The time may be before start, since the clocks of nodes differ.
 func appendTimeAfter(b []byte, num protowire.Number, t, start time.Time) []byte {
 	if t.IsZero() {
 		return b
