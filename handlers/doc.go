@@ -8,11 +8,11 @@
 //  1. Package connection wraps each connection, so that a refusal can close it properly. While the
 //     node is full, a connection refuses plain activations before fasthttp reads them (refusal.go).
 //  2. Package connection checks the head as soon as it is complete: its size, its framing, and the
-//     declared length of the body (bodylimit.go).
+//     declared length of the body (server.go).
 //  3. The raw path selects a row of the table of routes (routes.go). Only then are the variables of
 //     the path decoded, once (target.go).
-//  4. request.go does what all routes share: request id, credentials (auth.go), signature
-//     (signing.go), scopes, rate limits (ratelimit.go), media type (media.go), deadline, recovery
+//  4. request.go does what all routes share: request id, credentials and signature
+//     (auth.go), scopes, rate limits (ratelimit.go), media type (media.go), deadline, recovery
 //     from panics, envelope and headers (envelope.go), metrics, and one log line (accesslog.go).
 //  5. The adapter (endpoint.go) decodes the request into the request type of the route (decode.go),
 //     checks it (requesttype.go, validate.go), and calls the function of the route.
@@ -25,6 +25,9 @@
 // A request type is a struct. Its fields are the inputs of the route, with the tags json, path,
 // query or form; its check method holds the rules. The function sees nothing else of the request
 // but who calls (request.go). [Routes] describes all routes from these types.
+//
+// Packages below: connection wraps fasthttp's connections, limits counts requests for rate limits, paypage renders the
+// pay page, signature verifies signed requests.
 //
 // The files:
 //

@@ -1,91 +1,97 @@
-// Package kv keeps records in etcd. It implements store.Store, and no etcd type
-// leaves it. The keys and the values are those of kv/internal/layout.
+// Package kv keeps records in etcd. It implements store.Store, and no etcd type leaves it. Package kv/internal/layout
+// defines the keys and the values.
 //
-// # Listings
-//
-// A listing is read from its end, page by page. Its keys sort by time: by <ms>, or
-// by the time that a ULID begins with. An entry is written in the transaction that
-// makes what it lists. Since the length of a range is what it costs, each listing is
-// a skip list: about one entry in 128 has a key on level 1 as well, and one in 128
-// of those on level 2. Which ones follows from a hash of the last 16 bytes of the
-// entry's key. So what is made costs a 127th of a key more, nothing is shared between
-// two creations, and a page reads some 128 keys on each level, wherever it stands.
-//
-// # Events
-//
-// An event is written in the transaction of the change that it tells of. Those of
-// one record that one transaction makes are one key, or, where a request holds changes
-// of several records of an owner, share one with others: see Blocks. There is no counter that all of
-// them share. <epoch>, eight bytes, is the revision of s/epoch; each request that
-// writes events demands that it is still so, all read that key, and about once a second
-// one node writes it. So an epoch that was followed by another is sealed: it can't grow,
-// and whoever has read it knows all of it. By revision, its keys are in one total order.
-//
-// <record> is a license's or an order's, or stands for an owner's endpoints, and <sequence>, five bytes, the number
-// of its last event in this key. A record has the number of its latest event and the location at which it stands, the
-// epoch and the block or none; and its events know the location of those before: so a record's history is found from its
-// end.
-//
-// Blocks: to etcd a change with a key of events costs twice one without, whatever the
-// keys hold. A flat request, of which all changes are made or none, so puts
-// what it tells of an owner's records into keys for 16 of them each. <block>, four bytes,
-// is random, and the request demands that there is no such key. Requests of one change,
-// and nested ones, have no blocks.
-//
-// Events of activations are recorded only for owners that listen: those with a key below
-// f/. Each change of a license compares the revision of s/listen, which moves whenever such
-// a key is put or removed. A change whose owner's listening has not changed is resent
-// unchanged; the others are made anew. No owner moves s/listen. The transaction that stores an
-// endpoint writes a request below x/a/, and any node moves s/listen for all owners that
-// wait, at most once a second; only then is the change of the endpoint acknowledged.
-//
-// Events are kept for a time and up to a number of bytes. How old they are is known from
-// marks, and how many bytes each owner has from ledgers: sweeps read each event once. The age
-// is the same for all owners. Over the budget of bytes, the owner with the most gives up its
-// oldest events. A sweep records in s/swept or in the owner's ledger which
-// events go, and then removes them: a reader that goes on at or before them gets an error,
-// and never misses an event without knowing.
-//
-// # Deliveries
-//
-// The feed is the queue. Of an endpoint is stored how far in the feed it is; only what
-// has failed has keys of its own, and so has, for a while, what was delivered.
-//
-// One node delivers to an endpoint at a time: who holds the claim on it. The claim goes
-// with a lease, but no lease decides who may write. Each transaction of a holder compares
-// the claim's CreateRevision, and writes the progress, whose revision it compares too. So
-// who has lost the claim, and a request that was long under way, change nothing. A
-// checkpoint that one transaction does not hold is several, in an order in which it may
-// be stopped: each carries the progress as it is after it, with the right counts, and the
-// place in the feed moves with the last.
-//
-// A claim, and a replay, also compare the record that the endpoint is in. So nothing is
-// written of one that was deleted: while its x/w/ key is there its holder's transactions
-// fail, and what there is of it is removed; the key goes last, and the claim with it.
-//
-// The transaction that reads how far the feed goes, for a page of an endpoint's deliveries,
-// reads the record w/<account>/<mode>/ too. All events of the page are of sealed epochs, and
-// so are older than this transaction: the record has each change that was acknowledged before
-// one of these events was recorded, and decides which events are sent, and where. A holder
-// begins with the record that it reads together with the progress, in one transaction.
-//
-// Scans only find endpoints: after s/webhooks has moved a node reads all owners' records
-// again, and then rests 20 times as long as that took, up to a minute. The transaction that
-// adds a replay writes the owner's record again, unchanged. By the record's new revision the
-// holders of this owner's endpoints, and no others, find out that they must look for replays.
+// An owner is an account in one mode, live or test. A record is a license, an order, a product, the webhook endpoints of
+// an owner, or the claim of an Idempotency-Key.
 //
 // # Swaps
 //
-// A change is one etcd transaction: compare every record's revision, then put;
-// else get every record, so that a lost swap brings back what the winner
-// wrote. A license's revision guards its devices too, wherever they are kept.
+// A change is one etcd transaction, a swap: compare the revision of every record, then put; else get every record, so
+// that a lost swap brings back what the winner wrote. The revision of a license guards its devices too, in whichever keys
+// they are.
 //
-// An etcd request whose answer is lost may have been applied, or may be yet.
-// Reading does not tell: an old proposal can still commit after the read. So
-// the same swap is issued again. If it lands now, the earlier one never can.
-// If it loses, the record that comes back tells whose swap it was: a record
-// keeps its last eight writers, each with the number of its last swap. Of a
-// removal, that the record is gone tells enough.
+// If the answer of an etcd request is lost, etcd may have applied the request, or may still apply it. A read does not
+// tell: an old proposal can commit after the read. So the store sends the same swap again. If the new swap lands, the
+// earlier one never can. If the new swap loses, the record that comes back shows whose swap won: a record keeps its last
+// eight writers, each with the number of its last swap. After a removal, the missing record shows enough.
+//
+// # Listings
+//
+// A listing is read from its end, page by page. Its keys sort by time: by milliseconds, or by the time at the beginning
+// of a ULID. The transaction that creates a record also writes the entry of the listing. etcd's cost of a range grows
+// with the length of the range, so each listing is a skip list: about one entry in 128 also has a key on level 1, and one
+// in 128 of these has a key on level 2. A hash of the last 16 bytes of the entry's key selects these entries. So a new
+// record costs 1/127 of a key more, two creations share no key, and a page reads about 128 keys on each level, at any
+// place in the listing.
+//
+// # Events
+//
+// The transaction of a change also writes the events of the change. Events of one record in one transaction share a key.
+// If a request holds changes of several records of one owner, their events share a key too: see Blocks. Requests share no
+// counter. The revision of s/epoch is the epoch of an event, eight bytes in its key. Each request that writes events
+// compares this revision; all requests read s/epoch, and about once a second one node writes it. So once a later epoch
+// has begun, an epoch can't grow any more: it is sealed, and a reader that has read it knows all its events. By revision,
+// the keys of an epoch are in one total order.
+//
+// The key of an event names its record (a license, an order, or the endpoints of an owner) and the number of the last
+// event in the key, five bytes. A record holds the number of its latest event and that event's location: the epoch, and
+// the block or none. Each event knows the location of the event before it. So the history of a record is read from its
+// end.
+//
+// Blocks: a change that writes a key of events costs etcd twice as much as a change that does not, whatever the keys
+// hold. So a flat request, of which etcd applies all changes or none, puts the events of 16 records of one owner into one
+// key. The number of a block, four bytes, is random; the request compares that there is no such key. Requests of one
+// change, and nested requests, have no blocks.
+//
+// Events of activations are recorded only for owners that listen: owners with a key below f/. Each change of a license
+// compares the revision of s/listen, the fence, which moves whenever such a key is put or removed. After a move, the
+// store sends changes of other owners again unchanged, and makes changes of the owners that began or stopped to listen
+// anew. No owner moves the fence. The transaction that stores an endpoint also writes a request below x/a/. Any node
+// moves the fence for all waiting owners, at most once a second, and the store acknowledges the change of the endpoint
+// only then.
+//
+// Events are kept up to an age and up to a number of bytes. Marks tell how old events are, and ledgers how many bytes
+// each owner has, so sweeps read each event once. The age is the same for all owners. Over the budget of bytes, the owner
+// with the most bytes loses its oldest events. A sweep first records in s/swept, or in the owner's ledger, which events
+// it will remove, and then removes them. A reader that resumes at or before these events gets an error, so it never
+// misses an event without knowing.
+//
+// # Deliveries
+//
+// The feed of an owner is the queue of the owner's webhook endpoints. For each endpoint the store keeps a position in the
+// feed. Only failed messages have keys of their own and, for some days, delivered messages. Package kv/deliveries stores
+// all this.
+//
+// One worker delivers to an endpoint at a time: the worker that holds the claim on the endpoint. The claim goes with a
+// lease, but the lease does not decide which worker may write. Each transaction of a holder compares the CreateRevision
+// of its claim, and compares and writes the progress. So a worker that has lost its claim changes nothing, and neither
+// does a request that was on its way for long. If one transaction can't hold a checkpoint, the checkpoint becomes several
+// transactions, in an order that may stop after any of them: each writes the progress with the right counts, and the last
+// one moves the position in the feed.
+//
+// A claim, and a replay, also compare the owner's record of endpoints. So nothing is written for a deleted endpoint: as
+// long as its x/w/ key exists, transactions of its holder fail and sweeps remove its keys. The x/w/ key goes last, with
+// the claim.
+//
+// The transaction that reads the end of the feed, for a page of an endpoint, also reads the owner's record
+// w/<account>/<mode>/. All events of the page are in sealed epochs, so they are older than this transaction. So the
+// record has each change that was acknowledged before one of these events was recorded, and the record decides which
+// events are sent, and where. A holder begins with the record that it reads together with the progress.
+//
+// Scans only find endpoints. After s/webhooks has moved, a node reads the endpoints of all owners again, and then rests
+// 20 times as long as the scan took, up to a minute. The transaction that adds a replay writes the owner's record again,
+// unchanged: the new revision tells the holders of this owner's endpoints, and no others, to look for replays.
+//
+// # Packages below
+//
+//	kv/deliveries           deliveries to webhook endpoints: claims, progress, messages, replays
+//	kv/verify               licet store verify: checks every key and every rule of a store
+//	kv/backup               backups, restores and defragmentation of a store
+//	kv/embedded             an etcd in the process of licet dev
+//	kv/internal/layout      keys, codecs and events as bytes; no requests
+//	kv/internal/etcd        the etcd client: members, failures, and the counted ways to ask
+//	kv/internal/claimwrite  the claim of an Idempotency-Key in the transaction of another record
+//	kv/internal/kvtest      what tests of these packages share
 //
 // # Files
 //

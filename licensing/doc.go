@@ -1,6 +1,9 @@
 // Package licensing holds the vocabulary of the service and its rules: what a license, an order, a
 // product and an API key are, and which changes to them are legal.
 //
+// An [Owner] is an account in one [Mode], live or test. Every record belongs to one owner, and no owner sees or changes
+// the records of another.
+//
 // In five steps: A shop creates an [Order]. The buyer pays the order, and the same transaction issues
 // a [License] with a [LicenseKey]. An installed copy activates the key on its [Device], which takes
 // one of the license's slots. Removing the device frees the slot. A license can be suspended, revoked

@@ -11,6 +11,9 @@
 //
 // Package node knows no use case and no HTTP: node/service is built on the engine, handlers on node/service.
 //
+// Packages below: node/service holds the use cases, node/store the interfaces of the database, node/peer the way to the
+// other nodes.
+//
 // The map of the package:
 //
 //	node.go         the configuration and the parts of a node

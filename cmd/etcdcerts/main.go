@@ -1,10 +1,3 @@
-// Command etcdcerts makes what an etcd cluster in Kubernetes needs for TLS and keeps it in
-// Secrets: an authority for etcd's clients and one for its members among themselves, and
-// the certificates that these sign. What is good is left as it is, so it may run at any
-// time: as a Job before the members start, and as a CronJob that renews what will end.
-//
-// Members and nodes read a renewed certificate for each new connection, so nothing is
-// restarted. It uses Go's own library alone.
 package main
 
 import (

@@ -1,17 +1,3 @@
-// Command image writes the container image of Licet as a tar that docker load, ctr, podman
-// and crane take, and beside it the list of what is in it (SBOM). It needs no container
-// engine. The same programs make the same bytes, wherever and whenever that is.
-//
-//	image tar --programs DIR --out DIR [--image licet:dev …]
-//	image roots FILE
-//
-// The first makes the image from the programs in a folder. The second writes only the
-// certificates of the public authorities, as the Dockerfile needs them.
-//
-// Files:
-//   - main.go: the program
-//   - layers.go: the image
-//   - sbom.go: the list of its contents
 package main
 
 import (

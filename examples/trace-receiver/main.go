@@ -1,4 +1,3 @@
-// Command trace-receiver is a minimal OpenTelemetry collector: it prints the spans that a node sends.
 package main
 
 import (

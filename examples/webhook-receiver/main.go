@@ -1,5 +1,3 @@
-// Command webhook-receiver is an example of a program that receives webhooks from a Licet service. It verifies each
-// message, prints each event once, and stores the ids of seen events in a file.
 package main
 
 import (

@@ -1,4 +1,3 @@
-// Package backoff waits: for a time, for a random time, and between attempts.
 package backoff
 
 import (

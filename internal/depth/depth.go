@@ -1,6 +1,3 @@
-// Package depth says how deep tests go. At the usual depth, a test runs every case with few seeds, few
-// kills and small sizes. At full depth, which .ci/run sets, the same test runs many seeds, many kills
-// and large sizes.
 package depth
 
 import "os"

@@ -1,5 +1,3 @@
-// Package otlptest receives traces in tests, as an OpenTelemetry collector does: over HTTP, as OTLP in
-// protobuf.
 package otlptest
 
 import (

@@ -1,5 +1,3 @@
-// Package promtool has promtool check the rules, the example of a configuration and the
-// rules' tests, and holds alerts and runbooks against each other.
 package promtool
 
 import (

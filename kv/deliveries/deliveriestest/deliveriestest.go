@@ -1,4 +1,3 @@
-// Package deliveriestest makes endpoints for tests of deliveries.
 package deliveriestest
 
 import (

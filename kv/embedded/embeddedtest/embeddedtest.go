@@ -1,4 +1,3 @@
-// Package embeddedtest starts embedded etcds for tests.
 package embeddedtest
 
 import (

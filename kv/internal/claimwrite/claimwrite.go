@@ -1,4 +1,3 @@
-// Package claimwrite writes claims on Idempotency-Keys in transactions of other records.
 package claimwrite
 
 import (

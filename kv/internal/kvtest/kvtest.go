@@ -1,4 +1,3 @@
-// Package kvtest holds the values and helpers that the tests of kv and of the packages below it share.
 package kvtest
 
 import (

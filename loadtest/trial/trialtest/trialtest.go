@@ -1,5 +1,3 @@
-// Package trialtest helps tests that play a trial in small: with real etcd and real
-// nodes, and then with something amiss that must be found.
 package trialtest
 
 import (

@@ -1,25 +1,3 @@
-// Package storetest holds the tests that every implementation of store.Store passes, and a wrapper
-// that makes a store fail on demand. It tests by way of the interfaces only: what an implementation
-// stores, and how, is for its own tests.
-//
-// The map of the package:
-//
-//	storetest.go               the suites, and the records that tests share
-//	faulty.go                  a store that fails on demand
-//	records.go                 load and commit of records
-//	devices.go                 devices of a license
-//	due.go                     work that is due
-//	products.go                products
-//	webhooks.go                webhook endpoints
-//	keys.go                    API keys and master keys
-//	keyclaims.go               claims stored along with API keys
-//	listings.go                lists
-//	listings_pages.go          pages of lists
-//	events.go                  the feed and the history of events
-//	deliveries.go              claims on endpoints
-//	deliveries_checkpoints.go  checkpoints of deliveries
-//	deliveries_lists.go        lists of deliveries
-//	deliveries_replays.go      replays
 package storetest
 
 import (

@@ -1,6 +1,3 @@
-// Package terminal talks to whoever sits at a terminal: it shows how far
-// something is, asks before what can't be undone, and takes secrets without
-// showing them. Where nobody is there it is silent.
 package terminal
 
 import (

@@ -1,6 +1,3 @@
-// Package cluster runs an API server of Kubernetes with an etcd below it, on addresses of
-// this machine alone, for as long as a test takes. There are no controllers and no nodes:
-// the server checks and stores objects, and starts nothing for them.
 package cluster
 
 import (

@@ -1,5 +1,3 @@
-// Package manifests renders what Kustomize makes of a folder, and decodes it strictly:
-// as Kubernetes' own types, with no member that these do not have.
 package manifests
 
 import (

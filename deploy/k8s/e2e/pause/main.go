@@ -1,5 +1,3 @@
-// Command pause is what the sandbox of a pod runs: it holds the pod's namespaces, and ends
-// when it is told to.
 package main
 
 import (

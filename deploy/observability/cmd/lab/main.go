@@ -1,7 +1,3 @@
-// Lab runs a service under load with a Prometheus beside it until it is stopped, to look at
-// real series:
-//
-//	make lab
 package main
 
 import (

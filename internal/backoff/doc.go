@@ -1,0 +1,7 @@
+// Package backoff waits: for a fixed time, for a random time, and between the attempts of a repeated operation. Every wait
+// ends with its context.
+//
+// The map of the package:
+//
+//	backoff.go  Sleep, Around and Exponential
+package backoff

@@ -1,0 +1,8 @@
+// Package etcdtest runs etcd clusters for tests. Each member is a process of its own
+// ([licet/internal/process]), so that a test can kill it, stop it, isolate it from the others and
+// restart it. The process is the test binary itself: see [Main].
+//
+//	cluster.go       clusters and their members
+//	network.go       the connections between members, which a test can cut
+//	certificates.go  a certificate authority for tests
+package etcdtest

@@ -1,0 +1,7 @@
+// Package nodetest starts services on a real etcd, for the tests of package node and of package
+// service.
+//
+//	nodetest.go  the etcd, services, licenses and devices
+//	records.go   orders, Idempotency-Keys and events
+//	clock.go     a clock that tests move
+package nodetest

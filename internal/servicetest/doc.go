@@ -1,0 +1,7 @@
+// Package servicetest runs a whole service for tests of its clients: the API and sandbox payments on a loopback port, a
+// node, and an etcd, all in the test's process. It runs the same parts as licet dev.
+//
+// The map of the package:
+//
+//	servicetest.go  the service, its accounts and its API keys
+package servicetest

@@ -1,0 +1,6 @@
+// Package embeddedtest starts embedded etcds for tests: in the test's process, in a temporary folder, without fsync.
+//
+// The map of the package:
+//
+//	embeddedtest.go  starting one
+package embeddedtest

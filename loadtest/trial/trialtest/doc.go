@@ -1,0 +1,7 @@
+// Package trialtest helps the tests of load programs: they run a program in small against a real etcd and real nodes, and
+// again with a fault put in, which the program must find.
+//
+// The map of the package:
+//
+//	trialtest.go  running a program with and without a fault
+package trialtest
