@@ -1,37 +1,37 @@
 // Package kv keeps records in etcd. It implements store.Store, and no etcd type leaves it. Package kv/internal/layout
 // defines the keys and the values.
 //
-// An owner is an account in one mode, live or test. A record is a license, an order, a product, the webhook endpoints of
-// an owner, or the claim of an Idempotency-Key.
+// An owner is an account in one mode, live or test. A record is a license, an order, a product, the webhook endpoints
+// of an owner, or the claim of an Idempotency-Key.
 //
 // # Swaps
 //
 // A change is one etcd transaction, a swap: compare the revision of every record, then put; else get every record, so
-// that a lost swap brings back what the winner wrote. The revision of a license guards its devices too, in whichever keys
-// they are.
+// that a lost swap brings back what the winner wrote. The revision of a license guards its devices too, in whichever
+// keys they are.
 //
 // If the answer of an etcd request is lost, etcd may have applied the request, or may still apply it. A read does not
 // tell: an old proposal can commit after the read. So the store sends the same swap again. If the new swap lands, the
-// earlier one never can. If the new swap loses, the record that comes back shows whose swap won: a record keeps its last
-// eight writers, each with the number of its last swap. After a removal, the missing record shows enough.
+// earlier one never can. If the new swap loses, the record that comes back shows whose swap won: a record keeps its
+// last eight writers, each with the number of its last swap. After a removal, the missing record shows enough.
 //
 // # Listings
 //
 // A listing is read from its end, page by page. Its keys sort by time: by milliseconds, or by the time at the beginning
 // of a ULID. The transaction that creates a record also writes the entry of the listing. etcd's cost of a range grows
-// with the length of the range, so each listing is a skip list: about one entry in 128 also has a key on level 1, and one
-// in 128 of these has a key on level 2. A hash of the last 16 bytes of the entry's key selects these entries. So a new
-// record costs 1/127 of a key more, two creations share no key, and a page reads about 128 keys on each level, at any
-// place in the listing.
+// with the length of the range, so each listing is a skip list: about one entry in 128 also has a key on level 1, and
+// one in 128 of these has a key on level 2. A hash of the last 16 bytes of the entry's key selects these entries. So a
+// new record costs 1/127 of a key more, two creations share no key, and a page reads about 128 keys on each level, at
+// any place in the listing.
 //
 // # Events
 //
-// The transaction of a change also writes the events of the change. Events of one record in one transaction share a key.
-// If a request holds changes of several records of one owner, their events share a key too: see Blocks. Requests share no
-// counter. The revision of s/epoch is the epoch of an event, eight bytes in its key. Each request that writes events
-// compares this revision; all requests read s/epoch, and about once a second one node writes it. So once a later epoch
-// has begun, an epoch can't grow any more: it is sealed, and a reader that has read it knows all its events. By revision,
-// the keys of an epoch are in one total order.
+// The transaction of a change also writes the events of the change. Events of one record in one transaction share a
+// key. If a request holds changes of several records of one owner, their events share a key too: see Blocks. Requests
+// share no counter. The revision of s/epoch is the epoch of an event, eight bytes in its key. Each request that writes
+// events compares this revision; all requests read s/epoch, and about once a second one node writes it. So once a later
+// epoch has begun, an epoch can't grow any more: it is sealed, and a reader that has read it knows all its events. By
+// revision, the keys of an epoch are in one total order.
 //
 // The key of an event names its record (a license, an order, or the endpoints of an owner) and the number of the last
 // event in the key, five bytes. A record holds the number of its latest event and that event's location: the epoch, and
@@ -39,9 +39,9 @@
 // end.
 //
 // Blocks: a change that writes a key of events costs etcd twice as much as a change that does not, whatever the keys
-// hold. So a flat request, of which etcd applies all changes or none, puts the events of 16 records of one owner into one
-// key. The number of a block, four bytes, is random; the request compares that there is no such key. Requests of one
-// change, and nested requests, have no blocks.
+// hold. So a flat request, of which etcd applies all changes or none, puts the events of 16 records of one owner into
+// one key. The number of a block, four bytes, is random; the request compares that there is no such key. Requests of
+// one change, and nested requests, have no blocks.
 //
 // Events of activations are recorded only for owners that listen: owners with a key below f/. Each change of a license
 // compares the revision of s/listen, the fence, which moves whenever such a key is put or removed. After a move, the
@@ -51,23 +51,23 @@
 // only then.
 //
 // Events are kept up to an age and up to a number of bytes. Marks tell how old events are, and ledgers how many bytes
-// each owner has, so sweeps read each event once. The age is the same for all owners. Over the budget of bytes, the owner
-// with the most bytes loses its oldest events. A sweep first records in s/swept, or in the owner's ledger, which events
-// it will remove, and then removes them. A reader that resumes at or before these events gets an error, so it never
-// misses an event without knowing.
+// each owner has, so sweeps read each event once. The age is the same for all owners. Over the budget of bytes, the
+// owner with the most bytes loses its oldest events. A sweep first records in s/swept, or in the owner's ledger, which
+// events it will remove, and then removes them. A reader that resumes at or before these events gets an error, so it
+// never misses an event without knowing.
 //
 // # Deliveries
 //
-// The feed of an owner is the queue of the owner's webhook endpoints. For each endpoint the store keeps a position in the
-// feed. Only failed messages have keys of their own and, for some days, delivered messages. Package kv/deliveries stores
-// all this.
+// The feed of an owner is the queue of the owner's webhook endpoints. For each endpoint the store keeps a position in
+// the feed. Only failed messages have keys of their own and, for some days, delivered messages. Package kv/deliveries
+// stores all this.
 //
 // One worker delivers to an endpoint at a time: the worker that holds the claim on the endpoint. The claim goes with a
 // lease, but the lease does not decide which worker may write. Each transaction of a holder compares the CreateRevision
 // of its claim, and compares and writes the progress. So a worker that has lost its claim changes nothing, and neither
-// does a request that was on its way for long. If one transaction can't hold a checkpoint, the checkpoint becomes several
-// transactions, in an order that may stop after any of them: each writes the progress with the right counts, and the last
-// one moves the position in the feed.
+// does a request that was on its way for long. If one transaction can't hold a checkpoint, the checkpoint becomes
+// several transactions, in an order that may stop after any of them: each writes the progress with the right counts,
+// and the last one moves the position in the feed.
 //
 // A claim, and a replay, also compare the owner's record of endpoints. So nothing is written for a deleted endpoint: as
 // long as its x/w/ key exists, transactions of its holder fail and sweeps remove its keys. The x/w/ key goes last, with
@@ -79,8 +79,8 @@
 // events are sent, and where. A holder begins with the record that it reads together with the progress.
 //
 // Scans only find endpoints. After s/webhooks has moved, a node reads the endpoints of all owners again, and then rests
-// 20 times as long as the scan took, up to a minute. The transaction that adds a replay writes the owner's record again,
-// unchanged: the new revision tells the holders of this owner's endpoints, and no others, to look for replays.
+// 20 times as long as the scan took, up to a minute. The transaction that adds a replay writes the owner's record
+// again, unchanged: the new revision tells the holders of this owner's endpoints, and no others, to look for replays.
 //
 // # Packages below
 //

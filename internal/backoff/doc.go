@@ -1,5 +1,5 @@
-// Package backoff waits: for a fixed time, for a random time, and between the attempts of a repeated operation. Every wait
-// ends with its context.
+// Package backoff waits: for a fixed time, for a random time, and between the attempts of a repeated operation. Every
+// wait ends with its context.
 //
 // The map of the package:
 //

@@ -1,5 +1,5 @@
-// Package otlptest receives traces in tests, as an OpenTelemetry collector does: over HTTP, as OTLP in protobuf. Tests then
-// look up spans by name and by trace.
+// Package otlptest receives traces in tests, as an OpenTelemetry collector does: over HTTP, as OTLP in protobuf. Tests
+// then look up spans by name and by trace.
 //
 // The map of the package:
 //

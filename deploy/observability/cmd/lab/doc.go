@@ -1,5 +1,5 @@
-// Command lab runs package deploy/observability/lab until it is stopped: a service under load with a Prometheus beside it,
-// to look at real series.
+// Command lab runs package deploy/observability/lab until it is stopped: a service under load with a Prometheus beside
+// it, to look at real series.
 //
 //	make lab
 //
