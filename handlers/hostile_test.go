@@ -225,8 +225,8 @@ func (b *brittle) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A panic outside of handlers, for instance in the log, fails its request and closes the connection. The process and its
-// other requests continue.
+// A panic outside of handlers, for instance in the log, fails its request and closes the connection. The process and
+// its other requests continue.
 func TestPanicOutsideOfHandlers(t *testing.T) {
 	t.Parallel()
 	log := &brittle{}

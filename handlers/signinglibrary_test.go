@@ -10,7 +10,8 @@ import (
 	"github.com/remitly-oss/httpsig-go"
 )
 
-// TestSignaturesOfALibrary: the server accepts the signatures of an independent library, and refuses them after a change.
+// TestSignaturesOfALibrary: the server accepts the signatures of an independent library, and refuses them after a
+// change.
 func TestSignaturesOfALibrary(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)

@@ -16,7 +16,8 @@ func withTracer(tracer *tracing.Tracer) option {
 	return func(front *handlers.Config, behind *service.Config) { front.Tracer, behind.Tracer = tracer, tracer }
 }
 
-// TestUnsampledRequestsAllocateNothingMore: an activation that is not sampled allocates as much with tracing as without.
+// TestUnsampledRequestsAllocateNothingMore: an activation that is not sampled allocates as much with tracing as
+// without.
 func TestUnsampledRequestsAllocateNothingMore(t *testing.T) {
 	unsampled, _ := otlptest.Tracer(t, 0)
 	count := func(tracer *tracing.Tracer) float64 {
@@ -81,7 +82,8 @@ func TestTraceHeaders(t *testing.T) {
 	}
 }
 
-// TestTraceOfAFailure: a response with status 5xx is a failure of the span, and the log line of a panic names the trace.
+// TestTraceOfAFailure: a response with status 5xx is a failure of the span, and the log line of a panic names the
+// trace.
 func TestTraceOfAFailure(t *testing.T) {
 	tracer, collector := otlptest.Tracer(t, 1)
 	s := newService(t, withTracer(tracer))

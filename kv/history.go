@@ -59,9 +59,9 @@ func (s *feeds) History(ctx context.Context, ref licensing.Ref, page store.Histo
 	return history, nil
 }
 
-// historyPlace is the latest event that is still to be told: the key that has it ends
-// with another one, if those behind it are told already. Where last is zero the key is not known: it is of the location's
-// epoch or of an earlier one, and the event, or the latest before that, is to be searched for.
+// historyPlace is the latest event that is still to be told: the key that has it ends with another one, if those behind
+// it are told already. Where last is zero the key is not known: it is of the location's epoch or of an earlier one, and
+// the event, or the latest before that, is to be searched for.
 type historyPlace struct {
 	layout.Location
 	last, sequence uint64

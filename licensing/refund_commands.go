@@ -2,10 +2,10 @@ package licensing
 
 import "time"
 
-// A refund takes several transactions, since the service asks the payment provider in between. First, the service stores
-// that a refund is due (RequestRefund, or PayOrder of a canceled order). Then it stores each try before it asks the
-// provider (TryRefund), and then the result (RefundOrder, WithdrawRefund). A node that finds a due refund continues from
-// there. The provider moves the money once, however often it is asked.
+// A refund takes several transactions, since the service asks the payment provider in between. First, the service
+// stores that a refund is due (RequestRefund, or PayOrder of a canceled order). Then it stores each try before it asks
+// the provider (TryRefund), and then the result (RefundOrder, WithdrawRefund). A node that finds a due refund continues
+// from there. The provider moves the money once, however often it is asked.
 
 // The pause of a sweep after a try. It doubles with each try.
 const (

@@ -45,10 +45,10 @@ type mailbox struct {
 	turnTook time.Duration // 0: the turn left no calls
 }
 
-// Do runs a command on the record that ref names, and returns when the outcome is stored, or when ctx ends. If ctx
-// ends while the command still waits, Do fails with ErrUnavailable and the command is never run; if ctx ends later,
-// Do fails with ErrOutcomeUnknown. A ctx without a deadline ends after maxCallTime. Do refuses a command with ErrOverloaded, at once, if
-// the node can't serve the command soon or before ctx ends.
+// Do runs a command on the record that ref names, and returns when the outcome is stored, or when ctx ends. If ctx ends
+// while the command still waits, Do fails with ErrUnavailable and the command is never run; if ctx ends later, Do fails
+// with ErrOutcomeUnknown. A ctx without a deadline ends after maxCallTime. Do refuses a command with ErrOverloaded, at
+// once, if the node can't serve the command soon or before ctx ends.
 func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
 	who := n.shareOf(ref, cmd)
 	if err := n.admission.enter(ctx, who); err != nil {

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// listen listens on the address of a flag. Unless remote is set, listen refuses addresses that other machines can reach.
+// listen listens on the address of a flag. Unless remote is set, listen refuses addresses that other machines can
+// reach.
 func listen(ctx context.Context, flag, address string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

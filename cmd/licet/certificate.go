@@ -12,8 +12,8 @@ import (
 // certificateAge is how long a certificate stays in use before its files are checked again.
 const certificateAge = time.Second
 
-// certificate is the certificate of a listener. When its files change, new connections get the new certificate; existing
-// connections keep theirs. A certificate is safe for concurrent use.
+// certificate is the certificate of a listener. When its files change, new connections get the new certificate;
+// existing connections keep theirs. A certificate is safe for concurrent use.
 type certificate struct {
 	certFile, keyFile string
 	log               zerolog.Logger
@@ -45,8 +45,8 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// get returns the certificate to present. If the files are unusable, such as a new certificate whose key is still missing,
-// get returns the current certificate, and tries the files again later.
+// get returns the certificate to present. If the files are unusable, such as a new certificate whose key is still
+// missing, get returns the current certificate, and tries the files again later.
 func (c *certificate) get(now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +89,8 @@ func (c *certificate) stat() (files [2]os.FileInfo, err error) {
 	return files, nil
 }
 
-// changed reports whether a name refers to another file, or the file has other content. Names can be links whose targets
-// change, as in a Kubernetes secret.
+// changed reports whether a name refers to another file, or the file has other content. Names can be links whose
+// targets change, as in a Kubernetes secret.
 func changed(before, after [2]os.FileInfo) bool {
 	for i := range before {
 		b, a := before[i], after[i]

@@ -15,9 +15,9 @@ import (
 	"licet/kv"
 )
 
-// config holds the settings that licet dev and licet serve share. addFlags has one line for each setting, with its flag,
-// default and meaning. The name of the environment variable follows from the flag. A flag takes precedence over the
-// environment, and the environment over the default.
+// config holds the settings that licet dev and licet serve share. addFlags has one line for each setting, with its
+// flag, default and meaning. The name of the environment variable follows from the flag. A flag takes precedence over
+// the environment, and the environment over the default.
 type config struct {
 	Listen        string
 	MetricsListen string

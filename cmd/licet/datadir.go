@@ -25,8 +25,8 @@ const (
 	privateFile fs.FileMode = 0o600
 )
 
-// devKey is the test key pair of licet dev, in the form of keyFile. It omits the secret, which is derived from the master
-// key.
+// devKey is the test key pair of licet dev, in the form of keyFile. It omits the secret, which is derived from the
+// master key.
 type devKey struct {
 	AccountID     string    `json:"account_id"`
 	KeyID         string    `json:"key_id"`
@@ -91,8 +91,8 @@ func makeMasterRing(path string, entropy io.Reader) error {
 	return writeFile(path, []byte(master.Line()+"\n"))
 }
 
-// loadDevKey reads the key pair of a data directory. The first start creates a key pair for a new account, and writes it
-// to disk before any request can use it.
+// loadDevKey reads the key pair of a data directory. The first start creates a key pair for a new account, and writes
+// it to disk before any request can use it.
 func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
@@ -157,8 +157,8 @@ func removeFile(path string) error {
 	return nil
 }
 
-// writeFile writes a file atomically, and returns once the file is on disk. The temporary name is fixed: only the process
-// with the lock of the directory writes there.
+// writeFile writes a file atomically, and returns once the file is on disk. The temporary name is fixed: only the
+// process with the lock of the directory writes there.
 func writeFile(path string, data []byte) error {
 	temporary := path + ".new"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, privateFile)

@@ -55,8 +55,8 @@ func runDev(ctx context.Context, cfg devConfig, build build, stdout, stderr io.W
 	})
 }
 
-// start starts the parts of the service and pushes each started part onto d.parts, also if a later part fails. The parts
-// stop in the reverse order.
+// start starts the parts of the service and pushes each started part onto d.parts, also if a later part fails. The
+// parts stop in the reverse order.
 func (d *dev) start(ctx context.Context, build build) error {
 	if err := d.lock(); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// lock locks the data directory and removes the envFile of an earlier process: until this process is ready, there must be
-// no envFile.
+// lock locks the data directory and removes the envFile of an earlier process: until this process is ready, there must
+// be no envFile.
 func (d *dev) lock() error {
 	lock, err := embedded.LockDir(d.cfg.DataDir)
 	if err != nil {

@@ -26,7 +26,8 @@ func (c *etcdConfig) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.KeyFile, "etcd-key", "", "PEM `file` with the private key of --etcd-cert")
 }
 
-// validate checks the settings, and completes endpoints without a scheme: with https if a TLS file is set, else with http.
+// validate checks the settings, and completes endpoints without a scheme: with https if a TLS file is set, else with
+// http.
 func (c *etcdConfig) validate() error {
 	if len(c.Endpoints) == 0 {
 		return badUsage("--etcd-endpoints must name every etcd member, such as 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379")

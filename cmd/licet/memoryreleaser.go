@@ -26,8 +26,8 @@ const (
 )
 
 // memoryReleaser returns memory to the system after a load. Allocation triggers Go's collector: after a load nothing
-// allocates, so the garbage stays. Collecting in an idle process costs no request any time, while keeping less garbage at
-// all times would. For that reason a load may always produce roomForGarbage.
+// allocates, so the garbage stays. Collecting in an idle process costs no request any time, while keeping less garbage
+// at all times would. For that reason a load may always produce roomForGarbage.
 type memoryReleaser struct {
 	read      func() heapUse
 	release   func()

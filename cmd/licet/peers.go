@@ -58,8 +58,8 @@ func (s *instance) servePeers(n *service.Service) (*peer.Server, error) {
 	return server, nil
 }
 
-// reachableAddress returns the address at which other machines reach a listener: the address of the listener, or, for an
-// unspecified address, the local address of a connection to etcd.
+// reachableAddress returns the address at which other machines reach a listener: the address of the listener, or, for
+// an unspecified address, the local address of a connection to etcd.
 func reachableAddress(ctx context.Context, listener net.Addr, endpoints []string) string {
 	host, port, err := net.SplitHostPort(listener.String())
 	if err != nil {

@@ -43,8 +43,8 @@ type memberFault struct {
 	inject func(t *testing.T, cluster *etcdtest.Cluster, leader, follower *etcdtest.Member) (heal func())
 }
 
-// TestFleetLosesMembers kills, stops and cuts off etcd members under load, one at a time: a few seconds after each fault
-// the nodes refuse nothing any more.
+// TestFleetLosesMembers kills, stops and cuts off etcd members under load, one at a time: a few seconds after each
+// fault the nodes refuse nothing any more.
 func TestFleetLosesMembers(t *testing.T) {
 	t.Parallel()
 	for _, faults := range [][]memberFault{

@@ -32,8 +32,8 @@ import (
 // sweepEvery is about how often a node removes or records what has expired.
 const sweepEvery = time.Minute
 
-// instance is what licet dev and licet serve have in common. They call listen, open and serveAPI in this order, with their
-// own steps in between. Each of these pushes the parts that it started onto parts, also if it fails.
+// instance is what licet dev and licet serve have in common. They call listen, open and serveAPI in this order, with
+// their own steps in between. Each of these pushes the parts that it started onto parts, also if it fails.
 type instance struct {
 	cfg        config
 	security   *tls.Config   // of the listener; nil: without TLS

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestThreads checks that a process with a whole machine gets more threads than cores, unless the environment or a quota
-// sets the number.
+// TestThreads checks that a process with a whole machine gets more threads than cores, unless the environment or a
+// quota sets the number.
 func TestThreads(t *testing.T) {
 	for _, c := range []struct {
 		name             string

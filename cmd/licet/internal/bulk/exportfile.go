@@ -41,11 +41,11 @@ type place struct {
 	Rows    int64                `json:"rows"`
 }
 
-// ToFile writes all rows to a file, which appears when it is complete and replaces an existing file. After an error or a
-// crash the rows so far are in path.partial, and the same call continues after them. restart starts again instead.
+// ToFile writes all rows to a file, which appears when it is complete and replaces an existing file. After an error or
+// a crash the rows so far are in path.partial, and the same call continues after them. restart starts again instead.
 //
-// No row is lost or repeated: the position is written only after the rows before it are on disk, and the rows behind the
-// last position are cut off. A cursor of the service continues at the same license, whatever was created meanwhile.
+// No row is lost or repeated: the position is written only after the rows before it are on disk, and the rows behind
+// the last position are cut off. A cursor of the service continues at the same license, whatever was created meanwhile.
 func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum ExportSummary, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return sum, fmt.Errorf("%s is not a regular file: name another file, or leave out --file to write to standard output", path)

@@ -16,7 +16,8 @@ const privateFile fs.FileMode = 0o600
 
 var errLocked = errors.New("another process is using the file")
 
-// lockFile opens a file, or creates it, and locks it for this process. The kernel releases the lock when the process ends.
+// lockFile opens a file, or creates it, and locks it for this process. The kernel releases the lock when the process
+// ends.
 func lockFile(path string) (*os.File, error) {
 	file, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, privateFile)
 	switch {

@@ -11,8 +11,8 @@ func startsFormula(text string) bool {
 	return text != "" && strings.ContainsRune(formulaStarts, []rune(text)[0])
 }
 
-// guard puts an apostrophe before a text that would run as a formula, and before a text that looks guarded already, so that
-// unguard can distinguish them.
+// guard puts an apostrophe before a text that would run as a formula, and before a text that looks guarded already, so
+// that unguard can distinguish them.
 func guard(text string) string {
 	if startsFormula(strings.TrimLeft(text, "'")) {
 		return "'" + text

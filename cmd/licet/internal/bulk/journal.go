@@ -55,8 +55,8 @@ func (r result) done() bool {
 	return r == granted || r == changed || r == unchanged || r == skipped
 }
 
-// journal records an import. It alone decides how an interrupted import continues. The file is append-only. A journal is
-// safe for concurrent use.
+// journal records an import. It alone decides how an interrupted import continues. The file is append-only. A journal
+// is safe for concurrent use.
 type journal struct {
 	file *os.File
 

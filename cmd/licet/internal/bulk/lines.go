@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// maxRow bounds the bytes of a row: a missing quote would turn the rest of the file into one row. The largest row that the
-// service accepts is a tenth of maxRow.
+// maxRow bounds the bytes of a row: a missing quote would turn the rest of the file into one row. The largest row that
+// the service accepts is a tenth of maxRow.
 const maxRow = 1 << 20
 
 var errUTF16 = errors.New("the file is UTF-16: save it as CSV in UTF-8")
@@ -22,8 +22,8 @@ func (errEndless) Error() string {
 	return fmt.Sprintf("the row has more than %d bytes: a quote may be missing", maxRow)
 }
 
-// rowBytes converts a file for encoding/csv: it removes the byte order mark, and, outside of quotes, replaces the line ends
-// of old spreadsheets, single carriage returns, by line feeds.
+// rowBytes converts a file for encoding/csv: it removes the byte order mark, and, outside of quotes, replaces the line
+// ends of old spreadsheets, single carriage returns, by line feeds.
 type rowBytes struct {
 	in      *bufio.Reader
 	started bool

@@ -25,7 +25,8 @@ type object []byte
 
 func (o object) raw() json.RawMessage { return json.RawMessage(o) }
 
-// metadata parses the column metadata. Metadata of a change may have more members than the limit, if they remove others.
+// metadata parses the column metadata. Metadata of a change may have more members than the limit, if they remove
+// others.
 func (c *cells) metadata(merged bool) object {
 	text := c.text(metadataColumn)
 	if text == "" {
@@ -62,8 +63,8 @@ var (
 	errTrailing = errors.New("text follows the object")
 )
 
-// memberNames returns the names of the members of an object, and the number of members that are null. It is as strict as
-// the service: for example, names must be unique in every object.
+// memberNames returns the names of the members of an object, and the number of members that are null. It is as strict
+// as the service: for example, names must be unique in every object.
 func memberNames(text string) (names []string, nulls int, err error) {
 	decoder := jsontext.NewDecoder(strings.NewReader(text))
 	if kind := decoder.PeekKind(); kind != '{' {

@@ -25,8 +25,8 @@ func resultRows(row *row, e entry) [][]string {
 	return rows
 }
 
-// results is the file of results during a run. The file is for people: each run writes it again from the journal, at its
-// start, and at its end in the order of the input.
+// results is the file of results during a run. The file is for people: each run writes it again from the journal, at
+// its start, and at its end in the order of the input.
 type results struct {
 	file   *os.File
 	out    *csv.Writer

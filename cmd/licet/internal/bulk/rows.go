@@ -159,8 +159,8 @@ func notInProductID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// licenseKey validates a license key, except for its check characters, which only the service can verify. Messages do not
-// quote the license key, which is a secret.
+// licenseKey validates a license key, except for its check characters, which only the service can verify. Messages do
+// not quote the license key, which is a secret.
 func (c *cells) licenseKey(text string) string {
 	text = strings.ToUpper(text)
 	prefix, body, _ := strings.Cut(text, "-")

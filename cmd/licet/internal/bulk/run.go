@@ -119,8 +119,8 @@ func (r *run) send(ctx context.Context, row *row) error {
 	return r.grant(ctx, row)
 }
 
-// grant grants the licenses of a row. It writes the Idempotency-Key to disk before it sends the request, so that the next
-// run uses the same key.
+// grant grants the licenses of a row. It writes the Idempotency-Key to disk before it sends the request, so that the
+// next run uses the same key.
 func (r *run) grant(ctx context.Context, row *row) error {
 	s := &r.states[row.index]
 	try, first := s.next(r.Now())

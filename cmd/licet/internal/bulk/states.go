@@ -29,8 +29,8 @@ const (
 	wasSkipped
 )
 
-// forgotten is the age after which a row without response is not sent again. The service remembers an Idempotency-Key for
-// 24 hours after it accepted the key; the remaining hour covers slow requests and clock differences.
+// forgotten is the age after which a row without response is not sent again. The service remembers an Idempotency-Key
+// for 24 hours after it accepted the key; the remaining hour covers slow requests and clock differences.
 const forgotten = 23 * time.Hour
 
 // apply updates the state with a line of the journal.
@@ -73,9 +73,9 @@ func (s *state) old(now time.Time) bool {
 // lost reports whether the outcome of the row can no longer be found out.
 func (s *state) lost(now time.Time) bool { return s.status == inDoubt && s.old(now) }
 
-// next returns the try to send the row with. It is the last try as long as the service remembers its key, so that a request
-// still on its way and this request have one effect. It is a new try if the service would only repeat a stored refusal, or
-// if the last try is too old for a request to be on its way.
+// next returns the try to send the row with. It is the last try as long as the service remembers its key, so that a
+// request still on its way and this request have one effect. It is a new try if the service would only repeat a stored
+// refusal, or if the last try is too old for a request to be on its way.
 func (s *state) next(now time.Time) (try int, first time.Time) {
 	if s.try > 0 && !(s.status == failed && (s.kept || s.old(now))) {
 		return int(s.try), time.UnixMilli(s.first)

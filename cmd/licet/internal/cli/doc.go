@@ -1,9 +1,10 @@
-// Package cli holds the commands that call a service: licet orders, licenses, products, events, webhooks, keys, redact and
-// profile.
+// Package cli holds the commands that call a service: licet orders, licenses, products, events, webhooks, keys, redact
+// and profile.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
 // [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
-// prints the response, as a table for people or as the JSON of the response. It explains errors and says what to do next.
+// prints the response, as a table for people or as the JSON of the response. It explains errors and says what to do
+// next.
 //
 // Data goes to standard output, and everything else to standard error, so that the data can be piped.
 //

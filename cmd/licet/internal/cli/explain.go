@@ -120,8 +120,8 @@ func (c *session) refusal(e *client.Error) error {
 	return errors.New(text)
 }
 
-// fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all of
-// them have one.
+// fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all
+// of them have one.
 func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
 	mine = true
 	var all []string

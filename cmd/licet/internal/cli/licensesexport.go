@@ -76,7 +76,8 @@ import removes the apostrophe.`,
 	})
 }
 
-// probe sends a minimal request, which shows whether the service accepts the API key, and whether it demands a signature.
+// probe sends a minimal request, which shows whether the service accepts the API key, and whether it demands a
+// signature.
 func (c *session) probe() error {
 	_, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
 		return only(api.ListLicenses(c.ctx, client.LicenseFilter{}, client.Page{Limit: 1}, as...))

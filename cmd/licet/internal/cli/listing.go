@@ -112,7 +112,8 @@ func listItems(data json.RawMessage, name string) (items []json.RawMessage, err 
 	return items, nil
 }
 
-// listWriter prints pages of items: as a table, or with one JSON object per line, so that a partial output stays readable.
+// listWriter prints pages of items: as a table, or with one JSON object per line, so that a partial output stays
+// readable.
 type listWriter struct {
 	c     *session
 	table *table // nil: JSON

@@ -15,8 +15,8 @@ import (
 	"licet/licensing"
 )
 
-// member is one member of a JSON object. Objects print all their members in the order of the response, so that members of
-// later versions show too.
+// member is one member of a JSON object. Objects print all their members in the order of the response, so that members
+// of later versions show too.
 type member struct {
 	name  string
 	value json.RawMessage

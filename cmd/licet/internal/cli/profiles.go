@@ -41,8 +41,8 @@ func (s Setup) profilePath() (string, error) {
 	return filepath.Join(dir, "licet", "profiles.json"), nil
 }
 
-// loadProfiles reads the profiles; without the file there are none. It refuses a file that other users can read: they may
-// know its API keys already.
+// loadProfiles reads the profiles; without the file there are none. It refuses a file that other users can read: they
+// may know its API keys already.
 func (s Setup) loadProfiles() (*profiles, error) {
 	file := &profiles{Profiles: map[string]profile{}}
 	path, err := s.profilePath()

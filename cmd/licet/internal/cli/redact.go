@@ -40,8 +40,8 @@ removed data.`,
 	})
 }
 
-// redact repeats the request until it is complete. All requests have the same Idempotency-Key, so each response counts the
-// changes of all requests.
+// redact repeats the request until it is complete. All requests have the same Idempotency-Key, so each response counts
+// the changes of all requests.
 func (c *session) redact(email string) error {
 	key := client.IdempotencyKey(rand.Text())
 	bar := terminal.NewMeter(c.stderr, "orders", false)

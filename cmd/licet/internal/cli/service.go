@@ -32,8 +32,8 @@ type target struct {
 	urlFrom, keyFrom           string // where URL and API key come from, for messages
 }
 
-// find returns the target. Flags take precedence over the environment, and the environment over a profile. URL and API key
-// come from the same place, so that an API key never goes to a foreign URL, unless the command line says so.
+// find returns the target. Flags take precedence over the environment, and the environment over a profile. URL and API
+// key come from the same place, so that an API key never goes to a foreign URL, unless the command line says so.
 func (s Setup) find(settings *Service, fs *pflag.FlagSet) (target, error) {
 	t, err := s.base(settings, fs)
 	if err != nil {

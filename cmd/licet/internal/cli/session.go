@@ -98,8 +98,8 @@ type question func(*client.Client, ...client.CallOption) error
 // only drops the decoded response: the session prints the recorded response.
 func only[T any](_ T, err error) error { return err }
 
-// ask calls the service and returns the data of its response unchanged. If the service demands a signature and the secret
-// is known, ask repeats the request with a signature: the refusal changed nothing.
+// ask calls the service and returns the data of its response unchanged. If the service demands a signature and the
+// secret is known, ask repeats the request with a signature: the refusal changed nothing.
 func (c *session) ask(q question) (json.RawMessage, error) {
 	var answer client.Response
 	options := []client.CallOption{client.Record(&answer)}

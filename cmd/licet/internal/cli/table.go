@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// table prints rows page by page. The first page sets the widths of the columns; a wider cell on a later page shifts only
-// its own row.
+// table prints rows page by page. The first page sets the widths of the columns; a wider cell on a later page shifts
+// only its own row.
 type table struct {
 	w       io.Writer
 	columns []string // names of members
