@@ -143,5 +143,6 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 		return grantedLicenses{}, err
 	}
 	now := s.cfg.Node.Now()
-	return grantedLicenses{answers(granted, func(view *store.LicenseView) license { return licenseAnswer(view, now) })}, nil
+	return grantedLicenses{answers(granted,
+		func(view *store.LicenseView) license { return licenseAnswer(view, now) })}, nil
 }

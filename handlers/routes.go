@@ -58,7 +58,8 @@ func (r *route) is(t trait) bool { return r.traits&t != 0 }
 
 // keyed makes a route for callers with an API key. do is the function of the route; In is its
 // request type.
-func keyed[In, Out any, R resourceRoutes](method, pattern, scope string, do function[R, In, Out], traits ...trait) route {
+func keyed[In, Out any, R resourceRoutes](method, pattern, scope string, do function[R, In, Out],
+	traits ...trait) route {
 	r := newRoute(method, pattern, do, traits...)
 	r.access, r.scope = RequiredAuth, scope
 	return r
@@ -119,14 +120,18 @@ func apiRoutes() []route {
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
 		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
 		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense),
-		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense, idempotent),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense,
+			idempotent),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses",
 			licenseRoutes.reinstateLicense, idempotent),
-		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense, idempotent),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense,
+			idempotent),
 		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense),
 		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", licenseRoutes.listDevices),
-		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read", eventRoutes.listLicenseEvents),
-		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses", licenseRoutes.removeDevice),
+		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read",
+			eventRoutes.listLicenseEvents),
+		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses",
+			licenseRoutes.removeDevice),
 
 		keyed[productQuery]("GET", "/v1/products", "products:read", productRoutes.listProducts),
 		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate),
@@ -149,11 +154,14 @@ func apiRoutes() []route {
 		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", webhookRoutes.getWebhook),
 		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.updateWebhook),
 		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.deleteWebhook),
-		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks", webhookRoutes.rotateWebhook),
-		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", webhookRoutes.testWebhook, idempotent),
+		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks",
+			webhookRoutes.rotateWebhook),
+		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", webhookRoutes.testWebhook,
+			idempotent),
 		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
 			webhookRoutes.listDeliveries),
-		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks", webhookRoutes.replayWebhook),
+		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks",
+			webhookRoutes.replayWebhook),
 
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates),
 		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),

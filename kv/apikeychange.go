@@ -23,7 +23,9 @@ const changeTries = 12
 // ChangeAPIKey swaps a key for what change makes of it. The record's writers
 // tell whose swap it was, as those of a license do. They can only because a
 // store makes one change of a key at a time. Changes of other keys go on meanwhile.
-func (s *apiKeys) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
+func (s *apiKeys) ChangeAPIKey(
+	ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write,
+) (*licensing.APIKey, error) {
 	done, err := s.keyTurns.take(ctx, keyName{owner, id})
 	if err != nil {
 		return nil, etcd.Unavailable(err)
@@ -59,7 +61,9 @@ func (s *apiKeys) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id st
 
 // swapAPIKey writes a key over the one that was read. If it lost, it answers
 // what the rival wrote.
-func (s *apiKeys) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write) (rival *readAPIKey, err error) {
+func (s *apiKeys) swapAPIKey(
+	ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write,
+) (rival *readAPIKey, err error) {
 	me := s.NextWriter()
 	next.Writers = layout.WithWriter(have.Writers, me)
 	along := claimwrite.Of(claims, me)

@@ -21,7 +21,8 @@ import (
 // The two puts compare nothing, so changes of keys never contend for the marks.
 func (s *apiKeys) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
-	return []clientv3.Op{clientv3.OpPut(layout.APIKeysMark, mark), clientv3.OpPut(layout.APIKeyPartMark(store.KeyPart(owner)), mark)}
+	return []clientv3.Op{clientv3.OpPut(layout.APIKeysMark, mark),
+		clientv3.OpPut(layout.APIKeyPartMark(store.KeyPart(owner)), mark)}
 }
 
 // APIKeyMarks reads the marks that changes of API keys replace.

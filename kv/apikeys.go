@@ -48,7 +48,9 @@ func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims
 // storeNewAPIKey stores a key and its place in the index, unless either is
 // taken. A key is told by its hash and id: both are random, so what is stored
 // under them is this key, be it from a copy of this transaction that landed.
-func (s *apiKeys) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
+func (s *apiKeys) storeNewAPIKey(
+	ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write,
+) error {
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
 	along := claimwrite.Of(claims, me)

@@ -236,7 +236,8 @@ func nested(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
 		patchApart(top.epoch, p)
 		children[i] = child(p)
 	}
-	return &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: etcd.AppendGets(nil, top.gets, true)}
+	return &etcdserverpb.TxnRequest{Compare: top.compares, Success: children,
+		Failure: etcd.AppendGets(nil, top.gets, true)}
 }
 
 // refuse answers a batch whose request failed. Where etcd found fault with its

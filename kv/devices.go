@@ -20,7 +20,8 @@ import (
 
 // putLicense writes a license's facts and the devices that changed.
 func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, writers []layout.Writer) error {
-	next := layout.License{License: *record.License, Writers: writers, Spilled: token.spilled, LastEvent: token.lastEvent, Unknown: token.unknown}
+	next := layout.License{License: *record.License, Writers: writers, Spilled: token.spilled,
+		LastEvent: token.lastEvent, Unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id, created := record.License.Key.ID(), record.License.CreatedAt
 	if next.Spilled && !record.Changed && record.Touched {
@@ -88,7 +89,10 @@ func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, 
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *layout.License, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry, guesses int) {
+func (sw *swap) keep(
+	key []byte, next *layout.License, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry,
+	guesses int,
+) {
 	sw.brokenRule = cmp.Or(sw.brokenRule, next.BrokenRule())
 	value := next.Encode()
 	sw.put(key, value)
@@ -124,7 +128,9 @@ func byBinding(a, b licensing.Device) int {
 const readTries = 3
 
 // ReadLicense reads a license and a page of its devices at one revision.
-func (s *views) ReadLicense(ctx context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
+func (s *views) ReadLicense(
+	ctx context.Context, key licensing.LicenseKey, page store.DevicePage,
+) (*store.LicenseView, error) {
 	views, err := s.readLicenses(ctx, []licensing.LicenseKey{key}, page)
 	if err != nil {
 		return nil, err
@@ -133,11 +139,15 @@ func (s *views) ReadLicense(ctx context.Context, key licensing.LicenseKey, page 
 }
 
 // ReadLicenses reads licenses, each with its first devices, at one revision.
-func (s *views) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
+func (s *views) ReadLicenses(
+	ctx context.Context, keys []licensing.LicenseKey, devices int,
+) ([]*store.LicenseView, error) {
 	return s.readLicenses(ctx, keys, store.DevicePage{Limit: devices})
 }
 
-func (s *views) readLicenses(ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage) (views []*store.LicenseView, err error) {
+func (s *views) readLicenses(
+	ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage,
+) (views []*store.LicenseView, err error) {
 	for range readTries {
 		views, err = s.tryLicenses(ctx, keys, page)
 		if !errors.Is(err, rpctypes.ErrCompacted) {
@@ -147,7 +157,9 @@ func (s *views) readLicenses(ctx context.Context, keys []licensing.LicenseKey, p
 	return views, err
 }
 
-func (s *views) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage) ([]*store.LicenseView, error) {
+func (s *views) tryLicenses(
+	ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage,
+) ([]*store.LicenseView, error) {
 	var reads [][]byte
 	for _, key := range keys {
 		reads = append(reads, []byte(layout.LicenseKey(key.ID())), []byte(layout.MetadataKey(key.ID())))
@@ -169,7 +181,10 @@ func (s *views) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, pa
 
 // viewStored makes a view of a license as its keys were read at a revision; nil
 // where there is none.
-func (s *views) viewStored(ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page store.DevicePage, revision int64) (*store.LicenseView, error) {
+func (s *views) viewStored(
+	ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page store.DevicePage,
+	revision int64,
+) (*store.LicenseView, error) {
 	if facts == nil {
 		return nil, nil
 	}
@@ -187,7 +202,9 @@ func (s *views) viewStored(ctx context.Context, id licensing.LicenseID, facts, m
 
 // viewLicense puts a page of its devices to a license that was read at a
 // revision. A page of none takes those that lie in the license.
-func (s *views) viewLicense(ctx context.Context, license *layout.License, page store.DevicePage, revision int64) (*store.LicenseView, error) {
+func (s *views) viewLicense(
+	ctx context.Context, license *layout.License, page store.DevicePage, revision int64,
+) (*store.LicenseView, error) {
 	view := &store.LicenseView{License: license.License}
 	listing, err := layout.DecodeInline(license.Devices, license.License.CreatedAt)
 	if err != nil {
@@ -228,7 +245,9 @@ func comparePositions(a, b store.DeviceCursor) int { return slices.Compare(a[:],
 // listDevices reads up to one device more than the page holds, from its
 // beginning on, at a revision. Where a license has many devices it reads hash
 // space slice by slice, each so wide that it should hold what is missing.
-func (s *views) listDevices(ctx context.Context, l *licensing.License, page store.DevicePage, revision int64) ([]licensing.Device, error) {
+func (s *views) listDevices(
+	ctx context.Context, l *licensing.License, page store.DevicePage, revision int64,
+) ([]licensing.Device, error) {
 	var devices []licensing.Device
 	prefix := layout.DevicesPrefix(l.Key.ID())
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -65,7 +65,9 @@ func (s *Store) startDeviceScan(id licensing.LicenseID, v *deviceScan) {
 
 // readPositions reads the positions of a license's devices at a revision of it,
 // and takes its time: it is never at it for more than half of it.
-func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *deviceScan) (map[store.DeviceCursor]struct{}, error) {
+func (s *Store) readPositions(
+	ctx context.Context, id licensing.LicenseID, v *deviceScan,
+) (map[store.DeviceCursor]struct{}, error) {
 	found := make(map[store.DeviceCursor]struct{}, v.devices)
 	prefix := layout.DevicesPrefix(id)
 	width := sliceWidth(scanPage, v.devices)

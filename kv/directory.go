@@ -108,7 +108,9 @@ func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
 // listEvents lists the keys of an owner's events from an epoch up to another, at a
 // revision, or less of them: but always whole epochs, and at least one, if there is
 // any.
-func (s *feeds) listEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64) (*directory, error) {
+func (s *feeds) listEvents(
+	ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64,
+) (*directory, error) {
 	dir := &directory{owner: owner, from: from, to: to}
 	prefix := layout.EventsOf(owner)
 	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))
@@ -121,7 +123,8 @@ func (s *feeds) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 			entry, ok := layout.ReadEventsKey(kv.Key[len(prefix):])
 			if !ok || entry.Block == 0 && entry.Last == 0 {
 				// No build writes such a key, so there is no event to put a placeholder for.
-				s.etcd.NoteUnreadable(string(kv.Key), "e/"+layout.OwnerPath(owner), fmt.Errorf("a key of events: %w", layout.ErrMalformed))
+				s.etcd.NoteUnreadable(string(kv.Key), "e/"+layout.OwnerPath(owner),
+					fmt.Errorf("a key of events: %w", layout.ErrMalformed))
 				continue
 			}
 			entry.Revision = kv.ModRevision
@@ -140,7 +143,8 @@ func (s *feeds) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 		last := dir.entries[len(dir.entries)-1].Epoch
 		if first := dir.entries[0].Epoch; first != last {
 			// The last one may not be whole. It is for the next directory.
-			cut, _ := slices.BinarySearchFunc(dir.entries, last, func(e layout.EventsKey, of layout.Epoch) int { return cmp.Compare(e.Epoch, of) })
+			cut, _ := slices.BinarySearchFunc(dir.entries, last,
+				func(e layout.EventsKey, of layout.Epoch) int { return cmp.Compare(e.Epoch, of) })
 			dir.entries, dir.to = dir.entries[:cut], last
 			break
 		}

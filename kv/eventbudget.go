@@ -83,7 +83,8 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 		book.guard, book.swept = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for next, more := layout.LedgersPrefix, true; more; {
-		page, err := s.etcd.Page(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix), ledgersPage, revision)
+		page, err := s.etcd.Page(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix),
+			ledgersPage, revision)
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +184,8 @@ func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ow
 	if len(cuts) > 0 {
 		most := cuts[0].owner
 		s.log.Warn().Int("owners", len(cuts)).Str("account_id", most.AccountID).Str("mode", string(most.Mode)).
-			Msg("events are over their budget of bytes: the accounts with the most lose their oldest; account_id has most")
+			Msg("events are over their budget of bytes: the accounts with the most lose their oldest; account_id has " +
+				"most")
 	}
 	return true, nil
 }
@@ -208,7 +210,8 @@ func (s *retention) removeCuts(ctx context.Context, book *ledgerBook, most int) 
 		o.Forget(o.TrimmedEpoch)
 		key := layout.LedgerKey(o.owner)
 		// If the ledger has changed since, the next pass finds no events and drops the spans.
-		_, err = s.etcd.Txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
+		_, err = s.etcd.Txn(ctx, "trim_ledger",
+			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
 			[]clientv3.Op{clientv3.OpPut(key, string(o.Encode()))}, nil)
 		if err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)

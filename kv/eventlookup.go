@@ -24,7 +24,9 @@ func (s *feeds) Event(ctx context.Context, owner licensing.Owner, id string) (*s
 }
 
 // eventAt reads the event that a place is behind of.
-func (s *feeds) eventAt(ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState) (*store.RecordedEvent, error) {
+func (s *feeds) eventAt(
+	ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState,
+) (*store.RecordedEvent, error) {
 	e, err := s.entryAt(ctx, owner, at, state)
 	if err != nil || e == nil {
 		return nil, err
@@ -41,12 +43,15 @@ func (s *feeds) eventAt(ctx context.Context, owner licensing.Owner, at layout.Fe
 	if event == nil {
 		return nil, nil
 	}
-	return &store.RecordedEvent{ID: at.Text(store.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner, Event: *event}, nil
+	return &store.RecordedEvent{ID: at.Text(store.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner,
+		Event: *event}, nil
 }
 
 // eventIn finds the event that a place is behind of among those of a key, or a placeholder for it; nil where there is
 // none.
-func (s *feeds) eventIn(owner licensing.Owner, at layout.FeedPlace, e *layout.EventsKey, value []byte) (event *licensing.Event, rank string) {
+func (s *feeds) eventIn(
+	owner licensing.Owner, at layout.FeedPlace, e *layout.EventsKey, value []byte,
+) (event *licensing.Event, rank string) {
 	runs, bad := layout.DecodeRuns(e, value)
 	s.noteUnreadable(owner, e, bad)
 	for i := range runs {
@@ -78,7 +83,9 @@ func (s *feeds) eventIn(owner licensing.Owner, at layout.FeedPlace, e *layout.Ev
 // entryAt finds the key of the event that a place is behind of. A place in a block names
 // it. Another has but a hash of the record whose id the key has, so the keys of its epoch are
 // listed.
-func (s *feeds) entryAt(ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState) (*layout.EventsKey, error) {
+func (s *feeds) entryAt(
+	ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState,
+) (*layout.EventsKey, error) {
 	if in := at.Record.Block(); in != 0 {
 		return &layout.EventsKey{Location: layout.Location{Epoch: at.Epoch, Block: in}}, nil
 	}
@@ -101,7 +108,9 @@ func (s *feeds) entryAt(ctx context.Context, owner licensing.Owner, at layout.Fe
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in
 // the feed yet. It is looked for, so that a made-up one is refused.
-func (s *feeds) feedFromOpen(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState) (store.Feed, error) {
+func (s *feeds) feedFromOpen(
+	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState,
+) (store.Feed, error) {
 	recorded, err := s.eventAt(ctx, owner, after, state)
 	if err != nil {
 		return store.Feed{}, err

@@ -51,7 +51,8 @@ func (s *retention) retentionMarks(ctx context.Context) ([]layout.RetentionMark,
 // markEvents makes a mark behind what is sealed, if one is due, and returns all that
 // there are. Another node may make a mark first: then that mark counts.
 func (s *retention) markEvents(
-	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []layout.RetentionMark, g layout.SpanLimit,
+	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []layout.RetentionMark,
+	g layout.SpanLimit,
 ) ([]layout.RetentionMark, error) {
 	latest := layout.RetentionMark{Epoch: state.trimmedEpoch}
 	if len(marks) > 0 {
@@ -73,7 +74,8 @@ func (s *retention) markEvents(
 	if err := s.measureEvents(ctx, owners, measuring{from, state.epoch, state.trimmedEpoch, g, now}); err != nil {
 		return nil, err
 	}
-	later := clientv3.CreateRevision(layout.MarkKey(latest.Epoch + 1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
+	later := clientv3.CreateRevision(layout.MarkKey(latest.Epoch +
+		1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
 	response, err := s.etcd.Txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "=", 0)},
 		[]clientv3.Op{clientv3.OpPut(layout.MarkKey(mark.Epoch), string(mark.Encode()))}, nil)
 	if err != nil {

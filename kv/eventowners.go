@@ -173,7 +173,8 @@ func (s *epochs) putOwners(ctx context.Context, owners []licensing.Owner) error 
 
 // listEventOwners reads the owners of whom there are events, or were.
 func (s *epochs) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
-	response, err := s.etcd.Page(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
+	response, err := s.etcd.Page(ctx, "list_owners", layout.EventOwnersPrefix,
+		clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}

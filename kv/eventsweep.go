@@ -31,7 +31,9 @@ type retention struct{ *feeds }
 // licensing.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
 // time, and each goes on where another has ended. If any event was removed, there may be
 // more.
-func (s *retention) SweepEvents(ctx context.Context, now time.Time, keep store.EventRetention) (removed int, err error) {
+func (s *retention) SweepEvents(
+	ctx context.Context, now time.Time, keep store.EventRetention,
+) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
 	// above state.swept.
 	marks, err := s.retentionMarks(ctx)
@@ -129,7 +131,8 @@ func (s *retention) removeAged(
 				return removed, err
 			}
 		}
-		if _, err := s.etcd.Txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(layout.MarkKey(m.Epoch))}, nil); err != nil {
+		if _, err := s.etcd.Txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(layout.MarkKey(m.Epoch))},
+			nil); err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		from = m.Epoch + 1
@@ -139,7 +142,9 @@ func (s *retention) removeAged(
 
 // removeEvents removes an owner's events from one epoch up to another: all of them, or
 // about so many keys.
-func (s *retention) removeEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int) (removed int, err error) {
+func (s *retention) removeEvents(
+	ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int,
+) (removed int, err error) {
 	remove := func(begin, next string, _ *clientv3.GetResponse) error {
 		if removed >= most {
 			return errEnough
@@ -178,7 +183,10 @@ var errEnough = errors.New("that is enough")
 // turns out to have many ends sooner: at half of what is left of it, or before. Its page
 // is visited all the same, so that none is read in vain, wherever in it the keys are.
 // An epoch is not divided.
-func (s *retention) walkEvents(ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption) error {
+func (s *retention) walkEvents(
+	ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin,
+		next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption,
+) error {
 	prefix := layout.EventsOf(owner)
 	at := func(e layout.Epoch) string { return prefix + string(layout.AppendEpoch(nil, e)) }
 	for width := layout.Epoch(firstWidth); from < to; {

@@ -59,7 +59,9 @@ func (s *feeds) feedState(ctx context.Context) (feedState, error) {
 }
 
 // feedStateWith reads other keys along.
-func (s *feeds) feedStateWith(ctx context.Context, others ...string) (state feedState, also []*mvccpb.KeyValue, err error) {
+func (s *feeds) feedStateWith(
+	ctx context.Context, others ...string,
+) (state feedState, also []*mvccpb.KeyValue, err error) {
 	reads := [][]byte{[]byte(layout.EpochKey), []byte(layout.TrimmedKey)}
 	for _, key := range others {
 		reads = append(reads, []byte(key))
@@ -96,7 +98,9 @@ func (s *feeds) EventsNow(ctx context.Context) (store.FeedPosition, error) {
 }
 
 // ReadEvents reads a page of an owner's feed.
-func (s *feeds) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (feed store.Feed, err error) {
+func (s *feeds) ReadEvents(
+	ctx context.Context, owner licensing.Owner, page store.FeedPage,
+) (feed store.Feed, err error) {
 	for range beginTries {
 		feed, err = s.readPage(ctx, owner, page)
 		if page.After != "" || !errors.Is(err, licensing.ErrCursorExpired) {
@@ -136,13 +140,16 @@ func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.
 }
 
 // readBehind reads a page that comes after a place, as far as the feed goes.
-func (s *feeds) readBehind(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
+func (s *feeds) readBehind(
+	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage,
+) (store.Feed, error) {
 	switch {
 	case page.After == "":
 		after.Epoch = state.trimmedEpoch + 1
 	case after.Epoch <= state.trimmedEpoch:
 		return store.Feed{}, licensing.ErrCursorExpired
-	case !after.BehindEvent() && (after.Epoch > state.end() || after.Epoch == state.end() && after.Revision > state.revision):
+	case !after.BehindEvent() &&
+		(after.Epoch > state.end() || after.Epoch == state.end() && after.Revision > state.revision):
 		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
 		// wait in vain.
 		return store.Feed{}, store.ErrBadPosition
@@ -171,7 +178,9 @@ func (r *feedReading) at(p layout.FeedPlace) {
 	r.after, r.feed.Next = p, store.FeedPosition(p.Text(store.Cell))
 }
 
-func (s *feeds) readFeed(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
+func (s *feeds) readFeed(
+	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage,
+) (store.Feed, error) {
 	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
@@ -179,7 +188,8 @@ func (s *feeds) readFeed(ctx context.Context, owner licensing.Owner, after layou
 		dir := s.directories.find(owner, r.after.Epoch)
 		if dir == nil {
 			var err error
-			if dir, err = s.listEvents(ctx, owner, r.after.Epoch, min(r.after.Epoch+layout.Epoch(width), state.epoch), state.revision); err != nil {
+			if dir, err = s.listEvents(ctx, owner, r.after.Epoch, min(r.after.Epoch+layout.Epoch(width), state.epoch),
+				state.revision); err != nil {
 				return store.Feed{}, err
 			}
 			switch n := len(dir.entries); {
@@ -295,7 +305,8 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 	rank, hash := layout.FeedRank(run.Record), run.Hash(e.Block)
 	if run.Bad != nil {
 		r.scanned++
-		return r.tell(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank, layout.PlaceholderFor(0, time.Time{})), nil
+		return r.tell(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank,
+			layout.PlaceholderFor(0, time.Time{})), nil
 	}
 	stored, bad := layout.DecodeEvents(r.owner, run.Record, run.Last, run.Value)
 	r.store.noteUnreadableRun(r.owner, e, run, bad)
@@ -330,7 +341,9 @@ func (r *feedReading) tell(at layout.FeedPlace, e *layout.EventsKey, rank string
 }
 
 // feedStateOf reads how far the feed of an owner goes, and other keys along.
-func (s *feeds) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
+func (s *feeds) feedStateOf(
+	ctx context.Context, owner licensing.Owner, others ...string,
+) (feedState, []*mvccpb.KeyValue, error) {
 	state, also, err := s.feedStateWith(ctx, append([]string{layout.LedgerKey(owner)}, others...)...)
 	if err != nil || also[0] == nil {
 		return state, also[min(len(also), 1):], err
@@ -345,7 +358,9 @@ func (s *feeds) feedStateOf(ctx context.Context, owner licensing.Owner, others .
 
 // feedStateFor reads how far the feed goes and, unless endpoint is empty, this endpoint of
 // the owner, in one transaction.
-func (s *feeds) feedStateFor(ctx context.Context, owner licensing.Owner, endpoint string) (state feedState, at store.EndpointAt, err error) {
+func (s *feeds) feedStateFor(
+	ctx context.Context, owner licensing.Owner, endpoint string,
+) (state feedState, at store.EndpointAt, err error) {
 	if endpoint == "" {
 		state, _, err = s.feedStateOf(ctx, owner)
 		return state, at, err

@@ -15,7 +15,9 @@ import (
 const historyScan = 50
 
 // History reads events of a record, the newest first.
-func (s *feeds) History(ctx context.Context, ref licensing.Ref, page store.HistoryPage) (history store.History, err error) {
+func (s *feeds) History(
+	ctx context.Context, ref licensing.Ref, page store.HistoryPage,
+) (history store.History, err error) {
 	at := historyPlace{}
 	if page.Before != "" {
 		var ok bool
@@ -122,8 +124,11 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 }
 
 // historyStep tells of the events of one key, and gives the place before them.
-func (s *feeds) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
-	r := s.read(ctx, "load", &batchItem{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
+func (s *feeds) historyStep(
+	ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History,
+) (historyPlace, error) {
+	r := s.read(ctx, "load",
+		&batchItem{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
 	if r.err != nil {
 		return at, etcd.Unavailable(r.err)
 	}
@@ -147,7 +152,8 @@ func (s *feeds) historyStep(ctx context.Context, owner licensing.Owner, record s
 			return historyPlace{at.Location, at.last, e.Sequence}, nil
 		}
 		history.Events = append(history.Events, store.RecordedEvent{
-			ID: layout.EventID(at.Location, record, e.Sequence), Revision: kv.ModRevision, Rank: layout.FeedRank(record), Owner: owner, Event: e,
+			ID: layout.EventID(at.Location, record,
+				e.Sequence), Revision: kv.ModRevision, Rank: layout.FeedRank(record), Owner: owner, Event: e,
 		})
 	}
 	before := stored.Events[0].Sequence - 1
@@ -190,7 +196,9 @@ const (
 // searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
 // value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
 // which the next call goes on; where there are none that are kept, the zero place.
-func (s *feeds) searchHistory(ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept layout.Epoch) (historyPlace, error) {
+func (s *feeds) searchHistory(
+	ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept layout.Epoch,
+) (historyPlace, error) {
 	width := layout.Epoch(firstSlice)
 	to := at.Epoch + 1
 	for listings := 0; to > swept+1; listings++ {
@@ -223,7 +231,9 @@ func (s *feeds) searchHistory(ctx context.Context, owner licensing.Owner, record
 
 // latestIn finds the latest events of a record in a directory that end with a number or one before it; the zero place
 // if there are none. What can't be read has none.
-func (s *feeds) latestIn(ctx context.Context, dir *directory, record string, most uint64) (found historyPlace, err error) {
+func (s *feeds) latestIn(
+	ctx context.Context, dir *directory, record string, most uint64,
+) (found historyPlace, err error) {
 	take := func(at layout.Location, run *layout.Run) {
 		if run.Bad == nil && run.Record == record && run.Last <= most && run.Last > found.last {
 			found = historyPlace{at, run.Last, run.Last}

@@ -150,9 +150,11 @@ func (s *epochs) readListeners(ctx context.Context) error {
 	owners := make(map[licensing.Owner]struct{})
 	end := clientv3.GetPrefixRangeEnd(layout.ListenersPrefix)
 	page := func(from string, at int64) clientv3.Op {
-		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(), clientv3.WithRev(at))
+		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(),
+			clientv3.WithRev(at))
 	}
-	response, err := s.etcd.Txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
+	response, err := s.etcd.Txn(ctx, "list_listeners", nil,
+		[]clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
 	if err != nil {
 		return err
 	}

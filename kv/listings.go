@@ -31,7 +31,8 @@ type views struct {
 
 // collect reads a page of a listing. read gives the records of positions, in
 // their order, and nil where there is none, since it was deleted meanwhile.
-func collect[T any](ctx context.Context, w *walk, page store.Page, read func(context.Context, []string) ([]*T, error), keep func(*T) bool) (list store.List[T], err error) {
+func collect[T any](ctx context.Context, w *walk, page store.Page, read func(context.Context, []string) ([]*T, error),
+	keep func(*T) bool) (list store.List[T], err error) {
 	scan := cmp.Or(page.Scan, store.MaxListScan)
 	for scanned := 0; len(list.Items) < page.Limit && scanned < scan; {
 		size := min(listBatch, scan-scanned)
@@ -72,7 +73,9 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 
 // ListLicenses reads a page of an owner's licenses, or of those of one buyer's
 // orders.
-func (s *views) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool) (store.List[store.LicenseView], error) {
+func (s *views) ListLicenses(
+	ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool,
+) (store.List[store.LicenseView], error) {
 	var keepView func(*store.LicenseView) bool
 	if keep != nil {
 		keepView = func(v *store.LicenseView) bool { return keep(&v.License) }
@@ -102,7 +105,9 @@ func (s *views) listedLicenses(ctx context.Context, positions []string) ([]*stor
 
 // licensesOfOrders reads the licenses of a buyer's orders; nil where an order has
 // none.
-func (s *views) licensesOfOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*store.LicenseView, error) {
+func (s *views) licensesOfOrders(
+	ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string,
+) ([]*store.LicenseView, error) {
 	orders, err := s.readOrders(ctx, owner, buyerEmail, orderNos)
 	if err != nil {
 		return nil, err
@@ -147,7 +152,9 @@ func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 }
 
 // ListOrders reads a page of an owner's orders, or of those of one buyer.
-func (s *views) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
+func (s *views) ListOrders(
+	ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool,
+) (store.List[licensing.Order], error) {
 	listing := layout.OrdersOf(owner)
 	if buyerEmail != "" {
 		listing = layout.OrdersOfBuyer(owner, buyerEmail)
@@ -161,7 +168,9 @@ func (s *views) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 // readOrders reads orders, in one request; nil where there is none, or it is not
 // the buyer's, if one is named: an address may have been removed from it since it
 // was listed.
-func (s *views) readOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*licensing.Order, error) {
+func (s *views) readOrders(
+	ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string,
+) ([]*licensing.Order, error) {
 	keys := make([]string, len(orderNos))
 	for i, orderNo := range orderNos {
 		keys[i] = layout.OrderKey(owner, orderNo)
@@ -187,7 +196,9 @@ func (s *views) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 }
 
 // ListProducts reads a page of an owner's products.
-func (s *views) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.Product], error) {
+func (s *views) ListProducts(
+	ctx context.Context, owner licensing.Owner, page store.Page,
+) (store.List[licensing.Product], error) {
 	read := func(ctx context.Context, positions []string) ([]*licensing.Product, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
@@ -217,7 +228,9 @@ func (s *views) ListProducts(ctx context.Context, owner licensing.Owner, page st
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
-func (s *views) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.APIKey], error) {
+func (s *views) ListAPIKeys(
+	ctx context.Context, owner licensing.Owner, page store.Page,
+) (store.List[licensing.APIKey], error) {
 	read := func(ctx context.Context, ids []string) ([]*licensing.APIKey, error) {
 		entries := make([]string, len(ids))
 		for i, id := range ids {

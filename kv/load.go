@@ -159,7 +159,9 @@ func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 
 // readSnapshots reads the answers to the gets of queries, in their order, and
 // remembers the licenses among them. corrects: a swap was lost to what they say.
-func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.ResponseOp, corrects bool) ([]store.Snapshot, error) {
+func (s *Store) readSnapshots(
+	queries []query, responses []*etcdserverpb.ResponseOp, corrects bool,
+) ([]store.Snapshot, error) {
 	snapshots := make([]store.Snapshot, len(queries))
 	next := func() *mvccpb.KeyValue {
 		kvs := responses[0].GetResponseRange().Kvs

@@ -33,7 +33,8 @@ func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) erro
 		id := string(kv.Key[len(layout.MastersPrefix):])
 		master, found := ring.Lookup(id)
 		if !found {
-			problems = append(problems, fmt.Errorf("the store uses the master key %q, and the master key ring lacks it: put its line back", id))
+			problems = append(problems,
+				fmt.Errorf("the store uses the master key %q, and the master key ring lacks it: put its line back", id))
 			continue
 		}
 		same, err := matches(master, kv.Value)
@@ -87,11 +88,13 @@ func masterInUse(id string) clientv3.Cmp {
 }
 
 func errOtherMaster(id string) error {
-	return fmt.Errorf("the store uses another master key %q than the one of that id in the master key ring: put the right line back", id)
+	return fmt.Errorf("the store uses another master key %q than the one of that id in the master key ring: put the "+
+		"right line back", id)
 }
 
 func errRetired(id string) error {
-	return fmt.Errorf("the master key %q was retired, and new secrets can't be derived from it: put another line first in the master key ring", id)
+	return fmt.Errorf("the master key %q was retired, and new secrets can't be derived from it: put another line "+
+		"first in the master key ring", id)
 }
 
 func errMasterUnused(id string) error {

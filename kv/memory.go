@@ -134,7 +134,8 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 		return store.Snapshot{}, nil, false
 	}
 	token := &stored{
-		revision: last.revision, writers: license.Writers, unknown: license.Unknown, due: layout.DueOf(license.License.Due()),
+		revision: last.revision, writers: license.Writers, unknown: license.Unknown,
+		due:    layout.DueOf(license.License.Due()),
 		inline: license.Devices, spilled: license.Spilled, lastEvent: license.LastEvent, slot: slot,
 	}
 	snapshot := store.Snapshot{Token: token, Record: licensing.Record{License: &license.License}}
@@ -192,7 +193,9 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 
 // recallDevices tells what is remembered of the devices of a license that has
 // many, and of which it is unsure.
-func (s *Store) recallDevices(id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices) (unsure []string) {
+func (s *Store) recallDevices(
+	id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices,
+) (unsure []string) {
 	unheard := wanted
 	s.memory.deviceCaches.use(id, false, func(r *deviceCache) {
 		if r.revision != token.revision {

@@ -39,7 +39,8 @@ func (s *Store) Register(ctx context.Context, r store.Registration) {
 // register registers a node for as long as its lease lives, and tells whether it
 // ever was.
 func (s *Store) register(ctx context.Context, r store.Registration) (began bool, err error) {
-	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation), string(layout.EncodeNode(r)),
+	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation),
+		string(layout.EncodeNode(r)),
 		func(ctx context.Context, _ clientv3.LeaseID) error {
 			<-ctx.Done()
 			return nil

@@ -123,7 +123,8 @@ func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUs
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) error{
 		layout.Prefix + "k/": found.count, layout.WebhooksPrefix: found.countWebhooks,
 	} {
-		if err := s.readFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
+		if err := s.readFamily(ctx, prefix, response.Header.Revision,
+			func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +132,9 @@ func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUs
 }
 
 // readFamily reads all keys of a prefix at a revision, page by page.
-func (s *apiKeys) readFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
+func (s *apiKeys) readFamily(
+	ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error,
+) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		page, err := s.etcd.List(ctx, "survey_masters", from, clientv3.WithRange(end),

@@ -80,7 +80,8 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	// Where all devices are known nobody else writes, and a loss is not to be
 	// expected; then the devices are not asked for along with it.
 	record := &write.Record
-	q := query{Want: store.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.complete}
+	q := query{Want: store.Want{Ref: write.Ref, Metadata: record.Metadata != nil},
+		devices: token.spilled && !token.complete}
 	if write.Ref.Kind != licensing.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
@@ -145,7 +146,8 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
-	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}).Encode()
+	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent,
+		Unknown: token.unknown}).Encode()
 	if err != nil {
 		return err
 	}

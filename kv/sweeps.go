@@ -82,7 +82,8 @@ type dueClaim struct {
 
 func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
 	until := layout.ClaimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
-	response, err := s.etcd.Page(ctx, "sweep_list", layout.ClaimAgePrefix, until, int64(limit), 0, clientv3.WithKeysOnly())
+	response, err := s.etcd.Page(ctx, "sweep_list", layout.ClaimAgePrefix, until, int64(limit), 0,
+		clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,9 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 
 // Due tells for which records something is due at a moment. The range that etcd
 // counts ends at that moment: what is due later costs nothing.
-func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
+func (s *Store) Due(
+	ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int,
+) (store.DuePage, error) {
 	prefix := layout.DuePrefix(kind)
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
 	response, err := s.etcd.Page(ctx, "due_list", prefix+from, until, int64(limit), 0)

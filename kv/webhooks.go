@@ -21,7 +21,8 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	}
 	value := record.Encode()
 	if told := write.Record.Events; len(told) > 0 {
-		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner), now.Sequence)
+		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner),
+			now.Sequence)
 	}
 	sw.put(key, value)
 	sw.put([]byte(layout.WebhooksMark), nil)

@@ -132,10 +132,13 @@ var (
 		Message: "what comes after this cursor is no longer kept; begin anew without one",
 	}
 
-	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured, Message: "no payment provider is set up for live orders"}
+	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured,
+		Message: "no payment provider is set up for live orders"}
 
-	ErrRequestInProgress    = &Error{Reason: ReasonRequestInProgress, Message: "a request with this Idempotency-Key is being worked on"}
-	ErrIdempotencyKeyReused = &Error{Reason: ReasonIdempotencyKeyReused, Message: "this Idempotency-Key was used for another request"}
+	ErrRequestInProgress = &Error{Reason: ReasonRequestInProgress,
+		Message: "a request with this Idempotency-Key is being worked on"}
+	ErrIdempotencyKeyReused = &Error{Reason: ReasonIdempotencyKeyReused,
+		Message: "this Idempotency-Key was used for another request"}
 
 	// ErrUnavailable: the command was not executed and never will be.
 	ErrUnavailable = &Error{Reason: ReasonUnavailable, Message: "the service is unavailable; nothing was changed"}
@@ -167,7 +170,8 @@ func removalsUsedUp(l *License) *Error {
 }
 
 func invalidLicenseState(status Status, verb string) *Error {
-	return &Error{Reason: ReasonInvalidLicenseState, Message: "a license that is " + string(status) + " can't be " + verb}
+	return &Error{Reason: ReasonInvalidLicenseState,
+		Message: "a license that is " + string(status) + " can't be " + verb}
 }
 
 func invalidOrderState(status OrderStatus, verb string) *Error {

@@ -35,7 +35,8 @@ func (c *contention) yield(to store.Incarnation, now time.Time, jitter func(time
 	default:
 		c.span = min(2*c.span, yieldSpanMax)
 	}
-	c.owner, c.until, c.losses, c.busy, c.moves, c.unserved, c.redirected = to, now.Add(jitter(c.span)), 0, false, 0, false, time.Time{}
+	c.owner, c.until, c.losses = to, now.Add(jitter(c.span)), 0
+	c.busy, c.moves, c.unserved, c.redirected = false, 0, false, time.Time{}
 }
 
 // stillBusy reports whether the owner most likely has other nodes' commands still, after the time for which the

@@ -142,7 +142,9 @@ func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*ca
 	return rest
 }
 
-func (s *settler) apply(record *licensing.Record, cmd licensing.Command, now time.Time) (result licensing.Result, err error, panicked bool) {
+func (s *settler) apply(
+	record *licensing.Record, cmd licensing.Command, now time.Time,
+) (result licensing.Result, err error, panicked bool) {
 	returned := s.guard.Catch(
 		func() { result, err = licensing.Apply(record, cmd, now) },
 		func() *zerolog.Event { return s.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },

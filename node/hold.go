@@ -15,7 +15,9 @@ import (
 //
 // A task goes before all calls that wait, and has a turn of its own. A task that has begun has ended when
 // WithRecordLock returns, so it must stop when its ctx ends.
-func (n *Node) WithRecordLock(ctx context.Context, ref licensing.Ref, task func(context.Context) (licensing.Result, error)) (licensing.Result, error) {
+func (n *Node) WithRecordLock(
+	ctx context.Context, ref licensing.Ref, task func(context.Context) (licensing.Result, error),
+) (licensing.Result, error) {
 	return n.doCall(ctx, ref, &call{kind: kindTask, task: task})
 }
 
@@ -88,7 +90,9 @@ func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Re
 }
 
 // applySteps runs each command on its record, and returns the writes.
-func (s *settler) applySteps(steps []Step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
+func (s *settler) applySteps(
+	steps []Step, snapshots []store.Snapshot,
+) (answer licensing.Result, writes []store.Write, err error) {
 	now := s.Now()
 	for i, step := range steps {
 		record, cmd := snapshots[i].Record, step.Cmd

@@ -58,7 +58,9 @@ func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command)
 }
 
 // doPlaced runs a command that was let in, and gives the place back.
-func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
+func (n *Node) doPlaced(
+	ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command,
+) (result licensing.Result, err error) {
 	c := newCommand(who, cmd)
 	defer func() { n.admission.leave(c.gone(), err) }()
 	return n.doCall(ctx, ref, c)

@@ -52,7 +52,9 @@ func (p Place) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command)
 }
 
 // DoOnce runs a command in the place, once for the request of a claim.
-func (p Place) DoOnce(ctx context.Context, ref licensing.Ref, cmd licensing.Command, c *Claim) (licensing.Result, error) {
+func (p Place) DoOnce(
+	ctx context.Context, ref licensing.Ref, cmd licensing.Command, c *Claim,
+) (licensing.Result, error) {
 	switch {
 	case c.once != nil:
 		claimed := newCommand(p.who, cmd)

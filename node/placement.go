@@ -281,7 +281,8 @@ func (p *placement) sweep(now time.Time) {
 	}
 	p.swept = now
 	for ref, c := range p.contentions {
-		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.heldUntil) && now.Sub(c.until) > c.span {
+		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.heldUntil) &&
+			now.Sub(c.until) > c.span {
 			delete(p.contentions, ref)
 		}
 	}

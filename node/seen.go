@@ -181,7 +181,8 @@ func (s *settler) swapSeen(ctx context.Context, ref licensing.Ref, seen []licens
 		if !record.Touched {
 			return nil
 		}
-		outcome, err := s.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: record}}})
+		outcome, err := s.cfg.Records.Commit(ctx,
+			store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: record}}})
 		if err != nil || outcome.Landed {
 			return err
 		}

@@ -66,7 +66,8 @@ func (s *settler) traceTurn(ctx context.Context, ref licensing.Ref, calls []*cal
 		name = "hold"
 	}
 	spans := traceShared(calls, tracing.Internal, name, func() []tracing.Attr {
-		return []tracing.Attr{tracing.Int("licet.fold.commands", len(calls)), tracing.String("licet.record", ref.Kind.String())}
+		return []tracing.Attr{tracing.Int("licet.fold.commands", len(calls)),
+			tracing.String("licet.record", ref.Kind.String())}
 	})
 	if len(spans) == 0 {
 		return ctx, func() {}

@@ -109,7 +109,8 @@ func (a *authority) good(who identity, certPEM, keyPEM []byte, now time.Time) bo
 	leaf := pair.Leaf
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
 		return false
 	}
 	return leaf.Subject.CommonName == who.name && slices.Equal(leaf.DNSNames, who.hosts) &&

@@ -35,7 +35,9 @@ const (
 
 // authorities reads the two authorities, or makes them. Clients have one of their own, so
 // that no client can pass for a member.
-func authorities(ctx context.Context, cfg config, s store, now time.Time, stdout io.Writer) (clients, members *authority, err error) {
+func authorities(
+	ctx context.Context, cfg config, s store, now time.Time, stdout io.Writer,
+) (clients, members *authority, err error) {
 	name := cfg.service + "-authority"
 	for range tries {
 		have, err := s.get(ctx, name)
@@ -60,7 +62,8 @@ func authorities(ctx context.Context, cfg config, s store, now time.Time, stdout
 			members, err = have.authority(memberAuthority)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("the Secret %s: %w; put it back from a copy, or remove it to have all certificates made anew", name, err)
+			return nil, nil, fmt.Errorf("the Secret %s: %w; put it back from a copy, or remove it to have all "+
+				"certificates made anew", name, err)
 		}
 		return clients, members, nil
 	}
@@ -90,8 +93,9 @@ func (s *secret) authority(which string) (*authority, error) {
 func newSecret(name, kind string) *secret {
 	return &secret{
 		APIVersion: "v1", Kind: "Secret", Type: kind,
-		Metadata: metadata{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcdcerts", "app.kubernetes.io/part-of": "licet"}},
-		Data:     map[string][]byte{},
+		Metadata: metadata{Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcdcerts",
+			"app.kubernetes.io/part-of": "licet"}},
+		Data: map[string][]byte{},
 	}
 }
 
@@ -135,7 +139,8 @@ func (w wanted) keep(ctx context.Context, cfg config, s store, now time.Time, st
 		if err != nil {
 			return err
 		}
-		if w.by.good(w.who, have.Data["tls.crt"], have.Data["tls.key"], now) && bytes.Equal(have.Data["ca.crt"], w.by.certPEM) {
+		if w.by.good(w.who, have.Data["tls.crt"], have.Data["tls.key"], now) &&
+			bytes.Equal(have.Data["ca.crt"], w.by.certPEM) {
 			fmt.Fprintf(stdout, "%s: good\n", w.secret)
 			return nil
 		}
@@ -146,7 +151,8 @@ func (w wanted) keep(ctx context.Context, cfg config, s store, now time.Time, st
 		have.Data = map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": w.by.certPEM}
 		switch err := s.put(ctx, have); {
 		case err == nil:
-			fmt.Fprintf(stdout, "%s: %s, good until %s\n", w.secret, verb, now.Add(cfg.lifetime).UTC().Format(time.DateOnly))
+			fmt.Fprintf(stdout, "%s: %s, good until %s\n", w.secret, verb,
+				now.Add(cfg.lifetime).UTC().Format(time.DateOnly))
 			return nil
 		case !errors.Is(err, errConflict):
 			return err

@@ -39,11 +39,14 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	flags := flag.NewFlagSet("etcdcerts", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&c.namespace, "namespace", "", "`namespace` of the cluster and of the Secrets; empty: this pod's")
-	flags.StringVar(&c.service, "service", "etcd", "`name` of the StatefulSet of the members and of its headless Service")
+	flags.StringVar(&c.service, "service", "etcd",
+		"`name` of the StatefulSet of the members and of its headless Service")
 	flags.IntVar(&c.members, "members", 3, "how many members there are, or will be")
-	flags.DurationVar(&c.lifetime, "lifetime", 365*24*time.Hour, "how long a certificate is good; it is renewed when a third of that is left")
+	flags.DurationVar(&c.lifetime, "lifetime", 365*24*time.Hour,
+		"how long a certificate is good; it is renewed when a third of that is left")
 	flags.DurationVar(&c.timeout, "timeout", time.Minute, "how long to try")
-	flags.StringVar(&c.account, "service-account", account, "`folder` with the token, the authority and the namespace that Kubernetes gives a pod")
+	flags.StringVar(&c.account, "service-account", account,
+		"`folder` with the token, the authority and the namespace that Kubernetes gives a pod")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}

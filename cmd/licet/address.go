@@ -28,7 +28,8 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, network(host), net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--%s %s: another process listens there already: stop that process, or choose another port (port 0 takes a free port)", flag, address)
+		return nil, fmt.Errorf("--%s %s: another process listens there already: stop that process, or choose another "+
+			"port (port 0 takes a free port)", flag, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
@@ -47,7 +48,8 @@ func network(host string) string {
 
 // loopback returns a loopback address of host. All addresses of host must be loopback addresses.
 func loopback(ctx context.Context, flag, host string) (string, error) {
-	refused := badUsage("--%s: %q is not a loopback address, so other machines could reach it: use 127.0.0.1, or set --allow-remote", flag, host)
+	refused := badUsage("--%s: %q is not a loopback address, so other machines could reach it: use 127.0.0.1, or set "+
+		"--allow-remote", flag, host)
 	if host == "" { // every address of the machine
 		return "", refused
 	}

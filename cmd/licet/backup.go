@@ -23,7 +23,8 @@ type backupConfig struct {
 
 func (c *backupConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
-	fs.IntVar(&c.Keep, "keep", 0, "treat FILE as a directory of backups, and keep this `number` of them: remove the oldest")
+	fs.IntVar(&c.Keep, "keep", 0,
+		"treat FILE as a directory of backups, and keep this `number` of them: remove the oldest")
 	nameVariables(fs)
 }
 
@@ -86,7 +87,8 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 	}
 	if err := backup.Record(ctx, store.Etcd(), begun); err != nil {
 		// The backup itself is good, so the command succeeds.
-		fmt.Fprintf(stderr, "warning: the backup is good, but licet_backup_last_success_timestamp_seconds will not show it: recording the backup in the store failed: %v\n", err)
+		fmt.Fprintf(stderr, "warning: the backup is good, but licet_backup_last_success_timestamp_seconds will not "+
+			"show it: recording the backup in the store failed: %v\n", err)
 	}
 	if cfg.Keep > 0 {
 		if err := backup.Prune(path, cfg.Keep); err != nil {
@@ -143,6 +145,7 @@ func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, std
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %d bytes of %s restored\nSHA-256 %s\n", cfg.DataDir, info.Bytes, path, info.SHA256)
+	_, err = fmt.Fprintf(stdout, "%s: %d bytes of %s restored\nSHA-256 %s\n", cfg.DataDir, info.Bytes, path,
+		info.SHA256)
 	return err
 }

@@ -45,21 +45,31 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to serve the API on; port 0 takes a free port")
 	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on (default: off)")
 	fs.BoolVar(&c.Profiles, "pprof", false, "serve Go profiles at /debug/pprof/ on --metrics-listen")
-	fs.StringVar(&c.PublicURL, "public-url", "", "public `URL` of the service, for pay links and signed requests (default: the address of --listen)")
+	fs.StringVar(&c.PublicURL, "public-url", "",
+		"public `URL` of the service, for pay links and signed requests (default: the address of --listen)")
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 30m to 24h")
-	fs.DurationVar(&c.TestOrders, "test-order-lifetime", 0, "how long an order in test mode can be paid, 1s to 24h; 0: the value of --order-lifetime")
-	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses to keep in memory, about 400 bytes each; changing such a license takes a single request to etcd")
-	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond, "how long requests may wait under load, 10ms to 1s; the node refuses further requests at once")
-	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute}, "`rate` of the errors 40000, 40001 and 40401 for each client address on routes without API key; 0: no limit")
-	fs.TextVar(&c.APIKeyLimit, "rate-limit-api-key", limits.Rate{Count: 500, Per: time.Second}, "`rate` of requests for each API key; 0: no limit")
-	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{}, "`rate` of activations and validations for each license, such as 10/m; 0: no limit")
-	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "`networks` of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8,192.0.2.7")
-	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations, "also record the events of activations and devices, for all accounts; each event takes a key in etcd")
+	fs.DurationVar(&c.TestOrders, "test-order-lifetime", 0,
+		"how long an order in test mode can be paid, 1s to 24h; 0: the value of --order-lifetime")
+	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses to keep in memory, about "+
+		"400 bytes each; changing such a license takes a single request to etcd")
+	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond,
+		"how long requests may wait under load, 10ms to 1s; the node refuses further requests at once")
+	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute},
+		"`rate` of the errors 40000, 40001 and 40401 for each client address on routes without API key; 0: no limit")
+	fs.TextVar(&c.APIKeyLimit, "rate-limit-api-key", limits.Rate{Count: 500, Per: time.Second},
+		"`rate` of requests for each API key; 0: no limit")
+	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{},
+		"`rate` of activations and validations for each license, such as 10/m; 0: no limit")
+	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
+		"`networks` of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8,192.0.2.7")
+	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations,
+		"also record the events of activations and devices, for all accounts; each event takes a key in etcd")
 	c.eventsConfig.addFlags(fs)
 	c.tracingConfig.addFlags(fs)
 	fs.StringVar(&c.LogLevel, "log-level", "info", "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
-	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take; after that the remaining requests are cut off")
+	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout,
+		"how long a stop may take; after that the remaining requests are cut off")
 }
 
 // devConfig holds the settings of licet dev.
@@ -70,7 +80,8 @@ type devConfig struct {
 }
 
 func (c *devConfig) addFlags(fs *pflag.FlagSet) {
-	c.config = config{Listen: "127.0.0.1:8080", RecordActivations: true, LogFormat: "console", ShutdownTimeout: 10 * time.Second}
+	c.config = config{Listen: "127.0.0.1:8080", RecordActivations: true, LogFormat: "console",
+		ShutdownTimeout: 10 * time.Second}
 	c.Loopback = true
 	fs.SortFlags = false
 	c.config.addFlags(fs)
@@ -132,7 +143,8 @@ func (c *config) validate() error {
 		return badUsage("--log-format is %q: write console or json", c.LogFormat)
 	}
 	if c.OrderLifetime < minOrderLifetime || c.OrderLifetime > maxOrderLifetime {
-		return badUsage("--order-lifetime is %v: write a duration from 30m to 24h (for test mode, --test-order-lifetime allows 1s)", c.OrderLifetime)
+		return badUsage("--order-lifetime is %v: write a duration from 30m to 24h (for test mode, "+
+			"--test-order-lifetime allows 1s)", c.OrderLifetime)
 	}
 	if c.TestOrders != 0 && (c.TestOrders < minTestOrderLifetime || c.TestOrders > maxOrderLifetime) {
 		return badUsage("--test-order-lifetime is %v: write a duration from 1s to 24h, or 0", c.TestOrders)

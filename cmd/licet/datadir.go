@@ -56,7 +56,8 @@ func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error)
 	path := filepath.Join(dir, masterFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, gone := os.Stat(filepath.Join(dir, keyFile)); gone == nil {
-			return licensing.MasterRing{}, fmt.Errorf("%s is missing, and the API secret is lost with it: restore the file from a copy, or remove %s too to get a new account", path, keyFile)
+			return licensing.MasterRing{}, fmt.Errorf("%s is missing, and the API secret is lost with it: restore "+
+				"the file from a copy, or remove %s too to get a new account", path, keyFile)
 		}
 		if err := makeMasterRing(path, entropy); err != nil {
 			return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)

@@ -20,9 +20,11 @@ type etcdConfig struct {
 }
 
 func (c *etcdConfig) addFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil, "`addresses` of all members of the etcd cluster, separated by commas")
+	fs.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil,
+		"`addresses` of all members of the etcd cluster, separated by commas")
 	fs.StringVar(&c.CAFile, "etcd-ca", "", "PEM `file` with the CA of the certificates of etcd; turns TLS on")
-	fs.StringVar(&c.CertFile, "etcd-cert", "", "PEM `file` with the client certificate for etcd; you may replace the file at any time")
+	fs.StringVar(&c.CertFile, "etcd-cert", "",
+		"PEM `file` with the client certificate for etcd; you may replace the file at any time")
 	fs.StringVar(&c.KeyFile, "etcd-key", "", "PEM `file` with the private key of --etcd-cert")
 }
 
@@ -30,7 +32,8 @@ func (c *etcdConfig) addFlags(fs *pflag.FlagSet) {
 // http.
 func (c *etcdConfig) validate() error {
 	if len(c.Endpoints) == 0 {
-		return badUsage("--etcd-endpoints must name every etcd member, such as 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379")
+		return badUsage("--etcd-endpoints must name every etcd member, such as " +
+			"10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379")
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		return badUsage("--etcd-cert and --etcd-key go together: set both or neither")
@@ -47,7 +50,8 @@ func (c *etcdConfig) validate() error {
 		}
 		u, err := url.Parse(endpoint)
 		if err != nil || !addressesEtcd(u) {
-			return badUsage("--etcd-endpoints has %q: write an address such as 10.0.0.1:2379 or https://etcd-0.example.com:2379", c.Endpoints[i])
+			return badUsage("--etcd-endpoints has %q: write an address such as 10.0.0.1:2379 or "+
+				"https://etcd-0.example.com:2379", c.Endpoints[i])
 		}
 		// The client of etcd applies the scheme of the first endpoint to all endpoints, and silently drops
 		// certificates if that scheme is http.
@@ -55,7 +59,8 @@ func (c *etcdConfig) validate() error {
 			return badUsage("--etcd-endpoints mixes %s:// and %s://: use one scheme for all members", first, u.Scheme)
 		}
 		if secured && u.Scheme == "http" {
-			return badUsage("--etcd-endpoints has %q, which is without TLS, but TLS files are set: write https://, or remove --etcd-ca and --etcd-cert", c.Endpoints[i])
+			return badUsage("--etcd-endpoints has %q, which is without TLS, but TLS files are set: write https://, "+
+				"or remove --etcd-ca and --etcd-cert", c.Endpoints[i])
 		}
 	}
 	c.Endpoints = endpoints
@@ -67,7 +72,8 @@ func addressesEtcd(u *url.URL) bool {
 	switch u.Scheme {
 	case "http", "https":
 		_, port, err := net.SplitHostPort(u.Host)
-		return err == nil && port != "" && u.Hostname() != "" && strings.Trim(u.Path, "/") == "" && u.User == nil && u.RawQuery == ""
+		return err == nil && port != "" && u.Hostname() != "" && strings.Trim(u.Path, "/") == "" && u.User == nil &&
+			u.RawQuery == ""
 	case "unix":
 		return u.Host == "" && len(u.Path) > 1
 	}

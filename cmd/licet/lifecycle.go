@@ -86,7 +86,8 @@ func (s *instance) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.drainDelay+s.cfg.ShutdownTimeout)
 	defer cancel()
 	stopped := make(chan error, 1)
-	guard.New(s.instruments, s.log).Start("stop", func() { stopped <- s.parts.stop(ctx) }, func() { stopped <- errPanicked })
+	guard.New(s.instruments, s.log).Start("stop", func() { stopped <- s.parts.stop(ctx) },
+		func() { stopped <- errPanicked })
 	select {
 	case err := <-stopped:
 		return err

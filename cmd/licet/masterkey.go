@@ -78,13 +78,15 @@ master key before any node derives secrets from it:
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(stderr, "%s has a new master key. Keep a copy of the file: the secrets derived from a master key are lost with it.\n", path)
+			fmt.Fprintf(stderr, "%s has a new master key. Keep a copy of the file: the secrets derived from a master "+
+				"key are lost with it.\n", path)
 			_, err = fmt.Fprintln(stdout, master.ID)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&path, "master-key-file", "", "`file` with the master keys, the current one first")
-	cmd.Flags().BoolVar(&last, "last", false, "add the master key as the last line, so no secret is derived from it yet")
+	cmd.Flags().BoolVar(&last, "last", false,
+		"add the master key as the last line, so no secret is derived from it yet")
 	nameVariables(cmd.Flags())
 	return cmd
 }
@@ -112,7 +114,8 @@ func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (lic
 	file, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL|os.O_WRONLY, privateFile)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return licensing.MasterKey{}, fmt.Errorf("another process is adding a key to %s; if no such process runs, remove %s", path, lock)
+		return licensing.MasterKey{},
+			fmt.Errorf("another process is adding a key to %s; if no such process runs, remove %s", path, lock)
 	case err != nil:
 		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}

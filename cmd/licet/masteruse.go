@@ -26,7 +26,8 @@ type masterConfig struct {
 
 func (c *masterConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
-	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys of the nodes, to compare with the store (optional)")
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "",
+		"`file` with the master keys of the nodes, to compare with the store (optional)")
 	nameVariables(fs)
 }
 
@@ -113,7 +114,8 @@ master key changes nothing.`,
 				return err
 			}
 			if given && ring.Current().ID == args[0] {
-				return fmt.Errorf("the master key %q is first in the ring, so nodes derive secrets from it: put another line first and restart the nodes", args[0])
+				return fmt.Errorf("the master key %q is first in the ring, so nodes derive secrets from it: put "+
+					"another line first and restart the nodes", args[0])
 			}
 			return cfg.withStore(cmd.Context(), stderr, func(ctx context.Context, store *kv.Store) error {
 				if err := store.RetireMaster(ctx, args[0], time.Now()); err != nil {
@@ -198,7 +200,8 @@ func showMasters(stdout io.Writer, rows []masterRow) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tAPI KEYS\tWEBHOOKS\tPREVIOUS SECRETS\tGOOD UNTIL")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, r.Keys, r.Webhooks, r.Previous, plain(r.Until))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, r.Keys, r.Webhooks, r.Previous,
+			plain(r.Until))
 	}
 	return table.Flush()
 }

@@ -17,7 +17,8 @@ const (
 	// is a quarter of the live bytes: a process that is rarely idle takes long to produce that much garbage again.
 	worthReturning = 16 << 20
 	// roomForGarbage is how many bytes of garbage a load may produce between two collections, at least. By default Go
-	// collects when the garbage equals the live heap: a node with a small heap would collect many times a second, for up
+	// collects when the garbage equals the live heap: a node with a small heap would collect many times a second, for
+	// up
 	// to a third of its processor time.
 	roomForGarbage = 64 << 20
 	// usualPercent and mostPercent bound GOGC: garbage in percent of the live heap.
@@ -51,7 +52,8 @@ func newMemoryReleaser(lookup func(string) (string, bool)) *memoryReleaser {
 			return nil
 		}
 	}
-	return &memoryReleaser{read: readHeapUse, release: debug.FreeOSMemory, setGOGC: func(percent int) { debug.SetGCPercent(percent) }}
+	return &memoryReleaser{read: readHeapUse, release: debug.FreeOSMemory,
+		setGOGC: func(percent int) { debug.SetGCPercent(percent) }}
 }
 
 // run checks the heap every releaseInterval until ctx ends.

@@ -31,11 +31,15 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 	c.Etcd.addFlags(fs)
 	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys, the current key first")
 	c.config.addFlags(fs)
-	fs.StringVar(&c.TLSCertFile, "tls-cert", "", "PEM `file` with the certificate for HTTPS; you may replace the file at any time")
+	fs.StringVar(&c.TLSCertFile, "tls-cert", "",
+		"PEM `file` with the certificate for HTTPS; you may replace the file at any time")
 	fs.StringVar(&c.TLSKeyFile, "tls-key", "", "PEM `file` with the private key of --tls-cert")
-	fs.StringVar(&c.InternalListen, "internal-listen", "", "`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes use (default: off)")
-	fs.StringVar(&c.InternalAddress, "internal-address", "", "`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port of --internal-listen)")
-	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second, "how long a stopping node fails readiness but still serves requests, before the shutdown timeout begins")
+	fs.StringVar(&c.InternalListen, "internal-listen", "",
+		"`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes use (default: off)")
+	fs.StringVar(&c.InternalAddress, "internal-address", "",
+		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port of --internal-listen)")
+	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second,
+		"how long a stopping node fails readiness but still serves requests, before the shutdown timeout begins")
 	nameVariables(fs)
 }
 
@@ -144,7 +148,8 @@ func (s *serve) start(ctx context.Context, build build) error {
 		return err
 	}
 	if s.cfg.PublicURL == "" {
-		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine, and requests must be signed for it")
+		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine, and requests " +
+			"must be signed for it")
 	}
 	s.log.Info().Str("url", s.url).Stringer("master_keys", ring).Msg("ready")
 	return nil

@@ -53,7 +53,8 @@ func (c *storeConfig) complete(fs *pflag.FlagSet, validate func() error) error {
 func (c *storeConfig) validate() error {
 	switch {
 	case c.DataDir == "" && len(c.Etcd.Endpoints) == 0:
-		return badUsage("no store: set --etcd-endpoints to the members of its etcd, or --data-dir to the data directory of a stopped licet dev")
+		return badUsage("no store: set --etcd-endpoints to the members of its etcd, or --data-dir to the data " +
+			"directory of a stopped licet dev")
 	case c.DataDir != "" && len(c.Etcd.Endpoints) > 0:
 		return badUsage("--etcd-endpoints and --data-dir name two stores: set only one of them")
 	case c.DataDir != "":
@@ -91,7 +92,9 @@ func (c *storeConfig) open(ctx context.Context, stderr io.Writer) (cfg kv.Config
 }
 
 // withStore opens the store and runs work on it, for at most storeTimeout.
-func (c *storeConfig) withStore(ctx context.Context, stderr io.Writer, work func(context.Context, *kv.Store) error) (err error) {
+func (c *storeConfig) withStore(
+	ctx context.Context, stderr io.Writer, work func(context.Context, *kv.Store) error,
+) (err error) {
 	cfg, release, err := c.open(ctx, stderr)
 	if err != nil {
 		return err

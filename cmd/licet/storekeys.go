@@ -47,7 +47,8 @@ func (c *storeKeysConfig) addFlags(cmd *cobra.Command) {
 	fs.StringVar(&c.Mode, "mode", "", "`mode` of the API key: test or live")
 	c.storeConfig.addFlags(fs)
 	fs.StringVarP(&c.Output, "output", "o", "table", "output `format`: table or json")
-	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys of the nodes, the current key first; create and rotate need it, unless --data-dir is set")
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "",
+		"`file` with the master keys of the nodes, the current key first; create and rotate need it, unless --data-dir is set")
 	nameVariables(fs)
 	cli.Complete(cmd, "mode", "test", "live")
 	cli.Complete(cmd, "output", "table", "json")
@@ -55,7 +56,8 @@ func (c *storeKeysConfig) addFlags(cmd *cobra.Command) {
 
 func (c *storeKeysConfig) validate() error {
 	if !licensing.ValidAccountID(c.Account) {
-		return badUsage("--account is %q: write acct_ followed by a-z, 0-9 or _, at most 64 characters in all", c.Account)
+		return badUsage("--account is %q: write acct_ followed by a-z, 0-9 or _, at most 64 characters in all",
+			c.Account)
 	}
 	if c.owner().Mode != licensing.Test && c.owner().Mode != licensing.Live {
 		return badUsage("--mode is %q: write test or live", c.Mode)
@@ -80,7 +82,8 @@ func (c *storeKeysConfig) newKey() (service.NewKey, error) {
 	if c.ExpiresAt != "" {
 		var err error
 		if key.ExpiresAt, err = time.Parse(time.RFC3339, c.ExpiresAt); err != nil {
-			return service.NewKey{}, badUsage("--expires-at is %q: write a time such as 2031-01-31T00:00:00Z", c.ExpiresAt)
+			return service.NewKey{}, badUsage("--expires-at is %q: write a time such as 2031-01-31T00:00:00Z",
+				c.ExpiresAt)
 		}
 		if key.ExpiresAt.IsZero() { // a zero time means that the key never expires
 			return service.NewKey{}, badUsage("--expires-at must be in the future")
@@ -107,7 +110,8 @@ func (c *storeKeysConfig) ring() (licensing.MasterRing, error) {
 		path = filepath.Join(c.DataDir, masterFile)
 	}
 	if path == "" {
-		return licensing.MasterRing{}, badUsage("--master-key-file must name the file with the master keys of the nodes")
+		return licensing.MasterRing{},
+			badUsage("--master-key-file must name the file with the master keys of the nodes")
 	}
 	return readMasterRing(path)
 }
@@ -155,14 +159,16 @@ only a hash of the API key, and derives the secret from a master key.`,
 			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker service.Keymaker) error {
 				issued, err := maker.Create(ctx, key)
 				if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
-					return fmt.Errorf("the store may have created the API key %s; revoke it if licet store keys list shows it: %w",
+					return fmt.Errorf("the store may have created the API key %s; revoke it if licet store keys list "+
+						"shows it: %w",
 						issued.Key.ID, err)
 				}
 				if err != nil {
 					return err
 				}
 				if err := cfg.show(stdout, createdRows(issued)); err != nil {
-					return fmt.Errorf("created the API key %s but could not print it; revoke the key: %w", issued.Key.ID, err)
+					return fmt.Errorf("created the API key %s but could not print it; revoke the key: %w",
+						issued.Key.ID, err)
 				}
 				fmt.Fprintln(stderr, "Keep the API key and its secret: licet can't print them again.")
 				return nil
@@ -172,8 +178,10 @@ only a hash of the API key, and derives the secret from a master key.`,
 	fs := cmd.Flags()
 	fs.StringVar(&cfg.Name, "name", "", "`name` of the API key, for people")
 	cli.ScopeFlag(cmd, &cfg.Scopes)
-	fs.StringVar(&cfg.ExpiresAt, "expires-at", "", "`time` when the API key expires, such as 2031-01-31T00:00:00Z (default: never)")
-	fs.BoolVar(&cfg.Signed, "require-signature", false, "refuse requests with this API key that are not signed with its secret")
+	fs.StringVar(&cfg.ExpiresAt, "expires-at", "",
+		"`time` when the API key expires, such as 2031-01-31T00:00:00Z (default: never)")
+	fs.BoolVar(&cfg.Signed, "require-signature", false,
+		"refuse requests with this API key that are not signed with its secret")
 	cfg.addFlags(cmd)
 	return cmd
 }
@@ -274,7 +282,8 @@ The API key itself does not change.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", service.DefaultOverlap, "how long the previous secret stays valid, 0s to 720h")
+	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", service.DefaultOverlap,
+		"how long the previous secret stays valid, 0s to 720h")
 	cfg.addFlags(cmd)
 	return cmd
 }

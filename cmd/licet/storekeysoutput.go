@@ -31,7 +31,8 @@ func createdRows(issued service.IssuedKey) []row {
 // rotatedRows returns the rows of an API key with a new secret.
 func rotatedRows(issued service.IssuedKey) []row {
 	return append([]row{{"API SECRET", "api_secret", issued.Secret}},
-		append(keyRows(&issued.Key), row{"PREVIOUS GOOD UNTIL", "previous_secret_until", timestamp(issued.Key.Previous.Until)})...)
+		append(keyRows(&issued.Key),
+			row{"PREVIOUS GOOD UNTIL", "previous_secret_until", timestamp(issued.Key.Previous.Until)})...)
 }
 
 // revokedRows returns the rows of a revoked API key.

@@ -24,8 +24,10 @@ type tracingConfig struct {
 const tracesPath = "/v1/traces"
 
 func (c *tracingConfig) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.TraceEndpoint, "tracing-otlp-endpoint", "", "`URL` of an OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318; the default path is /v1/traces (default: off)")
-	fs.Float64Var(&c.TraceRatio, "tracing-sample-ratio", 0.01, "`share` of requests to trace if their traceparent does not decide, 0 to 1")
+	fs.StringVar(&c.TraceEndpoint, "tracing-otlp-endpoint", "",
+		"`URL` of an OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318; the default path is /v1/traces (default: off)")
+	fs.Float64Var(&c.TraceRatio, "tracing-sample-ratio", 0.01,
+		"`share` of requests to trace if their traceparent does not decide, 0 to 1")
 }
 
 func (c *tracingConfig) validate() error {
@@ -37,11 +39,13 @@ func (c *tracingConfig) validate() error {
 	}
 	u, err := url.Parse(c.TraceEndpoint)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" ||
+		u.Fragment != "":
 		// The message omits the value, which may contain credentials.
 		return badUsage("--tracing-otlp-endpoint must be a URL such as http://127.0.0.1:4318")
 	case u.User != nil:
-		return badUsage("--tracing-otlp-endpoint must not contain credentials: set OTEL_EXPORTER_OTLP_HEADERS instead, such as authorization=Bearer%%20…")
+		return badUsage("--tracing-otlp-endpoint must not contain credentials: set OTEL_EXPORTER_OTLP_HEADERS " +
+			"instead, such as authorization=Bearer%%20…")
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ type verifyConfig struct {
 func (c *verifyConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
 	fs.StringVarP(&c.Output, "output", "o", "table", "output `format`: table or json")
-	fs.BoolVar(&c.ShowKeys, "show-keys", false, "print license keys instead of their hashes; a license key is the whole secret of a license")
+	fs.BoolVar(&c.ShowKeys, "show-keys", false,
+		"print license keys instead of their hashes; a license key is the whole secret of a license")
 	nameVariables(fs)
 }
 
@@ -152,7 +153,8 @@ func (t *verifyTable) end(summary verify.Summary, err error) error {
 	if p.err == nil {
 		p.err = table.Flush()
 	}
-	p.print("\n%d keys at revision %d in %v\n", summary.Keys, summary.Revision, summary.Duration.Round(time.Millisecond))
+	p.print("\n%d keys at revision %d in %v\n", summary.Keys, summary.Revision,
+		summary.Duration.Round(time.Millisecond))
 	if summary.OtherKeys > 0 {
 		p.print("%d other keys in this etcd are not of this service\n", summary.OtherKeys)
 	}

@@ -100,7 +100,8 @@ func newCluster(t testing.TB, size int) *Cluster {
 		name := fmt.Sprintf("m%d", i)
 		all = append(all, name+"="+peerURL(name))
 		at := filepath.Join(dir, name)
-		c.Members = append(c.Members, &Member{dir: at, spec: process.Member{Name: name, Dir: at, Peer: peerURL(name), NoSync: true}})
+		c.Members = append(c.Members,
+			&Member{dir: at, spec: process.Member{Name: name, Dir: at, Peer: peerURL(name), NoSync: true}})
 	}
 	for _, m := range c.Members {
 		m.spec.Cluster = strings.Join(all, ",")

@@ -59,7 +59,8 @@ func Start(t testing.TB) *Collector {
 }
 
 func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
+		r.Header.Get("Content-Type") != "application/x-protobuf" {
 		http.Error(w, "this is no OTLP", http.StatusNotFound)
 		return
 	}
@@ -110,8 +111,9 @@ func (c *Collector) keep(request *collector.ExportTraceServiceRequest, text []by
 func read(s *trace.Span, resource map[string]string) Span {
 	span := Span{
 		Name: s.Name, Kind: s.Kind.String(), Resource: resource,
-		TraceID: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId), Parent: hex.EncodeToString(s.ParentSpanId),
-		Start: time.Unix(0, int64(s.StartTimeUnixNano)), End: time.Unix(0, int64(s.EndTimeUnixNano)),
+		TraceID: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId),
+		Parent: hex.EncodeToString(s.ParentSpanId),
+		Start:  time.Unix(0, int64(s.StartTimeUnixNano)), End: time.Unix(0, int64(s.EndTimeUnixNano)),
 		Attrs: attrs(s.Attributes), Tracestate: s.TraceState,
 		Failed:             s.GetStatus().GetCode() == trace.Status_STATUS_CODE_ERROR,
 		DroppedAttrsOrMore: s.DroppedAttributesCount+s.DroppedEventsCount+s.DroppedLinksCount > 0,

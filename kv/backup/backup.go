@@ -161,7 +161,10 @@ func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, prog
 
 // copySnapshot copies a member's snapshot, and gives up where nothing comes for
 // as long as patience says.
-func copySnapshot(ctx context.Context, member clientv3.Maintenance, to io.Writer, size int64, patience time.Duration, progress Progress) error {
+func copySnapshot(
+	ctx context.Context, member clientv3.Maintenance, to io.Writer, size int64, patience time.Duration,
+	progress Progress,
+) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	stalled := time.AfterFunc(patience, func() { stop(fmt.Errorf("nothing came for %v", patience)) })
@@ -169,7 +172,8 @@ func copySnapshot(ctx context.Context, member clientv3.Maintenance, to io.Writer
 	snapshot, err := member.SnapshotWithVersion(ctx)
 	if err == nil {
 		defer snapshot.Snapshot.Close()
-		_, err = io.Copy(to, &counter{reader: snapshot.Snapshot, total: size, progress: progress, alive: func() { stalled.Reset(patience) }})
+		_, err = io.Copy(to, &counter{reader: snapshot.Snapshot, total: size, progress: progress,
+			alive: func() { stalled.Reset(patience) }})
 	}
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -28,7 +28,8 @@ func Record(ctx context.Context, cfg Config, begun time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = client.Txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil)
+	_, err = client.Txn(ctx, "record_backup", nil,
+		[]clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil)
 	if err != nil {
 		err = fmt.Errorf("write the time of the backup: %w", err)
 	}

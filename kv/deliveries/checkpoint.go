@@ -75,7 +75,8 @@ func (h *holder) fail(err error) error {
 	if errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
-	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
+	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id",
+		h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
 	h.lose()
 	return fmt.Errorf("%w: %w", store.ErrClaimLost, err)
 }
@@ -83,7 +84,8 @@ func (h *holder) fail(err error) error {
 // take makes one transaction, and makes it again as it is until there is an answer,
 // as long as ctx lives. It gives the revision of the progress that it wrote.
 func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) {
-	then := append(slices.Clone(step.ops), clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
+	then := append(slices.Clone(step.ops),
+		clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
 	s := h.worker.store
 	inDoubt := false
 	for attempt := 0; ; attempt++ {

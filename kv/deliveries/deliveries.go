@@ -76,7 +76,8 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 			}
 			for _, kv := range page.Kvs {
 				webhooks, err := readWebhooks(string(kv.Key[len(layout.WebhooksPrefix):]), kv.Value)
-				if !yield(store.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision, Revision: page.Header.Revision}, err) {
+				if !yield(store.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision,
+					Revision: page.Header.Revision}, err) {
 					return
 				}
 			}
@@ -131,8 +132,11 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 // written, since the replay may be done by now. The transaction writes the owner's record
 // again, unchanged: by the record's new revision the node that delivers to the endpoint finds
 // out that it must look for replays.
-func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
-	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint, replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
+func (s *Store) AddReplay(
+	ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write,
+) error {
+	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint,
+		replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
 	me := s.nextWriter()
 	along := claimwrite.Of(claims, me)
 	inDoubt := false
@@ -171,9 +175,11 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
 		response, err := s.etcd.Resolve(ctx, "add_replay", &inDoubt,
-			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.Compares...),
+			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
+				along.Compares...),
 			append([]clientv3.Op{
-				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark, ""),
+				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark,
+					""),
 				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
 			}, along.Puts...), nil)
 		if err != nil || response.Succeeded {
@@ -195,13 +201,16 @@ const (
 // Deliveries reads a page of what became of messages: those that are pending and those
 // that were given up in the order of their events, and what was delivered from the
 // latest on.
-func (s *Store) Deliveries(ctx context.Context, endpoint string, page store.DeliveryPage) (found store.Deliveries, err error) {
+func (s *Store) Deliveries(
+	ctx context.Context, endpoint string, page store.DeliveryPage,
+) (found store.Deliveries, err error) {
 	stage, after := listPending, ""
 	if page.After != "" {
 		stage, after = page.After[:1], page.After[1:]
 	}
 	if status := page.Status; status != "" {
-		only := map[store.DeliveryStatus]string{store.DeliveryPending: listPending, store.DeliveryDead: listDead, store.DeliveryDelivered: listLog}[status]
+		only := map[store.DeliveryStatus]string{store.DeliveryPending: listPending, store.DeliveryDead: listDead,
+			store.DeliveryDelivered: listLog}[status]
 		if only == "" || page.After != "" && only != stage {
 			return found, store.ErrBadPosition
 		}
@@ -241,7 +250,9 @@ func (s *Store) Deliveries(ctx context.Context, endpoint string, page store.Deli
 }
 
 // listDeliveries reads those of one kind, and tells behind which of them there are more.
-func (s *Store) listDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) ([]store.Delivery, string, error) {
+func (s *Store) listDeliveries(
+	ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int,
+) ([]store.Delivery, string, error) {
 	some, more, err := s.readDeliveries(ctx, endpoint, status, after, limit)
 	if err != nil || !more {
 		return some, "", err
@@ -250,7 +261,9 @@ func (s *Store) listDeliveries(ctx context.Context, endpoint string, status stor
 }
 
 // readDeliveries reads messages that are pending or were given up, behind one of them.
-func (s *Store) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
+func (s *Store) readDeliveries(
+	ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int,
+) (some []store.Delivery, more bool, err error) {
 	kind := byte(layout.KeyOfPending)
 	if status == store.DeliveryDead {
 		kind = layout.KeyOfDead
@@ -272,7 +285,9 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
-func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
+func (s *Store) readLog(
+	ctx context.Context, endpoint, after string, limit int,
+) (some []store.Delivery, next string, err error) {
 	value, err := s.etcd.Get(ctx, "read_progress", layout.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err

@@ -74,7 +74,8 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 	if err != nil {
 		return state, err
 	}
-	state.Endpoint, err = layout.EndpointAt(h.owner, etcd.First(response.Responses, len(reads)-1).GetValue(), h.endpoint, response.Header.Revision)
+	state.Endpoint, err = layout.EndpointAt(h.owner, etcd.First(response.Responses, len(reads)-1).GetValue(),
+		h.endpoint, response.Header.Revision)
 	if err != nil {
 		return store.DeliveryState{}, err
 	}
@@ -87,7 +88,8 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 	err = s.eachKey(ctx, "list_pending", prefix, prefix, response.Header.Revision, func(id string, value []byte) error {
 		d := s.readDelivery(h.endpoint, id, store.DeliveryPending, value)
 		h.pending[id] = struct{}{}
-		state.Pending = append(state.Pending, store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
+		state.Pending = append(state.Pending,
+			store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
 		return nil
 	})
 	if err != nil {
@@ -99,7 +101,9 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 }
 
 // eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
-func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
+func (s *Store) eachKey(
+	ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error,
+) error {
 	for {
 		page, err := s.etcd.Page(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), pageSize, revision)
 		if err != nil {
@@ -127,7 +131,8 @@ func (h *holder) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, er
 	if err != nil {
 		return nil, store.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
-	at, err := layout.EndpointAt(h.owner, etcd.First(response.Responses, 0).GetValue(), h.endpoint, response.Header.Revision)
+	at, err := layout.EndpointAt(h.owner, etcd.First(response.Responses, 0).GetValue(), h.endpoint,
+		response.Header.Revision)
 	if err != nil {
 		return nil, at, err
 	}
@@ -199,7 +204,8 @@ type guards struct {
 
 func (h *holder) guardReads() []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(layout.DeliveryClaimKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)), clientv3.OpGet(layout.ProgressKey(h.endpoint)),
+		clientv3.OpGet(layout.DeliveryClaimKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)),
+		clientv3.OpGet(layout.ProgressKey(h.endpoint)),
 	}
 }
 
@@ -213,7 +219,8 @@ func (h *holder) compares() []clientv3.Cmp {
 
 // readGuards reads the answers to guardReads, and fails where the claim is lost.
 func (h *holder) readGuards(response *clientv3.TxnResponse) (guards, error) {
-	claim, deleted, kv := etcd.First(response.Responses, 0), etcd.First(response.Responses, 1), etcd.First(response.Responses, 2)
+	claim, deleted, kv := etcd.First(response.Responses, 0), etcd.First(response.Responses,
+		1), etcd.First(response.Responses, 2)
 	if h.lost || claim == nil || claim.CreateRevision != h.fence || deleted != nil {
 		h.lose()
 		return guards{}, store.ErrClaimLost

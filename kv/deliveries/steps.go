@@ -131,7 +131,8 @@ func (l *stepsOf) addPage(page layout.LoggedPage) {
 	step.put(layout.PageKey(l.hold.endpoint, log.Next()), page.Value)
 	l.next.Log = log.With(page.Count)
 	if kept := l.next.Log.First; kept > log.First {
-		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.hold.endpoint, log.First), clientv3.WithRange(layout.PageKey(l.hold.endpoint, kept))))
+		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.hold.endpoint, log.First),
+			clientv3.WithRange(layout.PageKey(l.hold.endpoint, kept))))
 	}
 	l.close()
 }

@@ -25,7 +25,8 @@ const (
 // claims and replays that the endpoint is in its owner's record. The key goes last,
 // and the claim with it, so that none of that changes thereafter.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
-	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
+	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(),
+		clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
 	}

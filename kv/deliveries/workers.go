@@ -54,7 +54,8 @@ func (w *worker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
 func (w *worker) Workers(ctx context.Context) ([]store.Incarnation, error) {
-	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxWorkers), clientv3.WithKeysOnly())
+	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(),
+		clientv3.WithLimit(maxWorkers), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,8 @@ func (w *worker) drop(endpoint string) {
 // unclaim removes a claim as it was read, where also holds what else is demanded.
 func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
 	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
-	_, err := s.etcd.Txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
+	_, err := s.etcd.Txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))},
+		nil)
 	if err != nil {
 		return fmt.Errorf("%w: remove a claim: %w", licensing.ErrUnavailable, err)
 	}

@@ -36,7 +36,8 @@ func LockDir(dir string) (io.Closer, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, PrivateFile)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
-		return nil, fmt.Errorf("the data directory %s is in use by another licet process: stop that one, or choose another directory", dir)
+		return nil, fmt.Errorf("the data directory %s is in use by another licet process: stop that one, or choose "+
+			"another directory", dir)
 	case err != nil:
 		return nil, fmt.Errorf("lock the data directory %s: %w", dir, err)
 	}
@@ -60,7 +61,8 @@ func closeToOthers(dir string) error {
 		ours = ours || entry.Name() == LockName
 	}
 	if !ours {
-		return fmt.Errorf("%s holds other files and is open to other users: choose an empty directory for the data", dir)
+		return fmt.Errorf("%s holds other files and is open to other users: choose an empty directory for the data",
+			dir)
 	}
 	if err := os.Chmod(dir, PrivateDir); err != nil {
 		return fmt.Errorf("close the data directory to other users: %w", err)

@@ -89,7 +89,8 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 		return nil, fmt.Errorf("start the embedded etcd: %w", err)
 	}
 	bridge.level.SetLevel(zapcore.WarnLevel)
-	guard.New(nil, log).Start("embedded etcd", e.awaitEnd, func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
+	guard.New(nil, log).Start("embedded etcd", e.awaitEnd,
+		func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
 	return e, nil
 }
 

@@ -51,7 +51,8 @@ func openSocketDir(dir string) (*socketDir, error) {
 	there := &socketDir{path: temporary, link: run}
 	if !there.addressable() {
 		return nil, errors.Join(
-			fmt.Errorf("the path of the socket %s/%s is too long or has odd characters; use another data directory, or set TMPDIR to a short one", temporary, socketName),
+			fmt.Errorf("the path of the socket %s/%s is too long or has odd characters; use another data directory, "+
+				"or set TMPDIR to a short one", temporary, socketName),
 			there.Close())
 	}
 	return there, nil

@@ -35,7 +35,8 @@ func (v *verification) checkAPIKey(e entry) {
 			v.report("api_key", name, "index_other", "its id leads to another key")
 		}
 	})
-	checkWriters(e.value, layout.APIKeyWriter, func(rule, format string, args ...any) { v.report("api_key", name, rule, format, args...) })
+	checkWriters(e.value, layout.APIKeyWriter,
+		func(rule, format string, args ...any) { v.report("api_key", name, rule, format, args...) })
 	if !key.RevokedAt.IsZero() {
 		return // nobody asks for its secrets any more
 	}
@@ -130,7 +131,8 @@ func (v *verification) checkFingerprint(family, prefix string, e entry) (good bo
 		return false
 	}
 	if len(e.value) != licensing.FingerprintSize {
-		v.report(family, prefix+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value), licensing.FingerprintSize)
+		v.report(family, prefix+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value),
+			licensing.FingerprintSize)
 		return false
 	}
 	return true

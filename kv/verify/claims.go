@@ -48,7 +48,9 @@ func (v *verification) checkClaim(e entry) {
 }
 
 // checkEffect checks that a claim remembers one thing, and asks for it.
-func (v *verification) checkEffect(owner licensing.Owner, claim *licensing.Claim, bad func(rule, format string, args ...any)) {
+func (v *verification) checkEffect(
+	owner licensing.Owner, claim *licensing.Claim, bad func(rule, format string, args ...any),
+) {
 	effects := 0
 	if claim.OrderNo != "" {
 		effects++
@@ -81,7 +83,8 @@ func (v *verification) checkEffect(owner licensing.Owner, claim *licensing.Claim
 	}
 	if g := claim.Grant; g != nil {
 		effects++
-		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted || !licensing.ValidKeyPrefix(g.Terms.KeyPrefix) {
+		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted ||
+			!licensing.ValidKeyPrefix(g.Terms.KeyPrefix) {
 			bad("grant", "%d of %d licenses are granted, which can't be", g.Done, g.Quantity)
 		} else {
 			v.checkGranted(g, bad)
@@ -99,7 +102,9 @@ func (v *verification) checkEffect(owner licensing.Owner, claim *licensing.Claim
 }
 
 // checkChanged asks for the license that a request has changed.
-func (v *verification) checkChanged(owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any)) {
+func (v *verification) checkChanged(
+	owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any),
+) {
 	id, ok := idOfKey(key)
 	if !ok {
 		bad("license_key", "the license key that it remembers has not the form of one")
@@ -110,7 +115,8 @@ func (v *verification) checkChanged(owner licensing.Owner, key licensing.License
 			bad("license_missing", "the license %s that it remembers does not exist", v.names.License(id))
 			return
 		}
-		if stored, err := layout.DecodeLicense(id, kv.Value); err == nil && (stored.License.Key != key || stored.License.Owner != owner) {
+		if stored, err := layout.DecodeLicense(id, kv.Value); err == nil &&
+			(stored.License.Key != key || stored.License.Owner != owner) {
 			bad("license_other", "the license %s that it remembers is another one's", v.names.License(id))
 		}
 	})
@@ -145,7 +151,8 @@ func (v *verification) checkClaimAge(e entry) {
 		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's place")
 		return
 	}
-	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
+	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) +
+		hex.EncodeToString([]byte(hash))
 	if len(e.value) > 0 {
 		v.report("claim_age", name, "value", "it holds a value")
 	}
@@ -155,7 +162,8 @@ func (v *verification) checkClaimAge(e entry) {
 			return
 		}
 		if claim, _, err := layout.DecodeClaim(kv.Value); err == nil && at > claim.CreatedAt.UnixMilli() {
-			v.report("claim_age", name, "misplaced", "its claim is older, from %s", claim.CreatedAt.Format(time.RFC3339Nano))
+			v.report("claim_age", name, "misplaced", "its claim is older, from %s",
+				claim.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
 }

@@ -40,7 +40,8 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 		endpoint, kind, id, ok := "", byte(0), "", false
 		if more {
 			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
-				v.report("delivery", "v/"+v.names.Opaque(e.rest), "key", "the key has not the form of one of deliveries")
+				v.report("delivery", "v/"+v.names.Opaque(e.rest), "key",
+					"the key has not the form of one of deliveries")
 				continue
 			}
 		}
@@ -117,7 +118,8 @@ func (v *verification) endEndpoint(found endpointFound) {
 			v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 				// A record that can't be read is reported by itself.
 				if at, err := layout.EndpointAt(owner, kv.GetValue(), found.endpoint, 0); err == nil && !at.Found {
-					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it", layout.OwnerPath(owner))
+					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it",
+						layout.OwnerPath(owner))
 				}
 			})
 		}
@@ -156,7 +158,8 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 func (v *verification) checkDeliveryClaim(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
-			v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key", "the key has not the form of a worker's, or has a value")
+			v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key",
+				"the key has not the form of a worker's, or has a value")
 		}
 		return
 	}

@@ -25,7 +25,8 @@ func (v *verification) checkTold(events []licensing.Event, bad func(rule, format
 func followsOn(first *licensing.Event, bad func(rule, format string, args ...any)) func(*layout.Events) {
 	return func(before *layout.Events) {
 		if contradicts(&before.Events[len(before.Events)-1], first) {
-			bad("contradicts", "number %d tells something else than the one before, of what never changes", first.Sequence)
+			bad("contradicts", "number %d tells something else than the one before, of what never changes",
+				first.Sequence)
 		}
 	}
 }
@@ -74,12 +75,14 @@ func tellsItsKind(e *licensing.Event) bool {
 func contradicts(before, e *licensing.Event) bool {
 	lost := func(was, is time.Time) bool { return !was.IsZero() && !was.Equal(is) }
 	if a, b := before.License, e.License; a != nil && b != nil {
-		return a.Key != b.Key || a.ProductID != b.ProductID || a.OrderNo != b.OrderNo || !a.CreatedAt.Equal(b.CreatedAt) ||
+		return a.Key != b.Key || a.ProductID != b.ProductID || a.OrderNo != b.OrderNo ||
+			!a.CreatedAt.Equal(b.CreatedAt) ||
 			lost(a.ActivatedAt, b.ActivatedAt) || lost(a.RevokedAt, b.RevokedAt)
 	}
 	if a, b := before.Order, e.Order; a != nil && b != nil {
 		return a.ProductID != b.ProductID || a.Amount != b.Amount || a.Currency != b.Currency ||
-			!a.CreatedAt.Equal(b.CreatedAt) || !a.ExpiresAt.Equal(b.ExpiresAt) || a.LicenseKey != "" && a.LicenseKey != b.LicenseKey ||
+			!a.CreatedAt.Equal(b.CreatedAt) || !a.ExpiresAt.Equal(b.ExpiresAt) || a.LicenseKey != "" &&
+			a.LicenseKey != b.LicenseKey ||
 			lost(a.PaidAt, b.PaidAt) || lost(a.CanceledAt, b.CanceledAt) || lost(a.RefundedAt, b.RefundedAt)
 	}
 	return false

@@ -55,7 +55,8 @@ func (v *verification) wantEvents(at runAt, bad func(rule, format string, args .
 		var stored *layout.Events
 		if kv != nil {
 			var err error
-			if stored, err = layout.DecodeEventsAt(at.owner, at.Location, at.record, at.last, kv.Value); err != nil && !errors.Is(err, layout.ErrNotInBlock) {
+			if stored, err = layout.DecodeEventsAt(at.owner, at.Location, at.record, at.last, kv.Value); err != nil &&
+				!errors.Is(err, layout.ErrNotInBlock) {
 				return
 			}
 		}
@@ -148,13 +149,15 @@ func (v *verification) wantLicenseEvents(stored *layout.License, bad func(rule, 
 	if l.Sequence == 0 {
 		return
 	}
-	v.wantEvents(runAt{l.Owner, stored.LastEvent, layout.LicenseInEvents(l.Key.ID()), l.Sequence}, bad, func(events *layout.Events) {
-		told := *events.Events[len(events.Events)-1].License
-		told.CurrentDevices, told.ActivatedAt, told.ExpiresAt, told.Sequence = l.CurrentDevices, l.ActivatedAt, l.ExpiresAt, 0
-		if told != layout.EventLicense(&l) {
-			bad("event_differs", "its latest event tells something else than it says")
-		}
-	})
+	v.wantEvents(runAt{l.Owner, stored.LastEvent, layout.LicenseInEvents(l.Key.ID()), l.Sequence}, bad,
+		func(events *layout.Events) {
+			told := *events.Events[len(events.Events)-1].License
+			told.CurrentDevices, told.ActivatedAt = l.CurrentDevices, l.ActivatedAt
+			told.ExpiresAt, told.Sequence = l.ExpiresAt, 0
+			if told != layout.EventLicense(&l) {
+				bad("event_differs", "its latest event tells something else than it says")
+			}
+		})
 }
 
 func (v *verification) wantOrderEvents(stored *layout.Order, bad func(rule, format string, args ...any)) {
@@ -162,14 +165,15 @@ func (v *verification) wantOrderEvents(stored *layout.Order, bad func(rule, form
 	if o.Sequence == 0 {
 		return
 	}
-	v.wantEvents(runAt{o.Owner, stored.LastEvent, layout.OrderInEvents(o.OrderNo), o.Sequence}, bad, func(events *layout.Events) {
-		told := layout.EventOrder(events.Events[len(events.Events)-1].Order)
-		now := layout.EventOrder(&o)
-		told.RefundDue, told.PaidAt = now.RefundDue, paidAt(&o, told.PaidAt)
-		if told != now {
-			bad("event_differs", "its latest event tells something else than it says")
-		}
-	})
+	v.wantEvents(runAt{o.Owner, stored.LastEvent, layout.OrderInEvents(o.OrderNo), o.Sequence}, bad,
+		func(events *layout.Events) {
+			told := layout.EventOrder(events.Events[len(events.Events)-1].Order)
+			now := layout.EventOrder(&o)
+			told.RefundDue, told.PaidAt = now.RefundDue, paidAt(&o, told.PaidAt)
+			if told != now {
+				bad("event_differs", "its latest event tells something else than it says")
+			}
+		})
 }
 
 // paidAt is when an order was paid as far as its events tell: money that came for a
@@ -184,7 +188,8 @@ func paidAt(o *licensing.Order, told time.Time) time.Time {
 // checkLinks reports events that nothing leads to, once all families were read.
 func (v *verification) checkLinks() {
 	if v.links.sum != 0 && !v.links.unread {
-		v.report("event", "e/", "unlinked", "there are events that no record and no later event leads to, or that two lead to")
+		v.report("event", "e/", "unlinked",
+			"there are events that no record and no later event leads to, or that two lead to")
 	}
 }
 
@@ -202,7 +207,8 @@ func (v *verification) checkSwept(e entry) {
 	case len(e.value) != layout.EpochSize:
 		v.report("swept_events", "s/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
 	case v.swept >= v.epoch:
-		v.report("swept_events", "s/swept", "epoch", "the epoch %d is swept, and the present one is %d", v.swept, v.epoch)
+		v.report("swept_events", "s/swept", "epoch", "the epoch %d is swept, and the present one is %d", v.swept,
+			v.epoch)
 	}
 }
 
@@ -224,16 +230,19 @@ func (v *verification) checkMark(e entry) {
 	case len(e.rest) != layout.EpochSize:
 		v.report("event_mark", "t/"+v.names.Opaque(e.rest), "key", "the key has not the form of a mark's")
 	case err != nil:
-		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value", "the value can't be read: %v", err)
+		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
+			"the value can't be read: %v", err)
 	case m.Epoch >= v.epoch:
-		v.report("event_mark", fmt.Sprintf("t/%d", m.Epoch), "epoch", "its epoch is not sealed: the present one is %d", v.epoch)
+		v.report("event_mark", fmt.Sprintf("t/%d", m.Epoch), "epoch", "its epoch is not sealed: the present one is %d",
+			v.epoch)
 	}
 }
 
 // checkEventOwner checks the key of an owner of whom there are events.
 func (v *verification) checkEventOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
-		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
+		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key",
+			"the key has not the form of an owner's, or has a value")
 	}
 }
 
@@ -246,7 +255,8 @@ func (v *verification) wantEventOwner(owner licensing.Owner) {
 	v.links.owner = owner
 	v.want(layout.EventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report("event", "e/"+layout.OwnerPath(owner), "owner_missing", "the sweep of old events will not find those of this owner")
+			v.report("event", "e/"+layout.OwnerPath(owner), "owner_missing",
+				"the sweep of old events will not find those of this owner")
 		}
 	})
 }

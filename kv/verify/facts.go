@@ -29,8 +29,10 @@ func (v *verification) checkFacts(stored *layout.License, bad func(rule, format 
 	if most := l.SelfService.RemovalsPerMonth; most < 0 || l.Removals.Count < 0 || l.Removals.Count > most {
 		bad("removals", "end users removed %d devices in a month, and %d are allowed", l.Removals.Count, most)
 	}
-	if l.AllowedOver > 0 && (l.MaxDevices <= 0 || l.CurrentDevices <= l.MaxDevices || l.CurrentDevices > l.AllowedOver) {
-		bad("allowed_over", "%d devices are allowed beyond the limit of %d, and it has %d", l.AllowedOver, l.MaxDevices, l.CurrentDevices)
+	if l.AllowedOver > 0 &&
+		(l.MaxDevices <= 0 || l.CurrentDevices <= l.MaxDevices || l.CurrentDevices > l.AllowedOver) {
+		bad("allowed_over", "%d devices are allowed beyond the limit of %d, and it has %d", l.AllowedOver, l.MaxDevices,
+			l.CurrentDevices)
 	}
 }
 
@@ -39,7 +41,8 @@ func (v *verification) checkFacts(stored *layout.License, bad func(rule, format 
 func (v *verification) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
 	l, inline := &stored.License, len(stored.Devices)
 	if l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0 {
-		bad("negative", "it counts %d devices of %d, and %d allowed beyond", l.CurrentDevices, l.MaxDevices, l.AllowedOver)
+		bad("negative", "it counts %d devices of %d, and %d allowed beyond", l.CurrentDevices, l.MaxDevices,
+			l.AllowedOver)
 		return
 	}
 	if stored.Spilled && inline > 0 {
@@ -70,13 +73,16 @@ func (v *verification) checkCounts(stored *layout.License, own int, bad func(rul
 		bad("device_count", "it counts %d devices, and there are %d", l.CurrentDevices, entries)
 	}
 	if l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver) {
-		bad("device_limit", "it counts %d devices, and %d are allowed", l.CurrentDevices, max(l.MaxDevices, l.AllowedOver))
+		bad("device_limit", "it counts %d devices, and %d are allowed", l.CurrentDevices,
+			max(l.MaxDevices, l.AllowedOver))
 	}
 }
 
 // checkLicenseReferences asks for a license's place in the listing and for its
 // order.
-func (v *verification) checkLicenseReferences(stored *layout.License, id licensing.LicenseID, bad func(rule, format string, args ...any)) {
+func (v *verification) checkLicenseReferences(
+	stored *layout.License, id licensing.LicenseID, bad func(rule, format string, args ...any),
+) {
 	l := stored.License
 	v.want(layout.ListingKey(l.Owner, l.CreatedAt, id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {

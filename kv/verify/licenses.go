@@ -42,7 +42,8 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 		return err
 	}
 	if !v.checked && v.summary.Families[licenses.family].Keys > 0 {
-		v.report("check_key", "s/check", "missing", "there are licenses, and no check key that their keys are made with")
+		v.report("check_key", "s/check", "missing",
+			"there are licenses, and no check key that their keys are made with")
 	}
 	return v.lookUp(ctx, 0)
 }
@@ -94,7 +95,9 @@ func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 
 // checkLicense checks one license with its devices and metadata, and asks for
 // what it refers to.
-func (v *verification) checkLicense(ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream) error {
+func (v *verification) checkLicense(
+	ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream,
+) error {
 	name := "l/" + v.names.License(id)
 	stored, err := layout.DecodeLicense(id, e.value)
 	if err != nil {

@@ -47,7 +47,8 @@ func (v *verification) checkListing(e entry) {
 func (v *verification) checkBuyer(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
-		v.report("buyer", "b/"+v.names.Opaque(e.rest), "key", "the key has not the form of an order's place among its buyer's")
+		v.report("buyer", "b/"+v.names.Opaque(e.rest), "key",
+			"the key has not the form of an order's place among its buyer's")
 		return
 	}
 	number := rest[layout.BuyerSize:]
@@ -72,7 +73,8 @@ func (v *verification) checkBuyer(e entry) {
 func (v *verification) checkCatalog(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) <= layout.TimeSize {
-		v.report("catalog", "c/"+v.names.Opaque(e.rest), "key", "the key has not the form of a product's place in a listing")
+		v.report("catalog", "c/"+v.names.Opaque(e.rest), "key",
+			"the key has not the form of a product's place in a listing")
 		return
 	}
 	ref := licensing.ProductRef(owner, rest[layout.TimeSize:])
@@ -89,7 +91,8 @@ func (v *verification) checkCatalog(e entry) {
 			return // reported with the products
 		}
 		if p := &stored.Product; layout.CatalogKey(ref, p) != layout.Prefix+"c/"+e.rest {
-			v.report("catalog", name, "misplaced", "the product listed here was made at %s", p.CreatedAt.Format(time.RFC3339Nano))
+			v.report("catalog", name, "misplaced", "the product listed here was made at %s",
+				p.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
 }
@@ -108,7 +111,8 @@ func (v *verification) checkEntry(family, name, key string) {
 	for level, above := range layout.SkipKeys(layout.Prefix + key) {
 		v.want(above, func(kv *mvccpb.KeyValue) {
 			if kv == nil {
-				v.report(family, name, "skip_missing", "it is not on level %d of its listing, which makes the listing slow", level+1)
+				v.report(family, name, "skip_missing",
+					"it is not on level %d of its listing, which makes the listing slow", level+1)
 			}
 		})
 	}
@@ -121,7 +125,8 @@ func (v *verification) checkSkip(e entry) {
 		level = int(e.rest[0]) - '0'
 	}
 	if level < 1 || level > layout.SkipLevels {
-		v.report("skip", layout.SkipPrefix+v.names.Opaque(e.rest), "key", "the key has not the form of one on an upper level of a listing")
+		v.report("skip", layout.SkipPrefix+v.names.Opaque(e.rest), "key",
+			"the key has not the form of one on an upper level of a listing")
 		return
 	}
 	below := layout.Prefix + e.rest[1:]

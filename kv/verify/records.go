@@ -154,7 +154,8 @@ func (v *verification) checkProduct(e entry) {
 			bad("catalog_missing", "it is not in its owner's listing")
 		}
 	})
-	if terms := stored.Product.Terms; !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
+	if terms := stored.Product.Terms; !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 ||
+		terms.SelfService.RemovalsPerMonth < 0 {
 		bad("terms", "no license can be issued with its terms")
 	}
 	if metadata := stored.Product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
@@ -167,7 +168,8 @@ func (v *verification) checkProduct(e entry) {
 func (v *verification) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("check_key", "s/check"+v.names.Opaque(e.rest), "key", "there is one check key, and this is not its name")
+		v.report("check_key", "s/check"+v.names.Opaque(e.rest), "key",
+			"there is one check key, and this is not its name")
 	case len(e.value) != layout.CheckKeySize:
 		v.report("check_key", "s/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
 	}

@@ -56,7 +56,8 @@ type FamilyCount struct {
 
 // ErrCompacted tells that the store's history was compacted while it was read,
 // so that what is left can't be read at the same revision.
-var ErrCompacted = errors.New("the history was compacted while the store was being read; run it again, or keep history for longer")
+var ErrCompacted = errors.New("the history was compacted while the store was being read; run it again, or keep " +
+	"history for longer")
 
 // Store is a store in etcd.
 type Store interface{ Client() *etcd.Client }
@@ -238,7 +239,8 @@ func (v *verification) run(ctx context.Context) error {
 // begin fixes the revision, and reads the check key and how far events go at it.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey), clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
+		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey),
+			clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
 		if err != nil {
 			return err
 		}

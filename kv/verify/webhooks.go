@@ -42,7 +42,9 @@ func (v *verification) checkWebhooks(e entry) {
 	}
 }
 
-func (v *verification) checkEndpoint(w *licensing.Webhooks, e *licensing.Endpoint, bad func(rule, format string, args ...any)) {
+func (v *verification) checkEndpoint(
+	w *licensing.Webhooks, e *licensing.Endpoint, bad func(rule, format string, args ...any),
+) {
 	switch {
 	case !licensing.ValidEndpointID(e.ID):
 		bad("id", "an endpoint's id has not the form of one")
@@ -50,8 +52,10 @@ func (v *verification) checkEndpoint(w *licensing.Webhooks, e *licensing.Endpoin
 	case w.Find(e.ID) != e:
 		bad("twice", "the endpoint %s is there twice", e.ID)
 		return
-	case e.URL == "" || e.SecretVersion < 1 || e.Since == "" || e.CreatedAt.IsZero() || e.ResetAt.IsZero() || e.Enabled() != (e.DisabledBecause == ""):
-		bad("endpoint", "the endpoint %s lacks what each one has, or has a reason only or no reason for being disabled", e.ID)
+	case e.URL == "" || e.SecretVersion < 1 || e.Since == "" || e.CreatedAt.IsZero() || e.ResetAt.IsZero() ||
+		e.Enabled() != (e.DisabledBecause == ""):
+		bad("endpoint", "the endpoint %s lacks what each one has, or has a reason only or no reason for being disabled",
+			e.ID)
 	}
 	missing := func(master string) {
 		bad("master_missing", "the store has no fingerprint of the master key %q of the endpoint %s", master, e.ID)
@@ -92,7 +96,8 @@ func (v *verification) checkListenFence(e entry) {
 func (v *verification) checkListener(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
-		v.report("listener", "f/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's, or has a value")
+		v.report("listener", "f/"+v.names.Opaque(e.rest), "key",
+			"the key is not in the form of an owner's, or has a value")
 		return
 	}
 	v.wantEndpointsOf(owner, "listener", "f/")
@@ -129,6 +134,7 @@ func (v *verification) checkWebhooksMark(e entry) {
 // checkDeletedWebhook checks the note that what is left of an endpoint is to go.
 func (v *verification) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
-		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key", "the key has not the form of an endpoint's, or has a value")
+		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key",
+			"the key has not the form of an endpoint's, or has a value")
 	}
 }

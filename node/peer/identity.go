@@ -26,7 +26,8 @@ func newIdentity() (*identity, error) {
 	}
 	// Clients check only the key of the certificate.
 	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-24 * time.Hour), NotAfter: now.AddDate(100, 0, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-24 * time.Hour),
+		NotAfter: now.AddDate(100, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
@@ -54,7 +55,8 @@ func clientConfig(publicKey [32]byte) *tls.Config {
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // VerifyConnection checks the key
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if len(state.PeerCertificates) == 0 || sha256.Sum256(state.PeerCertificates[0].RawSubjectPublicKeyInfo) != publicKey {
+			if len(state.PeerCertificates) == 0 ||
+				sha256.Sum256(state.PeerCertificates[0].RawSubjectPublicKeyInfo) != publicKey {
 				return errOtherKey
 			}
 			return nil

@@ -91,11 +91,13 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		return node.Hop{}, fmt.Errorf("%w: the incarnation of the sender has %d bytes", errMalformed, len(r.From))
 	}
 	for i, cmd := range r.Commands {
-		target := licensing.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(), By: licensing.Actor(cmd.By)}
+		target := licensing.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(),
+			By: licensing.Actor(cmd.By)}
 		switch cmd.Kind {
 		case activate:
 			hop.Commands[i] = licensing.Activate{
-				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID, SeenStep: cmd.SeenStep,
+				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
+				SeenStep: cmd.SeenStep,
 			}
 		case removeDevice:
 			hop.Commands[i] = licensing.RemoveDevice{Target: target, Device: cmd.Device}

@@ -17,7 +17,8 @@ func PutEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 	return func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string) {
 		t.Helper()
 		stored := &layout.Webhooks{Webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}
-		ops := []clientv3.Op{clientv3.OpPut(layout.WebhooksKey(owner), string(stored.Encode())), clientv3.OpPut(layout.WebhooksMark, "")}
+		ops := []clientv3.Op{clientv3.OpPut(layout.WebhooksKey(owner), string(stored.Encode())),
+			clientv3.OpPut(layout.WebhooksMark, "")}
 		for _, endpoint := range deleted {
 			ops = append(ops, clientv3.OpPut(layout.DeletedWebhookKey(endpoint), ""))
 		}

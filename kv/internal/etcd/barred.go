@@ -12,7 +12,8 @@ import (
 
 // interceptors returns the options of a client whose calls fail while no member may be asked.
 func (m *members) interceptors() []grpc.DialOption {
-	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.refuseCall), grpc.WithChainStreamInterceptor(m.refuseStream)}
+	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.refuseCall),
+		grpc.WithChainStreamInterceptor(m.refuseStream)}
 }
 
 // probing marks the context of probes, which ask members that are barred, too.
@@ -27,14 +28,20 @@ func (m *members) refusalOf(ctx context.Context) error {
 	return why
 }
 
-func (m *members) refuseCall(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (m *members) refuseCall(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	if why := m.refusalOf(ctx); why != nil {
 		return why
 	}
 	return call(ctx, method, request, reply, conn, opts...)
 }
 
-func (m *members) refuseStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (m *members) refuseStream(
+	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
+	opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	if why := m.refusalOf(ctx); why != nil {
 		return nil, why
 	}

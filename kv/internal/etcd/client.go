@@ -82,8 +82,9 @@ func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metri
 	return &Client{
 		Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
 		Log: log, Reissued: m.SwapsReissued,
-		unreadable: m.EventValuesUnreadable, unreadableLog: log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
-		guard: guard.New(m, log), inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m),
+		unreadable:    m.EventValuesUnreadable,
+		unreadableLog: log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
+		guard:         guard.New(m, log), inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m),
 	}
 }
 
@@ -116,7 +117,9 @@ func (c *Client) sent() (started time.Time) {
 }
 
 // List reads a range of keys.
-func (c *Client) List(ctx context.Context, operation, from string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (c *Client) List(
+	ctx context.Context, operation, from string, opts ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	started := c.sent()
@@ -129,7 +132,9 @@ func (c *Client) List(ctx context.Context, operation, from string, opts ...clien
 }
 
 // Page reads up to limit keys of a range at a revision; at revision 0, linearizably.
-func (c *Client) Page(ctx context.Context, operation, from, to string, limit, revision int64, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (c *Client) Page(
+	ctx context.Context, operation, from, to string, limit, revision int64, opts ...clientv3.OpOption,
+) (*clientv3.GetResponse, error) {
 	return c.List(ctx, operation, from,
 		append(opts, clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))...)
 }
@@ -176,7 +181,9 @@ func First(responses []*etcdserverpb.ResponseOp, i int) *mvccpb.KeyValue {
 func After[Key string | []byte](key Key) string { return string(key) + "\x00" }
 
 // Txn sends a transaction once.
-func (c *Client) Txn(ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (c *Client) Txn(
+	ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	if full := c.members.refusalOfPuts(); full != nil && opsPut(then) {

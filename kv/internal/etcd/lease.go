@@ -16,7 +16,9 @@ var ErrLeaseLost = fmt.Errorf("%w: the lease is lost", licensing.ErrUnavailable)
 
 // UnderLease takes a lease of ttl seconds, puts a key under the lease, and calls do. The context of do ends
 // when the lease is lost. put reports whether the key was put.
-func (c *Client) UnderLease(ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error) (put bool, err error) {
+func (c *Client) UnderLease(
+	ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error,
+) (put bool, err error) {
 	starting, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	lease, err := c.Native.Grant(starting, ttl)

@@ -49,7 +49,8 @@ func unread(err error) error {
 	if s.Code() != codes.DeadlineExceeded && s.Code() != codes.Unavailable {
 		return err
 	}
-	return status.Errorf(s.Code(), "it runs, but can't read, as where most members of its cluster are down: %s", s.Message())
+	return status.Errorf(s.Code(), "it runs, but can't read, as where most members of its cluster are down: %s",
+		s.Message())
 }
 
 // cause is an error's text without gRPC's framing.

@@ -208,7 +208,8 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 	defer cancel()
 	var group sync.WaitGroup
 	for _, member := range m.list {
-		m.guard.StartIn(&group, "probe of etcd", func() { member.err = member.probe(ctx) }, func() { member.err = errPanic })
+		m.guard.StartIn(&group, "probe of etcd", func() { member.err = member.probe(ctx) },
+			func() { member.err = errPanic })
 	}
 	group.Wait()
 	for _, member := range m.list {
@@ -217,7 +218,8 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 		case m.cluster == 0:
 			m.cluster = member.cluster
 		case m.cluster != member.cluster:
-			member.err = fmt.Errorf("%w: etcd at %s is of another cluster than the one that answered first", ErrBarred, member.endpoint)
+			member.err = fmt.Errorf("%w: etcd at %s is of another cluster than the one that answered first", ErrBarred,
+				member.endpoint)
 		}
 	}
 }
@@ -231,9 +233,11 @@ func (m *member) probe(ctx context.Context) error {
 	}
 	m.cluster, m.full = info.Header.ClusterId, reportsNoSpace(info)
 	if !supported(info.Version) {
-		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", ErrBarred, m.endpoint, info.Version)
+		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", ErrBarred,
+			m.endpoint, info.Version)
 	}
-	if _, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true}); err != nil {
+	if _, err = pb.NewKVClient(m.conn).Range(ctx,
+		&pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true}); err != nil {
 		return unread(err)
 	}
 	return nil

@@ -14,7 +14,9 @@ import (
 // Resolve sends a transaction until its outcome is known. The compares must make sure that only one
 // copy of the transaction lands. resolve sets inDoubt once the outcome of an attempt is unknown: then
 // a transaction that lost may have lost to an earlier copy of itself.
-func (c *Client) Resolve(ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (c *Client) Resolve(
+	ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op,
+) (*clientv3.TxnResponse, error) {
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
 			return nil, GaveUp(*inDoubt, ctx.Err())

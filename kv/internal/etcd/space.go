@@ -64,7 +64,8 @@ func (m *members) noteSpace() {
 	}
 	switch full = m.full.Load(); {
 	case full && !m.loggedFull:
-		m.log.Error().Msg("etcd is full (alarm NOSPACE): changes are refused until there is room and the alarm is disarmed; reads go on")
+		m.log.Error().Msg("etcd is full (alarm NOSPACE): changes are refused until there is room and the alarm is " +
+			"disarmed; reads go on")
 	case !full && m.loggedFull:
 		m.log.Info().Msg("etcd takes changes again: the alarm NOSPACE is off")
 	}

@@ -40,7 +40,9 @@ type FaultyKV struct {
 }
 
 // Txn makes a transaction, unless it meets its fault.
-func (f *FaultyKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (f *FaultyKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	if !IsWrite(request) {
 		return f.KVClient.Txn(ctx, request, opts...)
 	}
@@ -108,7 +110,8 @@ func Script(faults ...Fault) func() Fault {
 func Storm(seed uint64) func() Fault {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, seed))
-	lost := []error{rpctypes.ErrTimeout, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrNoSpace, context.DeadlineExceeded}
+	lost := []error{rpctypes.ErrTimeout, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrNoSpace,
+		context.DeadlineExceeded}
 	return func() Fault {
 		mu.Lock()
 		defer mu.Unlock()

@@ -34,7 +34,8 @@ func License() licensing.License {
 		MaxDevices: 1, CurrentDevices: 3, AllowedOver: 4,
 		Validity:  licensing.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
 		CreatedAt: Time, ActivatedAt: Time.Add(time.Second), ExpiresAt: Time.Add(2 * time.Second),
-		SuspendedAt: Time.Add(3 * time.Second), RevokedAt: Time.Add(4 * time.Second), EndRecorded: Time.Add(5 * time.Second),
+		SuspendedAt: Time.Add(3 * time.Second), RevokedAt: Time.Add(4 * time.Second),
+		EndRecorded: Time.Add(5 * time.Second),
 		StateReason: "chargeback", SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 5},
 		Removals: licensing.Removals{Month: 24322, Count: 2},
 	}
@@ -57,15 +58,18 @@ func Events() []licensing.Event {
 	suspended.Sequence, fewer.Sequence, last.Sequence = 5, 6, 7
 	return []licensing.Event{
 		{Type: licensing.EventLicenseSuspended, At: Time, Sequence: 5, Actor: "key_01", License: &suspended},
-		{Type: licensing.EventDeviceBound, At: Time.Add(time.Second), Sequence: 6, Actor: licensing.EndUser, License: &fewer, Device: &Devices()[0]},
-		{Type: licensing.EventDeviceRemoved, At: Time.Add(-time.Second), Sequence: 7, Actor: licensing.System, License: &last, Device: &Devices()[0]},
+		{Type: licensing.EventDeviceBound, At: Time.Add(time.Second), Sequence: 6, Actor: licensing.EndUser,
+			License: &fewer, Device: &Devices()[0]},
+		{Type: licensing.EventDeviceRemoved, At: Time.Add(-time.Second), Sequence: 7, Actor: licensing.System,
+			License: &last, Device: &Devices()[0]},
 	}
 }
 
 // Delivery returns a message with two failed attempts.
 func Delivery() store.Delivery {
 	return store.Delivery{
-		EventID: "evt_001", Type: licensing.EventOrderPaid, Status: store.DeliveryPending, Answer: "no such table", Next: Time.Add(time.Hour),
+		EventID: "evt_001", Type: licensing.EventOrderPaid, Status: store.DeliveryPending, Answer: "no such table",
+		Next: Time.Add(time.Hour),
 		Attempts: []store.DeliveryAttempt{
 			{At: Time, Duration: 1234 * time.Millisecond, Status: 500, Failure: "status"},
 			{At: Time.Add(time.Minute), Duration: 15 * time.Second, Failure: "timeout"},

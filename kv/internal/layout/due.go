@@ -46,7 +46,8 @@ func DuePrefix(kind licensing.DueKind) string {
 // Key is a record's place there. What follows the time is the record's own key
 // without the layout and family.
 func (d Due) Key(record string) string {
-	return DuePrefix(d.kind()) + string(binary.BigEndian.AppendUint64(nil, uint64(d>>dueKindBits))) + record[len(Prefix+"l/"):]
+	return DuePrefix(d.kind()) + string(binary.BigEndian.AppendUint64(nil,
+		uint64(d>>dueKindBits))) + record[len(Prefix+"l/"):]
 }
 
 // DueRecord reads from a place in the index, given below its prefix, what is due

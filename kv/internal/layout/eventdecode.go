@@ -161,7 +161,10 @@ func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensin
 
 // decodeEvent reads one event into e, whose Sequence is known, given when the first of its fellows happened, and what
 // the last of them tells of the record, or why that can't be read.
-func decodeEvent(e *licensing.Event, message []byte, owner licensing.Owner, record string, base licensing.Event, bad error, first time.Time) error {
+func decodeEvent(
+	e *licensing.Event, message []byte, owner licensing.Owner, record string, base licensing.Event, bad error,
+	first time.Time,
+) error {
 	e.At = first
 	var facts, device []byte
 	var count int

@@ -105,7 +105,8 @@ func ReadEventsKey(rest []byte) (EventsKey, bool) {
 	copy(eight[8-SequenceSize:], rest[len(rest)-SequenceSize:])
 	record := bytes.Clone(rest[EpochSize : len(rest)-SequenceSize])
 	return EventsKey{
-		Location: Location{Epoch: Epoch(binary.BigEndian.Uint64(rest))}, Record: string(record), Last: binary.BigEndian.Uint64(eight[:]),
+		Location: Location{Epoch: Epoch(binary.BigEndian.Uint64(rest))}, Record: string(record),
+		Last: binary.BigEndian.Uint64(eight[:]),
 	}, true
 }
 

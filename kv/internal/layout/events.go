@@ -67,7 +67,8 @@ const (
 // eventTypes gives the oldest kinds of events a number each. No kind joins them: an older build would not know what a
 // new number stands for. Every other kind is stored as text, which an older build returns as it is.
 var eventTypes = []licensing.EventType{
-	1: licensing.EventOrderCreated, 2: licensing.EventOrderPaid, 3: licensing.EventOrderExpired, 4: licensing.EventOrderCanceled,
+	1: licensing.EventOrderCreated, 2: licensing.EventOrderPaid, 3: licensing.EventOrderExpired,
+	4: licensing.EventOrderCanceled,
 	5: licensing.EventOrderRefunded, 6: licensing.EventLicenseIssued, 7: licensing.EventLicenseSuspended,
 	8: licensing.EventLicenseReinstated, 9: licensing.EventLicenseRevoked, 10: licensing.EventLicenseRenewed,
 	11: licensing.EventLicenseUpdated, 12: licensing.EventLicenseExpired, 13: licensing.EventLicenseActivated,
@@ -171,6 +172,7 @@ func EventOrder(o *licensing.Order) licensing.Order {
 	return licensing.Order{
 		OrderNo: o.OrderNo, Owner: o.Owner, ProductID: o.ProductID, Amount: o.Amount, Currency: o.Currency,
 		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
-		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late, RefundDue: o.RefundDue,
+		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late,
+		RefundDue: o.RefundDue,
 	}
 }

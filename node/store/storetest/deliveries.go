@@ -79,7 +79,8 @@ func (d deliveries) again(do func() error) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) || time.Now().After(until) {
+		if !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) ||
+			time.Now().After(until) {
 			d.t.Fatal(err)
 		}
 	}
@@ -166,9 +167,11 @@ func (d deliveries) all(s DeliveryStore, status store.DeliveryStatus, limit int)
 }
 
 func message(n int, attempts int) store.Delivery {
-	m := store.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licensing.EventOrderPaid, Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
+	m := store.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licensing.EventOrderPaid,
+		Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
 	for i := range attempts {
-		m.Attempts = append(m.Attempts, store.DeliveryAttempt{At: created.Add(time.Duration(n+i) * time.Minute), Duration: time.Duration(i) * time.Millisecond, Status: 500 + i, Failure: "status"})
+		m.Attempts = append(m.Attempts, store.DeliveryAttempt{At: created.Add(time.Duration(n+i) * time.Minute),
+			Duration: time.Duration(i) * time.Millisecond, Status: 500 + i, Failure: "status"})
 	}
 	return m
 }

@@ -42,7 +42,8 @@ func testWorkers(d deliveries) {
 	}
 	d.claim(other)
 	failed := errors.New("failed")
-	if err := stores[0].Work(d.context(), func(context.Context, store.DeliveryWorker) error { return failed }); !errors.Is(err, failed) {
+	if err := stores[0].Work(d.context(),
+		func(context.Context, store.DeliveryWorker) error { return failed }); !errors.Is(err, failed) {
 		d.t.Errorf("Work gives %v", err)
 	}
 }
@@ -67,7 +68,8 @@ func testHolders(d deliveries) {
 		d.t.Errorf("after the release the claims are %v, %v", claims, err)
 	}
 	next := d.claim(second)
-	if err := hold.Checkpoint(d.context(), store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, store.ErrClaimLost) {
+	if err := hold.Checkpoint(d.context(),
+		store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, store.ErrClaimLost) {
 		d.t.Errorf("who has released it writes: %v", err)
 	}
 	if state := d.resume(next); state.Progress.Place != "pos_1" {
@@ -123,7 +125,8 @@ func testCheckpoint(d deliveries) {
 		LastSuccess: at(4), SkippedAt: at(5), Behind: true, Pending: 99, Dead: 99,
 	}
 	d.checkpoint(hold, store.Checkpoint{
-		Progress: progress, Pending: []store.Delivery{message(1, 1), message(2, 2)}, Dead: []store.Delivery{message(3, 10)},
+		Progress: progress, Pending: []store.Delivery{message(1, 1),
+			message(2, 2)}, Dead: []store.Delivery{message(3, 10)},
 		Delivered: []store.Delivery{message(4, 1)},
 	})
 	progress.Pending, progress.Dead = 2, 1
@@ -137,9 +140,11 @@ func testCheckpoint(d deliveries) {
 	hold = d.claim(w)
 	resumed := d.resume(hold)
 	resumed.Endpoint = store.EndpointAt{} // see testHeldEndpoint
-	d.equal("what is resumed", resumed, store.DeliveryState{Found: true, Progress: progress, Pending: []store.PendingDelivery{
-		{EventID: message(1, 0).EventID, Attempts: 1, Next: message(1, 0).Next}, {EventID: message(2, 0).EventID, Attempts: 2, Next: message(2, 0).Next},
-	}})
+	d.equal("what is resumed", resumed,
+		store.DeliveryState{Found: true, Progress: progress, Pending: []store.PendingDelivery{
+			{EventID: message(1, 0).EventID, Attempts: 1, Next: message(1, 0).Next}, {EventID: message(2, 0).EventID,
+				Attempts: 2, Next: message(2, 0).Next},
+		}})
 	var pending, dead []store.Delivery
 	d.again(func() (err error) {
 		pending, err = hold.Pending(d.context(), message(2, 0).EventID, "evt_none", message(3, 0).EventID)
@@ -246,7 +251,8 @@ func testLargeCheckpoint(d deliveries) {
 	d.release(hold)
 	hold = d.claim(w)
 	state := d.resume(hold)
-	if len(state.Pending) != 300 || state.Progress.Pending != 300 || state.Progress.Dead != 300 || state.Progress.Place != "evt_9" {
+	if len(state.Pending) != 300 || state.Progress.Pending != 300 || state.Progress.Dead != 300 ||
+		state.Progress.Place != "evt_9" {
 		d.t.Errorf("it resumes with %d pending, %+v", len(state.Pending), state.Progress)
 	}
 	// All of them come through.

@@ -80,7 +80,8 @@ func testDeliveryLog(d deliveries) {
 	}
 	before, err := s.Deliveries(d.context(), d.endpoint, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5})
 	for errors.Is(err, licensing.ErrUnavailable) {
-		before, err = s.Deliveries(d.context(), d.endpoint, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5})
+		before, err = s.Deliveries(d.context(), d.endpoint,
+			store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5})
 	}
 	d.equal("100 pages", d.all(s, store.DeliveryDelivered, 50), latest(100))
 	step(900)
@@ -94,7 +95,8 @@ func testDeliveryLog(d deliveries) {
 	}
 	// Who reads on at what is gone is at the end.
 	d.again(func() error {
-		got, err := s.Deliveries(d.context(), d.endpoint, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5, After: before.Next})
+		got, err := s.Deliveries(d.context(), d.endpoint,
+			store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5, After: before.Next})
 		if err == nil && (len(got.Items) > 0 || got.Next != "") {
 			d.t.Errorf("behind what is gone is %+v", got)
 		}

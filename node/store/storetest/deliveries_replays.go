@@ -74,7 +74,8 @@ func testReplays(d deliveries) {
 	before := want[1]
 	before.Place = "evt_11"
 	d.checkpoint(hold, store.Checkpoint{
-		PutJobs: []store.Replay{want[0], before, want[1], want[4]}, EndJobs: []string{want[0].ID, want[4].ID, want[4].ID},
+		PutJobs: []store.Replay{want[0], before, want[1], want[4]}, EndJobs: []string{want[0].ID, want[4].ID,
+			want[4].ID},
 	})
 	want = slices.Delete(slices.Delete(want, 4, 5), 0, 1)
 	d.equal("the replays", jobs(), want)
@@ -143,11 +144,13 @@ func testSweepEndpoint(d deliveries) {
 	for n := range 600 {
 		pending = append(pending, message(n, 1))
 	}
-	d.checkpoint(hold, store.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7], PutJobs: []store.Replay{{ID: "1", Dead: true}}})
+	d.checkpoint(hold, store.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7],
+		PutJobs: []store.Replay{{ID: "1", Dead: true}}})
 	d.put(d.t, d.owner, nil, d.endpoint)
 	lost := func(what string) {
 		d.t.Helper()
-		if err := hold.Checkpoint(d.context(), store.Checkpoint{Pending: pending[:1]}); !errors.Is(err, store.ErrClaimLost) {
+		if err := hold.Checkpoint(d.context(), store.Checkpoint{Pending: pending[:1]}); !errors.Is(err,
+			store.ErrClaimLost) {
 			d.t.Errorf("%s its holder writes: %v", what, err)
 		}
 	}

@@ -36,7 +36,8 @@ func testDevices(t *testing.T, f fixture) {
 		}
 		f.equal("devices", got, want)
 		if view.License.CurrentDevices != len(want) || len(view.Devices) != len(want) {
-			t.Fatalf("current_devices %d, %d entries; want %d", view.License.CurrentDevices, len(view.Devices), len(want))
+			t.Fatalf("current_devices %d, %d entries; want %d", view.License.CurrentDevices, len(view.Devices),
+				len(want))
 		}
 	}
 
@@ -78,7 +79,8 @@ func testDevices(t *testing.T, f fixture) {
 	later := created.Add(time.Hour)
 	for _, cmd := range []licensing.Command{
 		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: "never", SeenStep: time.Minute},
-		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: "the 17th", Name: "", Named: true, SeenStep: time.Minute},
+		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: "the 17th", Name: "", Named: true,
+			SeenStep: time.Minute},
 		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: hex, SeenStep: time.Minute},
 		licensing.RemoveDevice{Target: licensing.Target{Key: l.Key}, Device: "device-100"},
 	} {
@@ -158,7 +160,8 @@ func testReadMany(t *testing.T, f fixture) {
 	few := f.createLicense(3)
 	f.activate(few, created, deviceNames(0, 2)...)
 	granted := f.license(3)
-	f.mustLand(store.Write{Ref: licensing.LicenseRef(granted.Key), Record: licensing.Record{License: granted, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(granted.Key),
+		Record: licensing.Record{License: granted, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
 	keys := []licensing.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
 	for len(keys) < store.MaxReadLicenses {
 		keys = append(keys, few.Key)

@@ -103,7 +103,8 @@ func testDue(t *testing.T, f fixture) {
 		t.Helper()
 		f.equal("orders", f.due(kind, day(100), 1, paid, owed), want)
 	}
-	f.equal("orders that run out later", f.due(licensing.DueOrderEnd, day(1).Add(-time.Millisecond), 10, paid, owed), []licensing.Ref(nil))
+	f.equal("orders that run out later", f.due(licensing.DueOrderEnd, day(1).Add(-time.Millisecond), 10, paid, owed),
+		[]licensing.Ref(nil))
 	if got := f.due(licensing.DueOrderEnd, day(1), 10, paid, owed); len(got) != 2 {
 		t.Errorf("%d orders have run out, want 2", len(got))
 	}
@@ -113,7 +114,8 @@ func testDue(t *testing.T, f fixture) {
 	orders(licensing.DueOrderEnd)
 	pay := func(ref licensing.Ref) {
 		t.Helper()
-		f.step(ref, licensing.PayOrder{Payment: "p", Terms: licensing.Terms{KeyPrefix: "LIC", Validity: licensing.Period{Days: 1}}, Key: f.key()}, day(3))
+		f.step(ref, licensing.PayOrder{Payment: "p",
+			Terms: licensing.Terms{KeyPrefix: "LIC", Validity: licensing.Period{Days: 1}}, Key: f.key()}, day(3))
 	}
 	pay(paid)
 	issued := licensing.LicenseRef(f.load(paid).Record.Order.LicenseKey)

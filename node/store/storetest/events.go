@@ -33,7 +33,9 @@ func (f fixture) seal(events store.Events) {
 }
 
 // told reads an owner's feed, some events at a time.
-func (f fixture) told(events store.Events, owner licensing.Owner, after store.FeedPosition, limit int) []store.RecordedEvent {
+func (f fixture) told(
+	events store.Events, owner licensing.Owner, after store.FeedPosition, limit int,
+) []store.RecordedEvent {
 	f.t.Helper()
 	var all []store.RecordedEvent
 	page := store.FeedPage{After: after, Limit: limit}
@@ -75,19 +77,22 @@ func testEvents(t *testing.T, f fixture, events store.Events, hears bool) {
 	f.seal(events)
 	f.activate(f.load(licenseRef).Record.License, created.Add(2*time.Second), "a", "b")
 	f.remove(f.load(licenseRef).Record.License, "a")
-	f.step(licenseRef, licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_shop"}, Reason: "chargeback"}, created.Add(3*time.Second))
+	f.step(licenseRef, licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_shop"},
+		Reason: "chargeback"}, created.Add(3*time.Second))
 	f.seal(events)
 
 	want := []string{"1 order.created key_shop", "2 order.paid provider", "1 license.issued provider"}
 	if hears {
-		want = append(want, "2 license.activated system", "3 device.bound system", "4 device.bound system", "5 device.removed system")
+		want = append(want, "2 license.activated system", "3 device.bound system", "4 device.bound system",
+			"5 device.removed system")
 	}
 	want = append(want, fmt.Sprintf("%d license.suspended key_shop", len(want)-1))
 	all := f.told(events, owner, "", 100)
 	var got []string
 	for _, e := range all {
 		got = append(got, fmt.Sprintf("%d %s %s", e.Sequence, e.Type, e.Actor))
-		if e.Order != nil && (e.Order.BuyerEmail != "" || e.Order.Metadata != "" || e.Order.Description != "") || e.License != nil && e.License.StateReason != "" {
+		if e.Order != nil && (e.Order.BuyerEmail != "" || e.Order.Metadata != "" || e.Order.Description != "") ||
+			e.License != nil && e.License.StateReason != "" {
 			t.Errorf("%s tells what only the record has: %+v %+v", e.Type, e.Order, e.License)
 		}
 	}

@@ -50,7 +50,8 @@ type Fault struct {
 // Load reads records, as store.Store does.
 func (f *Faulty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if f.OnLoad != nil {
-		if _, err := bounded(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
+		if _, err := bounded(ctx, licensing.ErrUnavailable,
+			func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +106,8 @@ func (f *Faulty) MaxDevicesPerCommit(ref licensing.Ref) int {
 // Confirm asks the store whether a guess is still true, as store.Store does.
 func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	if f.OnConfirm != nil {
-		if _, err := bounded(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
+		if _, err := bounded(ctx, licensing.ErrUnavailable,
+			func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
 			return false, err
 		}
 	}
@@ -151,7 +153,9 @@ func (f *Faulty) count(change store.Change, by int) {
 }
 
 // ReadLicenses reads licenses, as store.Store does.
-func (f *Faulty) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
+func (f *Faulty) ReadLicenses(
+	ctx context.Context, keys []licensing.LicenseKey, devices int,
+) ([]*store.LicenseView, error) {
 	if f.OnReadLicenses != nil {
 		if err := f.OnReadLicenses(keys); err != nil {
 			return nil, err

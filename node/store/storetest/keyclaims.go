@@ -18,8 +18,9 @@ func (f keyFixture) claim(owner licensing.Owner, keyID string) store.Write {
 	var hash [16]byte
 	_, _ = rand.Read(hash[:])
 	return store.Write{
-		Ref:    licensing.ClaimRef(owner, string(hash[:])),
-		Record: licensing.Record{Claim: &licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: keyID}},
+		Ref: licensing.ClaimRef(owner, string(hash[:])),
+		Record: licensing.Record{Claim: &licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: created,
+			APIKeyID: keyID}},
 	}
 }
 
@@ -130,7 +131,8 @@ func testKeyUses(t *testing.T, f keyFixture) {
 	if err != nil || len(list.Items) != 1 || !list.Items[0].LastUsedAt.Equal(later) {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
-	for f.keys.NoteKeysUsed(f.context(), []store.KeyUse{{Hash: one.Hash, At: later.Add(time.Hour)}, {Hash: other.Hash, At: later}}) != nil {
+	for f.keys.NoteKeysUsed(f.context(),
+		[]store.KeyUse{{Hash: one.Hash, At: later.Add(time.Hour)}, {Hash: other.Hash, At: later}}) != nil {
 		if f.context().Err() != nil {
 			t.Fatal("they can't be noted")
 		}

@@ -76,8 +76,10 @@ func (f keyFixture) newMaster(id string) licensing.MasterKey {
 
 func (f keyFixture) apiKey(owner licensing.Owner) licensing.APIKey {
 	key := licensing.APIKey{
-		ID: "key_" + strings.ToLower(ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders", "keys:read"},
-		RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created, ExpiresAt: created.Add(time.Hour),
+		ID: "key_" + strings.ToLower(ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders",
+			"keys:read"},
+		RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created,
+		ExpiresAt: created.Add(time.Hour),
 	}
 	_, _ = rand.Read(key.Hash[:])
 	return key
@@ -265,7 +267,8 @@ func testKeyAbsent(t *testing.T, f keyFixture) {
 	if got, err := f.keys.FindAPIKey(f.context(), owner, "key_none"); err != nil || got != nil {
 		t.Errorf("found %v, %v", got, err)
 	}
-	if list, err := f.keys.ListAPIKeys(f.context(), owner, store.Page{Limit: 10}); err != nil || len(list.Items) != 0 || list.Next != "" {
+	if list, err := f.keys.ListAPIKeys(f.context(), owner, store.Page{Limit: 10}); err != nil || len(list.Items) != 0 ||
+		list.Next != "" {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	_, err := f.keys.ChangeAPIKey(f.context(), owner, "key_none", func(*licensing.APIKey) error {

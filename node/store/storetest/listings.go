@@ -54,13 +54,17 @@ func all[T any](f fixture, limit int, read func(store.Page) (store.List[T], erro
 	}
 }
 
-func (f fixture) licenses(owner licensing.Owner, email string, keep func(*licensing.License) bool) func(store.Page) (store.List[store.LicenseView], error) {
+func (f fixture) licenses(
+	owner licensing.Owner, email string, keep func(*licensing.License) bool,
+) func(store.Page) (store.List[store.LicenseView], error) {
 	return func(page store.Page) (store.List[store.LicenseView], error) {
 		return f.store.ListLicenses(f.context(), owner, email, page, keep)
 	}
 }
 
-func (f fixture) orders(owner licensing.Owner, email string, keep func(*licensing.Order) bool) func(store.Page) (store.List[licensing.Order], error) {
+func (f fixture) orders(
+	owner licensing.Owner, email string, keep func(*licensing.Order) bool,
+) func(store.Page) (store.List[licensing.Order], error) {
 	return func(page store.Page) (store.List[licensing.Order], error) {
 		return f.store.ListOrders(f.context(), owner, email, page, keep)
 	}
@@ -112,7 +116,8 @@ func (f fixture) payAt(order *licensing.Order, at time.Time) licensing.LicenseKe
 	ref := licensing.OrderRef(order.Owner, order.OrderNo)
 	snapshot := f.load(ref)
 	key := f.key()
-	if _, err := licensing.Apply(&snapshot.Record, licensing.PayOrder{Payment: "p", Terms: order.Terms, Key: key}, at); err != nil {
+	if _, err := licensing.Apply(&snapshot.Record, licensing.PayOrder{Payment: "p", Terms: order.Terms, Key: key},
+		at); err != nil {
 		f.t.Fatal(err)
 	}
 	f.mustLand(store.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
@@ -158,9 +163,11 @@ func testListLicenses(t *testing.T, f fixture) {
 	}
 	for _, limit := range []int{1, 2, 3, 8, 9, 10, store.MaxListPage} {
 		f.equal("licenses", all(f, limit, f.licenses(owner, "", nil)), want)
-		f.equal("licenses of a product", all(f, limit, f.licenses(owner, "", func(l *licensing.License) bool { return l.ProductID == "lite" })), lite)
+		f.equal("licenses of a product", all(f, limit,
+			f.licenses(owner, "", func(l *licensing.License) bool { return l.ProductID == "lite" })), lite)
 	}
-	if list, err := f.licenses(f.owner(), "", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
+	if list, err := f.licenses(f.owner(), "", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 ||
+		list.Next != "" {
 		t.Errorf("of somebody without licenses: %+v, %v", list, err)
 	}
 	list, err := f.licenses(owner, "", nil)(store.Page{Limit: 1})
@@ -247,7 +254,8 @@ func testListBuyer(t *testing.T, f fixture) {
 		first := func(l *licensing.License) bool { return l.Key == keys[len(keys)-1] }
 		f.equal("one license", keysOf(all(f, limit, f.licenses(owner, "ada@example.com", first))), keys[len(keys)-1:])
 	}
-	if list, err := f.licenses(owner, "eve@example.com", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
+	if list, err := f.licenses(owner, "eve@example.com", nil)(store.Page{Limit: 5}); err != nil ||
+		len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("of a stranger: %+v, %v", list, err)
 	}
 }
@@ -260,7 +268,8 @@ func testListFormerBuyer(t *testing.T, f fixture) {
 	for _, email := range []string{"Ada@example.com", "bob@example.com", ""} {
 		snapshot := f.load(licensing.OrderRef(owner, order.OrderNo))
 		snapshot.Record.Order.BuyerEmail = email
-		f.mustLand(store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Token: snapshot.Token, Record: snapshot.Record})
+		f.mustLand(store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Token: snapshot.Token,
+			Record: snapshot.Record})
 		want := map[string][]string{"ada@example.com": {kept.OrderNo}, "bob@example.com": nil}
 		switch email {
 		case "Ada@example.com":
@@ -269,7 +278,8 @@ func testListFormerBuyer(t *testing.T, f fixture) {
 			want["bob@example.com"] = []string{order.OrderNo}
 		}
 		for buyer, numbers := range want {
-			f.equal(fmt.Sprintf("orders of %s once it is %q", buyer, email), numbersOf(all(f, 1, f.orders(owner, buyer, nil))), numbers)
+			f.equal(fmt.Sprintf("orders of %s once it is %q", buyer, email),
+				numbersOf(all(f, 1, f.orders(owner, buyer, nil))), numbers)
 		}
 		f.equal("all orders", numbersOf(all(f, 1, f.orders(owner, "", nil))), []string{kept.OrderNo, order.OrderNo})
 	}
@@ -299,12 +309,14 @@ func testListProducts(t *testing.T, f fixture) {
 	want[3] = *changed.Record.Product
 	f.equal("products, one changed", all(f, 2, f.products(owner)), want)
 
-	f.putProduct(store.Write{Ref: licensing.ProductRef(owner, "zeta"), Token: f.load(licensing.ProductRef(owner, "zeta")).Token})
+	f.putProduct(store.Write{Ref: licensing.ProductRef(owner, "zeta"),
+		Token: f.load(licensing.ProductRef(owner, "zeta")).Token})
 	f.equal("products, one gone", all(f, 2, f.products(owner)), want[:4])
 
 	again := productWrite(owner, "zeta", created.Add(time.Hour), nil)
 	f.putProduct(again)
-	f.equal("products, one made again", all(f, 2, f.products(owner)), append([]licensing.Product{*again.Record.Product}, want[:4]...))
+	f.equal("products, one made again", all(f, 2, f.products(owner)),
+		append([]licensing.Product{*again.Record.Product}, want[:4]...))
 }
 
 // putProduct makes, changes or removes a product. It does not remember its

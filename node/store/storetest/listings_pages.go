@@ -28,7 +28,8 @@ func testListScan(t *testing.T, f fixture) {
 			return list.Next, len(list.Items), err
 		},
 		"orders of a buyer": func(page store.Page) (store.Position, int, error) {
-			list, err := f.orders(owner, "ada@example.com", func(*licensing.Order) bool { looked++; return false })(page)
+			list, err := f.orders(owner, "ada@example.com",
+				func(*licensing.Order) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
 	}
@@ -101,7 +102,8 @@ func testListAnywhere(t *testing.T, f fixture) {
 	l := f.grantAt(owner, "pro", created, "")
 	order := f.orderAt(owner, "ada@example.com", created)
 	f.putProduct(productWrite(owner, "pro", created, nil))
-	for position, behind := range map[store.Position]bool{"\x00": false, "\xff": true, store.Position(strings.Repeat("\xff", 200)): true} {
+	for position, behind := range map[store.Position]bool{"\x00": false, "\xff": true,
+		store.Position(strings.Repeat("\xff", 200)): true} {
 		page := store.Page{Before: position, Limit: 5}
 		views, err := f.licenses(owner, "", nil)(page)
 		if err != nil || (len(views.Items) == 1 && views.Items[0].License.Key == l.Key) != behind || views.Next != "" {
@@ -109,7 +111,8 @@ func testListAnywhere(t *testing.T, f fixture) {
 		}
 		for _, email := range []string{"", "ada@example.com"} {
 			orders, err := f.orders(owner, email, nil)(page)
-			if err != nil || (len(orders.Items) == 1 && orders.Items[0].OrderNo == order.OrderNo) != behind || orders.Next != "" {
+			if err != nil || (len(orders.Items) == 1 && orders.Items[0].OrderNo == order.OrderNo) != behind ||
+				orders.Next != "" {
 				t.Errorf("orders before %q: %+v, %v", position, orders, err)
 			}
 		}

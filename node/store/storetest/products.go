@@ -25,7 +25,8 @@ func testProducts(t *testing.T, f fixture) {
 	var stale store.Token
 	for _, name := range []string{"first", "second", ""} {
 		before := f.load(ref)
-		write := store.Write{Ref: ref, Token: before.Token, Record: licensing.Record{Product: product(name), Changed: true}}
+		write := store.Write{Ref: ref, Token: before.Token,
+			Record: licensing.Record{Product: product(name), Changed: true}}
 		f.mustLand(write)
 		f.equal("product", f.load(ref).Record.Product, product(name))
 		write.Record.Product = product("too late")
@@ -45,7 +46,8 @@ func testProducts(t *testing.T, f fixture) {
 	if s := f.load(ref); s.Record.Product != nil || s.Token != nil {
 		t.Fatalf("after it was removed there is %+v", s.Record.Product)
 	}
-	if f.commit(store.Write{Ref: ref, Token: remove.Token, Record: licensing.Record{Product: product("on nothing")}}).Landed {
+	if f.commit(store.Write{Ref: ref, Token: remove.Token,
+		Record: licensing.Record{Product: product("on nothing")}}).Landed {
 		t.Fatal("a product that is gone was replaced")
 	}
 	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Product: product("anew")}})
@@ -79,8 +81,10 @@ func testMetadata(t *testing.T, f fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := load(); view.Metadata != want || view.License.MaxDevices != most || s.Record.Metadata == nil || s.Record.Metadata.Object != want {
-			t.Fatalf("stored is %q with %d devices, loaded %+v; want %q with %d", view.Metadata, view.License.MaxDevices, s.Record.Metadata, want, most)
+		if s := load(); view.Metadata != want || view.License.MaxDevices != most || s.Record.Metadata == nil ||
+			s.Record.Metadata.Object != want {
+			t.Fatalf("stored is %q with %d devices, loaded %+v; want %q with %d", view.Metadata,
+				view.License.MaxDevices, s.Record.Metadata, want, most)
 		}
 	}
 	stored("", 3)
@@ -118,7 +122,8 @@ func testMetadata(t *testing.T, f fixture) {
 	stored(`{"b":2}`, 4)
 	f.mustLand(update(load(), 5, `{"b":null}`))
 	stored("", 5)
-	if view, err := f.store.ReadLicense(f.context(), l.Key, store.DevicePage{Limit: 1}); err != nil || len(view.Devices) != 1 {
+	if view, err := f.store.ReadLicense(f.context(), l.Key, store.DevicePage{Limit: 1}); err != nil ||
+		len(view.Devices) != 1 {
 		t.Errorf("the device is gone: %+v, %v", view, err)
 	}
 }

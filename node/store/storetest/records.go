@@ -22,7 +22,8 @@ func testAbsent(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	for i, snapshot := range snapshots {
-		if snapshot.Token != nil || snapshot.Record.License != nil || snapshot.Record.Order != nil || snapshot.Record.Product != nil {
+		if snapshot.Token != nil || snapshot.Record.License != nil || snapshot.Record.Order != nil ||
+			snapshot.Record.Product != nil {
 			t.Errorf("snapshot %d of nothing is %+v", i, snapshot)
 		}
 	}
@@ -49,7 +50,8 @@ func testCreate(t *testing.T, f fixture) {
 	f.mustLand(
 		store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}},
 		store.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}})
-	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key),
+		Record: licensing.Record{License: l, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
 
 	snapshots, err := f.store.Load(f.context(),
 		store.Want{Ref: licensing.ProductRef(owner, "pro")},
@@ -116,9 +118,11 @@ func testAllOrNone(t *testing.T, f fixture) {
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: created}
 	write := store.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}}
 	first, second := f.order(owner), f.order(owner)
-	f.mustLand(store.Write{Ref: licensing.OrderRef(owner, first.OrderNo), Record: licensing.Record{Order: first}}, write)
+	f.mustLand(store.Write{Ref: licensing.OrderRef(owner, first.OrderNo), Record: licensing.Record{Order: first}},
+		write)
 
-	outcome := f.commit(store.Write{Ref: licensing.OrderRef(owner, second.OrderNo), Record: licensing.Record{Order: second}}, write)
+	outcome := f.commit(store.Write{Ref: licensing.OrderRef(owner, second.OrderNo),
+		Record: licensing.Record{Order: second}}, write)
 	if outcome.Landed {
 		t.Fatal("a change landed though one of its writes had lost")
 	}
@@ -140,7 +144,8 @@ func testIssue(t *testing.T, f fixture) {
 	stale := store.Snapshot{Record: snapshot.Record.Clone(), Token: snapshot.Token}
 	key, loser := f.key(), f.key()
 	pay := func(s *store.Snapshot, key licensing.LicenseKey) store.Write {
-		if _, err := licensing.Apply(&s.Record, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created); err != nil {
+		if _, err := licensing.Apply(&s.Record, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key},
+			created); err != nil {
 			t.Fatal(err)
 		}
 		return store.Write{Ref: ref, Token: s.Token, Record: s.Record}
@@ -165,10 +170,12 @@ func testClaims(t *testing.T, f fixture) {
 	ref := licensing.ClaimRef(owner, "0123456789abcdef")
 	claims := []licensing.Claim{
 		{Fingerprint: [32]byte{6}, CreatedAt: created, Redaction: &licensing.Redaction{}},
-		{Fingerprint: [32]byte{7}, CreatedAt: created, Redaction: &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}},
+		{Fingerprint: [32]byte{7}, CreatedAt: created,
+			Redaction: &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}},
 		{Fingerprint: [32]byte{1}, CreatedAt: created, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"},
 		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licensing.GrantProgress{
-			Seed: [32]byte{3}, Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: 3, Validity: licensing.Period{Years: 1}}, Quantity: 1000, Done: 32}},
+			Seed: [32]byte{3}, Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: 3,
+				Validity: licensing.Period{Years: 1}}, Quantity: 1000, Done: 32}},
 		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licensing.ErrPaymentNotConfigured},
 		{Fingerprint: [32]byte{5}, CreatedAt: created.Add(3 * time.Hour), LicenseKey: f.key()},
 	}
@@ -234,7 +241,8 @@ func testConcurrent(t *testing.T, f fixture) {
 						t.Errorf("activate: %v", err)
 						return
 					}
-					outcome, err := f.store.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+					outcome, err := f.store.Commit(ctx,
+						store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 					if err != nil {
 						t.Errorf("Commit: %v", err)
 						return
@@ -253,7 +261,8 @@ func testConcurrent(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	if view.License.CurrentDevices != writers*each || len(view.Devices) != writers*each {
-		t.Errorf("current_devices %d, entries %d; want %d", view.License.CurrentDevices, len(view.Devices), writers*each)
+		t.Errorf("current_devices %d, entries %d; want %d", view.License.CurrentDevices, len(view.Devices),
+			writers*each)
 	}
 }
 
@@ -271,7 +280,8 @@ func testUnchanged(t *testing.T, f fixture) {
 		for _, touched := range [][]string{nil, devices} {
 			snapshot := f.load(ref, touched...)
 			group.Go(func() {
-				outcome, err := f.store.Commit(f.context(), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+				outcome, err := f.store.Commit(f.context(),
+					store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 				if err != nil {
 					t.Errorf("%d devices: %v", count, err)
 				}
@@ -294,7 +304,8 @@ func testConfirm(t *testing.T, f fixture) {
 		}{
 			{"a device more", func(l *licensing.License) { f.activate(l, created, "new") }},
 			{"a device less", func(l *licensing.License) { f.remove(l, "device-0") }},
-			{"a device less, and back again", func(l *licensing.License) { f.remove(l, "device-0"); f.activate(l, created, "device-0") }},
+			{"a device less, and back again",
+				func(l *licensing.License) { f.remove(l, "device-0"); f.activate(l, created, "device-0") }},
 		} {
 			l := f.createLicense(0)
 			f.activate(l, created, deviceNames(0, count)...)
@@ -324,7 +335,8 @@ func testEnded(t *testing.T, f fixture) {
 	if !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Commit: %v, want ErrUnavailable", err)
 	}
-	if _, err := f.store.Load(ctx, store.Want{Ref: licensing.LicenseRef(l.Key)}); !errors.Is(err, licensing.ErrUnavailable) {
+	if _, err := f.store.Load(ctx, store.Want{Ref: licensing.LicenseRef(l.Key)}); !errors.Is(err,
+		licensing.ErrUnavailable) {
 		t.Errorf("Load: %v, want ErrUnavailable", err)
 	}
 	if s := f.load(licensing.LicenseRef(l.Key)); s.Record.License != nil {
@@ -335,7 +347,8 @@ func testEnded(t *testing.T, f fixture) {
 	if !ok {
 		return
 	}
-	if still, err := f.store.Confirm(ctx, licensing.LicenseRef(l.Key), guess.Token); still || !errors.Is(err, licensing.ErrUnavailable) {
+	if still, err := f.store.Confirm(ctx, licensing.LicenseRef(l.Key), guess.Token); still ||
+		!errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Confirm: %v, %v; want ErrUnavailable", still, err)
 	}
 }

@@ -67,7 +67,8 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("what changes tell is read, activations: %v", hearAll), func(t *testing.T) {
 			store := open(t, hearAll)
-			testEvents(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store, hearAll)
+			testEvents(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store,
+				hearAll)
 		})
 	}
 }
@@ -79,7 +80,8 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) Eventf
 	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("who subscribes to activations hears of them, and of all: %v", hearAll), func(t *testing.T) {
 			store := open(t, hearAll)
-			testListening(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store, hearAll)
+			testListening(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store,
+				hearAll)
 		})
 	}
 }
@@ -122,7 +124,8 @@ func (f fixture) order(owner licensing.Owner) *licensing.Order {
 		ProductID: "pro", Amount: 4900, Currency: "USD",
 		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
 		SuccessURL: "https://shop.example/thanks", PayToken: "00112233445566778899aabbccddeeff",
-		Terms:     licensing.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1}, FromActivation: true},
+		Terms: licensing.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1},
+			FromActivation: true},
 		CreatedAt: created, ExpiresAt: created.Add(24 * time.Hour),
 	}
 }

@@ -17,7 +17,8 @@ import (
 // suite, which the store must use.
 func (f fixture) endpoint(types ...licensing.EventType) licensing.Endpoint {
 	return licensing.Endpoint{
-		ID: licensing.NewEndpointID(store.Cell, ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
+		ID: licensing.NewEndpointID(store.Cell,
+			ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
 		Types: types, SecretVersion: 1, MasterID: webhookMaster, Since: "pos_0",
 	}
 }
@@ -66,7 +67,8 @@ func testWebhooks(t *testing.T, f fixture) {
 	f.useMaster()
 	owner := f.owner()
 	ref := licensing.WebhooksRef(owner)
-	first, second := f.endpoint(licensing.EventOrderPaid, licensing.EventWebhookDisabled), f.endpoint(licensing.EventLicenseIssued)
+	first, second := f.endpoint(licensing.EventOrderPaid,
+		licensing.EventWebhookDisabled), f.endpoint(licensing.EventLicenseIssued)
 	want := &licensing.Webhooks{Owner: owner}
 	disabled := true
 	for i, cmd := range []licensing.Command{
@@ -93,7 +95,8 @@ func testWebhooks(t *testing.T, f fixture) {
 		f.equal("the endpoints", f.load(ref).Record.Webhooks, want)
 		late := stale
 		late.Record = late.Record.Clone()
-		if _, err := licensing.Apply(&late.Record, licensing.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(licensing.EventOrderPaid)}, now); err != nil {
+		if _, err := licensing.Apply(&late.Record,
+			licensing.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(licensing.EventOrderPaid)}, now); err != nil {
 			t.Fatal(err)
 		}
 		outcome := f.commit(store.Write{Ref: ref, Token: late.Token, Record: late.Record})
@@ -105,7 +108,8 @@ func testWebhooks(t *testing.T, f fixture) {
 	if f.load(ref).Token == nil {
 		t.Error("the record is gone along with its endpoints")
 	}
-	if other := (licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}); f.load(licensing.WebhooksRef(other)).Record.Webhooks != nil {
+	if other := (licensing.Owner{AccountID: owner.AccountID,
+		Mode: licensing.Live}); f.load(licensing.WebhooksRef(other)).Record.Webhooks != nil {
 		t.Error("the other mode has them too")
 	}
 }
@@ -127,11 +131,13 @@ func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
 		{licensing.CreateEndpoint{Owner: owner, Endpoint: all}, true},
 		{licensing.UpdateEndpoint{ID: all.ID, Enabled: &no}, false},
 		{licensing.UpdateEndpoint{ID: all.ID, Enabled: &yes}, true},
-		{licensing.UpdateEndpoint{ID: all.ID, Types: &[]licensing.EventType{licensing.EventOrderPaid, licensing.EventOrderCreated}}, false},
+		{licensing.UpdateEndpoint{ID: all.ID,
+			Types: &[]licensing.EventType{licensing.EventOrderPaid, licensing.EventOrderCreated}}, false},
 		{licensing.UpdateEndpoint{ID: orders.ID, Types: &[]licensing.EventType{licensing.EventDeviceBound}}, true},
 		{licensing.DeleteEndpoint{ID: orders.ID}, false},
 		{licensing.UpdateEndpoint{ID: all.ID, Types: new([]licensing.EventType)}, true},
-		{licensing.DisableEndpoint{ID: all.ID, ResetAt: created.Add(3 * time.Second), Because: licensing.DisabledFailing}, false},
+		{licensing.DisableEndpoint{ID: all.ID, ResetAt: created.Add(3 * time.Second),
+			Because: licensing.DisabledFailing}, false},
 	} {
 		device := "device-" + string(rune('a'+i))
 		before := f.load(ref, device) // and the change is of before the subscription was
@@ -155,8 +161,10 @@ func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
 		case licensing.EventDeviceBound:
 			bound = append(bound, e.Device.ID)
 		case licensing.EventWebhookDisabled:
-			disabled = append(disabled, strings.Join([]string{e.Webhook.ID, string(e.Webhook.DisabledBecause), string(e.Actor)}, " "))
-			if e.Sequence != 1 || e.Webhook.MasterID != "" || e.Webhook.URL != all.URL || e.License != nil || e.Order != nil {
+			disabled = append(disabled,
+				strings.Join([]string{e.Webhook.ID, string(e.Webhook.DisabledBecause), string(e.Actor)}, " "))
+			if e.Sequence != 1 || e.Webhook.MasterID != "" || e.Webhook.URL != all.URL || e.License != nil ||
+				e.Order != nil {
 				t.Errorf("the event is %+v of %+v", e, e.Webhook)
 			}
 		}
@@ -164,7 +172,8 @@ func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
 	f.equal("the devices that were told of", bound, want)
 	f.equal("the endpoints that were disabled", disabled, []string{all.ID + " failing system"})
 	history, err := events.History(f.context(), licensing.WebhooksRef(owner), store.HistoryPage{Limit: 5})
-	if err != nil || len(history.Events) != 1 || history.Next != "" || !slices.Equal(history.Events[0].Webhook.Types, nil) {
+	if err != nil || len(history.Events) != 1 || history.Next != "" ||
+		!slices.Equal(history.Events[0].Webhook.Types, nil) {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
 }

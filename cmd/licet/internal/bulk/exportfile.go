@@ -48,7 +48,8 @@ type place struct {
 // the last position are cut off. A cursor of the service continues at the same license, whatever was created meanwhile.
 func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum ExportSummary, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return sum, fmt.Errorf("%s is not a regular file: name another file, or leave out --file to write to standard output", path)
+		return sum, fmt.Errorf("%s is not a regular file: name another file, or leave out --file to write to "+
+			"standard output", path)
 	}
 	file, err := lockFile(path + partialSuffix)
 	if err != nil {
@@ -81,10 +82,13 @@ func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum Exp
 		return sum, errors.Join(err, removeAny(path+partialSuffix)) // no position to continue from
 	}
 	if resumed && client.HasReason(err, client.ReasonInvalidField) {
-		return sum, fmt.Errorf("the service does not know the position of %s, which may belong to another account or mode: use the API key of the interrupted export, or start again with --restart: %w", path+partialSuffix, err)
+		return sum, fmt.Errorf("the service does not know the position of %s, which may belong to another account or "+
+			"mode: use the API key of the interrupted export, or start again with --restart: "+
+			"%w", path+partialSuffix, err)
 	}
 	err = errors.Join(err, w.put())
-	return sum, &BrokenOffError{fmt.Sprintf("after %s, written to %s", counted(w.at.Rows, "row"), path+partialSuffix), err}
+	return sum, &BrokenOffError{fmt.Sprintf("after %s, written to %s", counted(w.at.Rows, "row"), path+partialSuffix),
+		err}
 }
 
 // resume returns the position to continue from, and cuts the file off there.
@@ -103,11 +107,14 @@ func (e *Export) resume(file *os.File, path string, restart bool) (place, error)
 		return at, err
 	}
 	var old place
-	if err := json.Unmarshal(text, &old); err != nil || old.Version != placeVersion || old.Bytes > size || !slices.Equal(old.Columns, at.Columns) {
-		return at, fmt.Errorf("%s and %s do not match, or another version wrote them: start again with --restart", path+partialSuffix, path+placeSuffix)
+	if err := json.Unmarshal(text, &old); err != nil || old.Version != placeVersion || old.Bytes > size ||
+		!slices.Equal(old.Columns, at.Columns) {
+		return at, fmt.Errorf("%s and %s do not match, or another version wrote them: start again with --restart",
+			path+partialSuffix, path+placeSuffix)
 	}
 	if old.Filter != at.Filter {
-		return at, fmt.Errorf("%s is an interrupted export with other filters: finish it with those filters, start again with --restart, or choose another file", path+partialSuffix)
+		return at, fmt.Errorf("%s is an interrupted export with other filters: finish it with those filters, start "+
+			"again with --restart, or choose another file", path+partialSuffix)
 	}
 	if err := file.Truncate(old.Bytes); err != nil {
 		return at, err

@@ -113,7 +113,8 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 	}
 	switch _, err := os.Lstat(r.Results); {
 	case err == nil:
-		return fmt.Errorf("%s exists, but has no journal of an import to continue: move it away if this file was not imported yet, or name another file with --results", r.Results)
+		return fmt.Errorf("%s exists, but has no journal of an import to continue: move it away if this file was not "+
+			"imported yet, or name another file with --results", r.Results)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -126,7 +127,8 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 		return err
 	}
 	r.journal = &journal{file: book}
-	if _, _, err = r.journal.add(beginning{journalVersion, r.id, r.Now().UTC(), hash, found.Rows, results}); err != nil {
+	if _, _, err = r.journal.add(beginning{journalVersion, r.id, r.Now().UTC(), hash, found.Rows,
+		results}); err != nil {
 		return err
 	}
 	begun = true
@@ -178,7 +180,8 @@ func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 	}
 	_, err = r.Service.License(ctx, made)
 	if client.HasReason(err, client.ReasonLicenseNotFound, client.ReasonInvalidLicenseKey) {
-		return errors.New("this API key does not see the licenses of this import: it belongs to another account, mode or service; continue with the API key of the first run")
+		return errors.New("this API key does not see the licenses of this import: it belongs to another account, " +
+			"mode or service; continue with the API key of the first run")
 	}
 	return err
 }
@@ -189,7 +192,8 @@ func (r *run) sameInput(b beginning, hash string) error {
 		return fmt.Errorf("another version of licet (%d) wrote it: finish the import with that version", b.Version)
 	}
 	if b.SHA256 != hash {
-		return fmt.Errorf("%s has changed since its import began at %s. Put it back as it was, and the same command finishes it. "+
+		return fmt.Errorf("%s has changed since its import began at %s. Put it back as it was, and the same command "+
+			"finishes it. "+
 			"To import other rows, save them in a file of another name, without those that %s has",
 			r.Input, b.Started.Format(time.RFC3339), b.Results)
 	}
@@ -223,7 +227,8 @@ func (r *run) decide() error {
 		for _, line := range said.lines {
 			i := slices.IndexFunc(r.states, func(s state) bool { return int(s.line) == line })
 			if i < 0 || !r.states[i].lost(now) {
-				return fmt.Errorf("%s %d: the outcome of the row in that line is not unknown%s", said.flag, line, r.unknown(now))
+				return fmt.Errorf("%s %d: the outcome of the row in that line is not unknown%s", said.flag, line,
+					r.unknown(now))
 			}
 			e := entry{Row: i + 1, Result: said.result}
 			at, _, err := r.journal.add(e)

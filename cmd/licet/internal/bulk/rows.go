@@ -57,7 +57,8 @@ func (r *rules) next() (*row, []Problem, error) {
 	made.others = r.table.others(rec.cells)
 	c := cells{table: r.table, record: rec}
 	r.read(&c, made)
-	slices.SortStableFunc(c.problems, func(a, b Problem) int { return cmp.Compare(r.table.at[a.Column], r.table.at[b.Column]) })
+	slices.SortStableFunc(c.problems,
+		func(a, b Problem) int { return cmp.Compare(r.table.at[a.Column], r.table.at[b.Column]) })
 	return made, c.problems, nil
 }
 
@@ -91,7 +92,8 @@ func (r *rules) read(c *cells, into *row) {
 		return
 	}
 	into.metadata = c.metadata(false)
-	into.grant = client.Grant{ProductID: c.productID(), Quantity: 1, MaxDevices: into.maxDevices, ExpiresAt: into.expiresAt}
+	into.grant = client.Grant{ProductID: c.productID(), Quantity: 1, MaxDevices: into.maxDevices,
+		ExpiresAt: into.expiresAt}
 	if into.metadata != nil {
 		into.grant.Metadata = into.metadata.raw()
 	}
@@ -148,7 +150,8 @@ func (c *cells) productID() string {
 	text := c.text(productIDColumn)
 	switch {
 	case text == "":
-		c.bad(productIDColumn, "must name the product of the licenses to grant; to change a license instead, write its license_key")
+		c.bad(productIDColumn,
+			"must name the product of the licenses to grant; to change a license instead, write its license_key")
 	case len(text) > maxProductID || strings.ContainsFunc(text, notInProductID):
 		c.bad(productIDColumn, "is %q: write 1 to %d of the characters A-Z a-z 0-9 . _ -", short(text), maxProductID)
 	}
@@ -164,13 +167,16 @@ func notInProductID(r rune) bool {
 func (c *cells) licenseKey(text string) string {
 	text = strings.ToUpper(text)
 	prefix, body, _ := strings.Cut(text, "-")
-	good := len(prefix) >= 2 && len(prefix) <= 8 && !strings.ContainsFunc(prefix, notUpperOrDigit) && len(body) == len("00000-00000-00000-00000-00000")
+	good := len(prefix) >= 2 && len(prefix) <= 8 && !strings.ContainsFunc(prefix, notUpperOrDigit) &&
+		len(body) == len("00000-00000-00000-00000-00000")
 	body = strings.NewReplacer("O", "0", "I", "1", "L", "1").Replace(body)
 	for i := range len(body) {
-		good = good && (i%6 == 5) == (body[i] == '-') && (body[i] == '-' || strings.IndexByte("0123456789ABCDEFGHJKMNPQRSTVWXYZ", body[i]) >= 0)
+		good = good && (i%6 == 5) == (body[i] == '-') &&
+			(body[i] == '-' || strings.IndexByte("0123456789ABCDEFGHJKMNPQRSTVWXYZ", body[i]) >= 0)
 	}
 	if !good {
-		c.bad(licenseKeyColumn, "must be a license key such as LIC-00000-00000-00000-00000-00000, or empty to grant licenses")
+		c.bad(licenseKeyColumn,
+			"must be a license key such as LIC-00000-00000-00000-00000-00000, or empty to grant licenses")
 		return ""
 	}
 	return prefix + "-" + body

@@ -31,7 +31,8 @@ func (p Problem) String() string {
 // writable are the columns that an import uses. It ignores the other columns of an export, so that an export can be
 // imported unchanged.
 func writable() []string {
-	return []string{licenseKeyColumn, productIDColumn, quantityColumn, maxDevicesColumn, expiresAtColumn, metadataColumn}
+	return []string{licenseKeyColumn, productIDColumn, quantityColumn, maxDevicesColumn, expiresAtColumn,
+		metadataColumn}
 }
 
 // table reads the rows of a CSV file.
@@ -55,7 +56,8 @@ func openTable(in io.Reader, separator rune, ignoreUnknown bool) (*table, []Prob
 	header, err := t.reader.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, []Problem{{Text: "the file is empty: the first row must name the columns, such as product_id,quantity"}}, nil
+		return nil, []Problem{{Text: "the file is empty: the first row must name the columns, such as " +
+			"product_id,quantity"}}, nil
 	case err != nil:
 		return nil, nil, t.malformed(err)
 	}
@@ -91,9 +93,11 @@ func (t *table) header(cells []string, ignoreUnknown bool) []Problem {
 		return problems
 	}
 	if len(cells) == 1 && strings.ContainsAny(cells[0], ";\t|") {
-		return []Problem{{Line: line, Text: fmt.Sprintf("the only column is %q: if the separator is not %q, set --separator", cells[0], string(t.reader.Comma))}}
+		return []Problem{{Line: line, Text: fmt.Sprintf("the only column is %q: if the separator is not %q, set "+
+			"--separator", cells[0], string(t.reader.Comma))}}
 	}
-	bad("no column product_id, to grant licenses, or license_key, to change licenses. The known columns are %s; an export also has %s",
+	bad("no column product_id, to grant licenses, or license_key, to change licenses. The known columns are %s; an "+
+		"export also has %s",
 		strings.Join(writable(), ", "), strings.Join(readOnly(), ", "))
 	return problems
 }
@@ -135,7 +139,8 @@ func (t *table) next() (*record, []Problem, error) {
 
 func (t *table) fits(r *record) []Problem {
 	if len(r.cells) != len(t.names) {
-		return []Problem{{Line: r.line, Text: fmt.Sprintf("the row has %d cells, but the header has %d", len(r.cells), len(t.names))}}
+		return []Problem{{Line: r.line,
+			Text: fmt.Sprintf("the row has %d cells, but the header has %d", len(r.cells), len(t.names))}}
 	}
 	var problems []Problem
 	for i, cell := range r.cells {
@@ -179,15 +184,19 @@ func (t *table) malformed(err error) error {
 	var endless errEndless
 	switch {
 	case errors.As(err, &endless):
-		return errMalformed{Problem{Line: endless.line, Text: endless.Error() + ". The following rows were not checked"}}
+		return errMalformed{Problem{Line: endless.line,
+			Text: endless.Error() + ". The following rows were not checked"}}
 	case errors.Is(err, errUTF16):
 		return errMalformed{Problem{Text: errUTF16.Error()}}
 	case !errors.As(err, &parse):
 		return err
 	case errors.Is(err, csv.ErrQuote):
-		return errMalformed{Problem{Line: parse.StartLine, Text: fmt.Sprintf(`a quote is not closed, or not doubled, at line %d, byte %d: inside quotes, write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
+		return errMalformed{Problem{Line: parse.StartLine,
+			Text: fmt.Sprintf(`a quote is not closed, or not doubled, at line %d, byte %d: inside quotes, write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
 	case errors.Is(err, csv.ErrBareQuote):
-		return errMalformed{Problem{Line: parse.StartLine, Text: fmt.Sprintf(`a quote is inside a cell without quotes, at line %d, byte %d: put the whole cell into quotes and write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
+		return errMalformed{Problem{Line: parse.StartLine,
+			Text: fmt.Sprintf(`a quote is inside a cell without quotes, at line %d, byte %d: put the whole cell into quotes and write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
 	}
-	return errMalformed{Problem{Line: parse.StartLine, Text: parse.Err.Error() + ". The following rows were not checked"}}
+	return errMalformed{Problem{Line: parse.StartLine,
+		Text: parse.Err.Error() + ". The following rows were not checked"}}
 }

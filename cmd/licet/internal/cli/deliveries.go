@@ -25,8 +25,9 @@ ones. Licet has given up a dead delivery.`,
 		},
 		run: func(c *session, args []string) error {
 			return c.list(listing{
-				member:  "deliveries",
-				columns: []string{"event_id", "event_type", "status", "tries", "last_try", "came_of_it", "next_attempt_at"},
+				member: "deliveries",
+				columns: []string{"event_id", "event_type", "status", "tries", "last_try", "came_of_it",
+					"next_attempt_at"},
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListWebhookDeliveries(c.ctx, args[0], status, page, as...))
 				},
@@ -47,7 +48,8 @@ service delivers them in the background; licet webhooks deliveries shows the pro
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&in.EventID, "event-id", "", "the `event` with this id")
-			fs.StringVar(&in.Since, "since", "", "start of a range: events after this `event` id (default: from the oldest stored event)")
+			fs.StringVar(&in.Since, "since", "",
+				"start of a range: events after this `event` id (default: from the oldest stored event)")
 			fs.StringVar(&in.Until, "until", "", "end of a range: events up to and including this `event` id")
 			fs.BoolVar(&in.Dead, "dead", false, "all dead deliveries")
 			onceFlag(fs)

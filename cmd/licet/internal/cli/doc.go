@@ -42,7 +42,8 @@ import (
 // Commands returns the commands of this package.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
-		setup.orderCommands(), setup.licenseCommands(), setup.productCommands(), setup.eventCommands(), setup.webhookCommands(),
+		setup.orderCommands(), setup.licenseCommands(), setup.productCommands(), setup.eventCommands(),
+		setup.webhookCommands(),
 		setup.keyCommands(), setup.redactCommand(), setup.profileCommands(),
 	}
 }

@@ -27,7 +27,8 @@ var eventColumns = []string{"id", "timestamp", "type", "actor", "about"}
 func eventFilterFlags(cmd *cobra.Command, filter *client.EventFilter, without string) {
 	fs := cmd.Flags()
 	fs.StringVar(&filter.After, "after", "", "only events after this `event` id (default: "+without+")")
-	fs.StringSliceVar(&filter.Types, "types", nil, "only events of these `types`, separated by commas, such as order.paid")
+	fs.StringSliceVar(&filter.Types, "types", nil,
+		"only events of these `types`, separated by commas, such as order.paid")
 	Complete(cmd, "types", words(licensing.EventTypes())...)
 }
 
@@ -184,7 +185,10 @@ func (o object) about() string {
 }
 
 // historyOf returns the command that lists the events of a license or an order.
-func (s Setup) historyOf(is spec, read func(*client.Client, context.Context, string, client.Page, ...client.CallOption) (*client.List[client.Event], error)) *cobra.Command {
+func (s Setup) historyOf(
+	is spec, read func(*client.Client, context.Context, string, client.Page,
+		...client.CallOption) (*client.List[client.Event], error),
+) *cobra.Command {
 	is.flags = func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) }
 	is.run = func(c *session, args []string) error {
 		return c.list(listing{

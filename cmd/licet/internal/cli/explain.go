@@ -16,7 +16,8 @@ import (
 
 // changes reports whether the command may have changed something.
 func (c *session) changes() bool {
-	return !c.is.resumes && !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") && c.is.route != "POST /v1/licenses/validate"
+	return !c.is.resumes && !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") &&
+		c.is.route != "POST /v1/licenses/validate"
 }
 
 // unreachable reports whether an error means that no service is at the address.
@@ -52,11 +53,13 @@ func (c *session) unanswered(err error) error {
 	at := fmt.Sprintf("%s (from %s)", c.target.url, c.target.urlFrom)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no service listens at %s: start one on this machine with licet dev, or set --url, --profile or LICET_URL", at)
+		return fmt.Errorf("no service listens at %s: start one on this machine with licet dev, or set --url, "+
+			"--profile or LICET_URL", at)
 	case errors.As(err, &name):
 		return fmt.Errorf("the host of %s does not exist (%s): check its spelling", at, name.Err)
 	case errors.As(err, &trust):
-		return fmt.Errorf("the certificate of %s is not trusted: %w; if your own CA signed it, set SSL_CERT_FILE to the file of the CA", at, trust.Err)
+		return fmt.Errorf("the certificate of %s is not trusted: %w; if your own CA signed it, set SSL_CERT_FILE to "+
+			"the file of the CA", at, trust.Err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("%s speaks HTTP without TLS: write http://", at)
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -79,7 +82,8 @@ func (c *session) inDoubt() string {
 // refusal explains an error response.
 func (c *session) refusal(e *client.Error) error {
 	if e.Code == 0 {
-		return fmt.Errorf("%s (from %s) is not a Licet service: it returned HTTP %d; check the URL", c.target.url, c.target.urlFrom, e.Status)
+		return fmt.Errorf("%s (from %s) is not a Licet service: it returned HTTP %d; check the URL", c.target.url,
+			c.target.urlFrom, e.Status)
 	}
 	text := e.Message
 	mine := false
@@ -90,15 +94,20 @@ func (c *session) refusal(e *client.Error) error {
 	text += code
 	switch e.Reason {
 	case client.ReasonUnauthenticated:
-		text = fmt.Sprintf("the service at %s refused the API key from %s%s: the key belongs to another service, or is expired or revoked; set LICET_API_KEY, --api-key-file or --profile, or change the profile (licet profile set --help)", c.target.url, c.target.keyFrom, code)
+		text = fmt.Sprintf("the service at %s refused the API key from %s%s: the key belongs to another service, or "+
+			"is expired or revoked; set LICET_API_KEY, --api-key-file or --profile, or change the profile (licet "+
+			"profile set --help)", c.target.url, c.target.keyFrom, code)
 	case client.ReasonInvalidSignature:
-		text += fmt.Sprintf("; the secret is from %s, and the signature is for %s, which must be the public URL of the service", c.target.keyFrom, c.target.url)
+		text += fmt.Sprintf("; the secret is from %s, and the signature is for %s, which must be the public URL of "+
+			"the service", c.target.keyFrom, c.target.url)
 	case client.ReasonSignatureRequired:
 		text += "; set LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile (licet profile set --help)"
 	case client.ReasonForbidden:
-		text += fmt.Sprintf("; %s needs the %s; the API key is from %s; licet keys create creates another", c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
+		text += fmt.Sprintf("; %s needs the %s; the API key is from %s; licet keys create creates another",
+			c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
 	case client.ReasonNotFound, client.ReasonMethodNotAllowed:
-		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an extra path", c.target.url, c.target.urlFrom)
+		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an "+
+			"extra path", c.target.url, c.target.urlFrom)
 	case client.ReasonInternal:
 		text += "; this is a fault of the service, see its log"
 	case client.ReasonIdempotencyKeyReused:

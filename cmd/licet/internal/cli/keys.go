@@ -54,8 +54,10 @@ only a hash of the API key, and derives the secret from a master key.`,
 			fs := cmd.Flags()
 			fs.StringVar(&key.Name, "name", "", "`name` of the API key, for people")
 			ScopeFlag(cmd, &key.Scopes)
-			fs.StringVar(&end, "expires-at", "", "`time` when the API key expires, such as 2031-01-31T00:00:00Z (default: never)")
-			fs.BoolVar(&key.RequireSignature, "require-signature", false, "refuse requests with this API key that are not signed with its secret")
+			fs.StringVar(&end, "expires-at", "",
+				"`time` when the API key expires, such as 2031-01-31T00:00:00Z (default: never)")
+			fs.BoolVar(&key.RequireSignature, "require-signature", false,
+				"refuse requests with this API key that are not signed with its secret")
 		},
 		run: func(c *session, _ []string) (err error) {
 			if key.ExpiresAt, err = moment("expires-at", end); err != nil {
@@ -96,7 +98,8 @@ func (s Setup) keysList() *cobra.Command {
 			return c.list(listing{
 				member: "keys",
 				columns: []string{
-					"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at", "last_used_at",
+					"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at",
+					"last_used_at",
 				},
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListKeys(c.ctx, page, as...))
@@ -147,7 +150,8 @@ secrets are valid. The API key itself does not change.`,
 		example: `  licet keys rotate ` + exampleKey + ` --overlap 48h`,
 		args:    cobra.ExactArgs(1), route: "POST /v1/keys/{key_id}/rotate", scope: "keys",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the previous secret stays valid, 0s to 720h")
+			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour,
+				"how long the previous secret stays valid, 0s to 720h")
 		},
 		run: func(c *session, args []string) error {
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {

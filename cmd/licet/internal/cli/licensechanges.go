@@ -37,7 +37,10 @@ func (s Setup) licensesRevoke() *cobra.Command {
 
 // licenseChange returns a command that changes licenses one after the other. After a failure it reports the failure and
 // continues with the next license.
-func (s Setup) licenseChange(is spec, ask bool, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.License, error)) *cobra.Command {
+func (s Setup) licenseChange(
+	is spec, ask bool, change func(*client.Client, context.Context, string, string,
+		...client.CallOption) (*client.License, error),
+) *cobra.Command {
 	var reason string
 	is.args, is.scope = cobra.MinimumNArgs(1), "licenses"
 	is.flags = func(cmd *cobra.Command) {
@@ -104,7 +107,8 @@ the current expiry, or from now if the license has expired.`,
   licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --extend P1Y --idempotency-key invoice-2207`,
 		args: cobra.ExactArgs(1), route: "POST /v1/licenses/{license_key}/renew", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&end, "expires-at", "", "`time` when the license expires, such as 2031-01-31T00:00:00Z")
+			cmd.Flags().StringVar(&end, "expires-at", "",
+				"`time` when the license expires, such as 2031-01-31T00:00:00Z")
 			cmd.Flags().StringVar(&renewal.Extend, "extend", "", "`duration` to add, such as P1M, P1Y or P30D")
 			onceFlag(cmd.Flags())
 			cmd.MarkFlagsMutuallyExclusive("expires-at", "extend")

@@ -33,8 +33,9 @@ func (s Setup) licensesList() *cobra.Command {
 		},
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
-				member:  "licenses",
-				columns: []string{"license_key", "status", "product_id", "order_no", "current_devices", "max_devices", "created_at", "expires_at"},
+				member: "licenses",
+				columns: []string{"license_key", "status", "product_id", "order_no", "current_devices", "max_devices",
+					"created_at", "expires_at"},
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListLicenses(c.ctx, filter, page, as...))
 				},
@@ -46,7 +47,8 @@ func (s Setup) licensesList() *cobra.Command {
 // licenseFilterFlags adds the flags that select licenses.
 func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
 	fs := cmd.Flags()
-	fs.StringVar(&filter.Status, "status", "", "only licenses in this `state`: not_activated, activated, expired, revoked or suspended")
+	fs.StringVar(&filter.Status, "status", "",
+		"only licenses in this `state`: not_activated, activated, expired, revoked or suspended")
 	fs.StringVar(&filter.ProductID, "product-id", "", "only licenses of this `product`")
 	fs.StringVar(&filter.OrderNo, "order-no", "", "only the license of this `order`")
 	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only licenses of the buyer with this `address`")
@@ -79,8 +81,10 @@ func (s Setup) licensesGrant() *cobra.Command {
 			fs := cmd.Flags()
 			fs.StringVar(&grant.ProductID, "product-id", "", "`product` of the licenses")
 			fs.IntVar(&grant.Quantity, "quantity", 1, "`number` of licenses, 1 to 1000")
-			fs.IntVar(&devices, "max-devices", 0, "maximum `number` of devices of each license; 0: unlimited (default: that of the product)")
-			fs.StringVar(&end, "expires-at", "", "`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the product)")
+			fs.IntVar(&devices, "max-devices", 0,
+				"maximum `number` of devices of each license; 0: unlimited (default: that of the product)")
+			fs.StringVar(&end, "expires-at", "",
+				"`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the product)")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with each license, or @ and a file name")
 			onceFlag(fs)
 			_ = cmd.MarkFlagRequired("product-id")
@@ -106,7 +110,8 @@ func (s Setup) licensesGrant() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.newListWriter(listing{columns: []string{"license_key", "status", "product_id", "max_devices", "expires_at"}}).items(items)
+			return c.newListWriter(listing{columns: []string{"license_key", "status", "product_id", "max_devices",
+				"expires_at"}}).items(items)
 		},
 	})
 }

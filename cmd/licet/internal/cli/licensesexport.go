@@ -35,7 +35,8 @@ import removes the apostrophe.`,
 		args: cobra.NoArgs, scope: "licenses:read", noOutput: true, resumes: true,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&path, "file", "", "`file` to write; an existing file is replaced when the export is complete (default: standard output)")
+			fs.StringVar(&path, "file", "",
+				"`file` to write; an existing file is replaced when the export is complete (default: standard output)")
 			fs.BoolVar(&restart, "restart", false, "start again instead of continuing an interrupted export")
 			licenseFilterFlags(cmd, &filter)
 			_ = cmd.MarkFlagFilename("file", "csv")
@@ -52,7 +53,8 @@ import removes the apostrophe.`,
 				progress = nil // the rows show the progress
 			}
 			bar := terminal.NewMeter(progress, "export", false)
-			e := bulk.Export{Service: c.client, Filter: filter, Now: time.Now, Progress: func(rows int64) { bar.Set(rows, -1) }}
+			e := bulk.Export{Service: c.client, Filter: filter, Now: time.Now,
+				Progress: func(rows int64) { bar.Set(rows, -1) }}
 			if path == "" {
 				rows, err := e.To(c.ctx, c.stdout)
 				bar.Clear()

@@ -47,11 +47,13 @@ again. Keep both files, and do not change FILE, until all rows are done.`,
 			fs := cmd.Flags()
 			fs.BoolVar(&dry, "dry-run", false, "only check the file")
 			fs.StringVar(&im.Results, "results", "", "`file` for the result of each row (default: FILE.results.csv)")
-			fs.IntVar(&im.Parallel, "parallel", 4, fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
+			fs.IntVar(&im.Parallel, "parallel", 4,
+				fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
 			fs.BoolVar(&im.IgnoreUnknown, "ignore-unknown", false, "ignore unknown columns")
 			fs.StringVar(&separator, "separator", ",", "`character` between cells, or the word tab")
 			fs.IntSliceVar(&im.Skip, "skip", nil, "`lines` of rows with an unknown outcome that you found granted")
-			fs.IntSliceVar(&im.Resend, "resend", nil, "`lines` of rows with an unknown outcome that you found not granted")
+			fs.IntSliceVar(&im.Resend, "resend", nil,
+				"`lines` of rows with an unknown outcome that you found not granted")
 			_ = cmd.MarkFlagFilename("results", "csv")
 		},
 		run: func(c *session, args []string) error {
@@ -86,7 +88,8 @@ func (c *session) dryRun(im bulk.Import) error {
 		return err
 	}
 	if c.json {
-		return c.printJSON(map[string]int{"rows": sum.Rows, "grants": sum.Grants, "licenses": sum.Licenses, "changes": sum.Changes})
+		return c.printJSON(map[string]int{"rows": sum.Rows, "grants": sum.Grants, "licenses": sum.Licenses,
+			"changes": sum.Changes})
 	}
 	return c.write(fmt.Appendf(nil, "%s is valid: %s, %d to grant %s, %d to change a license. Nothing was sent.\n",
 		im.Input, counted(sum.Rows, "row"), sum.Grants, counted(sum.Licenses, "license"), sum.Changes))
@@ -121,7 +124,8 @@ func (c *session) runImport(im bulk.Import) error {
 		return err
 	}
 	if left := sum.Refused + sum.Unanswered + sum.Open; left > 0 {
-		return fmt.Errorf("%d of %s not done: fix the cause and repeat the command, which sends only these", left, counted(sum.Rows, "row"))
+		return fmt.Errorf("%d of %s not done: fix the cause and repeat the command, which sends only these", left,
+			counted(sum.Rows, "row"))
 	}
 	return nil
 }
@@ -140,7 +144,8 @@ func (c *session) importSummary(sum bulk.ImportSummary) error {
 		n    int
 		what string
 	}{
-		{sum.Granted, fmt.Sprintf("granted (%s)", counted(sum.Licenses, "license"))}, {sum.Changed, "changed"}, {sum.Unchanged, "unchanged"},
+		{sum.Granted, fmt.Sprintf("granted (%s)", counted(sum.Licenses, "license"))}, {sum.Changed,
+			"changed"}, {sum.Unchanged, "unchanged"},
 		{sum.Skipped, "skipped"}, {sum.Refused, "refused"}, {sum.Unanswered, "unanswered"}, {sum.Open, "not sent"},
 	} {
 		if part.n > 0 {

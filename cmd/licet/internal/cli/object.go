@@ -147,7 +147,8 @@ func listCell(items []any, value json.RawMessage) string {
 // plain replaces characters that move the cursor of a terminal or reverse its text.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) ||
+			unicode.Is(unicode.Zp, r) {
 			return ' '
 		}
 		return r

@@ -35,7 +35,8 @@ func (s Setup) ordersList() *cobra.Command {
 		args: cobra.NoArgs, route: "GET /v1/orders", scope: "orders:read",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
-			fs.StringVar(&filter.Status, "status", "", "only orders in this `state`: unpaid, paid, expired, canceled or refunded")
+			fs.StringVar(&filter.Status, "status", "",
+				"only orders in this `state`: unpaid, paid, expired, canceled or refunded")
 			fs.StringVar(&filter.ProductID, "product-id", "", "only orders of this `product`")
 			fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only orders of the buyer with this `address`")
 			listFlags(cmd, pageStandard, pageMost)
@@ -43,8 +44,9 @@ func (s Setup) ordersList() *cobra.Command {
 		},
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
-				member:  "orders",
-				columns: []string{"order_no", "status", "product_id", "amount", "buyer_email", "created_at", "paid_at", "license_key"},
+				member: "orders",
+				columns: []string{"order_no", "status", "product_id", "amount", "buyer_email", "created_at", "paid_at",
+					"license_key"},
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListOrders(c.ctx, filter, page, as...))
 				},
@@ -80,7 +82,8 @@ order with amount 0 is paid at once.`,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&order.ProductID, "product-id", "", "`product` of the order")
-			fs.Int64Var(&order.Amount, "amount", 0, "`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
+			fs.Int64Var(&order.Amount, "amount", 0,
+				"`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
 			fs.StringVar(&order.Currency, "currency", "", "ISO 4217 `code` of the currency, such as USD")
 			fs.StringVar(&order.Description, "description", "", "`text` about the order")
 			fs.StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
@@ -120,7 +123,10 @@ func (s Setup) ordersRefund() *cobra.Command {
 }
 
 // orderChange returns a command that changes an order. If ask is not empty, the command asks for confirmation with it.
-func (s Setup) orderChange(is spec, ask string, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.Order, error)) *cobra.Command {
+func (s Setup) orderChange(
+	is spec, ask string, change func(*client.Client, context.Context, string, string,
+		...client.CallOption) (*client.Order, error),
+) *cobra.Command {
 	var reason string
 	is.args, is.scope = cobra.ExactArgs(1), "orders"
 	is.flags = func(cmd *cobra.Command) {

@@ -27,8 +27,9 @@ func (s Setup) productsList() *cobra.Command {
 		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
-				member:  "products",
-				columns: []string{"product_id", "name", "key_prefix", "max_devices", "validity", "validity_from", "created_at"},
+				member: "products",
+				columns: []string{"product_id", "name", "key_prefix", "max_devices", "validity", "validity_from",
+					"created_at"},
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListProducts(c.ctx, page, as...))
 				},
@@ -74,10 +75,14 @@ previous value. Existing licenses keep their terms.`,
 			fs.StringVar(&terms.Name, "name", "", "`name` of the product, for people")
 			fs.StringVar(&terms.KeyPrefix, "key-prefix", "LIC", "`prefix` of license keys, 2 to 8 of A-Z 0-9")
 			fs.IntVar(&devices, "max-devices", 3, "maximum `number` of devices of a license; 0: unlimited")
-			fs.StringVar(&terms.Validity, "validity", "", "`duration` of a license, such as P1Y or P30D (default: without end)")
-			fs.StringVar(&terms.ValidityFrom, "validity-from", "issue", "when the duration starts: `issue` or activation")
-			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false, "allow users to deactivate their devices")
-			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0, "maximum `number` of these deactivations per month; 0: unlimited")
+			fs.StringVar(&terms.Validity, "validity", "",
+				"`duration` of a license, such as P1Y or P30D (default: without end)")
+			fs.StringVar(&terms.ValidityFrom, "validity-from", "issue",
+				"when the duration starts: `issue` or activation")
+			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false,
+				"allow users to deactivate their devices")
+			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0,
+				"maximum `number` of these deactivations per month; 0: unlimited")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the product, or @ and a file name")
 			Complete(cmd, "validity-from", "issue", "activation")
 		},

@@ -52,7 +52,8 @@ from the second line.`,
   licet profile set shop --url https://licenses.example.com --api-key-id key_01… --sign < key-and-secret.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !profileName.MatchString(args[0]) {
-				return BadUsage("NAME is %q: write 1 to 63 of A-Z a-z 0-9 . _ -, starting with a letter or digit", args[0])
+				return BadUsage("NAME is %q: write 1 to 63 of A-Z a-z 0-9 . _ -, starting with a letter or digit",
+					args[0])
 			}
 			if err := p.fill(cmd, envFile); err != nil {
 				return err
@@ -166,15 +167,17 @@ func (s Setup) tellUse(stderr io.Writer, file *profiles, name string) {
 	case file.Current != name:
 		fmt.Fprintf(stderr, "the profile in use is %q; to change that, run: licet profile use %s\n", file.Current, name)
 	case s.env("LICET_URL") != "" || s.env("LICET_API_KEY") != "" || s.env("LICET_API_KEY_FILE") != "":
-		fmt.Fprintln(stderr, "the environment takes precedence over profiles: unset LICET_URL, LICET_API_KEY and LICET_API_KEY_FILE to use them")
+		fmt.Fprintln(stderr, "the environment takes precedence over profiles: unset LICET_URL, LICET_API_KEY and "+
+			"LICET_API_KEY_FILE to use them")
 	}
 }
 
 func (s Setup) profileUse() *cobra.Command {
 	return s.oneProfile(&cobra.Command{
-		Use:     "use NAME",
-		Short:   "Make a profile the profile in use",
-		Long:    "Make a profile the profile in use: commands call it if neither the command line nor the environment names a service.",
+		Use:   "use NAME",
+		Short: "Make a profile the profile in use",
+		Long: "Make a profile the profile in use: commands call it if neither the command line nor the " +
+			"environment names a service.",
 		Example: `  licet profile use shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.changeProfile(cmd, args[0], func(file *profiles) { file.Current = args[0] })

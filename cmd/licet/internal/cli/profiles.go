@@ -57,7 +57,8 @@ func (s Setup) loadProfiles() (*profiles, error) {
 		return nil, fmt.Errorf("profiles: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s contains API keys, and other users can read it (mode %o): run chmod 600, and revoke the API keys if others have seen them", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s contains API keys, and other users can read it (mode %o): run chmod 600, and "+
+			"revoke the API keys if others have seen them", path, info.Mode().Perm())
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

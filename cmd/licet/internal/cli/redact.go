@@ -32,7 +32,8 @@ removed data.`,
 			_ = cmd.MarkFlagRequired("buyer-email")
 		},
 		run: func(c *session, _ []string) error {
-			if err := c.confirm("Remove the personal data of %s from all orders and licenses at %s? This can't be undone.", email, c.target.url); err != nil {
+			if err := c.confirm("Remove the personal data of %s from all orders and licenses at %s? This can't be "+
+				"undone.", email, c.target.url); err != nil {
 				return err
 			}
 			return c.redact(email)
@@ -69,5 +70,6 @@ func (c *session) printRedaction(data json.RawMessage) error {
 	if err := json.Unmarshal(data, &done); err != nil || c.json {
 		return c.print(data)
 	}
-	return c.write(fmt.Appendf(nil, "%s and %s redacted\n", counted(done.Orders, "order"), counted(done.Licenses, "license")))
+	return c.write(fmt.Appendf(nil, "%s and %s redacted\n", counted(done.Orders, "order"),
+		counted(done.Licenses, "license")))
 }

@@ -20,8 +20,10 @@ type Service struct {
 // AddFlags adds the flags of s.
 func (s *Service) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&s.URL, "url", "", "`URL` of the service ($LICET_URL)")
-	fs.StringVar(&s.APIKeyFile, "api-key-file", "", "`file` with the API key; only $LICET_API_KEY takes the API key itself ($LICET_API_KEY_FILE)")
-	fs.StringVar(&s.Profile, "profile", "", "`name` of a profile with URL and API key, see licet profile ($LICET_PROFILE)")
+	fs.StringVar(&s.APIKeyFile, "api-key-file", "",
+		"`file` with the API key; only $LICET_API_KEY takes the API key itself ($LICET_API_KEY_FILE)")
+	fs.StringVar(&s.Profile, "profile", "",
+		"`name` of a profile with URL and API key, see licet profile ($LICET_PROFILE)")
 	fs.BoolVar(&s.Sign, "sign", false, "sign requests with the API secret ($LICET_SIGN)")
 }
 
@@ -114,11 +116,13 @@ func (s Setup) profile(name, from string) (target, error) {
 	}
 	p, found := file.Profiles[name]
 	if !found {
-		return target{}, BadUsage("%s: there is no profile %q; see licet profile list and licet profile set", from, name)
+		return target{}, BadUsage("%s: there is no profile %q; see licet profile list and licet profile set", from,
+			name)
 	}
 	source := fmt.Sprintf("the profile %q", name)
 	return target{
-		url: p.URL, urlFrom: source, apiKey: p.APIKey, keyFrom: source, keyID: p.APIKeyID, secret: p.APISecret, sign: p.Sign,
+		url: p.URL, urlFrom: source, apiKey: p.APIKey, keyFrom: source, keyID: p.APIKeyID, secret: p.APISecret,
+		sign: p.Sign,
 	}, nil
 }
 
@@ -126,11 +130,14 @@ func (s Setup) profile(name, from string) (target, error) {
 func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
-		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile (licet profile set --help); for a licet dev in this directory, run: . licet-data/dev.env")
+		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile " +
+			"(licet profile set --help); for a licet dev in this directory, run: . licet-data/dev.env")
 	case t.apiKey == "" && !open:
-		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a profile (licet profile set --help)", t.url, t.urlFrom)
+		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a "+
+			"profile (licet profile set --help)", t.url, t.urlFrom)
 	case t.sign && !t.canSign() && t.apiKey != "":
-		return BadUsage("signing needs the id and the secret of the API key, and %s does not have both: set LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile", t.keyFrom)
+		return BadUsage("signing needs the id and the secret of the API key, and %s does not have both: set "+
+			"LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile", t.keyFrom)
 	}
 	return nil
 }

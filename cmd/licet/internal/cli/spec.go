@@ -45,7 +45,8 @@ func (s Setup) command(is spec) *cobra.Command {
 	if is.scope != "" {
 		long += "\n\nThe command needs an API key with the " + is.scopes() + "."
 	} else {
-		long += "\n\nThe command needs no API key. With an API key, it finds only licenses of the key's account and mode."
+		long += "\n\nThe command needs no API key. With an API key, it finds only licenses of the key's account and " +
+			"mode."
 	}
 	cmd := &cobra.Command{
 		Use:         is.use,
@@ -121,5 +122,6 @@ func noEmptyArgs(_ *cobra.Command, args []string) error {
 
 // onceFlag adds the flag for an Idempotency-Key.
 func onceFlag(fs *pflag.FlagSet) {
-	fs.String("idempotency-key", "", "`text` that identifies this change: repeating the command with the same text within 24 hours has no further effect")
+	fs.String("idempotency-key", "",
+		"`text` that identifies this change: repeating the command with the same text within 24 hours has no further effect")
 }

@@ -14,7 +14,8 @@ func (s Setup) webhookCommands() *cobra.Command {
 	return group("webhooks", "Send events to your own servers", `  licet webhooks create https://shop.example.com/licet --event-types order.paid,order.refunded
   licet webhooks test we_01jd4q8x2m7r3n5t9v1w4y6z8a
   licet webhooks deliveries we_01jd4q8x2m7r3n5t9v1w4y6z8a --status pending`,
-		s.webhooksCreate(), s.webhooksList(), s.webhooksGet(), s.webhooksUpdate(), s.webhooksDelete(), s.webhooksRotate(),
+		s.webhooksCreate(), s.webhooksList(), s.webhooksGet(), s.webhooksUpdate(), s.webhooksDelete(),
+		s.webhooksRotate(),
 		s.webhooksTest(), s.webhooksDeliveries(), s.webhooksReplay())
 }
 
@@ -22,7 +23,8 @@ const exampleEndpoint = "we_01jd4q8x2m7r3n5t9v1w4y6z8a"
 
 // typesFlag adds the flag for the types of events that an endpoint receives.
 func typesFlag(cmd *cobra.Command, into *[]string, without string) {
-	cmd.Flags().StringSliceVar(into, "event-types", nil, "`types` of events to send, separated by commas, such as order.paid, or * ("+without+")")
+	cmd.Flags().StringSliceVar(into, "event-types", nil,
+		"`types` of events to send, separated by commas, such as order.paid, or * ("+without+")")
 	Complete(cmd, "event-types", append([]string{client.AllTypes}, words(licensing.EventTypes())...)...)
 }
 
@@ -51,9 +53,11 @@ Licet can't print the secret again.`,
 				return err
 			}
 			if err := c.printOnce(data); err != nil {
-				return fmt.Errorf("created the endpoint %s but could not print its secret; rotate the secret: %w", made.ID, err)
+				return fmt.Errorf("created the endpoint %s but could not print its secret; rotate the secret: %w",
+					made.ID, err)
 			}
-			fmt.Fprintf(c.stderr, "Keep the secret: licet can't print it again. Give it to the receiver, and then run: licet webhooks test %s\n", made.ID)
+			fmt.Fprintf(c.stderr, "Keep the secret: licet can't print it again. Give it to the receiver, and then "+
+				"run: licet webhooks test %s\n", made.ID)
 			return nil
 		},
 	})
@@ -130,7 +134,8 @@ func (s Setup) webhooksDelete() *cobra.Command {
 		args:    cobra.ExactArgs(1), route: "DELETE /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
-			if err := c.confirm("Remove the webhook endpoint %s at %s, with its undelivered events?", args[0], c.target.url); err != nil {
+			if err := c.confirm("Remove the webhook endpoint %s at %s, with its undelivered events?", args[0],
+				c.target.url); err != nil {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
@@ -149,7 +154,8 @@ are signed with both secrets, so the receiver has time to change.`,
 		example: `  licet webhooks rotate ` + exampleEndpoint + ` --overlap 48h`,
 		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how `long` messages are also signed with the previous secret, at most 720h")
+			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour,
+				"how `long` messages are also signed with the previous secret, at most 720h")
 			onceFlag(cmd.Flags())
 		},
 		run: func(c *session, args []string) error {
