@@ -45,7 +45,8 @@ func TestEveryRoute(t *testing.T) {
 		w := newWire(0)
 		shop := newShop(t, nil, w.option())
 		if signed {
-			key, err := service.NewKey(usecases.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: []string{"*"}, RequireSignature: true})
+			key, err := service.NewKey(usecases.NewKey{Owner: servicetest.NewAccount(), Name: "signer",
+				Scopes: []string{"*"}, RequireSignature: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,10 +57,12 @@ func TestEveryRoute(t *testing.T) {
 		walk(t, shop)
 		var walked []string
 		for _, r := range w.noted {
-			if (r.Header.Get("Idempotency-Key") != "") != (r.Method == "POST") || !strings.HasPrefix(r.Header.Get("User-Agent"), "licet-go/") {
+			if (r.Header.Get("Idempotency-Key") != "") != (r.Method == "POST") ||
+				!strings.HasPrefix(r.Header.Get("User-Agent"), "licet-go/") {
 				t.Errorf("%s %s has the headers %v", r.Method, r.URL.Path, r.Header)
 			}
-			if i := slices.IndexFunc(routes(t), func(route string) bool { return matches(route, r.Method+" "+r.URL.EscapedPath()) }); i >= 0 {
+			if i := slices.IndexFunc(routes(t),
+				func(route string) bool { return matches(route, r.Method+" "+r.URL.EscapedPath()) }); i >= 0 {
 				walked = append(walked, routes(t)[i])
 			} else {
 				t.Errorf("%s %s is no documented route", r.Method, r.URL.Path)
@@ -76,7 +79,8 @@ func TestEveryRoute(t *testing.T) {
 
 // matches reports whether a request belongs to a route. Fixed segments win over variable ones.
 func matches(route, request string) bool {
-	if strings.HasSuffix(route, "}") && slices.Contains([]string{"activate", "validate", "deactivate"}, request[strings.LastIndex(request, "/")+1:]) {
+	if strings.HasSuffix(route, "}") &&
+		slices.Contains([]string{"activate", "validate", "deactivate"}, request[strings.LastIndex(request, "/")+1:]) {
 		return false
 	}
 	pattern := regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(regexp.QuoteMeta(route), "[^/]+")
@@ -91,11 +95,14 @@ func walk(t *testing.T, shop *client.Client) {
 		Name: "Editor", KeyPrefix: "EDIT", MaxDevices: new(2), Validity: "P1Y", ValidityFrom: "activation",
 		SelfServiceDeactivation: true, RemovalsPerMonth: 5, Metadata: map[string]any{"shelf": 7},
 	}))
-	if p := must[*client.Product](t)(shop.Product(ctx, product)); !cmp.Equal(p, described) || p.Name != "Editor" || p.KeyPrefix != "EDIT" || p.MaxDevices != 2 ||
-		p.Validity != "P1Y" || p.ValidityFrom != "activation" || !p.SelfServiceDeactivation || p.RemovalsPerMonth != 5 || string(p.Metadata) != `{"shelf":7}` {
+	if p := must[*client.Product](t)(shop.Product(ctx, product)); !cmp.Equal(p, described) || p.Name != "Editor" ||
+		p.KeyPrefix != "EDIT" || p.MaxDevices != 2 ||
+		p.Validity != "P1Y" || p.ValidityFrom != "activation" || !p.SelfServiceDeactivation ||
+		p.RemovalsPerMonth != 5 || string(p.Metadata) != `{"shelf":7}` {
 		t.Errorf("the product is %+v", p)
 	}
-	if l := must[*client.List[client.Product]](t)(shop.ListProducts(ctx, client.Page{Limit: 1})); len(l.Items) != 1 || l.Items[0].ProductID != product {
+	if l := must[*client.List[client.Product]](t)(shop.ListProducts(ctx, client.Page{Limit: 1})); len(l.Items) != 1 ||
+		l.Items[0].ProductID != product {
 		t.Errorf("listed %+v", l)
 	}
 
@@ -105,8 +112,10 @@ func walk(t *testing.T, shop *client.Client) {
 		ProductID: product, Amount: 4900, Currency: "usd", Description: "<b> & co", BuyerEmail: buyer,
 		Metadata: json.RawMessage(`{"a":"<&>"}`), SuccessURL: "https://shop.example.com/thanks",
 	}))
-	if order.Status != "unpaid" || order.Currency != "USD" || order.Description != "<b> & co" || string(order.Metadata) != `{"a":"<&>"}` ||
-		order.BuyerEmail != buyer || order.LicenseKey != "" || !order.PaidAt.IsZero() || !order.ExpiresAt.After(order.CreatedAt) {
+	if order.Status != "unpaid" || order.Currency != "USD" || order.Description != "<b> & co" ||
+		string(order.Metadata) != `{"a":"<&>"}` ||
+		order.BuyerEmail != buyer || order.LicenseKey != "" || !order.PaidAt.IsZero() ||
+		!order.ExpiresAt.After(order.CreatedAt) {
 		t.Errorf("the order is %+v", order)
 	}
 	if err := servicetest.Pay(order.PayURL); err != nil {
@@ -116,31 +125,38 @@ func walk(t *testing.T, shop *client.Client) {
 	if paid.Status != "paid" || paid.PaidAt.IsZero() || paid.LicenseKey == "" || paid.PayURL != "" {
 		t.Errorf("the order is %+v", paid)
 	}
-	if l := must[*client.List[client.Order]](t)(shop.ListOrders(ctx, client.OrderFilter{ProductID: product, Status: "paid", BuyerEmail: buyer}, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *paid) {
+	if l := must[*client.List[client.Order]](t)(shop.ListOrders(ctx, client.OrderFilter{ProductID: product,
+		Status: "paid", BuyerEmail: buyer}, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *paid) {
 		t.Errorf("listed %+v", l)
 	}
-	if l := must[*client.List[client.License]](t)(shop.ListLicenses(ctx, client.LicenseFilter{OrderNo: order.OrderNo}, client.Page{})); len(l.Items) != 1 || l.Items[0].LicenseKey != paid.LicenseKey {
+	if l := must[*client.List[client.License]](t)(shop.ListLicenses(ctx, client.LicenseFilter{OrderNo: order.OrderNo},
+		client.Page{})); len(l.Items) != 1 || l.Items[0].LicenseKey != paid.LicenseKey {
 		t.Errorf("listed %+v", l)
 	}
-	given := must[*client.Order](t)(shop.CreateOrder(ctx, client.NewOrder{ProductID: product, Amount: 1, Currency: "JPY"}))
-	if o := must[*client.Order](t)(shop.CancelOrder(ctx, given.OrderNo, "no more")); o.Status != "canceled" || o.StateReason != "no more" {
+	given := must[*client.Order](t)(shop.CreateOrder(ctx,
+		client.NewOrder{ProductID: product, Amount: 1, Currency: "JPY"}))
+	if o := must[*client.Order](t)(shop.CancelOrder(ctx, given.OrderNo, "no more")); o.Status != "canceled" ||
+		o.StateReason != "no more" {
 		t.Errorf("the order is %+v", o)
 	}
 
 	key := paid.LicenseKey
 	for _, device := range []string{"..", "a/b %2F+ü?#"} {
 		a := must[*client.Activated](t)(shop.Activate(ctx, client.Activation{
-			LicenseKey: key, DeviceID: device, DeviceName: "My laptop", ProductID: product, AccountID: described.AccountID, Mode: "test",
+			LicenseKey: key, DeviceID: device, DeviceName: "My laptop", ProductID: product,
+			AccountID: described.AccountID, Mode: "test",
 		}))
 		if a.DeviceID != device || a.DeviceName != "My laptop" || a.Status != "activated" || a.ExpiresAt.IsZero() {
 			t.Errorf("activated %+v", a)
 		}
-		if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key, DeviceID: device})); !v.Valid || v.Reason != "" || v.CurrentDevices != a.CurrentDevices {
+		if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key,
+			DeviceID: device})); !v.Valid || v.Reason != "" || v.CurrentDevices != a.CurrentDevices {
 			t.Errorf("validated %+v", v)
 		}
 	}
 	_, err := shop.Activate(ctx, client.Activation{LicenseKey: key, DeviceID: "one too many"})
-	if e := refused(t, err, 40901); !client.HasReason(err, client.ReasonDeviceLimitReached) || !cmp.Equal(e.Details, map[string]int{"max_devices": 2, "current_devices": 2}) {
+	if e := refused(t, err, 40901); !client.HasReason(err, client.ReasonDeviceLimitReached) ||
+		!cmp.Equal(e.Details, map[string]int{"max_devices": 2, "current_devices": 2}) {
 		t.Errorf("refused with %+v", e)
 	}
 	if l := must[*client.List[client.Device]](t)(shop.ListDevices(ctx, key, client.Page{Limit: 2})); len(l.Items) != 2 {
@@ -152,45 +168,58 @@ func walk(t *testing.T, shop *client.Client) {
 	if r := must[*client.Removal](t)(shop.Deactivate(ctx, key, "a/b %2F+ü?#")); !r.Removed || r.CurrentDevices != 0 {
 		t.Errorf("deactivated %+v", r)
 	}
-	if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key, DeviceID: "..", ProductID: product})); v.Valid || v.Reason != "device_not_bound" {
+	if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key, DeviceID: "..",
+		ProductID: product})); v.Valid || v.Reason != "device_not_bound" {
 		t.Errorf("validated %+v", v)
 	}
 
 	must[*client.License](t)(shop.SuspendLicense(ctx, key, "chargeback"))
-	if l := must[*client.License](t)(shop.License(ctx, key)); l.Status != "suspended" || l.StateReason != "chargeback" || l.SuspendedAt.IsZero() || l.OrderNo != order.OrderNo {
+	if l := must[*client.License](t)(shop.License(ctx, key)); l.Status != "suspended" ||
+		l.StateReason != "chargeback" || l.SuspendedAt.IsZero() || l.OrderNo != order.OrderNo {
 		t.Errorf("the license is %+v", l)
 	}
-	if l := must[*client.License](t)(shop.ReinstateLicense(ctx, key, "")); l.Status != "not_activated" || l.StateReason != "" || !l.SuspendedAt.IsZero() {
+	if l := must[*client.License](t)(shop.ReinstateLicense(ctx, key, "")); l.Status != "not_activated" ||
+		l.StateReason != "" || !l.SuspendedAt.IsZero() {
 		t.Errorf("the license is %+v", l)
 	}
 	end := time.Date(2040, 2, 29, 12, 0, 0, 0, time.FixedZone("", 3600))
 	must[*client.License](t)(shop.RenewLicense(ctx, key, client.Renewal{ExpiresAt: end}))
-	if l := must[*client.License](t)(shop.RenewLicense(ctx, key, client.Renewal{Extend: "P1M"})); !l.ExpiresAt.Equal(end.UTC().AddDate(0, 1, 0)) {
+	if l := must[*client.License](t)(shop.RenewLicense(ctx, key,
+		client.Renewal{Extend: "P1M"})); !l.ExpiresAt.Equal(end.UTC().AddDate(0, 1, 0)) {
 		t.Errorf("the license ends %v", l.ExpiresAt)
 	}
-	must[*client.License](t)(shop.UpdateLicense(ctx, key, client.LicenseUpdate{Metadata: map[string]any{"seat": "3B", "trial": true}}))
-	if l := must[*client.License](t)(shop.UpdateLicense(ctx, key, client.LicenseUpdate{MaxDevices: new(0), Metadata: map[string]any{"trial": nil}})); l.MaxDevices != 0 || string(l.Metadata) != `{"seat":"3B"}` {
+	must[*client.License](t)(shop.UpdateLicense(ctx, key,
+		client.LicenseUpdate{Metadata: map[string]any{"seat": "3B", "trial": true}}))
+	if l := must[*client.License](t)(shop.UpdateLicense(ctx, key, client.LicenseUpdate{MaxDevices: new(0),
+		Metadata: map[string]any{"trial": nil}})); l.MaxDevices != 0 || string(l.Metadata) != `{"seat":"3B"}` {
 		t.Errorf("the license is %+v", l)
 	}
-	if o := must[*client.Order](t)(shop.RefundOrder(ctx, order.OrderNo, "does not run")); o.Status != "refunded" || o.RefundDue {
+	if o := must[*client.Order](t)(shop.RefundOrder(ctx, order.OrderNo, "does not run")); o.Status != "refunded" ||
+		o.RefundDue {
 		t.Errorf("the order is %+v", o)
 	}
-	granted := must[[]client.License](t)(shop.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 2, MaxDevices: new(0), ExpiresAt: end, Metadata: struct {
-		Lot int `json:"lot"`
-	}{4}}))
-	if len(granted) != 2 || granted[0].OrderNo != "" || granted[0].MaxDevices != 0 || !granted[0].ExpiresAt.Equal(end) || string(granted[0].Metadata) != `{"lot":4}` {
+	granted := must[[]client.License](t)(shop.GrantLicenses(ctx,
+		client.Grant{ProductID: product, Quantity: 2, MaxDevices: new(0), ExpiresAt: end, Metadata: struct {
+			Lot int `json:"lot"`
+		}{4}}))
+	if len(granted) != 2 || granted[0].OrderNo != "" || granted[0].MaxDevices != 0 ||
+		!granted[0].ExpiresAt.Equal(end) || string(granted[0].Metadata) != `{"lot":4}` {
 		t.Errorf("granted %+v", granted)
 	}
-	if l := must[*client.License](t)(shop.RevokeLicense(ctx, granted[1].LicenseKey, "")); l.Status != "revoked" || l.RevokedAt.IsZero() {
+	if l := must[*client.License](t)(shop.RevokeLicense(ctx, granted[1].LicenseKey, "")); l.Status != "revoked" ||
+		l.RevokedAt.IsZero() {
 		t.Errorf("the license is %+v", l)
 	}
-	if d := must[*client.Redaction](t)(shop.RedactBuyer(ctx, strings.ToUpper(buyer))); *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
+	if d := must[*client.Redaction](t)(shop.RedactBuyer(ctx,
+		strings.ToUpper(buyer))); *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
 		t.Errorf("redacted %+v", d)
 	}
-	if o := must[*client.Order](t)(shop.Order(ctx, order.OrderNo)); o.BuyerEmail+o.Description+o.StateReason != "" || string(o.Metadata) != "{}" || o.Status != "refunded" {
+	if o := must[*client.Order](t)(shop.Order(ctx, order.OrderNo)); o.BuyerEmail+o.Description+o.StateReason != "" ||
+		string(o.Metadata) != "{}" || o.Status != "refunded" {
 		t.Errorf("the order is %+v", o)
 	}
-	if l := must[*client.License](t)(shop.License(ctx, key)); string(l.Metadata) != "{}" || l.StateReason != "" || l.Status != "revoked" {
+	if l := must[*client.License](t)(shop.License(ctx, key)); string(l.Metadata) != "{}" || l.StateReason != "" ||
+		l.Status != "revoked" {
 		t.Errorf("the license is %+v", l)
 	}
 	walkEvents(t, shop, order.OrderNo, key)
@@ -216,7 +245,8 @@ func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 			t.Errorf("the event is %+v", e)
 		}
 	}
-	if want := []string{"order.refunded", "order.paid", "order.created"}; !slices.Equal(types, want) || last.Sequence != 1 || last.Data.Order.Status != "unpaid" || last.Data.Order.PayURL == "" {
+	if want := []string{"order.refunded", "order.paid", "order.created"}; !slices.Equal(types, want) ||
+		last.Sequence != 1 || last.Data.Order.Status != "unpaid" || last.Data.Order.PayURL == "" {
 		t.Errorf("the order's events are %q, and the first is %+v", types, last)
 	}
 	if e := must[*client.Event](t)(shop.Event(ctx, last.ID)); !cmp.Equal(*e, last) {
@@ -247,7 +277,8 @@ func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 			break
 		}
 	}
-	if diff := cmp.Diff(ofLicense, followed); diff != "" || followed[0].Type != "license.issued" || followed[0].Actor != "provider" || followed[2].Data.Device.DeviceID != ".." {
+	if diff := cmp.Diff(ofLicense, followed); diff != "" || followed[0].Type != "license.issued" ||
+		followed[0].Actor != "provider" || followed[2].Data.Device.DeviceID != ".." {
 		t.Errorf("of the license (-), followed (+):\n%s", diff)
 	}
 	count := 0
@@ -257,7 +288,8 @@ func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 		}
 		count++
 	}
-	if page := must[*client.EventPage](t)(shop.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{}, 0)); count != 1 || len(page.Items) != 0 || page.NextCursor == "" {
+	if page := must[*client.EventPage](t)(shop.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{},
+		0)); count != 1 || len(page.Items) != 0 || page.NextCursor == "" {
 		t.Errorf("%d orders were paid, and in the end there is %+v", count, page)
 	}
 }
@@ -265,21 +297,26 @@ func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 func walkKeys(t *testing.T, shop *client.Client) {
 	ctx := t.Context()
 	end := time.Now().Add(time.Hour)
-	made := must[*client.IssuedKey](t)(shop.CreateKey(ctx, client.NewKey{Name: "child", Scopes: []string{"orders", "keys:read"}, ExpiresAt: end, RequireSignature: true}))
-	if !strings.HasPrefix(made.APIKey, "lk_test_") || !strings.HasPrefix(made.APISecret, "lks_test_") || !made.ExpiresAt.Equal(end.Truncate(time.Millisecond)) {
+	made := must[*client.IssuedKey](t)(shop.CreateKey(ctx,
+		client.NewKey{Name: "child", Scopes: []string{"orders", "keys:read"}, ExpiresAt: end, RequireSignature: true}))
+	if !strings.HasPrefix(made.APIKey, "lk_test_") || !strings.HasPrefix(made.APISecret, "lks_test_") ||
+		!made.ExpiresAt.Equal(end.Truncate(time.Millisecond)) {
 		t.Errorf("made %+v", made)
 	}
 	child := newClient(t, service.URL, made.APIKey, client.WithSigning(made.ID, made.APISecret))
-	if k := must[*client.Key](t)(child.Key(ctx, made.ID)); k.Name != "child" || !k.RequireSignature || !slices.Equal(k.Scopes, []string{"orders", "keys:read"}) {
+	if k := must[*client.Key](t)(child.Key(ctx, made.ID)); k.Name != "child" || !k.RequireSignature ||
+		!slices.Equal(k.Scopes, []string{"orders", "keys:read"}) {
 		t.Errorf("the key is %+v", k)
 	}
 	_, err := child.ListLicenses(ctx, client.LicenseFilter{}, client.Page{})
 	refused(t, err, 40300)
 	turned := must[*client.IssuedKey](t)(shop.RotateKey(ctx, made.ID, client.Rotation{Overlap: new(90 * time.Second)}))
-	if turned.APIKey != "" || turned.APISecret == made.APISecret || time.Until(turned.PreviousSecretUntil) > 91*time.Second {
+	if turned.APIKey != "" || turned.APISecret == made.APISecret ||
+		time.Until(turned.PreviousSecretUntil) > 91*time.Second {
 		t.Errorf("rotated to %+v", turned)
 	}
-	if l := must[*client.List[client.Key]](t)(shop.ListKeys(ctx, client.Page{Limit: 1})); len(l.Items) != 1 || l.NextCursor == "" {
+	if l := must[*client.List[client.Key]](t)(shop.ListKeys(ctx, client.Page{Limit: 1})); len(l.Items) != 1 ||
+		l.NextCursor == "" {
 		t.Errorf("listed %+v", l)
 	}
 	if k := must[*client.Key](t)(shop.Key(ctx, made.ID)); k.Status != "active" || k.LastUsedAt.After(time.Now()) {
@@ -297,7 +334,8 @@ func TestLists(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, nil)
 	ctx := t.Context()
-	must[[]client.License](t)(shop.GrantLicenses(ctx, client.Grant{ProductID: "many", Quantity: 250, MaxDevices: new(0)}))
+	must[[]client.License](t)(shop.GrantLicenses(ctx,
+		client.Grant{ProductID: "many", Quantity: 250, MaxDevices: new(0)}))
 	seen := map[string]bool{}
 	last := ""
 	for l, err := range shop.Licenses(ctx, client.LicenseFilter{ProductID: "many"}) {
@@ -317,7 +355,8 @@ func TestLists(t *testing.T) {
 		}
 	}
 	for i := range 20 {
-		must[*client.Activated](t)(shop.Activate(ctx, client.Activation{LicenseKey: last, DeviceID: strings.Repeat("d", i+1)}))
+		must[*client.Activated](t)(shop.Activate(ctx,
+			client.Activation{LicenseKey: last, DeviceID: strings.Repeat("d", i+1)}))
 	}
 	devices := map[string]bool{}
 	page := client.Page{Limit: 7}
@@ -371,11 +410,14 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, nil)
 	var r client.Response
-	must[*client.Order](t)(shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD"}, client.Record(&r), client.IdempotencyKey("r "+t.Name())))
-	if r.Status != 201 || r.RequestID == "" || r.Replayed || r.Tries != 1 || !strings.HasPrefix(string(r.Data), `{"order_no":"ord_`) {
+	must[*client.Order](t)(shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD"},
+		client.Record(&r), client.IdempotencyKey("r "+t.Name())))
+	if r.Status != 201 || r.RequestID == "" || r.Replayed || r.Tries != 1 ||
+		!strings.HasPrefix(string(r.Data), `{"order_no":"ord_`) {
 		t.Errorf("recorded %+v", r)
 	}
-	must[*client.Order](t)(shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD"}, client.Record(&r), client.IdempotencyKey("r "+t.Name())))
+	must[*client.Order](t)(shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD"},
+		client.Record(&r), client.IdempotencyKey("r "+t.Name())))
 	if r.Status != 201 || !r.Replayed {
 		t.Errorf("recorded %+v", r)
 	}

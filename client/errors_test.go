@@ -46,7 +46,8 @@ func TestRefusals(t *testing.T) {
 	_, err = shop.License(t.Context(), "LIC-1")
 	refused(t, err, 40001)
 	for _, err := range []error{
-		second(shop.License(t.Context(), "")), second(shop.RemoveDevice(t.Context(), "LIC-1", "")), second(shop.Order(t.Context(), "")),
+		second(shop.License(t.Context(), "")), second(shop.RemoveDevice(t.Context(), "LIC-1",
+			"")), second(shop.Order(t.Context(), "")),
 	} {
 		if err == nil || !strings.HasSuffix(err.Error(), " is empty") {
 			t.Errorf("without what it is about: %v", err)
@@ -66,7 +67,8 @@ func TestReasonsAreTheDocumentedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z_]+)"$`).FindAllStringSubmatch(string(source), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^\tReason\w+ += "([a-z_]+)"$`).FindAllStringSubmatch(string(source),
+		-1) {
 		known = append(known, line[1])
 	}
 	if diff := cmp.Diff(documented, known); diff != "" || len(known) < 30 {
@@ -76,7 +78,8 @@ func TestReasonsAreTheDocumentedOnes(t *testing.T) {
 
 func TestNewRefusesWhatNoServiceHas(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"", "licenses.example.com", "ftp://a.example", "http://", "https://:80", "https://user:secret@a.example", "https://a.example/?b", "https://a.example/?", "https://a.example/#b", "http://a b"} {
+	for _, address := range []string{"", "licenses.example.com", "ftp://a.example", "http://", "https://:80",
+		"https://user:secret@a.example", "https://a.example/?b", "https://a.example/?", "https://a.example/#b", "http://a b"} {
 		if _, err := client.New(address, ""); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", address, err)
 		}
@@ -102,17 +105,26 @@ func TestOthersAtTheAddress(t *testing.T) {
 		status    int
 		retryable bool
 	}{
-		"a page":          {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>hello</html>")) }, 200, false},
-		"another API":     {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"data":{}}`)) }, 200, false},
-		"no page":         {http.NotFound, 404, false},
-		"a redirect":      {http.RedirectHandler("https://elsewhere.example/", http.StatusFound).ServeHTTP, 302, false},
-		"a proxy":         {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, 502, true},
-		"a contradiction": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"code":40401,"message":"?"}`)) }, 200, false},
-		"no data":         {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"code":0,"message":"success"}`)) }, 200, false},
+		"a page": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>hello</html>")) }, 200,
+			false},
+		"another API": {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(`{"data":{}}`)) }, 200,
+			false},
+		"no page":    {http.NotFound, 404, false},
+		"a redirect": {http.RedirectHandler("https://elsewhere.example/", http.StatusFound).ServeHTTP, 302, false},
+		"a proxy":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, 502, true},
+		"a contradiction": {func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Write([]byte(`{"code":40401,"message":"?"}`))
+		}, 200, false},
+		"no data": {func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Write([]byte(`{"code":0,"message":"success"}`))
+		}, 200, false},
 	} {
 		server := httptest.NewServer(c.answer)
 		_, err := newClient(t, server.URL, "", client.RetryFor(0)).Order(t.Context(), "ord_1")
-		if e := refused(t, err, 0); e.Status != c.status || e.Retryable != c.retryable || !strings.Contains(err.Error(), "no Licet service") {
+		if e := refused(t, err, 0); e.Status != c.status || e.Retryable != c.retryable ||
+			!strings.Contains(err.Error(), "no Licet service") {
 			t.Errorf("%s: %+v", name, e)
 		}
 		server.Close()
@@ -133,11 +145,13 @@ func TestUnansweredRequests(t *testing.T) {
 		w.Write([]byte(`{"code":0,"message":"success","data":{"amount":"much"}}`))
 	}))
 	defer odd.Close()
-	for _, address := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1), odd.URL, "http://licet.invalid"} {
+	for _, address := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1), odd.URL,
+		"http://licet.invalid"} {
 		var tries client.Response
 		_, err := newClient(t, address, "lk_test_1").Order(t.Context(), "ord_secret", client.Record(&tries))
 		var refused *client.Error
-		if err == nil || tries.Tries != 1 || errors.As(err, &refused) || strings.Contains(err.Error(), "ord_secret") || strings.Contains(err.Error(), "lk_test") ||
+		if err == nil || tries.Tries != 1 || errors.As(err, &refused) || strings.Contains(err.Error(), "ord_secret") ||
+			strings.Contains(err.Error(), "lk_test") ||
 			!strings.HasPrefix(err.Error(), "GET /v1/orders/{order_no}: ") {
 			t.Errorf("%s: after %d tries %v", address, tries.Tries, err)
 		}
@@ -160,7 +174,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if _, err := newClient(t, server.URL, "").Order(t.Context(), "ord_1"); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+	if _, err := newClient(t, server.URL, "").Order(t.Context(), "ord_1"); err == nil ||
+		!strings.Contains(err.Error(), "more than 64 MiB") {
 		t.Error(err)
 	}
 }
@@ -183,7 +198,8 @@ func TestContextEndsACall(t *testing.T) {
 		cancel()
 		<-ended // a connection that is closed is an end of its own
 	}()
-	if _, err := newClient(t, "http://"+listener.Addr().String(), "").Order(ctx, "ord_1"); !errors.Is(err, context.Canceled) {
+	if _, err := newClient(t, "http://"+listener.Addr().String(), "").Order(ctx, "ord_1"); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("while it waits for an answer: %v", err)
 	}
 	// The same during the pause before a retry.

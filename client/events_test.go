@@ -17,10 +17,12 @@ func TestNewerEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(text) // an event keeps nothing of what it was read from
-	if e := events[0]; e.Type != "seat.taken" || e.Data.License.LicenseKey != "LIC-1" || e.Sequence != 2 || string(e.Raw) != newer {
+	if e := events[0]; e.Type != "seat.taken" || e.Data.License.LicenseKey != "LIC-1" || e.Sequence != 2 ||
+		string(e.Raw) != newer {
 		t.Errorf("the newer event is %+v", e)
 	}
-	if e := events[1]; e.Type != client.EventUnreadable || e.Revision != 8 || !e.Timestamp.IsZero() || e.Data.License != nil || string(e.Raw) != placeholder {
+	if e := events[1]; e.Type != client.EventUnreadable || e.Revision != 8 || !e.Timestamp.IsZero() ||
+		e.Data.License != nil || string(e.Raw) != placeholder {
 		t.Errorf("the placeholder is %+v", e)
 	}
 }

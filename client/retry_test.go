@@ -26,11 +26,13 @@ func TestLostAnswers(t *testing.T) {
 	shop := newShop(t, nil, w.option())
 	var r client.Response
 	const buyer = "lost-answers@example.com"
-	order, err := shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD", BuyerEmail: buyer}, client.Record(&r))
+	order, err := shop.CreateOrder(t.Context(),
+		client.NewOrder{ProductID: "editor", Currency: "USD", BuyerEmail: buyer}, client.Record(&r))
 	if err != nil || r.Tries != 3 || !r.Replayed {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	list := must[*client.List[client.Order]](t)(shop.ListOrders(t.Context(), client.OrderFilter{BuyerEmail: buyer}, client.Page{}))
+	list := must[*client.List[client.Order]](t)(shop.ListOrders(t.Context(), client.OrderFilter{BuyerEmail: buyer},
+		client.Page{}))
 	if len(list.Items) != 1 || list.Items[0].OrderNo != order.OrderNo {
 		t.Errorf("there are %d orders", len(list.Items))
 	}
@@ -47,20 +49,23 @@ func TestLostAnswers(t *testing.T) {
 
 	license := list.Items[0].LicenseKey
 	w.lose = 1
-	renewed := must[*client.License](t)(shop.RenewLicense(t.Context(), license, client.Renewal{ExpiresAt: time.Now().Add(time.Hour)}))
+	renewed := must[*client.License](t)(shop.RenewLicense(t.Context(), license,
+		client.Renewal{ExpiresAt: time.Now().Add(time.Hour)}))
 	w.lose = 1
 	extended := must[*client.License](t)(shop.RenewLicense(t.Context(), license, client.Renewal{Extend: "PT1H"}))
 	if extended.ExpiresAt.Sub(renewed.ExpiresAt) != time.Hour {
 		t.Errorf("extended by %v", extended.ExpiresAt.Sub(renewed.ExpiresAt))
 	}
 	w.lose = 1
-	if a := must[*client.Activated](t)(shop.Activate(t.Context(), client.Activation{LicenseKey: license, DeviceID: "d"})); a.CurrentDevices != 1 {
+	if a := must[*client.Activated](t)(shop.Activate(t.Context(),
+		client.Activation{LicenseKey: license, DeviceID: "d"})); a.CurrentDevices != 1 {
 		t.Errorf("activated %+v", a)
 	}
 	w.lose = 1
 	must[*client.License](t)(shop.UpdateLicense(t.Context(), license, client.LicenseUpdate{MaxDevices: new(9)}))
 	w.lose = 1
-	if d := must[*client.Redaction](t)(shop.RedactBuyer(t.Context(), buyer)); *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
+	if d := must[*client.Redaction](t)(shop.RedactBuyer(t.Context(), buyer)); *d != (client.Redaction{Orders: 1,
+		Licenses: 1, Complete: true}) {
 		t.Errorf("redacted %+v", d)
 	}
 }
@@ -71,7 +76,8 @@ func TestLostSecrets(t *testing.T) {
 	w := newWire(1)
 	shop := newShop(t, nil, w.option())
 	key, err := shop.CreateKey(t.Context(), client.NewKey{Name: "lost", Scopes: []string{"orders"}})
-	if !errors.Is(err, client.ErrSecretLost) || key == nil || key.Name != "lost" || key.APIKey != "" || !strings.Contains(err.Error(), key.ID) {
+	if !errors.Is(err, client.ErrSecretLost) || key == nil || key.Name != "lost" || key.APIKey != "" ||
+		!strings.Contains(err.Error(), key.ID) {
 		t.Fatalf("%+v, %v", key, err)
 	}
 	w.lose = 1
@@ -105,13 +111,17 @@ func TestRateLimit(t *testing.T) {
 		t.Error("it never had to wait")
 	}
 	for _, option := range []client.Option{
-		client.RetryFor(0), client.RetryFor(500 * time.Millisecond), client.OnRetry(func(error, time.Duration) bool { return false }),
+		client.RetryFor(0), client.RetryFor(500 * time.Millisecond), client.OnRetry(func(error,
+			time.Duration) bool {
+			return false
+		}),
 	} {
 		hasty := newClient(t, limited.URL, key.Text, option)
 		var r client.Response
 		var err error
 		for range 5 { // whatever the bucket holds by now
-			if _, err = hasty.ListOrders(t.Context(), client.OrderFilter{}, client.Page{}, client.Record(&r)); err != nil {
+			if _, err = hasty.ListOrders(t.Context(), client.OrderFilter{}, client.Page{},
+				client.Record(&r)); err != nil {
 				break
 			}
 		}
@@ -159,7 +169,10 @@ func TestNoPasswordIsSentElsewhere(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	follows := client.WithHTTPClient(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }})
+	follows := client.WithHTTPClient(&http.Client{CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return nil
+	}})
 	for _, options := range [][]client.Option{nil, {follows}} {
 		_, err := newClient(t, server.URL, "lk_test_1", options...).CreateOrder(t.Context(), client.NewOrder{})
 		if e := refused(t, err, 0); e.Status != http.StatusTemporaryRedirect {

@@ -20,7 +20,10 @@ import (
 func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 	ctx := t.Context()
 	var handle http.Handler
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle.ServeHTTP(w, r) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handle.ServeHTTP(w,
+			r)
+	}))
 	defer server.Close()
 	made := must[*client.Webhook](t)(shop.CreateWebhook(ctx, client.NewWebhook{
 		URL: server.URL + "/licet", Description: "for mails", Types: []string{"order.created"},
@@ -34,14 +37,17 @@ func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 		took <- e
 		return nil
 	})
-	if tried := must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID)); !tried.Delivered || tried.Status != 204 || tried.Failure != "" || tried.At.IsZero() {
+	if tried := must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID)); !tried.Delivered || tried.Status != 204 ||
+		tried.Failure != "" || tried.At.IsZero() {
 		t.Errorf("tried %+v", tried)
 	}
-	if e := <-took; e.Type != webhook.Ping || e.Sequence != 0 || e.Data.Webhook == nil || e.Data.Webhook.ID != made.ID || !slices.Equal(e.Data.Webhook.Types, []string{"order.created"}) {
+	if e := <-took; e.Type != webhook.Ping || e.Sequence != 0 || e.Data.Webhook == nil ||
+		e.Data.Webhook.ID != made.ID || !slices.Equal(e.Data.Webhook.Types, []string{"order.created"}) {
 		t.Errorf("took %+v", e)
 	}
 
-	turned := must[*client.Webhook](t)(shop.RotateWebhook(ctx, made.ID, client.Rotation{Overlap: new(90 * time.Second)}))
+	turned := must[*client.Webhook](t)(shop.RotateWebhook(ctx, made.ID,
+		client.Rotation{Overlap: new(90 * time.Second)}))
 	if turned.Secret == made.Secret || time.Until(turned.PreviousSecretUntil) > 91*time.Second {
 		t.Errorf("rotated to %+v", turned)
 	}
@@ -49,30 +55,35 @@ func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 	must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID))
 	<-took
 	must[*client.Webhook](t)(shop.RotateWebhook(ctx, made.ID, client.Rotation{Overlap: new(time.Duration(0))}))
-	if tried := must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID)); tried.Delivered || tried.Status != 401 || tried.Failure != "status" || tried.Answer == "" {
+	if tried := must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID)); tried.Delivered || tried.Status != 401 ||
+		tried.Failure != "status" || tried.Answer == "" {
 		t.Errorf("tried %+v", tried)
 	}
 
 	// An empty list of types is neither all types nor the current ones.
 	var bad *client.Error
-	if _, err := shop.CreateWebhook(ctx, client.NewWebhook{URL: server.URL, Types: []string{}}); !errors.As(err, &bad) || bad.Code != 42200 {
+	if _, err := shop.CreateWebhook(ctx, client.NewWebhook{URL: server.URL, Types: []string{}}); !errors.As(err,
+		&bad) || bad.Code != 42200 {
 		t.Errorf("made one for nothing: %v", err)
 	}
-	if _, err := shop.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{Types: []string{}}); !errors.As(err, &bad) || bad.Code != 42200 {
+	if _, err := shop.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{Types: []string{}}); !errors.As(err, &bad) ||
+		bad.Code != 42200 {
 		t.Errorf("changed one for nothing: %v", err)
 	}
 
 	off := must[*client.Webhook](t)(shop.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{
 		URL: new(server.URL), Description: new(""), Types: []string{client.AllTypes}, Enabled: new(false),
 	}))
-	if off.Status != "disabled" || off.DisabledBecause != "by_user" || off.URL != server.URL || off.Description != "" || !slices.Equal(off.Types, []string{client.AllTypes}) {
+	if off.Status != "disabled" || off.DisabledBecause != "by_user" || off.URL != server.URL || off.Description != "" ||
+		!slices.Equal(off.Types, []string{client.AllTypes}) {
 		t.Errorf("the endpoint is %+v", off)
 	}
 	got := must[*client.Webhook](t)(shop.Webhook(ctx, made.ID))
 	if got.Secret != "" || !got.CreatedAt.Equal(made.CreatedAt) || got.Delivery.Dead != 0 {
 		t.Errorf("the endpoint is %+v", got)
 	}
-	if l := must[*client.List[client.Webhook]](t)(shop.ListWebhooks(ctx, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *got) {
+	if l := must[*client.List[client.Webhook]](t)(shop.ListWebhooks(ctx, client.Page{})); len(l.Items) != 1 ||
+		!cmp.Equal(l.Items[0], *got) {
 		t.Errorf("listed %+v", l)
 	}
 	for w, err := range shop.Webhooks(ctx) {
@@ -82,7 +93,8 @@ func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 	}
 
 	event := firstEvent(t, shop, orderNo)
-	for _, replay := range []client.WebhookReplay{{EventID: event}, {Until: event}, {Since: event, Until: event}, {Dead: true}} {
+	for _, replay := range []client.WebhookReplay{{EventID: event}, {Until: event}, {Since: event, Until: event},
+		{Dead: true}} {
 		if err := shop.ReplayWebhook(ctx, made.ID, replay); err != nil {
 			t.Errorf("%+v: %v", replay, err)
 		}

@@ -47,13 +47,16 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node:      service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: check, Clock: time.Now, Metrics: instruments, Log: log, Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
+		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: check,
+			Clock: time.Now, Metrics: instruments, Log: log,
+			Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
 		Metrics:   instruments,
 		Log:       log,
 		Tracer:    tracer,
 		PublicURL: publicURL,
 	})
-	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key, strings.Repeat("0123456789abcdef", 4))
+	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key,
+		strings.Repeat("0123456789abcdef", 4))
 	return server, fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet.example.com\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }

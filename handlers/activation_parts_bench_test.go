@@ -23,7 +23,8 @@ func BenchmarkReadActivation(b *testing.B) {
 	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	s := New(Config{Node: service.New(service.Config{Config: node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}}), Metrics: instruments})
-	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
+	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) +
+		`","device_name":"the laptop in the office"}`)
 	r := &request{fast: &fasthttp.RequestCtx{}, route: &route{}}
 	r.fast.Request.SetBody(body)
 	of, in := compile(reflect.TypeFor[activationRequest]()), new(activationRequest)

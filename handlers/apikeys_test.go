@@ -134,7 +134,8 @@ func TestChildScopes(t *testing.T) {
 		{licensing.Scopes(), `["*"]`, "*"}, // * includes future scopes
 	} {
 		text := "lk_test_giver"
-		s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: c.creator})
+		s.store.addKey(text,
+			licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: c.creator})
 		made := s.createKey(text, `"scopes":`+c.child)
 		if c.lacks == "" {
 			made.must(t, 0)
@@ -152,7 +153,8 @@ func TestRotatingStrongerKeys(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.store.addKey("lk_test_all_keys", licensing.APIKey{
-		Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: licensing.Scopes(), SecretVersion: 1, MasterID: "m1",
+		Owner: licensing.Owner{AccountID: "acct_acme",
+			Mode: licensing.Test}, Scopes: licensing.Scopes(), SecretVersion: 1, MasterID: "m1",
 	})
 	for _, c := range []struct {
 		by, scopes string
@@ -229,7 +231,8 @@ func TestAPIKeyBadInput(t *testing.T) {
 		{"POST", path, `{"name":"a","scopes":` + many + `}`, 42200, "scopes"},
 		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"tomorrow"}`, 42200, "expires_at"},
 		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"2030-01-02T03:04:05.678Z"}`, 42200, "expires_at"},
-		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"0001-01-01T00:00:00Z"}`, 42200, "expires_at"}, // Go's zero time
+		// Go's zero time
+		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"0001-01-01T00:00:00Z"}`, 42200, "expires_at"},
 		{"POST", rotate, `[]`, 40000, ""},
 		{"POST", rotate, `{`, 40000, ""},
 		{"POST", rotate, `{"overlap":24}`, 40000, ""},
@@ -277,7 +280,8 @@ func TestAPIKeyBadInput(t *testing.T) {
 			t.Errorf("%s %s %s changed the keys from\n%s to\n%s", c.method, c.path, c.body, before, after)
 		}
 	}
-	for _, good := range []string{`{}`, `{"overlap":null}`, `{"overlap":"P30D"}`, `{"overlap":"P4W"}`, `{"overlap":"P1DT2H3M4S"}`, `{"overlap":"PT0S"}`} {
+	for _, good := range []string{`{}`, `{"overlap":null}`, `{"overlap":"P30D"}`, `{"overlap":"P4W"}`,
+		`{"overlap":"P1DT2H3M4S"}`, `{"overlap":"PT0S"}`} {
 		s.send("POST", rotate, keyAll, good).must(t, 0)
 	}
 }
@@ -310,7 +314,8 @@ func TestAPIKeyOnce(t *testing.T) {
 	replay := func(w wire, status int) {
 		t.Helper()
 		a := s.sendWire(w).must(t, 0)
-		if a.status != status || a.header.Get("Idempotent-Replayed") != "true" || a.data["api_key"] != nil || a.data["api_secret"] != nil || a.text("id") != made.text("id") {
+		if a.status != status || a.header.Get("Idempotent-Replayed") != "true" || a.data["api_key"] != nil ||
+			a.data["api_secret"] != nil || a.text("id") != made.text("id") {
 			t.Errorf("again: %d %s", a.status, a.body)
 		}
 	}
@@ -321,7 +326,8 @@ func TestAPIKeyOnce(t *testing.T) {
 	}
 	s.sendWire(newKey(`{"name":"other","scopes":["orders"]}`).once("k1")).must(t, 42201)
 	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 42201)
-	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k2").must(t, 42201) // before whether there is such a key
+	// before whether there is such a key
+	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k2").must(t, 42201)
 	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k3").must(t, 40407)
 
 	// Revoked, and its end long past: the answer shows the key as it is now.

@@ -15,7 +15,8 @@ func TestAppendedAnswer(t *testing.T) {
 	texts := rapid.OneOf(
 		rapid.String(),
 		rapid.StringMatching("[ -~]*"),
-		rapid.SampledFrom([]string{"", "\"", "\\", "<a href='?b&c'>", "\x7f", "\u2028\u2029", "\b\f\n\r\t\x00\x1f", "caf\u00e9", "\xff", "a\xc3", "\U0001F600"}),
+		rapid.SampledFrom([]string{"", "\"", "\\", "<a href='?b&c'>", "\x7f", "\u2028\u2029", "\b\f\n\r\t\x00\x1f",
+			"caf\u00e9", "\xff", "a\xc3", "\U0001F600"}),
 		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
 	)
 	moments := rapid.Custom(func(t *rapid.T) timestamp {

@@ -169,7 +169,8 @@ func TestSeriesFromTheStart(t *testing.T) {
 	}
 	for _, series := range []string{
 		"200  POST /v1/licenses/activate", "201  POST /v1/orders", "200  GET /v1/licenses/{license_key}",
-		"500 50000 POST /v1/licenses/activate", "503 50300 GET /v1/events", "503 50301 POST /v1/orders", "504 50400 POST /v1/licenses/activate",
+		"500 50000 POST /v1/licenses/activate", "503 50300 GET /v1/events", "503 50301 POST /v1/orders",
+		"504 50400 POST /v1/licenses/activate",
 	} {
 		if !there[series] {
 			t.Errorf("there is no %s", series)

@@ -63,7 +63,8 @@ func TestDecodeAccepts(t *testing.T) {
 	f(`{"object":{ "b" : [ 1.50 , 1e2 , null ] , "a" : { "" : "\u00e9" } }}`,
 		sample{Object: object{`{"b":[1.50,1e2,null],"a":{"":"\u00e9"}}`, true}})
 	f(`{"object":`+strings.Repeat(`{"a":`, maxDepth-1)+`1`+strings.Repeat(`}`, maxDepth-1)+`}`,
-		sample{Object: object{compactObject(strings.Repeat(`{"a":`, maxDepth-1) + `1` + strings.Repeat(`}`, maxDepth-1)), true}})
+		sample{Object: object{compactObject(strings.Repeat(`{"a":`, maxDepth-1) + `1` + strings.Repeat(`}`,
+			maxDepth-1)), true}})
 	f(`{"text":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}`,
 		sample{Text: text{strings.Repeat("[", 47), true}})
 }

@@ -16,7 +16,8 @@ import (
 // replay is a request to deliver events to an endpoint again.
 func (s *fixture) replay(body string) wire {
 	s.t.Helper()
-	return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/replay"), key: keyAll, body: body}
+	return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/replay"), key: keyAll,
+		body: body}
 }
 
 // TestDeliveryPages pages through deliveries. A cursor holds for its endpoint and status alone.
@@ -42,12 +43,14 @@ func TestDeliveryPages(t *testing.T) {
 	if want := []any{"pending", "pending", "dead", "delivered"}; !cmp.Equal(statuses, want) {
 		t.Errorf("the statuses are %v, want %v", statuses, want)
 	}
-	for _, wrong := range []string{path + "?status=dead&cursor=" + first, webhookPath(other, "/deliveries?cursor=") + first, path + "?cursor=x", path + "?status=gone"} {
+	for _, wrong := range []string{path + "?status=dead&cursor=" + first,
+		webhookPath(other, "/deliveries?cursor=") + first, path + "?cursor=x", path + "?status=gone"} {
 		if a := s.send("GET", wrong, keyAll, "").must(t, 42200); len(a.fields) != 1 {
 			t.Errorf("%s: %s", wrong, a.body)
 		}
 	}
-	if dead := s.send("GET", path+"?status=dead", keyAll, "").must(t, 0); len(dead.data["deliveries"].([]any)) != 1 || dead.data["next_cursor"] != nil {
+	if dead := s.send("GET", path+"?status=dead", keyAll, "").must(t, 0); len(dead.data["deliveries"].([]any)) != 1 ||
+		dead.data["next_cursor"] != nil {
 		t.Errorf("dead are %s", dead.body)
 	}
 }
@@ -66,11 +69,14 @@ func TestReplays(t *testing.T) {
 		return wire{method: "POST", path: webhookPath(id, "/replay"), key: keyAll, body: body}
 	}
 	for body, code := range map[string]int{
-		`{}`: 42200, `{"dead":false}`: 42200, `{"since":"` + one + `"}`: 42200, `{"event_id":"` + one + `","dead":true}`: 42200,
+		`{}`: 42200, `{"dead":false}`: 42200, `{"since":"` + one + `"}`: 42200, `{"event_id":"` + one +
+			`","dead":true}`: 42200,
 		`{"event_id":"` + one + `","until":"` + two + `"}`: 42200, `{"until":"` + two + `","dead":true}`: 42200,
-		`{"since":"` + two + `","until":"` + one + `"}`: 42200, `{"since":"` + two + `","until":"` + paid + `"}`: 42200, `{"event_id":""}`: 42200, `{"since":"","until":"` + two + `"}`: 42200,
+		`{"since":"` + two + `","until":"` + one + `"}`: 42200, `{"since":"` + two + `","until":"` + paid + `"}`: 42200,
+		`{"event_id":""}`: 42200, `{"since":"","until":"` + two + `"}`: 42200,
 		`{"event_id":"` + none + `"}`: 40406, `{"event_id":"` + their + `"}`: 40406, `{"until":"` + none + `"}`: 40406,
-		`{"since":"` + none + `","until":"` + two + `"}`: 40406, `{"since":"` + their + `","until":"` + two + `"}`: 40406,
+		`{"since":"` + none + `","until":"` + two + `"}`:  40406,
+		`{"since":"` + their + `","until":"` + two + `"}`: 40406,
 	} {
 		s.sendWire(ask(body)).must(t, code)
 	}
@@ -86,7 +92,8 @@ func TestReplays(t *testing.T) {
 	s.sendWire(ask(`{"since":"`+two+`","until":"`+two+`"}`)).must(t, 0)
 	s.sendWire(ask(`{"until":"`+two+`"}`)).must(t, 0)
 	s.sendWire(ask(`{"dead":true}`)).must(t, 0)
-	want := []store.Replay{{EventID: one}, {After: one, Until: two}, {After: paid, Until: two}, {After: two, Until: two}, {Until: two}, {Dead: true}}
+	want := []store.Replay{{EventID: one}, {After: one, Until: two}, {After: paid, Until: two},
+		{After: two, Until: two}, {Until: two}, {Dead: true}}
 	asked := s.sent.asked(id)
 	if diff := cmp.Diff(want, asked, cmpopts.IgnoreFields(store.Replay{}, "ID")); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)

@@ -21,7 +21,8 @@ func TestRenderEvent(t *testing.T) {
 	render := func(e licensing.Event, metadata string) map[string]any {
 		t.Helper()
 		e.At, e.Sequence, e.Actor = at, 4, "key_1"
-		body, err := s.RenderEvent(&service.EventView{RecordedEvent: store.RecordedEvent{ID: "evt_1", Revision: 7, Event: e}, Metadata: metadata})
+		body, err := s.RenderEvent(&service.EventView{RecordedEvent: store.RecordedEvent{ID: "evt_1", Revision: 7,
+			Event: e}, Metadata: metadata})
 		var got map[string]any
 		if err == nil {
 			err = json.Unmarshal(body, &got)
@@ -31,14 +32,17 @@ func TestRenderEvent(t *testing.T) {
 		}
 		return got
 	}
-	paused := licensing.Event{Type: "license.paused", License: &licensing.License{Key: "LIC-1", ProductID: "pro"}, Members: []licensing.EventMember{
-		{Of: "license", Name: "pauses", JSON: "3"}, {Of: "license", Name: "product_id", JSON: `"other"`},
-		{Name: "pause", JSON: `{"url":"a&b"}`}, {Of: "seat", Name: "row", JSON: "null"}, {Of: "seat", Name: "place", JSON: "[1]"},
-	}}
+	paused := licensing.Event{Type: "license.paused", License: &licensing.License{Key: "LIC-1", ProductID: "pro"},
+		Members: []licensing.EventMember{
+			{Of: "license", Name: "pauses", JSON: "3"}, {Of: "license", Name: "product_id", JSON: `"other"`},
+			{Name: "pause", JSON: `{"url":"a&b"}`}, {Of: "seat", Name: "row", JSON: "null"}, {Of: "seat", Name: "place",
+				JSON: "[1]"},
+		}}
 	got := render(paused, `{"seat":1}`)
 	data := got["data"].(map[string]any)
 	license, pause, seat := data["license"].(map[string]any), data["pause"].(map[string]any), data["seat"].(map[string]any)
-	if row, there := seat["row"]; got["type"] != "license.paused" || license["license_key"] != "LIC-1" || license["product_id"] != "pro" ||
+	if row, there := seat["row"]; got["type"] != "license.paused" || license["license_key"] != "LIC-1" ||
+		license["product_id"] != "pro" ||
 		license["pauses"] != 3.0 || pause["url"] != "a&b" || !there || row != nil || len(seat["place"].([]any)) != 1 {
 		t.Errorf("it is rendered as %v", got)
 	}
@@ -47,13 +51,18 @@ func TestRenderEvent(t *testing.T) {
 		licensing.Event
 		metadata string
 	}{
-		"metadata":             {licensing.Event{Type: licensing.EventLicenseIssued, License: paused.License}, `{"seat":`},
-		"a member":             {licensing.Event{Type: licensing.EventLicenseIssued, Members: []licensing.EventMember{{Of: "license", Name: "a", JSON: `{`}}}, ""},
-		"metadata of an order": {licensing.Event{Type: licensing.EventOrderPaid, Order: &licensing.Order{Metadata: "no"}}, ""},
+		"metadata": {licensing.Event{Type: licensing.EventLicenseIssued, License: paused.License},
+			`{"seat":`},
+		"a member": {licensing.Event{Type: licensing.EventLicenseIssued,
+			Members: []licensing.EventMember{{Of: "license", Name: "a", JSON: `{`}}}, ""},
+		"metadata of an order": {licensing.Event{Type: licensing.EventOrderPaid,
+			Order: &licensing.Order{Metadata: "no"}}, ""},
 	} {
 		got := render(bad.Event, bad.metadata)
-		if got["type"] != "event.unreadable" || got["id"] != "evt_1" || got["sequence"] != 4.0 || got["revision"] != 7.0 ||
-			got["actor"] != "system" || got["timestamp"] != "2030-01-02T03:04:05.678Z" || len(got["data"].(map[string]any)) != 0 {
+		if got["type"] != "event.unreadable" || got["id"] != "evt_1" || got["sequence"] != 4.0 ||
+			got["revision"] != 7.0 ||
+			got["actor"] != "system" || got["timestamp"] != "2030-01-02T03:04:05.678Z" ||
+			len(got["data"].(map[string]any)) != 0 {
 			t.Errorf("%s: it is rendered as %v", name, got)
 		}
 	}

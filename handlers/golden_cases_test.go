@@ -21,14 +21,18 @@ var goldenCases = []struct {
 		return activation(s.license(), `"device_id":"mac-00:1b","device_name":"Anna's laptop"`)
 	}},
 	{"activate_without_name_pinned", nil, func(s *fixture) wire {
-		return activation(s.license(), `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
+		return activation(s.license(),
+			`"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
 	}},
 	{"activate_expiring", nil, func(s *fixture) wire {
-		granted := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2031-01-01T00:00:00Z"}`).must(s.t, 0)
-		return activation(granted.data["licenses"].([]any)[0].(map[string]any)["license_key"].(string), `"device_id":"d1"`)
+		granted := s.send("POST", "/v1/licenses", keyAll,
+			`{"product_id":"editor","quantity":1,"expires_at":"2031-01-01T00:00:00Z"}`).must(s.t, 0)
+		return activation(granted.data["licenses"].([]any)[0].(map[string]any)["license_key"].(string),
+			`"device_id":"d1"`)
 	}},
 	{"40000_not_json", nil, func(*fixture) wire { return activationBody(`{"license_key":`) }},
-	{"40000_wrong_type", nil, func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1.0,"currency":"USD"}`) }},
+	{"40000_wrong_type", nil,
+		func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1.0,"currency":"USD"}`) }},
 	{"40000_unknown_member", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD","colour":"red"}`)
 	}},
@@ -97,9 +101,11 @@ var goldenCases = []struct {
 		return wire{method: "GET", path: "/v1/orders/ord_000000000000000000000000000", key: keyAll}
 	}},
 	{"40404", nil, func(*fixture) wire {
-		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
+		return wire{method: "POST", path: "/v1/orders", key: keyLive,
+			body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
-	{"40404_product", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/products/editor", key: keyAll} }},
+	{"40404_product", nil,
+		func(*fixture) wire { return wire{method: "GET", path: "/v1/products/editor", key: keyAll} }},
 	{"40500", nil, func(*fixture) wire { return wire{method: "PUT", path: "/v1/orders"} }},
 	{"40901", nil, func(s *fixture) wire {
 		key := s.license()
@@ -123,12 +129,14 @@ var goldenCases = []struct {
 	{"40904", nil, func(s *fixture) wire {
 		s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Terms: licensing.DefaultTerms()}},
 			licensing.ProductRef(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "editor"))
-		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
+		return wire{method: "POST", path: "/v1/orders", key: keyLive,
+			body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
 	{"40904_replayed", nil, func(s *fixture) wire {
 		s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Terms: licensing.DefaultTerms()}},
 			licensing.ProductRef(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "editor"))
-		w := wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}.once("k1")
+		w := wire{method: "POST", path: "/v1/orders", key: keyLive,
+			body: `{"product_id":"editor","amount":1,"currency":"USD"}`}.once("k1")
 		s.sendWire(w)
 		return w
 	}},
@@ -147,7 +155,8 @@ var goldenCases = []struct {
 		return w
 	}},
 	{"grant_replayed", nil, func(s *fixture) wire {
-		w := wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}.once("k1")
+		w := wire{method: "POST", path: "/v1/licenses", key: keyAll,
+			body: `{"product_id":"editor","quantity":1}`}.once("k1")
 		granted := s.sendWire(w)
 		s.clock.advance(time.Minute)
 		s.activate(granted.grantedKey(), "d1").must(s.t, 0)
@@ -168,16 +177,19 @@ var goldenCases = []struct {
 	}},
 	{"42200_order_missing", nil, func(*fixture) wire { return newOrder(`{}`) }},
 	{"42200_grant", nil, func(*fixture) wire {
-		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"quantity":1001,"max_devices":-1,"expires_at":"2020-01-01T00:00:00Z"}`}
+		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
+			body: `{"quantity":1001,"max_devices":-1,"expires_at":"2020-01-01T00:00:00Z"}`}
 	}},
 	{"42200_devices", nil, func(s *fixture) wire {
 		return wire{method: "GET", path: "/v1/licenses/" + s.license() + "/devices?limit=0&cursor=x", key: keyAll}
 	}},
 	{"42200_licenses", nil, func(*fixture) wire {
-		return wire{method: "GET", path: "/v1/licenses?product_id=a%20b&status=unpaid&order_no=ord_1&buyer_email=anna&limit=101&cursor=x", key: keyAll}
+		return wire{method: "GET",
+			path: "/v1/licenses?product_id=a%20b&status=unpaid&order_no=ord_1&buyer_email=anna&limit=101&cursor=x", key: keyAll}
 	}},
 	{"42200_orders", nil, func(*fixture) wire {
-		return wire{method: "GET", path: "/v1/orders?product_id=&status=activated&buyer_email=&limit=0&cursor=", key: keyAll}
+		return wire{method: "GET", path: "/v1/orders?product_id=&status=activated&buyer_email=&limit=0&cursor=",
+			key: keyAll}
 	}},
 	{"42200_products", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/products?limit=1&limit=1&cursor=%zz", key: keyAll}
@@ -189,23 +201,28 @@ var goldenCases = []struct {
 		s.sendWire(guess())
 		return guess()
 	}},
-	{"42900_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 2 * time.Second}}), func(s *fixture) wire {
-		w := s.lookup(s.order("5"))
-		s.sendWire(w)
-		return w
-	}},
-	{"42900_license", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}, License: limits.Rate{Count: 1, Per: time.Hour}}), func(s *fixture) wire {
+	{"42900_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 2 * time.Second}}),
+		func(s *fixture) wire {
+			w := s.lookup(s.order("5"))
+			s.sendWire(w)
+			return w
+		}},
+	{"42900_license", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second},
+		License: limits.Rate{Count: 1, Per: time.Hour}}), func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		s.sendWire(w)
 		w.key = keyAll
 		return w
 	}},
-	{"counted_address", limited(limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}}), func(*fixture) wire { return guess() }},
-	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}), func(s *fixture) wire {
-		return s.lookup(s.order("5"))
-	}},
+	{"counted_address", limited(limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}}),
+		func(*fixture) wire { return guess() }},
+	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}),
+		func(s *fixture) wire {
+			return s.lookup(s.order("5"))
+		}},
 	{"42200_renew", nil, func(s *fixture) wire { return changing(s.license(), "renew", `{}`) }},
-	{"42200_extend_perpetual", nil, func(s *fixture) wire { return changing(s.license(), "renew", `{"extend":"P1M"}`) }},
+	{"42200_extend_perpetual", nil,
+		func(s *fixture) wire { return changing(s.license(), "renew", `{"extend":"P1M"}`) }},
 	{"42200_product", nil, func(*fixture) wire {
 		return wire{method: "PUT", path: "/v1/products/a%20b", key: keyAll,
 			body: `{"name":"a\u0007","key_prefix":"lic","max_devices":-1,"validity":"1Y","validity_from":"now","removals_per_month":-1,"metadata":{"":1}}`}
@@ -272,13 +289,15 @@ var goldenCases = []struct {
 		s.product("editor", `"name":"Editor"`).must(s.t, 0)
 		return wire{method: "DELETE", path: "/v1/products/editor", key: keyAll}
 	}},
-	{"license_suspended", nil, func(s *fixture) wire { return changing(s.license(), "suspend", `{"reason":"chargeback"}`) }},
+	{"license_suspended", nil,
+		func(s *fixture) wire { return changing(s.license(), "suspend", `{"reason":"chargeback"}`) }},
 	{"license_reinstated", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "suspend", `{"reason":"chargeback"}`).must(s.t, 0)
 		return changing(key, "reinstate", "")
 	}},
-	{"license_revoked", nil, func(s *fixture) wire { return changing(s.license(), "revoke", `{"reason":"shared in a forum"}`) }},
+	{"license_revoked", nil,
+		func(s *fixture) wire { return changing(s.license(), "revoke", `{"reason":"shared in a forum"}`) }},
 	{"license_renewed", nil, func(s *fixture) wire {
 		return changing(s.license(), "renew", `{"expires_at":"2031-01-01T01:00:00+01:00"}`)
 	}},
@@ -296,14 +315,16 @@ var goldenCases = []struct {
 		return w
 	}},
 	{"license_updated", nil, func(s *fixture) wire {
-		granted := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"metadata":{"a":1,"b":{"x":2.50}}}`).must(s.t, 0)
+		granted := s.send("POST", "/v1/licenses", keyAll,
+			`{"product_id":"editor","quantity":1,"metadata":{"a":1,"b":{"x":2.50}}}`).must(s.t, 0)
 		return wire{method: "PATCH", path: "/v1/licenses/" + granted.grantedKey(), key: keyAll,
 			body: `{"max_devices":7,"metadata":{"a":null,"c":"<ü>"}}`}
 	}},
 	{"validate", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
-		return validation(key, `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
+		return validation(key,
+			`"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
 	}},
 	{"validate_not_bound", nil, func(s *fixture) wire { return validation(s.license(), `"device_id":"d1"`) }},
 	{"validate_revoked", nil, func(s *fixture) wire {
@@ -343,7 +364,8 @@ var goldenCases = []struct {
 	{"device_not_bound", nil, func(s *fixture) wire {
 		return wire{method: "DELETE", path: "/v1/licenses/" + s.license() + "/devices/%2E%2E", key: keyAll}
 	}},
-	{"order_minimal", nil, func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1,"currency":"jpy"}`) }},
+	{"order_minimal", nil,
+		func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1,"currency":"jpy"}`) }},
 	{"order_full", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"editor","amount":4900,"currency":"USD","description":"Editor & friends <1 year>","buyer_email":"anna@example.com","metadata":{ "cart" : [1, 2.50, {"ünï":"\u00e9"}] },"success_url":"https://shop.example.com/done?a=1&b=2"}`)
 	}},
@@ -405,7 +427,8 @@ var goldenCases = []struct {
 		s.clock.advance(12 * time.Hour)
 		return w
 	}},
-	{"40407", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/keys/" + keyID(keyOther), key: keyAll} }},
+	{"40407", nil,
+		func(*fixture) wire { return wire{method: "GET", path: "/v1/keys/" + keyID(keyOther), key: keyAll} }},
 	{"40407_rotate_revoked", nil, func(*fixture) wire { return rotation(keyRevoked, "") }},
 	{"42200_key", nil, func(*fixture) wire {
 		return newKey(`{"name":"a\u0007","scopes":["orders","everything"],"expires_at":"2020-01-01T00:00:00Z"}`)
@@ -424,17 +447,20 @@ var goldenCases = []struct {
 	{"order_cancel", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(time.Minute)
-		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/cancel", key: keyAll, body: `{"reason":"The buyer changed her mind."}`}
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/cancel", key: keyAll,
+			body: `{"reason":"The buyer changed her mind."}`}
 	}},
 	{"order_cancel_replayed", nil, func(s *fixture) wire {
-		w := wire{method: "POST", path: "/v1/orders/" + s.order("5").text("order_no") + "/cancel", key: keyAll}.once("k1")
+		w := wire{method: "POST", path: "/v1/orders/" + s.order("5").text("order_no") + "/cancel",
+			key: keyAll}.once("k1")
 		s.sendWire(w)
 		return w
 	}},
 	{"order_refund", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.clock.advance(time.Minute)
-		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll, body: `{"reason":"It does not run."}`}
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll,
+			body: `{"reason":"It does not run."}`}
 	}},
 	{"order_refund_due", nil, func(s *fixture) wire {
 		made := s.bring("paid")
@@ -446,12 +472,14 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/cancel", key: keyAll}
 	}},
 	{"40902_replayed", nil, func(s *fixture) wire {
-		w := wire{method: "POST", path: "/v1/orders/" + s.bring("unpaid").text("order_no") + "/refund", key: keyAll}.once("k1")
+		w := wire{method: "POST", path: "/v1/orders/" + s.bring("unpaid").text("order_no") + "/refund",
+			key: keyAll}.once("k1")
 		s.sendWire(w)
 		return w
 	}},
 	{"42200_refund", nil, func(s *fixture) wire {
-		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/refund", key: keyAll, body: `{"reason":"\u0007"}`}
+		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/refund", key: keyAll,
+			body: `{"reason":"\u0007"}`}
 	}},
 	{"50200", nil, func(s *fixture) wire {
 		made := s.bring("paid")
@@ -466,7 +494,8 @@ var goldenCases = []struct {
 	{"licenses_page", nil, func(s *fixture) wire {
 		s.activate(s.license(), "d1").must(s.t, 0)
 		s.clock.advance(time.Second)
-		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0,"metadata":{"seat":1}}`).must(s.t, 0).grantedKey()
+		key := s.send("POST", "/v1/licenses", keyAll,
+			`{"product_id":"viewer","quantity":1,"max_devices":0,"metadata":{"seat":1}}`).must(s.t, 0).grantedKey()
 		for _, id := range []string{"zulu", "alpha"} {
 			s.clock.advance(time.Second)
 			s.activate(key, id).must(s.t, 0)
@@ -479,7 +508,8 @@ var goldenCases = []struct {
 		return wire{method: "GET", path: "/v1/licenses?status=suspended&product_id=editor", key: keyAll}
 	}},
 	{"licenses_many_devices", nil, func(s *fixture) wire {
-		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0}`).must(s.t, 0).grantedKey()
+		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0}`).must(s.t,
+			0).grantedKey()
 		for i := range 17 {
 			s.activate(key, "d"+strconv.Itoa(i)).must(s.t, 0)
 		}
@@ -499,16 +529,20 @@ var goldenCases = []struct {
 		owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
 		for id, terms := range map[string]licensing.Terms{
 			"yearly": {KeyPrefix: "YEAR", MaxDevices: 0, Validity: licensing.Period{Years: 1}},
-			"trial":  {KeyPrefix: "TRY", MaxDevices: 1, Validity: licensing.Period{Months: 1, Days: 2, Clock: 3*time.Hour + 4*time.Minute + 5*time.Second}, FromActivation: true},
+			"trial": {KeyPrefix: "TRY", MaxDevices: 1, Validity: licensing.Period{Months: 1, Days: 2,
+				Clock: 3*time.Hour + 4*time.Minute + 5*time.Second}, FromActivation: true},
 		} {
-			s.store.put(licensing.Record{Product: &licensing.Product{ID: id, Owner: owner, Terms: terms, CreatedAt: s.clock.Now().Add(time.Minute)}}, licensing.ProductRef(owner, id))
+			s.store.put(licensing.Record{Product: &licensing.Product{ID: id, Owner: owner, Terms: terms,
+				CreatedAt: s.clock.Now().Add(time.Minute)}}, licensing.ProductRef(owner, id))
 		}
 		return wire{method: "GET", path: "/v1/products", key: keyAll}
 	}},
 	{"keys_page", nil, func(s *fixture) wire {
 		s.store.addKey("lk_test_full", licensing.APIKey{
-			ID: "key_test_shop", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
-			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour), Previous: licensing.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
+			ID: "key_test_shop", Owner: licensing.Owner{AccountID: "acct_acme",
+				Mode: licensing.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
+			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour),
+			Previous: licensing.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
 		})
 		s.send("GET", "/v1/orders/x", "lk_test_full", "").must(s.t, 40403)
 		s.storeKeyUses()
@@ -572,7 +606,8 @@ var goldenCases = []struct {
 	{"42200_events", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/events?after=x&types=order&limit=0&wait=26", key: keyAll}
 	}},
-	{"42200_events_after", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/events?after=evt_x", key: keyAll} }},
+	{"42200_events_after", nil,
+		func(*fixture) wire { return wire{method: "GET", path: "/v1/events?after=evt_x", key: keyAll} }},
 	{"webhook_create", nil, func(*fixture) wire {
 		return newWebhook(`{"url":"https://shop.example.com/licet","description":"Mails to buyers","event_types":["order.paid","license.revoked"]}`)
 	}},
@@ -604,7 +639,8 @@ var goldenCases = []struct {
 		return wire{method: "DELETE", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll}
 	}},
 	{"webhook_rotate", nil, func(s *fixture) wire {
-		return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/rotate"), key: keyAll, body: `{"overlap":"PT1H"}`}
+		return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/rotate"),
+			key: keyAll, body: `{"overlap":"PT1H"}`}
 	}},
 	{"webhook_test_refused", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: webhookPath(s.webhook("http://127.0.0.1:1/licet"), "/test"), key: keyAll}
@@ -629,7 +665,8 @@ var goldenCases = []struct {
 	}},
 	{"webhook_replay_dead", nil, func(s *fixture) wire { return s.replay(`{"dead":true}`) }},
 	{"40406_replay", nil, func(s *fixture) wire { return s.replay(`{"event_id":"evt_00000000000000000000000002"}`) }},
-	{"40300_webhooks", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyReadOnly} }},
+	{"40300_webhooks", nil,
+		func(*fixture) wire { return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyReadOnly} }},
 	{"40405", nil, func(*fixture) wire { return wire{method: "GET", path: webhookPath("we_x", ""), key: keyAll} }},
 	{"40905", nil, func(s *fixture) wire {
 		for range licensing.MaxEndpoints {
@@ -651,7 +688,8 @@ var goldenCases = []struct {
 		return wire{method: "PATCH", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll,
 			body: `{"url":"https://127.0.0.1.example.com:444/","event_types":["*","order.paid"],"status":"on"}`}
 	}},
-	{"42200_replay", nil, func(s *fixture) wire { return s.replay(`{"event_id":"","since":"","until":"","dead":false}`) }},
+	{"42200_replay", nil,
+		func(s *fixture) wire { return s.replay(`{"event_id":"","since":"","until":"","dead":false}`) }},
 	{"40300_keys", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
 	{"50300_licenses", nil, func(s *fixture) wire {
 		s.store.breakWith(licensing.ErrUnavailable, nil)

@@ -46,7 +46,9 @@ func (w *watchedStore) Commit(ctx context.Context, change store.Change) (store.O
 	return w.Store.Commit(ctx, change)
 }
 
-func (w *watchedStore) ReadLicense(ctx context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
+func (w *watchedStore) ReadLicense(
+	ctx context.Context, key licensing.LicenseKey, page store.DevicePage,
+) (*store.LicenseView, error) {
 	w.calls.Add(1)
 	if licensing.LicenseRef(key) == w.poison.Load() {
 		panic("poisoned")
@@ -127,7 +129,8 @@ func TestBadJSONNeverReachesTheStore(t *testing.T) {
 		body := open + "}"
 		bad := map[string]string{
 			"empty": "", "blank": " ", "no object": "[" + body + "]", "text": `"x"`, "null": "null", "number": "1",
-			"twice": body + body, "something after": body + " x", "NUL after": body + "\x00", "NUL before": "\x00" + body,
+			"twice": body + body, "something after": body + " x", "NUL after": body + "\x00",
+			"NUL before":          "\x00" + body,
 			"NUL in a name":       open + `,"` + "\x00" + `":1}`,
 			"NUL in a value":      open + `,"x":"` + "\x00" + `"}`,
 			"NUL between":         open + "\x00}",

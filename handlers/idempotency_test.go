@@ -21,7 +21,8 @@ func TestReplayAfterItsTime(t *testing.T) {
 	first := grant(body, "k").must(t, 0)
 	s.clock.advance(2 * time.Hour)
 	again := grant(body, "k").must(t, 0)
-	if again.status != http.StatusCreated || again.header.Get("Idempotent-Replayed") != "true" || again.grantedKey() != first.grantedKey() {
+	if again.status != http.StatusCreated || again.header.Get("Idempotent-Replayed") != "true" ||
+		again.grantedKey() != first.grantedKey() {
 		t.Errorf("again: %d %s", again.status, again.body)
 	}
 	for name, refused := range map[string]answer{
@@ -30,7 +31,8 @@ func TestReplayAfterItsTime(t *testing.T) {
 		"without a key":                 s.send("POST", "/v1/licenses", keyAll, body),
 		"with something else wrong too": grant(`{"quantity":0,"expires_at":"2030-01-02T04:00:00Z"}`, "k"),
 	} {
-		if refused.must(t, 42200).fields["expires_at"] != "must be in the future" || refused.header.Get("Idempotent-Replayed") != "" {
+		if refused.must(t, 42200).fields["expires_at"] != "must be in the future" ||
+			refused.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%s: %s", name, refused.body)
 		}
 	}

@@ -27,7 +27,8 @@ func TestChangesOnce(t *testing.T) {
 		}
 		return a
 	}
-	if again := replayed(extend, 0); again.text("expires_at") != "2030-03-01T00:00:00.000Z" || again.data["current_devices"] != 2.0 || again.body != s.get(key).body {
+	if again := replayed(extend, 0); again.text("expires_at") != "2030-03-01T00:00:00.000Z" ||
+		again.data["current_devices"] != 2.0 || again.body != s.get(key).body {
 		t.Errorf("again: %s", again.body)
 	}
 
@@ -88,7 +89,8 @@ func TestRenewalReplayedAfterItsTime(t *testing.T) {
 	w := changing(key, "renew", `{"expires_at":"2030-01-02T04:00:00Z"}`)
 	s.sendWire(w.once("k")).must(t, 0)
 	s.clock.advance(2 * time.Hour)
-	if again := s.sendWire(w.once("k")).must(t, 0); again.header.Get("Idempotent-Replayed") != "true" || again.text("status") != "expired" {
+	if again := s.sendWire(w.once("k")).must(t, 0); again.header.Get("Idempotent-Replayed") != "true" ||
+		again.text("status") != "expired" {
 		t.Errorf("again: %s", again.body)
 	}
 	for name, refused := range map[string]answer{
@@ -126,7 +128,8 @@ func TestWhatIsRetryable(t *testing.T) {
 		{deactivation(key, `"device_id":"d1"`), true},
 	} {
 		a := s.sendWire(c.w).must(t, 50400)
-		if told := a.raw["error"].(map[string]any)["retryable"]; told != c.retryable || a.header.Get("Retry-After") == "" {
+		if told := a.raw["error"].(map[string]any)["retryable"]; told != c.retryable ||
+			a.header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %s", c.w.method, c.w.path, a.body)
 		}
 	}

@@ -51,7 +51,8 @@ func TestLicenseLifeOverHTTP(t *testing.T) {
 					t.Errorf("answered %s\nand a lookup shows %s", asked.body, after.body)
 				}
 				// The same request again has the same effect, except for an extension.
-				if again := s.ask(key, verb).must(t, 0); verb != "extend" && verb != "remove" && again.body != asked.body {
+				if again := s.ask(key, verb).must(t, 0); verb != "extend" && verb != "remove" &&
+					again.body != asked.body {
 					t.Errorf("asked again it answers %s\nafter %s", again.body, asked.body)
 				}
 			})
@@ -68,7 +69,8 @@ func (s *fixture) get(key string) answer {
 // device d1 is bound.
 func (s *fixture) licenseThatIs(status string) string {
 	s.t.Helper()
-	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0).grantedKey()
+	key := s.send("POST", "/v1/licenses", keyAll,
+		`{"product_id":"editor","quantity":1,"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0).grantedKey()
 	if status == "not_activated" {
 		return key
 	}
@@ -226,7 +228,8 @@ func changeOf(key, verb, body string) wire {
 func TestBadChanges(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"metadata":{"a":1}}`).must(t, 0).grantedKey()
+	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"metadata":{"a":1}}`).must(t,
+		0).grantedKey()
 	s.change(key, "suspend", `{"reason":"r"}`).must(t, 0)
 	before := s.get(key).body
 	for _, c := range badChanges {
@@ -271,11 +274,13 @@ func (a answer) fieldNames() (names []string) {
 func TestUpdateLicense(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"max_devices":2,"metadata":{"a":1}}`).must(t, 0).grantedKey()
+	key := s.send("POST", "/v1/licenses", keyAll,
+		`{"product_id":"editor","quantity":1,"max_devices":2,"metadata":{"a":1}}`).must(t, 0).grantedKey()
 	patch := func(body, metadata string, most int) {
 		t.Helper()
 		a := s.send("PATCH", "/v1/licenses/"+key, keyAll, body).must(t, 0)
-		if a.body != s.get(key).body || !strings.Contains(a.body, `"metadata":`+metadata+`,`) || a.data["max_devices"] != float64(most) {
+		if a.body != s.get(key).body || !strings.Contains(a.body, `"metadata":`+metadata+`,`) ||
+			a.data["max_devices"] != float64(most) {
 			t.Errorf("%s: %s", body, a.body)
 		}
 	}
@@ -287,7 +292,8 @@ func TestUpdateLicense(t *testing.T) {
 	patch(`{"metadata":{"a":null,"b":"x"},"max_devices":0}`, `{"b":"x"}`, 0)
 	patch(`{"metadata":{"b":null}}`, `{}`, 0)
 	patch(`{"metadata":`+membersOf(50)+`}`, membersOf(50), 0)
-	patch(`{"metadata":{"m0":null,"x":0}}`, strings.Replace(strings.Replace(membersOf(50), `"m0":0,`, ``, 1), `}`, `,"x":0}`, 1), 0)
+	patch(`{"metadata":{"m0":null,"x":0}}`,
+		strings.Replace(strings.Replace(membersOf(50), `"m0":0,`, ``, 1), `}`, `,"x":0}`, 1), 0)
 
 	// Below the number of bound devices: they stay bound, and no further device can bind.
 	for _, d := range []string{"d1", "d2", "d3"} {
@@ -314,7 +320,8 @@ func TestOptionalBodies(t *testing.T) {
 		s.change(key, verb, `{}`).must(t, 0)
 		s.change(key, verb, "", "Content-Type", "text/plain").must(t, 0) // of nothing
 		s.change(key, verb, "x", "Content-Type", "-", "Content-Type", "text/plain").must(t, 41500)
-		bare := "POST /v1/licenses/" + key + "/" + verb + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\nConnection: close\r\n"
+		bare := "POST /v1/licenses/" + key + "/" + verb + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll +
+			"\r\nConnection: close\r\n"
 		if answers, _ := s.exchangeRaw(bare + "\r\n"); len(answers) != 1 || answers[0].status != 200 {
 			t.Errorf("%s without a Content-Length: %+v", verb, answers)
 		}

@@ -22,11 +22,13 @@ func TestSizeLimits(t *testing.T) {
 	const openLimit, limit, uriLimit, headLimit = 16 << 10, 64 << 10, 4 << 10, 12 << 10
 	sized := func(size int) string { return `{"a":"` + strings.Repeat("x", size-8) + `"}` }
 	declared := func(path string, size int) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", path, keyAll, size) + sized(size)
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "+
+			"%s\r\nContent-Length: %d\r\n\r\n", path, keyAll, size) + sized(size)
 	}
 	chunked := func(path string, size int) string {
 		body := sized(size)
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nTransfer-Encoding: chunked\r\n\r\n", path, keyAll) +
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "+
+			"%s\r\nTransfer-Encoding: chunked\r\n\r\n", path, keyAll) +
 			chunk(body[:size/2]) + chunk(body[size/2:]) + "0\r\n\r\n"
 	}
 	target := func(size int) string {
@@ -41,27 +43,30 @@ func TestSizeLimits(t *testing.T) {
 		code   int
 		closed bool
 	}{
-		"activation, at the limit":              {declared("/v1/licenses/activate", openLimit), 42200, false},
-		"activation, over":                      {declared("/v1/licenses/activate", openLimit+1), 41300, true},
-		"activation, chunked, at the limit":     {chunked("/v1/licenses/activate", openLimit), 42200, false},
-		"activation, chunked, over":             {chunked("/v1/licenses/activate", openLimit+1), 41300, true},
-		"activation, absolute form, over":       {declared("http://x/v1/licenses/activate", openLimit+1), 41300, true},
-		"order, at the limit":                   {declared("/v1/orders", limit), 40000, false},
-		"order, over":                           {declared("/v1/orders", limit+1), 41300, true},
-		"order, chunked, at the limit":          {chunked("/v1/orders", limit), 40000, false},
-		"order, chunked, over":                  {chunked("/v1/orders", limit+1), 41300, true},
-		"order, a terabyte declared, none sent": {"POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 1099511627776\r\n\r\n", 41300, true},
-		"order, over, with expectation":         {"POST /v1/orders HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", 41300, true},
-		"no route, over":                        {declared("/v1/nothing", limit+1), 41300, true},
-		"URI at the limit":                      {target(uriLimit), 40400, false},
-		"URI over":                              {target(uriLimit + 1), 41400, true},
-		"URI beyond the read buffer":            {target(20 << 10), 41400, true},
-		"URI far beyond the read buffer":        {target(200 << 10), 41400, true},
-		"URI without end":                       {"GET /" + strings.Repeat("x", 40<<10), 41400, true},
-		"head at the limit":                     {head(headLimit), 0, false},
-		"head over":                             {head(headLimit + 1), 43100, true},
-		"head beyond the read buffer":           {head(20 << 10), 43100, true},
-		"head of many lines":                    {"GET /livez HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 10_000) + "\r\n", 43100, true},
+		"activation, at the limit":          {declared("/v1/licenses/activate", openLimit), 42200, false},
+		"activation, over":                  {declared("/v1/licenses/activate", openLimit+1), 41300, true},
+		"activation, chunked, at the limit": {chunked("/v1/licenses/activate", openLimit), 42200, false},
+		"activation, chunked, over":         {chunked("/v1/licenses/activate", openLimit+1), 41300, true},
+		"activation, absolute form, over":   {declared("http://x/v1/licenses/activate", openLimit+1), 41300, true},
+		"order, at the limit":               {declared("/v1/orders", limit), 40000, false},
+		"order, over":                       {declared("/v1/orders", limit+1), 41300, true},
+		"order, chunked, at the limit":      {chunked("/v1/orders", limit), 40000, false},
+		"order, chunked, over":              {chunked("/v1/orders", limit+1), 41300, true},
+		"order, a terabyte declared, none sent": {"POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+			"1099511627776\r\n\r\n", 41300, true},
+		"order, over, with expectation": {"POST /v1/orders HTTP/1.1\r\nHost: x\r\nExpect: " +
+			"100-continue\r\nContent-Length: 1099511627776\r\n\r\n", 41300, true},
+		"no route, over":                 {declared("/v1/nothing", limit+1), 41300, true},
+		"URI at the limit":               {target(uriLimit), 40400, false},
+		"URI over":                       {target(uriLimit + 1), 41400, true},
+		"URI beyond the read buffer":     {target(20 << 10), 41400, true},
+		"URI far beyond the read buffer": {target(200 << 10), 41400, true},
+		"URI without end":                {"GET /" + strings.Repeat("x", 40<<10), 41400, true},
+		"head at the limit":              {head(headLimit), 0, false},
+		"head over":                      {head(headLimit + 1), 43100, true},
+		"head beyond the read buffer":    {head(20 << 10), 43100, true},
+		"head of many lines": {"GET /livez HTTP/1.1\r\nHost: x\r\n" +
+			strings.Repeat("X-A: b\r\n", 10_000) + "\r\n", 43100, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,9 +43,11 @@ type sale struct{ product, buyer, order, key string }
 func (s *fixture) sell(n int) (sales []sale) {
 	s.t.Helper()
 	for i := range n {
-		one := sale{product: []string{"editor", "viewer", "editor"}[i%3], buyer: []string{"ada@example.com", "Bob+1@example.com"}[i%2]}
+		one := sale{product: []string{"editor", "viewer", "editor"}[i%3],
+			buyer: []string{"ada@example.com", "Bob+1@example.com"}[i%2]}
 		made := s.send("POST", "/v1/orders", keyAll,
-			fmt.Sprintf(`{"product_id":%q,"amount":1,"currency":"USD","buyer_email":%q}`, one.product, one.buyer)).must(s.t, 0)
+			fmt.Sprintf(`{"product_id":%q,"amount":1,"currency":"USD","buyer_email":%q}`, one.product,
+				one.buyer)).must(s.t, 0)
 		one.order = made.text("order_no")
 		if i%5 != 4 {
 			s.press(made, "pay")
@@ -72,7 +74,8 @@ func TestListFilters(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	sales := s.sell(23)
-	s.send("POST", "/v1/orders", keyOther, `{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).must(t, 0)
+	s.send("POST", "/v1/orders", keyOther,
+		`{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).must(t, 0)
 	revoked := sales[4].key
 	s.change(revoked, "revoke", "").must(t, 0)
 	s.activate(sales[5].key, "d1").must(t, 0)
@@ -126,12 +129,14 @@ func TestListFilters(t *testing.T) {
 		this := func(other sale) bool { return other == one }
 		licenses("order_no="+one.order, this)
 		licenses("product_id=editor&order_no="+one.order, both(this, editor))
-		licenses("status=revoked&order_no="+one.order, func(other sale) bool { return this(other) && other.key == revoked })
+		licenses("status=revoked&order_no="+one.order,
+			func(other sale) bool { return this(other) && other.key == revoked })
 		licenses(bob+"&order_no="+one.order, both(this, of("bob+1@example.com")))
 	}
 	licenses("order_no=ord_000000000000000000000000000", func(sale) bool { return false })
 	f("/v1/products", "products", "product_id", "", []string{"viewer", "editor"})
-	f("/v1/keys", "keys", "id", "", []string{keyID(keyRevoked), keyID(keyReadOnly), keyID(keyKeys), keyID(keyExpired), keyID(keyAll)})
+	f("/v1/keys", "keys", "id", "",
+		[]string{keyID(keyRevoked), keyID(keyReadOnly), keyID(keyKeys), keyID(keyExpired), keyID(keyAll)})
 
 	s.clock.advance(24 * time.Hour)
 	orders("status=expired", func(one sale) bool { return one.key == "" })
@@ -197,7 +202,8 @@ func TestListCursors(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/v1/orders?", "/v1/orders?status=paid&", "/v1/orders?status=unpaid&product_id=editor&", "/v1/orders?status=paid&product_id=editor2&",
+		"/v1/orders?", "/v1/orders?status=paid&", "/v1/orders?status=unpaid&product_id=editor&",
+		"/v1/orders?status=paid&product_id=editor2&",
 		"/v1/orders?status=paid&product_id=editor&buyer_email=ada@example.com&",
 		"/v1/licenses?", "/v1/licenses?status=activated&product_id=editor&", "/v1/products?", "/v1/keys?",
 	} {
@@ -208,8 +214,10 @@ func TestListCursors(t *testing.T) {
 	refused(keyLive, same+given)
 	last := given[len(given)-1:]
 	for _, bad := range []string{
-		"", "x", given + "A", given[:len(given)-1], given[1:], "A" + given, given + "%0A", given + "=", strings.ToLower(given),
-		given[:len(given)-1] + map[bool]string{true: "B", false: "A"}[last == "A"], strings.Repeat("A", 600), "AgAAAAAAAAAA",
+		"", "x", given + "A", given[:len(given)-1], given[1:], "A" + given, given + "%0A", given + "=",
+		strings.ToLower(given),
+		given[:len(given)-1] + map[bool]string{true: "B", false: "A"}[last == "A"], strings.Repeat("A", 600),
+		"AgAAAAAAAAAA",
 	} {
 		refused(keyAll, same+bad)
 	}
@@ -227,7 +235,8 @@ func TestListCursorsHoldNoKey(t *testing.T) {
 	s.send("POST", "/v1/licenses", keyAll, `{"product_id":"p","quantity":3}`).must(t, 0)
 	a := s.send("GET", "/v1/licenses?limit=1", keyAll, "").must(t, 0)
 	id := licensing.LicenseKey(a.grantedKey()).ID()
-	if raw, err := base64.RawURLEncoding.DecodeString(a.text("next_cursor")); err != nil || strings.Contains(string(raw), string(id[8:])) || strings.Contains(string(raw), a.grantedKey()[4:]) {
+	if raw, err := base64.RawURLEncoding.DecodeString(a.text("next_cursor")); err != nil ||
+		strings.Contains(string(raw), string(id[8:])) || strings.Contains(string(raw), a.grantedKey()[4:]) {
 		t.Errorf("the cursor of %s is %q", a.grantedKey(), raw)
 	}
 }
@@ -239,7 +248,8 @@ func TestListedKeysShowNoSecret(t *testing.T) {
 	a := s.send("GET", "/v1/keys?limit=100", keyAll, "").must(t, 0)
 	for _, text := range []string{keyAll, keyReadOnly, keyExpired, keyRevoked} {
 		hash := licensing.HashAPIKey(text)
-		if strings.Contains(a.body, text) || strings.Contains(strings.ToLower(a.body), fmt.Sprintf("%x", hash)) || strings.Contains(a.body, base64.StdEncoding.EncodeToString(hash[:])) {
+		if strings.Contains(a.body, text) || strings.Contains(strings.ToLower(a.body), fmt.Sprintf("%x", hash)) ||
+			strings.Contains(a.body, base64.StdEncoding.EncodeToString(hash[:])) {
 			t.Errorf("%s is in %s", text, a.body)
 		}
 	}
@@ -255,11 +265,13 @@ func TestListedKeysShowNoSecret(t *testing.T) {
 func TestListScopes(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	routes := map[string]string{"/v1/licenses": "licenses", "/v1/orders": "orders", "/v1/products": "products", "/v1/keys": "keys"}
+	routes := map[string]string{"/v1/licenses": "licenses", "/v1/orders": "orders", "/v1/products": "products",
+		"/v1/keys": "keys"}
 	for _, scope := range licensing.Scopes() {
 		for _, form := range []string{scope, scope + ":read"} {
 			text := "lk_test_" + form
-			s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_scoped", Mode: licensing.Test}, Scopes: []string{form}})
+			s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_scoped",
+				Mode: licensing.Test}, Scopes: []string{form}})
 			for path, needed := range routes {
 				want := 40300
 				if needed == scope {

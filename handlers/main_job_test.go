@@ -15,7 +15,8 @@ func TestMainJob(t *testing.T) {
 	if !found {
 		t.Fatalf("pay_url %q is not public", made.text("pay_url"))
 	}
-	paid := s.send("POST", payURL, "", "action=pay", "Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded")
+	paid := s.send("POST", payURL, "", "action=pay", "Content-Type", "-", "Content-Type",
+		"application/x-www-form-urlencoded")
 	if paid.status != 303 || paid.header.Get("Location") != publicURL+payURL {
 		t.Fatalf("pay: %d %v %s", paid.status, paid.header, paid.body)
 	}

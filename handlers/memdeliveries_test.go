@@ -40,7 +40,9 @@ func (m *memDeliveries) Progresses(_ context.Context, endpoints ...string) (map[
 	return found, m.store.fail
 }
 
-func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page store.DeliveryPage) (store.Deliveries, error) {
+func (m *memDeliveries) Deliveries(
+	_ context.Context, endpoint string, page store.DeliveryPage,
+) (store.Deliveries, error) {
 	defer m.store.read()()
 	at, err := strconv.Atoi(cmp.Or(page.After, "0"))
 	if err != nil {
@@ -60,7 +62,9 @@ func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page stor
 	return list, m.store.fail
 }
 
-func (m *memDeliveries) AddReplay(_ context.Context, _ licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
+func (m *memDeliveries) AddReplay(
+	_ context.Context, _ licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write,
+) error {
 	defer m.store.read()()
 	if m.store.fail != nil {
 		return m.store.fail

@@ -41,7 +41,8 @@ func (s *memStore) at(owner licensing.Owner, position store.FeedPosition) (int, 
 		n, err := strconv.Atoi(behind)
 		return n, err == nil && n <= len(s.events)
 	}
-	i := slices.IndexFunc(s.events, func(e store.RecordedEvent) bool { return e.ID == string(position) && e.Owner == owner })
+	i := slices.IndexFunc(s.events,
+		func(e store.RecordedEvent) bool { return e.ID == string(position) && e.Owner == owner })
 	return i + 1, i >= 0
 }
 

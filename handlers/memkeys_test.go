@@ -59,7 +59,9 @@ func (s *memStore) findKey(owner licensing.Owner, id string) *licensing.APIKey {
 	return nil
 }
 
-func (s *memStore) ChangeAPIKey(_ context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
+func (s *memStore) ChangeAPIKey(
+	_ context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write,
+) (*licensing.APIKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {

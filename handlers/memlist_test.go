@@ -52,7 +52,9 @@ func buys(email string, o *licensing.Order) bool {
 	return email == "" || strings.EqualFold(email, o.BuyerEmail)
 }
 
-func (s *memStore) ListLicenses(_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.License) bool) (store.List[store.LicenseView], error) {
+func (s *memStore) ListLicenses(
+	_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.License) bool,
+) (store.List[store.LicenseView], error) {
 	defer s.read()()
 	var all []placed[store.LicenseView]
 	for _, stored := range s.records {
@@ -74,7 +76,9 @@ func (s *memStore) ListLicenses(_ context.Context, owner licensing.Owner, buyerE
 	return page(all, p, func(v *store.LicenseView) bool { return keep == nil || keep(&v.License) }), s.fail
 }
 
-func (s *memStore) ListOrders(_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
+func (s *memStore) ListOrders(
+	_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.Order) bool,
+) (store.List[licensing.Order], error) {
 	defer s.read()()
 	var all []placed[licensing.Order]
 	for ref, stored := range s.records {
@@ -85,18 +89,23 @@ func (s *memStore) ListOrders(_ context.Context, owner licensing.Owner, buyerEma
 	return page(all, p, keep), s.fail
 }
 
-func (s *memStore) ListProducts(_ context.Context, owner licensing.Owner, p store.Page) (store.List[licensing.Product], error) {
+func (s *memStore) ListProducts(
+	_ context.Context, owner licensing.Owner, p store.Page,
+) (store.List[licensing.Product], error) {
 	defer s.read()()
 	var all []placed[licensing.Product]
 	for ref, stored := range s.records {
 		if ref.Kind == licensing.KindProduct && ref.Owner == owner {
-			all = append(all, placed[licensing.Product]{timed(stored.record.Product.CreatedAt, ref.ID), *stored.record.Product})
+			all = append(all,
+				placed[licensing.Product]{timed(stored.record.Product.CreatedAt, ref.ID), *stored.record.Product})
 		}
 	}
 	return page(all, p, nil), s.fail
 }
 
-func (s *memStore) ListAPIKeys(_ context.Context, owner licensing.Owner, p store.Page) (store.List[licensing.APIKey], error) {
+func (s *memStore) ListAPIKeys(
+	_ context.Context, owner licensing.Owner, p store.Page,
+) (store.List[licensing.APIKey], error) {
 	defer s.read()()
 	var all []placed[licensing.APIKey]
 	for _, key := range s.keys {

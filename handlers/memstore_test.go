@@ -182,7 +182,8 @@ func (s *memStore) Commit(ctx context.Context, change store.Change) (store.Outco
 			for id := range w.Record.Devices {
 				ids = append(ids, id)
 			}
-			rivals = append(rivals, s.snapshot(store.Want{Ref: w.Ref, Devices: ids, Metadata: w.Record.Metadata != nil}))
+			rivals = append(rivals,
+				s.snapshot(store.Want{Ref: w.Ref, Devices: ids, Metadata: w.Record.Metadata != nil}))
 		}
 		return store.Outcome{Rivals: rivals}, nil
 	}
@@ -235,7 +236,9 @@ func (s *memStore) write(w store.Write) {
 	stored.record, stored.revision = record, s.revision
 }
 
-func (s *memStore) ReadLicense(_ context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
+func (s *memStore) ReadLicense(
+	_ context.Context, key licensing.LicenseKey, page store.DevicePage,
+) (*store.LicenseView, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return nil, s.fail
@@ -273,7 +276,9 @@ func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
 	return view
 }
 
-func (s *memStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
+func (s *memStore) ReadLicenses(
+	ctx context.Context, keys []licensing.LicenseKey, devices int,
+) ([]*store.LicenseView, error) {
 	views := make([]*store.LicenseView, len(keys))
 	for i, key := range keys {
 		var err error
@@ -319,7 +324,9 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, 
 func (s *memStore) SweepClaims(context.Context, time.Time) (int, error) { return 0, nil }
 
 // Due looks at every record.
-func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
+func (s *memStore) Due(
+	_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int,
+) (store.DuePage, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return store.DuePage{}, s.fail
@@ -333,7 +340,8 @@ func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, 
 		case stored.record.Order != nil:
 			due = stored.record.Order.Due()
 		}
-		if place := due.At.Format("2006-01-02T15:04:05.000 ") + ref.ID; due.Kind == kind && !due.At.After(at) && place >= from {
+		if place := due.At.Format("2006-01-02T15:04:05.000 ") + ref.ID; due.Kind == kind && !due.At.After(at) &&
+			place >= from {
 			places[place] = ref
 		}
 	}

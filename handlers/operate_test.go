@@ -26,20 +26,24 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	s := newService(t)
 	const canary = "CANARY"
 	secret := "lk_test_" + canary
-	s.store.addKey(secret, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}})
-	made := s.send("POST", "/v1/orders", secret, `{"product_id":"p`+canary+`","amount":1,"currency":"USD","description":"`+canary+
-		`","buyer_email":"`+canary+`@example.com","metadata":{"`+canary+`":"`+canary+`"},"success_url":"https://example.com/`+canary+`"}`).must(t, 0)
+	s.store.addKey(secret,
+		licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}})
+	made := s.send("POST", "/v1/orders", secret,
+		`{"product_id":"p`+canary+`","amount":1,"currency":"USD","description":"`+canary+
+			`","buyer_email":"`+canary+`@example.com","metadata":{"`+canary+`":"`+canary+`"},"success_url":"https://example.com/`+canary+`"}`).must(t, 0)
 	path := strings.TrimPrefix(made.text("pay_url"), publicURL)
 	s.send("GET", path+"?"+canary, "", "")
 	s.send("POST", path, "", "action=pay&x="+canary, asForm...)
 	paid := s.send("GET", "/v1/orders/"+made.text("order_no"), secret, "").must(t, 0)
 	key := paid.text("license_key")
-	body := `{"license_key":"` + key + `","device_id":"` + canary + `","device_name":"` + canary + `","` + canary + `":"` + canary + `"}`
+	body := `{"license_key":"` + key + `","device_id":"` + canary + `","device_name":"` + canary + `","` + canary +
+		`":"` + canary + `"}`
 	s.send("POST", "/v1/licenses/activate", secret, body).must(t, 0)
 	s.send("GET", "/v1/licenses/"+key+"?"+canary+"="+canary, secret, "").must(t, 0)
 	s.send("GET", "/v1/licenses/"+key+"/devices?cursor="+canary, secret, "").must(t, 42200)
 
-	for _, all := range []error{nil, licensing.ErrUnavailable, errors.New(canary), fmt.Errorf("%s: %w", canary, licensing.ErrOutcomeUnknown)} {
+	for _, all := range []error{nil, licensing.ErrUnavailable, errors.New(canary),
+		fmt.Errorf("%s: %w", canary, licensing.ErrOutcomeUnknown)} {
 		s.store.breakWith(nil, all)
 		s.send("POST", "/v1/licenses/activate", secret, body)
 		s.store.breakWith(all, nil)
@@ -56,7 +60,8 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	} {
 		s.store.onRead(panics)
 		a := s.send("GET", "/v1/licenses/"+key, secret, "").must(t, 50000)
-		if strings.Contains(a.body, canary) || strings.Contains(a.body, "goroutine") || strings.Contains(a.body, "index") {
+		if strings.Contains(a.body, canary) || strings.Contains(a.body, "goroutine") ||
+			strings.Contains(a.body, "index") {
 			t.Errorf("a panic shows: %s", a.body)
 		}
 		s.send("POST", "/v1/licenses/activate", "", body).must(t, 50000)
@@ -89,7 +94,8 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	}
 
 	log := s.log.String()
-	for _, secret := range []string{canary, strings.ToLower(canary), key, key[4:], strings.TrimPrefix(path, "/pay/"), path[strings.LastIndex(path, "/")+1:], "acct_acme"} {
+	for _, secret := range []string{canary, strings.ToLower(canary), key, key[4:], strings.TrimPrefix(path, "/pay/"),
+		path[strings.LastIndex(path, "/")+1:], "acct_acme"} {
 		if at := strings.Index(log, secret); at >= 0 {
 			t.Errorf("the log holds %q: …%s…", secret, log[max(0, at-300):min(len(log), at+100)])
 		}
@@ -215,7 +221,8 @@ func TestHealth(t *testing.T) {
 	s.sendTo(admin, "POST", "/metrics", "", "").must(t, 40500)
 	s.sendTo(admin, "GET", "/v1/orders/x", keyAll, "").must(t, 40400)
 	s.send("GET", "/metrics", "", "").must(t, 40400)
-	unbounded := serve(t, handlers.NewAdmin(s.config, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { panic("CANARY") }), false))
+	unbounded := serve(t, handlers.NewAdmin(s.config,
+		prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { panic("CANARY") }), false))
 	s.sendTo(unbounded, "GET", "/metrics", "", "").must(t, 50000)
 	if strings.Contains(s.log.String(), "CANARY") {
 		t.Error("the log holds a panic's value")
@@ -293,7 +300,8 @@ func TestShutdown(t *testing.T) {
 		down <- s.server.Shutdown(ctx)
 	}()
 	for { // until the listener is closed
-		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + s.addr + "/livez")
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + s.addr +
+			"/livez")
 		if err != nil {
 			break
 		}
@@ -340,7 +348,8 @@ func TestConcurrentRequests(t *testing.T) {
 				if a.code != 0 || a.text("device_id") != id {
 					t.Errorf("%s: %s", id, a.body)
 				}
-				if a := s.send("DELETE", "/v1/licenses/"+key+"/devices/"+id, keyAll, ""); a.data["removed"] != true || a.text("device_id") != id {
+				if a := s.send("DELETE", "/v1/licenses/"+key+"/devices/"+id, keyAll, ""); a.data["removed"] != true ||
+					a.text("device_id") != id {
 					t.Errorf("%s: %s", id, a.body)
 				}
 			}

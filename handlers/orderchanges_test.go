@@ -153,7 +153,8 @@ func TestOrderExpiryIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := s.sendWire(s.lookup(made)).must(t, 0)
-	if before.text("status") != "expired" || before.body != after.body && before.data["status"] != after.data["status"] {
+	if before.text("status") != "expired" || before.body != after.body &&
+		before.data["status"] != after.data["status"] {
 		t.Errorf("before and after it was recorded:\n%s\n%s", before.body, after.body)
 	}
 	s.press(made, "pay")
@@ -165,7 +166,8 @@ func TestOrderExpiryIsRecorded(t *testing.T) {
 // TestOrderMembers names every member that a lookup answers, whatever the state.
 func TestOrderMembers(t *testing.T) {
 	t.Parallel()
-	want := []string{"order_no", "status", "product_id", "amount", "currency", "description", "buyer_email", "metadata", "pay_url",
+	want := []string{"order_no", "status", "product_id", "amount", "currency", "description", "buyer_email", "metadata",
+		"pay_url",
 		"created_at", "expires_at", "paid_at", "canceled_at", "refunded_at", "license_key", "late",
 		"success_url", "state_reason", "refund_due", "account_id", "mode"}
 	slices.Sort(want)
@@ -176,8 +178,10 @@ func TestOrderMembers(t *testing.T) {
 			t.Errorf("%s: %v, want %v", status, got, want)
 		}
 		set := map[string]bool{"pay_url": status == "unpaid", "canceled_at": status == "canceled",
-			"paid_at": status == "paid" || status == "refunded", "license_key": status == "paid" || status == "refunded",
-			"refunded_at": status == "refunded", "description": false, "buyer_email": false, "success_url": false, "state_reason": false}
+			"paid_at":     status == "paid" || status == "refunded",
+			"license_key": status == "paid" || status == "refunded",
+			"refunded_at": status == "refunded", "description": false, "buyer_email": false, "success_url": false,
+			"state_reason": false}
 		for name, want := range set {
 			if (o.data[name] != nil) != want {
 				t.Errorf("%s: %s is %v", status, name, o.data[name])
@@ -204,32 +208,38 @@ func TestBadOrderChanges(t *testing.T) {
 			code                    int
 			field                   string
 		}{
-			"no key":                  {"POST", path, "", "", nil, 40100, ""},
-			"an unknown key":          {"POST", path, "lk_test_nobody", "", nil, 40100, ""},
-			"an expired key":          {"POST", path, keyExpired, "", nil, 40100, ""},
-			"no scope":                {"POST", path, keyReadOnly, "", nil, 40300, ""},
-			"GET":                     {"GET", path, keyAll, "", nil, 40500, ""},
-			"DELETE":                  {"DELETE", path, keyAll, "", nil, 40500, ""},
-			"a form":                  {"POST", path, keyAll, "reason=x", asForm, 41500, ""},
-			"not JSON":                {"POST", path, keyAll, `{"reason":`, nil, 40000, ""},
-			"null":                    {"POST", path, keyAll, `null`, nil, 40000, ""},
-			"an array":                {"POST", path, keyAll, `[]`, nil, 40000, ""},
-			"trailing bytes":          {"POST", path, keyAll, `{} {}`, nil, 40000, ""},
-			"a number":                {"POST", path, keyAll, `{"reason":1}`, nil, 40000, ""},
-			"twice":                   {"POST", path, keyAll, `{"reason":"a","reason":"b"}`, nil, 40000, ""},
-			"an unknown member":       {"POST", path, keyAll, `{"amount":5}`, nil, 40000, ""},
-			"bad UTF-8":               {"POST", path, keyAll, "{\"reason\":\"\xff\"}", nil, 40000, ""},
-			"a long reason":           {"POST", path, keyAll, `{"reason":"` + strings.Repeat("ü", 1001) + `"}`, nil, 42200, "reason"},
-			"a control character":     {"POST", path, keyAll, `{"reason":"\u0007"}`, nil, 42200, "reason"},
-			"an empty key":            {"POST", path, keyAll, "", []string{"Idempotency-Key", ""}, 42200, "Idempotency-Key"},
-			"a long key":              {"POST", path, keyAll, "", []string{"Idempotency-Key", strings.Repeat("k", 256)}, 42200, "Idempotency-Key"},
-			"another account":         {"POST", path, keyOther, "", nil, 40403, ""},
-			"the other mode":          {"POST", path, keyLive, "", nil, 40403, ""},
-			"no such order":           {"POST", strings.Replace(path, made.text("order_no"), absent, 1), keyAll, "", nil, 40403, ""},
-			"no order number":         {"POST", "/v1/orders/x/" + verb, keyAll, "", nil, 40403, ""},
-			"no order number, a key":  {"POST", "/v1/orders/x/" + verb, keyAll, "", []string{"Idempotency-Key", "k-" + verb}, 40403, ""},
-			"fields before the order": {"POST", "/v1/orders/x/" + verb, keyAll, `{"reason":"\u0000"}`, nil, 42200, "reason"},
-			"no such verb":            {"POST", path + "s", keyAll, "", nil, 40400, ""},
+			"no key":            {"POST", path, "", "", nil, 40100, ""},
+			"an unknown key":    {"POST", path, "lk_test_nobody", "", nil, 40100, ""},
+			"an expired key":    {"POST", path, keyExpired, "", nil, 40100, ""},
+			"no scope":          {"POST", path, keyReadOnly, "", nil, 40300, ""},
+			"GET":               {"GET", path, keyAll, "", nil, 40500, ""},
+			"DELETE":            {"DELETE", path, keyAll, "", nil, 40500, ""},
+			"a form":            {"POST", path, keyAll, "reason=x", asForm, 41500, ""},
+			"not JSON":          {"POST", path, keyAll, `{"reason":`, nil, 40000, ""},
+			"null":              {"POST", path, keyAll, `null`, nil, 40000, ""},
+			"an array":          {"POST", path, keyAll, `[]`, nil, 40000, ""},
+			"trailing bytes":    {"POST", path, keyAll, `{} {}`, nil, 40000, ""},
+			"a number":          {"POST", path, keyAll, `{"reason":1}`, nil, 40000, ""},
+			"twice":             {"POST", path, keyAll, `{"reason":"a","reason":"b"}`, nil, 40000, ""},
+			"an unknown member": {"POST", path, keyAll, `{"amount":5}`, nil, 40000, ""},
+			"bad UTF-8":         {"POST", path, keyAll, "{\"reason\":\"\xff\"}", nil, 40000, ""},
+			"a long reason": {"POST", path, keyAll, `{"reason":"` + strings.Repeat("ü", 1001) + `"}`, nil,
+				42200, "reason"},
+			"a control character": {"POST", path, keyAll, `{"reason":"\u0007"}`, nil, 42200, "reason"},
+			"an empty key": {"POST", path, keyAll, "", []string{"Idempotency-Key", ""}, 42200,
+				"Idempotency-Key"},
+			"a long key": {"POST", path, keyAll, "", []string{"Idempotency-Key", strings.Repeat("k", 256)},
+				42200, "Idempotency-Key"},
+			"another account": {"POST", path, keyOther, "", nil, 40403, ""},
+			"the other mode":  {"POST", path, keyLive, "", nil, 40403, ""},
+			"no such order": {"POST", strings.Replace(path, made.text("order_no"), absent, 1), keyAll, "",
+				nil, 40403, ""},
+			"no order number": {"POST", "/v1/orders/x/" + verb, keyAll, "", nil, 40403, ""},
+			"no order number, a key": {"POST", "/v1/orders/x/" + verb, keyAll, "",
+				[]string{"Idempotency-Key", "k-" + verb}, 40403, ""},
+			"fields before the order": {"POST", "/v1/orders/x/" + verb, keyAll, `{"reason":"\u0000"}`, nil, 42200,
+				"reason"},
+			"no such verb": {"POST", path + "s", keyAll, "", nil, 40400, ""},
 		} {
 			a := s.send(c.method, c.path, c.key, c.body, c.headers...)
 			if a.code != c.code || c.field != "" && (len(a.fields) != 1 || a.fields[c.field] == "") {
@@ -323,7 +333,8 @@ func TestRefundWhileTheProviderFails(t *testing.T) {
 		t.Errorf("answered %s", failed.body)
 	}
 	o := shown()
-	if o.text("status") != "paid" || o.data["refund_due"] != true || o.text("state_reason") != "too slow" || o.data["refunded_at"] != nil {
+	if o.text("status") != "paid" || o.data["refund_due"] != true || o.text("state_reason") != "too slow" ||
+		o.data["refunded_at"] != nil {
 		t.Errorf("meanwhile it is %s", o.body)
 	}
 	s.activate(o.text("license_key"), "laptop").must(t, 0)

@@ -13,7 +13,8 @@ import (
 // payable makes an order and returns the path of its page.
 func (s *fixture) payable(members string) (made answer, path string) {
 	s.t.Helper()
-	made = s.send("POST", "/v1/orders", keyAll, `{"product_id":"editor","amount":4900,"currency":"USD"`+members+`}`).must(s.t, 0)
+	made = s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","amount":4900,"currency":"USD"`+members+`}`).must(s.t, 0)
 	return made, strings.TrimPrefix(made.text("pay_url"), publicURL)
 }
 
@@ -42,7 +43,8 @@ func (a answer) mustPage(t *testing.T, status int) answer {
 	if a.header.Get("X-Request-Id") == "" || len(a.header.Values("Server")) > 0 {
 		t.Errorf("headers: %v", a.header)
 	}
-	if status != http.StatusSeeOther && !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+	if status != http.StatusSeeOther &&
+		!strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("policy: %q", a.header.Get("Content-Security-Policy"))
 	}
 	return a
@@ -53,7 +55,8 @@ func TestPayPage(t *testing.T) {
 	s := newService(t)
 	made, path := s.payable(`,"description":"One <b>year</b>"`)
 	page := s.send("GET", path, "", "").mustPage(t, 200)
-	for _, want := range []string{"$49.00", "editor", "One &lt;b&gt;year", `action="` + path + `"`, made.text("order_no")} {
+	for _, want := range []string{"$49.00", "editor", "One &lt;b&gt;year", `action="` + path + `"`,
+		made.text("order_no")} {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -66,7 +69,8 @@ func TestPayPage(t *testing.T) {
 	if result := s.send("GET", path, "", "").mustPage(t, 200); key == "" || !strings.Contains(result.body, key) {
 		t.Errorf("the result lacks the key %q", key)
 	}
-	if refused := s.send("POST", path, "", "action=cancel", asForm...).mustPage(t, 409); strings.Contains(refused.body, key) {
+	if refused := s.send("POST", path, "", "action=cancel", asForm...).mustPage(t, 409); strings.Contains(refused.body,
+		key) {
 		t.Error("an error page shows the key")
 	}
 }
@@ -81,7 +85,8 @@ func TestPayPageLeadsBackToTheShop(t *testing.T) {
 		t.Errorf("policy: %q", policy)
 	}
 	for range 2 { // the second press has the same result
-		if to := s.send("POST", path, "", "action=pay", asForm...).mustPage(t, 303).header.Get("Location"); to != publicURL+path {
+		if to := s.send("POST", path, "", "action=pay", asForm...).mustPage(t,
+			303).header.Get("Location"); to != publicURL+path {
 			t.Errorf("paid leads to %q", to)
 		}
 	}
@@ -169,7 +174,8 @@ func TestPayForms(t *testing.T) {
 	s.send("POST", path, "", "action="+strings.Repeat("x", 65<<10), asForm...).mustPage(t, 413)
 	s.send("POST", path, "", "action=pay", with("Origin", strings.ToUpper(publicURL))...).mustPage(t, 303)
 	// The browser itself says that the page is ours, at another of our addresses.
-	s.send("POST", path, "", "action=pay", with("Origin", "http://localhost:8080", "Sec-Fetch-Site", "same-origin")...).mustPage(t, 303)
+	s.send("POST", path, "", "action=pay",
+		with("Origin", "http://localhost:8080", "Sec-Fetch-Site", "same-origin")...).mustPage(t, 303)
 	if got := s.status(made); got != "paid" {
 		t.Errorf("the order is %s", got)
 	}
@@ -201,7 +207,8 @@ func TestPayPageProblems(t *testing.T) {
 	s.store.onRead(nil)
 
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
-	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1, Currency: "USD",
+	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
+		Currency: "USD",
 		PayToken: "token", ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)

@@ -71,20 +71,23 @@ func TestPing(t *testing.T) {
 	id, first := made.text("id"), made.text("secret")
 	try := func() answer { return s.send("POST", webhookPath(id, "/test"), keyAll, "") }
 	a := try().must(t, 0)
-	if a.data["delivered"] != true || a.data["status"] != 202.0 || a.text("answer") != "thanks" || a.data["failure"] != nil {
+	if a.data["delivered"] != true || a.data["status"] != 202.0 || a.text("answer") != "thanks" ||
+		a.data["failure"] != nil {
 		t.Errorf("it answers %s", a.body)
 	}
 	r.signedBy(t, first, true)
 	body := string(r.body)
 	for _, part := range []string{
-		`{"id":"` + a.text("event_id") + `","type":"webhook.ping","timestamp":"2030-01-02T03:04:05.678Z","sequence":0,"revision":0,"actor":"key_test_all","data":{"webhook":{"id":"` + id + `",`,
+		`{"id":"` + a.text("event_id") +
+			`","type":"webhook.ping","timestamp":"2030-01-02T03:04:05.678Z","sequence":0,"revision":0,"actor":"key_test_all","data":{"webhook":{"id":"` + id + `",`,
 		`"event_types":["order.paid"]`,
 	} {
 		if !strings.Contains(body, part) {
 			t.Errorf("it sent %s, which has no %s", body, part)
 		}
 	}
-	if strings.Contains(body, first) || r.header.Get("webhook-id") != a.text("event_id") || strings.HasPrefix(a.text("event_id"), "evt_") {
+	if strings.Contains(body, first) || r.header.Get("webhook-id") != a.text("event_id") ||
+		strings.HasPrefix(a.text("event_id"), "evt_") {
 		t.Errorf("it sent %v %s", r.header, body)
 	}
 	s.send("GET", "/v1/events/"+a.text("event_id"), keyAll, "").must(t, 40406)
@@ -106,7 +109,8 @@ func TestPingFails(t *testing.T) {
 	s := newService(t)
 	r := newReceiver(t, 500, strings.Repeat("ü", 1<<10))
 	a := s.send("POST", webhookPath(s.webhook(r.URL), "/test"), keyAll, "").must(t, 0)
-	if a.data["delivered"] != false || a.data["status"] != 500.0 || a.text("failure") != "status" || len(a.text("answer")) != 1<<10 {
+	if a.data["delivered"] != false || a.data["status"] != 500.0 || a.text("failure") != "status" ||
+		len(a.text("answer")) != 1<<10 {
 		t.Errorf("it answers %s", a.body)
 	}
 }
@@ -157,7 +161,8 @@ func TestPingsAreBounded(t *testing.T) {
 	if refused.header.Get("Retry-After") == "" {
 		t.Errorf("refused with %v", refused.header)
 	}
-	their := s.send("POST", "/v1/webhook_endpoints", keyOther, `{"url":"`+newReceiver(t, 204, "").URL+`"}`).must(t, 0).text("id")
+	their := s.send("POST", "/v1/webhook_endpoints", keyOther, `{"url":"`+newReceiver(t, 204, "").URL+`"}`).must(t,
+		0).text("id")
 	s.send("POST", webhookPath(their, "/test"), keyOther, "").must(t, 0)
 	for range most {
 		<-hanging.release
@@ -192,7 +197,8 @@ func TestPingsOfANodeAreBounded(t *testing.T) {
 	const most, ofOne = 64, 4
 	ping := func(account int) wire {
 		key := fmt.Sprint("lk_test_pings", account)
-		s.store.addKey(key, licensing.APIKey{Owner: licensing.Owner{AccountID: fmt.Sprint("acct_pings", account), Mode: licensing.Test}, Scopes: []string{"webhooks"}})
+		s.store.addKey(key, licensing.APIKey{Owner: licensing.Owner{AccountID: fmt.Sprint("acct_pings", account),
+			Mode: licensing.Test}, Scopes: []string{"webhooks"}})
 		id := s.send("POST", "/v1/webhook_endpoints", key, `{"url":"`+hanging.URL+`"}`).must(t, 0).text("id")
 		return wire{method: "POST", path: webhookPath(id, "/test"), key: key}
 	}

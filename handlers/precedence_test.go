@@ -44,38 +44,62 @@ func TestWhichErrorWins(t *testing.T) {
 		{name: "size before authentication", method: "POST", path: "/v1/orders", body: big, code: 41300},
 		{name: "route before method", method: "BREW", path: "/v1/nothing", code: 40400},
 		{name: "method before authentication", method: "PUT", path: "/v1/orders", code: 40500},
-		{name: "authentication before scope", method: "POST", path: "/v1/orders", key: keyExpired, body: "{}", code: 40100},
-		{name: "authentication before media type", method: "POST", path: "/v1/orders", body: "{}", headers: asText, code: 40100},
+		{name: "authentication before scope", method: "POST", path: "/v1/orders", key: keyExpired, body: "{}",
+			code: 40100},
+		{name: "authentication before media type", method: "POST", path: "/v1/orders", body: "{}", headers: asText,
+			code: 40100},
 		{name: "authentication before license key", method: "GET", path: "/v1/licenses/x", code: 40100},
-		{name: "bad credentials before media type on an open route", method: "POST", path: activate, key: keyRevoked, body: "{}", headers: asText, code: 40100},
-		{name: "two credentials", method: "POST", path: "/v1/orders", key: keyAll, body: "{}", headers: twice, code: 40100},
-		{name: "scope before media type", method: "POST", path: "/v1/orders", key: keyReadOnly, body: "{}", headers: asText, code: 40300},
+		{name: "bad credentials before media type on an open route", method: "POST", path: activate, key: keyRevoked,
+			body: "{}", headers: asText, code: 40100},
+		{name: "two credentials", method: "POST", path: "/v1/orders", key: keyAll, body: "{}", headers: twice,
+			code: 40100},
+		{name: "scope before media type", method: "POST", path: "/v1/orders", key: keyReadOnly, body: "{}",
+			headers: asText, code: 40300},
 		{name: "scope before JSON", method: "POST", path: "/v1/licenses", key: keyReadOnly, body: "{", code: 40300},
 		{name: "each scope before JSON", method: "POST", path: "/v1/redactions", key: keyKeys, body: "{", code: 40300},
-		{name: "scope before license key", method: "DELETE", path: "/v1/licenses/x/devices/d", key: keyReadOnly, code: 40300},
-		{name: "scope before the key's existence", method: "DELETE", path: "/v1/keys/key_none", key: keyReadOnly, code: 40300},
+		{name: "scope before license key", method: "DELETE", path: "/v1/licenses/x/devices/d", key: keyReadOnly,
+			code: 40300},
+		{name: "scope before the key's existence", method: "DELETE", path: "/v1/keys/key_none", key: keyReadOnly,
+			code: 40300},
 		{name: "media type before JSON", method: "POST", path: activate, body: "{", headers: asText, code: 41500},
 		{name: "JSON before license key", method: "POST", path: activate, body: `{"license_key":"x"`, code: 40000},
-		{name: "types before license key", method: "POST", path: activate, body: `{"license_key":"x","device_id":1}`, code: 40000},
+		{name: "types before license key", method: "POST", path: activate, body: `{"license_key":"x","device_id":1}`,
+			code: 40000},
 		{name: "type of license key", method: "POST", path: activate, body: `{"license_key":1}`, code: 40000},
 		{name: "license key before fields", method: "POST", path: activate, body: `{"license_key":"x"}`, code: 40001},
-		{name: "empty license key before fields", method: "POST", path: activate, body: `{"license_key":""}`, code: 40001},
-		{name: "license key before path fields", method: "DELETE", path: "/v1/licenses/x/devices/%00", key: keyAll, code: 40001},
-		{name: "license key before query", method: "GET", path: "/v1/licenses/x/devices?limit=x", key: keyAll, code: 40001},
-		{name: "missing license key is a field", method: "POST", path: activate, body: `{"license_key":null}`, code: 42200},
+		{name: "empty license key before fields", method: "POST", path: activate, body: `{"license_key":""}`,
+			code: 40001},
+		{name: "license key before path fields", method: "DELETE", path: "/v1/licenses/x/devices/%00", key: keyAll,
+			code: 40001},
+		{name: "license key before query", method: "GET", path: "/v1/licenses/x/devices?limit=x", key: keyAll,
+			code: 40001},
+		{name: "missing license key is a field", method: "POST", path: activate, body: `{"license_key":null}`,
+			code: 42200},
 		{name: "no body", method: "POST", path: "/v1/orders", key: keyAll, code: 40000},
-		{name: "fields before existence", method: "POST", path: activate, body: `{"license_key":"` + absentKey() + `"}`, code: 42200},
-		{name: "path fields before existence", method: "DELETE", path: "/v1/licenses/" + absentKey() + "/devices/%00", key: keyAll, code: 42200},
-		{name: "query before existence", method: "GET", path: "/v1/licenses/" + absentKey() + "/devices?limit=x", key: keyAll, code: 42200},
-		{name: "JSON before the license key in a path", method: "POST", path: "/v1/licenses/x/suspend", key: keyAll, body: `{"reason":1}`, code: 40000},
-		{name: "license key in a path before fields", method: "POST", path: "/v1/licenses/x/renew", key: keyAll, body: `{}`, code: 40001},
-		{name: "fields of a change before existence", method: "POST", path: "/v1/licenses/" + absentKey() + "/renew", key: keyAll, body: `{}`, code: 42200},
-		{name: "fields of a change before state", method: "POST", path: "/v1/licenses/" + revoked + "/suspend", key: keyAll, body: `{"reason":"\u0000"}`, code: 42200},
-		{name: "scope before JSON of a change", method: "PATCH", path: "/v1/licenses/" + revoked, key: keyReadOnly, body: `{`, code: 40300},
-		{name: "existence before self-service", method: "POST", path: "/v1/licenses/deactivate", body: `{"license_key":"` + absentKey() + `","device_id":"d"}`, code: 40401},
-		{name: "existence before product", method: "POST", path: activate, body: `{"license_key":"` + revoked + `","device_id":"d","product_id":"viewer","mode":"live"}`, code: 40401},
-		{name: "product before state", method: "POST", path: activate, body: `{"license_key":"` + revoked + `","device_id":"d","product_id":"viewer"}`, code: 40304},
-		{name: "state before limit", method: "POST", path: activate, body: `{"license_key":"` + fullSuspended + `","device_id":"new"}`, code: 40302},
+		{name: "fields before existence", method: "POST", path: activate, body: `{"license_key":"` + absentKey() + `"}`,
+			code: 42200},
+		{name: "path fields before existence", method: "DELETE", path: "/v1/licenses/" + absentKey() + "/devices/%00",
+			key: keyAll, code: 42200},
+		{name: "query before existence", method: "GET", path: "/v1/licenses/" + absentKey() + "/devices?limit=x",
+			key: keyAll, code: 42200},
+		{name: "JSON before the license key in a path", method: "POST", path: "/v1/licenses/x/suspend", key: keyAll,
+			body: `{"reason":1}`, code: 40000},
+		{name: "license key in a path before fields", method: "POST", path: "/v1/licenses/x/renew", key: keyAll,
+			body: `{}`, code: 40001},
+		{name: "fields of a change before existence", method: "POST", path: "/v1/licenses/" + absentKey() + "/renew",
+			key: keyAll, body: `{}`, code: 42200},
+		{name: "fields of a change before state", method: "POST", path: "/v1/licenses/" + revoked + "/suspend",
+			key: keyAll, body: `{"reason":"\u0000"}`, code: 42200},
+		{name: "scope before JSON of a change", method: "PATCH", path: "/v1/licenses/" + revoked, key: keyReadOnly,
+			body: `{`, code: 40300},
+		{name: "existence before self-service", method: "POST", path: "/v1/licenses/deactivate",
+			body: `{"license_key":"` + absentKey() + `","device_id":"d"}`, code: 40401},
+		{name: "existence before product", method: "POST", path: activate,
+			body: `{"license_key":"` + revoked + `","device_id":"d","product_id":"viewer","mode":"live"}`, code: 40401},
+		{name: "product before state", method: "POST", path: activate,
+			body: `{"license_key":"` + revoked + `","device_id":"d","product_id":"viewer"}`, code: 40304},
+		{name: "state before limit", method: "POST", path: activate,
+			body: `{"license_key":"` + fullSuspended + `","device_id":"new"}`, code: 40302},
 	} {
 		a := s.send(c.method, c.path, c.key, c.body, c.headers...)
 		if a.code != c.code {
@@ -121,7 +145,8 @@ func TestIsolation(t *testing.T) {
 			theirs := s.send(c.method, c.path, stranger, "", same...).must(t, c.code)
 			nobodys := s.send(c.method, c.absent, stranger, "", same...).must(t, c.code)
 			if wireForm(theirs) != wireForm(nobodys) {
-				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs), wireForm(nobodys))
+				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs),
+					wireForm(nobodys))
 			}
 		}
 	}
@@ -142,7 +167,8 @@ func TestIsolation(t *testing.T) {
 			theirs := s.send(c.method, fmt.Sprintf(c.path, key), stranger, c.body, same...).must(t, 40401)
 			nobodys := s.send(c.method, fmt.Sprintf(c.path, absentKey()), stranger, c.body, same...).must(t, 40401)
 			if wireForm(theirs) != wireForm(nobodys) {
-				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs), wireForm(nobodys))
+				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs),
+					wireForm(nobodys))
 			}
 		}
 	}
@@ -178,7 +204,8 @@ func TestCredentials(t *testing.T) {
 		{method: "POST", path: "/v1/orders/ord_000000000000000000000000000/refund"},
 	}
 	activation := activation(key, `"device_id":"d"`)
-	bad := []string{"", " ", "Bearer", "Bearer ", "bearer lk_test_unknown", "Basic " + keyAll, keyAll, "Bearer " + keyAll + " x",
+	bad := []string{"", " ", "Bearer", "Bearer ", "bearer lk_test_unknown", "Basic " + keyAll, keyAll,
+		"Bearer " + keyAll + " x",
 		"Bearer " + keyExpired, "Bearer " + keyRevoked, "Bearer\t" + keyAll}
 	for _, w := range append(keyed, activation) {
 		for _, credentials := range bad {

@@ -15,7 +15,8 @@ func TestProducts(t *testing.T) {
 	s.send("DELETE", path, keyAll, "").must(t, 40404)
 
 	first := s.product("editor", `"name":"Editor","max_devices":7`).must(t, 0)
-	if first.status != http.StatusCreated || first.text("key_prefix") != "LIC" || first.data["validity"] != nil || first.text("validity_from") != "issue" ||
+	if first.status != http.StatusCreated || first.text("key_prefix") != "LIC" || first.data["validity"] != nil ||
+		first.text("validity_from") != "issue" ||
 		first.data["self_service_deactivation"] != false || first.data["removals_per_month"] != 0.0 {
 		t.Errorf("first: %d %s", first.status, first.body)
 	}
@@ -26,19 +27,22 @@ func TestProducts(t *testing.T) {
 	}
 	// A PUT replaces the whole description: missing members get their defaults.
 	less := s.product("editor", `"validity":"P1Y"`).must(t, 0)
-	if less.status != http.StatusOK || less.data["name"] != nil || less.data["max_devices"] != 3.0 || less.text("validity") != "P1Y" ||
+	if less.status != http.StatusOK || less.data["name"] != nil || less.data["max_devices"] != 3.0 ||
+		less.text("validity") != "P1Y" ||
 		less.text("created_at") != first.text("created_at") {
 		t.Errorf("less: %s", less.body)
 	}
 	if got := s.send("GET", path, keyAll, "").must(t, 0); got.body != less.body {
 		t.Errorf("a lookup answers %s", got.body)
 	}
-	if gone := s.send("DELETE", path, keyAll, "").must(t, 0); gone.data["deleted"] != true || gone.text("product_id") != "editor" {
+	if gone := s.send("DELETE", path, keyAll, "").must(t, 0); gone.data["deleted"] != true ||
+		gone.text("product_id") != "editor" {
 		t.Errorf("deleted: %s", gone.body)
 	}
 	s.send("GET", path, keyAll, "").must(t, 40404)
 	s.send("DELETE", path, keyAll, "").must(t, 40404)
-	if anew := s.product("editor", ``).must(t, 0); anew.status != http.StatusCreated || anew.text("created_at") == first.text("created_at") {
+	if anew := s.product("editor", ``).must(t, 0); anew.status != http.StatusCreated ||
+		anew.text("created_at") == first.text("created_at") {
 		t.Errorf("anew: %d %s", anew.status, anew.body)
 	}
 }
@@ -52,7 +56,8 @@ func TestProductsTouchLaterLicenses(t *testing.T) {
 	key := s.license()
 	unpaid := s.order("5")
 	before := s.get(key).must(t, 0)
-	if !strings.HasPrefix(key, "ONE-") || before.data["max_devices"] != 1.0 || before.text("expires_at") != "2031-01-02T03:04:05.678Z" {
+	if !strings.HasPrefix(key, "ONE-") || before.data["max_devices"] != 1.0 ||
+		before.text("expires_at") != "2031-01-02T03:04:05.678Z" {
 		t.Errorf("issued: %s", before.body)
 	}
 	s.product("editor", `"key_prefix":"TWO","max_devices":2,"validity":"P1M","validity_from":"activation"`).must(t, 0)
@@ -60,7 +65,8 @@ func TestProductsTouchLaterLicenses(t *testing.T) {
 		t.Errorf("the license was %s\nand is %s", before.body, after.body)
 	}
 	later := s.license()
-	if shown := s.get(later); !strings.HasPrefix(later, "TWO-") || shown.data["max_devices"] != 2.0 || shown.data["expires_at"] != nil {
+	if shown := s.get(later); !strings.HasPrefix(later, "TWO-") || shown.data["max_devices"] != 2.0 ||
+		shown.data["expires_at"] != nil {
 		t.Errorf("issued later: %s", shown.body)
 	}
 	if a := s.activate(later, "d1").must(t, 0); a.text("expires_at") != "2030-02-02T03:04:05.678Z" {
@@ -80,7 +86,8 @@ func TestProductsTouchLaterLicenses(t *testing.T) {
 func TestLiveProducts(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	order := wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":0,"currency":"USD"}`}
+	order := wire{method: "POST", path: "/v1/orders", key: keyLive,
+		body: `{"product_id":"editor","amount":0,"currency":"USD"}`}
 	grant := wire{method: "POST", path: "/v1/licenses", key: keyLive, body: `{"product_id":"editor","quantity":1}`}
 	s.product("editor", ``).must(t, 0) // in test mode
 	for _, w := range []wire{order, grant} {
@@ -99,7 +106,8 @@ func TestLiveProducts(t *testing.T) {
 	// In test mode, the first order for a product creates the product.
 	s.order("0")
 	made := s.send("POST", "/v1/orders", keyAll, `{"product_id":"made-along","amount":1,"currency":"USD"}`).must(t, 0)
-	if p := s.send("GET", "/v1/products/made-along", keyAll, "").must(t, 0); p.text("created_at") != made.text("created_at") {
+	if p := s.send("GET", "/v1/products/made-along", keyAll, "").must(t,
+		0); p.text("created_at") != made.text("created_at") {
 		t.Errorf("made along: %s", p.body)
 	}
 }
@@ -174,9 +182,12 @@ func TestBadProducts(t *testing.T) {
 		t.Errorf("the product was %s\nand is %s", before, after)
 	}
 	for _, good := range []string{
-		`{}`, `{"name":""}`, `{"name":null,"key_prefix":null,"max_devices":null,"validity":null,"validity_from":null,"self_service_deactivation":null,"removals_per_month":null,"metadata":null}`,
-		`{"name":"` + strings.Repeat("ü", 255) + `"}`, `{"key_prefix":"A1"}`, `{"key_prefix":"ABCDEFG8"}`, `{"max_devices":0}`, `{"max_devices":1000000}`,
-		`{"validity":"PT1S"}`, `{"validity":"P1000Y"}`, `{"validity_from":"activation"}`, `{"removals_per_month":1}`, `{"metadata":` + membersOf(50) + `}`,
+		`{}`, `{"name":""}`,
+		`{"name":null,"key_prefix":null,"max_devices":null,"validity":null,"validity_from":null,"self_service_deactivation":null,"removals_per_month":null,"metadata":null}`,
+		`{"name":"` + strings.Repeat("ü", 255) + `"}`, `{"key_prefix":"A1"}`, `{"key_prefix":"ABCDEFG8"}`,
+		`{"max_devices":0}`, `{"max_devices":1000000}`,
+		`{"validity":"PT1S"}`, `{"validity":"P1000Y"}`, `{"validity_from":"activation"}`, `{"removals_per_month":1}`,
+		`{"metadata":` + membersOf(50) + `}`,
 	} {
 		s.send("PUT", "/v1/products/editor", keyAll, good).must(t, 0)
 	}

@@ -33,7 +33,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: status %d, %v: %.200s", path, status, err, body)
 			continue
 		}
-		if profile, err := io.ReadAll(unpacked); err != nil || !bytes.Contains(profile, []byte("nanoseconds")) && !bytes.Contains(profile, []byte("bytes")) {
+		if profile, err := io.ReadAll(unpacked); err != nil || !bytes.Contains(profile, []byte("nanoseconds")) &&
+			!bytes.Contains(profile, []byte("bytes")) {
 			t.Errorf("%s is no profile: %v, %d bytes", path, err, len(profile))
 		}
 	}
@@ -41,9 +42,11 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("a profile that does not exist: status %d, %s", status, body)
 	}
 	for name, at := range map[string]string{
-		"public": serve(t, handlers.New(s.config)), "not wanted": serve(t, handlers.NewAdmin(s.config, s.registry, false)),
+		"public": serve(t, handlers.New(s.config)), "not wanted": serve(t,
+			handlers.NewAdmin(s.config, s.registry, false)),
 	} {
-		for _, path := range []string{"/debug/pprof/", "/debug/pprof", "/debug/pprof/heap", "/debug/pprof/profile", "/debug/pprof/cmdline"} {
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof", "/debug/pprof/heap", "/debug/pprof/profile",
+			"/debug/pprof/cmdline"} {
 			if status, body := s.page(at, path); status != 404 {
 				t.Errorf("%s: %s: status %d, %.200s", name, path, status, body)
 			}

@@ -32,7 +32,8 @@ func FuzzListCursor(f *testing.F) {
 			t.Errorf("%q is the cursor of %q, which has another one", cursor, q.page.Before)
 		}
 		for _, others := range [][]string{
-			{"orders", "acct_b", "test"}, {"orders", "acct_a", "live"}, {"licenses", "acct_a", "test"}, {"orders", "acct_a", "test", name, value},
+			{"orders", "acct_b", "test"}, {"orders", "acct_a", "live"}, {"licenses", "acct_a", "test"}, {"orders",
+				"acct_a", "test", name, value},
 			{"orders", "acct_atest", ""},
 		} {
 			if _, err := listing(cursor, others...); err == nil {
@@ -44,7 +45,8 @@ func FuzzListCursor(f *testing.F) {
 
 // FuzzOverlap: a duration of a fixed length is a period of the same length.
 func FuzzOverlap(f *testing.F) {
-	for _, seed := range []string{"PT24H", "P4W", "P1DT2H3M4S", "PT0S", "P", "PT", "P1DT", "P1M", "PT9999999H9999999M9999999S"} {
+	for _, seed := range []string{"PT24H", "P4W", "P1DT2H3M4S", "PT0S", "P", "PT", "P1DT", "P1M",
+		"PT9999999H9999999M9999999S"} {
 		f.Add(seed)
 	}
 	from := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -64,7 +66,8 @@ func FuzzOverlap(f *testing.F) {
 
 // FuzzMoment: an accepted timestamp is written as the same time, and is never the zero time.
 func FuzzMoment(f *testing.F) {
-	for _, seed := range []string{"2030-01-02T03:04:05.678Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "2031-01-01t00:00:00+14:00", "2030-02-30T00:00:00Z", "2030-01-01T1:00:00Z"} {
+	for _, seed := range []string{"2030-01-02T03:04:05.678Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00",
+		"2031-01-01t00:00:00+14:00", "2030-02-30T00:00:00Z", "2030-01-01T1:00:00Z"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

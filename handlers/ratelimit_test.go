@@ -114,7 +114,8 @@ func TestAddressLimit(t *testing.T) {
 		{"with an API key: mistyped", guess().with(keyAll), 40001, false},
 		{"with an API key: another account's", activation(key, `"device_id":"d"`).with(keyOther), 40401, false},
 		{"a lookup: mistyped", wire{method: "GET", path: "/v1/licenses/x", key: keyAll}, 40001, false},
-		{"a lookup: nobody's license", wire{method: "GET", path: "/v1/licenses/" + absentKey(), key: keyAll}, 40401, false},
+		{"a lookup: nobody's license", wire{method: "GET", path: "/v1/licenses/" + absentKey(), key: keyAll}, 40401,
+			false},
 		{"an order: not JSON", newOrder(`{`), 40000, false},
 		{"an order without API key", newOrder(`{`).with(""), 40100, false},
 	} {
@@ -251,7 +252,8 @@ func TestAPIKeyLimit(t *testing.T) {
 		{"not found", func(string) wire { return wire{method: "GET", path: "/v1/orders/x"} }, 40403},
 		{"bad members", func(string) wire { return newOrder("{}") }, 42200},
 		{"not JSON by its type", func(string) wire {
-			return wire{method: "POST", path: "/v1/orders", body: "{}", headers: []string{"Content-Type", "-", "Content-Type", "text/plain"}}
+			return wire{method: "POST", path: "/v1/orders", body: "{}",
+				headers: []string{"Content-Type", "-", "Content-Type", "text/plain"}}
 		}, 41500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -271,7 +273,8 @@ func TestAPIKeyLimit(t *testing.T) {
 			}
 
 			// The limit applies only to this key. End users have none.
-			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy, `"api_key";r=1;t=3`)
+			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy,
+				`"api_key";r=1;t=3`)
 			s.sendWire(guess()).must(t, 40001).wantCounts(t, "", "")
 			s.clock.advance(2500 * time.Millisecond)
 			s.sendWire(w).must(t, c.code)
@@ -375,7 +378,8 @@ func TestScriptsSeeLimits(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}})...)
 	for range 2 {
-		if got := s.sendWire(guess()).header.Get("Access-Control-Expose-Headers"); got != "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy" {
+		if got := s.sendWire(guess()).header.Get("Access-Control-Expose-Headers"); got != "X-Request-Id, "+
+			"Retry-After, RateLimit, RateLimit-Policy" {
 			t.Errorf("it exposes %q", got)
 		}
 	}

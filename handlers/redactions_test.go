@@ -34,7 +34,8 @@ func TestRedactBuyer(t *testing.T) {
 	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"metadata":{"seat":"Anna"}}`).must(t, 0)
 	s.change(key, "suspend", `{"reason":"Anna said so"}`).must(t, 0)
 
-	shown := []wire{s.lookup(free), s.lookup(unpaid), s.lookup(canceled), {method: "GET", path: "/v1/licenses/" + key, key: keyAll}}
+	shown := []wire{s.lookup(free), s.lookup(unpaid), s.lookup(canceled),
+		{method: "GET", path: "/v1/licenses/" + key, key: keyAll}}
 	var want []string
 	removed := strings.NewReplacer(
 		`"description":"for Anna"`, `"description":null`, `"buyer_email":"Anna@example.com"`, `"buyer_email":null`,
@@ -57,7 +58,8 @@ func TestRedactBuyer(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v1/orders", "/v1/licenses"} {
-		if listed := s.send("GET", path+"?buyer_email=anna@example.com", keyAll, "").must(t, 0); strings.Contains(listed.body, "editor") {
+		if listed := s.send("GET", path+"?buyer_email=anna@example.com", keyAll, "").must(t,
+			0); strings.Contains(listed.body, "editor") {
 			t.Errorf("%s: %s", path, listed.body)
 		}
 	}
@@ -85,7 +87,8 @@ func TestRedactionsAreTheOwners(t *testing.T) {
 			t.Errorf("answered %s", done.body)
 		}
 	}
-	if done := s.sendWire(redacting(redactAnna)).must(t, 0); fmt.Sprint(done.data) != "map[complete:true licenses:0 orders:1]" {
+	if done := s.sendWire(redacting(redactAnna)).must(t,
+		0); fmt.Sprint(done.data) != "map[complete:true licenses:0 orders:1]" {
 		t.Errorf("answered %s", done.body)
 	}
 }
@@ -97,7 +100,8 @@ func TestRedactionScopes(t *testing.T) {
 	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
 	for scopes, lacks := range map[string]string{
 		"orders licenses": "", "*": "", "licenses keys orders": "",
-		"orders": "licenses", "licenses": "orders", "orders licenses:read": "licenses", "orders:read licenses": "orders",
+		"orders": "licenses", "licenses": "orders", "orders licenses:read": "licenses",
+		"orders:read licenses":      "orders",
 		"orders:read licenses:read": "orders", "products keys webhooks events": "orders",
 	} {
 		s.annas("5")
@@ -124,31 +128,35 @@ func TestBadRedactions(t *testing.T) {
 		code  int
 		field string
 	}{
-		"no key":             {good.with(""), 40100, ""},
-		"an expired key":     {good.with(keyExpired), 40100, ""},
-		"reading scopes":     {good.with(keyReadOnly), 40300, ""},
-		"one scope":          {good.with(keyKeys), 40300, ""},
-		"no body":            {redacting(""), 40000, ""},
-		"not JSON":           {redacting(`{"buyer_email":`), 40000, ""},
-		"an array":           {redacting(`["anna@example.com"]`), 40000, ""},
-		"trailing bytes":     {redacting(redactAnna + "{}"), 40000, ""},
-		"a number":           {redacting(`{"buyer_email":1}`), 40000, ""},
-		"many addresses":     {redacting(`{"buyer_email":["anna@example.com"]}`), 40000, ""},
-		"twice":              {redacting(`{"buyer_email":"anna@example.com","buyer_email":"b@example.com"}`), 40000, ""},
-		"an unknown member":  {redacting(`{"buyer_email":"anna@example.com","order_no":"x"}`), 40000, ""},
-		"bad UTF-8":          {redacting("{\"buyer_email\":\"anna\xff@example.com\"}"), 40000, ""},
-		"no address":         {redacting(`{}`), 42200, "buyer_email"},
-		"null":               {redacting(`{"buyer_email":null}`), 42200, "buyer_email"},
-		"an empty address":   {redacting(`{"buyer_email":""}`), 42200, "buyer_email"},
-		"no e-mail address":  {redacting(`{"buyer_email":"anna"}`), 42200, "buyer_email"},
-		"a pattern":          {redacting(`{"buyer_email":"*"}`), 42200, "buyer_email"},
-		"a name with it":     {redacting(`{"buyer_email":"Anna <anna@example.com>"}`), 42200, "buyer_email"},
-		"a long address":     {redacting(`{"buyer_email":"` + strings.Repeat("a", 250) + `@example.com"}`), 42200, "buyer_email"},
-		"an empty key":       {good.once(""), 42200, "Idempotency-Key"},
-		"GET":                {wire{method: "GET", path: "/v1/redactions", key: keyAll}, 40500, ""},
-		"DELETE":             {wire{method: "DELETE", path: "/v1/redactions", key: keyAll}, 40500, ""},
-		"a path below":       {wire{method: "POST", path: "/v1/redactions/x", key: keyAll, body: redactAnna}, 40400, ""},
-		"an address in path": {wire{method: "GET", path: "/v1/redactions?buyer_email=anna@example.com", key: keyAll}, 40500, ""},
+		"no key":         {good.with(""), 40100, ""},
+		"an expired key": {good.with(keyExpired), 40100, ""},
+		"reading scopes": {good.with(keyReadOnly), 40300, ""},
+		"one scope":      {good.with(keyKeys), 40300, ""},
+		"no body":        {redacting(""), 40000, ""},
+		"not JSON":       {redacting(`{"buyer_email":`), 40000, ""},
+		"an array":       {redacting(`["anna@example.com"]`), 40000, ""},
+		"trailing bytes": {redacting(redactAnna + "{}"), 40000, ""},
+		"a number":       {redacting(`{"buyer_email":1}`), 40000, ""},
+		"many addresses": {redacting(`{"buyer_email":["anna@example.com"]}`), 40000, ""},
+		"twice": {redacting(`{"buyer_email":"anna@example.com","buyer_email":"b@example.com"}`), 40000,
+			""},
+		"an unknown member": {redacting(`{"buyer_email":"anna@example.com","order_no":"x"}`), 40000, ""},
+		"bad UTF-8":         {redacting("{\"buyer_email\":\"anna\xff@example.com\"}"), 40000, ""},
+		"no address":        {redacting(`{}`), 42200, "buyer_email"},
+		"null":              {redacting(`{"buyer_email":null}`), 42200, "buyer_email"},
+		"an empty address":  {redacting(`{"buyer_email":""}`), 42200, "buyer_email"},
+		"no e-mail address": {redacting(`{"buyer_email":"anna"}`), 42200, "buyer_email"},
+		"a pattern":         {redacting(`{"buyer_email":"*"}`), 42200, "buyer_email"},
+		"a name with it":    {redacting(`{"buyer_email":"Anna <anna@example.com>"}`), 42200, "buyer_email"},
+		"a long address": {redacting(`{"buyer_email":"` + strings.Repeat("a", 250) + `@example.com"}`), 42200,
+			"buyer_email"},
+		"an empty key": {good.once(""), 42200, "Idempotency-Key"},
+		"GET":          {wire{method: "GET", path: "/v1/redactions", key: keyAll}, 40500, ""},
+		"DELETE":       {wire{method: "DELETE", path: "/v1/redactions", key: keyAll}, 40500, ""},
+		"a path below": {wire{method: "POST", path: "/v1/redactions/x", key: keyAll, body: redactAnna}, 40400,
+			""},
+		"an address in path": {wire{method: "GET", path: "/v1/redactions?buyer_email=anna@example.com", key: keyAll},
+			40500, ""},
 	} {
 		a := s.sendWire(c.wire)
 		if a.code != c.code || c.field != "" && (len(a.fields) != 1 || a.fields[c.field] == "") {
@@ -175,7 +183,8 @@ func TestRedactionUnderAKey(t *testing.T) {
 	later := s.annas("5")
 	again := s.sendWire(w).must(t, 0)
 	if first.header.Get("Idempotent-Replayed") != "" || again.header.Get("Idempotent-Replayed") != "true" ||
-		fmt.Sprint(again.data) != "map[complete:true licenses:1 orders:1]" || fmt.Sprint(first.data) != fmt.Sprint(again.data) || again.status != 200 {
+		fmt.Sprint(again.data) != "map[complete:true licenses:1 orders:1]" ||
+		fmt.Sprint(first.data) != fmt.Sprint(again.data) || again.status != 200 {
 		t.Errorf("first %s, again %d %v %s", first.body, again.status, again.header, again.body)
 	}
 	if s.sendWire(s.lookup(later)).must(t, 0).data["buyer_email"] == nil {

@@ -33,7 +33,8 @@ func (s *fixture) fill() (free func()) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			_, _ = s.node.License(ctx, licensing.Owner{AccountID: fmt.Sprint("acct_", i)}, licensing.LicenseKey(absentKey()), store.DevicePage{Limit: 1})
+			_, _ = s.node.License(ctx, licensing.Owner{AccountID: fmt.Sprint("acct_", i)},
+				licensing.LicenseKey(absentKey()), store.DevicePage{Limit: 1})
 			select {
 			case refused <- struct{}{}:
 			case <-open:
@@ -62,7 +63,8 @@ func activationText(body string, lines ...string) string {
 }
 
 func postText(path, body string, lines ...string) string {
-	head := strings.Join(append([]string{"POST " + path + " HTTP/1.1", "Host: x", "Content-Type: application/json"}, lines...), "\r\n")
+	head := strings.Join(append([]string{"POST " + path + " HTTP/1.1", "Host: x", "Content-Type: application/json"},
+		lines...), "\r\n")
 	return fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
 
@@ -165,7 +167,8 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			if _, err := s.node.License(ctx, owner, licensing.LicenseKey(key), store.DevicePage{Limit: 1}); errors.Is(err, licensing.ErrOverloaded) {
+			if _, err := s.node.License(ctx, owner, licensing.LicenseKey(key),
+				store.DevicePage{Limit: 1}); errors.Is(err, licensing.ErrOverloaded) {
 				refused <- struct{}{}
 			}
 		})
@@ -185,7 +188,8 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 		if wantRefusal(t, a); !early(a) {
 			t.Errorf("%s of the owner's license reached fasthttp", path)
 		}
-		if got := s.server.Refuse([]byte(postText(path, `{"license_key":"`+absentKey()+`","device_id":"d"}`))); got != nil {
+		if got := s.server.Refuse([]byte(postText(path,
+			`{"license_key":"`+absentKey()+`","device_id":"d"}`))); got != nil {
 			t.Errorf("%s of another license is refused: %s", path, got)
 		}
 		if got := s.server.Refuse([]byte(postText(path, `{"license_key":7}`))); got != nil {
@@ -232,7 +236,8 @@ func TestRefusesOnTheConnection(t *testing.T) {
 		{"kept open by name", activationText(body, "connection: Keep-Alive "), true},
 		{"to be upgraded", activationText(body, "Connection: keep-alive, Upgrade"), false},
 		{"a query", strings.Replace(activationText(body), "activate ", "activate?a=b ", 1), false},
-		{"chunks", "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", false},
+		{"chunks", "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+			"application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", false},
 		{"long", activationText(`{"` + strings.Repeat("x", 2000) + `":1}`), false},
 		{"and the plain one again", activationText(body), true},
 	} {
@@ -314,7 +319,8 @@ func TestServesAfterRefusals(t *testing.T) {
 	lines := s.log.requests(t)[before:]
 	for i, line := range lines[:refused] {
 		if line["code"] != 50301.0 || line["status"] != 503.0 || line["route"] != "/v1/licenses/activate" ||
-			line["method"] != "POST" || line["level"] != "info" || line["request_id"] == "" || line["bytes"].(float64) < 100 {
+			line["method"] != "POST" || line["level"] != "info" || line["request_id"] == "" ||
+			line["bytes"].(float64) < 100 {
 			t.Errorf("line %d: %v", i, line)
 		}
 	}
@@ -354,7 +360,8 @@ func TestRefusesNoHeadBeforeItsChunks(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
 	s.fill()
-	const head = "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+	const head = "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+		"application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 	if got := s.server.Refuse([]byte(head)); got != nil {
 		t.Errorf("refused before its body came: %s", got)
 	}
@@ -395,7 +402,8 @@ func TestClosesIdleAfterRefusal(t *testing.T) {
 // because the client does not read.
 func TestClosesUnreadAfterRefusal(t *testing.T) {
 	t.Parallel()
-	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.WriteTimeout = 200 * time.Millisecond })
+	s := newService(t, smallest,
+		func(c *handlers.Config, _ *service.Config) { c.WriteTimeout = 200 * time.Millisecond })
 	s.fill()
 	near, far := net.Pipe() // holds nothing back, so that a write waits for its reader
 	t.Cleanup(func() { _ = near.Close() })

@@ -64,7 +64,8 @@ func TestRequestTypes(t *testing.T) {
 func TestLimits(t *testing.T) {
 	at := func(method, pattern string) Route {
 		routes := Routes()
-		return routes[slices.IndexFunc(routes, func(r Route) bool { return r.Method == method && r.Pattern == pattern })]
+		return routes[slices.IndexFunc(routes,
+			func(r Route) bool { return r.Method == method && r.Pattern == pattern })]
 	}
 	f := func(r Route, want Input) {
 		t.Helper()
@@ -72,11 +73,15 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s %s reads %+v, want %+v", r.Method, r.Pattern, r.Inputs, want)
 		}
 	}
-	f(at("POST", "/v1/orders"), Input{"amount", InBody, Integer, Limits{Required: true, Bounded: true, Maximum: maxAmount}})
-	f(at("POST", "/v1/orders"), Input{"description", InBody, String, Limits{MaxLength: maxDescription, Pattern: patternLines}})
+	f(at("POST", "/v1/orders"),
+		Input{"amount", InBody, Integer, Limits{Required: true, Bounded: true, Maximum: maxAmount}})
+	f(at("POST", "/v1/orders"),
+		Input{"description", InBody, String, Limits{MaxLength: maxDescription, Pattern: patternLines}})
 	f(at("GET", "/v1/events"), Input{"wait", InQuery, Integer, Limits{Bounded: true, Maximum: maxEventWait}})
-	f(at("PATCH", "/v1/webhook_endpoints/{endpoint_id}"), Input{"status", InBody, String, Limits{Enum: []string{"enabled", "disabled"}}})
-	f(at("POST", "/v1/licenses/{license_key}/suspend"), Input{"license_key", InPath, String, Limits{Required: true, Format: formatLicenseKey}})
+	f(at("PATCH", "/v1/webhook_endpoints/{endpoint_id}"),
+		Input{"status", InBody, String, Limits{Enum: []string{"enabled", "disabled"}}})
+	f(at("POST", "/v1/licenses/{license_key}/suspend"),
+		Input{"license_key", InPath, String, Limits{Required: true, Format: formatLicenseKey}})
 	if r := at("POST", "/v1/licenses/{license_key}/suspend"); !r.OptionalBody || !r.IdempotencyKey {
 		t.Errorf("a suspension has an optional body: %v, and an Idempotency-Key: %v", r.OptionalBody, r.IdempotencyKey)
 	}

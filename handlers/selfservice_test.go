@@ -35,7 +35,8 @@ func TestValidation(t *testing.T) {
 			if a.data["reason"] != c.reason || a.data["valid"] != (c.reason == nil) || a.text("status") != c.status {
 				t.Errorf("%s, %s: %s", c.status, c.members, a.body)
 			}
-			for _, member := range []string{"license_key", "product_id", "account_id", "mode", "device_id", "max_devices", "current_devices", "expires_at"} {
+			for _, member := range []string{"license_key", "product_id", "account_id", "mode", "device_id",
+				"max_devices", "current_devices", "expires_at"} {
 				if _, there := a.data[member]; !there {
 					t.Errorf("%s, %s: no %s: %s", c.status, c.members, member, a.body)
 				}
@@ -131,7 +132,8 @@ func TestDeactivation(t *testing.T) {
 	removed := func(device string, want bool, left int) {
 		t.Helper()
 		a := deactivate(key, device).must(t, 0)
-		if a.data["removed"] != want || a.data["current_devices"] != float64(left) || a.text("device_id") != device || a.text("license_key") != key {
+		if a.data["removed"] != want || a.data["current_devices"] != float64(left) || a.text("device_id") != device ||
+			a.text("license_key") != key {
 			t.Errorf("%s: %s", device, a.body)
 		}
 	}

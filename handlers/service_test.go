@@ -163,9 +163,12 @@ func newService(t *testing.T, options ...option) *fixture {
 	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}})
 
 	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
-	s.store.addKey(keyAll, licensing.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: s.clock.Now()})
-	s.store.addKey(keyOther, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, Scopes: []string{"*"}})
-	s.store.addKey(keyLive, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, Scopes: []string{"*"}})
+	s.store.addKey(keyAll, licensing.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1,
+		MasterID: "m1", CreatedAt: s.clock.Now()})
+	s.store.addKey(keyOther,
+		licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, Scopes: []string{"*"}})
+	s.store.addKey(keyLive,
+		licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, Scopes: []string{"*"}})
 	s.store.addKey(keyReadOnly, licensing.APIKey{Owner: acme, Scopes: []string{"licenses:read", "orders:read"}})
 	s.store.addKey(keyKeys, licensing.APIKey{Owner: acme, Scopes: []string{"keys", "orders"}})
 	s.store.addKey(keyExpired, licensing.APIKey{Owner: acme, Scopes: []string{"*"}, ExpiresAt: s.clock.Now()})

@@ -32,7 +32,8 @@ func newSigningService(t *testing.T) *fixture {
 
 // withRing makes a service have a master key.
 func withRing(c *handlers.Config, _ *service.Config) {
-	ring, err := licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(make([]byte, licensing.MasterKeySize)))
+	ring, err := licensing.ParseMasterRing("m1:" +
+		base64.StdEncoding.EncodeToString(make([]byte, licensing.MasterKeySize)))
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +70,8 @@ func (s *memStore) written() int64 {
 func (s *fixture) secret(id string, version int) string {
 	s.t.Helper()
 	secret, err := s.config.Ring.APISecret(&licensing.APIKey{
-		ID: id, Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, SecretVersion: version, MasterID: "m1",
+		ID: id, Owner: licensing.Owner{AccountID: "acct_acme",
+			Mode: licensing.Test}, SecretVersion: version, MasterID: "m1",
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -23,7 +23,8 @@ func TestSignedRequests(t *testing.T) {
 		if a.code != code {
 			t.Errorf("%s: got %s, want %d", name, a.body, code)
 		}
-		if want := `Bearer realm="licet"`; a.status == http.StatusUnauthorized && a.header.Get("WWW-Authenticate") != want {
+		if want := `Bearer realm="licet"`; a.status == http.StatusUnauthorized &&
+			a.header.Get("WWW-Authenticate") != want {
 			t.Errorf("%s: WWW-Authenticate: %q", name, a.header.Get("WWW-Authenticate"))
 		}
 		checkCommonHeaders(t, a)
@@ -33,7 +34,8 @@ func TestSignedRequests(t *testing.T) {
 	f("GET", 0, s.lookupOf(orderNo, "").sign())
 	f("query", 0, s.lookupOf(orderNo, "?a=1&b=%2F%20+&a=2").sign())
 	f("empty query", 0, s.lookupOf(orderNo, "?").sign())
-	f("POST without a body", 40000, s.draft(wire{method: "POST", path: "/v1/orders", key: keySigner}, "key_signer").sign())
+	f("POST without a body", 40000,
+		s.draft(wire{method: "POST", path: "/v1/orders", key: keySigner}, "key_signer").sign())
 	for _, path := range []string{
 		"/v1/licenses/" + license + "/devices/a%2Fb%2fc%20%C3%A4",
 		"/v1/licenses/" + strings.ToLower(license) + "/devices/%64",
@@ -49,7 +51,8 @@ func TestSignedRequests(t *testing.T) {
 
 	// More components than required.
 	more := s.signedOrder()
-	more.headers = append(more.headers, "X-Twice", "a", "X-Twice", " b ", "Content-Type", "-", "Content-Type", "application/json; charset=UTF-8", "X-Empty", "")
+	more.headers = append(more.headers, "X-Twice", "a", "X-Twice", " b ", "Content-Type", "-", "Content-Type",
+		"application/json; charset=UTF-8", "X-Empty", "")
 	more.covered = append(more.covered, "x-twice", "content-type", "x-empty")
 	more.more = fmt.Sprintf(`;expires=%d;alg="hmac-sha256";nonce="8NS";tag="shop"`, more.created+60)
 	f("more covered", 0, more.sign())
@@ -58,9 +61,12 @@ func TestSignedRequests(t *testing.T) {
 	w := wire{method: "GET", path: "/v1/orders/" + orderNo, key: keyDemands}
 	f("demanded and sent", 0, s.draft(w, "key_demands").sign())
 	f("demanded and not sent", 40102, w)
-	f("demanded on an open route", 40102, wire{method: "POST", path: "/v1/licenses/activate", key: keyDemands, body: "{}"})
-	f("demanded, and before the query", 40102, wire{method: "GET", path: "/v1/licenses/" + license + "/devices?limit=x", key: keyDemands})
-	f("header without a value", 40102, wire{method: "GET", path: w.path, key: keyDemands, headers: []string{"Signature-Input", "", "Signature", ""}})
+	f("demanded on an open route", 40102,
+		wire{method: "POST", path: "/v1/licenses/activate", key: keyDemands, body: "{}"})
+	f("demanded, and before the query", 40102,
+		wire{method: "GET", path: "/v1/licenses/" + license + "/devices?limit=x", key: keyDemands})
+	f("header without a value", 40102,
+		wire{method: "GET", path: w.path, key: keyDemands, headers: []string{"Signature-Input", "", "Signature", ""}})
 	w.key = keyRotated
 	rotated := s.draft(w, "key_rotated")
 	f("secret before", 0, rotated.sign())
@@ -92,10 +98,14 @@ func TestTamperedRequests(t *testing.T) {
 		{"path", nil, func(w *wire) { w.path = "/v1/licenses" }},
 		{"query added", nil, func(w *wire) { w.path += "?a=1" }},
 		{"empty query added", nil, func(w *wire) { w.path += "?" }},
-		{"query dropped", func(d *draft) { d.path += "?a=1"; d.uri += "?a=1" }, func(w *wire) { w.path = "/v1/orders" }},
-		{"query in another order", func(d *draft) { d.path += "?a=1&b=2"; d.uri += "?a=1&b=2" }, func(w *wire) { w.path = "/v1/orders?b=2&a=1" }},
-		{"percent-encoding", func(d *draft) { *d = *s.lookupOf(orderNo, "") }, func(w *wire) { w.path = "/v1/orders/%6F" + orderNo[1:] }},
-		{"percent-encoding in capitals", func(d *draft) { *d = *s.lookupOf("a%2fb", "") }, func(w *wire) { w.path = "/v1/orders/a%2Fb" }},
+		{"query dropped", func(d *draft) { d.path += "?a=1"; d.uri += "?a=1" },
+			func(w *wire) { w.path = "/v1/orders" }},
+		{"query in another order", func(d *draft) { d.path += "?a=1&b=2"; d.uri += "?a=1&b=2" },
+			func(w *wire) { w.path = "/v1/orders?b=2&a=1" }},
+		{"percent-encoding", func(d *draft) { *d = *s.lookupOf(orderNo, "") },
+			func(w *wire) { w.path = "/v1/orders/%6F" + orderNo[1:] }},
+		{"percent-encoding in capitals", func(d *draft) { *d = *s.lookupOf("a%2fb", "") },
+			func(w *wire) { w.path = "/v1/orders/a%2Fb" }},
 		{"API key", nil, func(w *wire) { w.key = keyDemands }},
 		{"API key, sent otherwise", nil, func(w *wire) { w.key = ""; w.set("Authorization", "Bearer  "+keySigner) }},
 		{"body", nil, func(w *wire) { w.body = strings.Replace(body, "1", "2", 1) }},
@@ -122,7 +132,8 @@ func TestTamperedRequests(t *testing.T) {
 		{"for another host", func(d *draft) { d.uri = "https://pay.example.org" + d.path }, nil},
 		{"for http", func(d *draft) { d.uri = "http" + strings.TrimPrefix(d.uri, "https") }, nil},
 		{"keyid of another key", func(d *draft) { d.keyID = "key_demands" }, nil},
-		{"keyid and secret of another key", func(d *draft) { d.keyID, d.secret = "key_demands", s.secret("key_demands", 1) }, nil},
+		{"keyid and secret of another key",
+			func(d *draft) { d.keyID, d.secret = "key_demands", s.secret("key_demands", 1) }, nil},
 		{"the API key as keyid", func(d *draft) { d.keyID = keySigner }, nil},
 		{"no keyid that is ours", func(d *draft) { d.keyID = "" }, nil},
 		{"secret of another key", func(d *draft) { d.secret = s.secret("key_demands", 1) }, nil},
@@ -131,11 +142,13 @@ func TestTamperedRequests(t *testing.T) {
 		{"too early", func(d *draft) { d.created += 301 }, nil},
 		{"expired", func(d *draft) { d.more = fmt.Sprintf(";expires=%d", d.created) }, nil}, // 678 ms ago
 		{"alg", func(d *draft) { d.more = `;alg="rsa-v1_5-sha256"` }, nil},
-		{"alg dropped", func(d *draft) { d.more = `;alg="hmac-sha256"` }, func(w *wire) { w.replace(`;alg="hmac-sha256"`, "") }},
+		{"alg dropped", func(d *draft) { d.more = `;alg="hmac-sha256"` },
+			func(w *wire) { w.replace(`;alg="hmac-sha256"`, "") }},
 		{"created moved", nil, func(w *wire) { w.replace(";created=1", ";created=2") }},
 		{"tag added", nil, func(w *wire) { w.replace(";keyid=", `;tag="x";keyid=`) }},
 		{"order of parameters", nil, func(w *wire) {
-			w.replace(fmt.Sprintf(";created=%d;keyid=\"key_signer\"", s.clock.Now().Unix()), fmt.Sprintf(";keyid=\"key_signer\";created=%d", s.clock.Now().Unix()))
+			w.replace(fmt.Sprintf(";created=%d;keyid=\"key_signer\"", s.clock.Now().Unix()),
+				fmt.Sprintf(";keyid=\"key_signer\";created=%d", s.clock.Now().Unix()))
 		}},
 		{"order of components", nil, func(w *wire) { w.replace(`"@method" "@target-uri"`, `"@target-uri" "@method"`) }},
 		{"Signature dropped", nil, func(w *wire) { w.drop("Signature") }},
@@ -212,7 +225,8 @@ func TestUntouchedSignatures(t *testing.T) {
 	// The request of an end user has no API key to verify a signature with.
 	d := s.draft(wire{method: "POST", path: "/v1/licenses/activate", body: "{}"}, "key_signer")
 	s.sendWire(d.sign()).must(t, 40101)
-	s.sendWire(wire{method: "GET", path: "/livez", headers: []string{"Signature-Input", "x", "Signature", "x"}}).must(t, 0)
+	s.sendWire(wire{method: "GET", path: "/livez", headers: []string{"Signature-Input", "x", "Signature", "x"}}).must(t,
+		0)
 }
 
 // Errors of credentials win over an invalid signature. An invalid signature wins over errors of the scope and of the
@@ -227,11 +241,13 @@ func TestWhenASignatureIsJudged(t *testing.T) {
 	}{
 		{wire{method: "POST", path: "/v1/nothing", key: keySigner, headers: bad}, 40400},
 		{wire{method: "PUT", path: "/v1/orders", key: keySigner, headers: bad}, 40500},
-		{wire{method: "POST", path: "/v1/orders", key: keySigner, headers: bad, body: strings.Repeat("x", 70<<10)}, 41300},
+		{wire{method: "POST", path: "/v1/orders", key: keySigner, headers: bad, body: strings.Repeat("x", 70<<10)},
+			41300},
 		{wire{method: "POST", path: "/v1/orders", key: keyExpired, headers: bad}, 40100},
 		{wire{method: "POST", path: "/v1/orders", headers: bad}, 40100},
 		{wire{method: "POST", path: "/v1/orders", key: keyNarrow, headers: bad}, 40101},
-		{wire{method: "POST", path: "/v1/orders", key: keySigner, headers: append(bad, "Content-Type", "-", "Content-Type", "text/plain"), body: "{"}, 40101},
+		{wire{method: "POST", path: "/v1/orders", key: keySigner,
+			headers: append(bad, "Content-Type", "-", "Content-Type", "text/plain"), body: "{"}, 40101},
 		{wire{method: "GET", path: "/v1/licenses/x", key: keySigner, headers: bad}, 40101},
 		{wire{method: "GET", path: "/v1/licenses/x", key: keyDemands}, 40102},
 	} {
@@ -246,10 +262,12 @@ func TestWhenASignatureIsJudged(t *testing.T) {
 func TestSignedBeforeTheRingIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
-	key := licensing.APIKey{ID: "key_signer", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m2"}
+	key := licensing.APIKey{ID: "key_signer", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
+		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m2"}
 	s.store.addKey(keySigner, key)
 	refused := s.sendWire(s.signedOrder().sign()).must(t, 50300)
-	if refused.header.Get("Retry-After") == "" || !strings.Contains(refused.body, `"retryable":true`) || strings.Contains(refused.body, "m2") {
+	if refused.header.Get("Retry-After") == "" || !strings.Contains(refused.body, `"retryable":true`) ||
+		strings.Contains(refused.body, "m2") {
 		t.Errorf("refused with %s", refused.body)
 	}
 	if !strings.Contains(s.log.String(), `lacks the key \"m2\"`) {
@@ -298,12 +316,16 @@ func TestSignedOnTheWire(t *testing.T) {
 		sent string
 		code int
 	}{
-		"spelling":       {head("POST /v1/orders HTTP/1.1") + last + fields.String() + length + w.body, 0},
-		"absolute":       {head("POST http://10.0.0.7:8080/v1/orders HTTP/1.1") + last + fields.String() + length + w.body, 0},
-		"chunks":         {head("POST /v1/orders HTTP/1.1") + last + fields.String() + "Transfer-Encoding: chunked\r\n\r\n" + chunk(w.body[:7]) + chunk(w.body[7:]) + "0\r\n\r\n", 0},
-		"folded":         {head("POST /v1/orders HTTP/1.1") + last + fields.String() + "X-Folded: a\r\n b\r\n" + length + w.body, 40000},
-		"method":         {head("post /v1/orders HTTP/1.1") + last + fields.String() + length + w.body, 40500},
-		"lines reversed": {head("POST /v1/orders HTTP/1.1") + last + strings.Replace(fields.String(), "X-TWICE:\ta  \r\nX-TWICE:\tb", "X-TWICE:\tb  \r\nX-TWICE:\ta", 1) + length + w.body, 40101},
+		"spelling": {head("POST /v1/orders HTTP/1.1") + last + fields.String() + length + w.body, 0},
+		"absolute": {head("POST http://10.0.0.7:8080/v1/orders HTTP/1.1") + last + fields.String() + length +
+			w.body, 0},
+		"chunks": {head("POST /v1/orders HTTP/1.1") + last + fields.String() +
+			"Transfer-Encoding: chunked\r\n\r\n" + chunk(w.body[:7]) + chunk(w.body[7:]) + "0\r\n\r\n", 0},
+		"folded": {head("POST /v1/orders HTTP/1.1") + last + fields.String() + "X-Folded: a\r\n b\r\n" +
+			length + w.body, 40000},
+		"method": {head("post /v1/orders HTTP/1.1") + last + fields.String() + length + w.body, 40500},
+		"lines reversed": {head("POST /v1/orders HTTP/1.1") + last + strings.Replace(fields.String(),
+			"X-TWICE:\ta  \r\nX-TWICE:\tb", "X-TWICE:\tb  \r\nX-TWICE:\ta", 1) + length + w.body, 40101},
 	} {
 		answers, _ := s.exchangeRaw(c.sent)
 		if len(answers) != 1 || answers[0].code != c.code {

@@ -25,7 +25,8 @@ func TestSignaturesOfALibrary(t *testing.T) {
 		{newOrder(orderBody), httpsig.DigestSHA512},
 		{wire{method: "GET", path: "/v1/orders/" + s.order("5").text("order_no") + "?a=1&b=%2F"}, httpsig.DigestSHA256},
 		{wire{method: "DELETE", path: "/v1/licenses/" + license + "/devices/a%2Fb%20c"}, httpsig.DigestSHA256},
-		{wire{method: "POST", path: "/v1/licenses/activate", body: `{"license_key":"` + license + `","device_id":"d"}`}, httpsig.DigestSHA512},
+		{wire{method: "POST", path: "/v1/licenses/activate", body: `{"license_key":"` + license + `","device_id":"d"}`},
+			httpsig.DigestSHA512},
 	} {
 		fields := []string{"@method", "@target-uri", "authorization"}
 		if c.method == "POST" {
@@ -46,7 +47,8 @@ func TestSignaturesOfALibrary(t *testing.T) {
 			Digest:    c.digest,
 			Fields:    httpsig.Fields(fields...),
 			Metadata: []httpsig.Metadata{
-				httpsig.MetaNonce, httpsig.MetaCreated, httpsig.MetaKeyID, httpsig.MetaAlgorithm, httpsig.MetaExpires, httpsig.MetaTag,
+				httpsig.MetaNonce, httpsig.MetaCreated, httpsig.MetaKeyID, httpsig.MetaAlgorithm, httpsig.MetaExpires,
+				httpsig.MetaTag,
 			},
 			Label: "library",
 		}, httpsig.SigningKey{Secret: []byte(s.secret("key_signer", 1)), MetaKeyID: "key_signer", MetaTag: "shop"})

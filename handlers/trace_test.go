@@ -66,13 +66,15 @@ func TestTraceHeaders(t *testing.T) {
 		}
 		return found
 	}
-	if got := tops(id); len(got) != 1 || got[0].Parent != span || got[0].Tracestate != "a=1,b=2" || got[0].Name != "GET /v1/products" {
+	if got := tops(id); len(got) != 1 || got[0].Parent != span || got[0].Tracestate != "a=1,b=2" ||
+		got[0].Name != "GET /v1/products" {
 		t.Errorf("a good one gives %+v", got)
 	}
 	if got := tops("5b" + id[2:]); len(got) != 1 || got[0].Tracestate != "" {
 		t.Errorf("one with a bad state gives %+v", got)
 	}
-	if got := tops("7b" + id[2:]); len(got) != 1 || got[0].Name != "HTTP" || got[0].Attrs["http.request.method"] != "_OTHER" || strings.Contains(collector.Text(), "ecret") {
+	if got := tops("7b" + id[2:]); len(got) != 1 || got[0].Name != "HTTP" ||
+		got[0].Attrs["http.request.method"] != "_OTHER" || strings.Contains(collector.Text(), "ecret") {
 		t.Errorf("one that asks for nothing gives %+v", got)
 	}
 	for _, s := range collector.Spans() {
@@ -91,7 +93,8 @@ func TestTraceOfAFailure(t *testing.T) {
 	s.send("GET", "/v1/products/x", keyAll, "").must(t, 50000)
 	tracer.Close(t.Context())
 	got := otlptest.Named(collector.Spans(), "GET /v1/products/{product_id}")
-	if len(got) != 1 || !got[0].Failed || got[0].Attrs["error.type"] != "50000" || got[0].Attrs["licet.code"] != "50000" {
+	if len(got) != 1 || !got[0].Failed || got[0].Attrs["error.type"] != "50000" ||
+		got[0].Attrs["licet.code"] != "50000" {
 		t.Fatalf("%+v", collector.Spans())
 	}
 	if strings.Count(s.log.String(), got[0].TraceID) != 2 || strings.Contains(collector.Text(), "CANARY") {

@@ -36,7 +36,8 @@ func TestOrderFields(t *testing.T) {
 			}
 			return `"` + name + `":` + fallback + `,`
 		}
-		s.check("POST", "/v1/orders", keyAll, `{`+given("product_id", `"p"`)+given("amount", "1")+given("currency", `"USD"`)+members+`}`, want...)
+		s.check("POST", "/v1/orders", keyAll,
+			`{`+given("product_id", `"p"`)+given("amount", "1")+given("currency", `"USD"`)+members+`}`, want...)
 	}
 	long := func(n int) string { return strings.Repeat("ü", n) }
 	f(`"product_id":"aZ09._-"`)
@@ -63,16 +64,22 @@ func TestOrderFields(t *testing.T) {
 	f(`"description":"a\u0000"`, "description")
 	f(`"description":"a\u009b"`, "description")
 	f(`"description":null`)
-	for _, good := range []string{"a@example.com", "a.b+c@sub.example.co", "ü@example.com", "a@localhost", strings.Repeat("a", 242) + "@example.com"} {
+	for _, good := range []string{"a@example.com", "a.b+c@sub.example.co", "ü@example.com", "a@localhost",
+		strings.Repeat("a", 242) + "@example.com"} {
 		f(`"buyer_email":"` + good + `"`)
 	}
-	for _, bad := range []string{"", "a", "@example.com", "a@", "a@b", "A <a@example.com>", "a@example.com,b@example.com", "a@[127.0.0.1]", " a@example.com", "a@.", `a\n@example.com`, strings.Repeat("a", 243) + "@example.com"} {
+	for _, bad := range []string{"", "a", "@example.com", "a@", "a@b", "A <a@example.com>",
+		"a@example.com,b@example.com", "a@[127.0.0.1]", " a@example.com", "a@.", `a\n@example.com`, strings.Repeat("a",
+			243) + "@example.com"} {
 		f(`"buyer_email":"`+bad+`"`, "buyer_email")
 	}
-	for _, good := range []string{"https://example.com", "https://example.com:8443/a%20b?c=d#e", "http://localhost:3000/x", "http://127.0.0.1/", "http://[::1]:1/", "https://example.com/" + strings.Repeat("x", 1980)} {
+	for _, good := range []string{"https://example.com", "https://example.com:8443/a%20b?c=d#e",
+		"http://localhost:3000/x", "http://127.0.0.1/", "http://[::1]:1/", "https://example.com/" + strings.Repeat("x",
+			1980)} {
 		f(`"success_url":"` + good + `"`)
 	}
-	for _, bad := range []string{"", "example.com", "/x", "//example.com", "http://example.com", "http://127.0.0.1.example.com/", "javascript:alert(1)", "https://", "https://a:b@example.com", "https://example.com/ x", "https://example.com/ü", `https://example.com/\r\nX: y`, "https://example.com/" + strings.Repeat("x", 1981)} {
+	for _, bad := range []string{"", "example.com", "/x", "//example.com", "http://example.com",
+		"http://127.0.0.1.example.com/", "javascript:alert(1)", "https://", "https://a:b@example.com", "https://example.com/ x", "https://example.com/ü", `https://example.com/\r\nX: y`, "https://example.com/" + strings.Repeat("x", 1981)} {
 		f(`"success_url":"`+bad+`"`, "success_url")
 	}
 	members := func(n int) string {
@@ -120,7 +127,8 @@ func TestActivationFields(t *testing.T) {
 	f(`"device_id":"d","product_id":"","account_id":"","mode":""`, "product_id", "account_id", "mode")
 	f(`"device_id":"d","product_id":null,"account_id":null,"mode":null`)
 
-	named := s.send("POST", "/v1/licenses/activate", "", `{"license_key":"`+key+`","device_id":"n","device_name":"N"}`).must(t, 0)
+	named := s.send("POST", "/v1/licenses/activate", "",
+		`{"license_key":"`+key+`","device_id":"n","device_name":"N"}`).must(t, 0)
 	kept := s.activate(key, "n").must(t, 0)
 	if named.data["device_name"] != "N" || kept.data["device_name"] != "N" {
 		t.Errorf("an omitted name did not stay: %s", kept.body)
@@ -132,7 +140,8 @@ func TestActivationFields(t *testing.T) {
 			}
 			continue
 		}
-		got := s.send("POST", "/v1/licenses/activate", "", `{"license_key":"`+key+`","device_id":"`+name+`","device_name":""}`).must(t, 0)
+		got := s.send("POST", "/v1/licenses/activate", "",
+			`{"license_key":"`+key+`","device_id":"`+name+`","device_name":""}`).must(t, 0)
 		if got.data["device_name"] != want {
 			t.Errorf("an empty name answers %v", got.data["device_name"])
 		}
@@ -209,7 +218,8 @@ func TestDevicePages(t *testing.T) {
 	if len(slices.Compact(paged)) != count {
 		t.Errorf("%d different devices, want %d", len(slices.Compact(paged)), count)
 	}
-	for _, query := range []string{"limit=", "limit=0", "limit=1001", "limit=-1", "limit=1.0", "limit=1&limit=1", "limit=%zz", "limit=99999999999999999999"} {
+	for _, query := range []string{"limit=", "limit=0", "limit=1001", "limit=-1", "limit=1.0", "limit=1&limit=1",
+		"limit=%zz", "limit=99999999999999999999"} {
 		a := s.send("GET", path+"/devices?"+query, keyAll, "").must(t, 42200)
 		if len(a.fields) != 1 || a.fields["limit"] == "" {
 			t.Errorf("%s: %s", query, a.body)

@@ -48,31 +48,37 @@ func TestWebhookLife(t *testing.T) {
 	}
 
 	// A missing member stays as it is; null counts as missing.
-	changed := s.changeWebhook(id, `{"event_types":["order.paid","device.bound"],"description":"for mails","url":null}`).must(t, 0)
-	if !cmp.Equal(changed.data["event_types"], []any{"order.paid", "device.bound"}) || changed.text("description") != "for mails" || changed.text("url") != url {
+	changed := s.changeWebhook(id,
+		`{"event_types":["order.paid","device.bound"],"description":"for mails","url":null}`).must(t, 0)
+	if !cmp.Equal(changed.data["event_types"], []any{"order.paid", "device.bound"}) ||
+		changed.text("description") != "for mails" || changed.text("url") != url {
 		t.Errorf("changed: %s", changed.body)
 	}
 	if same := s.changeWebhook(id, `{}`).must(t, 0); !cmp.Equal(same.data, changed.data) {
 		t.Errorf("changed nothing: %s", same.body)
 	}
-	if all := s.changeWebhook(id, `{"event_types":["*"],"description":""}`).must(t, 0); !cmp.Equal(all.data["event_types"], []any{"*"}) || all.data["description"] != nil {
+	if all := s.changeWebhook(id, `{"event_types":["*"],"description":""}`).must(t,
+		0); !cmp.Equal(all.data["event_types"], []any{"*"}) || all.data["description"] != nil {
 		t.Errorf("changed: %s", all.body)
 	}
 	off := s.changeWebhook(id, `{"status":"disabled"}`).must(t, 0)
 	if off.text("status") != "disabled" || off.text("disabled_because") != "by_user" || off.text("disabled_at") == "" {
 		t.Errorf("disabled: %s", off.body)
 	}
-	if on := s.changeWebhook(id, `{"status":"enabled"}`).must(t, 0); on.text("status") != "enabled" || on.data["disabled_at"] != nil || on.data["disabled_because"] != nil {
+	if on := s.changeWebhook(id, `{"status":"enabled"}`).must(t, 0); on.text("status") != "enabled" ||
+		on.data["disabled_at"] != nil || on.data["disabled_because"] != nil {
 		t.Errorf("enabled: %s", on.body)
 	}
 
 	// A new secret, once for an Idempotency-Key.
 	rotate := wire{method: "POST", path: webhookPath(id, "/rotate"), key: keyAll}.once("rotation-1")
 	rotated := s.sendWire(rotate).must(t, 0)
-	if rotated.text("secret") == "" || rotated.text("secret") == secret || rotated.text("previous_secret_until") != s.clock.Now().Add(24*time.Hour).Format("2006-01-02T15:04:05.000Z") {
+	if rotated.text("secret") == "" || rotated.text("secret") == secret ||
+		rotated.text("previous_secret_until") != s.clock.Now().Add(24*time.Hour).Format("2006-01-02T15:04:05.000Z") {
 		t.Errorf("rotated: %s", rotated.body)
 	}
-	if again := s.sendWire(rotate).must(t, 0); again.data["secret"] != nil || again.header.Get("Idempotent-Replayed") != "true" {
+	if again := s.sendWire(rotate).must(t, 0); again.data["secret"] != nil ||
+		again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("rotated again: %s", again.body)
 	}
 	s.clock.advance(24 * time.Hour)
@@ -94,7 +100,8 @@ func TestWebhookLife(t *testing.T) {
 			w.key = key
 			s.sendWire(w).must(t, 40405)
 		}
-		if list := s.send("GET", "/v1/webhook_endpoints", key, "").must(t, 0); len(list.data["webhook_endpoints"].([]any)) != 0 {
+		if list := s.send("GET", "/v1/webhook_endpoints", key, "").must(t,
+			0); len(list.data["webhook_endpoints"].([]any)) != 0 {
 			t.Errorf("%s sees %s", key, list.body)
 		}
 	}
@@ -163,16 +170,19 @@ func TestWebhookStateIsOfTheEndpoint(t *testing.T) {
 func (s *fixture) failing(id string) {
 	now := s.clock.Now()
 	s.sent.progresses[id] = store.DeliveryProgress{
-		Pending: 2, Dead: 1, SeenAt: now, Failures: 7, FailingSince: now.Add(-time.Hour), NextProbe: now.Add(time.Minute),
+		Pending: 2, Dead: 1, SeenAt: now, Failures: 7, FailingSince: now.Add(-time.Hour),
+		NextProbe:   now.Add(time.Minute),
 		LastSuccess: now.Add(-2 * time.Hour), SkippedAt: now.Add(-3 * time.Hour), Behind: true,
 	}
 	failed := func(status int, failure string) store.DeliveryAttempt {
-		return store.DeliveryAttempt{At: now.Add(-time.Hour), Duration: 1234567 * time.Microsecond, Status: status, Failure: failure}
+		return store.DeliveryAttempt{At: now.Add(-time.Hour), Duration: 1234567 * time.Microsecond, Status: status,
+			Failure: failure}
 	}
 	s.sent.items[id] = []store.Delivery{
 		{
 			EventID: "evt_00000000000000000000000007", Type: licensing.EventOrderPaid, Status: store.DeliveryPending,
-			Attempts: []store.DeliveryAttempt{failed(0, "timeout"), failed(503, "status")}, Answer: "down for <maintenance>", Next: now.Add(time.Minute),
+			Attempts: []store.DeliveryAttempt{failed(0, "timeout"), failed(503, "status")},
+			Answer:   "down for <maintenance>", Next: now.Add(time.Minute),
 		},
 		{
 			EventID: "evt_00000000000000000000000008", Type: licensing.EventDeviceBound, Status: store.DeliveryPending,
@@ -183,7 +193,8 @@ func (s *fixture) failing(id string) {
 			Attempts: []store.DeliveryAttempt{failed(404, "status")}, Answer: "no such page",
 		},
 		{
-			EventID: "evt_00000000000000000000000004", Type: licensing.EventLicenseIssued, Status: store.DeliveryDelivered,
+			EventID: "evt_00000000000000000000000004", Type: licensing.EventLicenseIssued,
+			Status:   store.DeliveryDelivered,
 			Attempts: []store.DeliveryAttempt{failed(0, "connection_refused"), failed(204, "")},
 		},
 	}

@@ -59,7 +59,8 @@ func (s *fixture) exchange(sent string, end bool) (answers []answer, closed bool
 func (s *fixture) exchangeKept(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	const last = "last"
-	answers, ended := s.exchangeRaw(sent + "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-Id: " + last + "\r\n\r\n")
+	answers, ended := s.exchangeRaw(sent + "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-Id: " +
+		last + "\r\n\r\n")
 	if !ended {
 		s.t.Fatal("the connection was not closed in the end")
 	}

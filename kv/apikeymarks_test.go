@@ -32,10 +32,13 @@ func TestKeyMarksShowEveryChange(t *testing.T) {
 			}
 		}, false, true},
 		{"by an earlier build", func(h *markHistory) { h.changeEarlier() }, true, false},
-		{"by an earlier build, and then by this one", func(h *markHistory) { h.changeEarlier(); h.change(part) }, true, true},
-		{"by this build, and then by an earlier one", func(h *markHistory) { h.change(part); h.changeEarlier() }, true, true},
+		{"by an earlier build, and then by this one", func(h *markHistory) { h.changeEarlier(); h.change(part) }, true,
+			true},
+		{"by this build, and then by an earlier one", func(h *markHistory) { h.change(part); h.changeEarlier() }, true,
+			true},
 		{"a restore that lost a change", func(h *markHistory) { h.restore(1) }, false, true},
-		{"a restore that lost a change, and as many after it", func(h *markHistory) { h.restore(1); h.change(part) }, true, true},
+		{"a restore that lost a change, and as many after it", func(h *markHistory) { h.restore(1); h.change(part) },
+			true, true},
 		{"a restore that lost all", func(h *markHistory) { h.restore(3) }, true, true},
 		{"a restore that hides one change by an earlier build behind another", func(h *markHistory) {
 			h.restore(2)

@@ -38,12 +38,18 @@ func TestAPIKeyInDoubt(t *testing.T) {
 	}{
 		{name: "no fault", made: true},
 		{name: "applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, made: true},
-		{name: "not applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, made: true},
-		{name: "applied after the second attempt", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, made: true},
+		{name: "not applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}},
+			made: true},
+		{name: "applied after the second attempt", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}},
+			made: true},
 		{name: "no space", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, made: true},
-		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
-		{name: "rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
-		{name: "in doubt, then refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
+		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+			err: licensing.ErrUnavailable},
+		{name: "rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}},
+			err: licensing.ErrInternal},
+		{name: "in doubt, then " +
+			"refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever,
+			Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := kvtest.Context(t, 10*time.Second)
@@ -60,9 +66,11 @@ func TestAPIKeyInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = faultyStore(t, kvtest.Script(c.faults...))
-			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { return k.Rotate("m1", kvtest.Time, 0) })
+			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID,
+				func(k *licensing.APIKey) error { return k.Rotate("m1", kvtest.Time, 0) })
 			got, readErr = s.APIKey(ctx, key.Hash)
-			if !errors.Is(err, c.err) || readErr != nil || got.SecretVersion != map[bool]int{true: 2, false: 1}[c.made] {
+			if !errors.Is(err, c.err) || readErr != nil ||
+				got.SecretVersion != map[bool]int{true: 2, false: 1}[c.made] {
 				t.Errorf("rotated: %v; stored %v, %v", err, got, readErr)
 			}
 		})
@@ -84,14 +92,20 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 		answered    int // the version that was answered; 0: that which is stored
 	}{
 		{name: "revoked by both", first: kvtest.AppliedNow, ours: revoke, rival: revoke, version: 1, revoked: true},
-		{name: "revoked, then refused to the rival", first: kvtest.AppliedNow, ours: revoke, rival: rotate, version: 1, revoked: true},
-		{name: "rotated by the rival, then revoked", first: kvtest.AppliedNever, ours: revoke, rival: rotate, version: 2, revoked: true},
-		{name: "rotated, and again by the rival", first: kvtest.AppliedNow, ours: rotate, rival: rotate, version: 3, answered: 2},
-		{name: "rotated alike by the rival, then by us", first: kvtest.AppliedNever, ours: rotate, rival: rotate, version: 3},
-		{name: "rotated by the rival, then by us", first: kvtest.AppliedNever, ours: rotate, rival: func(k *licensing.APIKey) error {
-			return k.Rotate("m1", kvtest.Time, time.Minute)
-		}, version: 3},
-		{name: "revoked by the rival", first: kvtest.AppliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licensing.ErrAPIKeyNotFound},
+		{name: "revoked, then refused to the rival", first: kvtest.AppliedNow, ours: revoke, rival: rotate, version: 1,
+			revoked: true},
+		{name: "rotated by the rival, then revoked", first: kvtest.AppliedNever, ours: revoke, rival: rotate,
+			version: 2, revoked: true},
+		{name: "rotated, and again by the rival", first: kvtest.AppliedNow, ours: rotate, rival: rotate, version: 3,
+			answered: 2},
+		{name: "rotated alike by the rival, then by us", first: kvtest.AppliedNever, ours: rotate, rival: rotate,
+			version: 3},
+		{name: "rotated by the rival, then by us", first: kvtest.AppliedNever, ours: rotate,
+			rival: func(k *licensing.APIKey) error {
+				return k.Rotate("m1", kvtest.Time, time.Minute)
+			}, version: 3},
+		{name: "revoked by the rival", first: kvtest.AppliedNever, ours: rotate, rival: revoke, version: 1,
+			revoked: true, err: licensing.ErrAPIKeyNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := kvtest.Context(t, 10*time.Second)
@@ -141,7 +155,8 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 	key := newAPIKey()
 	old := key
 	old.Name = "renamed since"
-	if _, err := server.client.Put(ctx, layout.APIKeyKey(key.Hash), string((&layout.APIKey{Key: old}).Encode())); err != nil {
+	if _, err := server.client.Put(ctx, layout.APIKeyKey(key.Hash),
+		string((&layout.APIKey{Key: old}).Encode())); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.PutAPIKey(ctx, key); err != nil {
@@ -167,7 +182,8 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 	if _, err := server.client.Put(ctx, at, string(newer)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { k.Revoke(kvtest.Time); return nil }); err != nil {
+	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID,
+		func(k *licensing.APIKey) error { k.Revoke(kvtest.Time); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	r, err := server.client.Get(ctx, at)

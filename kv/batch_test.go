@@ -47,7 +47,8 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 			t.Errorf("the one before: %v", err)
 		}
 	})
-	awaitLine(t, &s.writes, "the first is under way", func() bool { return s.writes.dispatching > 0 && len(s.writes.waiting) == 0 })
+	awaitLine(t, &s.writes, "the first is under way",
+		func() bool { return s.writes.dispatching > 0 && len(s.writes.waiting) == 0 })
 	for i, change := range changes {
 		group.Go(func() { outcomes[i], errs[i] = s.Commit(kvtest.Context(t, 10*time.Second), change) })
 	}
@@ -90,9 +91,12 @@ func TestBatch(t *testing.T) {
 		{name: "none loses", want: []string{"flat 3"}},
 		{name: "one loses", losers: 1, want: []string{"flat 3", "nested 3"}},
 		{name: "two lose, nested from the start", losers: 2, nested: true, want: []string{"nested 3"}},
-		{name: "the answer is lost, and it was made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, want: []string{"flat 3", "nested 3"}},
-		{name: "the answer is lost, and it was not made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, want: []string{"flat 3", "nested 3"}},
-		{name: "the answer is lost, and it is made behind our back", losers: 1, faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedLate, Tell: lost}}, want: []string{"flat 3", "nested 3", "nested 3"}},
+		{name: "the answer is lost, and it was made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}},
+			want: []string{"flat 3", "nested 3"}},
+		{name: "the answer is lost, and it was not made",
+			faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, want: []string{"flat 3", "nested 3"}},
+		{name: "the answer is lost, and it is made behind our back", losers: 1, faults: []kvtest.Fault{{},
+			{Apply: kvtest.AppliedLate, Tell: lost}}, want: []string{"flat 3", "nested 3", "nested 3"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, shapes := countedStore(t, kvtest.Script())
@@ -282,7 +286,9 @@ type panickingKV struct {
 	panics atomic.Bool
 }
 
-func (k *panickingKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (k *panickingKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	if k.panics.Load() {
 		panic("a bug")
 	}
@@ -297,10 +303,12 @@ func TestBatchPanic(t *testing.T) {
 	s.etcd.Remote = remote
 	ref, snapshot := createStored(t, s, "a")
 	remote.panics.Store(true)
-	if _, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {
+	if _, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err,
+		licensing.ErrUnavailable) {
 		t.Errorf("a read: %v, want ErrUnavailable", err)
 	}
-	if _, err := s.Commit(kvtest.Context(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licensing.ErrOutcomeUnknown) {
+	if _, err := s.Commit(kvtest.Context(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err,
+		licensing.ErrOutcomeUnknown) {
 		t.Errorf("a change: %v, want ErrOutcomeUnknown", err)
 	}
 	remote.panics.Store(false)
@@ -316,9 +324,11 @@ func TestBatchOfNothing(t *testing.T) {
 	s, _ := countedStore(t, kvtest.Script())
 	var changes []store.Change
 	for range 3 {
-		l := licensing.LicenseRef(putDevices(t, 20, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) }))
+		l := licensing.LicenseRef(putDevices(t, 20,
+			func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) }))
 		snapshot := loadOne(t, s, l, "d-1", "d-2")
-		changes = append(changes, store.Change{Writes: []store.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})
+		changes = append(changes,
+			store.Change{Writes: []store.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})
 	}
 	outcomes, errs := batched(t, s, changes...)
 	for i := range changes {

@@ -94,11 +94,15 @@ func TestBatchRules(t *testing.T) {
 		// Two compares of fences may stand before them.
 		{"singles", false, singles(200), []int{etcd.MaxOps - fenceOps, 200 - (etcd.MaxOps - fenceOps)}},
 		{"nesting counts the children and the widest", true, singles(200), []int{127, 73}},
-		{"operations", false, []*batchItem{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
-		{"a hot record travels alone", false, []*batchItem{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},
-		{"a hot record comes first", false, []*batchItem{putting(many("h", hotOps)...), putting("a"), putting("b")}, []int{1, 2}},
+		{"operations", false, []*batchItem{putting(many("a", 31)...), putting(many("b", 31)...),
+			putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
+		{"a hot record travels alone", false, []*batchItem{putting("a"), putting(many("h", hotOps)...), putting("b")},
+			[]int{2, 1}},
+		{"a hot record comes first", false, []*batchItem{putting(many("h", hotOps)...), putting("a"), putting("b")},
+			[]int{1, 2}},
 		{"bytes", false, []*batchItem{big("a"), putting("c"), big("b")}, []int{2, 1}},
-		{"more than fits goes alone, to be refused by etcd", false, []*batchItem{putting(many("h", etcd.MaxOps+1)...), putting("a")}, []int{1, 1}},
+		{"more than fits goes alone, to be refused by etcd", false,
+			[]*batchItem{putting(many("h", etcd.MaxOps+1)...), putting("a")}, []int{1, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := &batcher{apart: !c.shared, waiting: slices.Clone(c.waiting)}

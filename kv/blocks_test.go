@@ -282,11 +282,14 @@ func TestBlocksInDoubt(t *testing.T) {
 		{name: "made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}},
 		{name: "not made", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}},
 		{name: "made late", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}},
-		{name: "made, twice in doubt", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}}},
+		{name: "made, twice in doubt",
+			faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}}},
 		{name: "a rival", rivals: 1},
-		{name: "a rival, and made late", rivals: 1, faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedLate, Tell: lost}}},
+		{name: "a rival, and made late", rivals: 1,
+			faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedLate, Tell: lost}}},
 		{name: "an epoch has begun", seal: true},
-		{name: "an epoch has begun, and made", seal: true, faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedNow, Tell: lost}}},
+		{name: "an epoch has begun, and made", seal: true,
+			faults: []kvtest.Fault{{}, {Apply: kvtest.AppliedNow, Tell: lost}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newEventsLab(t)
@@ -343,12 +346,14 @@ func TestPlacesInBlocks(t *testing.T) {
 	later.Sequence += 5
 	earlier.Sequence = 1 // of the license's issue, which was told of before
 	elsewhere.Record[1]++
-	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later, "an earlier event": earlier, "another block": elsewhere} {
+	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later,
+		"an earlier event": earlier, "another block": elsewhere} {
 		id := p.Text(store.Cell)
 		if found, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
 		}
-		if feed, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(id), Limit: 10}); !errors.Is(err, store.ErrBadPosition) {
+		if feed, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+			store.FeedPage{After: store.FeedPosition(id), Limit: 10}); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("the feed behind %s: %+v, %v", name, feed, err)
 		}
 	}
@@ -394,22 +399,32 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		seed seed
 		want []string
 	}{
-		{"a record is missing", seed{key: with(runs[0], runs[2])}, []string{"event unlinked e/", "license event_missing " + license(1)}},
+		{"a record is missing", seed{key: with(runs[0], runs[2])},
+			[]string{"event unlinked e/", "license event_missing " + license(1)}},
 		{"one that nothing leads to", seed{moved: with(runs[1])}, []string{"event unlinked e/"}},
-		{"one has moved", seed{key: with(runs[0], runs[2]), moved: with(runs[1])}, []string{"event unlinked e/", "license event_missing " + license(1)}},
+		{"one has moved", seed{key: with(runs[0], runs[2]), moved: with(runs[1])},
+			[]string{"event unlinked e/", "license event_missing " + license(1)}},
 		{"out of order", seed{key: with(runs[1], runs[0], runs[2])}, []string{"event value " + name}},
 		{"one twice", seed{key: with(runs[0], runs[0], runs[1], runs[2])}, []string{"event value " + name}},
 		{"empty", seed{key: with()}, []string{"event value " + name}},
 		{"cut short", seed{key: value[:len(value)-1]}, []string{"event value " + name}},
-		{"one that can't be read", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last, Value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
-		{"another number", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last + 1, Value: runs[1].Value}, runs[2])}, []string{
-			"event event_missing e/" + layout.EventID(at.Location, runs[1].Record, runs[1].Last+1), "event unlinked e/", "license event_missing " + license(1)}},
+		{"one that can't be read", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last,
+			Value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
+		{"another number", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last + 1,
+			Value: runs[1].Value}, runs[2])}, []string{
+			"event event_missing e/" + layout.EventID(at.Location, runs[1].Record,
+				runs[1].Last+1), "event unlinked e/", "license event_missing " + license(1)}},
 		{"one is in another owner's", seed{key: with(runs[0], runs[2]), foreign: with(runs[1])}, []string{
 			"event owner_missing e/acct_foreign/l/", "event value " + event(1), "license event_missing " + license(1)}},
-		{"taken apart", seed{key: nil, alone(0): runs[0].Value, alone(1): runs[1].Value, alone(2): runs[2].Value}, []string{
-			"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1), "license event_missing " + license(2)}},
-		{"a number that no key of events can have", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
-		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value}, []string{"event key e/" + verify.Names{}.Opaque(strings.TrimPrefix(layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}), layout.EventsPrefix))}},
+		{"taken apart", seed{key: nil, alone(0): runs[0].Value, alone(1): runs[1].Value, alone(2): runs[2].Value},
+			[]string{
+				"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1),
+				"license event_missing " + license(2)}},
+		{"a number that no key of events can have", seed{key: with(runs[0], layout.Run{Record: runs[1].Record,
+			Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
+		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value},
+			[]string{"event key e/" + verify.Names{}.Opaque(strings.TrimPrefix(layout.BlockKey(owner,
+				layout.Location{Epoch: at.Epoch, Block: 7}), layout.EventsPrefix))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer v.plant(maps.Clone(c.seed))()
@@ -446,7 +461,8 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	}
 	defer v.plant(seed{keys[0]: layout.EncodeBlock(told), keys[1]: nil})()
 	license := verify.Names{}.License(licensing.LicenseID([]byte(told[layout.BlockRuns].Record[1:])))
-	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/", "license event_missing l/" + license}
+	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/",
+		"license event_missing l/" + license}
 	got := names(l.verified())
 	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("verify finds %q, want %q", got, want)
@@ -467,7 +483,8 @@ func TestBlocksAreSwept(t *testing.T) {
 	if removed, err := l.store.SweepEvents(ctx, kvtest.Time.Add(2*time.Hour), keep); removed == 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)
 	}
-	left := kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count
+	left := kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix(),
+		clientv3.WithCountOnly()))(t).Count
 	if left != 0 {
 		t.Errorf("%d keys are left", left)
 	}

@@ -23,7 +23,9 @@ type seenKV struct {
 	requests []*etcdserverpb.TxnRequest
 }
 
-func (k *seenKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (k *seenKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	k.mu.Lock()
 	k.requests = append(k.requests, request)
 	k.mu.Unlock()
@@ -87,13 +89,17 @@ func TestChecks(t *testing.T) {
 		shape string
 	}{
 		{"one", []*batchItem{check(records[0])}, []bool{true}, "c"},
-		{"a few", []*batchItem{check(records[0]), check(records[1], etcd.Unchanged(absent, 0))}, []bool{true, true}, "c"},
+		{"a few", []*batchItem{check(records[0]), check(records[1], etcd.Unchanged(absent, 0))}, []bool{true, true},
+			"c"},
 		{"among reads", []*batchItem{read(), check(records[0]), read()}, []bool{true, true, true}, "c"},
 		{"reads alone", []*batchItem{read(), read()}, []bool{true, true}, "g"},
 		{"one that does not hold", []*batchItem{check(stale)}, []bool{false}, "cg"},
-		{"one among others", []*batchItem{check(records[0]), check(stale), read(), check(records[2])}, []bool{true, false, true, true}, "cg"},
-		{"there, and should not be", []*batchItem{check(records[0], etcd.Unchanged(records[1].key, 0))}, []bool{false}, "cg"},
-		{"absent, and should be there", []*batchItem{check(known{absent, 7}), check(records[0])}, []bool{false, true}, "cg"},
+		{"one among others", []*batchItem{check(records[0]), check(stale), read(), check(records[2])},
+			[]bool{true, false, true, true}, "cg"},
+		{"there, and should not be", []*batchItem{check(records[0], etcd.Unchanged(records[1].key, 0))}, []bool{false},
+			"cg"},
+		{"absent, and should be there", []*batchItem{check(known{absent, 7}), check(records[0])}, []bool{false, true},
+			"cg"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s.checksLost.Store(0)
@@ -110,7 +116,8 @@ func TestChecks(t *testing.T) {
 				if p.isCheck() {
 					continue
 				}
-				if found := etcd.First(p.reply.responses, 0); found == nil || !slices.Equal(found.Key, records[2].key) || len(found.Value) == 0 {
+				if found := etcd.First(p.reply.responses, 0); found == nil ||
+					!slices.Equal(found.Key, records[2].key) || len(found.Value) == 0 {
 					t.Errorf("part %d read %v", i, found)
 				}
 				if etcd.First(p.reply.responses, 1) != nil {

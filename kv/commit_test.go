@@ -39,7 +39,8 @@ func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, sto
 	t.Helper()
 	l := newLicense(t, 0)
 	ref := licensing.LicenseRef(l.Key)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+		store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
@@ -77,15 +78,27 @@ func TestSettle(t *testing.T) {
 		stored bool // whether the device is bound in the end
 	}{
 		{name: "no fault", landed: true, stored: true},
-		{name: "applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, landed: true, stored: true},
-		{name: "not applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, landed: true, stored: true},
-		{name: "applied after the second attempt", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, landed: true, stored: true},
-		{name: "every answer of three lost, first applied", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}, landed: true, stored: true},
-		{name: "no space, which etcd reports after applying", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, landed: true, stored: true},
-		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
-		{name: "rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
-		{name: "in doubt, then refused: doubt is sticky", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, stored: true},
-		{name: "in doubt, then rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrOutcomeUnknown, stored: true},
+		{name: "applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, landed: true,
+			stored: true},
+		{name: "not applied, answer lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}},
+			landed: true, stored: true},
+		{name: "applied after the second attempt", faults: []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}},
+			landed: true, stored: true},
+		{name: "every answer of three lost, first " +
+			"applied", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever,
+			Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}, landed: true, stored: true},
+		{name: "no space, which etcd reports after applying",
+			faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, landed: true, stored: true},
+		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+			err: licensing.ErrUnavailable},
+		{name: "rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyOps}},
+			err: licensing.ErrInternal},
+		{name: "in doubt, then refused: doubt is " +
+			"sticky", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever,
+			Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, stored: true},
+		{name: "in doubt, then " +
+			"rejected", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever,
+			Tell: rpctypes.ErrTooManyOps}}, err: licensing.ErrOutcomeUnknown, stored: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
@@ -125,7 +138,8 @@ func rivals(t *testing.T, ref licensing.Ref, n int) {
 	for i := range n {
 		rival := faultyStore(t, kvtest.Script())
 		device := string(rune('A' + i))
-		outcome, err := rival.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, rival, ref, device), device))
+		outcome, err := rival.Commit(kvtest.Context(t, 10*time.Second),
+			bind(t, ref, loadOne(t, rival, ref, device), device))
 		if err != nil || !outcome.Landed {
 			t.Fatalf("rival %d: %+v, %v", i, outcome, err)
 		}
@@ -145,10 +159,12 @@ func TestSettleAmongRivals(t *testing.T) {
 	}{
 		{name: "ours was first", first: kvtest.AppliedNow, rivals: 1, landed: true},
 		{name: "ours was first, seven after it", first: kvtest.AppliedNow, rivals: 7, landed: true},
-		{name: "ours was first, eight after it: evicted", first: kvtest.AppliedNow, rivals: 8, err: licensing.ErrOutcomeUnknown},
+		{name: "ours was first, eight after it: evicted", first: kvtest.AppliedNow, rivals: 8,
+			err: licensing.ErrOutcomeUnknown},
 		{name: "ours was never made", first: kvtest.AppliedNever, rivals: 1},
 		{name: "ours was never made, and the creator's entry shows it", first: kvtest.AppliedNever, rivals: 7},
-		{name: "ours was never made, but nothing tells", first: kvtest.AppliedNever, rivals: 8, err: licensing.ErrOutcomeUnknown},
+		{name: "ours was never made, but nothing tells", first: kvtest.AppliedNever, rivals: 8,
+			err: licensing.ErrOutcomeUnknown},
 		{name: "a table full from long ago tells all the same", first: kvtest.AppliedNever, rivals: 1, long: 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -175,7 +191,8 @@ func TestSettleAmongRivals(t *testing.T) {
 			if err == nil && !outcome.Landed {
 				rival := outcome.Rivals[0].Record
 				if rival.License.CurrentDevices != max(c.rivals, c.long) || rival.Devices["a"].Bound {
-					t.Errorf("the rival has %d devices, a bound: %v", rival.License.CurrentDevices, rival.Devices["a"].Bound)
+					t.Errorf("the rival has %d devices, a bound: %v", rival.License.CurrentDevices,
+						rival.Devices["a"].Bound)
 				}
 			}
 		})
@@ -233,7 +250,8 @@ func TestCreationInDoubt(t *testing.T) {
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
+	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(),
+		CreatedAt: kvtest.Time}
 	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
@@ -246,7 +264,9 @@ func TestGrantInDoubt(t *testing.T) {
 // resendKV sends every write twice, as etcd's client may by itself.
 type resendKV struct{ etcdserverpb.KVClient }
 
-func (r *resendKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (r *resendKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	if kvtest.IsWrite(request) {
 		if _, err := r.KVClient.Txn(ctx, request, opts...); err != nil {
 			return nil, err
@@ -288,14 +308,16 @@ func TestJudge(t *testing.T) {
 	f("seven others", others(7), nil, layout.SwapAbsent)
 	f("eight others", others(8), nil, layout.SwapEvicted)
 	f("eight others, one of them from before", others(8), others(1), layout.SwapAbsent)
-	f("eight others, one of which has written again", others(8), []layout.Writer{{By: store.Incarnation{100}, Swap: 6}}, layout.SwapEvicted)
+	f("eight others, one of which has written again", others(8), []layout.Writer{{By: store.Incarnation{100}, Swap: 6}},
+		layout.SwapEvicted)
 
 	var table []layout.Writer
 	for i := range 10 {
 		table = layout.WithWriter(table, layout.Writer{By: store.Incarnation{byte(i)}, Swap: uint64(i)})
 	}
 	table = layout.WithWriter(table, layout.Writer{By: store.Incarnation{5}, Swap: 99})
-	if len(table) != layout.MaxWriters || table[0] != (layout.Writer{By: store.Incarnation{5}, Swap: 99}) || table[1].By != (store.Incarnation{9}) || table[7].By != (store.Incarnation{2}) {
+	if len(table) != layout.MaxWriters || table[0] != (layout.Writer{By: store.Incarnation{5}, Swap: 99}) ||
+		table[1].By != (store.Incarnation{9}) || table[7].By != (store.Incarnation{2}) {
 		t.Errorf("table %v", table)
 	}
 }
@@ -310,13 +332,15 @@ func TestProductInDoubt(t *testing.T) {
 			s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: how, Tell: rpctypes.ErrTimeout}))
 			write := store.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 			if name != "" {
-				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
+				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name,
+					Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 			}
 			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
 			if err != nil || !outcome.Landed {
 				t.Fatalf("%q: got %+v, %v; want landed", name, outcome, err)
 			}
-			if got := loadOne(t, s, ref).Record.Product; (got == nil) != (name == "") || got != nil && got.Name != name {
+			if got := loadOne(t, s, ref).Record.Product; (got == nil) != (name == "") || got != nil &&
+				got.Name != name {
 				t.Fatalf("%q: stored is %+v", name, got)
 			}
 		}

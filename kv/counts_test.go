@@ -44,11 +44,14 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}
 	record := licensing.NewOrder(&licensing.Order{
-		OrderNo: licensing.NewOrderNo('0', ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
-		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour),
+		OrderNo: licensing.NewOrderNo('0',
+			ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
+		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
+		ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+		store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
@@ -84,24 +87,31 @@ func TestSwapCounts(t *testing.T) {
 		events   map[string]float64
 	}{
 		{name: "no fault", swaps: map[string]float64{"won": 2}, events: paid},
-		{name: "its answer is lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, swaps: map[string]float64{"won": 2}, reissued: 1, events: paid},
-		{name: "it is lost twice", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}, {Apply: kvtest.AppliedLate, Tell: lost}}, swaps: map[string]float64{"won": 2}, reissued: 2, events: paid},
-		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, swaps: map[string]float64{"won": 1}, events: created},
-		{name: "in doubt, then refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+		{name: "its answer is lost", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}},
+			swaps: map[string]float64{"won": 2}, reissued: 1, events: paid},
+		{name: "it is lost twice", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost},
+			{Apply: kvtest.AppliedLate, Tell: lost}}, swaps: map[string]float64{"won": 2}, reissued: 2, events: paid},
+		{name: "refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+			swaps: map[string]float64{"won": 1}, events: created},
+		{name: "in doubt, then refused", faults: []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost},
+			{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
 			swaps: map[string]float64{"won": 1, "unknown": 1}, reissued: 1, events: created},
 		{name: "another was first", rival: true, swaps: map[string]float64{"won": 1, "lost": 1}, events: created},
-		{name: "another was first, and its answer is lost", rival: true, faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}},
-			swaps: map[string]float64{"won": 1, "lost": 1}, reissued: 1, events: created},
+		{name: "another was first, and its answer is lost", rival: true,
+			faults: []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}},
+			swaps:  map[string]float64{"won": 1, "lost": 1}, reissued: 1, events: created},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, kvtest.Script())
 			ref, snapshot := createOrder(t, s)
 			if c.rival {
 				rival := faultyStore(t, kvtest.Script())
-				if _, err := rival.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
+				if _, err := rival.Commit(kvtest.Context(t, 10*time.Second),
+					changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 					t.Fatal(err)
 				}
-				if got, want := moved(t, rival.metrics.Orders), map[string]float64{"canceled": 1}; !maps.Equal(got, want) {
+				if got, want := moved(t, rival.metrics.Orders), map[string]float64{"canceled": 1}; !maps.Equal(got,
+					want) {
 					t.Errorf("the rival's orders: %v, want %v", got, want)
 				}
 			}
@@ -139,7 +149,8 @@ func TestSharedBatchCounts(t *testing.T) {
 				changes = append(changes, changed(t, ref, snapshot, pay(t)))
 				if i < losers {
 					rival := faultyStore(t, kvtest.Script())
-					if _, err := rival.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
+					if _, err := rival.Commit(kvtest.Context(t, 10*time.Second),
+						changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -171,7 +182,9 @@ type heldKV struct {
 	arrived, free chan struct{}
 }
 
-func (h *heldKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (h *heldKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	h.arrived <- struct{}{}
 	<-h.free
 	return h.KVClient.Txn(ctx, request, opts...)
@@ -181,7 +194,8 @@ func (h *heldKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 func TestRequestsInFlight(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)
-	held := &heldKV{KVClient: clientv3.RetryKVClient(server.client), arrived: make(chan struct{}), free: make(chan struct{})}
+	held := &heldKV{KVClient: clientv3.RetryKVClient(server.client), arrived: make(chan struct{}),
+		free: make(chan struct{})}
 	s.etcd.Remote = held
 	done := make(chan error, 2)
 	for want := 1; want <= 2; want++ {
@@ -218,7 +232,8 @@ func TestLookupCounts(t *testing.T) {
 	loadOne(t, s, ref)
 	recall()
 	recall()
-	if got, want := moved(t, s.metrics.RecordLookups), (map[string]float64{"miss": 1, "hit": 2}); !maps.Equal(got, want) {
+	if got, want := moved(t, s.metrics.RecordLookups), (map[string]float64{"miss": 1, "hit": 2}); !maps.Equal(got,
+		want) {
 		t.Errorf("lookups: %v, want %v", got, want)
 	}
 	if got := s.metrics.RecordsResident.Value(); got != 1 {

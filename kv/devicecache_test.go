@@ -163,7 +163,8 @@ func TestDeviceCacheWeight(t *testing.T) {
 			s.follow(swapped(id, 9, named(true, "a"), false), 10)
 		}},
 		{"long names", func(s *deviceCaches, id licensing.LicenseID) {
-			long := []*licensing.DeviceEntry{{Device: licensing.Device{ID: strings.Repeat("i", 250), Name: strings.Repeat("n", 480)}, Bound: true}}
+			long := []*licensing.DeviceEntry{{Device: licensing.Device{ID: strings.Repeat("i", 250),
+				Name: strings.Repeat("n", 480)}, Bound: true}}
 			s.follow(swapped(id, 9, long, false), 10)
 		}},
 		{"many devices", func(s *deviceCaches, id licensing.LicenseID) {
@@ -172,7 +173,8 @@ func TestDeviceCacheWeight(t *testing.T) {
 			}
 		}},
 		{"read and seen anew", func(s *deviceCaches, id licensing.LicenseID) {
-			s.learn(id, &findings{revision: 10, devices: []licensing.Device{{ID: "a", Name: "first"}}, entries: map[string]int64{"a": 5}})
+			s.learn(id, &findings{revision: 10, devices: []licensing.Device{{ID: "a", Name: "first"}},
+				entries: map[string]int64{"a": 5}})
 			for i := range 100 {
 				s.touched(id, licensing.Device{ID: "a", Name: "first"}, int64(5+i), int64(6+i))
 			}

@@ -60,7 +60,9 @@ func TestDeviceCacheTellsTheTruth(t *testing.T) {
 
 // confirmTruth compares what a store remembers with what is true, if it confirms
 // it.
-func confirmTruth(t *testing.T, s *Store, ref licensing.Ref, devices []string, truth map[string]licensing.Device) (store.Snapshot, bool) {
+func confirmTruth(
+	t *testing.T, s *Store, ref licensing.Ref, devices []string, truth map[string]licensing.Device,
+) (store.Snapshot, bool) {
 	t.Helper()
 	guess, _, ok := s.Recall(store.Want{Ref: ref, Devices: devices})
 	if !ok {
@@ -110,7 +112,9 @@ func someDevices(rng *rand.Rand) (devices []string) {
 
 // change makes a command on what a store remembers, or else has read, again
 // until it lands, and keeps account of it.
-func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device) {
+func change(
+	t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device,
+) {
 	t.Helper()
 	ctx := kvtest.Context(t, 10*time.Second)
 	want := store.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
@@ -132,7 +136,8 @@ func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at
 			ok = false
 			continue
 		}
-		outcome, err := s.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		outcome, err := s.Commit(ctx,
+			store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +162,8 @@ func TestDeviceCacheAfterDoubt(t *testing.T) {
 		wait   time.Duration
 		landed bool
 	}{
-		{"never told", slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 100), 20 * time.Millisecond, false},
+		{"never told", slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 100),
+			20 * time.Millisecond, false},
 		{"told at last", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 10 * time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,12 +211,14 @@ func TestTouchOfRemembered(t *testing.T) {
 			t.Fatalf("remembered: %v, unsure of %d", ok, len(unsure))
 		}
 		for _, device := range many {
-			if _, err := licensing.Apply(&guess.Record, licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: device, At: at}, at); err != nil {
+			if _, err := licensing.Apply(&guess.Record,
+				licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: device, At: at}, at); err != nil {
 				t.Fatal(err)
 			}
 		}
 		commit(t, s, ref, guess, true)
-		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
+		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID),
+			store.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +279,8 @@ func TestLargeFold(t *testing.T) {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
 	}
 	count := layout.MaxInline + 1 + store.MaxFoldDevices
-	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
+	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID),
+		store.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
 	}
@@ -279,7 +288,8 @@ func TestLargeFold(t *testing.T) {
 	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
 	other := faultyStore(t, kvtest.Script())
 	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+		store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
 		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
 	}
@@ -318,7 +328,8 @@ func TestLateSwapIsLearned(t *testing.T) {
 	ref := spilled(t, s)
 	f := s.etcd.Remote.(*kvtest.FaultyKV)
 	f.Next = func() kvtest.Fault { return kvtest.Fault{Apply: kvtest.AppliedLate, Tell: context.DeadlineExceeded} }
-	if o, err := s.Commit(kvtest.Context(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
+	if o, err := s.Commit(kvtest.Context(t, 3*time.Millisecond),
+		bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
 		t.Fatalf("got %+v", o)
 	}
 	want := store.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}

@@ -45,7 +45,8 @@ func putDevices(t *testing.T, count int, position func(i int) store.DeviceCursor
 	l.CurrentDevices = count
 	id := l.Key.ID()
 	ctx := kvtest.Context(t, time.Minute)
-	ops := []clientv3.Op{clientv3.OpPut(layout.LicenseKey(id), string((&layout.License{License: *l, Spilled: true}).Encode()))}
+	ops := []clientv3.Op{clientv3.OpPut(layout.LicenseKey(id),
+		string((&layout.License{License: *l, Spilled: true}).Encode()))}
 	for i := range count {
 		d := licensing.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}
 		at := position(i)
@@ -84,7 +85,8 @@ func TestClusteredDevices(t *testing.T) {
 // reads one of a small license: in one slice of about its own size.
 func TestPageReadsOnce(t *testing.T) {
 	for _, count := range []int{100, 5000} {
-		key := putDevices(t, count, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
+		key := putDevices(t, count,
+			func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
 		var reads atomic.Int32
 		s := hookedStore(t, func() { reads.Add(1) })
 		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), key, store.DevicePage{Limit: 50})
@@ -103,7 +105,8 @@ func TestLookupAtOneRevision(t *testing.T) {
 	ref, _ := createStored(t, s)
 	ctx := kvtest.Context(t, 30*time.Second)
 	activate := func(device string) {
-		if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
+		if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, device), device)); err != nil ||
+			!outcome.Landed {
 			t.Errorf("%+v, %v", outcome, err)
 		}
 	}

@@ -57,16 +57,19 @@ func TestSurvey(t *testing.T) {
 	}{
 		{name: "undisturbed", position: spread, whole: true},
 		{name: "hashes cluster", position: clustered, whole: true},
-		{name: "own swaps meanwhile", position: spread, whole: true, during: func(t *testing.T, s, _ *Store, ref licensing.Ref) {
-			bindNew(t, s, ref, "meanwhile", 3)
-			remove(t, s, ref, "meanwhile-1")
-			remove(t, s, ref, "d-7")
-		}},
-		{name: "a rival's swap meanwhile", position: spread, during: func(t *testing.T, s, other *Store, ref licensing.Ref) {
-			remove(t, other, ref, "d-7")
-			loadOne(t, s, ref, "d-7")
-		}},
-		{name: "the store is closed", position: spread, during: func(_ *testing.T, s, _ *Store, _ licensing.Ref) { s.end() }},
+		{name: "own swaps meanwhile", position: spread, whole: true,
+			during: func(t *testing.T, s, _ *Store, ref licensing.Ref) {
+				bindNew(t, s, ref, "meanwhile", 3)
+				remove(t, s, ref, "meanwhile-1")
+				remove(t, s, ref, "d-7")
+			}},
+		{name: "a rival's swap meanwhile", position: spread,
+			during: func(t *testing.T, s, other *Store, ref licensing.Ref) {
+				remove(t, other, ref, "d-7")
+				loadOne(t, s, ref, "d-7")
+			}},
+		{name: "the store is closed", position: spread,
+			during: func(_ *testing.T, s, _ *Store, _ licensing.Ref) { s.end() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,9 +102,11 @@ func TestSurvey(t *testing.T) {
 			release()
 			s.background.Wait()
 			truth := loadOne(t, other, ref, "d-0", "d-7", "d-8", "new-3-5", "meanwhile-0", "meanwhile-1", "never")
-			guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
+			guess, unsure, ok := s.Recall(store.Want{Ref: ref,
+				Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
 			if !ok || guess.Token.(*stored).complete != c.whole || c.whole && len(unsure) > 0 {
-				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).complete, c.whole, unsure)
+				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).complete,
+					c.whole, unsure)
 			}
 			if c.whole {
 				s.memory.deviceCaches.use(licensing.LicenseKey(ref.ID).ID(), false, func(r *deviceCache) {
@@ -128,7 +133,8 @@ func TestSurvey(t *testing.T) {
 func TestDeviceScanOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)
-	if _, err := server.client.Delete(t.Context(), layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
+	if _, err := server.client.Delete(t.Context(),
+		layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
 		t.Fatal(err)
 	}
 	bindNew(t, s, ref, "new", 600)

@@ -30,7 +30,8 @@ func TestDuePlaces(t *testing.T) {
 		{licensing.DueOrderEnd, order, ""},
 		{licensing.DueRefund, order, ""},
 	} {
-		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time, time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
+		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time,
+			time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
 			place := layout.DueOf(licensing.Due{Kind: c.kind, At: at})
 			key := place.Key(layout.RecordKey(c.ref))
 			got, ref, ok := layout.DueRecord(c.kind, strings.TrimPrefix(key, layout.DuePrefix(c.kind)), []byte(c.value))
@@ -75,7 +76,8 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 	puts := func(ref licensing.Ref, device string) (n int) {
 		t.Helper()
 		kv.shape()
-		if outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
+		if outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+			bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
 		for _, r := range kv.requests {
@@ -92,7 +94,8 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 		l := newLicense(t, 9)
 		change(l)
 		ref := licensing.LicenseRef(l.Key)
-		outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
+		outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+			store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
@@ -151,7 +154,8 @@ func TestDueCountsNothingLater(t *testing.T) {
 	plant := seed{}
 	for i := range 50 {
 		ref := licensing.OrderRef(labOwner, licensing.NewOrderNo('0', fmt.Sprintf("%026d", i)))
-		plant[layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: kvtest.Time.Add(time.Duration(i) * time.Minute)}).Key(layout.RecordKey(ref))] = []byte{}
+		plant[layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
+			At: kvtest.Time.Add(time.Duration(i) * time.Minute)}).Key(layout.RecordKey(ref))] = []byte{}
 	}
 	l.write(plant)
 	counted := int64(0)

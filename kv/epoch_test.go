@@ -95,7 +95,8 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 				}
 			}
 			if fresh != 2 || len(now) != len(kept)+2 {
-				t.Errorf("after the restore %d events are of later epochs, and %d in all; %d were kept", fresh, len(now), len(kept))
+				t.Errorf("after the restore %d events are of later epochs, and %d in all; %d were kept", fresh,
+					len(now), len(kept))
 			}
 			l.clean()
 		})
@@ -118,7 +119,8 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 			late := licensing.Owner{AccountID: "acct_late", Mode: licensing.Test}
 			order := func() {
 				t.Helper()
-				if _, _, err := d.node.CreateOrder(d.ctx(), late, service.NewOrder{ProductID: "pro", Currency: "USD"}); err != nil {
+				if _, _, err := d.node.CreateOrder(d.ctx(), late,
+					service.NewOrder{ProductID: "pro", Currency: "USD"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -142,7 +144,8 @@ func (l *lab) keptIDs() []string {
 	dir := kvtest.Must(l.store.listEvents(l.ctx(), labOwner, 0, 1<<62, 0))(l.t)
 	for _, e := range dir.entries {
 		for _, run := range kvtest.Must(layout.DecodeRuns(&e, l.value(e.Key(labOwner))))(l.t) {
-			for _, event := range kvtest.Must(layout.DecodeEvents(labOwner, run.Record, run.Last, run.Value))(l.t).Events {
+			for _, event := range kvtest.Must(layout.DecodeEvents(labOwner, run.Record, run.Last,
+				run.Value))(l.t).Events {
 				ids = append(ids, layout.EventID(e.Location, run.Record, event.Sequence))
 			}
 		}
@@ -155,7 +158,8 @@ func (l *lab) keptIDs() []string {
 func TestDeadWriterLosesNoEvent(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("dead")
-	dead := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
+	dead := kvtest.Must(Open(kvtest.Context(t, 10*time.Second),
+		Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 	if err := dead.OpenEpoch(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -167,21 +171,24 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
+	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now,
+		Metrics: kvtest.Metrics(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		n.KeepSealing(ctx)
 	}()
-	feed, err := n.Feed(kvtest.Context(t, 30*time.Second), owner, store.FeedPage{Limit: 10}, service.FeedWait{For: 20 * time.Second})
+	feed, err := n.Feed(kvtest.Context(t, 30*time.Second), owner, store.FeedPage{Limit: 10},
+		service.FeedWait{For: 20 * time.Second})
 	cancel()
 	<-done
 	var told []store.RecordedEvent
 	for _, e := range feed.Events {
 		told = append(told, e.RecordedEvent)
 	}
-	if got := kindsOf(told); err != nil || !slices.Equal(got, []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}) {
+	if got := kindsOf(told); err != nil || !slices.Equal(got,
+		[]string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}) {
 		t.Errorf("the feed is %q, %v", got, err)
 	}
 }
@@ -205,7 +212,8 @@ func TestWhoListensIsLearned(t *testing.T) {
 	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
 		t.Errorf("what was read before counts: %v", err)
 	}
-	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t) // as in a store of before, restored
+	// as in a store of before, restored
+	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t)
 	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenerKey(owner)))(t)
 	if kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t); listens() {
 		t.Error("what was read later, of an older store, does not count")
@@ -216,13 +224,16 @@ func TestWhoListensIsLearned(t *testing.T) {
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
 	l := newEventsLab(t)
-	s := kvtest.Must(storeOver(&kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: kvtest.Storm(7)}, l.store.etcd.Native, kvtest.Metrics()))(t)
+	s := kvtest.Must(storeOver(&kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: kvtest.Storm(7)},
+		l.store.etcd.Native, kvtest.Metrics()))(t)
 	errs := make(chan error, 64)
 	for i := range 64 {
 		made := newLicense(t, 0)
 		made.Owner = acct(fmt.Sprint("many", i%8))
 		go func() {
-			_, err := s.Commit(kvtest.Context(t, 20*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key), Record: licensing.NewLicense(made, nil, "")}}})
+			_, err := s.Commit(kvtest.Context(t, 20*time.Second),
+				store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key),
+					Record: licensing.NewLicense(made, nil, "")}}})
 			errs <- err
 		}()
 	}
@@ -251,12 +262,13 @@ func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
 	slow, quick := acct("slow"), acct("quick")
 	asked, let := make(chan struct{}), make(chan struct{})
 	s := l.open(nil)
-	s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault { return kvtest.Fault{} }, Note: func(request *etcdserverpb.TxnRequest) {
-		if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.EventOwnerKey(slow) {
-			close(asked)
-			<-let
-		}
-	}}, s.etcd.Native)
+	s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote,
+		Next: func() kvtest.Fault { return kvtest.Fault{} }, Note: func(request *etcdserverpb.TxnRequest) {
+			if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.EventOwnerKey(slow) {
+				close(asked)
+				<-let
+			}
+		}}, s.etcd.Native)
 	var group sync.WaitGroup
 	group.Go(func() { l.license(s, slow) })
 	<-asked

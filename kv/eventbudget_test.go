@@ -21,7 +21,8 @@ import (
 func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	l.t.Helper()
 	ctx := kvtest.Context(l.t, 30*time.Second)
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner),
+		clientv3.WithPrefix()))(l.t).Kvs {
 		if len(kv.Value) > 0 {
 			bytes += int64(len(kv.Key) + len(kv.Value))
 		}
@@ -157,7 +158,8 @@ func TestCutsAreSaidOnce(t *testing.T) {
 	ctx := kvtest.Context(t, 30*time.Second)
 	put := func(owner licensing.Owner, bytes int64) {
 		t.Helper()
-		ledger := &layout.Ledger{Begun: kvtest.Time, Spans: []layout.Span{{Last: 1, Bytes: bytes / 2}, {Last: 2, Bytes: bytes / 2}}}
+		ledger := &layout.Ledger{Begun: kvtest.Time,
+			Spans: []layout.Span{{Last: 1, Bytes: bytes / 2}, {Last: 2, Bytes: bytes / 2}}}
 		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.LedgerKey(owner), string(ledger.Encode())))(t)
 	}
 	a, b := acct("a"), acct("b")

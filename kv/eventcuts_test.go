@@ -36,7 +36,8 @@ func TestSweepersAtOnce(t *testing.T) {
 		s := l.open(nil)
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_, err := s.SweepEvents(kvtest.Context(t, 30*time.Second), kvtest.Time.Add(time.Duration(now.Load())), bySpans(budget))
+				_, err := s.SweepEvents(kvtest.Context(t, 30*time.Second), kvtest.Time.Add(time.Duration(now.Load())),
+					bySpans(budget))
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) {
 					t.Errorf("sweep: %v", err)
 				}
@@ -156,7 +157,8 @@ func TestHistoryPastCut(t *testing.T) {
 	}
 	latest := l.feed(owner, 10)[0]
 	at, _ := layout.ReadFeedPlace(store.Cell, latest.ID)
-	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
+	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch},
+		layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
 	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,8 @@ func TestOlderStore(t *testing.T) {
 	small, large := acct("small"), acct("large")
 	mark := func(e layout.Epoch, at time.Time, bytes uint64) {
 		t.Helper()
-		value := protowire.AppendVarint(protowire.AppendTag((&layout.RetentionMark{At: at}).Encode(), 2, protowire.VarintType), bytes)
+		value := protowire.AppendVarint(protowire.AppendTag((&layout.RetentionMark{At: at}).Encode(), 2,
+			protowire.VarintType), bytes)
 		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.MarkKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)

@@ -37,8 +37,10 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 			made := newLicense(l.t, 0)
 			made.Owner = owner
 			record := licensing.NewLicense(made, nil, "")
-			key := layout.EventsKeyOf(owner, layout.Location{Epoch: c.from + layout.Epoch(i/c.each)*c.apart}, layout.LicenseInEvents(made.Key.ID()), 1)
-			keys, puts = append(keys, key), append(puts, clientv3.OpPut(key, string(layout.EncodeEvents(record.Events, layout.Location{}))))
+			key := layout.EventsKeyOf(owner, layout.Location{Epoch: c.from + layout.Epoch(i/c.each)*c.apart},
+				layout.LicenseInEvents(made.Key.ID()), 1)
+			keys, puts = append(keys, key), append(puts,
+				clientv3.OpPut(key, string(layout.EncodeEvents(record.Events, layout.Location{}))))
 		}
 	}
 	for some := range slices.Chunk(puts, etcd.MaxOps) {
@@ -77,7 +79,8 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	for _, span := range l.ledger(owner).Spans {
 		size += span.Bytes
 	}
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 30*time.Second), layout.EventsOf(owner), clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 30*time.Second), layout.EventsOf(owner),
+		clientv3.WithPrefix()))(t).Kvs {
 		size -= int64(len(kv.Key) + len(kv.Value))
 	}
 	if size != 0 {
@@ -113,15 +116,21 @@ func TestWalkEvents(t *testing.T) {
 		{"one epoch", []span{{6, 3, 2, 1}}, 7, 8, 200, 1, 2},
 		{"one page", []span{{7, 1, 200, 1}}, 7, 8, 200, 1, 200},
 		{"one page and a key", []span{{7, 1, 201, 1}}, 7, 8, 200, 2, 202},
-		{"from the first to the last", []span{{9, 1, 1, 1}, {10, 1, 1, 1}, {99, 1, 1, 1}, {100, 1, 1, 1}}, 10, 100, 1, 2, 3},
-		{"where a slice ends", []span{{10 + firstWidth - 1, 3, 1, 1}, {10 + 5*firstWidth - 1, 3, 1, 1}}, 10, 10 + 30*firstWidth, 200, 4, 6},
-		{"where a slice ends, and a page with it", []span{{10 + firstWidth - 1, 3, 2, 1}}, 10, 10 + 30*firstWidth, 2, 5, 8},
-		{"all epochs that there can be", []span{{0, 1, 1, 1}, {1 << 40, 1, 1, 1}, {math.MaxUint64 - 1, 1, 1, 1}}, 0, math.MaxUint64, 200, 30, 3},
+		{"from the first to the last", []span{{9, 1, 1, 1}, {10, 1, 1, 1}, {99, 1, 1, 1}, {100, 1, 1, 1}}, 10, 100, 1,
+			2, 3},
+		{"where a slice ends", []span{{10 + firstWidth - 1, 3, 1, 1}, {10 + 5*firstWidth - 1, 3, 1, 1}}, 10,
+			10 + 30*firstWidth, 200, 4, 6},
+		{"where a slice ends, and a page with it", []span{{10 + firstWidth - 1, 3, 2, 1}}, 10, 10 + 30*firstWidth, 2, 5,
+			8},
+		{"all epochs that there can be", []span{{0, 1, 1, 1}, {1 << 40, 1, 1, 1}, {math.MaxUint64 - 1, 1, 1, 1}}, 0,
+			math.MaxUint64, 200, 30, 3},
 		{"far apart", []span{{1, 300, 1, 1 << 30}}, 0, 301 << 30, 200, 300, 3 * 300},
 		{"as many as a slice has", []span{{1, 1, sliceKeys, 1}}, 0, 1 << 20, 200, 10, 5 * sliceKeys},
 		{"a few more, at its beginning", []span{{0, 1, sliceKeys + 100, 1}}, 0, 1 << 20, 200, 12, 5 * sliceKeys},
-		{"a few more, at its end", []span{{firstWidth - 1, 1, sliceKeys + 100, 1}}, 0, firstWidth, 200, 12, 5 * sliceKeys},
-		{"one epoch with far more", []span{{1 << 20, 1, 5000, 1}, {1<<20 + 3, 40, 5, 7}}, 0, 1 << 21, 500, 30, 10 * 5200},
+		{"a few more, at its end", []span{{firstWidth - 1, 1, sliceKeys + 100, 1}}, 0, firstWidth, 200, 12,
+			5 * sliceKeys},
+		{"one epoch with far more", []span{{1 << 20, 1, 5000, 1}, {1<<20 + 3, 40, 5, 7}}, 0, 1 << 21, 500, 30,
+			10 * 5200},
 		{"crowds far apart", []span{{1 << 30, 6, 700, 1 << 30}}, 0, 7 << 30, 200, 80, 10 * 6 * 700},
 		{"few, and then many in each", []span{{1, 500, 1, 10}, {5001, 50, 100, 1}}, 0, 1 << 20, 200, 60, 10 * 5500},
 		{"many in each, and then few", []span{{1, 50, 100, 1}, {51, 500, 1, 10}}, 0, 1 << 20, 200, 60, 10 * 5500},
@@ -138,19 +147,20 @@ func TestWalkEvents(t *testing.T) {
 			seen.keys.Store(0)
 			var got []string
 			begins := prefix + string(layout.AppendEpoch(nil, c.from))
-			err := l.store.walkEvents(kvtest.Context(t, time.Minute), "walk", owner, c.from, c.to, c.limit, func(begin, next string, page *clientv3.GetResponse) error {
-				if begin < begins || int64(len(page.Kvs)) > c.limit {
-					t.Errorf("a page of %d keys begins at %x, before %x", len(page.Kvs), begin, begins)
-				}
-				for _, kv := range page.Kvs {
-					if key := string(kv.Key); key < begin || key >= next || len(kv.Value) > 0 {
-						t.Errorf("a page from %x to %x has %x: %x", begin, next, key, kv.Value)
+			err := l.store.walkEvents(kvtest.Context(t, time.Minute), "walk", owner, c.from, c.to, c.limit,
+				func(begin, next string, page *clientv3.GetResponse) error {
+					if begin < begins || int64(len(page.Kvs)) > c.limit {
+						t.Errorf("a page of %d keys begins at %x, before %x", len(page.Kvs), begin, begins)
 					}
-					got = append(got, string(kv.Key))
-				}
-				begins = next
-				return nil
-			}, clientv3.WithKeysOnly())
+					for _, kv := range page.Kvs {
+						if key := string(kv.Key); key < begin || key >= next || len(kv.Value) > 0 {
+							t.Errorf("a page from %x to %x has %x: %x", begin, next, key, kv.Value)
+						}
+						got = append(got, string(kv.Key))
+					}
+					begins = next
+					return nil
+				}, clientv3.WithKeysOnly())
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%d of %d keys are met: %v", len(got), len(want), err)
 			}
@@ -191,7 +201,8 @@ func TestWalkEventsEnds(t *testing.T) {
 			return nil
 		}, 2, own},
 		{"all is compacted meanwhile", func(int) error {
-			at := kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), "a key of others", ""))(t).Header.Revision
+			at := kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), "a key of others",
+				""))(t).Header.Revision
 			_, err := l.store.etcd.Native.Compact(kvtest.Context(t, 10*time.Second), at)
 			return err
 		}, 10, nil},
@@ -199,19 +210,21 @@ func TestWalkEventsEnds(t *testing.T) {
 			if page != 4 {
 				return nil
 			}
-			_, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), keys[4], clientv3.WithRange(keys[9]+"\x00"))
+			_, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), keys[4],
+				clientv3.WithRange(keys[9]+"\x00"))
 			return err
 		}, 4, nil},
 	} {
 		pages, ranges := 0, int64(0)
-		err := l.store.walkEvents(kvtest.Context(t, time.Minute), "walk", owner, 0, 40*firstWidth, 1, func(_, _ string, page *clientv3.GetResponse) error {
-			if string(page.Kvs[0].Key) != keys[pages] {
-				t.Errorf("%s: page %d has %x", c.name, pages, page.Kvs[0].Key)
-			}
-			pages++
-			ranges = seen.ranges.Load()
-			return c.visit(pages)
-		})
+		err := l.store.walkEvents(kvtest.Context(t, time.Minute), "walk", owner, 0, 40*firstWidth, 1,
+			func(_, _ string, page *clientv3.GetResponse) error {
+				if string(page.Kvs[0].Key) != keys[pages] {
+					t.Errorf("%s: page %d has %x", c.name, pages, page.Kvs[0].Key)
+				}
+				pages++
+				ranges = seen.ranges.Load()
+				return c.visit(pages)
+			})
 		if !errors.Is(err, c.want) || pages != c.pages {
 			t.Errorf("%s: it ends with page %d: %v", c.name, pages, err)
 		}
@@ -221,7 +234,8 @@ func TestWalkEventsEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := l.store.walkEvents(ctx, "walk", owner, 0, 100, 1, func(_, _ string, _ *clientv3.GetResponse) error { return nil })
+	err := l.store.walkEvents(ctx, "walk", owner, 0, 100, 1,
+		func(_, _ string, _ *clientv3.GetResponse) error { return nil })
 	if !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("without etcd: %v", err)
 	}

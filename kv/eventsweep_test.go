@@ -52,12 +52,14 @@ func (l *lab) clean() {
 
 func (l *eventsLab) keys(prefix string) int64 {
 	l.t.Helper()
-	return kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
+	return kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), prefix, clientv3.WithPrefix(),
+		clientv3.WithCountOnly()))(l.t).Count
 }
 
 func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
 	l.t.Helper()
-	got, err := l.store.ReadEvents(kvtest.Context(l.t, 10*time.Second), owner, store.FeedPage{After: position, Limit: 1000})
+	got, err := l.store.ReadEvents(kvtest.Context(l.t, 10*time.Second), owner,
+		store.FeedPage{After: position, Limit: 1000})
 	return got.Events, err
 }
 
@@ -90,7 +92,8 @@ func TestEventsAreKeptByAge(t *testing.T) {
 		at   time.Duration
 		keys int
 		left int
-	}{{24 * time.Hour, 0, 5}, {24*time.Hour + 1, 6, 2}, {34 * time.Hour, 0, 2}, {34*time.Hour + 1, 3, 1}, {1000 * time.Hour, 3, 0}}
+	}{{24 * time.Hour, 0, 5}, {24*time.Hour + 1, 6, 2}, {34 * time.Hour, 0, 2}, {34*time.Hour + 1, 3,
+		1}, {1000 * time.Hour, 3, 0}}
 	for _, c := range swept {
 		if n := l.sweep(kvtest.Time.Add(c.at), keepAll); n != c.keys {
 			t.Errorf("after %v %d keys are swept, want %d", c.at, n, c.keys)
@@ -149,7 +152,8 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	}
 	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.EventsPrefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.EventsPrefix,
+		clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
 	if marks := l.keys(layout.MarksPrefix); len(spans) != 5 || marks != 5 {
@@ -207,7 +211,8 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
 		kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), c.swept))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
-			rest, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: half.Next, Limit: 100})
+			rest, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+				store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
 				t.Errorf("swept up to %d: %v\n%s", c.swept, err, diff)
 			}
@@ -219,7 +224,8 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	}
 	// A reader that has listed what is removed before it reads it.
 	last, _ := layout.ReadFeedPlace(store.Cell, all[12].ID)
-	if _, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
+	if _, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second),
+		layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
@@ -242,8 +248,10 @@ func TestSweepUnderReaders(t *testing.T) {
 			for n := 0; ctx.Err() == nil; n++ {
 				// Each pass is a day later, so that it makes a mark, and keeps two days.
 				now := kvtest.Time.Add(time.Duration(n) * 24 * time.Hour)
-				_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), now, store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
-				if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
+				_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), now,
+					store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
+				if err != nil && !errors.Is(err, licensing.ErrUnavailable) &&
+					!errors.Is(err, licensing.ErrOutcomeUnknown) {
 					t.Errorf("sweeper %d: %v", i, err)
 				}
 			}
@@ -280,9 +288,11 @@ func TestSweepUnderReaders(t *testing.T) {
 	}
 	for i := range 60 {
 		snapshot := loadOne(t, l.store, ref)
-		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: kvtest.Time.Add(time.Duration(i+1) * 24 * time.Hour)}
+		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"},
+			ExpiresAt: kvtest.Time.Add(time.Duration(i+1) * 24 * time.Hour)}
 		kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(t)
-		l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		l.commit(l.store,
+			store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 		l.seal()
 		if i%20 == 0 {
 			l.clean()
@@ -313,7 +323,8 @@ func TestSweepIsKilled(t *testing.T) {
 			l.license(l.store, owner)
 		}
 		l.seal() // so that a mark is to be made first
-		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
+		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second),
+			Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 		writes := 0
 		faulty := &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 			if writes++; writes > kill {

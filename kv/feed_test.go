@@ -105,7 +105,8 @@ func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) store.
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, devices...)
 	for _, device := range devices {
-		cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}
+		cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser},
+			Device: device}
 		if _, err := licensing.Apply(&snapshot.Record, cmd, kvtest.Time); err != nil {
 			l.t.Fatal(err)
 		}
@@ -136,7 +137,8 @@ func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	for _, e := range events {
 		at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
-		is := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
+		is := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.EpochKey,
+			clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
 		if int64(at.Epoch) != is {
 			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.Epoch, is)
 		}
@@ -170,7 +172,9 @@ func TestFeed(t *testing.T) {
 	l.license(l.store, acct("other"))
 	l.commit(l.store, l.bound(l.store, ref, "d"))
 	removal := loadOne(t, l.store, ref, "b")
-	if _, err := licensing.Apply(&removal.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, kvtest.Time.Add(time.Hour)); err != nil {
+	if _, err := licensing.Apply(&removal.Record,
+		licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"},
+			Device: "b"}, kvtest.Time.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: removal.Token, Record: removal.Record}}})
@@ -204,7 +208,8 @@ func TestFeed(t *testing.T) {
 		if err != nil || got == nil || !cmp.Equal(*got, e) {
 			t.Errorf("event %s is %+v, %v", e.ID, got, err)
 		}
-		rest, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100})
+		rest, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+			store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100})
 		if diff := cmp.Diff(all[i+1:], rest.Events); err != nil || diff != "" && len(rest.Events)+i+1 != len(all) {
 			t.Errorf("after event %d: %v\n%s", i, err, diff)
 		}
@@ -214,14 +219,17 @@ func TestFeed(t *testing.T) {
 		}
 	}
 	bound := all[3]
-	if bound.License.CurrentDevices != 2 || bound.Actor != licensing.EndUser || !bound.At.Equal(kvtest.Time) || !bound.Device.BoundAt.Equal(kvtest.Time) {
+	if bound.License.CurrentDevices != 2 || bound.Actor != licensing.EndUser || !bound.At.Equal(kvtest.Time) ||
+		!bound.Device.BoundAt.Equal(kvtest.Time) {
 		t.Errorf("the second device's event is %+v", bound)
 	}
-	if removed := all[6]; removed.Actor != "key_shop" || removed.License.CurrentDevices != 3 || !removed.Device.BoundAt.Equal(kvtest.Time) || !removed.At.Equal(kvtest.Time.Add(time.Hour)) {
+	if removed := all[6]; removed.Actor != "key_shop" || removed.License.CurrentDevices != 3 ||
+		!removed.Device.BoundAt.Equal(kvtest.Time) || !removed.At.Equal(kvtest.Time.Add(time.Hour)) {
 		t.Errorf("the removal's event is %+v", removed)
 	}
 
-	removals, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
+	removals, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+		store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
 	if got := kindsOf(removals.Events); err != nil || !slices.Equal(got, want[6:7]) {
 		t.Errorf("of removals the feed is %q, %v", got, err)
 	}
@@ -258,8 +266,10 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	later, unknown := at, at
 	later.Sequence++
 	unknown.Epoch += 1 << 40
-	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.Text(store.Cell), unknown.Text(store.Cell), "pos_0"} {
-		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(position), Limit: 1})
+	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID,
+		later.Text(store.Cell), unknown.Text(store.Cell), "pos_0"} {
+		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+			store.FeedPage{After: store.FeedPosition(position), Limit: 1})
 		if !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %q: %v", position, err)
 		}
@@ -283,7 +293,8 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 		{"applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}},
 		{"not applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}},
 		{"applied late", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}},
-		{"twice in doubt", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}},
+		{"twice in doubt",
+			[]kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}},
 	} {
 		for _, when := range []string{"before", "between the attempts"} {
 			t.Run(c.name+", sealed "+when, func(t *testing.T) {
@@ -394,13 +405,15 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		made := make([]layout.EventsKey, n)
 		e := l.store.fences.known()
 		for i := range made {
-			made[i] = layout.EventsKey{Location: layout.Location{Epoch: e}, Record: layout.LicenseInEvents(newLicense(t, 0).Key.ID()), Last: 1}
+			made[i] = layout.EventsKey{Location: layout.Location{Epoch: e},
+				Record: layout.LicenseInEvents(newLicense(t, 0).Key.ID()), Last: 1}
 		}
 		many(n, func(i int) error {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			told := licensing.NewLicense(&license, nil, "")
-			response, err := l.store.etcd.Native.Put(kvtest.Context(t, 60*time.Second), made[i].Key(owner), string(layout.EncodeEvents(told.Events, layout.Location{})))
+			response, err := l.store.etcd.Native.Put(kvtest.Context(t, 60*time.Second), made[i].Key(owner),
+				string(layout.EncodeEvents(told.Events, layout.Location{})))
 			if err == nil {
 				made[i].Revision = response.Header.Revision
 			}
@@ -448,7 +461,8 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		if page.After = got.Next; got.More && len(got.Events) == 0 {
 			continue
 		}
-		if want := len(ids)/feedScan + 1; !slices.Equal(kindsOf(got.Events), []string{"3 device.bound a"}) || got.More || pages != want {
+		if want := len(ids)/feedScan + 1; !slices.Equal(kindsOf(got.Events), []string{"3 device.bound a"}) ||
+			got.More || pages != want {
 			t.Errorf("page %d of %d has %q", pages, want, kindsOf(got.Events))
 		}
 		break

@@ -67,7 +67,8 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 	}
 	disabled := endpoint()
 	disabled.DisabledAt = kvtest.Time
-	all, wanted := store.FeedPage{Endpoint: hooked, Limit: 10}, store.FeedPage{Endpoint: hooked, Wanted: true, Limit: 10}
+	all, wanted := store.FeedPage{Endpoint: hooked, Limit: 10}, store.FeedPage{Endpoint: hooked, Wanted: true,
+		Limit: 10}
 	for name, c := range map[string]struct {
 		owner     licensing.Owner
 		endpoints []licensing.Endpoint
@@ -75,8 +76,9 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 		found     bool
 		events    int
 	}{
-		"all types":     {owner, []licensing.Endpoint{endpoint()}, wanted, true, 1},
-		"wanted":        {owner, []licensing.Endpoint{{ID: "we_other"}, endpoint(licensing.EventLicenseIssued)}, wanted, true, 1},
+		"all types": {owner, []licensing.Endpoint{endpoint()}, wanted, true, 1},
+		"wanted": {owner, []licensing.Endpoint{{ID: "we_other"}, endpoint(licensing.EventLicenseIssued)}, wanted,
+			true, 1},
 		"not wanted":    {owner, []licensing.Endpoint{endpoint(licensing.EventOrderPaid)}, wanted, true, 0},
 		"all all same":  {owner, []licensing.Endpoint{endpoint(licensing.EventOrderPaid)}, all, true, 1},
 		"disabled":      {owner, []licensing.Endpoint{disabled}, all, true, 0},

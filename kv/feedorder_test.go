@@ -18,7 +18,8 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 	var want []string
 	for range 3 {
 		free := l.order(0)
-		want = append(want, "1 order.created "+free.OrderNo, "2 order.paid "+free.OrderNo, "1 license.issued "+string(free.LicenseKey))
+		want = append(want, "1 order.created "+free.OrderNo, "2 order.paid "+free.OrderNo,
+			"1 license.issued "+string(free.LicenseKey))
 		paid := l.order(500)
 		want = append(want, "1 order.created "+paid.OrderNo)
 		paid = l.pay(paid)
@@ -57,7 +58,8 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 			if i > 0 && (!all[i-1].Before(&e) || e.Before(&all[i-1])) {
 				t.Errorf("%s is not known to come before %s", want[i-1], want[i])
 			}
-			rest := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100}))(t)
+			rest := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner,
+				store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100}))(t)
 			if diff := cmp.Diff(want[i+1:], of(rest.Events)); diff != "" && i+1 < len(want) {
 				t.Errorf("after %s (-want +got):\n%s", want[i], diff)
 			}

@@ -33,15 +33,18 @@ func TestPositionsAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(p layout.FeedPlace) error {
-		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(p.Text(store.Cell)), Limit: 1})
+		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+			store.FeedPage{After: store.FeedPosition(p.Text(store.Cell)), Limit: 1})
 		return err
 	}
-	for _, p := range []layout.FeedPlace{{Epoch: state.epoch + 1}, {Epoch: state.epoch, Revision: state.revision + 1000}, {Epoch: 1 << 62}} {
+	for _, p := range []layout.FeedPlace{{Epoch: state.epoch + 1},
+		{Epoch: state.epoch, Revision: state.revision + 1000}, {Epoch: 1 << 62}} {
 		if err := read(p); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %+v: %v", p, err)
 		}
 	}
-	for _, p := range []layout.FeedPlace{{Epoch: state.epoch}, {Epoch: state.epoch, Revision: state.revision}, {Epoch: state.epoch - 1, Revision: 1 << 40}} {
+	for _, p := range []layout.FeedPlace{{Epoch: state.epoch}, {Epoch: state.epoch, Revision: state.revision},
+		{Epoch: state.epoch - 1, Revision: 1 << 40}} {
 		if err := read(p); err != nil {
 			t.Errorf("after %+v: %v", p, err)
 		}
@@ -101,7 +104,8 @@ func TestSparseFeed(t *testing.T) {
 	kv := &counting{KV: l.store.etcd.KV}
 	l.store.etcd.KV = kv
 	state := feedState{epoch: (events + 1) * apart}
-	feed, err := l.store.readFeed(kvtest.Context(t, 20*time.Second), owner, layout.FeedPlace{Epoch: 1}, state, store.FeedPage{Limit: events})
+	feed, err := l.store.readFeed(kvtest.Context(t, 20*time.Second), owner, layout.FeedPlace{Epoch: 1}, state,
+		store.FeedPage{Limit: events})
 	var got []string
 	for _, e := range feed.Events {
 		got = append(got, e.ID)
@@ -124,12 +128,16 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, devi
 	record.Listening = true
 	for i := 1; i < n; i++ {
 		record.Events = append(record.Events, licensing.Event{
-			Type: licensing.EventDeviceBound, At: kvtest.Time, Sequence: uint64(i + 1), Actor: licensing.EndUser, License: made,
-			Device: &licensing.Device{ID: device, Name: device, Named: true, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time},
+			Type: licensing.EventDeviceBound, At: kvtest.Time, Sequence: uint64(i +
+				1), Actor: licensing.EndUser, License: made,
+			Device: &licensing.Device{ID: device, Name: device, Named: true, BoundAt: kvtest.Time,
+				LastSeenAt: kvtest.Time},
 		})
 	}
 	name := layout.LicenseInEvents(made.Key.ID())
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name, uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
+	if _, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second),
+		layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name,
+			uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
 		l.t.Fatal(err)
 	}
 	for i := range n {
@@ -144,7 +152,9 @@ type weighing struct {
 	largest atomic.Int64
 }
 
-func (w *weighing) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (w *weighing) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	response, err := w.KVClient.Txn(ctx, request, opts...)
 	if size := int64(proto.Size(response)); err == nil && size > w.largest.Load() {
 		w.largest.Store(size)
@@ -213,7 +223,8 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	ref := l.license(l.store, owner)
 	l.seal()
 	later, err := l.after(owner, feed.Next)
-	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) || later[0].License.Key != licensing.LicenseKey(ref.ID) {
+	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) ||
+		later[0].License.Key != licensing.LicenseKey(ref.ID) {
 		t.Errorf("later it is %+v, %v", later, err)
 	}
 }

@@ -30,7 +30,8 @@ func (l *eventsLab) eachInterruption(run func(l *eventsLab, i int, c interruptio
 		{"not applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, false},
 		{"applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, true},
 		{"applied late", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, false},
-		{"twice in doubt", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}}, false},
+		{"twice in doubt",
+			[]kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: lost}}, false},
 	} {
 		l.t.Run(c.name, func(t *testing.T) { run(l.in(t), i, c) })
 	}
@@ -88,7 +89,8 @@ func TestListenDuringACommit(t *testing.T) {
 		outcome := l.commitInterrupted(s, l.bound(s, ref, "a"), c)
 		want := []string{"1 license.issued"}
 		if !c.landed {
-			if len(outcome.Rivals) != 1 || !outcome.Rivals[0].Record.Listening || outcome.Rivals[0].Record.License.CurrentDevices != 0 {
+			if len(outcome.Rivals) != 1 || !outcome.Rivals[0].Record.Listening ||
+				outcome.Rivals[0].Record.License.CurrentDevices != 0 {
 				l.t.Errorf("it lost to %+v", outcome.Rivals)
 			}
 			l.commit(s, l.bound(s, ref, "a"))
@@ -167,10 +169,13 @@ func TestSubscriptionInDoubt(t *testing.T) {
 		{"applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, nil, true},
 		{"not applied, answer lost", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: lost}}, nil, true},
 		{"applied late", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}}, nil, true},
-		{"twice in doubt", []kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}, nil, true},
+		{"twice in doubt",
+			[]kvtest.Fault{{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}}, nil, true},
 		{"no space", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace}}, nil, true},
-		{"refused", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, licensing.ErrUnavailable, false},
-		{"in doubt, then refused", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, licensing.ErrOutcomeUnknown, true},
+		{"refused", []kvtest.Fault{{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+			licensing.ErrUnavailable, false},
+		{"in doubt, then refused", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost},
+			{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}}, licensing.ErrOutcomeUnknown, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := l.in(t)

@@ -41,7 +41,8 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	if lines := strings.Count(log.String(), "\n"); lines != sampledBurst {
 		t.Errorf("%d lines were logged:\n%s", lines, log.String())
 	}
-	if strings.Contains(log.String(), s.inline.Prefix()+"-") || !strings.Contains(log.String(), `"rule":"device_count"`) {
+	if strings.Contains(log.String(), s.inline.Prefix()+"-") ||
+		!strings.Contains(log.String(), `"rule":"device_count"`) {
 		t.Errorf("the log is\n%s", log.String())
 	}
 }
@@ -55,7 +56,8 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(layout.LicenseKey(s.inline.ID()))))(t)
 	record.License.CurrentDevices = 3
 	kvtest.Must(l.client.Put(l.ctx(), layout.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
-	outcome := kvtest.Must(l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
+	outcome := kvtest.Must(l.store.Commit(l.ctx(),
+		store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
 		t.Errorf("landed: %v, and it is %v", outcome.Landed, n)
 	}

@@ -38,7 +38,8 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 		t.Error("a note of a use changed the key")
 	}
 	for _, use := range uses {
-		if at, err := layout.DecodeKeyUse(l.value(layout.KeyUseKey(use.Hash))); err != nil || !at.Equal(kvtest.Time.Add(store.KeyUseStep)) {
+		if at, err := layout.DecodeKeyUse(l.value(layout.KeyUseKey(use.Hash))); err != nil ||
+			!at.Equal(kvtest.Time.Add(store.KeyUseStep)) {
 			t.Fatalf("it was used at %v, %v", at, err)
 		}
 	}

@@ -37,7 +37,8 @@ func TestListenDuringABatch(t *testing.T) {
 	outcomes, errs := batched(t, s, changes...)
 	sent := requests.n.Load()
 	for i := range outcomes {
-		if errs[i] != nil || outcomes[i].Landed || len(outcomes[i].Rivals) != 1 || !outcomes[i].Rivals[0].Record.Listening {
+		if errs[i] != nil || outcomes[i].Landed || len(outcomes[i].Rivals) != 1 ||
+			!outcomes[i].Rivals[0].Record.Listening {
 			t.Fatalf("change %d: %+v, %v", i, outcomes[i], errs[i])
 		}
 		changes[i] = l.bound(s, refs[i], "a")
@@ -56,7 +57,8 @@ func TestListenDuringABatch(t *testing.T) {
 	for _, e := range l.feed(owner, 7) {
 		counts[e.Type]++
 	}
-	if want := map[licensing.EventType]int{licensing.EventLicenseIssued: 20, licensing.EventLicenseActivated: 20, licensing.EventDeviceBound: 20}; !cmp.Equal(want, counts) {
+	if want := map[licensing.EventType]int{licensing.EventLicenseIssued: 20, licensing.EventLicenseActivated: 20,
+		licensing.EventDeviceBound: 20}; !cmp.Equal(want, counts) {
 		t.Errorf("the feed has %v", counts)
 	}
 }
@@ -67,7 +69,9 @@ type requestCount struct {
 	n atomic.Int64
 }
 
-func (c *requestCount) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (c *requestCount) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	c.n.Add(1)
 	return c.KVClient.Txn(ctx, request, opts...)
 }

@@ -146,7 +146,8 @@ func TestMoverDies(t *testing.T) {
 				cancel()
 			}()
 			go l.awaitKey(layout.ListenRequestKey(owner), written)
-			if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); !errors.Is(err, licensing.ErrOutcomeUnknown) {
+			if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); !errors.Is(err,
+				licensing.ErrOutcomeUnknown) {
 				t.Errorf("the change is stored and not in effect, and the answer is %v", err)
 			}
 			l.wantListeners()
@@ -176,7 +177,8 @@ func TestMissedMoves(t *testing.T) {
 	l.hook(l.store, goes, unsubscribe(goes))
 	lists := func() uint64 {
 		var m dto.Metric
-		if err := s.metrics.StoreDuration.WithLabelValues("list_listeners", "ok").(prometheus.Metric).Write(&m); err != nil {
+		if err := s.metrics.StoreDuration.WithLabelValues("list_listeners",
+			"ok").(prometheus.Metric).Write(&m); err != nil {
 			t.Fatal(err)
 		}
 		return m.GetHistogram().GetSampleCount()
@@ -218,7 +220,8 @@ func TestListenFenceIsGarbled(t *testing.T) {
 // wantNoRequests wants that no request to listen waits or is left behind.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()
-	if left := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.ListenRequests, clientv3.WithPrefix()))(l.t); left.Count > 0 {
+	if left := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.ListenRequests,
+		clientv3.WithPrefix()))(l.t); left.Count > 0 {
 		l.t.Errorf("%d requests to listen are left", left.Count)
 	}
 }
@@ -236,6 +239,8 @@ func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
 func (l *eventsLab) removed(s *Store, ref licensing.Ref, device string) store.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, device)
-	kvtest.Must(licensing.Apply(&snapshot.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}, kvtest.Time))(l.t)
+	kvtest.Must(licensing.Apply(&snapshot.Record,
+		licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser},
+			Device: device}, kvtest.Time))(l.t)
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }

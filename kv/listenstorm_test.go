@@ -27,7 +27,8 @@ func TestListeningInAStorm(t *testing.T) {
 	for i := range 3 {
 		s := l.open(nil)
 		s.moveEvery = 5 * time.Millisecond
-		s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: kvtest.Storm(seed + uint64(i))}, s.etcd.Native)
+		s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote,
+			Next: kvtest.Storm(seed + uint64(i))}, s.etcd.Native)
 		s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: kvtest.Storm(seed + 10 + uint64(i))}
 		stores = append(stores, s)
 	}
@@ -56,7 +57,8 @@ func TestListeningInAStorm(t *testing.T) {
 				}
 				for {
 					s := stores[random.IntN(3)]
-					loaded, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: licensing.WebhooksRef(owner)})
+					loaded, err := s.Load(kvtest.Context(t, 10*time.Second),
+						store.Want{Ref: licensing.WebhooksRef(owner)})
 					if err != nil {
 						continue
 					}
@@ -67,7 +69,9 @@ func TestListeningInAStorm(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
+					outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+						store.Change{Writes: []store.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token,
+							Record: loaded[0].Record}}})
 					if err == nil && outcome.Landed {
 						break
 					}

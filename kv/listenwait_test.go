@@ -29,7 +29,9 @@ type slowKV struct {
 }
 
 // Txn makes a transaction after the delay, unless it is refused.
-func (k *slowKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (k *slowKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	k.sent.Add(1)
 	if k.refuse != nil {
 		if err := k.refuse(request); err != nil {
@@ -147,7 +149,8 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	l := newHooksLab(t)
 	const owners = moveOwners + 50
 	for i := range owners {
-		kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
+		kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second),
+			layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
 	}
 	kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksMark, ""))(t)
 	dies := l.open(nil)
@@ -186,7 +189,10 @@ func TestUnreadableListenRequest(t *testing.T) {
 // a node that knows the request to be in effect.
 func TestRestoreBringsARequestBack(t *testing.T) {
 	for name, look := range map[string]func(d *disaster, owner licensing.Owner){
-		"the node looks by itself": func(d *disaster, _ licensing.Owner) { kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t) },
+		"the node looks by itself": func(d *disaster,
+			_ licensing.Owner) {
+			kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t)
+		},
 		"the endpoint is looked up": func(d *disaster, owner licensing.Owner) {
 			_ = d.store.learnListening(d.ctx())
 			loadOne(d.t, d.store, licensing.WebhooksRef(owner))

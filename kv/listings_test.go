@@ -50,7 +50,9 @@ func (k *workKV) take() work {
 	return w
 }
 
-func (k *workKV) Range(ctx context.Context, request *etcdserverpb.RangeRequest, opts ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
+func (k *workKV) Range(
+	ctx context.Context, request *etcdserverpb.RangeRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.RangeResponse, error) {
 	response, err := k.KVClient.Range(ctx, request, opts...)
 	if err == nil {
 		k.note(response)
@@ -58,7 +60,9 @@ func (k *workKV) Range(ctx context.Context, request *etcdserverpb.RangeRequest, 
 	return response, err
 }
 
-func (k *workKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (k *workKV) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	response, err := k.KVClient.Txn(ctx, request, opts...)
 	if err == nil {
 		var ranges []*etcdserverpb.RangeResponse
@@ -111,7 +115,8 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
 		binary.BigEndian.PutUint64(entropy[5:], random.Uint64())
-		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Check.Mint("LIC", store.Cell, entropy), owner, "pro", "", at)}
+		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Check.Mint("LIC", store.Cell,
+			entropy), owner, "pro", "", at)}
 		put(layout.LicenseKey(license.License.Key.ID()), license.Encode())
 		for _, key := range entryKeys(layout.ListingKey(owner, at, license.License.Key.ID())) {
 			put(key, nil)
@@ -137,8 +142,10 @@ func (p *pageWork) add(w work, items int) {
 
 func (p *pageWork) String() string {
 	n := int64(p.pages)
-	return fmt.Sprintf("%d pages of %d items: %d keys counted a page, %d at most; %d given, %d at most; %d requests, %d at most",
-		p.pages, p.items, p.sum.counted/n, p.most.counted, p.sum.given/n, p.most.given, p.sum.requests/n, p.most.requests)
+	return fmt.Sprintf("%d pages of %d items: %d keys counted a page, %d at most; %d given, %d at most; %d requests, "+
+		"%d at most",
+		p.pages, p.items, p.sum.counted/n, p.most.counted, p.sum.given/n, p.most.given, p.sum.requests/n,
+		p.most.requests)
 }
 
 // TestPagesCostTheSame pages through 1,000 licenses and through many more, at the
@@ -176,7 +183,8 @@ func TestPagesCostTheSame(t *testing.T) {
 						break
 					}
 				}
-				if whole := from == "" && c.pages*c.limit >= n; whole && (page.Before != "" || items != n && c.keep == nil) {
+				if whole := from == "" && c.pages*c.limit >= n; whole &&
+					(page.Before != "" || items != n && c.keep == nil) {
 					t.Errorf("%s: %d of %d licenses were listed", c.name, items, n)
 				}
 				if c.pages*c.limit >= n {

@@ -17,7 +17,8 @@ import (
 // which a store that has just read the license knows nothing.
 func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	t.Helper()
-	ref := licensing.LicenseRef(putDevices(t, count, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }))
+	ref := licensing.LicenseRef(putDevices(t, count,
+		func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }))
 	loadOne(t, s, ref)
 	return ref
 }
@@ -53,13 +54,15 @@ func TestWrongAssumption(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, kvtest.Script())
 			ref := manyDevices(t, s, 20)
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, guessed(t, s, ref, c.touched...), c.device))
+			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+				bind(t, ref, guessed(t, s, ref, c.touched...), c.device))
 			if err != nil || outcome.Landed {
 				t.Fatalf("got %+v, %v; want a loss", outcome, err)
 			}
 			rival := outcome.Rivals[0].Record
 			if !rival.Devices["d-3"].Bound || rival.License.CurrentDevices != 20 {
-				t.Errorf("told that d-3 is bound: %v, among %d", rival.Devices["d-3"].Bound, rival.License.CurrentDevices)
+				t.Errorf("told that d-3 is bound: %v, among %d", rival.Devices["d-3"].Bound,
+					rival.License.CurrentDevices)
 			}
 			want := store.Want{Ref: ref, Devices: []string{"d-3", "d-4", "d-5"}}
 			if guess, unsure, ok := s.Recall(want); !ok || len(unsure) != 2 || !guess.Record.Devices["d-3"].Bound {
@@ -151,7 +154,8 @@ func TestRememberedSize(t *testing.T) {
 				t.Fatalf("after %s: not remembered", after)
 			}
 			if needed := cap(bytes.Clone(last.value)); cap(last.value) > needed {
-				t.Errorf("after %s: %d bytes take %d, and a copy of them %d", after, len(last.value), cap(last.value), needed)
+				t.Errorf("after %s: %d bytes take %d, and a copy of them %d", after, len(last.value), cap(last.value),
+					needed)
 			}
 		}
 		snug("a read")
@@ -200,7 +204,8 @@ func TestTouchOfRemoved(t *testing.T) {
 		ref := manyDevices(t, s, 20)
 		key := licensing.LicenseKey(ref.ID)
 		read := loadOne(t, s, ref, "d-3")
-		if _, err := licensing.Apply(&read.Record, licensing.Seen{Key: key, Device: "d-3", At: kvtest.Time.Add(time.Hour)}, kvtest.Time); err != nil {
+		if _, err := licensing.Apply(&read.Record,
+			licensing.Seen{Key: key, Device: "d-3", At: kvtest.Time.Add(time.Hour)}, kvtest.Time); err != nil {
 			t.Fatal(err)
 		}
 		swap := func(cmd licensing.Command) {
@@ -225,7 +230,8 @@ func TestTouchOfRemoved(t *testing.T) {
 
 func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot store.Snapshot, landed bool) {
 	t.Helper()
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+		store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || outcome.Landed != landed {
 		t.Fatalf("got %+v, %v; want landed %v", outcome, err, landed)
 	}
@@ -249,7 +255,8 @@ func TestMemoryAfterRestore(t *testing.T) {
 // TestMergeInline: a change leaves the devices it was made of as they are.
 func TestMergeInline(t *testing.T) {
 	device := func(id string) layout.InlineDevice {
-		return layout.NewInlineDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}, kvtest.Time)
+		return layout.NewInlineDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time},
+			kvtest.Time)
 	}
 	a, b := device("a"), device("b")
 	stored := []layout.InlineDevice{a, b}

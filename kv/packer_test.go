@@ -109,14 +109,17 @@ func TestBatchesFit(t *testing.T) {
 			}
 			for _, p := range batch {
 				for i := range p.eventWrites {
-					if tell := &p.eventWrites[i]; tell.inBlock || layout.ReadLocation(tell.location) != (layout.Location{Epoch: 7}) {
-						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed, layout.ReadLocation(tell.location), tell.inBlock)
+					if tell := &p.eventWrites[i]; tell.inBlock ||
+						layout.ReadLocation(tell.location) != (layout.Location{Epoch: 7}) {
+						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed,
+							layout.ReadLocation(tell.location), tell.inBlock)
 					}
 				}
 			}
 		}
 		if sent != parts || l.ops != 0 || l.eventKeys.keys != 0 || len(l.eventKeys.of) != 0 || len(l.waiting) != 0 {
-			t.Errorf("seed %d: %d of %d parts were sent; %d operations and %+v wait", seed, sent, parts, l.ops, l.eventKeys)
+			t.Errorf("seed %d: %d of %d parts were sent; %d operations and %+v wait", seed, sent, parts, l.ops,
+				l.eventKeys)
 		}
 	}
 }

@@ -24,7 +24,8 @@ func TestProductsInTheirListing(t *testing.T) {
 	n := l.nodeWith(rand.Reader, func() time.Time { return now })
 	put := func(id string, wantCreated bool) {
 		t.Helper()
-		p, created, err := n.PutProduct(l.ctx(), licensing.PutProduct{ID: id, Owner: labOwner, Name: now.String(), Terms: licensing.DefaultTerms()})
+		p, created, err := n.PutProduct(l.ctx(),
+			licensing.PutProduct{ID: id, Owner: labOwner, Name: now.String(), Terms: licensing.DefaultTerms()})
 		if err != nil || created != wantCreated || p.CreatedAt.Equal(now) != wantCreated {
 			t.Fatalf("%+v, %v, %v", p, created, err)
 		}
@@ -41,7 +42,8 @@ func TestProductsInTheirListing(t *testing.T) {
 			}
 		}, []string{"granted", "app"}},
 		{"made along with an order", func() {
-			if _, _, err := n.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "ordered", Amount: 5, Currency: "USD"}); err != nil {
+			if _, _, err := n.CreateOrder(l.ctx(), labOwner,
+				service.NewOrder{ProductID: "ordered", Amount: 5, Currency: "USD"}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"ordered", "granted", "app"}},
@@ -64,7 +66,8 @@ func TestProductsInTheirListing(t *testing.T) {
 		if !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q are listed, want %q", step.name, got, step.want)
 		}
-		if places := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.ProductsOf(labOwner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
+		if places := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.ProductsOf(labOwner), clientv3.WithPrefix(),
+			clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
 			t.Errorf("%s: there are %d places", step.name, places)
 		}
 		if _, found := l.verify(verify.Config{}); len(found) > 0 {

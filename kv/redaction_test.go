@@ -35,7 +35,8 @@ const (
 // here: what was noted of them, and hashes of the address, which can be guessed.
 func traces() map[string][]byte {
 	found := map[string][]byte{"the text": []byte(canary)}
-	for form, address := range map[string]string{"as it was typed": forgottenBuyer, "in lower case": strings.ToLower(forgottenBuyer)} {
+	for form, address := range map[string]string{"as it was typed": forgottenBuyer,
+		"in lower case": strings.ToLower(forgottenBuyer)} {
 		sum := sha256.Sum256([]byte(address))
 		found["a hash of the address "+form] = sum[:8]
 		found["a hash in hex of the address "+form] = []byte(hex.EncodeToString(sum[:8]))
@@ -88,7 +89,8 @@ func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.activate(order.LicenseKey, fmt.Sprint("device ", number))
 	target := licensing.Target{Key: order.LicenseKey, Caller: labOwner}
 	for _, cmd := range []licensing.Command{
-		licensing.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licensing.SuspendLicense{Target: target, Reason: "canary reason"},
+		licensing.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licensing.SuspendLicense{Target: target,
+			Reason: "canary reason"},
 	} {
 		kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(order.LicenseKey), cmd))(l.t)
 	}
@@ -163,7 +165,8 @@ func TestRedactionUnderFaults(t *testing.T) {
 		random := mathrand.New(mathrand.NewPCG(uint64(i), 1))
 		group.Go(func() { acked[i] = disturb(t, nodes, order, random) })
 	}
-	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:layout.ClaimHashSize]}, {Hash: rand.Text()[:layout.ClaimHashSize]}} {
+	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:layout.ClaimHashSize]},
+		{Hash: rand.Text()[:layout.ClaimHashSize]}} {
 		group.Go(func() {
 			if err := forget(l.ctx(), nodes, once); err != nil {
 				t.Error(err)
@@ -230,7 +233,8 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 		var cmd licensing.Command
 		switch random.IntN(6) {
 		case 0:
-			cmd = licensing.UpdateLicense{Target: target, MaxDevices: new(0), Metadata: fmt.Sprintf(`{"later":%d}`, step)}
+			cmd = licensing.UpdateLicense{Target: target, MaxDevices: new(0),
+				Metadata: fmt.Sprintf(`{"later":%d}`, step)}
 		case 1:
 			cmd = licensing.RenewLicense{Target: target, ExpiresAt: laterEnd}
 		case 2:
@@ -273,7 +277,8 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 func (a *acknowledged) check(l *lab, order licensing.Order) {
 	l.t.Helper()
 	now := kvtest.Must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
-	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount || now.PayToken != order.PayToken {
+	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount ||
+		now.PayToken != order.PayToken {
 		l.t.Errorf("the order is now %+v", now)
 	}
 	status := now.Status(time.Now())

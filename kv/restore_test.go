@@ -130,7 +130,8 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	if err != nil || !again.Landed {
 		t.Errorf("made again on the rival: %+v, %v", again, err)
 	}
-	d.wantBound(map[string]bool{"laptop": true, "lost with the store": false, "acknowledged after the restore": true, "from memory": true})
+	d.wantBound(map[string]bool{"laptop": true, "lost with the store": false, "acknowledged after the restore": true,
+		"from memory": true})
 
 	// The main job, on the node that was up all the time.
 	paid := d.pay(d.order(900))
@@ -158,7 +159,8 @@ func TestOldTokenLandsWithoutBump(t *testing.T) {
 	if !d.swapWithOldToken(0).Landed {
 		t.Fatal("the swap was lost: the test above proves nothing")
 	}
-	d.wantBound(map[string]bool{"laptop": true, "lost with the store": true, "acknowledged after the restore": false, "from memory": true})
+	d.wantBound(map[string]bool{"laptop": true, "lost with the store": true, "acknowledged after the restore": false,
+		"from memory": true})
 }
 
 // wantBound demands which devices the license of the paid order has.
@@ -180,7 +182,8 @@ func TestBackup(t *testing.T) {
 	l.fill()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "backup.db")
-	for _, name := range []string{path, path + ".new", path + ".sha256"} { // the last backup, and what a killed one left
+	// the last backup, and what a killed one left
+	for _, name := range []string{path, path + ".new", path + ".sha256"} {
 		if err := os.WriteFile(name, bytesOf(strings.Repeat("old", 1<<20)), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +196,8 @@ func TestBackup(t *testing.T) {
 
 	text := kvtest.Must(os.ReadFile(path))(t)
 	sum := sha256.Sum256(text)
-	want := backup.Info{Endpoint: e.Endpoints()[0], Revision: revision, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	want := backup.Info{Endpoint: e.Endpoints()[0], Revision: revision, Bytes: int64(len(text)),
+		SHA256: hex.EncodeToString(sum[:])}
 	if info != want {
 		t.Errorf("got %+v, want %+v", info, want)
 	}
@@ -234,7 +238,8 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 	nobody := "unix://" + filepath.Join(t.TempDir(), "nobody.sock")
 	f("nobody there", nobody, t.Context(), nobody)
 
-	_, err := backup.Make(t.Context(), backupConfig(e.Endpoints()...), filepath.Join(t.TempDir(), "no", "such", "directory"), nil)
+	_, err := backup.Make(t.Context(), backupConfig(e.Endpoints()...),
+		filepath.Join(t.TempDir(), "no", "such", "directory"), nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("into no directory: got error %v", err)
 	}
@@ -268,7 +273,8 @@ func TestRestoreRefuses(t *testing.T) {
 		{"empty", "cut off: 0 bytes", nil},
 		{"a byte short", "cut off", good[:len(good)-1]},
 		{"without its checksum", "cut off", good[:len(good)-sha256.Size]},
-		{"a block short", "checksum inside does not match", append(bytes.Clone(good[:len(good)-sha256.Size-512]), good[len(good)-sha256.Size:]...)},
+		{"a block short", "checksum inside does not match",
+			append(bytes.Clone(good[:len(good)-sha256.Size-512]), good[len(good)-sha256.Size:]...)},
 		{"a bit wrong", "checksum inside does not match", damaged(len(good) / 2)},
 		{"a bit of the checksum wrong", "checksum inside does not match", damaged(len(good) - 1)},
 		{"no database", "no etcd database", append(bytes.Clone(noise), sum[:]...)},
@@ -288,14 +294,16 @@ func TestRestoreRefuses(t *testing.T) {
 		if err := os.WriteFile(path+".sha256", fmt.Appendf(nil, "%x  backup.db\n", sum), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := backup.Restore(t.Context(), path, dir, nil); err == nil || !strings.Contains(err.Error(), path+".sha256 says another") {
+		if _, err := backup.Restore(t.Context(), path, dir, nil); err == nil ||
+			!strings.Contains(err.Error(), path+".sha256 says another") {
 			t.Errorf("got error %v", err)
 		}
 		kvtest.WantGone(t, dir)
 	})
 	t.Run("no file", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "data")
-		if _, err := backup.Restore(t.Context(), filepath.Join(t.TempDir(), "none"), dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := backup.Restore(t.Context(), filepath.Join(t.TempDir(), "none"), dir, nil); !errors.Is(err,
+			fs.ErrNotExist) {
 			t.Errorf("got error %v", err)
 		}
 		kvtest.WantGone(t, dir)
@@ -305,7 +313,8 @@ func TestRestoreRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := backup.Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), dir+" is not empty") {
+		if _, err := backup.Restore(t.Context(), write(t, good), dir, nil); err == nil ||
+			!strings.Contains(err.Error(), dir+" is not empty") {
 			t.Errorf("got error %v", err)
 		}
 		if entries := kvtest.Must(os.ReadDir(dir))(t); len(entries) != 1 {
@@ -314,7 +323,8 @@ func TestRestoreRefuses(t *testing.T) {
 	})
 	t.Run("a file in the directory's place", func(t *testing.T) {
 		file := write(t, nil)
-		if _, err := backup.Restore(t.Context(), write(t, good), file, nil); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		if _, err := backup.Restore(t.Context(), write(t, good), file, nil); err == nil ||
+			!strings.Contains(err.Error(), "not a directory") {
 			t.Errorf("got error %v", err)
 		}
 	})
@@ -333,7 +343,8 @@ func TestRestoreRefuses(t *testing.T) {
 		}
 		kvtest.WantMode(t, dir, 0o700)
 		kvtest.WantMode(t, filepath.Join(dir, "etcd"), 0o700)
-		if _, err := backup.Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), "not empty") {
+		if _, err := backup.Restore(t.Context(), write(t, good), dir, nil); err == nil ||
+			!strings.Contains(err.Error(), "not empty") {
 			t.Errorf("once more: got error %v", err)
 		}
 	})

@@ -25,10 +25,12 @@ func TestRestoredClaims(t *testing.T) {
 		l.endpoint()
 		atWork(t, l.store, func(ctx context.Context, w store.DeliveryWorker) {
 			hold := holding(t, ctx, w)
-			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: []store.Delivery{kvtest.Delivery()}}); err != nil {
+			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"},
+				Pending: []store.Delivery{kvtest.Delivery()}}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := backup.Make(ctx, backup.Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
+			if _, err := backup.Make(ctx, backup.Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(),
+				Log: l.store.log}, path, nil); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -39,7 +41,8 @@ func TestRestoredClaims(t *testing.T) {
 	}
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
 	l.client = l.store.etcd.Native
-	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
+	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 ||
+		claim.Kvs[0].Lease == 0 {
 		t.Fatalf("the claim is %v", claim.Kvs)
 	}
 	l.clean()

@@ -58,7 +58,8 @@ func TestRetireMaster(t *testing.T) {
 	refused(kvtest.Time, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
 	refused(ends.Add(retireMargin-time.Millisecond), "the secrets before of 1")
 	uses := kvtest.Must(s.MasterUses(l.ctx(), ends))(t)
-	if len(uses) != 2 || uses[0].ID != "new" || uses[0].Keys != 2 || uses[1].Previous != 1 || !uses[1].Until.Equal(ends) {
+	if len(uses) != 2 || uses[0].ID != "new" || uses[0].Keys != 2 || uses[1].Previous != 1 ||
+		!uses[1].Until.Equal(ends) {
 		t.Errorf("the uses are %+v", uses)
 	}
 	done := ends.Add(retireMargin)
@@ -103,7 +104,8 @@ func TestRetireMaster(t *testing.T) {
 func TestRetireMasterAmongRivals(t *testing.T) {
 	l := newLab(t)
 	for i, id := range []string{"old", "new"} {
-		if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)); err != nil {
+		if err := l.store.UseMaster(l.ctx(),
+			kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,7 +35,8 @@ func TestSkipHeights(t *testing.T) {
 	if want := []int{1040323, 8200, 53}; !slices.Equal(counts, want) {
 		t.Errorf("of %d entries so many are of each height: %v, want %v", entries, counts, want)
 	}
-	for key, want := range map[string]int{"": 0, "x": 0, layout.Prefix + "o/acct/t/ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
+	for key, want := range map[string]int{"": 0, "x": 0,
+		layout.Prefix + "o/acct/t/ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
 		if got := layout.SkipHeight(key); got != want {
 			t.Errorf("%q has height %d, want %d", key, got, want)
 		}
@@ -105,11 +106,17 @@ func TestWalk(t *testing.T) {
 	backwards := slices.Clone(positions)
 	slices.Reverse(backwards)
 	for name, leave := range map[string]func(int, string) bool{
-		"whole":                      func(int, string) bool { return false },
-		"without upper levels":       func(level int, _ string) bool { return level > 0 },
-		"without the top":            func(level int, _ string) bool { return level == 2 },
-		"with holes on level 1":      func(level int, position string) bool { return level == 1 && position[23]%2 == 0 },
-		"without every third entry":  func(level int, position string) bool { return level == 0 && position[23]%3 == 0 },
+		"whole":                func(int, string) bool { return false },
+		"without upper levels": func(level int, _ string) bool { return level > 0 },
+		"without the top":      func(level int, _ string) bool { return level == 2 },
+		"with holes on level 1": func(level int,
+			position string) bool {
+			return level == 1 && position[23]%2 == 0
+		},
+		"without every third entry": func(level int,
+			position string) bool {
+			return level == 0 && position[23]%3 == 0
+		},
 		"with the top and nothing 1": func(level int, _ string) bool { return level == 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +129,8 @@ func TestWalk(t *testing.T) {
 					t.Fatalf("%d at a time: %d positions, want %d", size, len(got), len(want))
 				}
 			}
-			for _, before := range []string{"0", positions[0], positions[1], positions[997], positions[997][:20], positions[1999], "1"} {
+			for _, before := range []string{"0", positions[0], positions[1], positions[997], positions[997][:20],
+				positions[1999], "1"} {
 				rest := slices.DeleteFunc(slices.Clone(want), func(position string) bool { return position >= before })
 				if got := walked(t, s.walkFrom(listing, store.Position(before)), 50); !slices.Equal(got, rest) {
 					t.Errorf("from %s: %d positions, want %d", before, len(got), len(rest))

@@ -44,7 +44,8 @@ func newSpaceLab(t *testing.T) *spaceLab {
 		embeddedtest.Quick(cfg)
 		cfg.QuotaBackendBytes = 2 << 20
 	})
-	l := &spaceLab{t: t, etcd: embeddedtest.Dial(t, server), owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
+	l := &spaceLab{t: t, etcd: embeddedtest.Dial(t, server),
+		owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
 	var err error
 	if l.store, err = openAt(t, l.ctx(), server.Endpoints()...); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,8 @@ func newSpaceLab(t *testing.T) *spaceLab {
 	if err := l.store.OpenEpoch(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	remote := &kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: func() kvtest.Fault { l.sent.Add(1); return kvtest.Fault{} }}
+	remote := &kvtest.FaultyKV{KVClient: l.store.etcd.Remote,
+		Next: func() kvtest.Fault { l.sent.Add(1); return kvtest.Fault{} }}
 	l.store.etcd.Remote, l.store.etcd.KV = remote, clientv3.NewKVFromKVClient(remote, l.store.etcd.Native)
 	check, err := l.store.KeyCheck(l.ctx(), rand.Reader)
 	if err != nil {
@@ -73,7 +75,8 @@ func newSpaceLab(t *testing.T) *spaceLab {
 		Entropy: rand.Reader,
 	})
 	unlimited := 0
-	granted, _, err := l.node.Grant(l.ctx(), l.owner, service.Grant{ProductID: "pro", Quantity: 8, MaxDevices: &unlimited})
+	granted, _, err := l.node.Grant(l.ctx(), l.owner,
+		service.Grant{ProductID: "pro", Quantity: 8, MaxDevices: &unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,8 @@ func newSpaceLab(t *testing.T) *spaceLab {
 func (l *spaceLab) ctx() context.Context { return kvtest.Context(l.t, 30*time.Second) }
 
 func (l *spaceLab) activate(i int) error {
-	_, err := l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: l.keys[i%len(l.keys)]}, Device: fmt.Sprint("device ", i)})
+	_, err := l.node.Activate(l.ctx(),
+		licensing.Activate{Target: licensing.Target{Key: l.keys[i%len(l.keys)]}, Device: fmt.Sprint("device ", i)})
 	return err
 }
 
@@ -166,7 +170,8 @@ func TestFullStore(t *testing.T) {
 	if err := l.activate(1); err == nil || !strings.Contains(err.Error(), "the store is full") {
 		t.Errorf("the refusal does not say why: %v", err)
 	}
-	if _, _, err := l.node.PutProduct(l.ctx(), licensing.PutProduct{ID: "new", Owner: l.owner, Terms: licensing.DefaultTerms()}); !licensing.NotExecuted(err) {
+	if _, _, err := l.node.PutProduct(l.ctx(),
+		licensing.PutProduct{ID: "new", Owner: l.owner, Terms: licensing.DefaultTerms()}); !licensing.NotExecuted(err) {
 		t.Errorf("a product under the alarm: %v", err)
 	}
 	if summary, err := verify.Run(l.ctx(), l.store, verify.Config{}); err != nil || summary.Violations != 0 {
@@ -270,7 +275,8 @@ func TestStartWhileFull(t *testing.T) {
 	changes := 0
 	kvtest.Await(t, func() bool {
 		changes++
-		_, _, err := l.node.CreateOrder(l.ctx(), l.owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "EUR"})
+		_, _, err := l.node.CreateOrder(l.ctx(), l.owner,
+			service.NewOrder{ProductID: "pro", Amount: 100, Currency: "EUR"})
 		return err == nil
 	})
 	if now := store.fences.known(); now <= before || store.fences.owes.Load() {
@@ -286,7 +292,8 @@ func TestMoveWhileFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.fill()
-	if err := l.store.awaitMove(kvtest.Context(t, 5*time.Second), asked.Header.Revision); !errors.Is(err, etcd.ErrFull) {
+	if err := l.store.awaitMove(kvtest.Context(t, 5*time.Second), asked.Header.Revision); !errors.Is(err,
+		etcd.ErrFull) {
 		t.Errorf("a wait for a move under the alarm: %v", err)
 	}
 }

@@ -96,7 +96,8 @@ func learn(t *testing.T, s *Store) {
 // faultyStore opens a store whose writes meet faults.
 func faultyStore(t *testing.T, next func() kvtest.Fault) *Store {
 	t.Helper()
-	s, err := storeOver(&kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.client), Next: next}, server.client, kvtest.Metrics())
+	s, err := storeOver(&kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.client), Next: next}, server.client,
+		kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,8 @@ func TestConformanceUnderFaults(t *testing.T) {
 // openAt opens a store of the endpoints.
 func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, error) {
 	t.Helper()
-	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	s, err := Open(ctx,
+		Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.New(zerolog.NewTestWriter(t))})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {

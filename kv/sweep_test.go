@@ -23,7 +23,8 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	var token store.Token
 	for _, made := range []time.Time{kvtest.Time, kvtest.Time.Add(time.Hour)} {
 		outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
-			Ref: ref, Token: token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
+			Ref: ref, Token: token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made,
+				Refusal: licensing.ErrPaymentNotConfigured}},
 		}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
@@ -50,16 +51,19 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 	for i := range 3 {
 		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
 	}
-	first := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix(), clientv3.WithLimit(1)))(t).Kvs[0]
+	first := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix(),
+		clientv3.WithLimit(1)))(t).Kvs[0]
 	damaged := layout.Prefix + "y/" + string(first.Key[len(layout.ClaimAgePrefix)+8:])
 	l.write(seed{damaged: bytesOf("?")})
 	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
+	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); !errors.Is(err, licensing.ErrInternal) ||
+		swept != 0 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if left := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
+	if left := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 ||
+		string(left[0].Key) != damaged {
 		t.Errorf("left are %v", left)
 	}
 }
@@ -78,7 +82,8 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	claim := func(by *Store, at time.Time) {
 		t.Helper()
 		outcome := kvtest.Must(by.Commit(ctx, store.Change{Writes: []store.Write{{
-			Ref: ref, Token: load().Token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: at, OrderNo: "ord_0"}},
+			Ref: ref, Token: load().Token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: at,
+				OrderNo: "ord_0"}},
 		}}}))(t)
 		if !outcome.Landed {
 			t.Fatal("the claim was not made")

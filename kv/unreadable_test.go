@@ -26,13 +26,15 @@ func TestDamagedEvents(t *testing.T) {
 	check := func(what string, damaged []byte) {
 		t.Helper()
 		stored, err := layout.DecodeEvents(kvtest.Owner, record, last, damaged)
-		if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != last || stored.Torn && (err == nil || n > 1) {
+		if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != last || stored.Torn &&
+			(err == nil || n > 1) {
 			t.Fatalf("%s: %+v, %v", what, stored, err)
 		}
 		bad := 0
 		for i := range stored.Events {
 			e := &stored.Events[i]
-			if e.Sequence != last-uint64(len(stored.Events)-1-i) || e.Actor == "" || stored.At(e.Sequence, last) == nil {
+			if e.Sequence != last-uint64(len(stored.Events)-1-i) || e.Actor == "" ||
+				stored.At(e.Sequence, last) == nil {
 				t.Fatalf("%s: %+v", what, e)
 			}
 			if _, err := json.Marshal([]any{e.At, e.License, e.Device}); err != nil {
@@ -60,7 +62,8 @@ func TestDamagedEvents(t *testing.T) {
 	newer := bytes.Clone(value)
 	newer[0] = 9
 	stored, err := layout.DecodeEvents(kvtest.Owner, record, last, newer)
-	if err == nil || len(stored.Events) != 3 || stored.Torn || stored.Before != (layout.Location{Epoch: 0x0102030405, Block: 0x86070809}) || !stored.Events[0].At.Equal(kvtest.Time) {
+	if err == nil || len(stored.Events) != 3 || stored.Torn || stored.Before != (layout.Location{Epoch: 0x0102030405,
+		Block: 0x86070809}) || !stored.Events[0].At.Equal(kvtest.Time) {
 		t.Errorf("of a newer format: %+v, %v", stored, err)
 	}
 }
@@ -164,7 +167,9 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 }
 
 // damage reads everything with a value damaged in several ways, and after it was mended.
-func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(store.RecordedEvent) bool, ways map[string][]byte) {
+func (l *eventsLab) damage(
+	owner licensing.Owner, key string, lost func(store.RecordedEvent) bool, ways map[string][]byte,
+) {
 	l.t.Helper()
 	put := func(value []byte) {
 		if _, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second), key, string(value)); err != nil {
@@ -188,7 +193,8 @@ func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(store.Re
 			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
 				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 			}
-			if found := kvtest.Must(l.store.Event(kvtest.Context(l.t, 10*time.Second), owner, e.ID))(l.t); found == nil {
+			if found := kvtest.Must(l.store.Event(kvtest.Context(l.t, 10*time.Second), owner,
+				e.ID))(l.t); found == nil {
 				l.t.Errorf("%s, and mended: %s is not found", what, e.ID)
 			}
 		}
@@ -222,8 +228,9 @@ func TestUnreadableEvents(t *testing.T) {
 		return e.License.Key == licensing.LicenseKey(ref.ID) && (e.Sequence == 4 || e.Sequence == 5)
 	}
 	l.damage(owner, key, lost, map[string][]byte{
-		"empty": {}, "cut to a byte": whole[:1], "cut to half": whole[:len(whole)/2], "cut by a byte": whole[:len(whole)-1],
-		"newer": newer, "the license's facts are newer": facts, "noise": bytes.Repeat([]byte{0xee}, 50),
+		"empty": {}, "cut to a byte": whole[:1], "cut to half": whole[:len(whole)/2],
+		"cut by a byte": whole[:len(whole)-1],
+		"newer":         newer, "the license's facts are newer": facts, "noise": bytes.Repeat([]byte{0xee}, 50),
 	})
 }
 
@@ -246,7 +253,8 @@ func TestUnreadableBlocks(t *testing.T) {
 	inBlock := func(from, to int) func(store.RecordedEvent) bool {
 		return func(e store.RecordedEvent) bool {
 			at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
-			return at.Record.Block() != 0 && slices.ContainsFunc(runs[from:to], func(r layout.Run) bool { return r.Hash(entries[0].Block) == at.Record })
+			return at.Record.Block() != 0 && slices.ContainsFunc(runs[from:to],
+				func(r layout.Run) bool { return r.Hash(entries[0].Block) == at.Record })
 		}
 	}
 	// The values of runs may be alike.
@@ -263,10 +271,12 @@ func TestUnreadableBlocks(t *testing.T) {
 	unnamed[bytes.Index(whole, []byte(runs[2].Record))-2] = 0x7a // the field with the record is another one
 	newer := bytes.Clone(whole)
 	newer[0] = 9
-	l.damage(owner, key, inBlock(0, 5), map[string][]byte{"newer": newer, "empty": {}, "noise": bytes.Repeat([]byte{0xee}, 50)})
+	l.damage(owner, key, inBlock(0, 5),
+		map[string][]byte{"newer": newer, "empty": {}, "noise": bytes.Repeat([]byte{0xee}, 50)})
 	l.damage(owner, key, inBlock(2, 5), map[string][]byte{"cut in the third run": whole[:begins(2)+3]})
 	l.damage(owner, key, inBlock(2, 3), map[string][]byte{
-		"the third run is newer": replaced(2, []byte{9}), "the third run is noise": replaced(2, bytes.Repeat([]byte{0xee}, len(runs[2].Value))),
+		"the third run is newer": replaced(2, []byte{9}), "the third run is noise": replaced(2,
+			bytes.Repeat([]byte{0xee}, len(runs[2].Value))),
 		"the third run is of nothing": unnamed,
 	})
 }
@@ -292,26 +302,31 @@ func TestNewerEvents(t *testing.T) {
 	value := text([]byte{1}, 1, "facts")
 	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(kvtest.Time.UnixMilli()))
 	value = text(value, 2, string(append(message, 0x78, 1)))
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
+	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second),
+		layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}
 	l.seal()
 	all := l.feed(owner, 1)
-	if got := kindsOf(all); !slices.Equal(got, []string{"1 license.issued", "2 license.paused a", "3 device.bound a", "1 seat.taken"}) {
+	if got := kindsOf(all); !slices.Equal(got,
+		[]string{"1 license.issued", "2 license.paused a", "3 device.bound a", "1 seat.taken"}) {
 		t.Fatalf("the feed has %v", got)
 	}
 	if e := all[1]; e.Actor != "robot" || e.License == nil || !slices.Equal(e.Members, members) {
 		t.Errorf("the new kind of events is %+v", e)
 	}
-	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(kvtest.Time) || !slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
+	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(kvtest.Time) ||
+		!slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
 		t.Errorf("the event of a new kind of records is %+v", e)
 	}
-	some := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
+	some := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+		store.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
 	if diff := cmp.Diff(all[3:], some.Events); diff != "" {
 		t.Errorf("of one kind (-want +got):\n%s", diff)
 	}
 	for _, e := range all {
-		if found := kvtest.Must(l.store.Event(kvtest.Context(t, 10*time.Second), owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
+		if found := kvtest.Must(l.store.Event(kvtest.Context(t, 10*time.Second), owner, e.ID))(t); found == nil ||
+			cmp.Diff(e, *found) != "" {
 			t.Errorf("%s is found as %+v", e.ID, found)
 		}
 	}
@@ -334,7 +349,8 @@ func TestSearchHistory(t *testing.T) {
 	place := historyPlace{Location: layout.Location{Epoch: late}, sequence: 7}
 	for calls := 1; place.last == 0; calls++ {
 		var err error
-		if place, err = l.store.searchHistory(ctx, owner, entry.Record, place, 0); err != nil || place.sequence == 0 || calls > 9 {
+		if place, err = l.store.searchHistory(ctx, owner, entry.Record, place, 0); err != nil || place.sequence == 0 ||
+			calls > 9 {
 			t.Fatalf("call %d: %+v, %v", calls, place, err)
 		}
 		if again, ok := readHistoryPlace(place.text()); !ok || again != place || calls == 1 && place.last > 0 {
@@ -344,10 +360,12 @@ func TestSearchHistory(t *testing.T) {
 	if want := (historyPlace{layout.Location{Epoch: old}, 3, 3}); place != want {
 		t.Errorf("found is %+v, not %+v", place, want)
 	}
-	for _, from := range []historyPlace{{Location: layout.Location{Epoch: late}, sequence: 2}, {Location: layout.Location{Epoch: old - 1}, sequence: 9}} {
+	for _, from := range []historyPlace{{Location: layout.Location{Epoch: late}, sequence: 2},
+		{Location: layout.Location{Epoch: old - 1}, sequence: 9}} {
 		for calls := 0; from.sequence > 0; calls++ {
 			var err error
-			if from, err = l.store.searchHistory(ctx, owner, entry.Record, from, 0); err != nil || from.last > 0 || calls > 9 {
+			if from, err = l.store.searchHistory(ctx, owner, entry.Record, from, 0); err != nil || from.last > 0 ||
+				calls > 9 {
 				t.Fatalf("before the first: %+v, %v", from, err)
 			}
 		}

@@ -23,7 +23,8 @@ const hooked = "we_0lab"
 // endpoint gives the lab's owner an endpoint.
 func (l *lab) endpoint() {
 	l.t.Helper()
-	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
+	if err := l.store.UseMaster(l.ctx(),
+		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	deliveriestest.PutEndpoints(l.client)(l.t, labOwner, []licensing.Endpoint{{
@@ -35,10 +36,11 @@ func (l *lab) endpoint() {
 // atWork runs do as the worker that a store is.
 func atWork(t *testing.T, s *Store, do func(ctx context.Context, w store.DeliveryWorker)) {
 	t.Helper()
-	err := deliveries.New(s).Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
-		do(ctx, w)
-		return nil
-	})
+	err := deliveries.New(s).Work(kvtest.Context(t, time.Minute),
+		func(ctx context.Context, w store.DeliveryWorker) error {
+			do(ctx, w)
+			return nil
+		})
 	if err != nil {
 		t.Error(err)
 	}
@@ -68,8 +70,10 @@ func (l *lab) deliver() {
 		hold := holding(l.t, ctx, w)
 		for _, done := range []store.Checkpoint{
 			{Delivered: []store.Delivery{message("evt_1")}},
-			{Progress: store.DeliveryProgress{Place: "evt_4"}, Delivered: []store.Delivery{message("evt_2"), message("evt_3")},
-				Pending: []store.Delivery{message("evt_4"), message("evt_5")}, Dead: []store.Delivery{message("evt_6")}},
+			{Progress: store.DeliveryProgress{Place: "evt_4"},
+				Delivered: []store.Delivery{message("evt_2"), message("evt_3")},
+				Pending:   []store.Delivery{message("evt_4"), message("evt_5")},
+				Dead:      []store.Delivery{message("evt_6")}},
 		} {
 			if err := hold.Checkpoint(ctx, done); err != nil {
 				l.t.Fatal(err)
@@ -111,10 +115,12 @@ func TestVerifyDeliveries(t *testing.T) {
 	at := "v/" + hooked
 	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
 	everything := seed{}
-	for _, key := range []string{layout.PageKey(hooked, 0), layout.PageKey(hooked, 1), layout.DeadKey(hooked, "evt_6"), layout.PendingKey(hooked, "evt_4")} {
+	for _, key := range []string{layout.PageKey(hooked, 0), layout.PageKey(hooked, 1), layout.DeadKey(hooked, "evt_6"),
+		layout.PendingKey(hooked, "evt_4")} {
 		everything[key] = nil
 	}
-	everything[layout.DeletedWebhookKey("we_0gone")], everything[layout.PendingKey("we_0gone", "evt_1")] = []byte{}, message
+	everything[layout.DeletedWebhookKey("we_0gone")], everything[layout.PendingKey("we_0gone",
+		"evt_1")] = []byte{}, message
 	many := seed{}
 	for i := range store.MaxReplays {
 		many[layout.ReplayKey(hooked, strings.Repeat("x", i+1))] = layout.EncodeReplay(labOwner, &replay)
@@ -124,38 +130,64 @@ func TestVerifyDeliveries(t *testing.T) {
 		seed seed
 		want []string
 	}{
-		{"a pending message that is gone", seed{layout.PendingKey(hooked, "evt_4"): nil}, []string{"delivery pending_count " + at}},
-		{"a pending message more", seed{layout.PendingKey(hooked, "evt_9"): message}, []string{"delivery pending_count " + at}},
-		{"one that was given up is gone", seed{layout.DeadKey(hooked, "evt_6"): nil}, []string{"delivery dead_count " + at}},
-		{"one more that was given up", seed{layout.DeadKey(hooked, "evt_9"): message}, []string{"delivery dead_count " + at}},
+		{"a pending message that is gone", seed{layout.PendingKey(hooked, "evt_4"): nil},
+			[]string{"delivery pending_count " + at}},
+		{"a pending message more", seed{layout.PendingKey(hooked, "evt_9"): message},
+			[]string{"delivery pending_count " + at}},
+		{"one that was given up is gone", seed{layout.DeadKey(hooked, "evt_6"): nil},
+			[]string{"delivery dead_count " + at}},
+		{"one more that was given up", seed{layout.DeadKey(hooked, "evt_9"): message},
+			[]string{"delivery dead_count " + at}},
 		{"other counts", progress(func(p *layout.Progress) { p.Progress.Pending, p.Progress.Dead = 1, 2 }),
 			[]string{"delivery pending_count " + at, "delivery dead_count " + at}},
 		{"the oldest page is gone", seed{layout.PageKey(hooked, 0): nil}, []string{"delivery log " + at}},
 		{"the latest page is gone", seed{layout.PageKey(hooked, 1): nil}, []string{"delivery log " + at}},
-		{"a page more", seed{layout.PageKey(hooked, 2): l.value(layout.PageKey(hooked, 1))}, []string{"delivery log " + at}},
-		{"another page", seed{layout.PageKey(hooked, 1): l.value(layout.PageKey(hooked, 0))}, []string{"delivery log " + at}},
+		{"a page more", seed{layout.PageKey(hooked, 2): l.value(layout.PageKey(hooked, 1))},
+			[]string{"delivery log " + at}},
+		{"another page", seed{layout.PageKey(hooked, 1): l.value(layout.PageKey(hooked, 0))},
+			[]string{"delivery log " + at}},
 		{"another log", progress(func(p *layout.Progress) { p.Log.First++ }), []string{"delivery log " + at}},
 		{"no progress", seed{layout.ProgressKey(hooked): nil}, []string{"delivery progress_missing " + at}},
-		{"progress that can't be read", seed{layout.ProgressKey(hooked): bytesOf("\x01")}, []string{"delivery value " + at + "/p"}},
-		{"a page that can't be read", seed{layout.PageKey(hooked, 1): bytesOf("\x02")}, []string{"delivery value " + at + "/a1"}},
-		{"a message that can't be read", seed{layout.PendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")}, []string{"delivery value " + at + "/revt_4"}},
-		{"one that was given up can't be read", seed{layout.DeadKey(hooked, "evt_6"): bytesOf("?")}, []string{"delivery value " + at + "/fevt_6"}},
-		{"a replay of nobody", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")}, []string{"delivery value " + at + "/j" + v.Opaque("a\nb")}},
+		{"progress that can't be read", seed{layout.ProgressKey(hooked): bytesOf("\x01")},
+			[]string{"delivery value " + at + "/p"}},
+		{"a page that can't be read", seed{layout.PageKey(hooked, 1): bytesOf("\x02")},
+			[]string{"delivery value " + at + "/a1"}},
+		{"a message that can't be read", seed{layout.PendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")},
+			[]string{"delivery value " + at + "/revt_4"}},
+		{"one that was given up can't be read", seed{layout.DeadKey(hooked, "evt_6"): bytesOf("?")},
+			[]string{"delivery value " + at + "/fevt_6"}},
+		{"a replay of nobody", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")},
+			[]string{"delivery value " + at + "/j" + v.Opaque("a\nb")}},
 		{"too many replays", many, []string{"delivery replays " + at}},
-		{"an endpoint of another owner", progress(func(p *layout.Progress) { p.Owner = stranger }), []string{"delivery endpoint_missing " + at}},
-		{"an endpoint that is gone", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()}, []string{"delivery endpoint_missing " + at}},
-		{"a replay at no endpoint", seed{layout.ReplayKey("we_0none", kvtest.ULID): layout.EncodeReplay(labOwner, &replay)}, []string{"delivery endpoint_missing v/we_0none"}},
-		{"what is being swept", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode(), layout.DeletedWebhookKey(hooked): {}, layout.PageKey(hooked, 0): nil, layout.DeadKey(hooked, "evt_6"): nil}, nil},
-		{"what is being swept of another one", everything, []string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
-		{"a claim of a worker that is not there", seed{layout.DeliveryClaimKey(hooked): bytesOf("12345678"), layout.DeliveryClaimKey("we_0gone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
-		{"a claim of nobody", seed{layout.DeliveryClaimKey(hooked): bytesOf("1234567")}, []string{"delivery_claim value g/" + hooked}},
+		{"an endpoint of another owner", progress(func(p *layout.Progress) { p.Owner = stranger }),
+			[]string{"delivery endpoint_missing " + at}},
+		{"an endpoint that is gone", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()},
+			[]string{"delivery endpoint_missing " + at}},
+		{"a replay at no endpoint", seed{layout.ReplayKey("we_0none", kvtest.ULID): layout.EncodeReplay(labOwner,
+			&replay)}, []string{"delivery endpoint_missing v/we_0none"}},
+		{"what is being " +
+			"swept", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode(),
+			layout.DeletedWebhookKey(hooked): {}, layout.PageKey(hooked, 0): nil, layout.DeadKey(hooked,
+				"evt_6"): nil}, nil},
+		{"what is being swept of another one", everything,
+			[]string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
+		{"a claim of a worker that is not there", seed{layout.DeliveryClaimKey(hooked): bytesOf("12345678"),
+			layout.DeliveryClaimKey("we_0gone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
+		{"a claim of nobody", seed{layout.DeliveryClaimKey(hooked): bytesOf("1234567")},
+			[]string{"delivery_claim value g/" + hooked}},
 		{"keys of no form", seed{
-			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix + "v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix + "v/WE/p": {},
-			layout.Prefix + "g/x": bytesOf("12345678"), layout.Prefix + "g/-/x": {}, layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
+			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix +
+				"v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix +
+				"v/WE/p": {},
+			layout.Prefix + "g/x": bytesOf("12345678"), layout.Prefix + "g/-/x": {},
+			layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
-			"delivery key v/" + v.Opaque("x"), "delivery key v/" + v.Opaque("we_1/"), "delivery key v/" + v.Opaque("we_1/x"), "delivery key v/" + v.Opaque("we_1/pp"),
-			"delivery key v/" + v.Opaque("we_1/a1234567"), "delivery key v/" + v.Opaque("we_1/r"), "delivery key v/" + v.Opaque("WE/p"),
-			"delivery_claim key g/" + v.Opaque("x"), "delivery_claim key g/" + v.Opaque("-/x"), "delivery_claim key g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
+			"delivery key v/" + v.Opaque("x"), "delivery key v/" + v.Opaque("we_1/"), "delivery key v/" +
+				v.Opaque("we_1/x"), "delivery key v/" + v.Opaque("we_1/pp"),
+			"delivery key v/" + v.Opaque("we_1/a1234567"), "delivery key v/" + v.Opaque("we_1/r"),
+			"delivery key v/" + v.Opaque("WE/p"),
+			"delivery_claim key g/" + v.Opaque("x"), "delivery_claim key g/" + v.Opaque("-/x"),
+			"delivery_claim key g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -104,7 +104,8 @@ func (l *lab) ctx() context.Context { return kvtest.Context(l.t, time.Minute) }
 
 func (l *lab) order(amount int64) licensing.Order {
 	l.t.Helper()
-	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner,
+		service.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -140,8 +141,9 @@ func (l *lab) once(n int64) *node.Once {
 func (l *lab) product() {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
-		Ref:    licensing.ProductRef(labOwner, "pro"),
-		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}},
+		Ref: licensing.ProductRef(labOwner, "pro"),
+		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner,
+			Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}},
 	}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%+v, %v", outcome, err)
@@ -163,13 +165,15 @@ func (l *lab) refuse(made time.Time) {
 func (l *lab) activate(key licensing.LicenseKey, devices ...string) {
 	l.t.Helper()
 	for _, device := range devices {
-		kvtest.Must(l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: key}, Device: device}))(l.t)
+		kvtest.Must(l.node.Activate(l.ctx(),
+			licensing.Activate{Target: licensing.Target{Key: key}, Device: device}))(l.t)
 	}
 }
 
 func (l *lab) remove(key licensing.LicenseKey, device string) {
 	l.t.Helper()
-	kvtest.Must(l.node.RemoveDevice(l.ctx(), licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device}))(l.t)
+	kvtest.Must(l.node.RemoveDevice(l.ctx(),
+		licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device}))(l.t)
 }
 
 func deviceIDs(n int) []string {
@@ -214,17 +218,21 @@ func (l *lab) fill() specimens {
 	s.fresh = l.grant(1, "")
 	s.lowered = l.grant(5, "")
 	l.activate(s.lowered, deviceIDs(4)...)
-	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered), licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
+	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered),
+		licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
 	s.own = l.lifeOf("own")
 	s.ending = l.grant(6, "")
-	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.ending), licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
+	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.ending),
+		licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
 
 	l.refuse(kvtest.Time)
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
-	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: kvtest.Time}
-	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
+	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
+		MasterID: "m1", CreatedAt: kvtest.Time}
+	if err := l.store.UseMaster(l.ctx(),
+		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	claim := store.Write{
@@ -248,7 +256,8 @@ var labListener = licensing.Owner{AccountID: "acct_listener", Mode: licensing.Li
 // had a third; another one listens.
 func (l *lab) webhooks() {
 	l.t.Helper()
-	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
+	if err := l.store.UseMaster(l.ctx(),
+		kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	orders := []licensing.EventType{licensing.EventOrderPaid}
@@ -261,7 +270,8 @@ func (l *lab) webhooks() {
 }
 
 func labEndpoint(id string, types ...licensing.EventType) licensing.Endpoint {
-	return licensing.Endpoint{ID: id, URL: "https://shop.example/licet", Types: types, SecretVersion: 1, MasterID: "m2", Since: "pos_0"}
+	return licensing.Endpoint{ID: id, URL: "https://shop.example/licet", Types: types, SecretVersion: 1, MasterID: "m2",
+		Since: "pos_0"}
 }
 
 // hook runs a command on an owner's endpoints, at a known time.
@@ -270,7 +280,8 @@ func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, l.store, ref)
 	kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(l.t)
-	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	outcome, err := l.store.Commit(l.ctx(),
+		store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%T: %+v, %v", cmd, outcome, err)
 	}
@@ -282,9 +293,10 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	l.t.Helper()
 	// At a known time, for the reason that product gives.
 	then := l.nodeWith(rand.Reader, func() time.Time { return kvtest.Time })
-	if _, created, err := then.PutProduct(l.ctx(), licensing.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licensing.Terms{
-		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 1},
-	}}); err != nil || !created {
+	if _, created, err := then.PutProduct(l.ctx(), licensing.PutProduct{ID: product, Owner: labOwner, Name: "The App",
+		Metadata: `{"sku":7}`, Terms: licensing.Terms{
+			KeyPrefix: "OWN", MaxDevices: 2, SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 1},
+		}}); err != nil || !created {
 		l.t.Fatal(created, err)
 	}
 	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: product, Quantity: 1})
@@ -297,7 +309,8 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	kvtest.Must(l.node.DeactivateDevice(l.ctx(), licensing.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
 	for _, change := range []service.LicenseChange{
 		{Key: key, Command: licensing.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
-		{Key: key, Command: licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
+		{Key: key, Command: licensing.RenewLicense{Target: target,
+			ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
 		{Key: key, Command: licensing.SuspendLicense{Target: target, Reason: "chargeback"}, Once: l.once(0)},
 	} {
 		if _, _, err := l.node.ChangeLicense(l.ctx(), labOwner, change); err != nil {
@@ -310,7 +323,8 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 // traffic makes six changes, on records of its own and on one license that
 // others change too. On a busy machine etcd may be too slow for one of them.
 func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
-	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: 7, Currency: "USD"})
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner,
+		service.NewOrder{ProductID: "pro", Amount: 7, Currency: "USD"})
 	if err != nil {
 		return err
 	}
@@ -318,7 +332,8 @@ func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 		return err
 	}
 	limit := 2
-	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &limit, Metadata: `{"a":1}`})
+	granted, _, err := l.node.Grant(l.ctx(), labOwner,
+		service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &limit, Metadata: `{"a":1}`})
 	if err != nil {
 		return err
 	}

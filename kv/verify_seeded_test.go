@@ -58,7 +58,8 @@ func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) se
 	changed := seed{layout.LicenseKey(key.ID()): record.Encode()}
 	if owner == record.License.Owner {
 		told := record.License
-		l.retell(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()), told.Sequence), func(e *licensing.Event) { e.License = &told })
+		l.retell(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()), told.Sequence),
+			func(e *licensing.Event) { e.License = &told })
 	}
 	return changed
 }
@@ -93,14 +94,16 @@ func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	change(&record.Order)
 	told := record.Order
 	changed := seed{key: kvtest.Must(record.Encode())(l.t)}
-	l.retell(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), told.Sequence), func(e *licensing.Event) { e.Order = &told })
+	l.retell(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), told.Sequence),
+		func(e *licensing.Event) { e.Order = &told })
 	return changed
 }
 
 // productValue gives a product's value after a change.
 func (l *lab) productValue(id string, change func(*layout.Product)) []byte {
 	l.t.Helper()
-	record := kvtest.Must(layout.DecodeProduct(licensing.ProductRef(labOwner, id), l.value(layout.ProductKey(labOwner, id))))(l.t)
+	record := kvtest.Must(layout.DecodeProduct(licensing.ProductRef(labOwner, id),
+		l.value(layout.ProductKey(labOwner, id))))(l.t)
 	change(record)
 	return record.Encode()
 }
@@ -142,7 +145,8 @@ func (l *lab) claims(s specimens) (c labClaims) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		path, hash := layout.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key), layout.Prefix+"y/"+layout.OwnerPath(labOwner))
+		path, hash := layout.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key),
+			layout.Prefix+"y/"+layout.OwnerPath(labOwner))
 		name := fmt.Sprintf("%s%x", path, hash)
 		switch {
 		case claim.OrderNo == s.free.OrderNo:
@@ -197,7 +201,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	}
 	inlineDevices := func(record *layout.License, ids ...string) (devices []layout.InlineDevice) {
 		for _, id := range ids {
-			devices = append(devices, layout.NewInlineDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}, record.License.CreatedAt))
+			devices = append(devices, layout.NewInlineDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time,
+				LastSeenAt: kvtest.Time}, record.License.CreatedAt))
 		}
 		return devices
 	}
@@ -212,7 +217,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	product := &kvtest.Must(layout.DecodeProduct(pro, l.value(layout.ProductKey(labOwner, "pro"))))(t).Product
 	later := product.CreatedAt.Add(time.Hour)
 	var skips []string
-	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.SkipPrefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.SkipPrefix,
+		clientv3.WithPrefix()))(t).Kvs {
 		skips = append(skips, string(kv.Key))
 	}
 	if len(skips) != 2 {
@@ -233,7 +239,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	ord := func(o licensing.Order) string { return "o/" + layout.OwnerPath(o.Owner) + o.OrderNo }
 	orderEnd := func(o licensing.Order, at time.Time) (key, name string) {
 		place := layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: at})
-		return place.Key(layout.OrderKey(o.Owner, o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + layout.OwnerPath(o.Owner) + o.OrderNo
+		return place.Key(layout.OrderKey(o.Owner,
+			o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + layout.OwnerPath(o.Owner) + o.OrderNo
 	}
 	unpaidEndKey, unpaidEnd := orderEnd(s.unpaid, s.unpaid.ExpiresAt)
 	gone := func(name string) string { return fmt.Sprintf(name, "record_missing") }
@@ -242,18 +249,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return layout.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(layout.LicenseKey(key.ID()))
 	}
 	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.License(s.ending.ID())
-	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner, s.owed.OrderNo))
+	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner,
+		s.owed.OrderNo))
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
 	ptr := func(o licensing.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return v.Opaque(text) }
 	buyer := func(o licensing.Order) string {
-		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner), layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize], o.OrderNo)
+		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner),
+			layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize], o.OrderNo)
 	}
 	skipName := func(key string) string {
 		return key[len(layout.Prefix):][:len("j/1")] + odd(key[len(layout.Prefix+"j/1"):])
 	}
 	tooHigh := layout.SkipKey(2, layout.CatalogKey(pro, product)[len(layout.Prefix):])
-	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer, OrderNo: skips[1][len(layout.Prefix+"j/1"+layout.OrdersOf(labOwner)):]}
+	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer,
+		OrderNo: skips[1][len(layout.Prefix+"j/1"+layout.OrdersOf(labOwner)):]}
 	catalog := func(at time.Time) string {
 		return "c/" + layout.OwnerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
 	}
@@ -262,16 +272,19 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	record := layout.LicenseInEvents(s.own.ID())
 	ownEvents := func(last uint64) string { return layout.EventsKeyOf(labOwner, own.LastEvent, record, last) }
 	event := func(last uint64) string { return "e/" + layout.EventID(own.LastEvent, record, last) }
-	paid := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo), l.value(layout.OrderKey(labOwner, s.paid.OrderNo))))(t)
+	paid := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo),
+		l.value(layout.OrderKey(labOwner, s.paid.OrderNo))))(t)
 	lastOf := func(o licensing.Order) string {
-		r := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, o.OrderNo), l.value(layout.OrderKey(labOwner, o.OrderNo))))(t)
+		r := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, o.OrderNo),
+			l.value(layout.OrderKey(labOwner, o.OrderNo))))(t)
 		return "e/" + layout.EventID(r.LastEvent, layout.OrderInEvents(o.OrderNo), r.Order.Sequence)
 	}
 	lastOfLicense := func(key licensing.LicenseKey) string {
 		r := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(t)
 		return "e/" + layout.EventID(r.LastEvent, layout.LicenseInEvents(key.ID()), r.License.Sequence)
 	}
-	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo), paid.Order.Sequence)
+	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo),
+		paid.Order.Sequence)
 
 	hooks, listener := "w/"+layout.OwnerPath(labOwner), "w/"+layout.OwnerPath(labListener)
 	told := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(layout.WebhooksKey(labOwner))))(t).LastEvent
@@ -287,7 +300,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	}{
 		{"a count that is too high", l.license(s.inline, func(r *layout.License) { r.License.CurrentDevices = 3 }),
 			[]string{"license device_count " + lic(s.inline)}},
-		{"a count that is too low, of spilled devices", l.license(s.spilled, func(r *layout.License) { r.License.CurrentDevices = 18 }),
+		{"a count that is too low, of spilled devices",
+			l.license(s.spilled, func(r *layout.License) { r.License.CurrentDevices = 18 }),
 			[]string{"license device_count " + lic(s.spilled)}},
 		{"a spilled device that is gone", seed{layout.DeviceKey(s.spilled.ID(), "device-3"): nil},
 			[]string{"license device_count " + lic(s.spilled)}},
@@ -295,30 +309,38 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"license device_count " + lic(s.spilled)}},
 		{"more devices than allowed", l.license(s.inline, func(r *layout.License) { r.License.MaxDevices = 1 }),
 			[]string{"license device_limit " + lic(s.inline)}},
-		{"more devices than at the lowering", l.license(s.lowered, func(r *layout.License) { r.License.AllowedOver = 3 }),
+		{"more devices than at the lowering",
+			l.license(s.lowered, func(r *layout.License) { r.License.AllowedOver = 3 }),
 			[]string{"license allowed_over " + lic(s.lowered), "license device_limit " + lic(s.lowered)}},
 		{"an allowance within the limit", l.license(s.inline, func(r *layout.License) { r.License.AllowedOver = 9 }),
 			[]string{"license allowed_over " + lic(s.inline)}},
 		{"a negative count", l.license(s.fresh, func(r *layout.License) { r.License.CurrentDevices = -1 }),
 			[]string{"license negative " + lic(s.fresh)}},
 		{"too many devices inline", l.license(s.fresh, func(r *layout.License) {
-			r.Devices, r.License.CurrentDevices, r.License.MaxDevices, r.License.ActivatedAt = inlineDevices(r, deviceIDs(17)...), 17, 0, kvtest.Time
+			r.Devices, r.License.CurrentDevices, r.License.MaxDevices, r.License.ActivatedAt = inlineDevices(r,
+				deviceIDs(17)...), 17, 0, kvtest.Time
 		}), []string{"license inline_limit " + lic(s.fresh)}},
 		{"a device twice inline", l.license(s.fresh, func(r *layout.License) {
-			r.Devices, r.License.CurrentDevices, r.License.MaxDevices, r.License.ActivatedAt = inlineDevices(r, "a", "b", "a"), 3, 0, kvtest.Time
+			r.Devices, r.License.CurrentDevices, r.License.MaxDevices, r.License.ActivatedAt = inlineDevices(r, "a",
+				"b", "a"), 3, 0, kvtest.Time
 		}), []string{"license inline_twice " + lic(s.fresh)}},
-		{"inline devices of a spilled license", l.license(s.spilled, func(r *layout.License) { r.Devices = inlineDevices(r, "a") }),
+		{"inline devices of a spilled license",
+			l.license(s.spilled, func(r *layout.License) { r.Devices = inlineDevices(r, "a") }),
 			[]string{"license spilled " + lic(s.spilled)}},
 		{"a device key of an inline license", seed{layout.DeviceKey(s.inline.ID(), "x"): device("x")},
 			[]string{"license spilled " + lic(s.inline)}},
 		{"a device at another's place", seed{
-			layout.DeviceKey(s.spilled.ID(), "device-3"): nil, layout.DeviceKey(s.spilled.ID(), "elsewhere"): device("device-3"),
+			layout.DeviceKey(s.spilled.ID(), "device-3"): nil, layout.DeviceKey(s.spilled.ID(),
+				"elsewhere"): device("device-3"),
 		}, []string{"device position " + dev(s.spilled.ID(), "elsewhere")}},
 		{"a device that can't be read", seed{layout.DeviceKey(s.spilled.ID(), "device-3"): bytesOf("\x01\x0a")},
 			[]string{"device value " + dev(s.spilled.ID(), "device-3")}},
-		{"devices of no license", seed{layout.DeviceKey(first, "x"): device("x"), layout.DeviceKey(last, "y"): device("y"), layout.DeviceKey(last, "z"): device("z")},
-			[]string{"device orphan " + dev(first, "x"), "device orphan " + dev(last, "y"), "device orphan " + dev(last, "z")}},
-		{"metadata of no license", seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
+		{"devices of no license", seed{layout.DeviceKey(first, "x"): device("x"),
+			layout.DeviceKey(last, "y"): device("y"), layout.DeviceKey(last, "z"): device("z")},
+			[]string{"device orphan " + dev(first, "x"), "device orphan " + dev(last, "y"),
+				"device orphan " + dev(last, "z")}},
+		{"metadata of no license",
+			seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
 			[]string{"metadata orphan m/" + v.License(first), "metadata orphan m/" + v.License(last)}},
 		{"metadata that is no object", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`[]`)},
 			[]string{"metadata value " + meta(s.inline)}},
@@ -326,12 +348,14 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"license activated_at " + lic(s.inline)}},
 		{"a reason for no state", l.license(s.inline, func(r *layout.License) { r.License.StateReason = "fraud" }),
 			[]string{"license state_reason " + lic(s.inline)}},
-		{"more removals in a month than are allowed", l.license(s.own, func(r *layout.License) { r.License.Removals.Count = 2 }),
+		{"more removals in a month than are allowed",
+			l.license(s.own, func(r *layout.License) { r.License.Removals.Count = 2 }),
 			[]string{"license removals " + lic(s.own)}},
 		{"removals that nobody bounds", l.license(s.inline, func(r *layout.License) { r.License.Removals.Count = 1 }),
 			[]string{"license removals " + lic(s.inline)}},
 		{"a writer twice", l.license(s.inline, func(r *layout.License) {
-			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{2}, Swap: 6}, {By: store.Incarnation{1}, Swap: 4}}
+			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{2}, Swap: 6},
+				{By: store.Incarnation{1}, Swap: 4}}
 		}), []string{"license writers " + lic(s.inline)}},
 		{"nine writers", l.license(s.inline, func(r *layout.License) {
 			r.Writers = nil
@@ -339,27 +363,37 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				r.Writers = append(r.Writers, layout.Writer{By: store.Incarnation{i}, Swap: 1})
 			}
 		}), []string{"license writers " + lic(s.inline)}},
-		{"a writer that can't be read", l.license(s.inline, func(r *layout.License) { r.Unknown = []byte{15<<3 | 2, 1, 0} }),
+		{"a writer that can't be read",
+			l.license(s.inline, func(r *layout.License) { r.Unknown = []byte{15<<3 | 2, 1, 0} }),
 			[]string{"license value " + lic(s.inline)}},
 		{"a license that can't be read", seed{layout.LicenseKey(s.spilled.ID()): bytesOf("?")},
 			[]string{"license value " + lic(s.spilled)}},
 		{"a license of a newer format", seed{layout.LicenseKey(paidLicense.ID()): bytesOf("\x02")},
 			[]string{"license value " + lic(paidLicense)}},
 		{"a license that is gone", seed{layout.LicenseKey(s.inline.ID()): nil},
-			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()), "metadata orphan " + meta(s.inline)}},
+			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()),
+				"metadata orphan " + meta(s.inline)}},
 		{"an order's license that is gone", seed{layout.LicenseKey(paidLicense.ID()): nil},
-			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
+			[]string{"event unlinked e/", "listing license_missing " +
+				list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
 		{"a key with wrong check characters", seed{
-			layout.LicenseKey(forged.ID()): forgedLicense.Encode(), layout.ListingKey(labOwner, kvtest.Time, forged.ID()): {},
+			layout.LicenseKey(forged.ID()): forgedLicense.Encode(), layout.ListingKey(labOwner, kvtest.Time,
+				forged.ID()): {},
 		}, []string{"license check_characters " + lic(forged)}},
 		{"a license of another owner", l.license(s.inline, func(r *layout.License) { r.License.Owner = stranger }),
-			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
-		{"an account that is no key", l.license(s.inline, func(r *layout.License) { r.License.Owner.AccountID = "a/t/b" }),
-			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
+			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " +
+				lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+		{"an account that is no key",
+			l.license(s.inline, func(r *layout.License) { r.License.Owner.AccountID = "a/t/b" }),
+			[]string{"event unlinked e/", "license event_missing " + lic(s.inline),
+				"license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
 				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
-		{"an order's license of another owner", l.license(paidLicense, func(r *layout.License) { r.License.Owner = stranger }),
-			[]string{"event unlinked e/", "license event_missing " + lic(paidLicense), "license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
-				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_owner " + ord(s.paid)}},
+		{"an order's license of another owner",
+			l.license(paidLicense, func(r *layout.License) { r.License.Owner = stranger }),
+			[]string{"event unlinked e/", "license event_missing " + lic(paidLicense),
+				"license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
+				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()),
+				"order license_owner " + ord(s.paid)}},
 		{"a license that is not listed", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"license listing_missing " + lic(s.fresh)}},
 		{"a license that is listed twice", seed{layout.ListingKey(labOwner, kvtest.Time, s.fresh.ID()): {}},
@@ -367,69 +401,95 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a listing with a value", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): bytesOf("x")},
 			[]string{"listing value " + list(labOwner, created(s.fresh), s.fresh.ID())}},
 
-		{"two licenses of one order", l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = s.paid.OrderNo }),
+		{"two licenses of one order",
+			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = s.paid.OrderNo }),
 			[]string{"license order_other_license " + lic(s.fresh)}},
-		{"a license of no order", l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
+		{"a license of no order",
+			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
 			[]string{"license order_missing " + lic(s.fresh)}},
-		{"a license of something that is no order", l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_1" }),
+		{"a license of something that is no order",
+			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_1" }),
 			[]string{"license order " + lic(s.fresh)}},
 		{"a license that forgot its order", l.license(paidLicense, func(r *layout.License) { r.License.OrderNo = "" }),
 			[]string{"order license_other_order " + ord(s.paid)}},
-		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
-			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order due_missing " + ord(s.paid)}},
+		{"an order that forgot its license and that it was paid",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
+			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense),
+				"order due_missing " + ord(s.paid)}},
 		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = "" }),
-			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
-		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licensing.Order) { o.LicenseKey = "" }),
-			[]string{"event contradicts " + lastOf(s.refunded), "license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
+			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense),
+				"order paid_license " + ord(s.paid)}},
+		{"a refunded order that forgot its license",
+			l.orderSeed(s.refunded, func(o *licensing.Order) { o.LicenseKey = "" }),
+			[]string{"event contradicts " + lastOf(s.refunded),
+				"license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
 		{"paid without a license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt = kvtest.Time }),
 			[]string{"order paid_license " + ord(s.unpaid), misplaced(unpaidEnd)}},
 		{"a license without payment", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order license_other_order " + ord(s.unpaid), "order paid_license " + ord(s.unpaid)}},
-		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt, o.LicenseKey = kvtest.Time, paidLicense }),
+		{"two orders with one license",
+			l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt, o.LicenseKey = kvtest.Time, paidLicense }),
 			[]string{"order license_other_order " + ord(s.unpaid), misplaced(unpaidEnd)}},
-		{"a canceled order with a license", l.orderSeed(s.canceled, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
+		{"a canceled order with a license",
+			l.orderSeed(s.canceled, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order canceled_license " + ord(s.canceled), "order license_other_order " + ord(s.canceled)}},
 		{"a refund due that nobody will find", l.orderSeed(s.paid, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.paid)}},
 		{"a refund due of a refunded order", l.orderSeed(s.refunded, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.refunded), "order refund_due " + ord(s.refunded)}},
-		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundDue = true }),
+		{"a refund due of an order that was never paid",
+			l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.canceled), "order refund_due " + ord(s.canceled)}},
-		{"a refunded order whose license still works", l.license(s.refunded.LicenseKey, func(r *layout.License) { r.License.RevokedAt = time.Time{} }),
-			[]string{"event kind " + lastOfLicense(s.refunded.LicenseKey), "order refunded_license " + ord(s.refunded)}},
+		{"a refunded order whose license still works",
+			l.license(s.refunded.LicenseKey, func(r *layout.License) { r.License.RevokedAt = time.Time{} }),
+			[]string{"event kind " + lastOfLicense(s.refunded.LicenseKey),
+				"order refunded_license " + ord(s.refunded)}},
 		{"a refund's place that is gone", seed{refundKey: nil}, []string{"order due_missing " + ord(s.owed)}},
-		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundDue = false }), []string{misplaced(refundAt)}},
-		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundRetryAt = kvtest.Time }),
+		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundDue = false }),
+			[]string{misplaced(refundAt)}},
+		{"a refund that is to be tried at another time",
+			l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundRetryAt = kvtest.Time }),
 			[]string{"order due_missing " + ord(s.owed), misplaced(refundAt)}},
 		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
-		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = kvtest.Time }), []string{misplaced(unpaidEnd)}},
-		{"a license's end that is gone", seed{licenseEnd(s.ending, labEnd): nil}, []string{"license due_missing " + lic(s.ending)}},
-		{"a license's end that moved", l.license(s.ending, func(r *layout.License) { r.License.ExpiresAt = labEnd.Add(time.Hour) }),
+		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = kvtest.Time }),
+			[]string{misplaced(unpaidEnd)}},
+		{"a license's end that is gone", seed{licenseEnd(s.ending, labEnd): nil},
+			[]string{"license due_missing " + lic(s.ending)}},
+		{"a license's end that moved",
+			l.license(s.ending, func(r *layout.License) { r.License.ExpiresAt = labEnd.Add(time.Hour) }),
 			[]string{"license due_missing " + lic(s.ending), misplaced(endingAt)}},
-		{"a license's end that was recorded", l.license(s.ending, func(r *layout.License) { r.License.EndRecorded = labEnd }),
+		{"a license's end that was recorded",
+			l.license(s.ending, func(r *layout.License) { r.License.EndRecorded = labEnd }),
 			[]string{misplaced(endingAt)}},
-		{"an end with another license's prefix", seed{licenseEnd(s.ending, labEnd): bytesOf("ACME")}, []string{misplaced(endingAt)}},
+		{"an end with another license's prefix", seed{licenseEnd(s.ending, labEnd): bytesOf("ACME")},
+			[]string{misplaced(endingAt)}},
 		{"an end of a license without one", seed{licenseEnd(s.fresh, labEnd): bytesOf("LIC")},
-			[]string{misplaced("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.License(s.fresh.ID()))}},
+			[]string{misplaced("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" +
+				v.License(s.fresh.ID()))}},
 		{"an end of no license", seed{licenseEnd(forged, labEnd): bytesOf("LIC")},
 			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.License(forged.ID()))}},
-		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licensing.Order) { o.RefundedAt = time.Time{} }),
+		{"money of a canceled order that is not owed",
+			l.orderSeed(s.sentBack, func(o *licensing.Order) { o.RefundedAt = time.Time{} }),
 			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack)}},
 		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundedAt = kvtest.Time }),
 			[]string{"order refund " + ord(s.canceled)}},
 		{"late and never paid", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Late = true }),
 			[]string{"order late " + ord(s.unpaid)}},
-		{"an order's license key that is none", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = "LIC-00000" }),
+		{"an order's license key that is none",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = "LIC-00000" }),
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
-		{"an order's license key with another prefix", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
+		{"an order's license key with another prefix",
+			l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
 		{"an order that can't be read", seed{layout.OrderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
 		{"an order that is gone", seed{layout.OrderKey(labOwner, s.unpaid.OrderNo): nil},
-			[]string{"event unlinked e/", "buyer order_missing " + buyer(s.unpaid), "order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
+			[]string{"event unlinked e/", "buyer order_missing " + buyer(s.unpaid),
+				"order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
 		{"an order that its buyer's listing lacks", seed{layout.BuyerListingKey(&s.unpaid): nil},
 			[]string{"order buyer_missing " + ord(s.unpaid)}},
-		{"an order of another buyer", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "bob@example.com" }),
+		{"an order of another buyer",
+			l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "bob@example.com" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid), "order buyer_missing " + ord(s.unpaid)}},
 		{"an order of nobody", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid)}},
@@ -444,18 +504,22 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 
 		{"a product that can't be read", seed{layout.ProductKey(labOwner, "pro"): {}},
 			[]string{"product value q/acct_lab/t/pro"}},
-		{"a product without a key prefix", seed{layout.ProductKey(labOwner, "pro"): (&layout.Product{Product: licensing.Product{CreatedAt: product.CreatedAt}}).Encode()},
+		{"a product without a key prefix", seed{layout.ProductKey(labOwner,
+			"pro"): (&layout.Product{Product: licensing.Product{CreatedAt: product.CreatedAt}}).Encode()},
 			[]string{"product terms q/acct_lab/t/pro"}},
-		{"a product's metadata that is no object", seed{layout.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) { p.Product.Metadata = "[]" })},
+		{"a product's metadata that is no object", seed{layout.ProductKey(labOwner, "own"): l.productValue("own",
+			func(p *layout.Product) { p.Product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
-		{"a writer of a product twice", seed{layout.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) {
-			p.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{1}, Swap: 4}}
-		})}, []string{"product writers q/acct_lab/t/own"}},
+		{"a writer of a product twice",
+			seed{layout.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) {
+				p.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{1}, Swap: 4}}
+			})}, []string{"product writers q/acct_lab/t/own"}},
 		{"a product that is not listed", seed{layout.CatalogKey(pro, product): nil},
 			[]string{"product catalog_missing q/acct_lab/t/pro"}},
 		{"a product that is gone", seed{layout.ProductKey(labOwner, "pro"): nil},
 			[]string{"catalog product_missing " + catalog(product.CreatedAt)}},
-		{"a product that is listed twice", seed{layout.CatalogKey(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
+		{"a product that is listed twice",
+			seed{layout.CatalogKey(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
 			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
 		{"entries that are not on their upper levels", seed{skips[0]: nil, skips[1]: nil},
 			[]string{"buyer skip_missing " + buyer(tallOrder), "order skip_missing " + ord(tallOrder)}},
@@ -465,150 +529,235 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"skip level " + skipName(tooHigh), "skip value " + skipName(tooHigh)}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
 			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key without an id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
+		{"an API key without an id",
+			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
 			[]string{"api_key id k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"a master key of the secret before that is gone", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()},
+		{"a master key of the secret before that is gone",
+			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+				MasterID: "m1",
+				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key of another id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_other", Owner: labOwner, MasterID: "m1"}}).Encode()},
+		{"an API key of another " +
+			"id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_other", Owner: labOwner,
+			MasterID: "m1"}}).Encode()},
 			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
-			[]string{"api_key_index api_key_missing " + keyIndex, "api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
-		{"an id that leads to another API key", seed{layout.APIKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
-			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])), "api_key_index api_key_missing " + keyIndex}},
+			[]string{"api_key_index api_key_missing " + keyIndex,
+				"api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
+		{"an id that leads to another API key",
+			seed{layout.APIKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
+			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])),
+				"api_key_index api_key_missing " + keyIndex}},
 		{"an id that leads nowhere", seed{layout.APIKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
 			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
 		{"an id that leads to no hash", seed{layout.APIKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
-		{"a revoked API key whose master keys are gone", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m8", RevokedAt: kvtest.Time, Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: kvtest.Time}}}).Encode()}, nil},
-		{"a retired master key", seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)), string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
-		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil, layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+		{"a revoked API key whose master keys are gone",
+			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+				MasterID: "m8", RevokedAt: kvtest.Time,
+				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: kvtest.Time}}}).Encode()}, nil},
+		{"a retired master " +
+			"key", seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)),
+			string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+				MasterID: "m1",
+				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
+		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil,
+			layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"a retired master key that is in use", seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+		{"a retired master key that is in use",
+			seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use s/retired/m1"}},
-		{"a retired fingerprint that is too short", seed{layout.RetiredMasterKey("m0"): bytesOf("x")}, []string{"retired_master_key value s/retired/m0"}},
-		{"writers of an API key that come twice", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
-			Writers: []layout.Writer{{By: store.Incarnation{1}, Swap: 1}, {By: store.Incarnation{1}, Swap: 2}}}).Encode()},
+		{"a retired fingerprint that is too short", seed{layout.RetiredMasterKey("m0"): bytesOf("x")},
+			[]string{"retired_master_key value s/retired/m0"}},
+		{"writers of an API key that come " +
+			"twice", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m1"},
+			Writers: []layout.Writer{{By: store.Incarnation{1}, Swap: 1},
+				{By: store.Incarnation{1}, Swap: 2}}}).Encode()},
 			[]string{"api_key writers k/" + odd(string(apiKey.Key[6:]))}},
 		{"a use that can't be read", seed{layout.KeyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
 			[]string{"api_key_use value u/" + odd(string(apiKey.Key[6:]))}},
 		{"a use of no API key", seed{layout.KeyUseKey([32]byte{1}): layout.EncodeKeyUse(kvtest.Time)},
 			[]string{"api_key_use api_key_missing u/" + odd(string([]byte{0: 1, 31: 0}))}},
-		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil, layout.APIKeyIndexKey(labOwner, "key_lab"): nil, layout.KeyUseKey([32]byte(apiKey.Key[6:])): nil},
+		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil,
+			layout.APIKeyIndexKey(labOwner, "key_lab"): nil, layout.KeyUseKey([32]byte(apiKey.Key[6:])): nil},
 			[]string{"claim api_key_missing " + claims.key}},
 		{"a mark that is too short", seed{layout.APIKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
-		{"a mark of a part that is too short", seed{layout.APIKeyPartMark(7): bytesOf("x")}, []string{"api_key_mark value s/keys"}},
-		{"a fingerprint that is too short", seed{layout.MasterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
-		{"an order's claim without its order", seed{layout.OrderKey(labOwner, s.free.OrderNo): nil, layout.BuyerListingKey(&s.free): nil, layout.OrderOwnerKey(s.free.OrderNo): nil, layout.LicenseKey(s.free.LicenseKey.ID()): nil,
-			layout.ListingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
-		{"a grant's claim without its license", seed{layout.LicenseKey(s.fresh.ID()): nil, layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+		{"a mark of a part that is too short", seed{layout.APIKeyPartMark(7): bytesOf("x")},
+			[]string{"api_key_mark value s/keys"}},
+		{"a fingerprint that is too short", seed{layout.MasterKeyKey("m1"): bytesOf("x")},
+			[]string{"master_key value s/master/m1"}},
+		{"an order's claim without its " +
+			"order", seed{layout.OrderKey(labOwner, s.free.OrderNo): nil, layout.BuyerListingKey(&s.free): nil,
+			layout.OrderOwnerKey(s.free.OrderNo): nil, layout.LicenseKey(s.free.LicenseKey.ID()): nil,
+			layout.ListingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event " +
+			"unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]),
+			"skip entry_missing " + skipName(skips[1])}},
+		{"a grant's claim without its license", seed{layout.LicenseKey(s.fresh.ID()): nil,
+			layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"event unlinked e/", "claim license_missing " + claims.fresh}},
 		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licensing.Claim) { c.Grant.Done = 2 }),
 			[]string{"claim grant " + claims.fresh}},
 		{"a claim of two effects", l.claim(claims.freshKey, func(c *licensing.Claim) { c.OrderNo = s.free.OrderNo }),
 			[]string{"claim effect " + claims.fresh}},
-		{"a change's claim without its license", l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = forged }),
+		{"a change's claim without its license",
+			l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = forged }),
 			[]string{"claim license_missing " + claims.own}},
-		{"a change's claim of another one's license", l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = s.own.ID().Key("ACME") }),
+		{"a change's claim of another one's license",
+			l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = s.own.ID().Key("ACME") }),
 			[]string{"claim license_other " + claims.own}},
-		{"a change's claim of no license key", l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = "LIC-00000" }),
+		{"a change's claim of no license key",
+			l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = "LIC-00000" }),
 			[]string{"claim license_key " + claims.own}},
-		{"a claim of a redaction", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: 2, Licenses: 2} }), nil},
-		{"a claim of more licenses redacted than orders", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: 1, Licenses: 2} }),
+		{"a claim of a redaction", l.claim(claims.orderKey, func(c *licensing.Claim) {
+			c.OrderNo, c.Redaction = "",
+				&licensing.Redaction{Orders: 2, Licenses: 2}
+		}), nil},
+		{"a claim of more licenses redacted than orders", l.claim(claims.orderKey,
+			func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: 1, Licenses: 2} }),
 			[]string{"claim redaction " + claims.order}},
 		{"a claim of no effect", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo = "" }),
 			[]string{"claim effect " + claims.order}},
 		{"a claim that can't be read", seed{claims.orderKey: bytesOf("\x01\x0a\x01x")},
 			[]string{"claim value " + claims.order}},
-		{"a claim without its place by age", l.claim(claims.orderKey, func(c *licensing.Claim) { c.CreatedAt = c.CreatedAt.Add(time.Hour) }),
+		{"a claim without its place by age",
+			l.claim(claims.orderKey, func(c *licensing.Claim) { c.CreatedAt = c.CreatedAt.Add(time.Hour) }),
 			[]string{"claim age_missing " + claims.order}},
-		{"a claim older than its place", l.claim(claims.orderKey, func(c *licensing.Claim) { c.CreatedAt = c.CreatedAt.Add(-time.Hour) }),
+		{"a claim older than its place",
+			l.claim(claims.orderKey, func(c *licensing.Claim) { c.CreatedAt = c.CreatedAt.Add(-time.Hour) }),
 			[]string{"claim age_missing " + claims.order, "claim_age misplaced " + claims.orderAge}},
 		{"a claim that is gone", seed{claims.orderKey: nil},
 			[]string{"claim_age claim_missing " + claims.orderAge}},
 		{"a claim's place with a value", seed{claims.orderAgeKey: bytesOf("x")},
 			[]string{"claim_age value " + claims.orderAge}},
-		{"an older place of a claim", seed{layout.ClaimAgeKey(kvtest.Time.Add(-time.Hour), labOwner, strings.TrimPrefix(claims.orderKey, layout.Prefix+"y/"+layout.OwnerPath(labOwner))): {}}, nil},
+		{"an older place of a claim", seed{layout.ClaimAgeKey(kvtest.Time.Add(-time.Hour), labOwner,
+			strings.TrimPrefix(claims.orderKey, layout.Prefix+"y/"+layout.OwnerPath(labOwner))): {}}, nil},
 
-		{"events of a license that are gone", seed{ownEvents(4): nil}, []string{"event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"events before others that are gone", seed{ownEvents(2): nil}, []string{"event event_missing " + event(3), "event unlinked e/"}},
+		{"events of a license that are gone", seed{ownEvents(4): nil},
+			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"events before others that are gone", seed{ownEvents(2): nil},
+			[]string{"event event_missing " + event(3), "event unlinked e/"}},
 		{"a license's first event that is gone", seed{ownEvents(1): nil}, []string{"event event_missing " + event(2)}},
-		{"an order's events that are gone", seed{orderEvents: nil}, []string{"event unlinked e/", "order event_missing " + ord(s.paid)}},
+		{"an order's events that are gone", seed{orderEvents: nil},
+			[]string{"event unlinked e/", "order event_missing " + ord(s.paid)}},
 		{"events that are there twice", seed{ownEvents(5): l.value(ownEvents(4))}, []string{"event unlinked e/"}},
-		{"events of another record", seed{layout.EventsKeyOf(labOwner, own.LastEvent, layout.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
-		{"events in an epoch before", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner, layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
-			[]string{"event before e/" + layout.EventID(layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"events in an epoch that has not begun", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner, layout.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
-			[]string{"event epoch e/" + layout.EventID(layout.Location{Epoch: 1 << 60}, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"a license whose latest events are of another epoch", l.license(s.own, func(r *layout.License) { r.LastEvent.Epoch-- }),
+		{"events of another record", seed{layout.EventsKeyOf(labOwner, own.LastEvent,
+			layout.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
+		{"events in an epoch before", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner,
+			layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
+			[]string{"event before e/" + layout.EventID(layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4),
+				"event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"events in an epoch that has not begun", seed{ownEvents(4): nil,
+			layout.EventsKeyOf(labOwner, layout.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
+			[]string{"event epoch e/" + layout.EventID(layout.Location{Epoch: 1 << 60}, record, 4), "event unlinked e/",
+				"license event_missing " + lic(s.own)}},
+		{"a license whose latest events are of another epoch",
+			l.license(s.own, func(r *layout.License) { r.LastEvent.Epoch-- }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
 		{"a license that has had more events", l.license(s.own, func(r *layout.License) { r.License.Sequence++ }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"a license that has had fewer events", l.license(s.own, func(r *layout.License) { r.License.Sequence-- }), []string{"event unlinked e/"}},
+		{"a license that has had fewer events", l.license(s.own, func(r *layout.License) { r.License.Sequence-- }),
+			[]string{"event unlinked e/"}},
 		{"events before of another epoch", l.events(ownEvents(4), func(e *layout.Events) { e.Before.Epoch-- }),
 			[]string{"event event_missing " + event(4), "event unlinked e/"}},
 		{"events before of a later epoch", l.events(ownEvents(4), func(e *layout.Events) { e.Before.Epoch++ }),
 			[]string{"event before " + event(4), "event unlinked e/"}},
-		{"events before that nothing leads to", l.events(ownEvents(4), func(e *layout.Events) { e.Before = layout.Location{} }),
+		{"events before that nothing leads to",
+			l.events(ownEvents(4), func(e *layout.Events) { e.Before = layout.Location{} }),
 			[]string{"event before " + event(4), "event unlinked e/"}},
-		{"events before the first", l.events(ownEvents(1), func(e *layout.Events) { e.Before = own.LastEvent }), []string{"event before " + event(1)}},
-		{"a number that two events have", l.events(ownEvents(4), func(e *layout.Events) { e.Events = append(e.Events, e.Events[0]) }), []string{"event unlinked e/"}},
-		{"an event that tells of another license than there is", l.events(ownEvents(4), func(e *layout.Events) { e.Events[0].License.MaxDevices++ }),
+		{"events before the first", l.events(ownEvents(1), func(e *layout.Events) { e.Before = own.LastEvent }),
+			[]string{"event before " + event(1)}},
+		{"a number that two events have", l.events(ownEvents(4),
+			func(e *layout.Events) { e.Events = append(e.Events, e.Events[0]) }), []string{"event unlinked e/"}},
+		{"an event that tells of another license than there is",
+			l.events(ownEvents(4), func(e *layout.Events) { e.Events[0].License.MaxDevices++ }),
 			[]string{"license event_differs " + lic(s.own)}},
-		{"an event that tells of another order than there is", l.events(orderEvents, func(e *layout.Events) { e.Events[0].Order.Amount++ }),
+		{"an event that tells of another order than there is",
+			l.events(orderEvents, func(e *layout.Events) { e.Events[0].Order.Amount++ }),
 			[]string{"event contradicts " + lastOf(s.paid), "order event_differs " + ord(s.paid)}},
-		{"an earlier event that tells of another product", l.events(ownEvents(2), func(e *layout.Events) { e.Events[0].License.ProductID = "other" }),
+		{"an earlier event that tells of another product",
+			l.events(ownEvents(2), func(e *layout.Events) { e.Events[0].License.ProductID = "other" }),
 			[]string{"event contradicts " + event(2), "event contradicts " + event(3)}},
-		{"an earlier event that tells of another time", l.events(ownEvents(1), func(e *layout.Events) { e.Events[0].License.CreatedAt = kvtest.Time }),
+		{"an earlier event that tells of another time",
+			l.events(ownEvents(1), func(e *layout.Events) { e.Events[0].License.CreatedAt = kvtest.Time }),
 			[]string{"event contradicts " + event(2)}},
-		{"an event of another kind", l.events(ownEvents(4), func(e *layout.Events) { e.Events[0].Type = licensing.EventLicenseRevoked }),
+		{"an event of another kind",
+			l.events(ownEvents(4), func(e *layout.Events) { e.Events[0].Type = licensing.EventLicenseRevoked }),
 			[]string{"event kind " + event(4)}},
-		{"a license's event of an order's kind", l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventOrderCreated }),
+		{"a license's event of an order's kind",
+			l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventOrderCreated }),
 			[]string{"event kind " + event(3)}},
-		{"a license that is issued once more", l.events(ownEvents(2), func(e *layout.Events) { e.Events[0].Type = licensing.EventLicenseIssued }),
+		{"a license that is issued once more",
+			l.events(ownEvents(2), func(e *layout.Events) { e.Events[0].Type = licensing.EventLicenseIssued }),
 			[]string{"event kind " + event(2)}},
-		{"an event of a device that it can't mean", l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Device = &licensing.Device{ID: "d1"} }),
+		{"an event of a device that it can't mean",
+			l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Device = &licensing.Device{ID: "d1"} }),
 			[]string{"event kind " + event(3)}},
-		{"an event of a device without one", l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventDeviceBound }),
+		{"an event of a device without one",
+			l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventDeviceBound }),
 			[]string{"event kind " + event(3)}},
-		{"a payment at another time", l.events(orderEvents, func(e *layout.Events) { last := &e.Events[len(e.Events)-1]; last.At = last.At.Add(time.Second) }),
+		{"a payment at another time", l.events(orderEvents,
+			func(e *layout.Events) { last := &e.Events[len(e.Events)-1]; last.At = last.At.Add(time.Second) }),
 			[]string{"event kind " + lastOf(s.paid)}},
 		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
-		{"events of an owner that is not registered", seed{layout.EventOwnerKey(labOwner): nil}, []string{"event owner_missing e/" + layout.OwnerPath(labOwner)}},
-		{"a registration with a value", seed{layout.EventOwnerKey(stranger): bytesOf("x")}, []string{"event_owner key h/" + odd(layout.OwnerPath(stranger))}},
+		{"events of an owner that is not registered", seed{layout.EventOwnerKey(labOwner): nil},
+			[]string{"event owner_missing e/" + layout.OwnerPath(labOwner)}},
+		{"a registration with a value", seed{layout.EventOwnerKey(stranger): bytesOf("x")},
+			[]string{"event_owner key h/" + odd(layout.OwnerPath(stranger))}},
 		{"an epoch with a value", seed{layout.EpochKey: bytesOf("x")}, []string{"epoch key s/epoch" + odd("")}},
-		{"events that are being swept", seed{layout.EpochKey: {}, layout.TrimmedKey: layout.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
-		{"a swept epoch that is not sealed", seed{layout.TrimmedKey: layout.AppendEpoch(nil, 1<<60)}, []string{"swept_events epoch s/swept"}},
-		{"a swept epoch that can't be read", seed{layout.TrimmedKey: bytesOf("x")}, []string{"swept_events value s/swept"}},
+		{"events that are being swept",
+			seed{layout.EpochKey: {}, layout.TrimmedKey: layout.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
+		{"a swept epoch that is not sealed", seed{layout.TrimmedKey: layout.AppendEpoch(nil, 1<<60)},
+			[]string{"swept_events epoch s/swept"}},
+		{"a swept epoch that can't be read", seed{layout.TrimmedKey: bytesOf("x")},
+			[]string{"swept_events value s/swept"}},
 		{"a backup", seed{layout.BackupKey: bytesOf(layout.TimeInKey(kvtest.Time))}, nil},
 		{"a backup at no time", seed{layout.BackupKey: bytesOf("x")}, []string{"backup value s/backup"}},
-		{"a fence of who listens that can't be read", seed{layout.ListenKey: bytesOf("\x02")}, []string{"listen_fence value s/listen"}},
-		{"a mark of an epoch that is not sealed", seed{layout.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()}, []string{fmt.Sprintf("event_mark epoch t/%d", 1<<60)}},
-		{"events that an owner gave up", seed{layout.EpochKey: {}, layout.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
-		{"a ledger of an epoch that is not sealed", seed{layout.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60, Bytes: 1}}}).Encode()},
+		{"a fence of who listens that can't be read", seed{layout.ListenKey: bytesOf("\x02")},
+			[]string{"listen_fence value s/listen"}},
+		{"a mark of an epoch that is not " +
+			"sealed", seed{layout.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()},
+			[]string{fmt.Sprintf("event_mark epoch t/%d", 1<<60)}},
+		{"events that an owner gave up", seed{layout.EpochKey: {},
+			layout.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
+		{"a ledger of an epoch that is not " +
+			"sealed",
+			seed{layout.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60, Bytes: 1}}}).Encode()},
 			[]string{"event_ledger epoch s/ledger/" + layout.OwnerPath(labOwner)}},
-		{"a ledger that can't be read", seed{layout.LedgerKey(labOwner): bytesOf("\x01\x0a")}, []string{"event_ledger value s/ledger/" + layout.OwnerPath(labOwner)}},
+		{"a ledger that can't be read", seed{layout.LedgerKey(labOwner): bytesOf("\x01\x0a")},
+			[]string{"event_ledger value s/ledger/" + layout.OwnerPath(labOwner)}},
 		{"a ledger of an owner that is not registered", seed{layout.LedgerKey(stranger): (&layout.Ledger{}).Encode()},
 			[]string{"event_ledger owner_missing s/ledger/" + layout.OwnerPath(stranger)}},
 		{"a mark that can't be read", seed{layout.MarkKey(1): bytesOf("\x01")}, []string{"event_mark value t/1"}},
 
-		{"endpoints that can't be read", seed{layout.WebhooksKey(labOwner): bytesOf("\x01\x0a")}, []string{"webhooks value " + hooks}},
+		{"endpoints that can't be read", seed{layout.WebhooksKey(labOwner): bytesOf("\x01\x0a")},
+			[]string{"webhooks value " + hooks}},
 		{"endpoints that are gone", seed{layout.WebhooksKey(labOwner): nil}, []string{"event unlinked e/"}},
-		{"endpoints of one who listens that are gone", seed{layout.WebhooksKey(labListener): nil}, []string{"listener webhooks_missing f/" + layout.OwnerPath(labListener)}},
-		{"an owner that listens without a key", seed{layout.ListenerKey(labListener): nil}, []string{"webhooks listening " + listener}},
-		{"an owner that has a key and does not listen", seed{layout.ListenerKey(labOwner): {}}, []string{"webhooks listening " + hooks}},
-		{"a stranger who listens", seed{layout.ListenerKey(stranger): {}}, []string{"listener webhooks_missing f/" + layout.OwnerPath(stranger)}},
-		{"a listener's key with a value", seed{layout.ListenerKey(labListener): bytesOf("x")}, []string{"listener key f/" + odd(layout.OwnerPath(labListener))}},
-		{"an owner whose request to listen waits", seed{layout.ListenerKey(labListener): nil, layout.ListenRequestKey(labListener): bytesOf(string(layout.EncodeListenRequest(true)))}, nil},
-		{"a stranger who asks to listen", seed{layout.ListenRequestKey(stranger): bytesOf(string(layout.EncodeListenRequest(true)))}, []string{"listen_request webhooks_missing x/a/" + layout.OwnerPath(stranger)}},
-		{"a request to listen that can't be read", seed{layout.ListenRequestKey(labListener): bytesOf("x")}, []string{"listen_request value x/a/" + layout.OwnerPath(labListener)}},
-		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licensing.Endpoint) { e.Types = nil }), []string{"webhooks listening " + hooks}},
-		{"no mark of endpoints", seed{layout.WebhooksMark: nil}, []string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
-		{"a mark of endpoints with a value", seed{layout.WebhooksMark: bytesOf("x")}, []string{"webhooks_mark key s/webhooks" + odd("")}},
+		{"endpoints of one who listens that are gone", seed{layout.WebhooksKey(labListener): nil},
+			[]string{"listener webhooks_missing f/" + layout.OwnerPath(labListener)}},
+		{"an owner that listens without a key", seed{layout.ListenerKey(labListener): nil},
+			[]string{"webhooks listening " + listener}},
+		{"an owner that has a key and does not listen", seed{layout.ListenerKey(labOwner): {}},
+			[]string{"webhooks listening " + hooks}},
+		{"a stranger who listens", seed{layout.ListenerKey(stranger): {}},
+			[]string{"listener webhooks_missing f/" + layout.OwnerPath(stranger)}},
+		{"a listener's key with a value", seed{layout.ListenerKey(labListener): bytesOf("x")},
+			[]string{"listener key f/" + odd(layout.OwnerPath(labListener))}},
+		{"an owner whose request to listen waits", seed{layout.ListenerKey(labListener): nil,
+			layout.ListenRequestKey(labListener): bytesOf(string(layout.EncodeListenRequest(true)))}, nil},
+		{"a stranger who asks to " +
+			"listen", seed{layout.ListenRequestKey(stranger): bytesOf(string(layout.EncodeListenRequest(true)))},
+			[]string{"listen_request webhooks_missing x/a/" + layout.OwnerPath(stranger)}},
+		{"a request to listen that can't be read", seed{layout.ListenRequestKey(labListener): bytesOf("x")},
+			[]string{"listen_request value x/a/" + layout.OwnerPath(labListener)}},
+		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licensing.Endpoint) { e.Types = nil }),
+			[]string{"webhooks listening " + hooks}},
+		{"no mark of endpoints", seed{layout.WebhooksMark: nil},
+			[]string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
+		{"a mark of endpoints with a value", seed{layout.WebhooksMark: bytesOf("x")},
+			[]string{"webhooks_mark key s/webhooks" + odd("")}},
 		{"too many endpoints", l.hooks(labOwner, func(r *layout.Webhooks) {
 			for i := range licensing.MaxEndpoints {
 				e := r.Webhooks.Endpoints[0]
@@ -619,31 +768,46 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an endpoint twice", l.hooks(labOwner, func(r *layout.Webhooks) {
 			r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, r.Webhooks.Endpoints[0])
 		}), []string{"webhooks twice " + hooks}},
-		{"an endpoint's id of no form", endpoint(labOwner, func(e *licensing.Endpoint) { e.ID = "we_A" }), []string{"webhooks id " + hooks}},
-		{"an endpoint without an address", endpoint(labOwner, func(e *licensing.Endpoint) { e.URL = "" }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint without a beginning", endpoint(labOwner, func(e *licensing.Endpoint) { e.Since = "" }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint that is disabled for no reason", endpoint(labOwner, func(e *licensing.Endpoint) { e.DisabledAt = kvtest.Time }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint's id of no form", endpoint(labOwner, func(e *licensing.Endpoint) { e.ID = "we_A" }),
+			[]string{"webhooks id " + hooks}},
+		{"an endpoint without an address", endpoint(labOwner, func(e *licensing.Endpoint) { e.URL = "" }),
+			[]string{"webhooks endpoint " + hooks}},
+		{"an endpoint without a beginning", endpoint(labOwner, func(e *licensing.Endpoint) { e.Since = "" }),
+			[]string{"webhooks endpoint " + hooks}},
+		{"an endpoint that is disabled for no reason", endpoint(labOwner,
+			func(e *licensing.Endpoint) { e.DisabledAt = kvtest.Time }), []string{"webhooks endpoint " + hooks}},
 		{"an endpoint's master key that is gone", seed{layout.MasterKeyKey("m2"): nil},
-			[]string{"webhooks master_missing " + hooks, "webhooks master_missing " + hooks, "webhooks master_missing " + listener}},
+			[]string{"webhooks master_missing " + hooks, "webhooks master_missing " + hooks,
+				"webhooks master_missing " + listener}},
 		{"an endpoint's master key before that is gone", endpoint(labListener, func(e *licensing.Endpoint) {
 			e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
 		}),
 			[]string{"webhooks master_missing " + listener}},
-		{"an endpoint's master key before that is retired", both(seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
-			endpoint(labListener, func(e *licensing.Endpoint) {
-				e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
-			})), nil},
-		{"an endpoint that is to be swept", seed{layout.DeletedWebhookKey("we_0good"): {}}, []string{"webhooks deleted " + hooks}},
+		{"an endpoint's master key before that is retired",
+			both(seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+				endpoint(labListener, func(e *licensing.Endpoint) {
+					e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
+				})), nil},
+		{"an endpoint that is to be swept", seed{layout.DeletedWebhookKey("we_0good"): {}},
+			[]string{"webhooks deleted " + hooks}},
 		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *layout.Webhooks) {
 			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 1}, {By: store.Incarnation{1}, Swap: 2}}
 		}),
 			[]string{"webhooks writers " + hooks}},
 		{"an endpoint's event that is gone", seed{hookEvents: nil}, []string{"webhooks event_missing " + hooks}},
-		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *layout.Webhooks) { r.LastEvent, r.Webhooks.Sequence = layout.Location{}, 0 }), []string{"event unlinked e/"}},
-		{"an endpoint's event of another owner", seed{layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
+		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *layout.Webhooks) {
+			r.LastEvent,
+				r.Webhooks.Sequence = layout.Location{}, 0
+		}), []string{"event unlinked e/"}},
+		{"an endpoint's event of another owner",
+			seed{layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
 			[]string{"event value e/" + layout.EventID(told, layout.WebhooksInEvents(stranger), 1)}},
-		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_A" }), []string{"claim endpoint " + claims.order}},
-		{"a claim of an endpoint that was deleted", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
+		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) {
+			c.OrderNo,
+				c.EndpointID = "", "we_A"
+		}), []string{"claim endpoint " + claims.order}},
+		{"a claim of an endpoint that was deleted",
+			l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
 
 		{"no check key", seed{layout.CheckKey: nil},
 			[]string{"check_key missing s/check"}},
@@ -654,28 +818,52 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"node value n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
 		{"keys of no form", seed{
-			layout.Prefix + "b/x": {}, layout.Prefix + "b/acct_lab/t/0123456789abcdeford_1": {}, layout.Prefix + "c/x": {}, layout.Prefix + "c/acct_lab/t/12345678": {}, layout.Prefix + "j/x": {}, layout.Prefix + "j/": {}, layout.Prefix + "j/3x": {},
-			layout.Prefix + "n/x": {}, layout.Prefix + "l/x": {}, layout.Prefix + "d/x": {}, layout.Prefix + "m/x": {}, layout.Prefix + "i/x": {}, layout.Prefix + "o/x": {},
-			layout.Prefix + "p/x": {}, layout.Prefix + "q/x": {}, layout.LedgersPrefix + "x": {}, layout.Prefix + "k/x": {}, layout.Prefix + "s/checkers": {}, layout.Prefix + "y/x": {}, layout.Prefix + "z/x": {}, layout.Prefix + "z/12345678x": {},
+			layout.Prefix + "b/x": {}, layout.Prefix + "b/acct_lab/t/0123456789abcdeford_1": {}, layout.Prefix +
+				"c/x": {}, layout.Prefix + "c/acct_lab/t/12345678": {}, layout.Prefix + "j/x": {}, layout.Prefix +
+				"j/": {}, layout.Prefix + "j/3x": {},
+			layout.Prefix + "n/x": {}, layout.Prefix + "l/x": {}, layout.Prefix + "d/x": {}, layout.Prefix + "m/x": {},
+			layout.Prefix + "i/x": {}, layout.Prefix + "o/x": {},
+			layout.Prefix + "p/x": {}, layout.Prefix + "q/x": {}, layout.LedgersPrefix + "x": {},
+			layout.Prefix + "k/x": {}, layout.Prefix + "s/checkers": {}, layout.Prefix + "y/x": {}, layout.Prefix +
+				"z/x": {}, layout.Prefix + "z/12345678x": {},
 			layout.Prefix + "x/l/x": {}, layout.Prefix + "x/o/12345678x": {}, layout.Prefix + "x/r/x": {},
-			layout.Prefix + "a/x": {}, layout.Prefix + "a/acct_lab/t/": {}, layout.Prefix + "s/keys2": {}, layout.Prefix + "s/master/ä": {},
-			layout.Prefix + "u/x": {}, layout.Prefix + "s/retired/ä": {},
-			layout.Prefix + "e/x": {}, layout.EventsOf(labOwner) + "x": {}, layout.Prefix + "h/x": {}, layout.Prefix + "t/x": {},
-			layout.BackupKey + "s": {}, layout.EpochKey + "s": {}, layout.ListenKey + "s": {}, layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {}, layout.TrimmedKey + "s": {}, layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {}, layout.WebhooksKey(labOwner) + "x": {}, layout.DeletedWebhooksPrefix + "we_A": {},
-			layout.Prefix + "i/acct_lab/x/y": {}, layout.Prefix + "d/" + string(first[:]) + "short": {}, layout.Prefix + "l/" + strings.Repeat("\xff", 16): {},
+			layout.Prefix + "a/x": {}, layout.Prefix + "a/acct_lab/t/": {}, layout.Prefix + "s/keys2": {},
+			layout.Prefix + "s/master/ä": {},
+			layout.Prefix + "u/x":        {}, layout.Prefix + "s/retired/ä": {},
+			layout.Prefix + "e/x": {}, layout.EventsOf(labOwner) + "x": {}, layout.Prefix + "h/x": {},
+			layout.Prefix + "t/x":  {},
+			layout.BackupKey + "s": {}, layout.EpochKey + "s": {}, layout.ListenKey + "s": {},
+			layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {}, layout.TrimmedKey + "s": {},
+			layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {}, layout.WebhooksKey(labOwner) + "x": {},
+			layout.DeletedWebhooksPrefix + "we_A": {},
+			layout.Prefix + "i/acct_lab/x/y":      {}, layout.Prefix + "d/" + string(first[:]) + "short": {},
+			layout.Prefix + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
-			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"), "event_ledger key s/ledger/" + odd("x"),
-			"webhooks_mark key s/webhooks" + odd("s"), "webhooks key w/" + odd("x"), "webhooks key w/" + odd(layout.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
-			"backup key s/backup" + odd("s"), "epoch key s/epoch" + odd("s"), "listen_fence key s/listen" + odd("s"), "listener key f/" + odd("x"), "listen_request key x/a/" + odd("x"), "swept_events key s/swept" + odd("s"),
+			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "event_owner key h/" +
+				odd("x"), "event_mark key t/" + odd("x"), "event_ledger key s/ledger/" + odd("x"),
+			"webhooks_mark key s/webhooks" + odd("s"), "webhooks key w/" + odd("x"),
+			"webhooks key w/" + odd(layout.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
+			"backup key s/backup" + odd("s"), "epoch key s/epoch" + odd("s"), "listen_fence key s/listen" + odd("s"),
+			"listener key f/" + odd("x"), "listen_request key x/a/" + odd("x"), "swept_events key s/swept" +
+				odd("s"),
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
-			"buyer key b/" + odd("x"), "buyer key b/" + odd("acct_lab/t/0123456789abcdeford_1"), "catalog key c/" + odd("x"), "catalog key c/" + odd("acct_lab/t/12345678"),
+			"buyer key b/" + odd("x"), "buyer key b/" + odd("acct_lab/t/0123456789abcdeford_1"),
+			"catalog key c/" + odd("x"), "catalog key c/" + odd("acct_lab/t/12345678"),
 			"skip key j/" + odd("x"), "skip key j/" + odd(""), "skip key j/" + odd("3x"),
-			"api_key_mark key s/keys" + odd("2"), "api_key_use key u/" + odd("x"), "retired_master_key key s/retired/" + odd("ä"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
-			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
-			"license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"), "refund key x/r/" + odd("x"), "metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
+			"api_key_mark key s/keys" + odd("2"), "api_key_use key u/" + odd("x"),
+			"retired_master_key key s/retired/" + odd("ä"), "master_key key s/master/" + odd("ä"),
+			"check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"),
+			"claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" +
+				odd(string(first[:])+"short"),
+			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)),
+			"listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
+			"license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"), "refund key x/r/" + odd("x"),
+			"metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"),
+			"order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},
 		{"keys of unknown kinds", seed{
-			layout.Prefix + "A/1": {}, layout.Prefix + "A/2": {}, layout.Prefix + "s/other": {}, layout.Prefix + "zzz/1": {}, layout.Prefix + "nothing-that-a-log-should-show-in-full": {},
+			layout.Prefix + "A/1": {}, layout.Prefix + "A/2": {}, layout.Prefix + "s/other": {}, layout.Prefix +
+				"zzz/1": {}, layout.Prefix + "nothing-that-a-log-should-show-in-full": {},
 		}, []string{
 			`unknown unknown_family "lc1/A/"`, `unknown unknown_family "lc1/nothing-that-a-l"`,
 			`unknown unknown_family "lc1/s/"`, `unknown unknown_family "lc1/zzz/"`,
@@ -693,7 +881,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s\n%v", name, diff, found)
 				}
 				shown := fmt.Sprint(found)
-				for _, key := range []licensing.LicenseKey{s.inline, s.spilled, s.lowered, s.fresh, paidLicense, s.refunded.LicenseKey, forged} {
+				for _, key := range []licensing.LicenseKey{s.inline, s.spilled, s.lowered, s.fresh, paidLicense,
+					s.refunded.LicenseKey, forged} {
 					if strings.Contains(shown, string(key)[5:]) || strings.Contains(shown, string(key.ID().Key("XX"))) {
 						t.Errorf("a license key is shown: %s", shown)
 					}
@@ -721,7 +910,8 @@ func TestVerifyShowsKeysWhereAsked(t *testing.T) {
 	s := l.fill()
 	l.plant(l.license(s.inline, func(r *layout.License) { r.License.CurrentDevices = 3 }))
 	_, found := l.verify(verify.Config{ShowKeys: true})
-	if len(found) != 1 || found[0].Key != "l/"+string(s.inline) || found[0].Problem != "it counts 3 devices, and there are 2" {
+	if len(found) != 1 || found[0].Key != "l/"+string(s.inline) ||
+		found[0].Problem != "it counts 3 devices, and there are 2" {
 		t.Errorf("found %+v", found)
 	}
 }

@@ -69,15 +69,25 @@ func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (
 func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	l := newLab(t)
 	l.fill()
-	l.write(seed{layout.NodeKey(store.Incarnation{7}): layout.EncodeNode(store.Registration{Address: "127.0.0.1:7070", PublicKey: [32]byte{1}})})
+	l.write(seed{layout.NodeKey(store.Incarnation{7}): layout.EncodeNode(store.Registration{Address: "127.0.0.1:7070",
+		PublicKey: [32]byte{1}})})
 	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
 		t.Fatal(err)
 	}
 	want := []verify.FamilyCount{
-		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 7}, {Name: "catalog", Keys: 2}, {Name: "device", Keys: 19}, {Name: "event", Keys: 31}, {Name: "listener", Keys: 1}, {Name: "delivery_claim", Keys: 0}, {Name: "event_owner", Keys: 1}, {Name: "listing", Keys: 10}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1}, {Name: "license", Keys: 10}, {Name: "metadata", Keys: 3},
-		{Name: "node", Keys: 1}, {Name: "order", Keys: 7}, {Name: "order_owner", Keys: 7}, {Name: "product", Keys: 2}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1}, {Name: "epoch", Keys: 1}, {Name: "api_key_mark", Keys: 2}, {Name: "event_ledger", Keys: 0}, {Name: "listen_fence", Keys: 1}, {Name: "master_key", Keys: 2}, {Name: "retired_master_key", Keys: 0},
-		{Name: "swept_events", Keys: 0}, {Name: "webhooks_mark", Keys: 1}, {Name: "event_mark", Keys: 0}, {Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0}, {Name: "webhooks", Keys: 2},
-		{Name: "listen_request", Keys: 0}, {Name: "license_end", Keys: 2}, {Name: "order_end", Keys: 1}, {Name: "refund", Keys: 1}, {Name: "deleted_webhook", Keys: 1}, {Name: "claim", Keys: 6}, {Name: "claim_age", Keys: 6},
+		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 7}, {Name: "catalog", Keys: 2}, {Name: "device",
+			Keys: 19}, {Name: "event", Keys: 31}, {Name: "listener", Keys: 1}, {Name: "delivery_claim",
+			Keys: 0}, {Name: "event_owner", Keys: 1}, {Name: "listing", Keys: 10}, {Name: "skip",
+			Keys: 2}, {Name: "api_key", Keys: 1}, {Name: "license", Keys: 10}, {Name: "metadata", Keys: 3},
+		{Name: "node", Keys: 1}, {Name: "order", Keys: 7}, {Name: "order_owner", Keys: 7}, {Name: "product",
+			Keys: 2}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1}, {Name: "epoch",
+			Keys: 1}, {Name: "api_key_mark", Keys: 2}, {Name: "event_ledger", Keys: 0}, {Name: "listen_fence",
+			Keys: 1}, {Name: "master_key", Keys: 2}, {Name: "retired_master_key", Keys: 0},
+		{Name: "swept_events", Keys: 0}, {Name: "webhooks_mark", Keys: 1}, {Name: "event_mark",
+			Keys: 0}, {Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0}, {Name: "webhooks", Keys: 2},
+		{Name: "listen_request", Keys: 0}, {Name: "license_end", Keys: 2}, {Name: "order_end",
+			Keys: 1}, {Name: "refund", Keys: 1}, {Name: "deleted_webhook", Keys: 1}, {Name: "claim",
+			Keys: 6}, {Name: "claim_age", Keys: 6},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +146,8 @@ func TestVerifyEmptyStore(t *testing.T) {
 
 func openStoreOn(t *testing.T, e *embedded.Server) *Store {
 	t.Helper()
-	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: e.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
+	s, err := Open(kvtest.Context(t, 10*time.Second),
+		Config{Endpoints: e.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +260,8 @@ func TestEveryKindOfKeyIsVerified(t *testing.T) {
 	for line := range strings.Lines(text) {
 		what, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		key := kvtest.Must(strconv.Unquote(quoted))(t)
-		if !slices.ContainsFunc(verify.Prefixes(), func(prefix string) bool { return strings.HasPrefix(key, layout.Prefix+prefix) }) {
+		if !slices.ContainsFunc(verify.Prefixes(),
+			func(prefix string) bool { return strings.HasPrefix(key, layout.Prefix+prefix) }) {
 			t.Errorf("verify does not know the key of %s, %q", what, key)
 		}
 	}

@@ -44,7 +44,8 @@ func (l *eventsLab) hook(s *Store, owner licensing.Owner, cmd licensing.Command)
 
 // subscribe makes an endpoint of an owner that wants activations.
 func subscribe(owner licensing.Owner) licensing.CreateEndpoint {
-	return licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint("we_0"+strings.ReplaceAll(owner.AccountID, "_", ""), licensing.EventDeviceBound)}
+	return licensing.CreateEndpoint{Owner: owner,
+		Endpoint: labEndpoint("we_0"+strings.ReplaceAll(owner.AccountID, "_", ""), licensing.EventDeviceBound)}
 }
 
 func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
@@ -54,7 +55,8 @@ func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
 // useMaster has the store know the master key of the endpoints.
 func (l *eventsLab) useMaster() {
 	l.t.Helper()
-	if err := l.store.UseMaster(kvtest.Context(l.t, 10*time.Second), kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
+	if err := l.store.UseMaster(kvtest.Context(l.t, 10*time.Second),
+		kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -62,7 +64,8 @@ func (l *eventsLab) useMaster() {
 // listeners reads who listens.
 func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
-	found := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.ListenersPrefix, clientv3.WithPrefix()))(l.t)
+	found := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.ListenersPrefix,
+		clientv3.WithPrefix()))(l.t)
 	listeners := make(map[licensing.Owner]struct{})
 	for _, kv := range found.Kvs {
 		owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenersPrefix):]))
@@ -160,7 +163,8 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 		}
 		revision = kvs[0].ModRevision
 	}
-	deleted := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhooksPrefix, clientv3.WithPrefix()))(t).Kvs
+	deleted := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhooksPrefix,
+		clientv3.WithPrefix()))(t).Kvs
 	if len(deleted) != 1 || string(deleted[0].Key) != layout.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
 		t.Errorf("deleted are %v", deleted)
 	}
@@ -173,7 +177,8 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
 	key := func(owner licensing.Owner) licensing.Ref {
 		unlimited := 0
-		granted, _, err := d.node.Grant(d.ctx(), owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited, Once: d.once(0)})
+		granted, _, err := d.node.Grant(d.ctx(), owner,
+			service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited, Once: d.once(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +213,8 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l := newHooksLab(t)
 	ctx := kvtest.Context(t, 30*time.Second)
-	if err := l.store.UseMaster(ctx, kvtest.Must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
+	if err := l.store.UseMaster(ctx,
+		kvtest.Must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
 		t.Fatal(err)
 	}
 	owner := acct("masters")
@@ -232,7 +238,8 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	if err := l.store.RetireMaster(ctx, "m2", ends.Add(retireMargin)); err != nil {
 		t.Error(err)
 	}
-	outcome, err := l.store.Commit(ctx, l.hooked(l.store, owner, licensing.RotateEndpointSecret{ID: id, MasterID: "m2"}))
+	outcome, err := l.store.Commit(ctx,
+		l.hooked(l.store, owner, licensing.RotateEndpointSecret{ID: id, MasterID: "m2"}))
 	if err != nil || outcome.Landed {
 		t.Errorf("a secret was derived from a retired master key: %+v, %v", outcome, err)
 	}
@@ -274,12 +281,14 @@ func TestNewerEndpoints(t *testing.T) {
 		Webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
 		Unknown:  newer, UnknownOf: map[string][]byte{second.ID: newer},
 	}
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner), string(stored.Encode())); err != nil {
+	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner),
+		string(stored.Encode())); err != nil {
 		t.Fatal(err)
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: second.ID, Description: new("changed")})
 	l.hook(l.store, owner, licensing.DeleteEndpoint{ID: first.ID})
-	value := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner)))(t).Kvs[0].Value
+	value := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second),
+		layout.WebhooksKey(owner)))(t).Kvs[0].Value
 	got := kvtest.Must(layout.DecodeWebhooks(owner, value))(t)
 	second.Description = "changed"
 	stored.Webhooks.Endpoints, stored.Writers = []licensing.Endpoint{second}, got.Writers
@@ -296,18 +305,21 @@ func TestEventsOfManyEndpoints(t *testing.T) {
 	var ids []string
 	for i := range 3 {
 		ids = append(ids, fmt.Sprint("we_0", i))
-		l.hook(l.store, owner, licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(ids[i], licensing.EventOrderPaid)})
+		l.hook(l.store, owner,
+			licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(ids[i], licensing.EventOrderPaid)})
 	}
 	snapshot := loadOne(t, l.store, ref)
 	for _, id := range ids {
-		kvtest.Must(licensing.Apply(&snapshot.Record, licensing.DisableEndpoint{ID: id, ResetAt: kvtest.Time, Because: licensing.DisabledGone}, kvtest.Time))(t)
+		kvtest.Must(licensing.Apply(&snapshot.Record,
+			licensing.DisableEndpoint{ID: id, ResetAt: kvtest.Time, Because: licensing.DisabledGone}, kvtest.Time))(t)
 	}
 	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	l.seal()
 	var told []string
 	for i, e := range l.feed(owner, 2) {
 		told = append(told, e.Webhook.ID)
-		if e.Sequence != uint64(i+1) || e.Webhook.Enabled() || !slices.Equal(e.Webhook.Types, []licensing.EventType{licensing.EventOrderPaid}) {
+		if e.Sequence != uint64(i+1) || e.Webhook.Enabled() ||
+			!slices.Equal(e.Webhook.Types, []licensing.EventType{licensing.EventOrderPaid}) {
 			t.Errorf("event %d is %+v of %+v", i, e, e.Webhook)
 		}
 	}

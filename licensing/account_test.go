@@ -117,7 +117,8 @@ func TestRotateAPIKey(t *testing.T) {
 	}
 	rotate("b", noon, time.Hour, licensing.PreviousSecret{Version: 1, MasterID: "a", Until: noon.Add(time.Hour)})
 	// Within the overlap: the oldest of three is dropped.
-	rotate("b", noon.Add(time.Minute), time.Hour, licensing.PreviousSecret{Version: 2, MasterID: "b", Until: noon.Add(61 * time.Minute)})
+	rotate("b", noon.Add(time.Minute), time.Hour,
+		licensing.PreviousSecret{Version: 2, MasterID: "b", Until: noon.Add(61 * time.Minute)})
 	rotate("b", noon.Add(time.Minute), 0, licensing.PreviousSecret{})
 
 	key.ExpiresAt = noon
@@ -166,7 +167,8 @@ func TestValidAccountID(t *testing.T) {
 func TestValidateAPIKey(t *testing.T) {
 	f := func(change func(*licensing.APIKey), want ...string) {
 		t.Helper()
-		key := licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_a", Mode: licensing.Live}, Name: "shop", Scopes: []string{"orders"}}
+		key := licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_a", Mode: licensing.Live}, Name: "shop",
+			Scopes: []string{"orders"}}
 		change(&key)
 		var got []string
 		var problem *licensing.Error
@@ -192,7 +194,8 @@ func TestValidateAPIKey(t *testing.T) {
 	for _, name := range []string{"", "a\nb", "\x7f", "\xff", strings.Repeat("a", 256)} {
 		f(func(k *licensing.APIKey) { k.Name = name }, "name")
 	}
-	for _, scopes := range [][]string{nil, {""}, {"order"}, {"orders", "Orders"}, {"*:read"}, {"orders:write"}, make([]string, 33)} {
+	for _, scopes := range [][]string{nil, {""}, {"order"}, {"orders", "Orders"}, {"*:read"}, {"orders:write"},
+		make([]string, 33)} {
 		f(func(k *licensing.APIKey) { k.Scopes = scopes }, "scopes")
 	}
 	f(func(k *licensing.APIKey) { k.ExpiresAt = noon }, "expires_at")

@@ -126,7 +126,8 @@ func drawHappening(t *rapid.T) happening {
 			SeenStep:  rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute}).Draw(t, "step"),
 		})
 	case "note":
-		patch := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "ü"}), rapid.SampledFrom([]string{`"x"`, `"y"`, `null`}), 0, 3).Draw(t, "notes")
+		patch := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "ü"}),
+			rapid.SampledFrom([]string{`"x"`, `"y"`, `null`}), 0, 3).Draw(t, "notes")
 		var members []string
 		for _, name := range slices.Sorted(maps.Keys(patch)) {
 			members = append(members, strconv.Quote(name)+":"+patch[name])
@@ -137,7 +138,8 @@ func drawHappening(t *rapid.T) happening {
 		}
 		return fixed(c)
 	case "extend":
-		return fixed(licensing.RenewLicense{Target: target, Extend: licensing.Period{Days: rapid.IntRange(1, 20).Draw(t, "days")}})
+		return fixed(licensing.RenewLicense{Target: target,
+			Extend: licensing.Period{Days: rapid.IntRange(1, 20).Draw(t, "days")}})
 	case "renew":
 		end := time.Duration(rapid.IntRange(1, 20).Draw(t, "days")) * day
 		return happening{after, func(now time.Time) licensing.Command {
@@ -257,11 +259,13 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
 				t.Fatalf("%T at %v told what its change does not explain (-change +told):\n%s", c, now, diff)
 			}
-			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening && now.Sub(limitTold) >= time.Minute {
+			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening &&
+				now.Sub(limitTold) >= time.Minute {
 				limitTold = now
 			}
 			if !folded.License.LimitReportedAt.Equal(limitTold) {
-				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitReportedAt, limitTold)
+				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitReportedAt,
+					limitTold)
 			}
 			anyChange = anyChange || single.Changed
 			anyTouch = anyTouch || single.Touched
@@ -287,7 +291,8 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(model.notes, notes); diff != "" || folded.Metadata.Object != stored.metadata {
-			t.Fatalf("the metadata, one by one %s and folded %s (-want +got):\n%s", stored.metadata, folded.Metadata.Object, diff)
+			t.Fatalf("the metadata, one by one %s and folded %s (-want +got):\n%s", stored.metadata,
+				folded.Metadata.Object, diff)
 		}
 		if folded.Changed != anyChange {
 			t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
@@ -327,7 +332,8 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	add(!was.SuspendedAt.IsZero() && l.SuspendedAt.IsZero(), licensing.EventLicenseReinstated)
 	add(!l.RevokedAt.Equal(was.RevokedAt), licensing.EventLicenseRevoked)
 	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity), licensing.EventLicenseRenewed)
-	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object, licensing.EventLicenseUpdated)
+	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object,
+		licensing.EventLicenseUpdated)
 	add(!l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
 	add(!l.LimitReportedAt.Equal(was.LimitReportedAt), licensing.EventLicenseLimitReached)
 	add(first, licensing.EventLicenseActivated)
@@ -365,7 +371,8 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 		if entry.Device.LastSeenAt.Before(entry.Device.BoundAt) {
 			t.Fatalf("%s was seen before it was bound: %+v", id, entry.Device)
 		}
-		if old.Bound && (!entry.Device.BoundAt.Equal(old.Device.BoundAt) || entry.Device.LastSeenAt.Before(old.Device.LastSeenAt)) {
+		if old.Bound &&
+			(!entry.Device.BoundAt.Equal(old.Device.BoundAt) || entry.Device.LastSeenAt.Before(old.Device.LastSeenAt)) {
 			t.Fatalf("%s was bound at %v, seen at %v; now %v, %v", id,
 				old.Device.BoundAt, old.Device.LastSeenAt, entry.Device.BoundAt, entry.Device.LastSeenAt)
 		}
@@ -373,7 +380,8 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 	if l.CurrentDevices != bound {
 		t.Fatalf("%d devices are bound, counted are %d", bound, l.CurrentDevices)
 	}
-	if over := l.MaxDevices != 0 && bound > l.MaxDevices; over != (l.AllowedOver != 0) || over && bound > l.AllowedOver {
+	if over := l.MaxDevices != 0 && bound > l.MaxDevices; over != (l.AllowedOver != 0) || over &&
+		bound > l.AllowedOver {
 		t.Fatalf("%d devices of %d are bound, %d allowed", bound, l.MaxDevices, l.AllowedOver)
 	}
 	if l.CurrentDevices > was.CurrentDevices && l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
@@ -400,13 +408,18 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 func TestOrderAgainstNaiveModel(t *testing.T) {
 	// What each command makes of each word; what is missing is refused.
 	moves := map[string]map[string]string{
-		"pay":      {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
-		"expire":   {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
-		"cancel":   {"unpaid": "canceled", "canceled": "canceled", "owed": "owed"},
-		"request":  {"paid": "wished", "wished": "wished", "returned": "returned", "refunded": "refunded"},
-		"try":      {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
-		"withdraw": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "paid", "returned": "returned", "refunded": "refunded"},
-		"refund":   {"owed": "returned", "paid": "refunded", "wished": "refunded", "returned": "returned", "refunded": "refunded"},
+		"pay": {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid",
+			"wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"expire": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid",
+			"wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"cancel":  {"unpaid": "canceled", "canceled": "canceled", "owed": "owed"},
+		"request": {"paid": "wished", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"try": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid",
+			"wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"withdraw": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid",
+			"wished": "paid", "returned": "returned", "refunded": "refunded"},
+		"refund": {"owed": "returned", "paid": "refunded", "wished": "refunded", "returned": "returned",
+			"refunded": "refunded"},
 	}
 	published := map[string]licensing.OrderStatus{"owed": "canceled", "wished": "paid", "returned": "refunded"}
 
@@ -417,8 +430,10 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 		told := slices.Clone(folded.Events)
 		word, recorded, late := "unpaid", false, false
 		var issued []*licensing.License
-		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "request", "try", "withdraw", "refund"}), 1, 20).Draw(t, "kinds") {
-			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, -time.Minute, -2 * time.Hour}).Draw(t, "clock"))
+		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "request",
+			"try", "withdraw", "refund"}), 1, 20).Draw(t, "kinds") {
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, -time.Minute,
+				-2 * time.Hour}).Draw(t, "clock"))
 			if word == "unpaid" || word == "expired" {
 				word = "unpaid"
 				if recorded || now.Sub(stored.ExpiresAt) >= 0 {
@@ -431,8 +446,10 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			pay := payment
 			pay.Key = grouped("LIC", strings.Repeat("0", 24)+string(alphabet[i]))
 			c := map[string]licensing.Command{
-				"pay": pay, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{}, "request": licensing.RequestRefund{},
-				"try": licensing.TryRefund{}, "withdraw": licensing.WithdrawRefund{Tries: stored.RefundTries}, "refund": licensing.RefundOrder{},
+				"pay": pay, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{},
+				"request": licensing.RequestRefund{},
+				"try":     licensing.TryRefund{}, "withdraw": licensing.WithdrawRefund{Tries: stored.RefundTries},
+				"refund": licensing.RefundOrder{},
 			}[kind]
 
 			// One by one.

@@ -13,16 +13,21 @@ func TestOrderDue(t *testing.T) {
 		edit func(*licensing.Order)
 		want licensing.Due
 	}{
-		"unpaid":                {nil, licensing.Due{Kind: licensing.DueOrderEnd, At: end}},
-		"run out":               {func(o *licensing.Order) { o.ExpiresAt = noon }, licensing.Due{Kind: licensing.DueOrderEnd, At: noon}},
-		"recorded":              {func(o *licensing.Order) { o.ExpiredAt = noon }, licensing.Due{}},
-		"paid":                  {func(o *licensing.Order) { o.PaidAt = noon }, licensing.Due{}},
-		"paid late":             {func(o *licensing.Order) { o.ExpiredAt, o.PaidAt, o.Late = noon, noon, true }, licensing.Due{}},
-		"canceled":              {func(o *licensing.Order) { o.CanceledAt = noon }, licensing.Due{}},
-		"refunded":              {func(o *licensing.Order) { o.PaidAt, o.RefundedAt = noon, noon }, licensing.Due{}},
-		"canceled, then paid":   {func(o *licensing.Order) { o.CanceledAt, o.PaidAt, o.RefundDue = noon, noon, true }, licensing.Due{Kind: licensing.DueRefund}},
-		"refund wished for":     {func(o *licensing.Order) { o.PaidAt, o.RefundDue = noon, true }, licensing.Due{Kind: licensing.DueRefund}},
-		"refund tried in vain":  {func(o *licensing.Order) { o.PaidAt, o.RefundDue, o.RefundRetryAt = noon, true, end }, licensing.Due{Kind: licensing.DueRefund, At: end}},
+		"unpaid": {nil, licensing.Due{Kind: licensing.DueOrderEnd, At: end}},
+		"run out": {func(o *licensing.Order) { o.ExpiresAt = noon },
+			licensing.Due{Kind: licensing.DueOrderEnd, At: noon}},
+		"recorded": {func(o *licensing.Order) { o.ExpiredAt = noon }, licensing.Due{}},
+		"paid":     {func(o *licensing.Order) { o.PaidAt = noon }, licensing.Due{}},
+		"paid late": {func(o *licensing.Order) { o.ExpiredAt, o.PaidAt, o.Late = noon, noon, true },
+			licensing.Due{}},
+		"canceled": {func(o *licensing.Order) { o.CanceledAt = noon }, licensing.Due{}},
+		"refunded": {func(o *licensing.Order) { o.PaidAt, o.RefundedAt = noon, noon }, licensing.Due{}},
+		"canceled, then paid": {func(o *licensing.Order) { o.CanceledAt, o.PaidAt, o.RefundDue = noon, noon, true },
+			licensing.Due{Kind: licensing.DueRefund}},
+		"refund wished for": {func(o *licensing.Order) { o.PaidAt, o.RefundDue = noon, true },
+			licensing.Due{Kind: licensing.DueRefund}},
+		"refund tried in vain": {func(o *licensing.Order) { o.PaidAt, o.RefundDue, o.RefundRetryAt = noon, true, end },
+			licensing.Due{Kind: licensing.DueRefund, At: end}},
 		"canceled, never money": {func(o *licensing.Order) { o.CanceledAt, o.ExpiresAt = noon, noon }, licensing.Due{}},
 	} {
 		if got := ordered(c.edit).Order.Due(); got != c.want {
@@ -37,13 +42,19 @@ func TestLicenseDue(t *testing.T) {
 		edits []func(*licensing.License)
 		want  licensing.Due
 	}{
-		"perpetual":            {nil, licensing.Due{}},
-		"not yet begun":        {[]func(*licensing.License){func(l *licensing.License) { l.Validity = licensing.Period{Years: 1} }}, licensing.Due{}},
-		"with an end":          {[]func(*licensing.License){ends}, licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
-		"suspended":            {[]func(*licensing.License){ends, func(l *licensing.License) { l.SuspendedAt = noon }}, licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
-		"revoked":              {[]func(*licensing.License){ends, func(l *licensing.License) { l.RevokedAt = noon }}, licensing.Due{}},
-		"recorded":             {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon }}, licensing.Due{}},
-		"recorded and renewed": {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon.Add(-day) }}, licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"perpetual":     {nil, licensing.Due{}},
+		"not yet begun": {[]func(*licensing.License){func(l *licensing.License) { l.Validity = licensing.Period{Years: 1} }}, licensing.Due{}},
+		"with an end": {[]func(*licensing.License){ends},
+			licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"suspended": {[]func(*licensing.License){ends, func(l *licensing.License) { l.SuspendedAt = noon }},
+			licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"revoked": {[]func(*licensing.License){ends, func(l *licensing.License) { l.RevokedAt = noon }},
+			licensing.Due{}},
+		"recorded": {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon }},
+			licensing.Due{}},
+		"recorded and " +
+			"renewed": {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon.Add(-day) }},
+			licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
 	} {
 		r := licensed(func(l *licensing.License) {
 			for _, edit := range c.edits {
@@ -75,7 +86,8 @@ func TestExpireLicense(t *testing.T) {
 		}
 	}
 	check("too early", noon.Add(-time.Millisecond), expire, false)
-	check("within the margin", noon.Add(time.Minute-time.Millisecond), licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, false)
+	check("within the margin", noon.Add(time.Minute-time.Millisecond),
+		licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, false)
 	check("after the margin", noon.Add(time.Minute), licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, true)
 	check("again", noon.Add(day), expire, false)
 	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(2 * day)}, noon.Add(day))
@@ -93,7 +105,8 @@ func TestExpireLicense(t *testing.T) {
 	if perpetual.Changed {
 		t.Error("an end of a perpetual license was recorded")
 	}
-	for name, other := range map[string]licensing.Record{"nothing": {}, "an order": ordered(nil), "another license": licensed(nil)} {
+	for name, other := range map[string]licensing.Record{"nothing": {}, "an order": ordered(nil),
+		"another license": licensed(nil)} {
 		if _, err := run(t, &other, licensing.ExpireLicense{Key: otherKey}, noon); err != licensing.ErrLicenseNotFound {
 			t.Errorf("on %s it answers %v", name, err)
 		}

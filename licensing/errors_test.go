@@ -62,8 +62,10 @@ func TestReasonsAreFrozen(t *testing.T) {
 func sentinels() []*licensing.Error {
 	return []*licensing.Error{
 		licensing.ErrInvalidLicenseKey, licensing.ErrLicenseRevoked, licensing.ErrLicenseSuspended,
-		licensing.ErrLicenseExpired, licensing.ErrProductMismatch, licensing.ErrSelfService, licensing.ErrLicenseNotFound,
-		licensing.ErrOrderNotFound, licensing.ErrProductNotFound, licensing.ErrWebhookNotFound, licensing.ErrPaymentNotConfigured,
+		licensing.ErrLicenseExpired, licensing.ErrProductMismatch, licensing.ErrSelfService,
+		licensing.ErrLicenseNotFound,
+		licensing.ErrOrderNotFound, licensing.ErrProductNotFound, licensing.ErrWebhookNotFound,
+		licensing.ErrPaymentNotConfigured,
 		licensing.ErrUnavailable, licensing.ErrOverloaded, licensing.ErrOutcomeUnknown, licensing.ErrInternal,
 	}
 }
@@ -103,7 +105,8 @@ func TestErrorMessages(t *testing.T) {
 	}, "laptop")
 	noted := licensed(nil)
 	noted.Metadata = &licensing.Metadata{}
-	manyHooks := licensing.Record{Webhooks: &licensing.Webhooks{Endpoints: make([]licensing.Endpoint, licensing.MaxEndpoints)}}
+	manyHooks := licensing.Record{Webhooks: &licensing.Webhooks{Endpoints: make([]licensing.Endpoint,
+		licensing.MaxEndpoints)}}
 	unpaid := licensing.Record{Order: &licensing.Order{ExpiresAt: noon.Add(day)}}
 	for _, c := range []struct {
 		record  licensing.Record
@@ -129,7 +132,8 @@ func TestErrorMessages(t *testing.T) {
 		errs = append(errs, e)
 	}
 	for _, e := range errs {
-		if text := e.Error(); text == "" || text != e.Message || strings.HasSuffix(text, ".") || text[0] < 'a' || text[0] > 'z' {
+		if text := e.Error(); text == "" || text != e.Message || strings.HasSuffix(text, ".") || text[0] < 'a' ||
+			text[0] > 'z' {
 			t.Errorf("%s says %q, want one lower-case sentence without a period", e.Reason, text)
 		}
 		if strings.Contains(e.Error(), string(shopKey)) {
@@ -159,6 +163,7 @@ func TestReasonOf(t *testing.T) {
 	f(licensing.ErrLicenseNotFound, licensing.ReasonLicenseNotFound, false)
 	f(wrap(licensing.ErrUnavailable, errors.New("no leader")), licensing.ReasonUnavailable, true)
 	f(wrap(licensing.ErrOutcomeUnknown, licensing.ErrOverloaded), licensing.ReasonOutcomeUnknown, false)
-	f(wrap(licensing.ErrOutcomeUnknown, wrap(licensing.ErrUnavailable, errors.New("the store is full"))), licensing.ReasonOutcomeUnknown, false)
+	f(wrap(licensing.ErrOutcomeUnknown, wrap(licensing.ErrUnavailable, errors.New("the store is full"))),
+		licensing.ReasonOutcomeUnknown, false)
 	f(wrap(errors.New("plain"), licensing.ErrOverloaded), licensing.ReasonOverloaded, true)
 }

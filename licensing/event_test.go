@@ -75,7 +75,8 @@ func TestLicenseEvents(t *testing.T) {
 				case licensing.EventLicenseLimitReached:
 					e.Device = &licensing.Device{ID: "phone", Name: "My Phone", Named: true}
 				case licensing.EventLicenseActivated, licensing.EventDeviceBound:
-					e.Device = &licensing.Device{ID: "phone", Name: "My Phone", Named: true, BoundAt: noon, LastSeenAt: noon}
+					e.Device = &licensing.Device{ID: "phone", Name: "My Phone", Named: true, BoundAt: noon,
+						LastSeenAt: noon}
 				case licensing.EventDeviceRemoved:
 					e.Device = &laptop
 				}
@@ -118,10 +119,12 @@ refunded, was canceled    | =           | =       | =        | =       | =   | =
 
 func TestOrderEvents(t *testing.T) {
 	rows := orderStates()
-	rows["paid, refund due"] = append(slices.Clone(rows["paid"]), func(o *licensing.Order) { o.RefundDue, o.RefundBy = true, "key_2" })
+	rows["paid, refund due"] = append(slices.Clone(rows["paid"]),
+		func(o *licensing.Order) { o.RefundDue, o.RefundBy = true, "key_2" })
 	columns := map[string]licensing.Command{
 		"paid": payment, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{By: byKey},
-		"request": licensing.RequestRefund{By: byKey}, "try": licensing.TryRefund{}, "withdraw": licensing.WithdrawRefund{}, "recorded": licensing.RefundOrder{},
+		"request": licensing.RequestRefund{By: byKey}, "try": licensing.TryRefund{},
+		"withdraw": licensing.WithdrawRefund{}, "recorded": licensing.RefundOrder{},
 	}
 	eachCell(t, orderEvents, len(rows), len(columns)+1, func(t *testing.T, row, column, cell string) {
 		r := ordered(func(o *licensing.Order) {
@@ -150,7 +153,8 @@ func TestOrderEvents(t *testing.T) {
 				{Type: licensing.EventLicenseIssued, At: noon, Sequence: 1, Actor: actor, License: r.Issued},
 			}
 		default:
-			want = []licensing.Event{{Type: licensing.EventType("order." + cell), At: noon, Sequence: 7, Actor: actor, Order: r.Order}}
+			want = []licensing.Event{{Type: licensing.EventType("order." + cell), At: noon, Sequence: 7, Actor: actor,
+				Order: r.Order}}
 		}
 		if diff := cmp.Diff(want, r.Events); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
@@ -164,7 +168,8 @@ func TestFreeOrderEvents(t *testing.T) {
 	o := ordered(nil).Order
 	created := *o
 	r := licensing.NewOrder(o, byKey)
-	if _, err := licensing.Apply(&r, licensing.PayOrder{By: byKey, Terms: o.Terms, Key: shopKey}, created.CreatedAt); err != nil {
+	if _, err := licensing.Apply(&r, licensing.PayOrder{By: byKey, Terms: o.Terms, Key: shopKey},
+		created.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
 	created.Sequence = 1
@@ -201,13 +206,15 @@ func TestRefundActor(t *testing.T) {
 		for _, c := range append(commands, licensing.TryRefund{}, licensing.RefundOrder{}) {
 			must(t, &r, c, noon.Add(time.Minute))
 		}
-		if len(r.Events) != 1 || r.Events[0].Type != licensing.EventOrderRefunded || r.Events[0].Actor != want || r.Order.RefundBy != want {
+		if len(r.Events) != 1 || r.Events[0].Type != licensing.EventOrderRefunded || r.Events[0].Actor != want ||
+			r.Order.RefundBy != want {
 			t.Errorf("%v: told %+v, of %+v", commands, r.Events, r.Order)
 		}
 	}
 	f("key_1", paid(), licensing.RequestRefund{By: "key_1"})
 	f("key_1", paid(), licensing.RequestRefund{By: "key_1"}, licensing.RequestRefund{By: "key_2"})
-	f("key_2", paid(), licensing.RequestRefund{By: "key_1"}, licensing.WithdrawRefund{}, licensing.RequestRefund{By: "key_2"})
+	f("key_2", paid(), licensing.RequestRefund{By: "key_1"}, licensing.WithdrawRefund{},
+		licensing.RequestRefund{By: "key_2"})
 	f(licensing.Provider, ordered(nil), licensing.CancelOrder{By: "key_1"}, payment)
 }
 
@@ -227,7 +234,8 @@ func TestLimitIsToldOnceAMinute(t *testing.T) {
 	r.Listening = true
 	ask := func(at time.Duration, device string, told bool) {
 		t.Helper()
-		refuses(t, &r, licensing.Activate{Target: ours, Device: device}, noon.Add(at), licensing.ReasonDeviceLimitReached)
+		refuses(t, &r, licensing.Activate{Target: ours, Device: device}, noon.Add(at),
+			licensing.ReasonDeviceLimitReached)
 		if (len(r.Events) == 1) != told || r.Changed != told {
 			t.Errorf("after %v: changed %v, told %+v", at, r.Changed, r.Events)
 		}
@@ -256,7 +264,8 @@ func TestEventTypes(t *testing.T) {
 		t.Errorf("the types are %v", types)
 	}
 	for _, e := range types {
-		activation := slices.Contains([]licensing.EventType{"license.activated", "license.limit_reached", "device.bound", "device.removed"}, e)
+		activation := slices.Contains([]licensing.EventType{"license.activated", "license.limit_reached",
+			"device.bound", "device.removed"}, e)
 		if e.OfActivation() != activation {
 			t.Errorf("%s is of activations: %v", e, e.OfActivation())
 		}
@@ -305,14 +314,16 @@ func checkTold(t rapid.TB, c licensing.Command, before, r *licensing.Record, now
 		} else {
 			as = e.License.Sequence
 		}
-		if e.Sequence != *next || as != e.Sequence || !e.At.Equal(now) || e.Actor == "" || (e.License == nil) == (e.Order == nil) {
+		if e.Sequence != *next || as != e.Sequence || !e.At.Equal(now) || e.Actor == "" ||
+			(e.License == nil) == (e.Order == nil) {
 			t.Fatalf("%T told %+v, as number %d of %T at %v", c, e, *next, c, now)
 		}
 	}
 	if len(r.Events) > 0 && !r.Changed {
 		t.Fatalf("%T told %+v of a record that has not Changed", c, r.Events)
 	}
-	if last[0] != nil && *last[0].License != *r.License || last[1] != nil && *last[1].Order != *r.Order || last[2] != nil && *last[2].License != *r.Issued {
+	if last[0] != nil && *last[0].License != *r.License || last[1] != nil && *last[1].Order != *r.Order ||
+		last[2] != nil && *last[2].License != *r.Issued {
 		t.Fatalf("%T told last %+v, which the record is not", c, r.Events)
 	}
 	if r.License != nil && r.License.Sequence != license || r.Order != nil && r.Order.Sequence != order {

@@ -318,10 +318,16 @@ func TestLicenseFacts(t *testing.T) {
 			change:  func(l *licensing.License) { l.ExpiresAt = at(time.Millisecond) },
 		},
 		{
-			name:    "extend by a month from a month's end",
-			before:  func(l *licensing.License) { l.ExpiresAt = time.Date(2027, time.January, 31, 9, 0, 0, 0, time.UTC) },
+			name: "extend by a month from a month's end",
+			before: func(l *licensing.License) {
+				l.ExpiresAt = time.Date(2027, time.January, 31, 9, 0, 0, 0,
+					time.UTC)
+			},
 			command: licensing.RenewLicense{Target: ours, Extend: licensing.Period{Months: 1}},
-			change:  func(l *licensing.License) { l.ExpiresAt = time.Date(2027, time.February, 28, 9, 0, 0, 0, time.UTC) },
+			change: func(l *licensing.License) {
+				l.ExpiresAt = time.Date(2027, time.February, 28, 9, 0, 0, 0,
+					time.UTC)
+			},
 		},
 		{
 			name:    "extend a suspended one that has ended",
@@ -438,7 +444,8 @@ func TestLicenseLife(t *testing.T) {
 	})
 	t.Run("from first activation", func(t *testing.T) {
 		r := licensed(nil)
-		r.License = licensing.Terms{MaxDevices: 1, Validity: month, FromActivation: true}.Issue(shopKey, shop, app, "", noon)
+		r.License = licensing.Terms{MaxDevices: 1, Validity: month, FromActivation: true}.Issue(shopKey, shop, app, "",
+			noon)
 		first := time.Date(2027, time.January, 31, 12, 0, 0, 0, time.UTC) // long after a month
 		end := time.Date(2027, time.February, 28, 12, 0, 0, 0, time.UTC)
 		status(t, r, first, licensing.NotActivated)
@@ -446,7 +453,8 @@ func TestLicenseLife(t *testing.T) {
 		must(t, &r, licensing.RemoveDevice{Target: ours, Device: "phone"}, first.Add(day))
 		again := must(t, &r, licensing.Activate{Target: ours, Device: "tablet"}, first.Add(2*day))
 		if l := again.License; !l.ExpiresAt.Equal(end) || !l.ActivatedAt.Equal(first) || !l.Validity.IsZero() {
-			t.Errorf("second activation: activated_at %v, expires_at %v, validity %+v", l.ActivatedAt, l.ExpiresAt, l.Validity)
+			t.Errorf("second activation: activated_at %v, expires_at %v, validity %+v", l.ActivatedAt, l.ExpiresAt,
+				l.Validity)
 		}
 		status(t, r, end, licensing.Expired)
 	})

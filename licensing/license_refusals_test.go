@@ -19,23 +19,29 @@ func TestRenewRefusals(t *testing.T) {
 		want   licensing.Reason
 		field  string
 	}{
-		{"to the past", nil, licensing.RenewLicense{Target: ours, ExpiresAt: at(-time.Millisecond)}, licensing.ReasonInvalidField, "expires_at"},
-		{"to now", nil, licensing.RenewLicense{Target: ours, ExpiresAt: noon}, licensing.ReasonInvalidField, "expires_at"},
+		{"to the past", nil, licensing.RenewLicense{Target: ours, ExpiresAt: at(-time.Millisecond)},
+			licensing.ReasonInvalidField, "expires_at"},
+		{"to now", nil, licensing.RenewLicense{Target: ours, ExpiresAt: noon}, licensing.ReasonInvalidField,
+			"expires_at"},
 		{
 			"to the past again", func(l *licensing.License) { l.ExpiresAt = at(-day) },
 			licensing.RenewLicense{Target: ours, ExpiresAt: at(-day)}, licensing.ReasonInvalidField, "expires_at",
 		},
-		{"extend a perpetual one", nil, licensing.RenewLicense{Target: ours, Extend: month}, licensing.ReasonInvalidField, "extend"},
+		{"extend a perpetual one", nil, licensing.RenewLicense{Target: ours, Extend: month},
+			licensing.ReasonInvalidField, "extend"},
 		{
 			"extend one that has not started to run", func(l *licensing.License) { l.Validity = month },
 			licensing.RenewLicense{Target: ours, Extend: month}, licensing.ReasonInvalidField, "extend",
 		},
-		{"revoked, to a date", revoked, licensing.RenewLicense{Target: ours, ExpiresAt: at(day)}, licensing.ReasonInvalidLicenseState, ""},
+		{"revoked, to a date", revoked, licensing.RenewLicense{Target: ours, ExpiresAt: at(day)},
+			licensing.ReasonInvalidLicenseState, ""},
 		// Which error wins: fields, then existence, then license state.
-		{"revoked, to the past", revoked, licensing.RenewLicense{Target: ours, ExpiresAt: at(-day)}, licensing.ReasonInvalidField, "expires_at"},
+		{"revoked, to the past", revoked, licensing.RenewLicense{Target: ours, ExpiresAt: at(-day)},
+			licensing.ReasonInvalidField, "expires_at"},
 		{
 			"not found, to the past", nil,
-			licensing.RenewLicense{Target: licensing.Target{Key: otherKey}, ExpiresAt: at(-day)}, licensing.ReasonInvalidField, "expires_at",
+			licensing.RenewLicense{Target: licensing.Target{Key: otherKey}, ExpiresAt: at(-day)},
+			licensing.ReasonInvalidField, "expires_at",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,11 +68,13 @@ func TestRenewStaysWithinRFC3339(t *testing.T) {
 		field string // that is refused, or none
 	}{
 		{"to the last minute", licensing.RenewLicense{ExpiresAt: lastDay.Add(29 * time.Minute)}, ""},
-		{"to a date that is in the year 10000 only in UTC", licensing.RenewLicense{ExpiresAt: lastDay.Add(time.Hour).In(west)}, "expires_at"},
+		{"to a date that is in the year 10000 only in UTC",
+			licensing.RenewLicense{ExpiresAt: lastDay.Add(time.Hour).In(west)}, "expires_at"},
 		{"within the last hour", licensing.RenewLicense{Extend: licensing.Period{Clock: 29 * time.Minute}}, ""},
 		{"beyond the last hour", licensing.RenewLicense{Extend: licensing.Period{Clock: 30 * time.Minute}}, "extend"},
 		{"by a month", licensing.RenewLicense{Extend: licensing.Period{Months: 1}}, "extend"},
-		{"by more years than a time can hold", licensing.RenewLicense{Extend: licensing.Period{Years: 300_000_000_000}}, "extend"},
+		{"by more years than a time can hold", licensing.RenewLicense{Extend: licensing.Period{Years: 300_000_000_000}},
+			"extend"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := licensed(func(l *licensing.License) { l.ExpiresAt = lastDay })
@@ -80,7 +88,8 @@ func TestRenewStaysWithinRFC3339(t *testing.T) {
 				return
 			}
 			var e *licensing.Error
-			if !errors.As(err, &e) || e.Reason != licensing.ReasonInvalidField || len(e.Fields) != 1 || e.Fields[0].Field != c.field {
+			if !errors.As(err, &e) || e.Reason != licensing.ReasonInvalidField || len(e.Fields) != 1 ||
+				e.Fields[0].Field != c.field {
 				t.Errorf("got %v, %+v, want a complaint about %s", got, err, c.field)
 			}
 		})
@@ -103,14 +112,19 @@ func TestWhichErrorWins(t *testing.T) {
 	}{
 		{"limit", []func(*licensing.License){full}, ours, app, licensing.ReasonDeviceLimitReached},
 		{"expired before limit", []func(*licensing.License){full, expired}, ours, app, licensing.ReasonLicenseExpired},
-		{"suspended before expired", []func(*licensing.License){full, expired, suspended}, ours, app, licensing.ReasonLicenseSuspended},
-		{"revoked before suspended", []func(*licensing.License){full, expired, suspended, revoked}, ours, app, licensing.ReasonLicenseRevoked},
+		{"suspended before expired", []func(*licensing.License){full, expired, suspended}, ours, app,
+			licensing.ReasonLicenseSuspended},
+		{"revoked before suspended", []func(*licensing.License){full, expired, suspended, revoked}, ours, app,
+			licensing.ReasonLicenseRevoked},
 		{"product before limit", []func(*licensing.License){full}, ours, "other", licensing.ReasonProductMismatch},
 		{"product before state", []func(*licensing.License){revoked}, ours, "other", licensing.ReasonProductMismatch},
 		{"no product demanded", []func(*licensing.License){revoked}, ours, "", licensing.ReasonLicenseRevoked},
-		{"owner before product", []func(*licensing.License){full, revoked}, licensing.Target{Key: shopKey, Pin: elsewhere}, "other", licensing.ReasonLicenseNotFound},
-		{"caller before product", []func(*licensing.License){full, revoked}, licensing.Target{Key: shopKey, Caller: elsewhere}, "other", licensing.ReasonLicenseNotFound},
-		{"key before product", []func(*licensing.License){full, revoked}, licensing.Target{Key: otherKey}, "other", licensing.ReasonLicenseNotFound},
+		{"owner before product", []func(*licensing.License){full, revoked},
+			licensing.Target{Key: shopKey, Pin: elsewhere}, "other", licensing.ReasonLicenseNotFound},
+		{"caller before product", []func(*licensing.License){full, revoked},
+			licensing.Target{Key: shopKey, Caller: elsewhere}, "other", licensing.ReasonLicenseNotFound},
+		{"key before product", []func(*licensing.License){full, revoked}, licensing.Target{Key: otherKey}, "other",
+			licensing.ReasonLicenseNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := licensed(func(l *licensing.License) {
@@ -123,11 +137,13 @@ func TestWhichErrorWins(t *testing.T) {
 	}
 	t.Run("a bound device is refused for another product too", func(t *testing.T) {
 		r := licensed(nil, "laptop")
-		refuses(t, &r, licensing.Activate{Target: ours, ProductID: "other", Device: "laptop"}, noon, licensing.ReasonProductMismatch)
+		refuses(t, &r, licensing.Activate{Target: ours, ProductID: "other", Device: "laptop"}, noon,
+			licensing.ReasonProductMismatch)
 	})
 	t.Run("products compare exactly", func(t *testing.T) {
 		r := licensed(nil)
-		refuses(t, &r, licensing.Activate{Target: ours, ProductID: "App", Device: "laptop"}, noon, licensing.ReasonProductMismatch)
+		refuses(t, &r, licensing.Activate{Target: ours, ProductID: "App", Device: "laptop"}, noon,
+			licensing.ReasonProductMismatch)
 	})
 }
 
@@ -222,7 +238,8 @@ func TestCommandDeviceID(t *testing.T) {
 			t.Errorf("%T touches device %q, want %q", c, got, want)
 		}
 	}
-	for _, c := range []licensing.Command{licensing.PayOrder{}, licensing.CancelOrder{}, licensing.ExpireOrder{}, licensing.RefundOrder{}, licensing.RedactOrder{}, licensing.PutProduct{}, licensing.DeleteProduct{}} {
+	for _, c := range []licensing.Command{licensing.PayOrder{}, licensing.CancelOrder{}, licensing.ExpireOrder{},
+		licensing.RefundOrder{}, licensing.RedactOrder{}, licensing.PutProduct{}, licensing.DeleteProduct{}} {
 		if got := c.DeviceID(); got != "" {
 			t.Errorf("%T touches device %q", c, got)
 		}

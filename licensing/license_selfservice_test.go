@@ -32,7 +32,8 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := licensed(c.facts, "laptop")
-			result := must(t, &r, licensing.ValidateLicense{Target: ours, ProductID: c.app, Device: c.device, SeenStep: time.Second}, noon)
+			result := must(t, &r, licensing.ValidateLicense{Target: ours, ProductID: c.app, Device: c.device,
+				SeenStep: time.Second}, noon)
 			if result.Invalid != c.want || result.License.Key != shopKey || result.Device.ID != c.device {
 				t.Errorf("answered %q, %+v", result.Invalid, result)
 			}
@@ -53,7 +54,8 @@ func TestValidateSeesTheDevice(t *testing.T) {
 		must(t, &twin, licensing.Activate{Target: ours, Device: "laptop", SeenStep: step}, now)
 		got := r.Devices["laptop"].Device
 		if !got.LastSeenAt.Equal(want) || got != twin.Devices["laptop"].Device || r.Touched != twin.Touched {
-			t.Errorf("after %v with step %v: seen at %v, want %v; activated: %v", after, step, got.LastSeenAt, want, twin.Devices["laptop"].Device.LastSeenAt)
+			t.Errorf("after %v with step %v: seen at %v, want %v; activated: %v", after, step, got.LastSeenAt, want,
+				twin.Devices["laptop"].Device.LastSeenAt)
 		}
 	}
 	before := noon.Add(-10 * time.Second) // when it was last seen
@@ -72,7 +74,8 @@ func selfService(perMonth int) func(*licensing.License) {
 func TestDeactivateNeedsThePermission(t *testing.T) {
 	for _, device := range []string{"laptop", "phone"} {
 		r := licensed(func(l *licensing.License) { l.SelfService.RemovalsPerMonth = 9 }, "laptop")
-		e := refuses(t, &r, licensing.DeactivateDevice{Target: ours, Device: device}, noon, licensing.ReasonSelfServiceForbidden)
+		e := refuses(t, &r, licensing.DeactivateDevice{Target: ours, Device: device}, noon,
+			licensing.ReasonSelfServiceForbidden)
 		if e.Details != nil {
 			t.Errorf("details %v", e.Details)
 		}
@@ -83,7 +86,8 @@ func TestDeactivateWithoutCap(t *testing.T) {
 	r := licensed(selfService(0), "laptop", "phone", "tablet")
 	for i, device := range []string{"laptop", "phone", "tablet"} {
 		result := must(t, &r, licensing.DeactivateDevice{Target: ours, Device: device}, noon)
-		if !result.Removed || result.License.CurrentDevices != 2-i || result.License.Removals != (licensing.Removals{}) {
+		if !result.Removed || result.License.CurrentDevices != 2-i ||
+			result.License.Removals != (licensing.Removals{}) {
 			t.Errorf("%s: %+v", device, result)
 		}
 	}
@@ -93,7 +97,10 @@ func TestDeactivateWithoutCap(t *testing.T) {
 // not bound costs nothing, and is answered whatever is left.
 func TestDeactivateCap(t *testing.T) {
 	r := licensed(selfService(2), "laptop", "phone")
-	deactivate := func(device string) licensing.Command { return licensing.DeactivateDevice{Target: ours, Device: device} }
+	deactivate := func(device string) licensing.Command {
+		return licensing.DeactivateDevice{Target: ours,
+			Device: device}
+	}
 	removed := func(device string, now time.Time, want bool) {
 		t.Helper()
 		if result := must(t, &r, deactivate(device), now); result.Removed != want {

@@ -139,7 +139,9 @@ func must(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) l
 }
 
 // refuses runs a command that is to fail for a reason.
-func refuses(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time, want licensing.Reason) *licensing.Error {
+func refuses(
+	t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time, want licensing.Reason,
+) *licensing.Error {
 	t.Helper()
 	_, err := run(t, r, c, now)
 	if got := reason(err); got != want {
@@ -168,25 +170,30 @@ func TestLicenseStatus(t *testing.T) {
 		license licensing.License
 		want    licensing.Status
 	}{
-		"new":                          {licensing.License{}, licensing.NotActivated},
-		"all devices removed":          {licensing.License{ActivatedAt: past}, licensing.NotActivated},
-		"one device":                   {licensing.License{CurrentDevices: 1}, licensing.Activated},
-		"time left":                    {licensing.License{ExpiresAt: future}, licensing.NotActivated},
-		"device and time left":         {licensing.License{CurrentDevices: 1, ExpiresAt: future}, licensing.Activated},
-		"validity not running yet":     {licensing.License{Validity: licensing.Period{Days: 1}}, licensing.NotActivated},
-		"a millisecond before the end": {licensing.License{CurrentDevices: 1, ExpiresAt: noon.Add(time.Millisecond)}, licensing.Activated},
-		"at the end":                   {licensing.License{CurrentDevices: 1, ExpiresAt: noon}, licensing.Expired},
-		"after the end":                {licensing.License{ExpiresAt: past}, licensing.Expired},
-		"suspended":                    {licensing.License{SuspendedAt: past}, licensing.Suspended},
-		"suspended in the future":      {licensing.License{SuspendedAt: future}, licensing.Suspended}, // by a clock ahead of ours
-		"suspended with device":        {licensing.License{SuspendedAt: past, CurrentDevices: 1}, licensing.Suspended},
-		"suspended and expired":        {licensing.License{SuspendedAt: past, ExpiresAt: past, CurrentDevices: 1}, licensing.Suspended},
-		"revoked":                      {licensing.License{RevokedAt: past}, licensing.Revoked},
-		"revoked in the future":        {licensing.License{RevokedAt: future}, licensing.Revoked},
-		"revoked and expired":          {licensing.License{RevokedAt: past, ExpiresAt: past}, licensing.Revoked},
-		"revoked with device":          {licensing.License{RevokedAt: past, CurrentDevices: 1}, licensing.Revoked},
+		"new":                  {licensing.License{}, licensing.NotActivated},
+		"all devices removed":  {licensing.License{ActivatedAt: past}, licensing.NotActivated},
+		"one device":           {licensing.License{CurrentDevices: 1}, licensing.Activated},
+		"time left":            {licensing.License{ExpiresAt: future}, licensing.NotActivated},
+		"device and time left": {licensing.License{CurrentDevices: 1, ExpiresAt: future}, licensing.Activated},
+		"validity not running yet": {licensing.License{Validity: licensing.Period{Days: 1}},
+			licensing.NotActivated},
+		"a millisecond before the end": {licensing.License{CurrentDevices: 1, ExpiresAt: noon.Add(time.Millisecond)},
+			licensing.Activated},
+		"at the end":    {licensing.License{CurrentDevices: 1, ExpiresAt: noon}, licensing.Expired},
+		"after the end": {licensing.License{ExpiresAt: past}, licensing.Expired},
+		"suspended":     {licensing.License{SuspendedAt: past}, licensing.Suspended},
+		// by a clock ahead of ours
+		"suspended in the future": {licensing.License{SuspendedAt: future}, licensing.Suspended},
+		"suspended with device":   {licensing.License{SuspendedAt: past, CurrentDevices: 1}, licensing.Suspended},
+		"suspended and expired": {licensing.License{SuspendedAt: past, ExpiresAt: past, CurrentDevices: 1},
+			licensing.Suspended},
+		"revoked":               {licensing.License{RevokedAt: past}, licensing.Revoked},
+		"revoked in the future": {licensing.License{RevokedAt: future}, licensing.Revoked},
+		"revoked and expired":   {licensing.License{RevokedAt: past, ExpiresAt: past}, licensing.Revoked},
+		"revoked with device":   {licensing.License{RevokedAt: past, CurrentDevices: 1}, licensing.Revoked},
 		"everything": {
-			licensing.License{RevokedAt: past, SuspendedAt: past, ExpiresAt: past, CurrentDevices: 1}, licensing.Revoked,
+			licensing.License{RevokedAt: past, SuspendedAt: past, ExpiresAt: past,
+				CurrentDevices: 1}, licensing.Revoked,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

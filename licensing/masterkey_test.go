@@ -190,17 +190,21 @@ func TestWebhookSecretIsFrozen(t *testing.T) {
 	f("we_0a", "b", 1, "whsec_LBatgU8iypg8YTiorwY/WPgqhkmidzulCZcWhtd3BxM=")
 
 	now := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
-	e := &Endpoint{ID: "we_0a", MasterID: "b", SecretVersion: 2, Previous: PreviousSecret{Version: 1, MasterID: "a", Until: now}}
+	e := &Endpoint{ID: "we_0a", MasterID: "b", SecretVersion: 2,
+		Previous: PreviousSecret{Version: 1, MasterID: "a", Until: now}}
 	live := func(at time.Time, want ...string) {
 		t.Helper()
 		if got, err := ring.WebhookSecrets(e, at); err != nil || !slices.Equal(got, want) {
 			t.Errorf("the secrets are %v, %v", got, err)
 		}
 	}
-	live(now.Add(-time.Millisecond), "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=", "whsec_tcX9JXYvFgLTK6S8xUWQuMKCsSB5QgNjKU/gqz8YPMc=")
+	live(now.Add(-time.Millisecond), "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=",
+		"whsec_tcX9JXYvFgLTK6S8xUWQuMKCsSB5QgNjKU/gqz8YPMc=")
 	live(now, "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=")
-	for _, lacks := range []*Endpoint{{ID: "we_0a", MasterID: "c"}, {ID: "we_0a", MasterID: "a", Previous: PreviousSecret{MasterID: "c", Until: now}}} {
-		if _, err := ring.WebhookSecrets(lacks, now.Add(-time.Hour)); err == nil || !strings.Contains(err.Error(), `"c"`) {
+	for _, lacks := range []*Endpoint{{ID: "we_0a", MasterID: "c"},
+		{ID: "we_0a", MasterID: "a", Previous: PreviousSecret{MasterID: "c", Until: now}}} {
+		if _, err := ring.WebhookSecrets(lacks, now.Add(-time.Hour)); err == nil ||
+			!strings.Contains(err.Error(), `"c"`) {
 			t.Errorf("a master key that the ring lacks: got error %v", err)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 func membersOf(object string) (members map[string]string, ok bool) {
 	var raw map[string]json.RawMessage
 	var compact bytes.Buffer
-	if json.Unmarshal([]byte(object), &raw) != nil || raw == nil || json.Compact(&compact, []byte(object)) != nil || compact.String() != object {
+	if json.Unmarshal([]byte(object), &raw) != nil || raw == nil || json.Compact(&compact, []byte(object)) != nil ||
+		compact.String() != object {
 		return nil, false
 	}
 	members = make(map[string]string)
@@ -67,7 +68,8 @@ func FuzzMergeMetadata(f *testing.F) {
 		}
 		got, ok := membersOf(merged)
 		if !ok || !maps.Equal(got, want) {
-			t.Errorf("%s with %s is %s, want %v", stored, patch, merged, strings.Join(slices.Sorted(maps.Keys(want)), " "))
+			t.Errorf("%s with %s is %s, want %v", stored, patch, merged,
+				strings.Join(slices.Sorted(maps.Keys(want)), " "))
 		}
 	})
 }

@@ -83,7 +83,8 @@ func orderStates() map[string][]func(*licensing.Order) {
 func TestOrderTransitions(t *testing.T) {
 	rows := orderStates()
 	columns := map[string]licensing.Command{
-		"paid": payment, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{}, "refund": licensing.RefundOrder{},
+		"paid": payment, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{},
+		"refund": licensing.RefundOrder{},
 	}
 	eachCell(t, orderTable, len(rows), len(columns), func(t *testing.T, row, column, want string) {
 		r := ordered(func(o *licensing.Order) {
@@ -135,13 +136,19 @@ func TestOrderFacts(t *testing.T) {
 			name:    "paid late",
 			before:  func(o *licensing.Order) { o.ExpiresAt = noon },
 			command: payment,
-			change:  func(o *licensing.Order) { o.PaidAt, o.Payment, o.LicenseKey, o.Late = noon, "pi_1", shopKey, true },
+			change: func(o *licensing.Order) {
+				o.PaidAt, o.Payment, o.LicenseKey, o.Late = noon, "pi_1", shopKey,
+					true
+			},
 		},
 		{
 			name:    "paid late keeps the recorded expiry",
 			before:  func(o *licensing.Order) { o.ExpiresAt, o.ExpiredAt = ago, ago },
 			command: payment,
-			change:  func(o *licensing.Order) { o.PaidAt, o.Payment, o.LicenseKey, o.Late = noon, "pi_1", shopKey, true },
+			change: func(o *licensing.Order) {
+				o.PaidAt, o.Payment, o.LicenseKey, o.Late = noon, "pi_1", shopKey,
+					true
+			},
 		},
 		{
 			name:    "paid in the last millisecond",
@@ -163,8 +170,11 @@ func TestOrderFacts(t *testing.T) {
 			},
 		},
 		{
-			name:    "paid again when canceled",
-			before:  func(o *licensing.Order) { o.CanceledAt, o.PaidAt, o.Payment, o.RefundDue = ago, ago, "pi_0", true },
+			name: "paid again when canceled",
+			before: func(o *licensing.Order) {
+				o.CanceledAt, o.PaidAt, o.Payment, o.RefundDue = ago, ago, "pi_0",
+					true
+			},
 			command: payment,
 		},
 		{
@@ -199,8 +209,11 @@ func TestOrderFacts(t *testing.T) {
 			change:  func(o *licensing.Order) { o.RefundedAt = noon },
 		},
 		{
-			name:    "refunded after it was canceled",
-			before:  func(o *licensing.Order) { o.CanceledAt, o.PaidAt, o.Payment, o.RefundDue = ago, ago, "pi_0", true },
+			name: "refunded after it was canceled",
+			before: func(o *licensing.Order) {
+				o.CanceledAt, o.PaidAt, o.Payment, o.RefundDue = ago, ago, "pi_0",
+					true
+			},
 			command: licensing.RefundOrder{},
 			change:  func(o *licensing.Order) { o.RefundedAt, o.RefundDue = noon, false },
 		},
@@ -234,8 +247,10 @@ func TestPayOrderIssuesTheLicense(t *testing.T) {
 	}{
 		{"perpetual", licensing.Terms{MaxDevices: 5}, licensing.License{MaxDevices: 5}},
 		{"unlimited", licensing.Terms{}, licensing.License{}},
-		{"a year from issue", licensing.Terms{MaxDevices: 1, Validity: year}, licensing.License{MaxDevices: 1, ExpiresAt: noon.AddDate(1, 0, 0)}},
-		{"a year from activation", licensing.Terms{MaxDevices: 1, Validity: year, FromActivation: true}, licensing.License{MaxDevices: 1, Validity: year}},
+		{"a year from issue", licensing.Terms{MaxDevices: 1, Validity: year},
+			licensing.License{MaxDevices: 1, ExpiresAt: noon.AddDate(1, 0, 0)}},
+		{"a year from activation", licensing.Terms{MaxDevices: 1, Validity: year, FromActivation: true},
+			licensing.License{MaxDevices: 1, Validity: year}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := ordered(nil)
@@ -294,7 +309,8 @@ func TestMoneyForACanceledOrder(t *testing.T) {
 
 func TestOrderCommandsWithoutOrder(t *testing.T) {
 	for _, c := range []licensing.Command{
-		payment, licensing.CancelOrder{}, licensing.ExpireOrder{}, licensing.RequestRefund{}, licensing.TryRefund{}, licensing.WithdrawRefund{}, licensing.RefundOrder{},
+		payment, licensing.CancelOrder{}, licensing.ExpireOrder{}, licensing.RequestRefund{}, licensing.TryRefund{},
+		licensing.WithdrawRefund{}, licensing.RefundOrder{},
 		licensing.RedactOrder{BuyerEmail: "ann@example.com"},
 	} {
 		for name, r := range map[string]licensing.Record{"nothing": {}, "a license": licensed(nil)} {
@@ -315,9 +331,11 @@ func TestInvalidOrderStateNamesTheState(t *testing.T) {
 		}
 	}
 	f(nil, licensing.RefundOrder{}, "an order that is unpaid can't be refunded")
-	f(func(o *licensing.Order) { o.ExpiresAt = noon }, licensing.CancelOrder{}, "an order that is expired can't be canceled")
+	f(func(o *licensing.Order) { o.ExpiresAt = noon }, licensing.CancelOrder{},
+		"an order that is expired can't be canceled")
 	f(func(o *licensing.Order) { o.PaidAt = noon }, licensing.CancelOrder{}, "an order that is paid can't be canceled")
-	f(func(o *licensing.Order) { o.RefundedAt = noon }, licensing.CancelOrder{}, "an order that is refunded can't be canceled")
+	f(func(o *licensing.Order) { o.RefundedAt = noon }, licensing.CancelOrder{},
+		"an order that is refunded can't be canceled")
 }
 
 func TestOrderStatus(t *testing.T) {
@@ -326,21 +344,29 @@ func TestOrderStatus(t *testing.T) {
 		order licensing.Order
 		want  licensing.OrderStatus
 	}{
-		"time left":                      {licensing.Order{ExpiresAt: future}, licensing.OrderUnpaid},
-		"a millisecond left":             {licensing.Order{ExpiresAt: noon.Add(time.Millisecond)}, licensing.OrderUnpaid},
-		"at the end":                     {licensing.Order{ExpiresAt: noon}, licensing.OrderExpired},
-		"after the end":                  {licensing.Order{ExpiresAt: past}, licensing.OrderExpired},
-		"recorded":                       {licensing.Order{ExpiresAt: past, ExpiredAt: past}, licensing.OrderExpired},
-		"recorded by a clock ahead":      {licensing.Order{ExpiresAt: future, ExpiredAt: future}, licensing.OrderExpired},
-		"paid":                           {licensing.Order{ExpiresAt: future, PaidAt: past}, licensing.OrderPaid},
-		"paid, since run out":            {licensing.Order{ExpiresAt: past, PaidAt: past}, licensing.OrderPaid},
-		"paid after it was recorded":     {licensing.Order{ExpiresAt: past, ExpiredAt: past, PaidAt: past}, licensing.OrderPaid},
-		"canceled":                       {licensing.Order{ExpiresAt: future, CanceledAt: past}, licensing.OrderCanceled},
-		"canceled, since run out":        {licensing.Order{ExpiresAt: past, CanceledAt: past}, licensing.OrderCanceled},
-		"canceled, money to be returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, PaidAt: past, RefundDue: true}, licensing.OrderCanceled},
-		"canceled, money returned":       {licensing.Order{ExpiresAt: past, CanceledAt: past, PaidAt: past, RefundedAt: past}, licensing.OrderRefunded},
-		"refunded":                       {licensing.Order{ExpiresAt: future, PaidAt: past, RefundedAt: past}, licensing.OrderRefunded},
-		"refunded, since run out":        {licensing.Order{ExpiresAt: past, PaidAt: past, RefundedAt: past}, licensing.OrderRefunded},
+		"time left": {licensing.Order{ExpiresAt: future}, licensing.OrderUnpaid},
+		"a millisecond left": {licensing.Order{ExpiresAt: noon.Add(time.Millisecond)},
+			licensing.OrderUnpaid},
+		"at the end":    {licensing.Order{ExpiresAt: noon}, licensing.OrderExpired},
+		"after the end": {licensing.Order{ExpiresAt: past}, licensing.OrderExpired},
+		"recorded":      {licensing.Order{ExpiresAt: past, ExpiredAt: past}, licensing.OrderExpired},
+		"recorded by a clock ahead": {licensing.Order{ExpiresAt: future, ExpiredAt: future},
+			licensing.OrderExpired},
+		"paid":                {licensing.Order{ExpiresAt: future, PaidAt: past}, licensing.OrderPaid},
+		"paid, since run out": {licensing.Order{ExpiresAt: past, PaidAt: past}, licensing.OrderPaid},
+		"paid after it was recorded": {licensing.Order{ExpiresAt: past, ExpiredAt: past, PaidAt: past},
+			licensing.OrderPaid},
+		"canceled": {licensing.Order{ExpiresAt: future, CanceledAt: past},
+			licensing.OrderCanceled},
+		"canceled, since run out": {licensing.Order{ExpiresAt: past, CanceledAt: past}, licensing.OrderCanceled},
+		"canceled, money to be returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, PaidAt: past,
+			RefundDue: true}, licensing.OrderCanceled},
+		"canceled, money returned": {licensing.Order{ExpiresAt: past, CanceledAt: past, PaidAt: past,
+			RefundedAt: past}, licensing.OrderRefunded},
+		"refunded": {licensing.Order{ExpiresAt: future, PaidAt: past, RefundedAt: past},
+			licensing.OrderRefunded},
+		"refunded, since run out": {licensing.Order{ExpiresAt: past, PaidAt: past, RefundedAt: past},
+			licensing.OrderRefunded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.order.Status(noon); got != c.want {

@@ -29,16 +29,20 @@ func TestParsePeriod(t *testing.T) {
 	good("PT1M", licensing.Period{Clock: time.Minute}, "PT1M")
 	good("PT90M", licensing.Period{Clock: 90 * time.Minute}, "PT1H30M")
 	good("PT1S", licensing.Period{Clock: time.Second}, "PT1S")
-	good("P1Y2M3DT4H5M6S", licensing.Period{Years: 1, Months: 2, Days: 3, Clock: 4*time.Hour + 5*time.Minute + 6*time.Second}, "P1Y2M3DT4H5M6S")
+	good("P1Y2M3DT4H5M6S", licensing.Period{Years: 1, Months: 2, Days: 3,
+		Clock: 4*time.Hour + 5*time.Minute + 6*time.Second}, "P1Y2M3DT4H5M6S")
 	good("P01Y", licensing.Period{Years: 1}, "P1Y")
 	good("P1000Y12000M366000D", licensing.Period{Years: 1000, Months: 12000, Days: 366000}, "P1000Y12000M366000D")
 	good("P0D", licensing.Period{}, "")
 	good("PT0S", licensing.Period{}, "")
 
 	for _, text := range []string{
-		"", "P", "PT", "T1H", "1Y", "p1y", "P1y", "P1", "PY", "P1YT", "P-1Y", "-P1Y", "+P1Y", "P+1Y", "P1.5Y", "P1,5D", "PT0.5S",
-		"P1D1Y", "P1M1Y", "P1Y1Y", "PT1S1H", "P1H", "PT1D", "P1S", "PT1Y", "P1Y ", " P1Y", "P 1Y", "P1YT1H1M1S1S", "P1YP1Y", "P1Y/P2Y", "P1T1H",
-		"P1001Y", "P12001M", "P366001D", "P52286W", "PT878401H", "P9999999999Y", "P99999999999999999999Y", "PT999999999M", "P\u0661Y", "P\xff1Y",
+		"", "P", "PT", "T1H", "1Y", "p1y", "P1y", "P1", "PY", "P1YT", "P-1Y", "-P1Y", "+P1Y", "P+1Y", "P1.5Y", "P1,5D",
+		"PT0.5S",
+		"P1D1Y", "P1M1Y", "P1Y1Y", "PT1S1H", "P1H", "PT1D", "P1S", "PT1Y", "P1Y ", " P1Y", "P 1Y", "P1YT1H1M1S1S",
+		"P1YP1Y", "P1Y/P2Y", "P1T1H",
+		"P1001Y", "P12001M", "P366001D", "P52286W", "PT878401H", "P9999999999Y", "P99999999999999999999Y",
+		"PT999999999M", "P\u0661Y", "P\xff1Y",
 	} {
 		if got, ok := licensing.ParsePeriod(text); ok {
 			t.Errorf("%q is taken for %+v", text, got)

@@ -64,7 +64,8 @@ func TestProductAnswersStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []licensing.Command{licensing.PutProduct{ID: app, Owner: shop, Name: "Renamed"}, licensing.DeleteProduct{}} {
+	for _, c := range []licensing.Command{licensing.PutProduct{ID: app, Owner: shop, Name: "Renamed"},
+		licensing.DeleteProduct{}} {
 		if _, err := licensing.Apply(&r, c, noon.Add(day)); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,8 @@ func TestLaterLicensesOnly(t *testing.T) {
 	if diff := cmp.Diff(before, *l); diff != "" {
 		t.Errorf("the license changed (-before +after):\n%s", diff)
 	}
-	if later := r.Product.Terms.Issue(otherKey, shop, app, "", noon); later.MaxDevices != 3 || later.SelfService.Allowed {
+	if later := r.Product.Terms.Issue(otherKey, shop, app, "", noon); later.MaxDevices != 3 ||
+		later.SelfService.Allowed {
 		t.Errorf("a later license is %+v", later)
 	}
 }

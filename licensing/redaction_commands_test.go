@@ -16,15 +16,17 @@ func TestRedactOrder(t *testing.T) {
 	paid := func(o *licensing.Order) { o.PaidAt, o.Payment, o.LicenseKey = ago, "pi_0", shopKey }
 	canceled := func(o *licensing.Order) { o.CanceledAt = ago }
 	for name, facts := range map[string][]func(*licensing.Order){
-		"unpaid":               nil,
-		"expired":              {func(o *licensing.Order) { o.ExpiresAt = ago }},
-		"expired, recorded":    {func(o *licensing.Order) { o.ExpiresAt, o.ExpiredAt = ago, ago }},
-		"paid":                 {paid},
-		"paid late":            {paid, func(o *licensing.Order) { o.ExpiresAt, o.Late = ago, true }},
-		"paid, refund due":     {paid, func(o *licensing.Order) { o.RefundDue, o.RefundTries, o.RefundRetryAt = true, 2, noon }},
-		"canceled":             {canceled},
-		"canceled, refund due": {canceled, func(o *licensing.Order) { o.PaidAt, o.Payment, o.RefundDue = ago, "pi_0", true }},
-		"refunded":             {paid, func(o *licensing.Order) { o.RefundedAt = ago }},
+		"unpaid":            nil,
+		"expired":           {func(o *licensing.Order) { o.ExpiresAt = ago }},
+		"expired, recorded": {func(o *licensing.Order) { o.ExpiresAt, o.ExpiredAt = ago, ago }},
+		"paid":              {paid},
+		"paid late":         {paid, func(o *licensing.Order) { o.ExpiresAt, o.Late = ago, true }},
+		"paid, refund due": {paid,
+			func(o *licensing.Order) { o.RefundDue, o.RefundTries, o.RefundRetryAt = true, 2, noon }},
+		"canceled": {canceled},
+		"canceled, refund due": {canceled,
+			func(o *licensing.Order) { o.PaidAt, o.Payment, o.RefundDue = ago, "pi_0", true }},
+		"refunded": {paid, func(o *licensing.Order) { o.RefundedAt = ago }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			build := func(personal bool) licensing.Record {
@@ -48,7 +50,8 @@ func TestRedactOrder(t *testing.T) {
 			if diff := cmp.Diff(*want.Order, result.Order); diff != "" {
 				t.Errorf("the answer (-want +got):\n%s", diff)
 			}
-			refuses(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: key}, noon, licensing.ReasonOrderNotFound)
+			refuses(t, &r, licensing.RedactOrder{BuyerEmail: "ann@example.com", LicenseKey: key}, noon,
+				licensing.ReasonOrderNotFound)
 			refuses(t, &r, licensing.RedactOrder{LicenseKey: key}, noon, licensing.ReasonOrderNotFound)
 		})
 	}

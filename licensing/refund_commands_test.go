@@ -50,8 +50,9 @@ func TestRefundSteps(t *testing.T) {
 		"refunded, canceled":   {canceled, owed, refunded},
 	}
 	columns := map[string]licensing.Command{
-		"request": licensing.RequestRefund{}, "try": licensing.TryRefund{}, "try waiting": licensing.TryRefund{Waiting: true},
-		"withdraw": licensing.WithdrawRefund{}, "recorded": licensing.RefundOrder{},
+		"request": licensing.RequestRefund{}, "try": licensing.TryRefund{},
+		"try waiting": licensing.TryRefund{Waiting: true},
+		"withdraw":    licensing.WithdrawRefund{}, "recorded": licensing.RefundOrder{},
 	}
 	eachCell(t, refundTable, len(rows), len(columns), func(t *testing.T, row, column, want string) {
 		r := ordered(func(o *licensing.Order) {
@@ -95,13 +96,18 @@ func TestRefundFacts(t *testing.T) {
 	}{
 		{"wished for", paid, licensing.RequestRefund{By: "key_1", Reason: "too slow"},
 			func(o *licensing.Order) { o.RefundDue, o.RefundBy, o.StateReason = true, "key_1", "too slow" }},
-		{"wished for again keeps who it was and the reason", tried, licensing.RequestRefund{By: "key_2", Reason: "other"}, nil},
-		{"tried", wished, licensing.TryRefund{}, func(o *licensing.Order) { o.RefundTries, o.RefundRetryAt = 1, noon.Add(15*time.Second) }},
-		{"tried again", tried, licensing.TryRefund{}, func(o *licensing.Order) { o.RefundTries, o.RefundRetryAt = 4, noon.Add(2*time.Minute) }},
-		{"withdrawn before any try", wished, licensing.WithdrawRefund{}, func(o *licensing.Order) { o.RefundDue, o.RefundBy, o.StateReason = false, "", "" }},
+		{"wished for again keeps who it was and the reason", tried,
+			licensing.RequestRefund{By: "key_2", Reason: "other"}, nil},
+		{"tried", wished, licensing.TryRefund{},
+			func(o *licensing.Order) { o.RefundTries, o.RefundRetryAt = 1, noon.Add(15*time.Second) }},
+		{"tried again", tried, licensing.TryRefund{},
+			func(o *licensing.Order) { o.RefundTries, o.RefundRetryAt = 4, noon.Add(2*time.Minute) }},
+		{"withdrawn before any try", wished, licensing.WithdrawRefund{},
+			func(o *licensing.Order) { o.RefundDue, o.RefundBy, o.StateReason = false, "", "" }},
 		{"withdrawn after the latest try", tried, licensing.WithdrawRefund{Tries: 3},
 			func(o *licensing.Order) {
-				o.RefundDue, o.RefundBy, o.RefundRetryAt, o.StateReason = false, "", time.Time{}, "" // and the tries count on
+				// and the tries count on
+				o.RefundDue, o.RefundBy, o.RefundRetryAt, o.StateReason = false, "", time.Time{}, ""
 			}},
 		{"withdrawn after another has tried again", tried, licensing.WithdrawRefund{Tries: 2}, nil},
 		{"made", tried, licensing.RefundOrder{}, func(o *licensing.Order) {
@@ -109,7 +115,8 @@ func TestRefundFacts(t *testing.T) {
 		}},
 		{"canceled with a reason", nil, licensing.CancelOrder{Reason: "changed my mind"},
 			func(o *licensing.Order) { o.CanceledAt, o.StateReason = noon, "changed my mind" }},
-		{"canceled again keeps the reason", func(o *licensing.Order) { o.CanceledAt, o.StateReason = ago, "first" }, licensing.CancelOrder{Reason: "second"}, nil},
+		{"canceled again keeps the reason", func(o *licensing.Order) { o.CanceledAt, o.StateReason = ago, "first" },
+			licensing.CancelOrder{Reason: "second"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := ordered(c.before)

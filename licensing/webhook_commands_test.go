@@ -68,10 +68,12 @@ func TestEndpointLife(t *testing.T) {
 		t.Errorf("made again %+v", again)
 	}
 	do(newEndpoint("we_2", ofPayments...), true)
-	if u := do(licensing.UpdateEndpoint{ID: "we_1", Description: new("x"), Types: &ofPayments}, true); u.ResetAt != made.ResetAt || u.Description != "x" || !slices.Equal(u.Types, ofPayments) {
+	if u := do(licensing.UpdateEndpoint{ID: "we_1", Description: new("x"), Types: &ofPayments},
+		true); u.ResetAt != made.ResetAt || u.Description != "x" || !slices.Equal(u.Types, ofPayments) {
 		t.Errorf("updated %+v", u)
 	}
-	do(licensing.UpdateEndpoint{ID: "we_1", Description: new("x"), Types: &ofPayments, URL: &made.URL, Enabled: new(true)}, false)
+	do(licensing.UpdateEndpoint{ID: "we_1", Description: new("x"), Types: &ofPayments, URL: &made.URL,
+		Enabled: new(true)}, false)
 	do(licensing.UpdateEndpoint{ID: "we_1"}, false)
 	if u := do(licensing.UpdateEndpoint{ID: "we_1", Types: new([]licensing.EventType)}, true); u.Types != nil {
 		t.Errorf("of all kinds %+v", u)
@@ -81,29 +83,35 @@ func TestEndpointLife(t *testing.T) {
 		t.Errorf("moved %+v", moved)
 	}
 	do(licensing.DisableEndpoint{ID: "we_1", ResetAt: made.ResetAt, Because: licensing.DisabledGone}, false)
-	gone := do(licensing.DisableEndpoint{ID: "we_1", ResetAt: moved.ResetAt, Because: licensing.DisabledGone}, true, licensing.EventWebhookDisabled)
+	gone := do(licensing.DisableEndpoint{ID: "we_1", ResetAt: moved.ResetAt, Because: licensing.DisabledGone}, true,
+		licensing.EventWebhookDisabled)
 	if gone.Enabled() || gone.DisabledAt != at || gone.DisabledBecause != licensing.DisabledGone {
 		t.Errorf("disabled %+v", gone)
 	}
-	if e := r.Events[0]; e.Actor != licensing.System || e.Sequence != 1 || e.At != at || e.Webhook.ID != "we_1" || e.Webhook.MasterID+e.Webhook.Since != "" || e.Webhook.SecretVersion != 0 {
+	if e := r.Events[0]; e.Actor != licensing.System || e.Sequence != 1 || e.At != at || e.Webhook.ID != "we_1" ||
+		e.Webhook.MasterID+e.Webhook.Since != "" || e.Webhook.SecretVersion != 0 {
 		t.Errorf("told %+v of %+v", e, e.Webhook)
 	}
 	do(licensing.DisableEndpoint{ID: "we_1", ResetAt: moved.ResetAt, Because: licensing.DisabledFailing}, false)
-	if u := do(licensing.UpdateEndpoint{ID: "we_1", Enabled: new(false)}, false); u.DisabledBecause != licensing.DisabledGone {
+	if u := do(licensing.UpdateEndpoint{ID: "we_1", Enabled: new(false)},
+		false); u.DisabledBecause != licensing.DisabledGone {
 		t.Errorf("disabled again %+v", u)
 	}
 	enabled := do(licensing.UpdateEndpoint{ID: "we_1", Enabled: new(true)}, true)
 	if !enabled.Enabled() || enabled.DisabledBecause != "" || enabled.ResetAt != at {
 		t.Errorf("enabled %+v", enabled)
 	}
-	if u := do(licensing.UpdateEndpoint{ID: "we_1", Enabled: new(false)}, true); u.DisabledBecause != licensing.DisabledByUser || u.DisabledAt != at {
+	if u := do(licensing.UpdateEndpoint{ID: "we_1", Enabled: new(false)},
+		true); u.DisabledBecause != licensing.DisabledByUser || u.DisabledAt != at {
 		t.Errorf("disabled by the user %+v", u)
 	}
 	rotated := do(licensing.RotateEndpointSecret{ID: "we_1", MasterID: "m2", Overlap: time.Hour}, true)
-	if rotated.SecretVersion != 2 || rotated.MasterID != "m2" || rotated.Previous != (licensing.PreviousSecret{Version: 1, MasterID: "m1", Until: at.Add(time.Hour)}) {
+	if rotated.SecretVersion != 2 || rotated.MasterID != "m2" ||
+		rotated.Previous != (licensing.PreviousSecret{Version: 1, MasterID: "m1", Until: at.Add(time.Hour)}) {
 		t.Errorf("rotated %+v", rotated)
 	}
-	if u := do(licensing.RotateEndpointSecret{ID: "we_1", MasterID: "m2"}, true); u.SecretVersion != 3 || u.Previous != (licensing.PreviousSecret{}) {
+	if u := do(licensing.RotateEndpointSecret{ID: "we_1", MasterID: "m2"}, true); u.SecretVersion != 3 ||
+		u.Previous != (licensing.PreviousSecret{}) {
 		t.Errorf("rotated at once %+v", u)
 	}
 	if u := do(licensing.DeleteEndpoint{ID: "we_1"}, true); u.ID != "we_1" || len(r.Webhooks.Endpoints) != 1 {
@@ -122,12 +130,14 @@ func TestEndpointResetsGoForward(t *testing.T) {
 		r := hooked(t, newEndpoint("we_1"))
 		last := r.Webhooks.Endpoints[0].ResetAt
 		for i := range 3 {
-			result, err := licensing.Apply(&r, licensing.UpdateEndpoint{ID: "we_1", URL: new(fmt.Sprint("https://shop.example/", i))}, noon.Add(step))
+			result, err := licensing.Apply(&r,
+				licensing.UpdateEndpoint{ID: "we_1", URL: new(fmt.Sprint("https://shop.example/", i))}, noon.Add(step))
 			if err != nil || !result.Endpoint.ResetAt.After(last) {
 				t.Errorf("%v: reset at %v after %v, %v", step, result.Endpoint.ResetAt, last, err)
 			}
 			last = result.Endpoint.ResetAt
-			if _, err := licensing.Apply(&r, licensing.DisableEndpoint{ID: "we_1", ResetAt: noon, Because: licensing.DisabledGone}, noon); err != nil || !r.Webhooks.Endpoints[0].Enabled() {
+			if _, err := licensing.Apply(&r, licensing.DisableEndpoint{ID: "we_1", ResetAt: noon,
+				Because: licensing.DisabledGone}, noon); err != nil || !r.Webhooks.Endpoints[0].Enabled() {
 				t.Errorf("%v: it was disabled for what it was", step)
 			}
 		}
@@ -150,16 +160,26 @@ func TestEndpointRefusals(t *testing.T) {
 	}{
 		{"one more than there may be", hooked(t, full...), newEndpoint("we_99"), licensing.ReasonWebhookLimit},
 		{"no kinds", licensing.Record{}, newEndpoint("we_1", []licensing.EventType{}...), licensing.ReasonInvalidField},
-		{"a kind that there is not", licensing.Record{}, newEndpoint("we_1", "order.lost"), licensing.ReasonInvalidField},
-		{"a kind twice", licensing.Record{}, newEndpoint("we_1", licensing.EventOrderPaid, licensing.EventOrderPaid), licensing.ReasonInvalidField},
-		{"a change to no kinds", hooked(t, full...), licensing.UpdateEndpoint{ID: "we_1", Types: &[]licensing.EventType{}}, licensing.ReasonInvalidField},
-		{"a change to a kind twice", hooked(t, full...), update(licensing.EventOrderPaid, licensing.EventOrderPaid), licensing.ReasonInvalidField},
-		{"a change of nothing", hooked(t, full...), licensing.UpdateEndpoint{ID: "we_99", URL: new("x")}, licensing.ReasonWebhookNotFound},
-		{"a change where nothing is", licensing.Record{}, licensing.UpdateEndpoint{ID: "we_1"}, licensing.ReasonWebhookNotFound},
-		{"a removal of nothing", hooked(t, full...), licensing.DeleteEndpoint{ID: "we_99"}, licensing.ReasonWebhookNotFound},
-		{"a removal where nothing is", licensing.Record{}, licensing.DeleteEndpoint{ID: "we_1"}, licensing.ReasonWebhookNotFound},
-		{"a rotation of nothing", hooked(t, full...), licensing.RotateEndpointSecret{ID: "we_99"}, licensing.ReasonWebhookNotFound},
-		{"disabling nothing", licensing.Record{}, licensing.DisableEndpoint{ID: "we_1"}, licensing.ReasonWebhookNotFound},
+		{"a kind that there is not", licensing.Record{}, newEndpoint("we_1", "order.lost"),
+			licensing.ReasonInvalidField},
+		{"a kind twice", licensing.Record{}, newEndpoint("we_1", licensing.EventOrderPaid, licensing.EventOrderPaid),
+			licensing.ReasonInvalidField},
+		{"a change to no kinds", hooked(t, full...),
+			licensing.UpdateEndpoint{ID: "we_1", Types: &[]licensing.EventType{}}, licensing.ReasonInvalidField},
+		{"a change to a kind twice", hooked(t, full...), update(licensing.EventOrderPaid, licensing.EventOrderPaid),
+			licensing.ReasonInvalidField},
+		{"a change of nothing", hooked(t, full...), licensing.UpdateEndpoint{ID: "we_99", URL: new("x")},
+			licensing.ReasonWebhookNotFound},
+		{"a change where nothing is", licensing.Record{}, licensing.UpdateEndpoint{ID: "we_1"},
+			licensing.ReasonWebhookNotFound},
+		{"a removal of nothing", hooked(t, full...), licensing.DeleteEndpoint{ID: "we_99"},
+			licensing.ReasonWebhookNotFound},
+		{"a removal where nothing is", licensing.Record{}, licensing.DeleteEndpoint{ID: "we_1"},
+			licensing.ReasonWebhookNotFound},
+		{"a rotation of nothing", hooked(t, full...), licensing.RotateEndpointSecret{ID: "we_99"},
+			licensing.ReasonWebhookNotFound},
+		{"disabling nothing", licensing.Record{}, licensing.DisableEndpoint{ID: "we_1"},
+			licensing.ReasonWebhookNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := c.record.Clone()
@@ -185,14 +205,17 @@ func TestListening(t *testing.T) {
 	f(false)
 	f(true, licensing.Endpoint{})
 	f(false, licensing.Endpoint{DisabledAt: noon})
-	f(false, licensing.Endpoint{Types: ofPayments}, licensing.Endpoint{DisabledAt: noon, Types: []licensing.EventType{licensing.EventDeviceBound}})
-	f(true, licensing.Endpoint{Types: ofPayments}, licensing.Endpoint{Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventLicenseLimitReached}})
+	f(false, licensing.Endpoint{Types: ofPayments},
+		licensing.Endpoint{DisabledAt: noon, Types: []licensing.EventType{licensing.EventDeviceBound}})
+	f(true, licensing.Endpoint{Types: ofPayments},
+		licensing.Endpoint{Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventLicenseLimitReached}})
 	f(false, licensing.Endpoint{Types: []licensing.EventType{licensing.EventWebhookDisabled}})
 	if (*licensing.Webhooks)(nil).Listening() || (*licensing.Webhooks)(nil).Find("we_1") != nil {
 		t.Error("nothing listens")
 	}
 	some := licensing.Endpoint{Types: ofPayments}
-	if all := (&licensing.Endpoint{}); !all.Wants(licensing.EventDeviceBound) || some.Wants(licensing.EventDeviceBound) || !some.Wants(licensing.EventOrderPaid) {
+	if all := (&licensing.Endpoint{}); !all.Wants(licensing.EventDeviceBound) ||
+		some.Wants(licensing.EventDeviceBound) || !some.Wants(licensing.EventOrderPaid) {
 		t.Error("it wants other events")
 	}
 }
@@ -245,7 +268,8 @@ func TestEndpointsInAnyOrder(t *testing.T) {
 			}
 			for _, e := range r.Events {
 				sequence++
-				if at := r.Webhooks.Find(id); e.Sequence != sequence || e.At != now || at.Enabled() || at.DisabledAt != e.Webhook.DisabledAt {
+				if at := r.Webhooks.Find(id); e.Sequence != sequence || e.At != now || at.Enabled() ||
+					at.DisabledAt != e.Webhook.DisabledAt {
 					t.Fatalf("told %+v", e)
 				}
 			}
@@ -256,7 +280,8 @@ func TestEndpointsInAnyOrder(t *testing.T) {
 			for _, e := range r.Webhooks.Endpoints {
 				ids[e.ID] = true
 			}
-			if n := len(r.Webhooks.Endpoints); n > licensing.MaxEndpoints || n != len(ids) || r.Webhooks.Sequence != sequence {
+			if n := len(r.Webhooks.Endpoints); n > licensing.MaxEndpoints || n != len(ids) ||
+				r.Webhooks.Sequence != sequence {
 				t.Fatalf("there are %d endpoints of %d ids, and %d events", n, len(ids), r.Webhooks.Sequence)
 			}
 		}

@@ -212,11 +212,13 @@ func TestEveryInstrumentIsRegistered(t *testing.T) {
 // TestLabelsHoldNoSecrets: no label is for a key, a device, an order or an address, whatever the golden file
 // says.
 func TestLabelsHoldNoSecrets(t *testing.T) {
-	allowed := []string{"method", "route", "code", "operation", "outcome", "result", "kind", "limit", "reason", "state", "version", "revision", "goversion", "error", "type", "sweep"}
+	allowed := []string{"method", "route", "code", "operation", "outcome", "result", "kind", "limit", "reason", "state",
+		"version", "revision", "goversion", "error", "type", "sweep"}
 	for _, f := range gathered(t, observed(t)) {
 		for _, label := range f.GetMetric()[0].GetLabel() {
 			if !slices.Contains(allowed, label.GetName()) {
-				t.Errorf("%s has label %s: if its values are few and tell nothing of anyone, allow it here", f.GetName(), label.GetName())
+				t.Errorf("%s has label %s: if its values are few and tell nothing of anyone, allow it here",
+					f.GetName(), label.GetName())
 			}
 		}
 	}

@@ -100,7 +100,8 @@ func TestExemplars(t *testing.T) {
 	for line := range strings.Lines(page) {
 		if strings.Contains(line, "# {") {
 			examples++
-			if !strings.Contains(line, `route="/traced",le="0.005"`) || !strings.Contains(line, `# {trace_id="`+trace+`"} 0.003`) {
+			if !strings.Contains(line, `route="/traced",le="0.005"`) ||
+				!strings.Contains(line, `# {trace_id="`+trace+`"} 0.003`) {
 				t.Errorf("an example is %s", line)
 			}
 		}
@@ -126,11 +127,13 @@ func TestBothKindsOfHistograms(t *testing.T) {
 	for i := range 1000 {
 		times.Observe("GET", "/x", 200, 0, time.Duration(i)*time.Microsecond, "")
 	}
-	if page := scrape(t, metrics.Handler(reg), ""); !strings.Contains(page, `licet_http_request_duration_seconds_bucket{code="200",method="GET",route="/x",le="0.0005"} 501`) {
+	if page := scrape(t, metrics.Handler(reg), ""); !strings.Contains(page,
+		`licet_http_request_duration_seconds_bucket{code="200",method="GET",route="/x",le="0.0005"} 501`) {
 		t.Errorf("no classic bucket: %s", page)
 	}
 	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-	request.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+	request.Header.Set("Accept",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	recorder := httptest.NewRecorder()
 	metrics.Handler(reg).ServeHTTP(recorder, request)
 	for {
@@ -142,8 +145,10 @@ func TestBothKindsOfHistograms(t *testing.T) {
 			continue
 		}
 		h := f.GetMetric()[0].GetHistogram()
-		if h.GetSchema() != 3 || len(h.GetPositiveDelta()) < 20 || len(h.GetBucket()) != 13 || h.GetSampleCount() != 1000 {
-			t.Errorf("schema %d, %d native buckets, %d classic ones, count %d", h.GetSchema(), len(h.GetPositiveDelta()), len(h.GetBucket()), h.GetSampleCount())
+		if h.GetSchema() != 3 || len(h.GetPositiveDelta()) < 20 || len(h.GetBucket()) != 13 ||
+			h.GetSampleCount() != 1000 {
+			t.Errorf("schema %d, %d native buckets, %d classic ones, count %d", h.GetSchema(),
+				len(h.GetPositiveDelta()), len(h.GetBucket()), h.GetSampleCount())
 		}
 		return
 	}
@@ -183,7 +188,8 @@ func BenchmarkHistogram(b *testing.B) {
 		{"classic", prometheus.HistogramOpts{Name: "x", Buckets: buckets}},
 		{"both", prometheus.HistogramOpts{
 			Name: "x", Buckets: buckets,
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
+			NativeHistogramMinResetDuration: time.Hour,
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -271,12 +271,13 @@ func TestHopelessDeadline(t *testing.T) {
 		arrived := make(chan struct{}, 10)
 		var clock still
 		// A store that remembers would have room for all that wait.
-		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), Forgetful: true, OnCommit: func(store.Change) storetest.Fault {
-			arrived <- struct{}{}
-			<-turns
-			clock.move(10 * time.Second)
-			return storetest.Fault{}
-		}}, func(c *service.Config) { c.Clock = clock.now })
+		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), Forgetful: true,
+			OnCommit: func(store.Change) storetest.Fault {
+				arrived <- struct{}{}
+				<-turns
+				clock.move(10 * time.Second)
+				return storetest.Fault{}
+			}}, func(c *service.Config) { c.Clock = clock.now })
 		n.Admit(10_000, 10_000, 20_000)
 		var group sync.WaitGroup
 		start := func(i int) {

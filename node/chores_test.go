@@ -51,7 +51,8 @@ func TestPassesAreCounted(t *testing.T) {
 		label, outcome string
 		want           float64
 	}{
-		{"poor", "failed", 3}, {"poor", "ok", 0}, {"good", "ok", 3}, {"good", "failed", 0}, {"last", "ok", 2}, {"last", "failed", 0}, {"last", "put_off", 0},
+		{"poor", "failed", 3}, {"poor", "ok", 0}, {"good", "ok", 3}, {"good", "failed", 0}, {"last", "ok", 2}, {"last",
+			"failed", 0}, {"last", "put_off", 0},
 	} {
 		if got := count(c.label, c.outcome); got != c.want {
 			t.Errorf("%s, %s: %v, want %v", c.label, c.outcome, got, c.want)
@@ -98,10 +99,11 @@ func TestBusyNodePutsOff(t *testing.T) {
 	<-arrived // and all places are taken
 
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
-	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "order_ends", Once: n.RecordOrderEnds}, service.Chore{Once: func(context.Context) error {
-		cancel()
-		return nil
-	}})
+	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "order_ends", Once: n.RecordOrderEnds},
+		service.Chore{Once: func(context.Context) error {
+			cancel()
+			return nil
+		}})
 	for outcome, want := range map[string]float64{"put_off": 1, "ok": 0, "failed": 0} {
 		if got := written(t, m.Sweeps.WithLabelValues("order_ends", outcome)).GetCounter().GetValue(); got != want {
 			t.Errorf("%s: %v, want %v", outcome, got, want)

@@ -61,7 +61,8 @@ func TestReplay(t *testing.T) {
 	}
 	_, _, err = n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "another request"))
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
-	_, _, err = n.Grant(ctx, owner, service.Grant{ProductID: "pro", Quantity: 1, Once: nodetest.Once("k", "another route")})
+	_, _, err = n.Grant(ctx, owner,
+		service.Grant{ProductID: "pro", Quantity: 1, Once: nodetest.Once("k", "another route")})
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
 	elsewhere := licensing.Owner{AccountID: nodetest.NewOwner(licensing.Test).AccountID, Mode: licensing.Test}
@@ -83,8 +84,9 @@ func TestRefusalIsReplayed(t *testing.T) {
 	db := nodetest.OpenStore(t)
 	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
 	if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{
-		{Ref: licensing.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Record: licensing.Record{Order: &licensing.Order{
-			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
+		{Ref: licensing.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"),
+			Record: licensing.Record{Order: &licensing.Order{
+				OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
 		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}}); err != nil {
 		t.Fatal(err)
@@ -138,7 +140,8 @@ func TestGrantGoesOn(t *testing.T) {
 			t.Run(fmt.Sprintf("transaction %d, made %v", failing, made), func(t *testing.T) {
 				plain := nodetest.OpenStore(t)
 				owner := nodetest.NewOwner(licensing.Test)
-				grant := service.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, Once: nodetest.Once("k", "r")}
+				grant := service.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`,
+					Once: nodetest.Once("k", "r")}
 				commits, stored := 0, map[licensing.LicenseKey]bool{}
 				store := &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 					commits++
@@ -170,7 +173,8 @@ func TestGrantGoesOn(t *testing.T) {
 					t.Fatalf("again: %d licenses, replayed %v, %v", len(second), replayed, err)
 				}
 				for i := range second {
-					if second[i].License.Key != first[i].License.Key || !stored[first[i].License.Key] || second[i].Metadata != `{"a":1}` {
+					if second[i].License.Key != first[i].License.Key || !stored[first[i].License.Key] ||
+						second[i].Metadata != `{"a":1}` {
 						t.Fatalf("license %d: %+v, then %+v", i, first[i], second[i])
 					}
 				}
@@ -315,9 +319,11 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 		t.Fatal("it was answered while it was being stored")
 	case <-time.After(20 * time.Millisecond): // much longer than giving up takes
 	}
-	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")), licensing.ErrRequestInProgress)
+	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")),
+		licensing.ErrRequestInProgress)
 	goOn <- struct{}{}
 	nodetest.WantError(t, <-answered, nil)
 	group.Wait()
-	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")), licensing.ErrIdempotencyKeyReused)
+	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")),
+		licensing.ErrIdempotencyKeyReused)
 }

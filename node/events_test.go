@@ -39,7 +39,8 @@ func TestGrantTells(t *testing.T) {
 	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, db)
 	const quantity = store.MaxNewLicenses + 5
-	in := service.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, By: "key_1", Once: nodetest.Once("grant", "r")}
+	in := service.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, By: "key_1",
+		Once: nodetest.Once("grant", "r")}
 	for i := range 3 {
 		licenses, replayed, err := n.Grant(nodetest.Context(t), owner, in)
 		if err != nil || replayed != (i > 0) {
@@ -67,22 +68,26 @@ func TestFreeOrderTells(t *testing.T) {
 		order, _, err = n.CreateOrder(nodetest.Context(t), owner, in)
 		nodetest.WantError(t, err, nil)
 	}
-	told := nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created key_1", "2 order.paid key_1")
-	told = append(told, nodetest.WantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued key_1")...)
+	told := nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created key_1",
+		"2 order.paid key_1")
+	told = append(told,
+		nodetest.WantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued key_1")...)
 	together(t, told...)
 	feed := nodetest.FeedOf(t, store, owner)
 	together(t, feed...)
 	if len(feed) != 3 {
 		t.Errorf("the feed has %v", nodetest.Lines(feed))
 	}
-	if status := told[0].Order.Status(order.CreatedAt); status != licensing.OrderUnpaid || told[1].Order.LicenseKey != order.LicenseKey {
+	if status := told[0].Order.Status(order.CreatedAt); status != licensing.OrderUnpaid ||
+		told[1].Order.LicenseKey != order.LicenseKey {
 		t.Errorf("it was created %s, and paid as %+v", status, told[1].Order)
 	}
 }
 
 func put(t *testing.T, n *service.Service, owner licensing.Owner) error {
 	t.Helper()
-	_, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{Owner: owner, ID: "pro", Terms: licensing.DefaultTerms()})
+	_, _, err := n.PutProduct(nodetest.Context(t),
+		licensing.PutProduct{Owner: owner, ID: "pro", Terms: licensing.DefaultTerms()})
 	return err
 }
 
@@ -111,11 +116,14 @@ func TestOrderTells(t *testing.T) {
 		_, err = n.RecordRefund(ctx, order)
 		nodetest.WantError(t, err, nil)
 	}
-	told := nodetest.WantHistory(t, store, ref, "1 order.created key_1", "2 order.paid provider", "3 order.refunded key_2")
-	license := nodetest.WantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued provider", "2 license.revoked key_2")
+	told := nodetest.WantHistory(t, store, ref, "1 order.created key_1", "2 order.paid provider",
+		"3 order.refunded key_2")
+	license := nodetest.WantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued provider",
+		"2 license.revoked key_2")
 	together(t, told[1], license[0])
 	together(t, told[2], license[1])
-	if told[1].Revision >= told[2].Revision || license[1].License.RevokedAt.IsZero() || told[2].Order.RefundedAt.IsZero() {
+	if told[1].Revision >= told[2].Revision || license[1].License.RevokedAt.IsZero() ||
+		told[2].Order.RefundedAt.IsZero() {
 		t.Errorf("told %+v and %+v", told[2], license[1])
 	}
 }
@@ -127,12 +135,14 @@ func TestRefundOfRevokedTells(t *testing.T) {
 	order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(0))
 	nodetest.WantError(t, err, nil)
 	license := licensing.LicenseRef(order.LicenseKey)
-	_, err = n.Do(nodetest.Context(t), license, licensing.RevokeLicense{Target: licensing.Target{Key: order.LicenseKey, By: "key_1"}})
+	_, err = n.Do(nodetest.Context(t), license,
+		licensing.RevokeLicense{Target: licensing.Target{Key: order.LicenseKey, By: "key_1"}})
 	nodetest.WantError(t, err, nil)
 	_, err = n.RecordRefund(nodetest.Context(t), order)
 	nodetest.WantError(t, err, nil)
 	nodetest.WantHistory(t, store, license, "1 license.issued provider", "2 license.revoked key_1")
-	nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system", "2 order.paid provider", "3 order.refunded system")
+	nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system",
+		"2 order.paid provider", "3 order.refunded system")
 }
 
 // TestBuyerCancels: nobody else has the pay page.
@@ -149,7 +159,8 @@ func TestBuyerCancels(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	_, err = n.RecordRefund(nodetest.Context(t), order)
 	nodetest.WantError(t, err, nil)
-	nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system", "2 order.canceled end_user", "3 order.refunded provider")
+	nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system",
+		"2 order.canceled end_user", "3 order.refunded provider")
 }
 
 // TestOnceTellsOnce: a change under an Idempotency-Key is told once, also where its
@@ -159,7 +170,8 @@ func TestOnceTellsOnce(t *testing.T) {
 		db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 		key := grantTo(t, nodetest.New(t, db), owner, 3)
 		suspend := service.LicenseChange{
-			Key: key, Command: licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_1"}}, Once: nodetest.Once("suspend", "r"),
+			Key: key, Command: licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner,
+				By: "key_1"}}, Once: nodetest.Once("suspend", "r"),
 		}
 		failing := nodetest.New(t, &storetest.Faulty{Store: db, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
@@ -186,7 +198,8 @@ func TestOnceTellsOnce(t *testing.T) {
 
 func grantTo(t *testing.T, n *service.Service, owner licensing.Owner, maxDevices int) licensing.LicenseKey {
 	t.Helper()
-	licenses, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
+	licenses, _, err := n.Grant(nodetest.Context(t), owner,
+		service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +222,8 @@ func TestFoldTells(t *testing.T) {
 	var group sync.WaitGroup
 	start := func(device string, answer error) {
 		group.Go(func() {
-			_, err := n.Activate(ctx, licensing.Activate{Target: licensing.Target{Key: key, By: licensing.EndUser}, Device: device})
+			_, err := n.Activate(ctx,
+				licensing.Activate{Target: licensing.Target{Key: key, By: licensing.EndUser}, Device: device})
 			nodetest.WantError(t, err, answer)
 		})
 	}
@@ -275,7 +289,8 @@ func TestRefusalsTellNothing(t *testing.T) {
 	run(licensing.RevokeLicense{Target: target}, "")
 	run(licensing.SuspendLicense{Target: target}, licensing.ReasonInvalidLicenseState)
 	run(licensing.Activate{Target: target, Device: "b"}, licensing.ReasonLicenseRevoked)
-	run(licensing.RevokeLicense{Target: licensing.Target{Key: key, Caller: nodetest.NewOwner(licensing.Test)}}, licensing.ReasonLicenseNotFound)
+	run(licensing.RevokeLicense{Target: licensing.Target{Key: key, Caller: nodetest.NewOwner(licensing.Test)}},
+		licensing.ReasonLicenseNotFound)
 	nodetest.WantHistory(t, store, ref,
 		"1 license.issued system", "2 license.activated key_1 a", "3 device.bound key_1 a", "4 license.revoked key_1")
 }
@@ -290,9 +305,11 @@ func TestHopTells(t *testing.T) {
 	yields(t, c, other, owner, key)
 	ref := licensing.LicenseRef(key)
 	before, hops := len(nodetest.HistoryOf(t, store, ref)), c.hops.Load()
-	_, err := other.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key, By: "key_7"}, Device: "hopped"})
+	_, err := other.Activate(nodetest.Context(t),
+		licensing.Activate{Target: licensing.Target{Key: key, By: "key_7"}, Device: "hopped"})
 	nodetest.WantError(t, err, nil)
-	_, err = other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, By: "key_8"}, Device: "hopped"})
+	_, err = other.RemoveDevice(nodetest.Context(t),
+		licensing.RemoveDevice{Target: licensing.Target{Key: key, By: "key_8"}, Device: "hopped"})
 	nodetest.WantError(t, err, nil)
 	if c.hops.Load() < hops+2 {
 		t.Fatal("the commands did not hop")

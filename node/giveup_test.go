@@ -19,7 +19,8 @@ import (
 
 // TestGivingUp ends a caller's patience at each stage of its command.
 func TestGivingUp(t *testing.T) {
-	setup := func(t *testing.T) (key licensing.LicenseKey, n *service.Service, arrived, open chan struct{}, done *sync.WaitGroup) {
+	setup := func(t *testing.T) (key licensing.LicenseKey, n *service.Service, arrived, open chan struct{},
+		done *sync.WaitGroup) {
 		key = nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 		store, arrived, open, _ := gated(nodetest.OpenStore(t))
 		n = nodetest.New(t, store)
@@ -135,7 +136,8 @@ func TestGivingUp(t *testing.T) {
 		}
 	})
 	// In the mailbox's own goroutine, with another that is patient.
-	crowd := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey, arrived, open, told chan struct{}) {
+	crowd := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey, arrived, open,
+		told chan struct{}) {
 		t.Helper()
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -158,7 +160,8 @@ func TestGivingUp(t *testing.T) {
 	}
 	// stages holds the first turn back until open, and lets a rival write in the
 	// middle of the second, once the impatient caller has been told.
-	stages := func(t *testing.T, rival *service.Service, key licensing.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
+	stages := func(t *testing.T, rival *service.Service, key licensing.LicenseKey, cancel context.CancelFunc, arrived,
+		open, told chan struct{}) func() {
 		var turns atomic.Int32
 		return func() {
 			switch turns.Add(1) {
@@ -259,14 +262,16 @@ func TestStoreFailures(t *testing.T) {
 		{"unknown, not applied", storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}, false},
 		{"unavailable", storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}, false},
 	} {
-		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(store.Change) storetest.Fault { return c.fault }})
+		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t),
+			OnCommit: func(store.Change) storetest.Fault { return c.fault }})
 		_, err := nodetest.Activate(nodetest.Context(t), n, key, c.name)
 		nodetest.WantError(t, err, c.fault.Say)
 		if _, ids := nodetest.Devices(t, n, key); ids[c.name] != c.bound {
 			t.Errorf("%s: bound is %v", c.name, ids[c.name])
 		}
 	}
-	n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error { return licensing.ErrUnavailable }})
+	n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t),
+		OnLoad: func([]store.Want) error { return licensing.ErrUnavailable }})
 	_, err := nodetest.Activate(nodetest.Context(t), n, key, "unreadable")
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 }

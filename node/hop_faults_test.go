@@ -54,7 +54,8 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 	}
 	t.Logf("%d hops, %d slow, %d unknown", c.hops.Load()-before, slow, unknown)
 	if got := c.hops.Load() - before; got > 2 {
-		t.Errorf("%d hops to an owner that serves none, %d callers waited long, %d were told that nobody knows", got, slow, unknown)
+		t.Errorf("%d hops to an owner that serves none, %d callers waited long, %d were told that nobody knows", got,
+			slow, unknown)
 	}
 }
 
@@ -153,9 +154,10 @@ func TestBadKeyHop(t *testing.T) {
 					t.Errorf("%q panics: %v", key, p)
 				}
 			}()
-			answer, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second), Commands: []licensing.Command{
-				licensing.Activate{Target: licensing.Target{Key: key}, Device: "d"},
-			}})
+			answer, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second),
+				Commands: []licensing.Command{
+					licensing.Activate{Target: licensing.Target{Key: key}, Device: "d"},
+				}})
 			t.Logf("%q: %+v, %v", key, answer.Answers, err)
 		}()
 	}

@@ -41,9 +41,11 @@ func stateCall(within time.Duration, state int32, hopped bool) *call {
 func TestOverIsBeforeAll(t *testing.T) {
 	peers := &sends{}
 	n := stateNode(peers)
-	calls := []*call{stateCall(9*time.Second, callTaken, false), stateCall(8500*time.Millisecond, callTaken, false), stateCall(8700*time.Millisecond, callTaken, false), stateCall(5*time.Second, callTaken, false)}
+	calls := []*call{stateCall(9*time.Second, callTaken, false), stateCall(8500*time.Millisecond, callTaken, false),
+		stateCall(8700*time.Millisecond, callTaken, false), stateCall(5*time.Second, callTaken, false)}
 	rest := n.forward(t.Context(), contestedRef, calls, incarnation(7))
-	if len(rest) != 4 || len(peers.hops) != 1 || len(peers.hops[0].Commands) != 3 || !peers.hops[0].Over.Equal(calls[1].deadline.Add(-defaultHopMargin)) {
+	if len(rest) != 4 || len(peers.hops) != 1 || len(peers.hops[0].Commands) != 3 ||
+		!peers.hops[0].Over.Equal(calls[1].deadline.Add(-defaultHopMargin)) {
 		t.Errorf("%d are left; sent %+v", len(rest), peers.hops)
 	}
 }
@@ -51,11 +53,13 @@ func TestOverIsBeforeAll(t *testing.T) {
 // TestOverIsNotBegun: whatever came by a hop and is over is not begun, even where
 // its caller has not noticed yet.
 func TestOverIsNotBegun(t *testing.T) {
-	box := &mailbox{queue: []*call{stateCall(-time.Millisecond, callWaiting, true), stateCall(time.Minute, callWaiting, true), stateCall(-time.Millisecond, callWaiting, false)}}
+	box := &mailbox{queue: []*call{stateCall(-time.Millisecond, callWaiting, true),
+		stateCall(time.Minute, callWaiting, true), stateCall(-time.Millisecond, callWaiting, false)}}
 	if got := box.take(10); len(got) != 2 {
 		t.Errorf("%d are taken", len(got))
 	}
-	if got := stillWanted([]*call{stateCall(-time.Millisecond, callTaken, true), stateCall(time.Minute, callTaken, true)}); len(got) != 1 {
+	if got := stillWanted([]*call{stateCall(-time.Millisecond, callTaken, true),
+		stateCall(time.Minute, callTaken, true)}); len(got) != 1 {
 		t.Errorf("%d are wanted", len(got))
 	}
 }

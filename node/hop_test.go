@@ -117,17 +117,21 @@ func TestCommandsHop(t *testing.T) {
 	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
 		t.Errorf("told %+v", bound)
 	}
-	again, err := other.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
+	again, err := other.Activate(nodetest.Context(t),
+		licensing.Activate{Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
 	nodetest.WantError(t, err, nil)
-	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) || again.License.CurrentDevices != bound.License.CurrentDevices {
+	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) ||
+		again.License.CurrentDevices != bound.License.CurrentDevices {
 		t.Errorf("told %+v, and before %+v", again, bound)
 	}
-	removed, err := other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: nodetest.Owner}, Device: "a device"})
+	removed, err := other.RemoveDevice(nodetest.Context(t),
+		licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: nodetest.Owner}, Device: "a device"})
 	nodetest.WantError(t, err, nil)
 	if !removed.Removed || removed.License.CurrentDevices != bound.License.CurrentDevices-1 {
 		t.Errorf("told %+v", removed)
 	}
-	_, err = other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: nodetest.NewOwner(licensing.Test)}, Device: "a device"})
+	_, err = other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key,
+		Caller: nodetest.NewOwner(licensing.Test)}, Device: "a device"})
 	nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
 	if got := c.hops.Load(); got < 4 {
 		t.Errorf("%d hops", got)
@@ -238,7 +242,8 @@ func TestHopsInDoubt(t *testing.T) {
 			t.Parallel()
 			c, owner, other, key := yielding(t)
 			sent := make(chan struct{}, 1)
-			c.send = func(_ store.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			c.send = func(_ store.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer,
+				error) {
 				answer, err := x.send(there)
 				select {
 				case sent <- struct{}{}:
@@ -267,7 +272,8 @@ func TestHopsInDoubt(t *testing.T) {
 				t.Errorf("told after %v, when it may not have been over yet", took)
 			}
 			if _, ids := nodetest.Devices(t, owner, key); ids["in doubt"] != x.run || !ids["another device"] {
-				t.Errorf("bound: in doubt %v, want %v; another device %v", ids["in doubt"], x.run, ids["another device"])
+				t.Errorf("bound: in doubt %v, want %v; another device %v", ids["in doubt"], x.run,
+					ids["another device"])
 			}
 		})
 	}
@@ -423,7 +429,8 @@ func TestHopsUnderLoad(t *testing.T) {
 	group.Wait()
 	count, ids := nodetest.Devices(t, list[0], key)
 	if count != limit || len(ids) != limit || len(bound) != limit || int(refused.Load()) != nodes*callers*each-limit {
-		t.Errorf("%d by the license, %d by its devices, %d by those told, %d refused", count, len(ids), len(bound), refused.Load())
+		t.Errorf("%d by the license, %d by its devices, %d by those told, %d refused", count, len(ids), len(bound),
+			refused.Load())
 	}
 	for id := range bound {
 		if !ids[id] {

@@ -22,7 +22,8 @@ var ending = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 30)
 // endingLicense grants a license that has an end.
 func endingLicense(t *testing.T, n *service.Service, owner licensing.Owner) licensing.LicenseKey {
 	t.Helper()
-	granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 1, ExpiresAt: ending})
+	granted, _, err := n.Grant(nodetest.Context(t), owner,
+		service.Grant{ProductID: "pro", Quantity: 1, ExpiresAt: ending})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +33,10 @@ func endingLicense(t *testing.T, n *service.Service, owner licensing.Owner) lice
 // extend asks for ten days more, once.
 func extend(owner licensing.Owner, key licensing.LicenseKey, idempotencyKey string) service.LicenseChange {
 	return service.LicenseChange{
-		Key:     key,
-		Command: licensing.RenewLicense{Target: licensing.Target{Key: key, Caller: owner}, Extend: licensing.Period{Days: 10}},
-		Once:    nodetest.Once(idempotencyKey, "extend "+string(key)),
+		Key: key,
+		Command: licensing.RenewLicense{Target: licensing.Target{Key: key, Caller: owner},
+			Extend: licensing.Period{Days: 10}},
+		Once: nodetest.Once(idempotencyKey, "extend "+string(key)),
 	}
 }
 
@@ -136,7 +138,8 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 	_, err := change("k", licensing.RevokeLicense{Target: target})
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licensing.Target{Key: nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{99}), Caller: owner}
+	absent := licensing.Target{Key: nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{99}),
+		Caller: owner}
 	for range 2 {
 		_, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{
 			Key: absent.Key, Command: licensing.SuspendLicense{Target: absent}, Once: nodetest.Once("absent", "r"),
@@ -165,7 +168,8 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 		var err error
 		switch i % 3 {
 		case 0:
-			_, err = n.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "d1"})
+			_, err = n.Activate(nodetest.Context(t),
+				licensing.Activate{Target: licensing.Target{Key: key}, Device: "d1"})
 		case 1:
 			_, _, err = n.ChangeLicense(nodetest.Context(t), owner, extend(owner, key, fmt.Sprint(i)))
 		default:
@@ -195,7 +199,8 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := ending.AddDate(0, 0, 100); !view.License.ExpiresAt.Equal(want) || len(view.Devices) != 1 || strings.Count(view.Metadata, ":") != 10 {
+	if want := ending.AddDate(0, 0, 100); !view.License.ExpiresAt.Equal(want) || len(view.Devices) != 1 ||
+		strings.Count(view.Metadata, ":") != 10 {
 		t.Errorf("after all: %+v, metadata %s; want the end %v", view.License, view.Metadata, want)
 	}
 }
@@ -210,7 +215,8 @@ func TestMetadataLosesNothing(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 40 {
 		group.Go(func() {
-			in := service.LicenseChange{Key: key, Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
+			in := service.LicenseChange{Key: key,
+				Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
 			for {
 				_, _, err := nodes[i%2].ChangeLicense(nodetest.Context(t), owner, in)
 				if errors.Is(err, licensing.ErrUnavailable) {
@@ -271,7 +277,8 @@ func TestOneProductIsCreatedOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if _, err := nodes[0].Product(ctx, owner, "pro"); gone.Load() != 1 || !errors.Is(err, licensing.ErrProductNotFound) {
+	if _, err := nodes[0].Product(ctx, owner, "pro"); gone.Load() != 1 ||
+		!errors.Is(err, licensing.ErrProductNotFound) {
 		t.Errorf("it was removed %d times, and then: %v", gone.Load(), err)
 	}
 }
@@ -320,7 +327,8 @@ func TestValidationIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(time.Hour))
-	result, err := n.ValidateLicense(nodetest.Context(t), licensing.ValidateLicense{Target: licensing.Target{Key: key}, Device: "d1"})
+	result, err := n.ValidateLicense(nodetest.Context(t),
+		licensing.ValidateLicense{Target: licensing.Target{Key: key}, Device: "d1"})
 	if err != nil || result.Invalid != "" {
 		t.Fatal(result.Invalid, err)
 	}

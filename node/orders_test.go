@@ -39,7 +39,8 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	distinct := 0
 	keys.Range(func(key, _ any) bool {
 		distinct++
-		view, err := nodes[0].License(nodetest.Context(t), nodetest.Owner, key.(licensing.LicenseKey), store.DevicePage{Limit: 1})
+		view, err := nodes[0].License(nodetest.Context(t), nodetest.Owner, key.(licensing.LicenseKey),
+			store.DevicePage{Limit: 1})
 		if err != nil || view.License.OrderNo != order.OrderNo {
 			t.Errorf("license of the order: %+v, %v", view, err)
 		}
@@ -128,7 +129,8 @@ func TestProductMadeBesidePut(t *testing.T) {
 				Store:     nodetest.OpenStore(t),
 				OnOverlap: func(ref licensing.Ref) { t.Errorf("%v is in two Commits at a time", ref) },
 				OnCommit: func(change store.Change) storetest.Fault {
-					if slices.ContainsFunc(change.Writes, func(w store.Write) bool { return w.Ref == ref }) && writes.Add(1) == 1 {
+					if slices.ContainsFunc(change.Writes, func(w store.Write) bool { return w.Ref == ref }) &&
+						writes.Add(1) == 1 {
 						close(arrived)
 						<-goOn
 					}
@@ -189,7 +191,8 @@ func TestLivePaymentNeedsAProvider(t *testing.T) {
 func TestGrant(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
-	licenses, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
+	licenses, _, err := n.Grant(nodetest.Context(t), nodetest.Owner,
+		service.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
 	if err != nil || len(licenses) != 100 {
 		t.Fatalf("%d licenses, %v", len(licenses), err)
 	}
@@ -201,7 +204,8 @@ func TestGrant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if view.License != l || view.Metadata != `{"a":1}` || !l.ExpiresAt.Equal(ends) || l.MaxDevices != 3 || l.OrderNo != "" {
+		if view.License != l || view.Metadata != `{"a":1}` || !l.ExpiresAt.Equal(ends) || l.MaxDevices != 3 ||
+			l.OrderNo != "" {
 			t.Fatalf("stored %+v\nanswered %+v", view, l)
 		}
 	}
@@ -225,7 +229,8 @@ func TestGrantFailsHalfWay(t *testing.T) {
 			}
 			return storetest.Fault{}
 		}})
-		_, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: "pro", Quantity: 2 * store.MaxNewLicenses})
+		_, _, err := n.Grant(nodetest.Context(t), nodetest.Owner,
+			service.Grant{ProductID: "pro", Quantity: 2 * store.MaxNewLicenses})
 		nodetest.WantError(t, err, c.want)
 	}
 }
@@ -241,9 +246,11 @@ func TestIssueNeverOverwrites(t *testing.T) {
 	ref := licensing.OrderRef(nodetest.Owner, order.OrderNo)
 	loaded, err := db.Load(ctx, store.Want{Ref: ref})
 	nodetest.WantError(t, err, nil)
-	_, err = licensing.Apply(&loaded[0].Record, licensing.PayOrder{Key: taken, Terms: licensing.DefaultTerms()}, n.Now())
+	_, err = licensing.Apply(&loaded[0].Record, licensing.PayOrder{Key: taken, Terms: licensing.DefaultTerms()},
+		n.Now())
 	nodetest.WantError(t, err, nil)
-	outcome, err := db.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
+	outcome, err := db.Commit(ctx,
+		store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
 	nodetest.WantError(t, err, nil)
 	view, err := n.License(ctx, nodetest.Owner, taken, store.DevicePage{Limit: 1})
 	nodetest.WantError(t, err, nil)
@@ -260,7 +267,8 @@ func TestTermsAtPayment(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	put := func(ref licensing.Ref, record licensing.Record) {
 		t.Helper()
-		if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}}); err != nil {
+		if _, err := db.Commit(nodetest.Context(t),
+			store.Change{Writes: []store.Write{{Ref: ref, Record: record}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,8 +277,10 @@ func TestTermsAtPayment(t *testing.T) {
 	}})
 	for product, want := range map[string]string{"gone": "OLD", "changed": "NEW"} {
 		order := licensing.Order{
-			OrderNo: licensing.NewOrderNo(store.Cell, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
-			Terms: licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(), ExpiresAt: n.Now().Add(time.Hour),
+			OrderNo: licensing.NewOrderNo(store.Cell,
+				ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
+			Terms: licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(),
+			ExpiresAt: n.Now().Add(time.Hour),
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
 		paid, err := n.PayOrder(nodetest.Context(t), order, "p")
@@ -288,7 +298,8 @@ func TestGrantLosesTheProductRace(t *testing.T) {
 	n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		if !raced {
 			raced = true
-			if _, _, err := nodetest.New(t, plain).CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(1)); err != nil {
+			if _, _, err := nodetest.New(t, plain).CreateOrder(nodetest.Context(t), owner,
+				nodetest.NewOrder(1)); err != nil {
 				t.Error(err)
 			}
 		}

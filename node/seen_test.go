@@ -37,7 +37,8 @@ func TestSeen(t *testing.T) {
 		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
 			var c trips
 			now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-			n := nodetest.New(t, c.watch(nodetest.OpenStore(t)), func(cfg *service.Config) { cfg.Clock = func() time.Time { return now } })
+			n := nodetest.New(t, c.watch(nodetest.OpenStore(t)),
+				func(cfg *service.Config) { cfg.Clock = func() time.Time { return now } })
 			key := nodetest.Grant(t, n, 0)
 			all := names(2)
 			if spilled {
@@ -51,7 +52,8 @@ func TestSeen(t *testing.T) {
 				nodetest.MustActivate(t, n, key, "device-1")
 			})
 			if spilled {
-				if _, err := remove(nodetest.Context(t), nodetest.New(t, nodetest.OpenStore(t)), key, "device-1"); err != nil {
+				if _, err := remove(nodetest.Context(t), nodetest.New(t, nodetest.OpenStore(t)), key,
+					"device-1"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -111,7 +113,8 @@ func TestSeenUnreachable(t *testing.T) {
 	n := nodetest.New(t, db)
 	const licenses = 1000
 	for i := range licenses {
-		n.NoteSeen(nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
+		n.NoteSeen(nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}),
+			"a", time.Now())
 	}
 	n.StoreSeen()
 	if got := loads.Load(); got == 0 || got > licenses/4 {
@@ -121,7 +124,10 @@ func TestSeenUnreachable(t *testing.T) {
 
 // seenBeside stores when devices were seen, and activates others at just that moment. seenBeside returns
 // the answer of each activation.
-func seenBeside(t *testing.T, key licensing.LicenseKey, n *service.Service, gate *atomic.Pointer[chan struct{}], arrived chan struct{}, seen, activated []string, at time.Time) map[string]error {
+func seenBeside(
+	t *testing.T, key licensing.LicenseKey, n *service.Service, gate *atomic.Pointer[chan struct{}],
+	arrived chan struct{}, seen, activated []string, at time.Time,
+) map[string]error {
 	t.Helper()
 	for _, device := range seen {
 		n.NoteSeen(key, device, at)
@@ -185,7 +191,8 @@ func TestSeenProvesNothing(t *testing.T) {
 			binds(names(18)...)(t, n, key)
 			c.rival(t, other, key)
 			later := time.Now().Add(2 * licensing.DefaultSeenStep)
-			answers := seenBeside(t, key, n, gate, arrived, []string{"device-5", "device-6", "device-7"}, []string{c.device}, later)
+			answers := seenBeside(t, key, n, gate, arrived, []string{"device-5", "device-6", "device-7"},
+				[]string{c.device}, later)
 			nodetest.WantError(t, answers[c.device], c.err)
 			count, ids := nodetest.Devices(t, other, key)
 			if ids[c.device] != (c.err == nil) || count != 18 {

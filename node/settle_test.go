@@ -45,7 +45,9 @@ func (c *trips) expect(t *testing.T, what string, want made, run func()) {
 	}
 }
 
-func remove(ctx context.Context, n *service.Service, key licensing.LicenseKey, device string) (licensing.Result, error) {
+func remove(
+	ctx context.Context, n *service.Service, key licensing.LicenseKey, device string,
+) (licensing.Result, error) {
 	return n.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device})
 }
 
@@ -129,7 +131,8 @@ func TestFullItThinks(t *testing.T) {
 	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
 	_, err := nodetest.Activate(nodetest.Context(t), n, key, "one more")
 	nodetest.WantError(t, err, errFull)
-	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1}, func() { nodetest.MustActivate(t, n, key, "device-3") })
+	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1},
+		func() { nodetest.MustActivate(t, n, key, "device-3") })
 	c.expect(t, "one that is", made{loads: 1}, func() {
 		_, err := nodetest.Activate(nodetest.Context(t), n, key, "one more")
 		nodetest.WantError(t, err, errFull)
@@ -143,7 +146,8 @@ func TestConfirmFails(t *testing.T) {
 	first := nodetest.New(t, store)
 	key := nodetest.Grant(t, first, 0)
 	nodetest.MustActivate(t, first, key, "a")
-	n := nodetest.New(t, &storetest.Faulty{Store: store, OnConfirm: func(licensing.Ref) error { return licensing.ErrUnavailable }})
+	n := nodetest.New(t,
+		&storetest.Faulty{Store: store, OnConfirm: func(licensing.Ref) error { return licensing.ErrUnavailable }})
 	_, err := nodetest.Activate(nodetest.Context(t), n, key, "a")
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 	nodetest.MustActivate(t, n, key, "b")
@@ -265,11 +269,13 @@ func TestRenameOfSpilled(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	key := nodetest.Grant(t, n, 0)
 	binds(names(20)...)(t, n, key)
-	result, err := n.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
+	result, err := n.Activate(nodetest.Context(t),
+		licensing.Activate{Target: licensing.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
 	if err != nil || result.Device.Name != "Desk" {
 		t.Fatalf("got %+v, %v", result.Device, err)
 	}
-	view, err := nodetest.New(t, nodetest.OpenStore(t)).License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 100})
+	view, err := nodetest.New(t, nodetest.OpenStore(t)).License(nodetest.Context(t), nodetest.Owner, key,
+		store.DevicePage{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

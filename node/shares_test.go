@@ -51,7 +51,8 @@ func (h *held) fill(t *testing.T, keys []licensing.LicenseKey) int {
 func TestStormingOwner(t *testing.T) {
 	const limit = 20
 	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
-	for name, hot := range map[string]bool{"licenses that the node remembers": true, "licenses that it does not": false} {
+	for name, hot := range map[string]bool{"licenses that the node remembers": true,
+		"licenses that it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, limit/4)
 			var holding atomic.Bool
@@ -87,7 +88,8 @@ func TestStormingOwner(t *testing.T) {
 			nodetest.WantError(t, lookup(storming, keys[0]), licensing.ErrOverloaded)
 			nodetest.WantError(t, order(storming), licensing.ErrOverloaded)
 			nodetest.WantError(t, list(storming), licensing.ErrOverloaded)
-			_, err := h.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: others[0], Caller: storming}, Device: "x"})
+			_, err := h.RemoveDevice(ctx,
+				licensing.RemoveDevice{Target: licensing.Target{Key: others[0], Caller: storming}, Device: "x"})
 			nodetest.WantError(t, err, licensing.ErrOverloaded) // it counts for who asks
 			nodetest.WantError(t, h.RefuseIfShared(keys[limit/2-1]), licensing.ErrOverloaded)
 
@@ -134,7 +136,8 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	h.fill(t, keys)
 	ended := func(owner licensing.Owner) bool {
 		t.Helper()
-		snapshots, err := nodetest.OpenStore(t).Load(nodetest.Context(t), store.Want{Ref: licensing.OrderRef(owner, orders[owner])})
+		snapshots, err := nodetest.OpenStore(t).Load(nodetest.Context(t),
+			store.Want{Ref: licensing.OrderRef(owner, orders[owner])})
 		nodetest.WantError(t, err, nil)
 		return !snapshots[0].Record.Order.ExpiredAt.IsZero()
 	}
@@ -240,7 +243,8 @@ func TestSharesProperty(t *testing.T) {
 			}
 			free := limit - sum - 1 // with the one that comes
 			err := gate.Enter(t.Context(), owners[i])
-			if want := free >= 0 && under[i] <= free; want != (err == nil) || err != nil && !errors.Is(err, licensing.ErrOverloaded) {
+			if want := free >= 0 && under[i] <= free; want != (err == nil) || err != nil &&
+				!errors.Is(err, licensing.ErrOverloaded) {
 				t.Fatalf("limit %d, %v under way, owner %d: %v", limit, under, i, err)
 			}
 			if err == nil {
@@ -275,7 +279,8 @@ func (h *held) letSwapsGo(keys ...licensing.LicenseKey) {
 
 func (h *held) passes(ref licensing.Ref) bool {
 	keys := h.passing.Load()
-	return keys != nil && slices.ContainsFunc(*keys, func(key licensing.LicenseKey) bool { return ref == licensing.LicenseRef(key) })
+	return keys != nil &&
+		slices.ContainsFunc(*keys, func(key licensing.LicenseKey) bool { return ref == licensing.LicenseRef(key) })
 }
 
 func (h *held) holdReads() *heldReads {

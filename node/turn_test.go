@@ -13,18 +13,22 @@ import (
 // gone ahead of all calls meanwhile. Another turn's ctx would end with the caller's.
 func TestFirstTurnIsTheCallersOwn(t *testing.T) {
 	n := stateNode(nil)
-	first := &call{kind: kindTask, task: func(context.Context) (licensing.Result, error) { return licensing.Result{}, licensing.ErrInternal }}
+	first := &call{kind: kindTask,
+		task: func(context.Context) (licensing.Result, error) { return licensing.Result{}, licensing.ErrInternal }}
 	box, err := n.post(contestedRef, first)
 	if err != nil || box == nil {
 		t.Fatalf("the mailbox is %v, %v", box, err)
 	}
-	ahead := &call{kind: kindTask, task: func(context.Context) (licensing.Result, error) { return licensing.Result{}, nil }}
+	ahead := &call{kind: kindTask,
+		task: func(context.Context) (licensing.Result, error) { return licensing.Result{}, nil }}
 	ahead.deadline = time.Now().Add(time.Minute)
 	if running, err := n.post(contestedRef, ahead); err != nil || running != nil {
 		t.Fatalf("a second mailbox is %v, %v", running, err)
 	}
-	if more := n.runTurn(t.Context(), box); !more || first.err != licensing.ErrInternal || ahead.state.Load() != callWaiting {
-		t.Errorf("after the first turn its call has %v, and the other call is in state %d", first.err, ahead.state.Load())
+	if more := n.runTurn(t.Context(), box); !more || first.err != licensing.ErrInternal ||
+		ahead.state.Load() != callWaiting {
+		t.Errorf("after the first turn its call has %v, and the other call is in state %d", first.err,
+			ahead.state.Load())
 	}
 	if more := n.runTurn(t.Context(), box); more || ahead.state.Load() != callAnswered {
 		t.Errorf("after the second turn the other call is in state %d", ahead.state.Load())
@@ -45,9 +49,10 @@ func TestCallsWithoutADeadline(t *testing.T) {
 	})
 	<-running
 	group.Go(func() {
-		_, err := n.WithRecordLock(context.Background(), contestedRef, func(ctx context.Context) (licensing.Result, error) {
-			return licensing.Result{}, ctx.Err()
-		})
+		_, err := n.WithRecordLock(context.Background(), contestedRef,
+			func(ctx context.Context) (licensing.Result, error) {
+				return licensing.Result{}, ctx.Err()
+			})
 		if err != nil {
 			t.Error(err)
 		}

@@ -64,10 +64,13 @@ func TestCrashPoints(t *testing.T) {
 		least int // the smallest number of steps
 	}{
 		{"refund, then a pass", w.paid, refund, []func(licensing.Order) error{pass}, ifWished, 8},
-		{"refund, then the same call", w.paid, refund, []func(licensing.Order) error{again}, one(licensing.OrderRefunded), 8},
+		{"refund, then the same call", w.paid, refund, []func(licensing.Order) error{again},
+			one(licensing.OrderRefunded), 8},
 		{"refund, then the pay page", w.paid, refund, []func(licensing.Order) error{press}, ifWished, 8},
-		{"pay, then the bank says so", w.create, pay, []func(licensing.Order) error{told}, ifTaken(licensing.OrderPaid, licensing.OrderUnpaid), 4},
-		{"pay, then the buyer presses again", w.create, pay, []func(licensing.Order) error{press, told}, one(licensing.OrderPaid), 4},
+		{"pay, then the bank says so", w.create, pay, []func(licensing.Order) error{told},
+			ifTaken(licensing.OrderPaid, licensing.OrderUnpaid), 4},
+		{"pay, then the buyer presses again", w.create, pay, []func(licensing.Order) error{press, told},
+			one(licensing.OrderPaid), 4},
 		{"pay, then the shop cancels, then the bank says so", w.create, pay, []func(licensing.Order) error{
 			func(o licensing.Order) error { _, _ = elsewhere.Cancel(w.ctx, o); return nil }, told,
 		}, func(o licensing.Order) licensing.OrderStatus {
@@ -76,9 +79,12 @@ func TestCrashPoints(t *testing.T) {
 			}
 			return ifTaken(licensing.OrderRefunded, licensing.OrderCanceled)(o)
 		}, 4},
-		{"pay late, then the bank says so", expired, pay, []func(licensing.Order) error{told}, ifTaken(licensing.OrderPaid, licensing.OrderExpired), 4},
-		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licensing.Order) error{told}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
-		{"pay a canceled order, then a pass, then the bank says so", w.canceled, pay, []func(licensing.Order) error{pass, told}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
+		{"pay late, then the bank says so", expired, pay, []func(licensing.Order) error{told},
+			ifTaken(licensing.OrderPaid, licensing.OrderExpired), 4},
+		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licensing.Order) error{told},
+			ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
+		{"pay a canceled order, then a pass, then the bank says so", w.canceled, pay,
+			[]func(licensing.Order) error{pass, told}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			steps := 0

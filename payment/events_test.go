@@ -28,7 +28,8 @@ func TestRefundEventNamesItsRequester(t *testing.T) {
 	}
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{By: "key_1"}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{By: "key_1"}, nil); !errors.Is(err,
+		providerFailed) {
 		t.Fatal(err)
 	}
 	if e := latest(licensing.OrderRef(owner, o.OrderNo)); e.Type != licensing.EventOrderPaid {
@@ -41,7 +42,8 @@ func TestRefundEventNamesItsRequester(t *testing.T) {
 	w.check("swept", o, licensing.OrderRefunded)
 	order, license := latest(licensing.OrderRef(owner, o.OrderNo)), latest(licensing.LicenseRef(o.LicenseKey))
 	if order.Type != licensing.EventOrderRefunded || order.Actor != "key_1" || order.Sequence != 3 ||
-		license.Type != licensing.EventLicenseRevoked || license.Actor != "key_1" || license.Sequence != 2 || order.Revision != license.Revision {
+		license.Type != licensing.EventLicenseRevoked || license.Actor != "key_1" || license.Sequence != 2 ||
+		order.Revision != license.Revision {
 		t.Errorf("events %+v and %+v", order, license)
 	}
 
@@ -49,7 +51,8 @@ func TestRefundEventNamesItsRequester(t *testing.T) {
 	if _, _, err := w.desk.Pay(w.ctx, canceled); err != nil {
 		t.Fatal(err)
 	}
-	if e := latest(licensing.OrderRef(owner, canceled.OrderNo)); e.Type != licensing.EventOrderRefunded || e.Actor != licensing.Provider || e.Sequence != 3 {
+	if e := latest(licensing.OrderRef(owner, canceled.OrderNo)); e.Type != licensing.EventOrderRefunded ||
+		e.Actor != licensing.Provider || e.Sequence != 3 {
 		t.Errorf("event %+v", e)
 	}
 }

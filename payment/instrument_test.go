@@ -72,7 +72,8 @@ func TestInstrument(t *testing.T) {
 	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {
 		t.Errorf("requests: %v, want %v", got, want)
 	}
-	if got, want := values(t, m.PaymentDuration), (map[string]float64{"begin": 4, "refund": 4}); !maps.Equal(got, want) {
+	if got, want := values(t, m.PaymentDuration), (map[string]float64{"begin": 4, "refund": 4}); !maps.Equal(got,
+		want) {
 		t.Errorf("durations: %v, want %v", got, want)
 	}
 }
@@ -85,7 +86,8 @@ func TestInstrumentRefunds(t *testing.T) {
 	desk := payment.NewDesk(w.node, payment.Instrument(m, map[licensing.Mode]payment.Provider{licensing.Test: w.bank}))
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}}
-	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+		providerFailed) {
 		t.Fatal(err)
 	}
 	for range 3 { // the first call sends the refund, the others find it recorded
@@ -93,7 +95,8 @@ func TestInstrumentRefunds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string]float64{"begin ok": 0, "begin redirect": 0, "begin failed": 0, "refund ok": 1, "refund refused": 0, "refund failed": 1}
+	want := map[string]float64{"begin ok": 0, "begin redirect": 0, "begin failed": 0, "refund ok": 1,
+		"refund refused": 0, "refund failed": 1}
 	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {
 		t.Errorf("requests: %v, want %v", got, want)
 	}

@@ -101,7 +101,8 @@ func TestDesk(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := stored.Status(n.Now()); got != want || (stored.LicenseKey != "") != licensed || stored.Late != late {
-			t.Errorf("%s: %s, license %q, late %v; want %s, %v, %v", what, got, stored.LicenseKey, stored.Late, want, licensed, late)
+			t.Errorf("%s: %s, license %q, late %v; want %s, %v, %v", what, got, stored.LicenseKey, stored.Late, want,
+				licensed, late)
 		}
 	}
 
@@ -128,7 +129,8 @@ func TestDesk(t *testing.T) {
 	}
 	check("canceled", canceled, licensing.OrderCanceled, false, false)
 	p.failing = true
-	if _, err := desk.Confirm(ctx, canceled, "late money"); !errors.Is(err, &licensing.Error{Reason: licensing.ReasonProviderFailed}) {
+	if _, err := desk.Confirm(ctx, canceled, "late money"); !errors.Is(err,
+		&licensing.Error{Reason: licensing.ReasonProviderFailed}) {
 		t.Errorf("the refund failed, and Confirm says: %v", err)
 	}
 	check("refund owed", canceled, licensing.OrderCanceled, false, false)
@@ -146,7 +148,8 @@ func TestDesk(t *testing.T) {
 	expired := create()
 	clock.ahead = 25 * time.Hour
 	check("expired", expired, licensing.OrderExpired, false, false)
-	if _, err := desk.Cancel(ctx, expired); !errors.Is(err, &licensing.Error{Reason: licensing.ReasonInvalidOrderState}) {
+	if _, err := desk.Cancel(ctx, expired); !errors.Is(err,
+		&licensing.Error{Reason: licensing.ReasonInvalidOrderState}) {
 		t.Errorf("cancel an expired order: %v", err)
 	}
 	if _, _, err := desk.Pay(ctx, expired); err != nil {

@@ -37,7 +37,8 @@ func TestOldRefusal(t *testing.T) {
 	o := w.paid()
 	again := func(want error) {
 		t.Helper()
-		if _, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, want) {
+		if _, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+			want) {
 			t.Errorf("meanwhile: %v, want %v", err, want)
 		}
 	}
@@ -48,11 +49,13 @@ func TestOldRefusal(t *testing.T) {
 	}
 	w.bank.next = []answer{{says: payment.ErrRefused}, {says: payment.ErrRefused}, {moves: true, says: errDown}}
 	_, desk := w.open(w.store, slow)
-	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+		providerFailed) {
 		t.Errorf("the bank refused, and Refund says: %v", err)
 	}
 	if w.bank.returned[o.OrderNo] != 1 || !w.now(o).RefundDue {
-		t.Errorf("the money went back %d times, and a refund is due: %v", w.bank.returned[o.OrderNo], w.now(o).RefundDue)
+		t.Errorf("the money went back %d times, and a refund is due: %v", w.bank.returned[o.OrderNo],
+			w.now(o).RefundDue)
 	}
 	w.clock.ahead += time.Hour
 	if err := elsewhere.SendRefundsDue(w.ctx); err != nil {
@@ -112,13 +115,15 @@ func TestFailureIsNoReplay(t *testing.T) {
 	w := newFixture(t)
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: payment.ErrRefused}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err,
+		providerFailed) {
 		t.Fatal(err)
 	}
 	_, desk := w.open(&storetest.Faulty{Store: w.store, OnCommit: func(store.Change) storetest.Fault {
 		return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 	}}, w.bank)
-	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); replayed || !errors.Is(err, licensing.ErrUnavailable) {
+	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); replayed ||
+		!errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("replayed %v, %v", replayed, err)
 	}
 	w.check("withdrawn", o, licensing.OrderPaid)
@@ -144,7 +149,8 @@ func TestPassSurvivesPanic(t *testing.T) {
 	orders := []licensing.Order{w.paid(), w.paid(), w.paid()}
 	w.bank.next = []answer{{says: errDown}, {says: errDown}, {says: errDown}}
 	for _, o := range orders {
-		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+			providerFailed) {
 			t.Fatal(err)
 		}
 	}
@@ -174,11 +180,13 @@ func TestProviderGone(t *testing.T) {
 	} {
 		o := w.paid()
 		w.bank.next = []answer{{says: c.says}}
-		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+			providerFailed) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, licensing.ErrPaymentNotConfigured) {
+			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+				licensing.ErrPaymentNotConfigured) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if due := w.now(o).RefundDue; due != c.due {
@@ -195,7 +203,8 @@ func TestPassAfterAnother(t *testing.T) {
 	w := newFixture(t)
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}, {says: errDown}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+		providerFailed) {
 		t.Fatal(err)
 	}
 	w.clock.ahead += time.Minute

@@ -50,7 +50,8 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(etcd.Close)
 	w := &fixture{t: t, ctx: ctx, clock: &clock{}, bank: newBank()}
 	for _, store := range []**kv.Store{&w.store, &w.other} {
-		if *store, err = kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}); err != nil {
+		if *store, err = kv.Open(ctx,
+			kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = (*store).Close() })
@@ -143,7 +144,8 @@ func (w *fixture) check(what string, o licensing.Order, want licensing.OrderStat
 		w.t.Errorf("%s: it is %s, refund due: %v; want %s", what, got, stored.RefundDue, want)
 	}
 	_, taken := w.bank.taken[o.OrderNo]
-	if back := w.bank.returned[o.OrderNo]; (back == 1) != (want == licensing.OrderRefunded) || back > 1 || back == 1 && !taken {
+	if back := w.bank.returned[o.OrderNo]; (back == 1) != (want == licensing.OrderRefunded) || back > 1 || back == 1 &&
+		!taken {
 		w.t.Errorf("%s: the money was taken: %v, and returned %d times", what, taken, back)
 	}
 	if taken && want != licensing.OrderRefunded && want != licensing.OrderPaid {
@@ -167,7 +169,8 @@ func (w *fixture) check(what string, o licensing.Order, want licensing.OrderStat
 // verify checks that kv's verification finds no fault in the store.
 func (w *fixture) verify() {
 	w.t.Helper()
-	if _, err := verify.Run(w.ctx, w.store, verify.Config{Report: func(v verify.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
+	if _, err := verify.Run(w.ctx, w.store,
+		verify.Config{Report: func(v verify.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -183,7 +186,8 @@ func TestRefund(t *testing.T) {
 	}
 	for i := range 3 {
 		got, replayed, err := refund(o, key)
-		if err != nil || replayed != (i > 0) || got.Status(w.node.Now()) != licensing.OrderRefunded || got.StateReason != "too slow" {
+		if err != nil || replayed != (i > 0) || got.Status(w.node.Now()) != licensing.OrderRefunded ||
+			got.StateReason != "too slow" {
 			t.Fatalf("refund %d: %+v, replayed %v, %v", i, got, replayed, err)
 		}
 	}
@@ -197,7 +201,8 @@ func TestRefund(t *testing.T) {
 
 	other := licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}
 	paid := w.paid()
-	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, licensing.ErrOrderNotFound) {
+	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+		licensing.ErrOrderNotFound) {
 		t.Errorf("another account's order: %v", err)
 	}
 	w.check("another account's order", paid, licensing.OrderPaid)
@@ -222,7 +227,8 @@ func TestRefund(t *testing.T) {
 	}
 	poor := payment.NewDesk(w.node, nil)
 	for range 2 {
-		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, licensing.ErrPaymentNotConfigured) {
+		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+			licensing.ErrPaymentNotConfigured) {
 			t.Errorf("without a provider: %v", err)
 		}
 	}
@@ -271,7 +277,8 @@ func TestProviderFails(t *testing.T) {
 				w.bank.next = []answer{fails}
 				ctx, cancel := context.WithTimeout(w.ctx, 1100*time.Millisecond)
 				defer cancel()
-				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err, providerFailed) {
+				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err,
+					providerFailed) {
 					t.Fatalf("the bank failed, and Refund says: %v", err)
 				}
 				if now := w.now(o); now.Status(w.node.Now()) != licensing.OrderPaid || !now.RefundDue {
@@ -295,7 +302,8 @@ func TestProviderRefuses(t *testing.T) {
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: fmt.Errorf("%w: disputed", payment.ErrRefused)}, {says: payment.ErrRefused}}
 	for asked := 1; asked <= 2; asked++ {
-		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Reason: "too slow"}, once); !errors.Is(err, providerFailed) || replayed {
+		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Reason: "too slow"},
+			once); !errors.Is(err, providerFailed) || replayed {
 			t.Fatalf("the bank refused, and Refund says: replayed %v, %v", replayed, err)
 		}
 		w.check("refused", o, licensing.OrderPaid)
@@ -343,7 +351,8 @@ func TestRefundsAreCounted(t *testing.T) {
 			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 		got := fmt.Sprintf("due %v, asked %v, made %v, refused %v", value(w.instruments.RefundsDue),
-			value(steps.WithLabelValues("asked")), value(steps.WithLabelValues("made")), value(steps.WithLabelValues("refused")))
+			value(steps.WithLabelValues("asked")), value(steps.WithLabelValues("made")),
+			value(steps.WithLabelValues("refused")))
 		if got != want {
 			t.Errorf("counted: %s, want %s", got, want)
 		}
@@ -378,7 +387,8 @@ func TestOnePassPerPause(t *testing.T) {
 	o := w.paid()
 	down := answer{says: errDown}
 	w.bank.next = []answer{down, down, down, down}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err,
+		providerFailed) {
 		t.Fatal(err)
 	}
 	for pass, pause := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {

@@ -29,7 +29,8 @@ func TestTraceOfTheProvider(t *testing.T) {
 	defer tracer.Close(context.Background())
 	w := newFixture(t)
 	unpaid, refused, back := w.create(), w.paid(), w.paid()
-	request := tracer.Begin(tracing.Parent{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}, tracing.Start{Kind: tracing.Server, Name: "request"})
+	request := tracer.Begin(tracing.Parent{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		tracing.Start{Kind: tracing.Server, Name: "request"})
 	traced := tracing.NewContext(w.ctx, request)
 
 	if _, _, err := w.desk.Pay(traced, unpaid); err != nil {
@@ -40,7 +41,8 @@ func TestTraceOfTheProvider(t *testing.T) {
 		order licensing.Order
 		want  error
 	}{{refused, payment.ErrRefused}, {back, errDown}, {back, nil}} {
-		if _, _, err := w.desk.Refund(traced, owner, c.order.OrderNo, licensing.RequestRefund{Reason: "canary"}, nil); !errors.Is(err, c.want) {
+		if _, _, err := w.desk.Refund(traced, owner, c.order.OrderNo, licensing.RequestRefund{Reason: "canary"},
+			nil); !errors.Is(err, c.want) {
 			t.Fatalf("%v, want %v", err, c.want)
 		}
 	}
@@ -56,11 +58,13 @@ func TestTraceOfTheProvider(t *testing.T) {
 			continue
 		}
 		told = append(told, strings.TrimSpace(s.Name+" "+s.Attrs["error.type"]))
-		if s.Kind != "SPAN_KIND_CLIENT" || s.Failed != (s.Attrs["error.type"] != "") || !otlptest.Below(collector.Spans(), s, otlptest.Named(collector.Spans(), "request")[0]) {
+		if s.Kind != "SPAN_KIND_CLIENT" || s.Failed != (s.Attrs["error.type"] != "") ||
+			!otlptest.Below(collector.Spans(), s, otlptest.Named(collector.Spans(), "request")[0]) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if want := []string{"payment begin", "payment refund refused", "payment refund failed", "payment refund"}; !slices.Equal(told, want) {
+	if want := []string{"payment begin", "payment refund refused", "payment refund failed",
+		"payment refund"}; !slices.Equal(told, want) {
 		t.Errorf("the trace tells of %q, want %q", told, want)
 	}
 	for _, hidden := range []string{"canary", back.OrderNo, string(back.LicenseKey), owner.AccountID} {

@@ -19,7 +19,8 @@ func FuzzReceive(f *testing.F) {
 		if event, err := r.Receive(header, body); err == nil {
 			t.Errorf("took %+v", event)
 		}
-		if event, err := r.Receive(signed(t, secretOf(1, 32), id, at, string(body)), body); err == nil && (event.ID != id || event.Type == "") {
+		if event, err := r.Receive(signed(t, secretOf(1, 32), id, at, string(body)), body); err == nil &&
+			(event.ID != id || event.Type == "") {
 			t.Errorf("read %+v", event)
 		}
 	})

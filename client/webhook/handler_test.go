@@ -47,19 +47,23 @@ func TestHandler(t *testing.T) {
 	f := func(what string, wantStatus, wantCalls int, method string, header http.Header, body string) {
 		t.Helper()
 		got = nil
-		if status := send(method, header, strings.NewReader(body)).StatusCode; status != wantStatus || len(got) != wantCalls {
+		if status := send(method, header, strings.NewReader(body)).StatusCode; status != wantStatus ||
+			len(got) != wantCalls {
 			t.Errorf("%s: status %d with %d calls, want %d with %d", what, status, len(got), wantStatus, wantCalls)
 		}
 	}
 	now := time.Now()
 	good := signed(t, secret, "evt_1", now, eventBody)
 	f("an event", http.StatusNoContent, 1, http.MethodPost, good, eventBody)
-	if len(got) != 1 || got[0].ID != "evt_1" || got[0].Type != OrderPaid || got[0].Data.Order == nil || got[0].Data.Order.OrderNo != "ord_1" {
+	if len(got) != 1 || got[0].ID != "evt_1" || got[0].Type != OrderPaid || got[0].Data.Order == nil ||
+		got[0].Data.Order.OrderNo != "ord_1" {
 		t.Errorf("the function got %+v", got)
 	}
 	f("the same again", http.StatusNoContent, 1, http.MethodPost, good, eventBody)
-	f("another secret", http.StatusUnauthorized, 0, http.MethodPost, signed(t, secretOf(2, 32), "evt_1", now, eventBody), eventBody)
-	f("an old one", http.StatusUnauthorized, 0, http.MethodPost, signed(t, secret, "evt_1", now.Add(-time.Hour), eventBody), eventBody)
+	f("another secret", http.StatusUnauthorized, 0, http.MethodPost,
+		signed(t, secretOf(2, 32), "evt_1", now, eventBody), eventBody)
+	f("an old one", http.StatusUnauthorized, 0, http.MethodPost,
+		signed(t, secret, "evt_1", now.Add(-time.Hour), eventBody), eventBody)
 	f("no signature", http.StatusUnauthorized, 0, http.MethodPost, http.Header{}, eventBody)
 	f("no event", http.StatusBadRequest, 0, http.MethodPost, signed(t, secret, "evt_1", now, "{}"), "{}")
 	f("a GET", http.StatusMethodNotAllowed, 0, http.MethodGet, good, "")
@@ -70,7 +74,8 @@ func TestHandler(t *testing.T) {
 	long := strings.Repeat(" ", maxBody)
 	f("a long body", http.StatusRequestEntityTooLarge, 0, http.MethodPost, good, eventBody+long)
 	got = nil
-	if status := send(http.MethodPost, good, io.MultiReader(bytes.NewReader([]byte(long)), strings.NewReader(eventBody))).StatusCode; status != http.StatusRequestEntityTooLarge || got != nil {
+	if status := send(http.MethodPost, good, io.MultiReader(bytes.NewReader([]byte(long)),
+		strings.NewReader(eventBody))).StatusCode; status != http.StatusRequestEntityTooLarge || got != nil {
 		t.Errorf("a long body without a length: status %d, %d calls", status, len(got))
 	}
 }

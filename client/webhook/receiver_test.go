@@ -186,14 +186,16 @@ func TestReceiveReadsTheEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	moment := time.Date(2030, 1, 2, 3, 4, 5, 678e6, time.UTC)
-	if e.ID != "evt_01" || e.Type != DeviceBound || !e.Timestamp.Equal(moment) || e.Sequence != 3 || e.Revision != 41 || e.Actor != "end_user" {
+	if e.ID != "evt_01" || e.Type != DeviceBound || !e.Timestamp.Equal(moment) || e.Sequence != 3 || e.Revision != 41 ||
+		e.Actor != "end_user" {
 		t.Errorf("got %+v", e)
 	}
 	l, d := e.Data.License, e.Data.Device
 	if l == nil || d == nil || e.Data.Order != nil {
 		t.Fatalf("got data %+v", e.Data)
 	}
-	if l.LicenseKey != "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1" || l.OrderNo != "" || l.MaxDevices != 3 || l.CurrentDevices != 1 ||
+	if l.LicenseKey != "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1" || l.OrderNo != "" || l.MaxDevices != 3 ||
+		l.CurrentDevices != 1 ||
 		!l.ActivatedAt.Equal(moment) || !l.ExpiresAt.IsZero() || string(l.Metadata) != `{"seat":"7"}` {
 		t.Errorf("got license %+v", l)
 	}
@@ -207,7 +209,8 @@ func TestReceiveRefusesWhatIsSignedAndNoEvent(t *testing.T) {
 	secret := secretOf(1, 32)
 	f := func(body string) {
 		t.Helper()
-		if e, err := receiverAt(t, at, secret).Receive(signed(t, secret, "evt_1", at, body), []byte(body)); !errors.Is(err, ErrEvent) || e != nil {
+		if e, err := receiverAt(t, at, secret).Receive(signed(t, secret, "evt_1", at, body),
+			[]byte(body)); !errors.Is(err, ErrEvent) || e != nil {
 			t.Errorf("%s: got %v, %v", body, e, err)
 		}
 	}

@@ -98,9 +98,11 @@ etcd-client-tls: good
 `, "--members=5")
 	// What is damaged is made anew.
 	damaged := m.secrets["etcd-client-tls"]
-	damaged.Data = map[string][]byte{"tls.crt": []byte("x"), "tls.key": damaged.Data["tls.key"], "ca.crt": damaged.Data["ca.crt"]}
+	damaged.Data = map[string][]byte{"tls.crt": []byte("x"), "tls.key": damaged.Data["tls.key"],
+		"ca.crt": damaged.Data["ca.crt"]}
 	m.secrets["etcd-client-tls"] = damaged
-	f(start().AddDate(0, 8, 9), "etcd-server-tls: good\netcd-peer-tls: good\netcd-client-tls: renewed, good until 2028-07-30\n", "--members=5")
+	f(start().AddDate(0, 8, 9),
+		"etcd-server-tls: good\netcd-peer-tls: good\netcd-client-tls: renewed, good until 2028-07-30\n", "--members=5")
 	if kind := m.secrets["etcd-client-tls"].Type; kind != "kubernetes.io/tls" {
 		t.Errorf("it is of the type %s now", kind)
 	}
@@ -114,7 +116,8 @@ func TestKeepAmongRivals(t *testing.T) {
 	}
 	m.rivals = 100
 	var said bytes.Buffer
-	if err := keep(t.Context(), settings(t, "--members=5"), m, start(), &said); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+	if err := keep(t.Context(), settings(t, "--members=5"), m, start(), &said); err == nil ||
+		!strings.Contains(err.Error(), "meanwhile") {
 		t.Errorf("got error %v", err)
 	}
 }

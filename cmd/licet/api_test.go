@@ -101,7 +101,8 @@ func (a api) do(request *http.Request) (reply, error) {
 func (a api) want(t *testing.T, status int, method, path, body string) reply {
 	t.Helper()
 	r, err := a.send(t.Context(), method, path, body)
-	for until := time.Now().Add(30 * time.Second); err == nil && r.status == 503 && status != 503 && time.Now().Before(until); {
+	for until := time.Now().Add(30 * time.Second); err == nil && r.status == 503 && status != 503 &&
+		time.Now().Before(until); {
 		t.Logf("%s %s: %s", method, path, r.body)
 		time.Sleep(100 * time.Millisecond)
 		r, err = a.send(t.Context(), method, path, body)

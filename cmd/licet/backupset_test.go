@@ -37,7 +37,8 @@ func TestBackupSet(t *testing.T) {
 
 	before := listed()
 	got := runLicet(t, "store", "backup", filepath.Join(dir, "none"), "--keep", "2", "--etcd-endpoints", p.socket())
-	if got.code != exitFailed || !strings.Contains(got.stderr, "no such file or directory") || !slices.Equal(listed(), before) {
+	if got.code != exitFailed || !strings.Contains(got.stderr, "no such file or directory") ||
+		!slices.Equal(listed(), before) {
 		t.Errorf("into a directory that is not there: %+v; %q", got, listed())
 	}
 	begun := time.Now().UTC().Truncate(time.Second)
@@ -47,13 +48,16 @@ func TestBackupSet(t *testing.T) {
 	}
 	path, _, _ := strings.Cut(got.stdout, ": ")
 	made := filepath.Base(path)
-	if at, err := time.Parse("licet-20060102T150405Z.db", made); err != nil || filepath.Dir(path) != dir || at.Before(begun) || at.After(time.Now()) {
+	if at, err := time.Parse("licet-20060102T150405Z.db", made); err != nil || filepath.Dir(path) != dir ||
+		at.Before(begun) || at.After(time.Now()) {
 		t.Errorf("it is called %s, begun at %s: %v", path, begun, err)
 	}
-	if want := []string{older[2], older[2] + ".sha256", made, made + ".sha256", "notes.txt"}; !slices.Equal(listed(), want) {
+	if want := []string{older[2], older[2] + ".sha256", made, made + ".sha256", "notes.txt"}; !slices.Equal(listed(),
+		want) {
 		t.Errorf("left are %q, want %q", listed(), want)
 	}
-	if restored := runLicet(t, "store", "restore", path, "--data-dir", filepath.Join(t.TempDir(), "restored")); restored.code != exitOK {
+	if restored := runLicet(t, "store", "restore", path, "--data-dir",
+		filepath.Join(t.TempDir(), "restored")); restored.code != exitOK {
 		t.Errorf("restore: %+v", restored)
 	}
 }
@@ -64,17 +68,20 @@ func TestDefragment(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	p.someTraffic(t)
 	got := runLicet(t, "store", "defragment", "--etcd-endpoints", p.socket())
-	if got.code != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, p.socket()+": ") || strings.Count(got.stdout, "\n") != 1 {
+	if got.code != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, p.socket()+": ") ||
+		strings.Count(got.stdout, "\n") != 1 {
 		t.Errorf("of a service that runs: %+v", got)
 	}
 	p.someTraffic(t)
 	if code := p.terminate(t); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if got := runLicet(t, "store", "defragment", "--data-dir", p.dir); got.code != exitOK || strings.Count(got.stdout, " bytes, ") != 1 {
+	if got := runLicet(t, "store", "defragment", "--data-dir", p.dir); got.code != exitOK ||
+		strings.Count(got.stdout, " bytes, ") != 1 {
 		t.Errorf("of one that is stopped: %+v", got)
 	}
-	if got := runLicet(t, "store", "defragment", "--etcd-endpoints", p.socket()); got.code != exitFailed || got.stdout != "" {
+	if got := runLicet(t, "store", "defragment", "--etcd-endpoints", p.socket()); got.code != exitFailed ||
+		got.stdout != "" {
 		t.Errorf("of one that can't be reached: %+v", got)
 	}
 }

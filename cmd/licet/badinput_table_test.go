@@ -40,16 +40,17 @@ func badPath(name string, code int, values ...string) badInput {
 
 // badThings are what TestBadInput asks for: each is there, and is not to change.
 type badThings struct {
-	license, doomed, absentKey             string // license keys
-	unpaid, paid, canceled, absentOrder    string // order numbers
-	keyID, doomedKey                       string
-	endpoint, doomedEndpoint               string // of webhooks
-	event, theirEvent                      string // ids
-	token                                  string // of the pay page of the order unpaid
-	theirLicense, theirOrder, theirKey     string // another account's
-	theirEndpoint                          string
-	cursors                                map[string]string // of the first page of each listing
-	theirCursor, filteredCursor, deviceEnd string            // of another account's orders, of filtered ones, of devices
+	license, doomed, absentKey          string // license keys
+	unpaid, paid, canceled, absentOrder string // order numbers
+	keyID, doomedKey                    string
+	endpoint, doomedEndpoint            string // of webhooks
+	event, theirEvent                   string // ids
+	token                               string // of the pay page of the order unpaid
+	theirLicense, theirOrder, theirKey  string // another account's
+	theirEndpoint                       string
+	cursors                             map[string]string // of the first page of each listing
+	// of another account's orders, of filtered ones, of devices
+	theirCursor, filteredCursor, deviceEnd string
 }
 
 // badTable says of each route what it refuses.
@@ -72,32 +73,47 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	device := badBody("device_id", `""`, long(256), `"a\u0000b"`, `"a\nb"`, `"\u0085"`)
 	pins := func(name string) badInput { return badBody(name, `""`, long(256)) }
 	product := badBody("product_id", `""`, `"a/b"`, `"é"`, `" a"`, `"a\u0000"`, `"`+strings.Repeat("x", 65)+`"`)
-	moment := badBody("expires_at", `""`, `"tomorrow"`, `"2090-01-01"`, `"2090-01-01T00:00:00"`, `"2090-02-30T00:00:00Z"`, `"2020-01-01T00:00:00Z"`,
-		`"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"2090-01-01T00:00:00,5Z"`, `"2090-01-01T1:00:00Z"`, `"3786912000"`)
+	moment := badBody("expires_at", `""`, `"tomorrow"`, `"2090-01-01"`, `"2090-01-01T00:00:00"`,
+		`"2090-02-30T00:00:00Z"`, `"2020-01-01T00:00:00Z"`,
+		`"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"2090-01-01T00:00:00,5Z"`, `"2090-01-01T1:00:00Z"`,
+		`"3786912000"`)
 	periods := func(name string) badInput {
-		return badBody(name, `""`, `"P"`, `"PT"`, `"1M"`, `"P0D"`, `"PT0S"`, `"-P1M"`, `"P-1M"`, `"P1.5M"`, `"p1m"`, `"P1M "`, `"P1001Y"`, `"P12001M"`,
+		return badBody(name, `""`, `"P"`, `"PT"`, `"1M"`, `"P0D"`, `"PT0S"`, `"-P1M"`, `"P-1M"`, `"P1.5M"`, `"p1m"`,
+			`"P1M "`, `"P1001Y"`, `"P12001M"`,
 			`"P99999999999999999999D"`, `"PT878401H"`, `"P1DT"`, `"P1D1Y"`, `"P1H"`)
 	}
-	metadata := badBody("metadata", object(51), `{"":1}`, `{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
+	metadata := badBody("metadata", object(51), `{"":1}`, `{"`+strings.Repeat("ü", 41)+`":1}`,
+		`{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
 	// Of members that are null a patch takes away, and so there may be more.
-	patch := badBody("metadata", strings.ReplaceAll(object(51), "null", "1"), `{"":null}`, `{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
+	patch := badBody("metadata", strings.ReplaceAll(object(51), "null", "1"), `{"":null}`,
+		`{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
 
-	badKeys := []string{"x", "LIC", x.license[:len(x.license)-1], x.license + "0", "%00", "%F0%28", strings.ReplaceAll(x.license, "-", ""), strings.Repeat("A", 300)}
+	badKeys := []string{"x", "LIC", x.license[:len(x.license)-1], x.license + "0", "%00", "%F0%28",
+		strings.ReplaceAll(x.license, "-", ""), strings.Repeat("A", 300)}
 	licenseKey := badBody("license_key", `"x"`, `""`, `"`+x.license+`0"`, long(100), `"\u0000"`)
 	licenseKey.code = 40001
 	absent := badBody("license_key", `"`+x.absentKey+`"`, `" `+strings.ToLower(x.absentKey)+` "`)
 	absent.code = 40401
-	license := []badInput{badPath("license_key", 40001, badKeys...), badPath("license_key", 40401, x.absentKey, x.theirLicense)}
-	order := badPath("order_no", 40403, "x", "%00", "%FF", "ord_", x.absentOrder, x.theirOrder, x.unpaid+"x", x.unpaid+"%2Fcancel", strings.Repeat("o", 300))
-	key := badPath("key_id", 40407, "x", "%00", "%FF", "key_", "key_none", x.theirKey, x.keyID+"x", strings.ToUpper(x.keyID), strings.Repeat("k", 300))
+	license := []badInput{badPath("license_key", 40001, badKeys...),
+		badPath("license_key", 40401, x.absentKey, x.theirLicense)}
+	order := badPath("order_no", 40403, "x", "%00", "%FF", "ord_", x.absentOrder, x.theirOrder, x.unpaid+"x",
+		x.unpaid+"%2Fcancel", strings.Repeat("o", 300))
+	key := badPath("key_id", 40407, "x", "%00", "%FF", "key_", "key_none", x.theirKey, x.keyID+"x",
+		strings.ToUpper(x.keyID), strings.Repeat("k", 300))
 
-	endpoint := badPath("endpoint_id", 40405, "x", "%00", "%FF", "we_", "we_none", x.theirEndpoint, x.endpoint+"x", strings.ToUpper(x.endpoint), strings.Repeat("w", 300))
-	endpointURL := badBody("url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"ftp://example.com"`, `"https://"`, `"https://a:b@example.com"`, `"https://a@127.0.0.1/"`,
-		`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`, `"https://example.com/#f"`, `"https://example.com:8443/"`, `"https://10.0.0.1/"`,
-		`"https://169.254.169.254/latest"`, `"https://[::ffff:10.0.0.1]/"`, `"https://[fe80::1%25eth0]/"`, `"https://2130706433/"`, `"https://0x7f.1/"`, `"https://example.com/`+strings.Repeat("x", 2048)+`"`)
-	kinds := badBody("event_types", `[]`, `[""]`, `["order"]`, `["Order.Paid"]`, `["order.paid","order.paid"]`, `["*","order.paid"]`, `["*","*"]`, `["webhook.ping"]`)
+	endpoint := badPath("endpoint_id", 40405, "x", "%00", "%FF", "we_", "we_none", x.theirEndpoint, x.endpoint+"x",
+		strings.ToUpper(x.endpoint), strings.Repeat("w", 300))
+	endpointURL := badBody("url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"ftp://example.com"`,
+		`"https://"`, `"https://a:b@example.com"`, `"https://a@127.0.0.1/"`,
+		`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`,
+		`"https://example.com/#f"`, `"https://example.com:8443/"`, `"https://10.0.0.1/"`,
+		`"https://169.254.169.254/latest"`, `"https://[::ffff:10.0.0.1]/"`, `"https://[fe80::1%25eth0]/"`,
+		`"https://2130706433/"`, `"https://0x7f.1/"`, `"https://example.com/`+strings.Repeat("x", 2048)+`"`)
+	kinds := badBody("event_types", `[]`, `[""]`, `["order"]`, `["Order.Paid"]`, `["order.paid","order.paid"]`,
+		`["*","order.paid"]`, `["*","*"]`, `["webhook.ping"]`)
 	atEndpoint := map[string]string{"endpoint_id": x.endpoint}
-	overlap := badBody("overlap", `""`, `"P"`, `"PT"`, `"24h"`, `"P1M"`, `"P1Y"`, `"PT-1H"`, `"PT0.5H"`, `"P30DT1S"`, `"P1DT"`, `"pt1h"`, `"P9999999W"`, `"PT99999999999999999999S"`)
+	overlap := badBody("overlap", `""`, `"P"`, `"PT"`, `"24h"`, `"P1M"`, `"P1Y"`, `"PT-1H"`, `"PT0.5H"`, `"P30DT1S"`,
+		`"P1DT"`, `"pt1h"`, `"P9999999W"`, `"PT99999999999999999999S"`)
 	noEvent := func(name string) badInput {
 		in := badBody(name, `"x"`, `"evt_"`, `"now"`, `"`+x.theirEvent+`"`, `"`+x.event+`0"`, `"\u0000"`)
 		in.code = 40406
@@ -106,7 +122,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 
 	words := []string{"", "x", " ", "\x00", "\xff"}
 	page := func(name string, most int) []badInput {
-		cursors := append([]string{"", "x", "=", x.deviceEnd[:len(x.deviceEnd)-1], x.cursors[name] + "A", x.cursors[name] + "\n", strings.Repeat("A", 600)}, x.theirCursor, x.filteredCursor)
+		cursors := append([]string{"", "x", "=", x.deviceEnd[:len(x.deviceEnd)-1], x.cursors[name] + "A",
+			x.cursors[name] + "\n", strings.Repeat("A", 600)}, x.theirCursor, x.filteredCursor)
 		for listing, cursor := range x.cursors {
 			if listing != name {
 				cursors = append(cursors, cursor)
@@ -115,12 +132,15 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		if name != "devices" {
 			cursors = append(cursors, x.deviceEnd)
 		}
-		return []badInput{badQuery("limit", "", "0", "-1", "+1", "1.0", "1e1", "x", fmt.Sprint(most+1), "4294967297", "18446744073709551617", " 1"), badQuery("cursor", cursors...)}
+		return []badInput{badQuery("limit", "", "0", "-1", "+1", "1.0", "1e1", "x", fmt.Sprint(most+1), "4294967297",
+			"18446744073709551617", " 1"), badQuery("cursor", cursors...)}
 	}
-	email := badBody("buyer_email", `""`, `"a"`, `"@example.com"`, `"a@"`, `"a@b"`, `"A <a@example.com>"`, `"a@example.com,b@example.com"`, `" a@example.com"`,
+	email := badBody("buyer_email", `""`, `"a"`, `"@example.com"`, `"a@"`, `"a@b"`, `"A <a@example.com>"`,
+		`"a@example.com,b@example.com"`, `" a@example.com"`,
 		`"a\n@example.com"`, `"a@[127.0.0.1]"`, `"`+strings.Repeat("a", 243)+`@example.com"`)
 	productFilter := badQuery("product_id", "", "a/b", "é", strings.Repeat("x", 65))
-	buyerFilter := badQuery("buyer_email", "", "a", "@", "a@b", "A <a@example.com>", "a@example.com b@example.com", "\x00@example.com")
+	buyerFilter := badQuery("buyer_email", "", "a", "@", "a@b", "A <a@example.com>", "a@example.com b@example.com",
+		"\x00@example.com")
 
 	open := map[string]string{"license_key": `"` + x.license + `"`, "device_id": `"bad"`}
 	needed := []string{"license_key", "device_id"}
@@ -129,7 +149,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	return map[string]badRoute{
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
-			bad: []badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"), pins("account_id"), pins("mode")},
+			bad: []badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"),
+				pins("account_id"), pins("mode")},
 		},
 		"POST /v1/licenses/validate": {
 			good: open, required: needed,
@@ -137,8 +158,10 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		},
 		"POST /v1/licenses/deactivate": {good: open, required: needed, bad: []badInput{licenseKey, absent, device}},
 		"POST /v1/licenses": {
-			good: map[string]string{"product_id": `"editor"`, "quantity": "2"}, required: []string{"product_id", "quantity"},
-			bad: []badInput{product, badBody("quantity", "0", "-1", "1001", "9223372036854775808"), limits, moment, metadata},
+			good: map[string]string{"product_id": `"editor"`, "quantity": "2"}, required: []string{"product_id",
+				"quantity"},
+			bad: []badInput{product, badBody("quantity", "0", "-1", "1001", "9223372036854775808"), limits, moment,
+				metadata},
 		},
 		"GET /v1/licenses": {bad: append(page("licenses", 100), productFilter, buyerFilter,
 			badQuery("status", append(words, "Activated", "paid", "activated,revoked")...),
@@ -158,48 +181,67 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		},
 		"GET /v1/licenses/{license_key}/devices": {path: at, bad: append(page("devices", 1000), license...)},
 		"GET /v1/licenses/{license_key}/events":  {path: at, bad: append(page("license events", 100), license...)},
-		"GET /v1/orders/{order_no}/events":       {path: map[string]string{"order_no": x.paid}, bad: append(page("order events", 100), order)},
+		"GET /v1/orders/{order_no}/events": {path: map[string]string{"order_no": x.paid},
+			bad: append(page("order events", 100), order)},
 		"GET /v1/events": {bad: []badInput{
 			page("", 100)[0], badQuery("wait", "", "-1", "+1", "26", "1.5", "1s", "x", "18446744073709551617"),
-			badQuery("types", append(words, "order", "order.*", "*", "order.paid,", ",order.paid", "order.paid,order.paid", "order.paid, order.created", "Order.Paid")...),
-			badQuery("after", append(words, "evt_", "Now", x.theirEvent, x.event+"0", x.event[:len(x.event)-1], strings.ToLower(x.event), x.cursors["orders"], "pos_", strings.Repeat("A", 600))...),
-			badQuery("cursor", append(words, "evt_", "pos_", "now", x.theirEvent, x.theirCursor, x.cursors["license events"], x.event+"0", strings.Repeat("A", 600))...),
+			badQuery("types", append(words, "order", "order.*", "*", "order.paid,", ",order.paid",
+				"order.paid,order.paid", "order.paid, order.created", "Order.Paid")...),
+			badQuery("after", append(words, "evt_", "Now", x.theirEvent, x.event+"0", x.event[:len(x.event)-1],
+				strings.ToLower(x.event), x.cursors["orders"], "pos_", strings.Repeat("A", 600))...),
+			badQuery("cursor", append(words, "evt_", "pos_", "now", x.theirEvent, x.theirCursor,
+				x.cursors["license events"], x.event+"0", strings.Repeat("A", 600))...),
 		}},
 		"GET /v1/events/{event_id}": {path: map[string]string{"event_id": x.event}, bad: []badInput{
-			badPath("event_id", 40406, "x", "%00", "%FF", "evt_", "now", x.theirEvent, x.event+"0", x.event[:len(x.event)-1], strings.ToLower(x.event), strings.Repeat("e", 300)),
+			badPath("event_id", 40406, "x", "%00", "%FF", "evt_", "now", x.theirEvent, x.event+"0",
+				x.event[:len(x.event)-1], strings.ToLower(x.event), strings.Repeat("e", 300)),
 		}},
 		"DELETE /v1/licenses/{license_key}/devices/{device_id}": {
 			path: map[string]string{"license_key": x.license, "device_id": "bound"},
-			bad:  append([]badInput{badPath("device_id", 42200, "%00", "a%0Ab", "%FF", "%C2%85", strings.Repeat("x", 256))}, license...),
+			bad: append([]badInput{badPath("device_id", 42200, "%00", "a%0Ab", "%FF", "%C2%85", strings.Repeat("x",
+				256))}, license...),
 		},
 		"GET /v1/products": {bad: page("products", 100)},
 		"PUT /v1/products/{product_id}": {
 			path: map[string]string{"product_id": "editor"}, good: map[string]string{"name": `"Editor"`},
 			bad: []badInput{
 				badPath("product_id", 42200, "%00", "a%2Fb", "%C3%A9", "%20a", "%FF", strings.Repeat("x", 65)),
-				texts("name", 255), badBody("key_prefix", `""`, `"A"`, `"edit"`, `"ED-IT"`, `"ABCDEFGHI"`, `"ÄÖ"`), limits, periods("validity"),
-				badBody("validity_from", `""`, `"Issue"`, `"now"`), badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
+				texts("name", 255), badBody("key_prefix", `""`, `"A"`, `"edit"`, `"ED-IT"`, `"ABCDEFGHI"`, `"ÄÖ"`),
+				limits, periods("validity"),
+				badBody("validity_from", `""`, `"Issue"`, `"now"`),
+				badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
 				badBody("self_service_deactivation"), // a boolean has no bad value that is one
 			},
 		},
-		"GET /v1/products/{product_id}":    {path: map[string]string{"product_id": "editor"}, bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs", strings.Repeat("x", 65))}},
-		"DELETE /v1/products/{product_id}": {path: map[string]string{"product_id": "spare"}, bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs", strings.Repeat("x", 65))}},
+		"GET /v1/products/{product_id}": {path: map[string]string{"product_id": "editor"},
+			bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs",
+				strings.Repeat("x", 65))}},
+		"DELETE /v1/products/{product_id}": {path: map[string]string{"product_id": "spare"},
+			bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs",
+				strings.Repeat("x", 65))}},
 		"POST /v1/orders": {
 			good:     map[string]string{"product_id": `"editor"`, "amount": "1", "currency": `"USD"`},
 			required: []string{"product_id", "amount", "currency"},
 			bad: []badInput{
 				product, badBody("amount", "-1", "1000000000001", "9223372036854775808", "-9223372036854775809"),
-				badBody("currency", `""`, `"US"`, `"EURO"`, `"XYZ"`, `" USD"`, `"U\u0000D"`), badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
-				email, metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
-					`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`, `"https://example.com/`+strings.Repeat("x", 2000)+`"`),
+				badBody("currency", `""`, `"US"`, `"EURO"`, `"XYZ"`, `" USD"`, `"U\u0000D"`),
+				badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
+				email, metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`,
+					`"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
+					`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`,
+					`"https://example.com/`+strings.Repeat("x", 2000)+`"`),
 			},
 		},
-		"GET /v1/orders":                    {bad: append(page("orders", 100), productFilter, buyerFilter, badQuery("status", append(words, "Paid", "activated", "paid,unpaid")...))},
-		"GET /v1/orders/{order_no}":         {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
-		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why, bad: []badInput{reason, order}},
-		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why, bad: []badInput{reason, order}},
+		"GET /v1/orders": {bad: append(page("orders", 100), productFilter, buyerFilter,
+			badQuery("status", append(words, "Paid", "activated", "paid,unpaid")...))},
+		"GET /v1/orders/{order_no}": {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
+		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why,
+			bad: []badInput{reason, order}},
+		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why,
+			bad: []badInput{reason, order}},
 		"POST /v1/redactions": {
-			good: map[string]string{"buyer_email": `"nobody@example.com"`}, required: []string{"buyer_email"}, bad: []badInput{email},
+			good: map[string]string{"buyer_email": `"nobody@example.com"`}, required: []string{"buyer_email"},
+			bad: []badInput{email},
 		},
 		"POST /v1/webhook_endpoints": {
 			good: map[string]string{"url": `"https://shop.example.com/licet"`}, required: []string{"url"},
@@ -209,20 +251,25 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/webhook_endpoints/{endpoint_id}": {path: atEndpoint, bad: []badInput{endpoint}},
 		"PATCH /v1/webhook_endpoints/{endpoint_id}": {
 			path: atEndpoint, good: map[string]string{"status": `"disabled"`},
-			bad: []badInput{endpointURL, kinds, texts("description", 255), badBody("status", `""`, `"on"`, `"Enabled"`), endpoint},
+			bad: []badInput{endpointURL, kinds, texts("description", 255), badBody("status", `""`, `"on"`, `"Enabled"`),
+				endpoint},
 		},
-		"DELETE /v1/webhook_endpoints/{endpoint_id}": {path: map[string]string{"endpoint_id": x.doomedEndpoint}, bad: []badInput{endpoint}},
+		"DELETE /v1/webhook_endpoints/{endpoint_id}": {path: map[string]string{"endpoint_id": x.doomedEndpoint},
+			bad: []badInput{endpoint}},
 		"POST /v1/webhook_endpoints/{endpoint_id}/rotate": {
 			path: atEndpoint, good: map[string]string{"overlap": `"PT1H"`}, bad: []badInput{overlap, endpoint},
 		},
 		"POST /v1/webhook_endpoints/{endpoint_id}/test": {path: atEndpoint, bad: []badInput{endpoint}},
 		"GET /v1/webhook_endpoints/{endpoint_id}/deliveries": {
-			path: atEndpoint, bad: append(page("deliveries", 100), badQuery("status", append(words, "Pending", "failed", "pending,dead")...), endpoint),
+			path: atEndpoint, bad: append(page("deliveries", 100),
+				badQuery("status", append(words, "Pending", "failed", "pending,dead")...), endpoint),
 		},
 		"POST /v1/webhook_endpoints/{endpoint_id}/replay": {
-			path: atEndpoint, good: map[string]string{"until": `"` + x.event + `"`}, apart: []string{"event_id", "dead"},
+			path: atEndpoint, good: map[string]string{"until": `"` + x.event + `"`}, apart: []string{"event_id",
+				"dead"},
 			bad: []badInput{
-				badBody("event_id", `""`, long(513)), badBody("since", `""`, long(513)), badBody("until", `""`, long(513)), badBody("dead", "false"),
+				badBody("event_id", `""`, long(513)), badBody("since", `""`, long(513)), badBody("until", `""`,
+					long(513)), badBody("dead", "false"),
 				noEvent("event_id"), noEvent("since"), noEvent("until"), endpoint,
 			},
 		},
@@ -231,7 +278,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			required: []string{"name", "scopes"},
 			bad: []badInput{
 				badBody("name", `""`, long(256), `"a\u0000b"`, `"a\nb"`), moment, badBody("require_signature"),
-				badBody("scopes", `[]`, `[""]`, `["Orders"]`, `["orders:write"]`, `["*:read"]`, `["orders:read:read"]`, `["orders","all"]`, `["orders"`+strings.Repeat(`,"orders"`, 32)+`]`),
+				badBody("scopes", `[]`, `[""]`, `["Orders"]`, `["orders:write"]`, `["*:read"]`, `["orders:read:read"]`,
+					`["orders","all"]`, `["orders"`+strings.Repeat(`,"orders"`, 32)+`]`),
 			},
 		},
 		"GET /v1/keys":          {bad: page("keys", 100)},
@@ -243,13 +291,17 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"DELETE /v1/keys/{key_id}": {path: map[string]string{"key_id": x.doomedKey}, bad: []badInput{key}},
 		"GET /pay/{order_no}/{token}": {
 			path: map[string]string{"order_no": x.unpaid, "token": x.token},
-			bad:  []badInput{badPath("order_no", 40403, "x", "%00", x.absentOrder, x.paid), badPath("token", 40403, "x", "%00", strings.Repeat("0", 32), strings.ToUpper(x.token)+"0")},
+			bad: []badInput{badPath("order_no", 40403, "x", "%00", x.absentOrder, x.paid),
+				badPath("token", 40403, "x", "%00", strings.Repeat("0", 32), strings.ToUpper(x.token)+"0")},
 		},
 		"POST /pay/{order_no}/{token}": {
-			path: map[string]string{"order_no": x.unpaid, "token": x.token}, good: map[string]string{"action": "cancel"},
+			path: map[string]string{"order_no": x.unpaid,
+				"token": x.token}, good: map[string]string{"action": "cancel"},
 			bad: []badInput{
-				badPath("order_no", 40403, "x", "%00", x.absentOrder, x.paid), badPath("token", 40403, "x", "%00", strings.Repeat("0", 32)),
-				{where: "body", name: "action", code: 40000, values: []string{"", "Pay", "refund", "pay&action=cancel", "pay&action=pay", "%zz", url.QueryEscape("pay\x00")}},
+				badPath("order_no", 40403, "x", "%00", x.absentOrder, x.paid), badPath("token", 40403, "x", "%00",
+					strings.Repeat("0", 32)),
+				{where: "body", name: "action", code: 40000, values: []string{"", "Pay", "refund", "pay&action=cancel",
+					"pay&action=pay", "%zz", url.QueryEscape("pay\x00")}},
 			},
 		},
 		"GET /livez":  {},

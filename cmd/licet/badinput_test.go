@@ -90,7 +90,8 @@ type sent struct {
 
 // good is a request that the route takes.
 func (b *badInputs) good() sent {
-	s := sent{path: maps.Clone(b.row.path), query: make(url.Values), members: maps.Clone(b.row.good), headers: make(http.Header)}
+	s := sent{path: maps.Clone(b.row.path), query: make(url.Values), members: maps.Clone(b.row.good),
+		headers: make(http.Header)}
 	if b.Auth == handlers.RequiredAuth {
 		s.headers.Set("Authorization", "Bearer "+b.key)
 	}
@@ -312,7 +313,8 @@ func (b *badInputs) common(weak string) {
 	}
 	switch b.Auth {
 	case handlers.RequiredAuth:
-		for _, credentials := range []string{"", "Bearer", "Basic " + b.key, b.key, "Bearer " + b.key + "x", "Bearer " + b.key + ", Bearer " + b.key} {
+		for _, credentials := range []string{"", "Bearer", "Basic " + b.key, b.key, "Bearer " + b.key + "x",
+			"Bearer " + b.key + ", Bearer " + b.key} {
 			replaced(40100, "Authorization", credentials)
 		}
 		with(40100, "Authorization", "Bearer "+b.key)
@@ -342,7 +344,8 @@ func (b *badInputs) common(weak string) {
 		b.refused(s, 42200, name)
 	}
 	if b.MediaType != "" {
-		for _, mediaType := range []string{"", "text/plain", "application/json; charset=latin1", "multipart/form-data; boundary=x", "application/jsonp", ";"} {
+		for _, mediaType := range []string{"", "text/plain", "application/json; charset=latin1",
+			"multipart/form-data; boundary=x", "application/jsonp", ";"} {
 			replaced(41500, "Content-Type", mediaType)
 		}
 		with(41500, "Content-Encoding", "gzip")
@@ -371,7 +374,8 @@ func (b *badInputs) json() {
 		s.raw = text
 		b.refused(s, 40000)
 	}
-	for _, text := range []string{"{", "}", " ", "null", "[]", `"x"`, "7", "{}{}", "{},", "{} x", "{'a':1}", `{"a":}`, `{"a":1,}`, "\xef\xbb\xbf{}", `{"a":"` + "\xff" + `"}`, `{"a":"\ud800"}`,
+	for _, text := range []string{"{", "}", " ", "null", "[]", `"x"`, "7", "{}{}", "{},", "{} x", "{'a':1}", `{"a":}`,
+		`{"a":1,}`, "\xef\xbb\xbf{}", `{"a":"` + "\xff" + `"}`, `{"a":"\ud800"}`,
 		`{"a":"` + "\x00" + `"}`, strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)} {
 		raw(text)
 	}
@@ -409,7 +413,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	p.want(t, 201, "PUT", "/v1/products/editor", `{"self_service_deactivation":true}`)
 	p.want(t, 201, "PUT", "/v1/products/spare", `{}`)
 	their := api{url: p.url, client: p.client}
-	created := runLicet(t, "store", "keys", "create", "--account", "acct_theirs", "--mode", "test", "--name", "theirs", "--scopes", "*", "--output", "json",
+	created := runLicet(t, "store", "keys", "create", "--account", "acct_theirs", "--mode", "test", "--name", "theirs",
+		"--scopes", "*", "--output", "json",
 		"--etcd-endpoints", p.socket(), "--master-key-file", p.dir+"/"+masterFile)
 	var key object
 	if err := json.Unmarshal([]byte(created.stdout), &key); err != nil {
@@ -421,7 +426,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	order := func(a api) object {
 		return a.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":1,"currency":"USD"}`).Data
 	}
-	x := &badThings{license: p.grant(t, 3), doomed: p.grant(t, 3), theirLicense: their.grant(t, 3), theirKey: key.text("id"), cursors: make(map[string]string)}
+	x := &badThings{license: p.grant(t, 3), doomed: p.grant(t, 3), theirLicense: their.grant(t, 3),
+		theirKey: key.text("id"), cursors: make(map[string]string)}
 	for _, device := range []string{"bound", "also"} {
 		if r, err := p.activate(t.Context(), x.license, device); err != nil || r.Code != 0 {
 			t.Fatalf("%v %s", err, r.body)
@@ -445,7 +451,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 		return next
 	}
 	endpoint := func(a api) string {
-		id := a.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"http://127.0.0.1:1/licet","event_types":["order.refunded"]}`).Data.text("id")
+		id := a.want(t, 201, "POST", "/v1/webhook_endpoints",
+			`{"url":"http://127.0.0.1:1/licet","event_types":["order.refunded"]}`).Data.text("id")
 		// Nothing is sent to it, which would change the store.
 		a.want(t, 200, "PATCH", "/v1/webhook_endpoints/"+id, `{"status":"disabled"}`)
 		return id
@@ -457,7 +464,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	x.cursors["license events"] = cursor(p.api, "/v1/licenses/"+x.license+"/events?limit=1")
 	x.cursors["order events"] = cursor(p.api, "/v1/orders/"+x.paid+"/events?limit=1")
 	x.event = p.want(t, 200, "GET", "/v1/licenses/"+x.license+"/events?limit=1", "").Data.list("events")[0].text("id")
-	x.theirEvent = their.want(t, 200, "GET", "/v1/licenses/"+x.theirLicense+"/events", "").Data.list("events")[0].text("id")
+	x.theirEvent = their.want(t, 200, "GET", "/v1/licenses/"+x.theirLicense+"/events",
+		"").Data.list("events")[0].text("id")
 	x.theirCursor = cursor(their, "/v1/orders?limit=1")
 	x.filteredCursor = cursor(p.api, "/v1/orders?limit=1&product_id=editor")
 	x.deviceEnd = cursor(p.api, "/v1/licenses/"+x.license+"/devices?limit=1")
@@ -466,7 +474,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
-	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{1}))
+	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", store.Cell,
+		[licensing.LicenseKeyEntropy]byte{1}))
 	x.absentOrder = licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	return x
 }
@@ -493,7 +502,8 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 	}
 	image := make(map[string]string, len(all.Kvs))
 	for _, kv := range all.Kvs {
-		if !slices.ContainsFunc(byItself, func(prefix string) bool { return strings.HasPrefix(string(kv.Key), prefix) }) {
+		if !slices.ContainsFunc(byItself,
+			func(prefix string) bool { return strings.HasPrefix(string(kv.Key), prefix) }) {
 			image[string(kv.Key)] = fmt.Sprintf("%d %x", kv.ModRevision, kv.Value)
 		}
 	}

@@ -123,11 +123,13 @@ func TestCSVThereAndBack(t *testing.T) {
 	writeText(t, in, "product_id,quantity,metadata\n"+product+",2,\"{\"\"seat\"\":1}\"\n"+product+",,\n")
 
 	got := runCSV(t, p, "import", in, "--dry-run")
-	if want := in + " is valid: 2 rows, 2 to grant 3 licenses, 0 to change a license. Nothing was sent.\n"; got.code != exitOK || got.stdout != want {
+	if want := in + " is valid: 2 rows, 2 to grant 3 licenses, 0 to change a license. Nothing was " +
+		"sent.\n"; got.code != exitOK || got.stdout != want {
 		t.Fatalf("%+v", got)
 	}
 	got = runCSV(t, p, "import", in)
-	if want := "2 rows: 2 granted (3 licenses)\nresults: " + in + ".results.csv\n"; got.code != exitOK || got.stdout != want || got.stderr != "" {
+	if want := "2 rows: 2 granted (3 licenses)\nresults: " + in + ".results.csv\n"; got.code != exitOK ||
+		got.stdout != want || got.stderr != "" {
 		t.Fatalf("%+v", got)
 	}
 	got = runCSV(t, p, "import", in, "--output", "json")
@@ -166,7 +168,8 @@ func TestDocumentedImportRuns(t *testing.T) {
 	t.Parallel()
 	needTools(t, "cat")
 	p, out, _ := runDocumented(t, readText(t, filepath.Join("..", "..", "docs", "guides", "csv.md")))
-	for _, part := range []string{"licenses.csv: 0 licenses\n", "new.csv is valid: 2 rows", "2 rows: 2 granted (21 licenses)\n"} {
+	for _, part := range []string{"licenses.csv: 0 licenses\n", "new.csv is valid: 2 rows",
+		"2 rows: 2 granted (21 licenses)\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("it did not print %q, but\n%s", part, out)
 		}
@@ -190,10 +193,12 @@ func TestCSVSigned(t *testing.T) {
 	}
 	t.Setenv("LICET_API_KEY_ID", made.text("id"))
 	t.Setenv("LICET_API_SECRET", made.text("api_secret"))
-	if got := runCSV(t, &signer, "import", in); got.code != exitOK || !strings.HasPrefix(got.stdout, "30 rows: 30 granted (60 licenses)\n") {
+	if got := runCSV(t, &signer, "import", in); got.code != exitOK ||
+		!strings.HasPrefix(got.stdout, "30 rows: 30 granted (60 licenses)\n") {
 		t.Errorf("%+v", got)
 	}
-	if got := runCSV(t, &signer, "export", "--product-id", product); got.code != exitOK || strings.Count(got.stdout, "\n") != 61 {
+	if got := runCSV(t, &signer, "export", "--product-id", product); got.code != exitOK ||
+		strings.Count(got.stdout, "\n") != 61 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -202,7 +207,8 @@ func TestCSVSigned(t *testing.T) {
 func TestCSVErrors(t *testing.T) {
 	p := shared(t)
 	dir := t.TempDir()
-	good, bad, refused := filepath.Join(dir, "good.csv"), filepath.Join(dir, "bad.csv"), filepath.Join(dir, "refused.csv")
+	good, bad, refused := filepath.Join(dir, "good.csv"), filepath.Join(dir, "bad.csv"), filepath.Join(dir,
+		"refused.csv")
 	writeText(t, good, "product_id\neditor\n")
 	writeText(t, bad, "product_id,quantity\neditor,1\neditor,none\n,2\n")
 	writeText(t, refused, "license_key,max_devices\nLIC-00000-00000-00000-00000-00000,3\n")
@@ -219,21 +225,26 @@ func TestCSVErrors(t *testing.T) {
 		parts []string
 	}{
 		{p, []string{"import", bad}, exitFailed, []string{
-			bad + `: line 3, column quantity: is "none": write an integer from 1 to 1000`, bad + ": line 4, column product_id: must name",
+			bad + `: line 3, column quantity: is "none": write an integer from 1 to 1000`, bad +
+				": line 4, column product_id: must name",
 			"licet: " + bad + " has 2 problems; nothing of it was sent"}},
 		{p, []string{"import", bad, "--dry-run"}, exitFailed, []string{"line 3", "line 4", "2 problems"}},
-		{p, []string{"import", filepath.Join(dir, "none.csv")}, exitFailed, []string{"none.csv: no such file or directory\n"}},
-		{p, []string{"import", refused}, exitFailed, []string{refused + ": line 2: ", "40001", "1 of 1 row not done", "repeat the command"}},
+		{p, []string{"import", filepath.Join(dir, "none.csv")}, exitFailed,
+			[]string{"none.csv: no such file or directory\n"}},
+		{p, []string{"import", refused}, exitFailed,
+			[]string{refused + ": line 2: ", "40001", "1 of 1 row not done", "repeat the command"}},
 		{p, []string{"import"}, exitUsage, []string{"FILE"}},
 		{p, []string{"import", good, "--parallel", "0"}, exitUsage, []string{"--parallel is 0"}},
 		{p, []string{"import", good, "--parallel", "65"}, exitUsage, []string{"--parallel is 65"}},
 		{p, []string{"import", good, "--separator", ""}, exitUsage, []string{"--separator"}},
 		{p, []string{"import", good, "--separator", "ab"}, exitUsage, []string{"--separator"}},
 		{p, []string{"import", good, "--skip", "2"}, exitFailed, []string{"--skip and --resend"}},
-		{&reader, []string{"import", good}, exitFailed, []string{"interrupted with 0 of 1 row done; repeat the command to continue", "40300", "needs the scope licenses"}},
+		{&reader, []string{"import", good}, exitFailed, []string{"interrupted with 0 of 1 row done; repeat the " +
+			"command to continue", "40300", "needs the scope licenses"}},
 		{&orders, []string{"export"}, exitFailed, []string{"40300", "needs the scope licenses:read"}},
 		{&away, []string{"import", good}, exitFailed, []string{"no service listens at http://127.0.0.1:1"}},
-		{&away, []string{"export", "--file", filepath.Join(dir, "out.csv")}, exitFailed, []string{"no service listens at http://127.0.0.1:1"}},
+		{&away, []string{"export", "--file", filepath.Join(dir, "out.csv")}, exitFailed,
+			[]string{"no service listens at http://127.0.0.1:1"}},
 		{p, []string{"export", "--restart"}, exitUsage, []string{"--restart needs --file"}},
 		{p, []string{"export", "--status", "sold"}, exitUsage, []string{"--status must be one of"}},
 		{p, []string{"export", "--file", dir}, exitFailed, []string{"is not a regular file"}},
@@ -249,7 +260,8 @@ func TestCSVErrors(t *testing.T) {
 		}
 	}
 	// The key that may grant goes on where the other one failed.
-	if got := runCSV(t, p, "import", good); got.code != exitOK || !strings.HasPrefix(got.stdout, "1 row: 1 granted (1 license)\n") {
+	if got := runCSV(t, p, "import", good); got.code != exitOK ||
+		!strings.HasPrefix(got.stdout, "1 row: 1 granted (1 license)\n") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -267,10 +279,12 @@ func TestImportThatIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ended
-	if text := out.String(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(text, "of 500 rows done; repeat the command to continue: interrupted\n") {
+	if text := out.String(); cmd.ProcessState.ExitCode() != exitFailed ||
+		!strings.Contains(text, "of 500 rows done; repeat the command to continue: interrupted\n") {
 		t.Fatalf("%s", text)
 	}
-	if got := runCSV(t, p, "import", path); got.code != exitOK || !strings.HasPrefix(got.stdout, "500 rows: 500 granted (500 licenses); ") {
+	if got := runCSV(t, p, "import", path); got.code != exitOK ||
+		!strings.HasPrefix(got.stdout, "500 rows: 500 granted (500 licenses); ") {
 		t.Errorf("%+v", got)
 	}
 	if got := runCSV(t, p, "export", "--product-id", product); strings.Count(got.stdout, "\n") != 501 {

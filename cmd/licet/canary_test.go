@@ -49,7 +49,8 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	// A receiver that refuses what it gets, and one that is not there.
 	refusing := newShopServer(t)
 	refusing.status.Store(http.StatusInternalServerError)
-	endpoint := p.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"`+refusing.URL+`/canary?canary=canary","description":"canary"}`).Data
+	endpoint := p.want(t, 201, "POST", "/v1/webhook_endpoints",
+		`{"url":"`+refusing.URL+`/canary?canary=canary","description":"canary"}`).Data
 	endpointPath := "/v1/webhook_endpoints/" + endpoint.text("id")
 	rotated := p.want(t, 200, "POST", endpointPath+"/rotate", `{"overlap":"PT1H"}`).Data.text("secret")
 	refusing.knows(t, endpoint.text("secret"), rotated)
@@ -65,7 +66,8 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 200, "DELETE", endpointPath, "")
 
 	// Mistakes, which are what logs like to quote.
-	p.want(t, 422, "POST", "/v1/webhook_endpoints", `{"url":"http://canary:canary@canary.example.com/canary","event_types":["canary"]}`)
+	p.want(t, 422, "POST", "/v1/webhook_endpoints",
+		`{"url":"http://canary:canary@canary.example.com/canary","event_types":["canary"]}`)
 	p.want(t, 404, "POST", "/v1/webhook_endpoints/canary/replay", `{"event_id":"canary"}`)
 	p.want(t, 422, "GET", "/v1/webhook_endpoints?cursor=canary", "")
 	stranger := api{url: p.url, key: "lk_test_canary", client: p.client}
@@ -74,7 +76,8 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 400, "GET", "/v1/licenses/canary-key", "")
 	p.want(t, 400, "POST", "/v1/orders", `{"canary":`)
 	p.want(t, 400, "POST", "/v1/orders", `{"canary":"canary"}`)
-	p.want(t, 422, "POST", "/v1/orders", `{"product_id":"canary!","amount":-1,"currency":"canary","buyer_email":"canary"}`)
+	p.want(t, 422, "POST", "/v1/orders",
+		`{"product_id":"canary!","amount":-1,"currency":"canary","buyer_email":"canary"}`)
 	p.want(t, 404, "GET", "/canary/"+key, "")
 	p.want(t, 404, "GET", "/v1/../canary/"+key, "")
 	p.want(t, 405, "PUT", "/v1/licenses/"+key, "")
@@ -126,8 +129,10 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	wantJSONLines(t, p.log.String())
 	// The whole of it was looked at: something of each kind is there.
 	for _, name := range []string{
-		"POST /v1/licenses/activate", "GET /v1/licenses/{license_key}", "DELETE /v1/licenses/{license_key}/devices/{device_id}",
-		"POST /pay/{order_no}/{token}", "POST /v1/redactions", "GET", "fold", "hold", "etcd swap", "etcd load", "payment begin", "webhook delivery", "webhook attempt",
+		"POST /v1/licenses/activate", "GET /v1/licenses/{license_key}",
+		"DELETE /v1/licenses/{license_key}/devices/{device_id}",
+		"POST /pay/{order_no}/{token}", "POST /v1/redactions", "GET", "fold", "hold", "etcd swap", "etcd load",
+		"payment begin", "webhook delivery", "webhook attempt",
 	} {
 		if len(otlptest.Named(traces.Spans(), name)) == 0 {
 			t.Errorf("no span is called %q", name)

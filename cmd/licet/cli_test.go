@@ -33,30 +33,35 @@ func runLicet(t *testing.T, args ...string) outcome {
 
 func TestVersion(t *testing.T) {
 	got := runLicet(t, "version")
-	if got.code != exitOK || !strings.HasPrefix(got.stdout, "licet dev\nrevision ") || !strings.Contains(got.stdout, runtime.Version()) {
+	if got.code != exitOK || !strings.HasPrefix(got.stdout, "licet dev\nrevision ") ||
+		!strings.Contains(got.stdout, runtime.Version()) {
 		t.Errorf("got %+v", got)
 	}
-	if got := (build{"1.2.3", "0123abc", "go1.26.8"}).String(); !strings.HasPrefix(got, "licet 1.2.3\nrevision 0123abc\ngo1.26.8 ") {
+	if got := (build{"1.2.3", "0123abc", "go1.26.8"}).String(); !strings.HasPrefix(got,
+		"licet 1.2.3\nrevision 0123abc\ngo1.26.8 ") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestHelpHasExamples(t *testing.T) {
 	for command, words := range map[string][]string{
-		"":                     {"Examples:", "licet dev --listen", "licet completion bash", "version"},
-		"dev":                  {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
-		"orders create":        {"Examples:", "licet orders create --product-id", "the scope orders.", "$LICET_URL"},
-		"profile set":          {"Examples:", "licet profile set dev --from-env"},
-		"store verify":         {"Examples:", "licet store verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
-		"store backup":         {"Examples:", "licet store backup store.db", "--keep 48", "$LICET_ETCD_ENDPOINTS"},
-		"store defragment":     {"Examples:", "licet store defragment --etcd-endpoints", "$LICET_ETCD_ENDPOINTS"},
-		"store restore":        {"Examples:", "licet store restore store.db", "$LICET_DATA_DIR"},
-		"store keys create":    {"Examples:", "licet store keys create --account", "orders, licenses, products, webhooks, events, keys", "$LICET_MASTER_KEY_FILE"},
-		"store keys list":      {"Examples:", "licet store keys list --account"},
-		"store keys revoke":    {"Examples:", "licet store keys revoke key_", "--yes"},
-		"store keys rotate":    {"Examples:", "licet store keys rotate key_", "--overlap"},
-		"keys":                 {"Examples:", "licet store keys create --help"},
-		"keys create":          {"Examples:", "licet keys create --name", "orders, licenses, products, webhooks, events, keys", "$LICET_URL"},
+		"": {"Examples:", "licet dev --listen", "licet completion bash", "version"},
+		"dev": {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR",
+			`"./licet-data"`},
+		"orders create":    {"Examples:", "licet orders create --product-id", "the scope orders.", "$LICET_URL"},
+		"profile set":      {"Examples:", "licet profile set dev --from-env"},
+		"store verify":     {"Examples:", "licet store verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
+		"store backup":     {"Examples:", "licet store backup store.db", "--keep 48", "$LICET_ETCD_ENDPOINTS"},
+		"store defragment": {"Examples:", "licet store defragment --etcd-endpoints", "$LICET_ETCD_ENDPOINTS"},
+		"store restore":    {"Examples:", "licet store restore store.db", "$LICET_DATA_DIR"},
+		"store keys create": {"Examples:", "licet store keys create --account",
+			"orders, licenses, products, webhooks, events, keys", "$LICET_MASTER_KEY_FILE"},
+		"store keys list":   {"Examples:", "licet store keys list --account"},
+		"store keys revoke": {"Examples:", "licet store keys revoke key_", "--yes"},
+		"store keys rotate": {"Examples:", "licet store keys rotate key_", "--overlap"},
+		"keys":              {"Examples:", "licet store keys create --help"},
+		"keys create": {"Examples:", "licet keys create --name",
+			"orders, licenses, products, webhooks, events, keys", "$LICET_URL"},
 		"keys list":            {"Examples:", "licet keys list --all"},
 		"keys revoke":          {"Examples:", "licet keys revoke key_", "--yes"},
 		"keys rotate":          {"Examples:", "licet keys rotate key_", "--overlap"},
@@ -89,7 +94,8 @@ func TestSuggestions(t *testing.T) {
 		`unknown command "suspnd" for "licet licenses"; did you mean suspend?`: "licenses suspnd",
 		"Did you mean this?\n\torders\n":                                       "order",
 	} {
-		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage || !strings.Contains(got.stderr, problem) {
+		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
+			!strings.Contains(got.stderr, problem) {
 			t.Errorf("licet %s: want exit code 2 and %q, got %+v", line, problem, got)
 		}
 	}
@@ -140,7 +146,8 @@ func TestUsageErrors(t *testing.T) {
 	f("unknown command", "dev", "now")
 	f("unknown command", "development")
 
-	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0", "[2001:db8::1]:0", "[::ffff:192.0.2.1]:0"} {
+	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0", "[2001:db8::1]:0",
+		"[::ffff:192.0.2.1]:0"} {
 		f("--allow-remote", "dev", "--listen", address)
 		f("--allow-remote", "dev", "--listen", "127.0.0.1:0", "--metrics-listen", address)
 	}
@@ -249,7 +256,8 @@ func TestDataDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "LICET_URL=" + p.url + "\nLICET_API_KEY=" + p.key + "\nLICET_API_KEY_ID=" + p.keyID + "\nLICET_API_SECRET=" + p.secret + "\n" + exportLine + "\n"
+	want := "LICET_URL=" + p.url + "\nLICET_API_KEY=" + p.key + "\nLICET_API_KEY_ID=" + p.keyID +
+		"\nLICET_API_SECRET=" + p.secret + "\n" + exportLine + "\n"
 	if string(text) != want || !strings.HasPrefix(p.key, "lk_test_") || !strings.HasPrefix(p.secret, "lks_test_") {
 		t.Errorf("%s is %q", envFile, text)
 	}

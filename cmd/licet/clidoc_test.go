@@ -58,7 +58,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	if blocks < 8 {
 		t.Errorf("there are %d blocks of commands", blocks)
 	}
-	for _, word := range []string{"49.00 USD", "BOUND AT", "chargeback", "violation of the terms", "there is more: add --cursor"} {
+	for _, word := range []string{"49.00 USD", "BOUND AT", "chargeback", "violation of the terms",
+		"there is more: add --cursor"} {
 		if !strings.Contains(out, word) {
 			t.Errorf("it printed nothing of %q:\n%s", word, out)
 		}
@@ -76,7 +77,8 @@ func TestTutorialRuns(t *testing.T) {
 	if blocks < 8 {
 		t.Errorf("there are %d blocks of commands", blocks)
 	}
-	for _, word := range []string{"49.00 USD", "40901", "license_suspended", "refunded", "license.issued", "license.revoked"} {
+	for _, word := range []string{"49.00 USD", "40901", "license_suspended", "refunded", "license.issued",
+		"license.revoked"} {
 		if !strings.Contains(out, word) {
 			t.Errorf("it printed nothing of %q:\n%s", word, out)
 		}
@@ -110,7 +112,8 @@ func runDocumented(t *testing.T, page string) (p *process, printed string, block
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", commands.String())
 	cmd.Dir = filepath.Dir(p.dir)
-	cmd.Env = append(plainEnvironment(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_CONFIG_HOME="+t.TempDir())
+	cmd.Env = append(plainEnvironment(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"XDG_CONFIG_HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v, after\n%s", err, out)

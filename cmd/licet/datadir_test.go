@@ -33,7 +33,8 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 	if key != again || secret != secretAgain {
 		t.Errorf("first %v, then %v", key, again)
 	}
-	if !strings.HasPrefix(key.AccountID, "acct_0") || key.AccountID != strings.ToLower(key.AccountID) || !strings.HasPrefix(key.APIKey, "lk_test_") {
+	if !strings.HasPrefix(key.AccountID, "acct_0") || key.AccountID != strings.ToLower(key.AccountID) ||
+		!strings.HasPrefix(key.APIKey, "lk_test_") {
 		t.Errorf("the key pair is %+v", key)
 	}
 	entries, err := os.ReadDir(dir)
@@ -77,7 +78,8 @@ func TestDamagedFilesAreNotReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := loadDevKey(dir, ring, rand.Reader, time.Now())
-		if err == nil || !strings.Contains(err.Error(), path+" is damaged") || strings.Contains(err.Error(), "lk_test_secret") {
+		if err == nil || !strings.Contains(err.Error(), path+" is damaged") ||
+			strings.Contains(err.Error(), "lk_test_secret") {
 			t.Errorf("%q: got error %v", text, err)
 		}
 		if now, _ := os.ReadFile(path); string(now) != text {

@@ -48,7 +48,8 @@ func TestManyDevices(t *testing.T) {
 	device := func(i int) string { return fmt.Sprintf("device %d", i) }
 	for i := range 18 {
 		r, err := p.activate(t.Context(), key, device(i))
-		if err != nil || r.status != 200 || r.Data.number("current_devices") != i+1 || r.Data.number("max_devices") != 0 {
+		if err != nil || r.status != 200 || r.Data.number("current_devices") != i+1 ||
+			r.Data.number("max_devices") != 0 {
 			t.Fatalf("device %d: %v %s", i+1, err, r.body)
 		}
 		wantDevices(t, p.api, key, i+1)
@@ -92,7 +93,8 @@ func wantDevices(t *testing.T, a api, key string, want int) {
 	t.Helper()
 	license := a.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
 	first := license.list("devices")
-	if license.number("current_devices") != want || len(first) != min(want, 1000) || (license["devices_next_cursor"] != nil) != (want > 1000) {
+	if license.number("current_devices") != want || len(first) != min(want, 1000) ||
+		(license["devices_next_cursor"] != nil) != (want > 1000) {
 		t.Fatalf("of %d devices the license shows %d, and counts %d; next cursor %v",
 			want, len(first), license.number("current_devices"), license["devices_next_cursor"])
 	}

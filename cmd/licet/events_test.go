@@ -37,7 +37,8 @@ func TestFeed(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	p := startProcess(t, dir)
-	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD","buyer_email":"ada@example.com"}`).Data
+	order := p.want(t, 201, "POST", "/v1/orders",
+		`{"product_id":"editor","amount":5,"currency":"USD","buyer_email":"ada@example.com"}`).Data
 	if r, err := p.pay(t.Context(), order.text("pay_url"), "pay"); err != nil || r.status != 303 {
 		t.Fatalf("%v %s", err, r.body)
 	}
@@ -53,7 +54,8 @@ func TestFeed(t *testing.T) {
 		kinds = append(kinds, e.text("type")+" "+strings.Replace(e.text("actor"), p.keyID, "the shop", 1))
 	}
 	want := []string{
-		"order.created the shop", "order.paid provider", "license.issued provider", "license.activated end_user", "device.bound end_user", "license.suspended the shop",
+		"order.created the shop", "order.paid provider", "license.issued provider", "license.activated end_user",
+		"device.bound end_user", "license.suspended the shop",
 	}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("told were %q, want %q", kinds, want)
@@ -61,7 +63,8 @@ func TestFeed(t *testing.T) {
 
 	// Redacting the buyer redacts the events.
 	p.want(t, 200, "POST", "/v1/redactions", `{"buyer_email":"ada@example.com"}`)
-	for _, path := range []string{"/v1/events", "/v1/orders/" + orderNo + "/events", "/v1/licenses/" + key + "/events", "/v1/events/" + told[0].text("id")} {
+	for _, path := range []string{"/v1/events", "/v1/orders/" + orderNo + "/events", "/v1/licenses/" + key + "/events",
+		"/v1/events/" + told[0].text("id")} {
 		r := p.want(t, 200, "GET", path, "")
 		if strings.Contains(r.body, "ada@") || strings.Contains(r.body, "chargeback") {
 			t.Errorf("%s tells of the buyer: %s", path, r.body)
@@ -126,7 +129,8 @@ func TestWaitsForEvents(t *testing.T) {
 	go wait(at)
 	p.grant(t, 1)
 	r := <-answers
-	if events := r.Data.list("events"); r.status != 200 || len(events) != 1 || events[0].text("type") != "license.issued" {
+	if events := r.Data.list("events"); r.status != 200 || len(events) != 1 ||
+		events[0].text("type") != "license.issued" {
 		t.Fatalf("told were %s", r.body)
 	}
 	go wait(r.Data.text("next_cursor"))

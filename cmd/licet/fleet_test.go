@@ -58,7 +58,8 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 	}
 	text := licensing.NewAPIKeyText(licensing.Test, [licensing.APIKeyEntropy]byte([]byte(crand.Text())))
 	err = store.PutAPIKey(t.Context(), licensing.APIKey{
-		ID: "key_fleet", Hash: licensing.HashAPIKey(text), Owner: licensing.Owner{AccountID: "acct_fleet", Mode: licensing.Test},
+		ID: "key_fleet", Hash: licensing.HashAPIKey(text), Owner: licensing.Owner{AccountID: "acct_fleet",
+			Mode: licensing.Test},
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: ring.Current().ID, CreatedAt: time.Now(),
 	})
 	if err != nil {
@@ -83,7 +84,8 @@ func startServeAs(t *testing.T, env []string, args ...string) *process {
 }
 
 func serveArgs(t *testing.T, args []string) []string {
-	return append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s", "--rate-limit-api-key", "0"}, args...)
+	return append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s",
+		"--rate-limit-api-key", "0"}, args...)
 }
 
 // startNode starts a licet serve, of this build or of another one, in the same way.
@@ -158,14 +160,16 @@ func (f *fleet) RoundTrip(request *http.Request) (*http.Response, error) {
 	host := f.hosts[rand.IntN(len(f.hosts))]
 	f.mu.Unlock()
 	request = request.Clone(request.Context())
-	request.URL = &url.URL{Scheme: "http", Host: host, Opaque: request.URL.Opaque, Path: request.URL.Path, RawPath: request.URL.RawPath, RawQuery: request.URL.RawQuery}
+	request.URL = &url.URL{Scheme: "http", Host: host, Opaque: request.URL.Opaque, Path: request.URL.Path,
+		RawPath: request.URL.RawPath, RawQuery: request.URL.RawQuery}
 	request.Host = ""
 	began := time.Now()
 	response, err := f.inner.RoundTrip(request)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.slowest = max(f.slowest, time.Since(began))
-	if err == nil && (response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout) {
+	if err == nil &&
+		(response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout) {
 		f.refused++
 		if began.After(f.lastBad) {
 			f.lastBad = began

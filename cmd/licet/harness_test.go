@@ -60,7 +60,8 @@ func licetCommand(args ...string) *exec.Cmd {
 func plainEnvironment() []string {
 	var env []string
 	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, "LICET_") && !strings.HasPrefix(pair, "OTEL_") && !strings.Contains(strings.ToLower(pair), "_proxy=") {
+		if !strings.HasPrefix(pair, "LICET_") && !strings.HasPrefix(pair, "OTEL_") &&
+			!strings.Contains(strings.ToLower(pair), "_proxy=") {
 			env = append(env, pair)
 		}
 	}
@@ -115,7 +116,8 @@ const lastLineOfStart = "Ctrl-C stops the service."
 // launch starts licet dev on a free port and waits until it says it is ready. Its
 // API key is not limited: the tests do all with one, as fast as they can.
 func launch(dir string, args ...string) (*process, error) {
-	args = append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--rate-limit-api-key", "0"}, args...)
+	args = append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--log-format", "json",
+		"--rate-limit-api-key", "0"}, args...)
 	p := &process{dir: dir, log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	stdout, err := p.cmd.StdoutPipe()

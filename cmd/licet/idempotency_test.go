@@ -61,7 +61,8 @@ func TestIdempotencyOverNodes(t *testing.T) {
 			}
 		}
 		atOnce(asks, func(int) {
-			r, err := both.sendOnce(t.Context(), "/v1/orders", fmt.Sprint("order-", round), `{"product_id":"editor","amount":100,"currency":"EUR"}`)
+			r, err := both.sendOnce(t.Context(), "/v1/orders", fmt.Sprint("order-", round),
+				`{"product_id":"editor","amount":100,"currency":"EUR"}`)
 			if err != nil {
 				t.Errorf("order: %v", err)
 				return

@@ -70,7 +70,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		"both":            s.addKey(t, licensing.Owner{AccountID: "acct_b", Mode: licensing.Live}),
 	}
 
-	order := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data
+	order := owner.want(t, 201, "POST", "/v1/orders",
+		`{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data
 	unpaid := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`).Data
 	key := owner.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data.text("license_key")
 	if r, err := owner.activate(t.Context(), key, "laptop"); err != nil || r.status != 200 {
@@ -79,7 +80,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	absentKey, absentOrder := s.absent(t)
 	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
 	absentEvent := event[:len(event)-1] + "G" // of another number
-	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"https://shop.example.com/licet","event_types":["order.refunded"]}`).Data.text("id")
+	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints",
+		`{"url":"https://shop.example.com/licet","event_types":["order.refunded"]}`).Data.text("id")
 	absentEndpoint := licensing.NewEndpointID(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 	for _, route := range []struct{ method, path, body, there, absent string }{
@@ -154,7 +156,9 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	t.Run("GET /v1/keys", func(t *testing.T) {
 		for name, caller := range strangers {
 			listed := caller.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")
-			if len(listed) != 1 || listed[0].text("account_id")+listed[0].text("mode") != strings.TrimPrefix(listed[0].text("id"), "key_") {
+			if len(listed) != 1 ||
+				listed[0].text("account_id")+listed[0].text("mode") != strings.TrimPrefix(listed[0].text("id"),
+					"key_") {
 				t.Errorf("%s sees %v", name, listed)
 			}
 		}
@@ -162,7 +166,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 
 	t.Run("replay of another's event", func(t *testing.T) {
 		for name, stranger := range strangers {
-			own := stranger.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"https://shop.example.com/licet"}`).Data.text("id")
+			own := stranger.want(t, 201, "POST", "/v1/webhook_endpoints",
+				`{"url":"https://shop.example.com/licet"}`).Data.text("id")
 			for _, body := range []string{`{"event_id":"%s"}`, `{"until":"%s"}`} {
 				theirs := stranger.probe(t, "POST", "/v1/webhook_endpoints/"+own+"/replay", body, event)
 				none := stranger.probe(t, "POST", "/v1/webhook_endpoints/"+own+"/replay", body, absentEvent)
@@ -183,7 +188,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 				t.Errorf("%s: of another's license it says\n%s\nof an absent one\n%s", pin, theirs, none)
 			}
 		}
-		right := anyone.probe(t, "POST", "/v1/licenses/activate", body(`"account_id":"acct_a","mode":"test","product_id":"editor"`), key)
+		right := anyone.probe(t, "POST", "/v1/licenses/activate",
+			body(`"account_id":"acct_a","mode":"test","product_id":"editor"`), key)
 		if !strings.HasPrefix(right, "200 ") {
 			t.Errorf("the right pins are answered\n%s", right)
 		}
@@ -209,20 +215,23 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 				t.Errorf("%s: of another's buyer it says\n%s\nof nobody's\n%s", name, theirs, nobodys)
 			}
 		}
-		if email := owner.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data.text("buyer_email"); email != "ada@example.com" {
+		if email := owner.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"),
+			"").Data.text("buyer_email"); email != "ada@example.com" {
 			t.Errorf("the order's buyer is now %q", email)
 		}
 	})
 
 	// Nothing of all this has changed anything.
-	if e := owner.want(t, 200, "GET", "/v1/webhook_endpoints/"+endpoint, "").Data; e.text("status") != "enabled" || e.text("previous_secret_until") != "" {
+	if e := owner.want(t, 200, "GET", "/v1/webhook_endpoints/"+endpoint, "").Data; e.text("status") != "enabled" ||
+		e.text("previous_secret_until") != "" {
 		t.Errorf("the endpoint is now %v", e)
 	}
 	license := owner.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
 	if devices := license.list("devices"); len(devices) != 1 || devices[0].text("device_id") != "laptop" {
 		t.Errorf("the license is now %v", license)
 	}
-	if status := owner.want(t, 200, "GET", "/v1/orders/"+unpaid.text("order_no"), "").Data.text("status"); status != "unpaid" {
+	if status := owner.want(t, 200, "GET", "/v1/orders/"+unpaid.text("order_no"),
+		"").Data.text("status"); status != "unpaid" {
 		t.Errorf("the order is now %s", status)
 	}
 }
@@ -237,7 +246,8 @@ func (s *instance) absent(t *testing.T) (key, orderNo string) {
 	}
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return string(check.Mint("LIC", store.Cell, entropy)), licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	return string(check.Mint("LIC", store.Cell, entropy)), licensing.NewOrderNo(store.Cell,
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV")
 }
 
 // probe asks for the thing of an id and gives the whole answer as text, but for

@@ -37,10 +37,12 @@ func TestMainJob(t *testing.T) {
 
 	order = p.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data
 	key := order.text("license_key")
-	if order.text("status") != "paid" || order.text("paid_at") == "" || order["pay_url"] != nil || !strings.HasPrefix(key, "LIC-") {
+	if order.text("status") != "paid" || order.text("paid_at") == "" || order["pay_url"] != nil ||
+		!strings.HasPrefix(key, "LIC-") {
 		t.Fatalf("the paid order is %v", order)
 	}
-	if result := p.get(t, absolute(p.url, paid.header.Get("Location"))); result.status != 200 || !strings.Contains(result.body, key) {
+	if result := p.get(t, absolute(p.url, paid.header.Get("Location"))); result.status != 200 ||
+		!strings.Contains(result.body, key) {
 		t.Errorf("the result page: status %d\n%s", result.status, result.body)
 	}
 
@@ -48,14 +50,16 @@ func TestMainJob(t *testing.T) {
 	activation := open.want(t, 200, "POST", "/v1/licenses/activate",
 		`{"license_key":"`+strings.ToLower(key)+`","device_id":"laptop/1","device_name":"My laptop"}`).Data
 	if activation.text("license_key") != key || activation.text("status") != "activated" ||
-		activation.text("device_id") != "laptop/1" || activation.number("current_devices") != 1 || activation.number("max_devices") != 3 {
+		activation.text("device_id") != "laptop/1" || activation.number("current_devices") != 1 ||
+		activation.number("max_devices") != 3 {
 		t.Fatalf("the activation is %v", activation)
 	}
 
 	license := p.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
 	devices := license.list("devices")
 	if license.text("order_no") != orderNo || license.text("activated_at") != activation.text("activated_at") ||
-		len(devices) != 1 || devices[0].text("device_id") != "laptop/1" || devices[0].text("device_name") != "My laptop" {
+		len(devices) != 1 || devices[0].text("device_id") != "laptop/1" ||
+		devices[0].text("device_name") != "My laptop" {
 		t.Fatalf("the license is %v", license)
 	}
 
@@ -102,18 +106,21 @@ func TestCanceledOrderThatIsPaidAfterAllIsRefunded(t *testing.T) {
 		}
 	}
 	order = p.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data
-	if order.text("status") != "refunded" || order["license_key"] != nil || order.text("canceled_at") == "" || order.text("refunded_at") == "" {
+	if order.text("status") != "refunded" || order["license_key"] != nil || order.text("canceled_at") == "" ||
+		order.text("refunded_at") == "" {
 		t.Errorf("the order is %v", order)
 	}
 }
 
 func TestGrant(t *testing.T) {
 	p := shared(t)
-	granted := p.want(t, 201, "POST", "/v1/licenses", `{"product_id":"editor","quantity":40,"max_devices":1}`).Data.list("licenses")
+	granted := p.want(t, 201, "POST", "/v1/licenses",
+		`{"product_id":"editor","quantity":40,"max_devices":1}`).Data.list("licenses")
 	keys := map[string]bool{}
 	for _, license := range granted {
 		keys[license.text("license_key")] = true
-		if license["order_no"] != nil || license.number("max_devices") != 1 || license.text("status") != "not_activated" {
+		if license["order_no"] != nil || license.number("max_devices") != 1 ||
+			license.text("status") != "not_activated" {
 			t.Fatalf("a granted license is %v", license)
 		}
 	}
@@ -125,7 +132,8 @@ func TestGrant(t *testing.T) {
 		t.Fatalf("first device: %v %s", err, r.body)
 	}
 	r, err := p.activate(t.Context(), key, "two")
-	if err != nil || r.status != 409 || r.Code != 40901 || r.Error.Details["max_devices"] != 1 || r.Error.Details["current_devices"] != 1 {
+	if err != nil || r.status != 409 || r.Code != 40901 || r.Error.Details["max_devices"] != 1 ||
+		r.Error.Details["current_devices"] != 1 {
 		t.Errorf("second device: %v %s", err, r.body)
 	}
 }
@@ -147,7 +155,8 @@ func TestManyPaymentsMakeOneLicense(t *testing.T) {
 			t.Errorf("payment %d led to another license", i)
 		}
 	}
-	if license := p.want(t, 200, "GET", "/v1/licenses/"+key, "").Data; license.text("order_no") != order.text("order_no") {
+	if license := p.want(t, 200, "GET", "/v1/licenses/"+key,
+		"").Data; license.text("order_no") != order.text("order_no") {
 		t.Errorf("the license is %v", license)
 	}
 }

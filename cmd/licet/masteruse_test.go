@@ -71,7 +71,8 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	child := a.want(t, 201, "POST", "/v1/keys", `{"name":"child","scopes":["orders"]}`).Data
 	good(shop.ID, shop.APISecret)
 	good(child.text("id"), child.text("api_secret"))
-	if got := retire(oldID); got.code != exitFailed || !strings.Contains(got.stderr, "the secrets of 2 API keys") || !strings.Contains(got.stderr, shop.ID) {
+	if got := retire(oldID); got.code != exitFailed || !strings.Contains(got.stderr, "the secrets of 2 API keys") ||
+		!strings.Contains(got.stderr, shop.ID) {
 		t.Errorf("retired while it is in use: %+v", got)
 	}
 
@@ -80,7 +81,8 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	restart()
 	lines := strings.Fields(readText(t, ring))
 	writeText(t, ring, lines[1]+"\n"+lines[0]+"\n")
-	if rows := status(); rows[oldID].Status != "in use" || rows[oldID].Ring != "known" || rows[newID].Status != "not used yet" || rows[newID].Ring != "first" {
+	if rows := status(); rows[oldID].Status != "in use" || rows[oldID].Ring != "known" ||
+		rows[newID].Status != "not used yet" || rows[newID].Ring != "first" {
 		t.Errorf("the status is %+v", rows)
 	}
 	restart()
@@ -123,12 +125,15 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	// Nobody takes it up again.
 	stale := filepath.Join(t.TempDir(), "stale.keys")
 	writeText(t, stale, oldLine+"\n"+lines[1]+"\n")
-	wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--master-key-file", stale})...),
+	wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags,
+		[]string{"--master-key-file", stale})...),
 		`the master key "`+oldID+`" was retired`, stale)
-	if got := retire(newID, "--master-key-file", ring); got.code != exitFailed || !strings.Contains(got.stderr, "is first in the ring") {
+	if got := retire(newID, "--master-key-file", ring); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "is first in the ring") {
 		t.Errorf("%+v", got)
 	}
-	if got := retire("mk_none"); got.code != exitFailed || !strings.Contains(got.stderr, `has never used a master key "mk_none"`) {
+	if got := retire("mk_none"); got.code != exitFailed ||
+		!strings.Contains(got.stderr, `has never used a master key "mk_none"`) {
 		t.Errorf("%+v", got)
 	}
 	if got := retire(lines[1]); got.code != exitUsage || strings.Contains(got.stderr, lines[1]) {
@@ -143,7 +148,8 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 // file as it is.
 func goodSecrets(t *testing.T, flags []string, ring, id string) (secrets []string) {
 	t.Helper()
-	cfg := storeKeysConfig{storeConfig: storeConfig{Etcd: etcdConfig{Endpoints: strings.Split(flags[1], ",")}}, Account: "acct_acme", Mode: "test", MasterKeyFile: ring}
+	cfg := storeKeysConfig{storeConfig: storeConfig{Etcd: etcdConfig{Endpoints: strings.Split(flags[1], ",")}},
+		Account: "acct_acme", Mode: "test", MasterKeyFile: ring}
 	err := cfg.onStore(t.Context(), t.Output(), true, func(ctx context.Context, maker service.Keymaker) error {
 		key, err := maker.Store.FindAPIKey(ctx, cfg.owner(), id)
 		if err != nil {
@@ -220,7 +226,8 @@ func TestLastUsedIsStored(t *testing.T) {
 	if err != nil || time.Since(used) > time.Minute {
 		t.Errorf("it was used at %v, %v", used, err)
 	}
-	if got := runLicet(t, slices.Concat([]string{"store", "keys", "list", "-o", "json"}, acme, flags)...); !strings.Contains(got.stdout, used.UTC().Format(`"last_used_at":"2006-01-02T15:04:05.000Z"`)) {
+	if got := runLicet(t, slices.Concat([]string{"store", "keys", "list", "-o", "json"}, acme,
+		flags)...); !strings.Contains(got.stdout, used.UTC().Format(`"last_used_at":"2006-01-02T15:04:05.000Z"`)) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -42,7 +42,8 @@ func TestMemoryReleaser(t *testing.T) {
 func TestMemoryReleaserSetsGOGC(t *testing.T) {
 	var set []int
 	r := &memoryReleaser{release: func() {}, setGOGC: func(percent int) { set = append(set, percent) }}
-	for _, live := range []uint64{0, 1 << 20, 16 << 20, 17 << 20, 32 << 20, 64 << 20, 70 << 20, 1 << 30, 60 << 20, 40 << 20} {
+	for _, live := range []uint64{0, 1 << 20, 16 << 20, 17 << 20, 32 << 20, 64 << 20, 70 << 20, 1 << 30, 60 << 20,
+		40 << 20} {
 		r.read = func() heapUse { return heapUse{live: live} }
 		r.check()
 	}
@@ -75,7 +76,8 @@ func TestMemoryReleaserIsOff(t *testing.T) {
 	for _, c := range []struct {
 		variable, text string
 		off            bool
-	}{{"GOGC", "", false}, {"GOGC", "100", true}, {"GOGC", "off", true}, {"GOMEMLIMIT", "1GiB", true}, {"GODEBUG", "gctrace=1", false}} {
+	}{{"GOGC", "", false}, {"GOGC", "100", true}, {"GOGC", "off", true}, {"GOMEMLIMIT", "1GiB", true}, {"GODEBUG",
+		"gctrace=1", false}} {
 		r := newMemoryReleaser(func(name string) (string, bool) {
 			if name == c.variable {
 				return c.text, true

@@ -84,9 +84,11 @@ func TestFleetCountsOnce(t *testing.T) {
 	// What was left in doubt may have been bound: the store knows.
 	recorded := sum(`licet_events_recorded_total\{type="device.bound"\}`)
 	if recorded < told["bound"] || recorded > told["bound"]+told["outcome_unknown"] {
-		t.Errorf("%v devices were recorded as bound; clients were told so %v times, and not told %v times", recorded, told["bound"], told["outcome_unknown"])
+		t.Errorf("%v devices were recorded as bound; clients were told so %v times, and not told %v times", recorded,
+			told["bound"], told["outcome_unknown"])
 	}
-	if folds, won := sum("licet_fold_commands_count"), sum(`licet_swaps_total\{outcome="won"\}`); won == 0 || folds == 0 {
+	if folds, won := sum("licet_fold_commands_count"), sum(`licet_swaps_total\{outcome="won"\}`); won == 0 ||
+		folds == 0 {
 		t.Errorf("%v folds, %v swaps won", folds, won)
 	}
 	waitFor(t, func() bool {

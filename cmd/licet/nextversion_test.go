@@ -22,13 +22,15 @@ import (
 func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "licetnext", "-o", binary, "licet/cmd/licet").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "licetnext", "-o", binary,
+		"licet/cmd/licet").CombinedOutput(); err != nil {
 		t.Fatalf("build the next version: %v: %s", err, out)
 	}
 	cluster := etcdtest.Start(t, 1)
 	endpoints := strings.Join(cluster.Endpoints(), ",")
 	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
-	settings := []string{"--etcd-endpoints", endpoints, "--public-url", "https://licet.example", "--webhook-allow-networks", "127.0.0.0/8"}
+	settings := []string{"--etcd-endpoints", endpoints, "--public-url", "https://licet.example",
+		"--webhook-allow-networks", "127.0.0.0/8"}
 	previous := startServe(t, append(settings, "--metrics-listen", "127.0.0.1:0")...)
 	cmd := exec.Command(binary, serveArgs(t, append(settings, "--webhook-delivery=false"))...)
 	cmd.Env = plainEnvironment()
@@ -38,7 +40,8 @@ func TestNextVersion(t *testing.T) {
 	// The previous version delivers to all of these.
 	endpoint := func(at *process, types string) *shopServer {
 		shop := newShopServer(t)
-		made := at.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"`+shop.URL+`/licet","event_types":[`+types+`]}`).Data
+		made := at.want(t, 201, "POST", "/v1/webhook_endpoints",
+			`{"url":"`+shop.URL+`/licet","event_types":[`+types+`]}`).Data
 		shop.knows(t, made.text("secret"))
 		return shop
 	}
@@ -57,7 +60,8 @@ func TestNextVersion(t *testing.T) {
 
 	licenses := map[string]string{}
 	for _, product := range []string{"editor", "next-kind", "next-format"} {
-		order := next.want(t, 201, "POST", "/v1/orders", `{"product_id":"`+product+`","amount":0,"currency":"USD"}`).Data
+		order := next.want(t, 201, "POST", "/v1/orders",
+			`{"product_id":"`+product+`","amount":0,"currency":"USD"}`).Data
 		licenses[product] = order.text("license_key")
 		next.want(t, 200, "POST", "/v1/licenses/"+licenses[product]+"/suspend", `{}`)
 	}
@@ -119,20 +123,24 @@ func TestNextVersion(t *testing.T) {
 			t.Errorf("%v is found as %s", e, r.body)
 		}
 		for _, p := range []*process{previous, next} {
-			if r := p.want(t, 200, "GET", "/v1/events?limit=100&after="+e["id"].(string), ""); len(r.Data.list("events")) != len(old)-1-i {
+			if r := p.want(t, 200, "GET", "/v1/events?limit=100&after="+e["id"].(string),
+				""); len(r.Data.list("events")) != len(old)-1-i {
 				t.Errorf("after event %d are told %s", i, r.body)
 			}
 		}
 	}
 	data := old[7]["data"].(map[string]any)
-	if diff := cmp.Diff(map[string]any{"days": 30.0}, data["pause"]); diff != "" || data["license"].(map[string]any)["pauses"] != 3.0 {
+	if diff := cmp.Diff(map[string]any{"days": 30.0}, data["pause"]); diff != "" ||
+		data["license"].(map[string]any)["pauses"] != 3.0 {
 		t.Errorf("the new members are %v", data)
 	}
 	for product, want := range map[string][]string{
-		"next-kind": {"license.paused", "license.issued"}, "next-format": {"license.reinstated", "event.unreadable", "license.issued"},
+		"next-kind": {"license.paused", "license.issued"}, "next-format": {"license.reinstated", "event.unreadable",
+			"license.issued"},
 	} {
 		var types []string
-		for _, e := range previous.want(t, 200, "GET", "/v1/licenses/"+licenses[product]+"/events", "").Data.list("events") {
+		for _, e := range previous.want(t, 200, "GET", "/v1/licenses/"+licenses[product]+"/events",
+			"").Data.list("events") {
 			types = append(types, e.text("type"))
 		}
 		if !slices.Equal(types, want) {
@@ -160,13 +168,15 @@ func TestNextVersion(t *testing.T) {
 			t.Errorf("instead of %v came %s", e, m.body)
 		}
 	}
-	if m := byID[old[7]["id"].(string)]; !strings.Contains(string(m.Raw), `"pauses":3`) || m.Data.License == nil || m.Data.License.LicenseKey != licenses["next-kind"] {
+	if m := byID[old[7]["id"].(string)]; !strings.Contains(string(m.Raw), `"pauses":3`) || m.Data.License == nil ||
+		m.Data.License.LicenseKey != licenses["next-kind"] {
 		t.Errorf("the new kind came as %s", m.body)
 	}
 	if m := paused.wait(t, "license.paused"); m.ID != old[7]["id"] {
 		t.Errorf("to the endpoint of the new kind came %s", m.body)
 	}
-	if m := unreadable.wait(t, "event.unreadable"); m.ID != old[11]["id"] || !m.Timestamp.IsZero() && m.Timestamp.Year() < 2000 {
+	if m := unreadable.wait(t, "event.unreadable"); m.ID != old[11]["id"] || !m.Timestamp.IsZero() &&
+		m.Timestamp.Year() < 2000 {
 		t.Errorf("to the endpoint of placeholders came %s", m.body)
 	}
 	if first, second := take(listed), take(listed); first.Type == second.Type {
@@ -175,12 +185,14 @@ func TestNextVersion(t *testing.T) {
 
 	// The value is counted once, logged once, and shown by verify; to the next version all is well.
 	const logged = "a stored value can't be read"
-	if n := previous.metric(t, "licet_event_values_unreadable_total"); n != 1 || strings.Count(previous.log.String(), logged) != 1 {
+	if n := previous.metric(t, "licet_event_values_unreadable_total"); n != 1 ||
+		strings.Count(previous.log.String(), logged) != 1 {
 		t.Errorf("%v values are counted, and %d are logged", n, strings.Count(previous.log.String(), logged))
 	}
 	previous.log.forgive(logged)
 	found := verifyJSONOf(t, exitFailed, "--etcd-endpoints", endpoints).Violations
-	if len(found) != 1 || found[0].Family != "event" || found[0].Rule != "value" || found[0].Key != "e/"+old[11]["id"].(string) {
+	if len(found) != 1 || found[0].Family != "event" || found[0].Rule != "value" ||
+		found[0].Key != "e/"+old[11]["id"].(string) {
 		t.Errorf("the previous version verifies: %+v", found)
 	}
 	verify := exec.CommandContext(t.Context(), binary, "store", "verify", "--etcd-endpoints", endpoints)

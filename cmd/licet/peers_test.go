@@ -12,7 +12,8 @@ func TestReachableAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	for _, endpoint := range []string{"http://127.0.0.1:2379", "http://[::1]:2379", "unix:///tmp/x", "http://no.such.host.invalid:2379"} {
+	for _, endpoint := range []string{"http://127.0.0.1:2379", "http://[::1]:2379", "unix:///tmp/x",
+		"http://no.such.host.invalid:2379"} {
 		address := reachableAddress(t.Context(), listener.Addr(), []string{endpoint})
 		t.Logf("%s: %s", endpoint, address)
 		conn, err := net.Dial("tcp", address)
@@ -28,7 +29,8 @@ func TestReachableAddress(t *testing.T) {
 func TestInternalAddress(t *testing.T) {
 	for address, want := range map[string]bool{
 		"10.0.0.7:7070": true, "node-1.example.com:1": true, "[fd00::7]:7070": true,
-		"": false, "10.0.0.7": false, ":7070": false, "0.0.0.0:7070": false, "[::]:7070": false, "10.0.0.7:0": false, "10.0.0.7:99999": false, "10.0.0.7:http": false,
+		"": false, "10.0.0.7": false, ":7070": false, "0.0.0.0:7070": false, "[::]:7070": false, "10.0.0.7:0": false,
+		"10.0.0.7:99999": false, "10.0.0.7:http": false,
 	} {
 		if got := validAddress(address); got != want {
 			t.Errorf("%q: %v", address, got)

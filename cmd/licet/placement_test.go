@@ -72,7 +72,8 @@ func TestPlacement(t *testing.T) {
 	endpoints := strings.Join(cluster.Endpoints(), ",")
 	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
 	start := func() *process {
-		p := startServe(t, "--etcd-endpoints", endpoints, "--internal-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0")
+		p := startServe(t, "--etcd-endpoints", endpoints, "--internal-listen", "127.0.0.1:0", "--metrics-listen",
+			"127.0.0.1:0")
 		p.key = key
 		return p
 	}
@@ -155,5 +156,6 @@ func TestPlacement(t *testing.T) {
 		hops += p.metric(t, `licet_hops_total`)
 		unknown += p.metric(t, `licet_hop_commands_total`)
 	}
-	t.Logf("%d changes were acknowledged, and none was lost; the nodes that are left made %.0f hops of %.0f commands", book.acks.Load(), hops, unknown)
+	t.Logf("%d changes were acknowledged, and none was lost; the nodes that are left made %.0f hops of %.0f commands",
+		book.acks.Load(), hops, unknown)
 }

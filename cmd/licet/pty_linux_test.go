@@ -23,7 +23,8 @@ func pseudoterminal(t *testing.T) (person, terminal *os.File) {
 	t.Cleanup(func() { _ = person.Close() })
 	var number, unlocked int32
 	for request, into := range map[uintptr]*int32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
-		if _, _, failed := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(unsafe.Pointer(into))); failed != 0 {
+		if _, _, failed := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request,
+			uintptr(unsafe.Pointer(into))); failed != 0 {
 			t.Fatal(failed)
 		}
 	}
@@ -96,7 +97,8 @@ func TestAsksOnATerminal(t *testing.T) {
 
 	d := p.at(t, "licenses", "revoke", key)
 	d.says("Revoke the license "+key+" at "+p.url+", for good? [y/N]", "n\n")
-	if code := d.ends(); code != exitFailed || status() != "not_activated" || !strings.Contains(d.screen.String(), "licet: not done") {
+	if code := d.ends(); code != exitFailed || status() != "not_activated" ||
+		!strings.Contains(d.screen.String(), "licet: not done") {
 		t.Errorf("a no: exit code %d, the license is %s: %s", code, status(), d.screen.String())
 	}
 	d = p.at(t, "licenses", "revoke", key)
@@ -122,7 +124,8 @@ func TestAsksOnATerminal(t *testing.T) {
 		t.Errorf("with --yes: exit code %d, %s", code, d.screen.String())
 	}
 	// Where nobody sits, the command line is taken at its word.
-	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD"}`).Data.text("order_no")
+	order := p.want(t, 201, "POST", "/v1/orders",
+		`{"product_id":"editor","amount":0,"currency":"USD"}`).Data.text("order_no")
 	cmd := licetCommand("orders", "refund", order)
 	cmd.Env = append(cmd.Env, "LICET_URL="+p.url, "LICET_API_KEY="+p.key)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "refunded") {
@@ -136,7 +139,8 @@ func TestAsksOnATerminal(t *testing.T) {
 		{"Remove the product editor", []string{"products", "delete", "editor"}},
 		{"Revoke key_none at", []string{"keys", "revoke", "key_none"}},
 		{"Revoke 2 licenses at", []string{"licenses", "revoke", key, other}},
-		{"Remove the personal data of ann@example.com from all orders", []string{"redact", "--buyer-email", "ann@example.com"}},
+		{"Remove the personal data of ann@example.com from all orders",
+			[]string{"redact", "--buyer-email", "ann@example.com"}},
 	} {
 		d := p.at(t, question.args...)
 		d.says(question.words, "\n")
@@ -151,7 +155,8 @@ func TestProgressOfAList(t *testing.T) {
 	p := shared(t)
 	key := p.grant(t, 1)
 	d := p.at(t, "licenses", "list", "--all", "--output", "json")
-	if code := d.ends(); code != exitOK || !strings.Contains(d.screen.String(), "licenses (") || strings.Contains(d.screen.String(), key) || !strings.Contains(d.stdout.String(), key) {
+	if code := d.ends(); code != exitOK || !strings.Contains(d.screen.String(), "licenses (") ||
+		strings.Contains(d.screen.String(), key) || !strings.Contains(d.stdout.String(), key) {
 		t.Errorf("exit code %d, on the screen\n%s\nin the file\n%s", code, d.screen.String(), d.stdout.String())
 	}
 }
@@ -162,7 +167,8 @@ func TestTypedKeyIsNotShown(t *testing.T) {
 	d := p.at(t, "profile", "set", "dev", "--url", p.url, "--api-key-id", p.keyID)
 	d.says("API key (not shown): ", p.key+"\n")
 	d.says("API secret (not shown): ", p.secret+"\r")
-	if code := d.ends(); code != exitOK || strings.Contains(d.screen.String(), p.key) || strings.Contains(d.screen.String(), p.secret) || !strings.Contains(d.screen.String(), "saved the profile") {
+	if code := d.ends(); code != exitOK || strings.Contains(d.screen.String(), p.key) ||
+		strings.Contains(d.screen.String(), p.secret) || !strings.Contains(d.screen.String(), "saved the profile") {
 		t.Errorf("exit code %d, on the screen\n%s", code, d.screen.String())
 	}
 	d = p.at(t, "profile", "set", "dev", "--url", p.url)

@@ -63,7 +63,8 @@ func wantMainJob(t *testing.T, out string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	want := []string{
-		`"status":"unpaid"`, "303 http", `"status":"paid"`, `"status":"activated"`, `"device_id":"laptop-1"`, `"removed":true`,
+		`"status":"unpaid"`, "303 http", `"status":"paid"`, `"status":"activated"`, `"device_id":"laptop-1"`,
+		`"removed":true`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines came out, want %d:\n%s", len(lines), len(want), out)
@@ -86,7 +87,8 @@ func readme(t *testing.T) string {
 }
 
 func TestReadmeHasTheSameCommands(t *testing.T) {
-	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(readme(t), block) {
+	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(readme(t),
+		block) {
 		t.Errorf("README.md lacks this block:%s", block)
 	}
 	for _, command := range []string{"go run ./cmd/licet dev", "go test ./..."} {

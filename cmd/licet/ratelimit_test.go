@@ -49,7 +49,8 @@ func TestRateLimits(t *testing.T) {
 	}
 	scrape := p.get(t, logged(p.log.String(), "metrics", "url"))
 	for _, line := range []string{
-		`licet_rate_limited_total{limit="address"} 2`, `licet_rate_limited_total{limit="license"} 1`, `licet_rate_limited_total{limit="api_key"} 1`,
+		`licet_rate_limited_total{limit="address"} 2`, `licet_rate_limited_total{limit="license"} 1`,
+		`licet_rate_limited_total{limit="api_key"} 1`,
 	} {
 		if !strings.Contains(scrape.body, line) {
 			t.Errorf("/metrics lacks %s", line)

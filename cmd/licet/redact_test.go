@@ -34,19 +34,23 @@ func TestRedact(t *testing.T) {
 	for i := range all {
 		orders = append(orders, order(i))
 	}
-	if got := redact("--buyer-email", "ann@example.com", "--yes"); got.code != exitOK || got.stdout != "205 orders and 1 license redacted\n" || got.stderr != "" {
+	if got := redact("--buyer-email", "ann@example.com", "--yes"); got.code != exitOK ||
+		got.stdout != "205 orders and 1 license redacted\n" || got.stderr != "" {
 		t.Errorf("got %+v", got)
 	}
 	for _, number := range orders {
-		if found := shop.want(t, 200, "GET", "/v1/orders/"+number, "").Data; found["buyer_email"] != nil || found["description"] != nil {
+		if found := shop.want(t, 200, "GET", "/v1/orders/"+number, "").Data; found["buyer_email"] != nil ||
+			found["description"] != nil {
 			t.Errorf("the order is %v", found)
 		}
 	}
 	order(1)
-	if got := redact("--buyer-email", "ANN@example.com", "--output", "json"); got.code != exitOK || got.stdout != `{"orders":1,"licenses":0,"complete":true}`+"\n" {
+	if got := redact("--buyer-email", "ANN@example.com", "--output", "json"); got.code != exitOK ||
+		got.stdout != `{"orders":1,"licenses":0,"complete":true}`+"\n" {
 		t.Errorf("got %+v", got)
 	}
-	if got := redact("--buyer-email", "ann@example.com"); got.code != exitOK || got.stdout != "0 orders and 0 licenses redacted\n" {
+	if got := redact("--buyer-email", "ann@example.com"); got.code != exitOK ||
+		got.stdout != "0 orders and 0 licenses redacted\n" {
 		t.Errorf("got %+v", got)
 	}
 
@@ -56,13 +60,19 @@ func TestRedact(t *testing.T) {
 		code int
 		says string
 	}{
-		"no address":            {nil, exitUsage, "buyer-email"},
-		"an empty address":      {[]string{"--buyer-email", ""}, exitUsage, "--buyer-email must be a plain e-mail address"},
-		"no e-mail address":     {[]string{"--buyer-email", "ann"}, exitUsage, "--buyer-email must be a plain e-mail address"},
-		"an argument":           {[]string{"ann@example.com", "--buyer-email", "ann@example.com"}, exitUsage, "ann@example.com"},
-		"an unknown API key":    {[]string{"--buyer-email", "ann@example.com", "--api-key-file", os.Args[0]}, exitFailed, ""},
-		"nothing at the URL":    {[]string{"--buyer-email", "ann@example.com", "--url", "http://127.0.0.1:1"}, exitFailed, "no service listens"},
-		"another output format": {[]string{"--buyer-email", "ann@example.com", "--output", "csv"}, exitUsage, "--output"},
+		"no address": {nil, exitUsage, "buyer-email"},
+		"an empty address": {[]string{"--buyer-email", ""}, exitUsage,
+			"--buyer-email must be a plain e-mail address"},
+		"no e-mail address": {[]string{"--buyer-email", "ann"}, exitUsage,
+			"--buyer-email must be a plain e-mail address"},
+		"an argument": {[]string{"ann@example.com", "--buyer-email", "ann@example.com"}, exitUsage,
+			"ann@example.com"},
+		"an unknown API key": {[]string{"--buyer-email", "ann@example.com", "--api-key-file", os.Args[0]},
+			exitFailed, ""},
+		"nothing at the URL": {[]string{"--buyer-email", "ann@example.com", "--url", "http://127.0.0.1:1"},
+			exitFailed, "no service listens"},
+		"another output format": {[]string{"--buyer-email", "ann@example.com", "--output", "csv"}, exitUsage,
+			"--output"},
 	} {
 		if got := redact(c.args...); got.code != c.code || got.stdout != "" || !strings.Contains(got.stderr, c.says) {
 			t.Errorf("%s: %+v", name, got)

@@ -181,7 +181,8 @@ func (l *till) settle(t *testing.T, a api, b *bank) {
 				_, err = demand(http.StatusSeeOther, http.StatusBadGateway)(a.pay(t.Context(), payURL, "pay"))
 			} else {
 				asked++
-				_, err = demand(200, http.StatusBadGateway, http.StatusConflict)(a.changeOrder(t.Context(), orderNo+"/refund", orderNo))
+				_, err = demand(200, http.StatusBadGateway,
+					http.StatusConflict)(a.changeOrder(t.Context(), orderNo+"/refund", orderNo))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -189,7 +190,8 @@ func (l *till) settle(t *testing.T, a api, b *bank) {
 		}
 	}
 	orders, refunded := l.count()
-	t.Logf("%d orders, %d were told to be refunded; in the end %d times the pay page and %d times a refund was asked for again", orders, refunded, resumed, asked)
+	t.Logf("%d orders, %d were told to be refunded; in the end %d times the pay page and %d times a refund was asked "+
+		"for again", orders, refunded, resumed, asked)
 }
 
 func (l *till) verify(t *testing.T, a api, b *bank) {
@@ -214,7 +216,8 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 		if (money.returned == 1) != (status == "refunded") || now["refund_due"] == true {
 			problem("the books disagree")
 		}
-		if money.taken == 1 && !slices.Contains([]string{"paid", "refunded"}, status) || status == "paid" && license == "" {
+		if money.taken == 1 && !slices.Contains([]string{"paid", "refunded"}, status) || status == "paid" &&
+			license == "" {
 			problem("it is paid, and there is neither license nor refund")
 		}
 		if told := l.told[orderNo]; told == "refunded" && status != told || told == "paid" && license == "" {
@@ -223,7 +226,8 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 		if license == "" {
 			continue
 		}
-		if revoked := a.want(t, 200, "GET", "/v1/licenses/"+license, "").Data.text("status") == "revoked"; revoked != (status == "refunded") {
+		if revoked := a.want(t, 200, "GET", "/v1/licenses/"+license,
+			"").Data.text("status") == "revoked"; revoked != (status == "refunded") {
 			problem("its license is revoked: %v", revoked)
 		}
 	}

@@ -63,10 +63,11 @@ func TestFleetLosesMembers(t *testing.T) {
 				leader.Stop(t)
 				return func() { leader.Continue(t) }
 			}},
-			{"the leader cut off from its peers", func(_ *testing.T, cluster *etcdtest.Cluster, leader, _ *etcdtest.Member) func() {
-				cluster.Isolate(leader)
-				return func() { cluster.Join(leader) }
-			}},
+			{"the leader cut off from its peers",
+				func(_ *testing.T, cluster *etcdtest.Cluster, leader, _ *etcdtest.Member) func() {
+					cluster.Isolate(leader)
+					return func() { cluster.Join(leader) }
+				}},
 		},
 	} {
 		t.Run(faults[0].name, func(t *testing.T) {
@@ -102,9 +103,11 @@ func loseMembers(t *testing.T, faults []memberFault) {
 		waitFor(t, func() bool { return book.acks.Load() >= floor })
 		refused, lastBad, slowest := f.report()
 		if lastBad.Sub(began) > recovery || slowest > recovery {
-			t.Errorf("%s: a request that began %v after it was refused, the slowest took %v", fault.name, lastBad.Sub(began), slowest)
+			t.Errorf("%s: a request that began %v after it was refused, the slowest took %v", fault.name,
+				lastBad.Sub(began), slowest)
 		}
-		t.Logf("%s: %d refused, the last one begun after %v; the slowest request took %v", fault.name, refused, max(0, lastBad.Sub(began)), slowest)
+		t.Logf("%s: %d refused, the last one begun after %v; the slowest request took %v", fault.name, refused,
+			max(0, lastBad.Sub(began)), slowest)
 		heal()
 	}
 	cancel()
@@ -154,7 +157,8 @@ func TestFleetLosesANode(t *testing.T) {
 			func() (reply, error) { return alone.activate(t.Context(), sharedKey, "late") },
 			func() (reply, error) { return alone.send(t.Context(), "GET", "/v1/licenses/"+sharedKey, "") },
 			func() (reply, error) {
-				return alone.send(t.Context(), "POST", "/v1/orders", `{"product_id":"editor","amount":1,"currency":"EUR"}`)
+				return alone.send(t.Context(), "POST", "/v1/orders",
+					`{"product_id":"editor","amount":1,"currency":"EUR"}`)
 			},
 		}
 		atOnce(len(calls), func(i int) {
@@ -195,7 +199,8 @@ func TestFleetLosesANode(t *testing.T) {
 func leftOut(nodes []*process) (n int) {
 	for _, node := range nodes {
 		log := node.log.String()
-		n += strings.Count(log, `"the etcd member does not answer"`) - strings.Count(log, `"the etcd member answers again"`)
+		n += strings.Count(log, `"the etcd member does not answer"`) - strings.Count(log,
+			`"the etcd member answers again"`)
 	}
 	return n
 }
@@ -270,8 +275,10 @@ func TestServeOverTLS(t *testing.T) {
 		}
 	}
 	stranger := etcdtest.NewCA(t)
-	wantOneLine(t, licetCommand("serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--log-level", "error",
-		"--etcd-endpoints", cluster.Endpoints()[0], "--etcd-ca", stranger.File), "certificate signed by unknown authority")
+	wantOneLine(t,
+		licetCommand("serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--log-level", "error",
+			"--etcd-endpoints", cluster.Endpoints()[0], "--etcd-ca",
+			stranger.File), "certificate signed by unknown authority")
 	p.log.forgive("the one before is kept")
 }
 
@@ -359,7 +366,8 @@ func TestServeWithoutEtcd(t *testing.T) {
 	t.Parallel() // it waits for most of ten seconds
 	nobody := "unix://" + filepath.Join(t.TempDir(), "nobody.sock")
 	began := time.Now()
-	wantOneLine(t, licetCommand("serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--log-level", "error", "--etcd-endpoints", nobody),
+	wantOneLine(t, licetCommand("serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--log-level",
+		"error", "--etcd-endpoints", nobody),
 		"etcd can't be reached: "+nobody, "no such file")
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %v", took)
@@ -378,8 +386,10 @@ func TestServeNeedsItsFiles(t *testing.T) {
 	}
 	f := func(problem string, args ...string) {
 		t.Helper()
-		args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--etcd-endpoints", "127.0.0.1:1"}, args...)
-		if got := runLicet(t, args...); got.code != exitFailed || !strings.Contains(got.stderr, problem) || strings.Contains(got.stderr, "c2hvcnQ") {
+		args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--etcd-endpoints",
+			"127.0.0.1:1"}, args...)
+		if got := runLicet(t, args...); got.code != exitFailed || !strings.Contains(got.stderr, problem) ||
+			strings.Contains(got.stderr, "c2hvcnQ") {
 			t.Errorf("%v: want exit code 1 and %q, got %+v", args, problem, got)
 		}
 	}
@@ -402,7 +412,8 @@ func TestServeUsageErrors(t *testing.T) {
 	}
 	f("--etcd-endpoints must name every etcd member")
 	f("--master-key-file must name a file", "--etcd-endpoints", "127.0.0.1:2379")
-	for _, bad := range []string{"etcd", "http://", "ftp://etcd:2379", "http://etcd:2379/v3", "http://user@etcd:2379", "http://:2379", "etcd:", "unix://", "127.0.0.1:2379,"} {
+	for _, bad := range []string{"etcd", "http://", "ftp://etcd:2379", "http://etcd:2379/v3", "http://user@etcd:2379",
+		"http://:2379", "etcd:", "unix://", "127.0.0.1:2379,"} {
 		f("--etcd-endpoints has ", "--etcd-endpoints", bad)
 	}
 	f("--etcd-endpoints mixes http:// and https://", "--etcd-endpoints", "http://a:2379,https://b:2379")

@@ -20,13 +20,15 @@ func TestKeysThroughTheService(t *testing.T) {
 		}
 		return got.stdout
 	}
-	got := runLicet(t, "keys", "create", "--name", "child", "--scopes", "orders,keys:read", "--expires-at", "2040-01-01T00:00:00Z", "--require-signature", "--output", "json")
+	got := runLicet(t, "keys", "create", "--name", "child", "--scopes", "orders,keys:read", "--expires-at",
+		"2040-01-01T00:00:00Z", "--require-signature", "--output", "json")
 	if got.code != exitOK || got.stderr != "Keep the API key and its secret: licet can't print them again.\n" {
 		t.Fatalf("%+v", got)
 	}
 	made := decode[map[string]any](t, got.stdout)
 	id, _ := made["id"].(string)
-	if made["name"] != "child" || made["require_signature"] != true || made["expires_at"] != "2040-01-01T00:00:00.000Z" || !strings.HasPrefix(made["api_key"].(string), "lk_test_") {
+	if made["name"] != "child" || made["require_signature"] != true ||
+		made["expires_at"] != "2040-01-01T00:00:00.000Z" || !strings.HasPrefix(made["api_key"].(string), "lk_test_") {
 		t.Errorf("made %v", made)
 	}
 	if text := must("keys", "get", id); !strings.Contains(text, "SCOPES                 orders,keys:read\n") {
@@ -35,11 +37,13 @@ func TestKeysThroughTheService(t *testing.T) {
 	if text := must("keys", "list", "--limit", "1"); !strings.Contains(text, id) || strings.Count(text, "\n") != 2 {
 		t.Errorf("listed\n%s", text)
 	}
-	if text := must("keys", "list", "--all", "--output", "json"); !strings.Contains(text, id) || strings.Count(text, "\n") < 2 {
+	if text := must("keys", "list", "--all", "--output", "json"); !strings.Contains(text, id) ||
+		strings.Count(text, "\n") < 2 {
 		t.Errorf("listed\n%s", text)
 	}
 	turned := decode[map[string]any](t, must("keys", "rotate", id, "--overlap", "90s", "--output", "json"))
-	if turned["api_key"] != nil || turned["api_secret"] == made["api_secret"] || turned["previous_secret_until"] == nil {
+	if turned["api_key"] != nil || turned["api_secret"] == made["api_secret"] ||
+		turned["previous_secret_until"] == nil {
 		t.Errorf("rotated to %v", turned)
 	}
 	if text := must("keys", "revoke", id); !strings.Contains(text, "revoked") {
@@ -48,7 +52,8 @@ func TestKeysThroughTheService(t *testing.T) {
 	if got := runLicet(t, "keys", "rotate", id); got.code != exitFailed || !strings.Contains(got.stderr, "40407") {
 		t.Errorf("%+v", got)
 	}
-	if got := runLicet(t, "keys", "create", "--name", "x", "--scopes", "all"); got.code != exitUsage || !strings.Contains(got.stderr, "--scopes must be 1 to 32 of") {
+	if got := runLicet(t, "keys", "create", "--name", "x", "--scopes", "all"); got.code != exitUsage ||
+		!strings.Contains(got.stderr, "--scopes must be 1 to 32 of") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -65,7 +70,8 @@ func TestStoreOrService(t *testing.T) {
 	acct := []string{"--account", account, "--mode", "test"}
 	f := func(code int, words []string, environment []string, command string, args ...string) {
 		t.Helper()
-		for _, name := range []string{"LICET_URL", "LICET_API_KEY", "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR", "LICET_PROFILE"} {
+		for _, name := range []string{"LICET_URL", "LICET_API_KEY", "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR",
+			"LICET_PROFILE"} {
 			t.Setenv(name, "")
 		}
 		for _, pair := range environment {
@@ -75,7 +81,8 @@ func TestStoreOrService(t *testing.T) {
 		got := runLicet(t, append(strings.Fields(command), args...)...)
 		for _, word := range words {
 			if got.code != code || !strings.Contains(got.stdout+got.stderr, word) {
-				t.Errorf("%s %v with %v: want exit code %d and %q, got %+v", command, args, environment, code, word, got)
+				t.Errorf("%s %v with %v: want exit code %d and %q, got %+v", command, args, environment, code, word,
+					got)
 			}
 		}
 	}
@@ -92,7 +99,8 @@ func TestStoreOrService(t *testing.T) {
 	f(exitOK, onService, both, call, "--url", p.url)
 	f(exitOK, onStore, both, direct, append(acct, "--etcd-endpoints", store)...)
 	f(exitUsage, []string{"unknown flag: --etcd-endpoints"}, nil, call, "--url", p.url, "--etcd-endpoints", store)
-	f(exitUsage, []string{"unknown flag: --url"}, nil, direct, append(acct, "--etcd-endpoints", store, "--url", p.url)...)
+	f(exitUsage, []string{"unknown flag: --url"}, nil, direct,
+		append(acct, "--etcd-endpoints", store, "--url", p.url)...)
 	f(exitUsage, []string{"no service: ", "--url"}, nil, call)
 	f(exitUsage, []string{"no service: ", "--url"}, etcd, call)
 	f(exitUsage, []string{"no store: set --etcd-endpoints"}, service, direct, acct...)
@@ -121,7 +129,8 @@ func TestStoreOrService(t *testing.T) {
 func TestSourcedEnvironment(t *testing.T) {
 	needTools(t, "sh")
 	p := shared(t)
-	out := pasteIn(t, p.dir, "sh", `. ./dev.env; RUN_TEST_BINARY_AS_LICET=1 GORACE=atexit_sleep_ms=0 "`+licetCommand().Path+`" products list --output json`)
+	out := pasteIn(t, p.dir, "sh",
+		`. ./dev.env; RUN_TEST_BINARY_AS_LICET=1 GORACE=atexit_sleep_ms=0 "`+licetCommand().Path+`" products list --output json`)
 	if !strings.HasPrefix(out, `{"products":[`) {
 		t.Errorf("it came to %s", out)
 	}
@@ -135,7 +144,8 @@ func TestFlagsThatAreNeeded(t *testing.T) {
 		"[limit all]":                  "licenses list --all --limit 5",
 		`unknown command "make"`:       "orders make",
 	} {
-		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage || !strings.Contains(got.stderr, problem) {
+		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
+			!strings.Contains(got.stderr, problem) {
 			t.Errorf("%s: want exit code 2 and %q, got %+v", line, problem, got)
 		}
 	}

@@ -39,7 +39,8 @@ func needTools(t *testing.T, tools ...string) {
 // shop creates an API key that requires signatures. It returns a directory whose ./licet-data/dev.env has this key.
 func (p *process) shop(t *testing.T) (dir string) {
 	t.Helper()
-	key := createKey(t, []string{"--etcd-endpoints", p.socket(), "--master-key-file", filepath.Join(p.dir, masterFile)}, "--require-signature")
+	key := createKey(t, []string{"--etcd-endpoints", p.socket(), "--master-key-file", filepath.Join(p.dir, masterFile)},
+		"--require-signature")
 	unsigned := api{url: p.url, key: key.APIKey, client: p.client}
 	if r := unsigned.want(t, 401, "POST", "/v1/orders", "{}"); r.Code != 40102 {
 		t.Errorf("without a signature: %s", r.body)
@@ -49,7 +50,8 @@ func (p *process) shop(t *testing.T) (dir string) {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeText(t, filepath.Join(data, envFile), string(devEnv(p.url, &devKey{KeyID: key.ID, APIKey: key.APIKey}, key.APISecret)))
+	writeText(t, filepath.Join(data, envFile),
+		string(devEnv(p.url, &devKey{KeyID: key.ID, APIKey: key.APIKey}, key.APISecret)))
 	return dir
 }
 
@@ -118,7 +120,8 @@ func TestDocumentedSignature(t *testing.T) {
 	base, _, _ = strings.Cut(base, "\n```\n")
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(base))
-	if want := "\r\nSignature: sig1=:" + base64.StdEncoding.EncodeToString(mac.Sum(nil)) + ":\r\n"; !strings.Contains(text, secret) || !strings.Contains(head+"\r\n", want) {
+	if want := "\r\nSignature: sig1=:" + base64.StdEncoding.EncodeToString(mac.Sum(nil)) +
+		":\r\n"; !strings.Contains(text, secret) || !strings.Contains(head+"\r\n", want) {
 		t.Errorf("the signature of the documented base is %s", want)
 	}
 }

@@ -54,7 +54,8 @@ func TestSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := func(path string, length int) string {
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n", path, p.key, length)
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer "+
+			"%s\r\nContent-Length: %d\r\n", path, p.key, length)
 	}
 	body := func(path string, length int) string {
 		return head(path, length) + "\r\n" + `{"a":"` + strings.Repeat("x", length-1000)

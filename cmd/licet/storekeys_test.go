@@ -62,7 +62,8 @@ type createdKey struct {
 
 func createKey(t *testing.T, flags []string, more ...string) createdKey {
 	t.Helper()
-	args := append([]string{"store", "keys", "create", "--account", "acct_acme", "--mode", "test", "--name", "shop", "--scopes", "*", "--output", "json"}, flags...)
+	args := append([]string{"store", "keys", "create", "--account", "acct_acme", "--mode", "test", "--name", "shop",
+		"--scopes", "*", "--output", "json"}, flags...)
 	got := runLicet(t, append(args, more...)...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
@@ -89,7 +90,8 @@ func TestKeysOfAService(t *testing.T) {
 	flags, ring := testStore(t)
 	on := func(args ...string) []string { return slices.Concat(args, acme, flags) }
 
-	got := runBinary(t, on("store", "keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--output", "json")...)
+	got := runBinary(t,
+		on("store", "keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--output", "json")...)
 	shape := `^\{"api_key":"lk_test_[0-9A-Z]{32}","api_secret":"lks_test_[0-9A-Z]{52}","id":"key_[0-9a-z]{26}","account":"acct_acme","mode":"test","scopes":\["orders","licenses:read"\]\}\n$`
 	if got.code != exitOK || !regexp.MustCompile(shape).MatchString(got.stdout) || strings.Contains(got.stderr, "lk") {
 		t.Fatalf("%+v", got)
@@ -106,7 +108,8 @@ func TestKeysOfAService(t *testing.T) {
 
 	// Revoked on the store, it is dead on all nodes within two seconds: a
 	// request that begins later must not be taken.
-	if got := runBinary(t, on("store", "keys", "revoke", key.ID)...); got.code != exitOK || !strings.Contains(got.stdout, "REVOKED") {
+	if got := runBinary(t, on("store", "keys", "revoke", key.ID)...); got.code != exitOK ||
+		!strings.Contains(got.stdout, "REVOKED") {
 		t.Fatalf("%+v", got)
 	}
 	revoked := time.Now()
@@ -151,7 +154,8 @@ func TestKeysOfAService(t *testing.T) {
 		Mode      string    `json:"mode"`
 		Until     time.Time `json:"previous_secret_until"`
 	}](t, got.stdout)
-	if rotated.ID != key.ID || rotated.APISecret == key.APISecret || time.Until(rotated.Until) > time.Hour || time.Until(rotated.Until) < 50*time.Minute {
+	if rotated.ID != key.ID || rotated.APISecret == key.APISecret || time.Until(rotated.Until) > time.Hour ||
+		time.Until(rotated.Until) < 50*time.Minute {
 		t.Errorf("rotated: %+v", rotated)
 	}
 	for _, n := range nodes { // the key itself is as it was
@@ -159,8 +163,10 @@ func TestKeysOfAService(t *testing.T) {
 	}
 	got = runLicet(t, on("store", "keys", "list")...)
 	next, _, _ := strings.Cut(lines[1], ":")
-	if rows := strings.Split(strings.TrimSpace(got.stdout), "\n"); len(rows) != 3 || !strings.HasPrefix(rows[0], "ID ") ||
-		!strings.HasPrefix(rows[1], key.ID) || !strings.Contains(rows[1], "active") || !strings.Contains(rows[1], next) || !strings.Contains(rows[2], "revoked") {
+	if rows := strings.Split(strings.TrimSpace(got.stdout), "\n"); len(rows) != 3 ||
+		!strings.HasPrefix(rows[0], "ID ") ||
+		!strings.HasPrefix(rows[1], key.ID) || !strings.Contains(rows[1], "active") ||
+		!strings.Contains(rows[1], next) || !strings.Contains(rows[2], "revoked") {
 		t.Errorf("listed:\n%s", got.stdout)
 	}
 
@@ -170,8 +176,10 @@ func TestKeysOfAService(t *testing.T) {
 		t.Helper()
 		other := filepath.Join(t.TempDir(), "other.keys")
 		writeText(t, other, ring)
-		wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--master-key-file", other})...), problem, other)
-		got := runLicet(t, append(on("store", "keys", "create", "--name", "x", "--scopes", "*"), "--master-key-file", other)...)
+		wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags,
+			[]string{"--master-key-file", other})...), problem, other)
+		got := runLicet(t,
+			append(on("store", "keys", "create", "--name", "x", "--scopes", "*"), "--master-key-file", other)...)
 		if got.code != exitFailed || !strings.Contains(got.stderr, problem) || got.stdout != "" {
 			t.Errorf("licet store keys create: %+v", got)
 		}
@@ -216,19 +224,22 @@ func TestKeysOutput(t *testing.T) {
 	if got := runLicet(t, on("store", "keys", "list", "-o", "json")...); got.stdout != "{\"keys\":[]}\n" {
 		t.Errorf("no keys: %+v", got)
 	}
-	got := runLicet(t, on("store", "keys", "create", "--name", "my shop", "--scopes", "keys,events:read", "--expires-at", "2100-01-31T01:00:00+01:00", "--require-signature")...)
+	got := runLicet(t, on("store", "keys", "create", "--name", "my shop", "--scopes", "keys,events:read",
+		"--expires-at", "2100-01-31T01:00:00+01:00", "--require-signature")...)
 	created := map[string]string{}
 	for line := range strings.Lines(got.stdout) {
 		title, value, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		created[title] = strings.TrimSpace(value)
 	}
-	if got.code != exitOK || created["SCOPES"] != "keys,events:read" || !strings.HasPrefix(created["API KEY"], "lk_test_") ||
+	if got.code != exitOK || created["SCOPES"] != "keys,events:read" ||
+		!strings.HasPrefix(created["API KEY"], "lk_test_") ||
 		!strings.HasPrefix(created["API SECRET"], "lks_test_") || strings.Contains(got.stderr, created["API KEY"]) {
 		t.Errorf("%+v", got)
 	}
 	id := created["ID"]
 	for range 2 {
-		if got := runLicet(t, on("store", "keys", "revoke", id, "-o", "json")...); got.code != exitOK || !strings.HasPrefix(got.stdout, `{"id":"`+id+`","account":"acct_acme","mode":"test","revoked_at":"20`) {
+		if got := runLicet(t, on("store", "keys", "revoke", id, "-o", "json")...); got.code != exitOK ||
+			!strings.HasPrefix(got.stdout, `{"id":"`+id+`","account":"acct_acme","mode":"test","revoked_at":"20`) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -249,14 +260,17 @@ func TestKeysOutput(t *testing.T) {
 	}
 	got = runLicet(t, on("store", "keys", "list", "-o", "json")...)
 	keys := decode[struct{ Keys []listed }](t, got.stdout).Keys
-	if len(keys) != 1 || keys[0].Name != "my shop" || !keys[0].Signed || keys[0].Status != "revoked" || keys[0].Expires != "2100-01-31T00:00:00.000Z" || keys[0].Revoked == nil || keys[0].Previous != nil {
+	if len(keys) != 1 || keys[0].Name != "my shop" || !keys[0].Signed || keys[0].Status != "revoked" ||
+		keys[0].Expires != "2100-01-31T00:00:00.000Z" || keys[0].Revoked == nil || keys[0].Previous != nil {
 		t.Errorf("%+v", keys)
 	}
 	none := append([]string{"store", "keys", "revoke", id, "--account", "acct_other", "--mode", "test"}, flags...)
-	if got := runLicet(t, none...); got.code != exitFailed || got.stderr != "licet: "+id+" of acct_other in test mode: no such API key\n" {
+	if got := runLicet(t, none...); got.code != exitFailed ||
+		got.stderr != "licet: "+id+" of acct_other in test mode: no such API key\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := runLicet(t, on("store", "keys", "rotate", id)...); got.code != exitFailed || !strings.Contains(got.stderr, "revoked or expired") {
+	if got := runLicet(t, on("store", "keys", "rotate", id)...); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "revoked or expired") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -267,7 +281,8 @@ func TestKeysOfADataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
-	if got := runLicet(t, slices.Concat([]string{"store", "keys", "list", "--data-dir", dir}, acme)...); got.code != exitFailed || !strings.Contains(got.stderr, "in use") {
+	if got := runLicet(t, slices.Concat([]string{"store", "keys", "list", "--data-dir", dir},
+		acme)...); got.code != exitFailed || !strings.Contains(got.stderr, "in use") {
 		t.Errorf("%+v", got)
 	}
 	key := createKey(t, []string{"--etcd-endpoints", p.socket(), "--master-key-file", filepath.Join(dir, masterFile)})
@@ -307,7 +322,8 @@ func TestKeysOfADataDirectory(t *testing.T) {
 func TestKeysUsageErrors(t *testing.T) {
 	f := func(problem string, args ...string) {
 		t.Helper()
-		if got := runLicet(t, args...); got.code != exitUsage || !strings.Contains(got.stderr, problem) || got.stdout != "" {
+		if got := runLicet(t, args...); got.code != exitUsage || !strings.Contains(got.stderr, problem) ||
+			got.stdout != "" {
 			t.Errorf("%v: want exit code 2 and %q, got %+v", args, problem, got)
 		}
 	}
@@ -332,14 +348,18 @@ func TestKeysUsageErrors(t *testing.T) {
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "0001-01-01T00:00:00Z")...)
 	f("--master-key-file must name", append(named, "--scopes", "*")...)
 	f("accepts 1 arg(s), received 0", append([]string{"store", "keys", "revoke"}, acme...)...)
-	f("accepts 1 arg(s), received 2", slices.Concat([]string{"store", "keys", "rotate", "key_1", "key_2"}, acme, etcd)...)
-	f("--overlap is -1s", slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "-1s"}, acme, etcd)...)
-	f("--overlap is 721h0m0s", slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "721h"}, acme, etcd)...)
+	f("accepts 1 arg(s), received 2",
+		slices.Concat([]string{"store", "keys", "rotate", "key_1", "key_2"}, acme, etcd)...)
+	f("--overlap is -1s",
+		slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "-1s"}, acme, etcd)...)
+	f("--overlap is 721h0m0s",
+		slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "721h"}, acme, etcd)...)
 	f("--master-key-file must name", "store", "master-key", "add")
 	f("unknown command", "store", "master-key", "remove")
 
 	for _, command := range []string{"keys", "store", "store keys", "store master-key"} {
-		if got := runLicet(t, strings.Fields(command)...); got.code != exitOK || !strings.Contains(got.stdout, "Examples:") {
+		if got := runLicet(t, strings.Fields(command)...); got.code != exitOK ||
+			!strings.Contains(got.stdout, "Examples:") {
 			t.Errorf("licet %s: %+v", command, got)
 		}
 	}
@@ -363,7 +383,8 @@ func TestRevokeAsks(t *testing.T) {
 		if (err == nil) != (want == nil) || want != nil && !strings.Contains(err.Error(), want.Error()) {
 			t.Errorf("got %v, want %v", err, want)
 		}
-		if strings.Contains(stderr.String(), "Revoke "+id+" (shop) of acct_acme in test mode, for good? [y/N]") != asked {
+		if strings.Contains(stderr.String(),
+			"Revoke "+id+" (shop) of acct_acme in test mode, for good? [y/N]") != asked {
 			t.Errorf("it said %q", stderr.String())
 		}
 	}
@@ -455,7 +476,8 @@ func TestMasterKeyAdd(t *testing.T) {
 	}
 
 	writeText(t, real, "m1:c2hvcnQ=\n")
-	if got := runLicet(t, "store", "master-key", "add", "--master-key-file", real); got.code != exitFailed || strings.Contains(got.stderr, "c2hvcnQ") || readText(t, real) != "m1:c2hvcnQ=\n" {
+	if got := runLicet(t, "store", "master-key", "add", "--master-key-file", real); got.code != exitFailed ||
+		strings.Contains(got.stderr, "c2hvcnQ") || readText(t, real) != "m1:c2hvcnQ=\n" {
 		t.Errorf("a damaged ring: %+v", got)
 	}
 	fresh := filepath.Join(dir, "fresh.keys")

@@ -15,7 +15,8 @@ func TestSecretThatNobodyReads(t *testing.T) {
 	flags, _ := testStore(t)
 	key := createKey(t, flags)
 	for problem, args := range map[string][]string{
-		"but could not print it; revoke the key":                                {"store", "keys", "create", "--name", "shop", "--scopes", "*"},
+		"but could not print it; revoke the key": {"store", "keys", "create", "--name",
+			"shop", "--scopes", "*"},
 		"created a new secret but could not print it; rotate the API key again": {"store", "keys", "rotate", key.ID},
 	} {
 		reader, writer, err := os.Pipe()

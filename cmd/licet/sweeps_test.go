@@ -55,7 +55,8 @@ func TestSweepsRun(t *testing.T) {
 	if _, err := licensing.Apply(&record, licensing.RequestRefund{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := s.store.Commit(t.Context(), store.Change{Writes: []store.Write{{Ref: ref, Token: token, Record: record}}})
+	outcome, err := s.store.Commit(t.Context(),
+		store.Change{Writes: []store.Write{{Ref: ref, Token: token, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}

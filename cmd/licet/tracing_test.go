@@ -60,7 +60,8 @@ func activationOf(key, device string) string {
 func TestTraceOfARequest(t *testing.T) {
 	t.Parallel()
 	traces := otlptest.Start(t)
-	p := startProcess(t, t.TempDir(), "--tracing-otlp-endpoint", traces.URL+"/", "--tracing-sample-ratio", "0", "--metrics-listen", "127.0.0.1:0")
+	p := startProcess(t, t.TempDir(), "--tracing-otlp-endpoint", traces.URL+"/", "--tracing-sample-ratio", "0",
+		"--metrics-listen", "127.0.0.1:0")
 	key := p.grant(t, 1)
 
 	sampled, id := traceHeader(true)
@@ -91,17 +92,20 @@ func TestTraceOfARequest(t *testing.T) {
 	spans := traces.Trace(id)
 	top := theOne(t, spans, "POST /v1/licenses/activate")
 	wantAttrs(t, top, map[string]string{
-		"http.request.method": "POST", "http.route": "/v1/licenses/activate", "url.path": "/v1/licenses/activate", "url.scheme": "http",
+		"http.request.method": "POST", "http.route": "/v1/licenses/activate", "url.path": "/v1/licenses/activate",
+		"url.scheme":                "http",
 		"http.response.status_code": "200", "licet.request_id": first.header.Get("X-Request-Id"),
 	})
 	fold := theOne(t, spans, "fold")
 	swap := theOne(t, spans, "etcd swap")
-	if top.Parent != "00f067aa0ba902b7" || top.Kind != "SPAN_KIND_SERVER" || top.Failed || fold.Parent != top.ID || swap.Parent != fold.ID {
+	if top.Parent != "00f067aa0ba902b7" || top.Kind != "SPAN_KIND_SERVER" || top.Failed || fold.Parent != top.ID ||
+		swap.Parent != fold.ID {
 		t.Errorf("the parents are wrong: %+v", spans)
 	}
 	wantAttrs(t, fold, map[string]string{"licet.fold.commands": "1", "licet.record": "license"})
 	wantAttrs(t, swap, map[string]string{
-		"db.system.name": "etcd", "db.operation.name": "swap", "licet.outcome": "ok", "licet.store.swap": "won", "licet.store.batch_parts": "1",
+		"db.system.name": "etcd", "db.operation.name": "swap", "licet.outcome": "ok", "licet.store.swap": "won",
+		"licet.store.batch_parts": "1",
 	})
 	if !slices.Equal(swap.Events, []string{"sent"}) || swap.Kind != "SPAN_KIND_CLIENT" {
 		t.Errorf("the swap is %+v", swap)
@@ -116,7 +120,8 @@ func TestTraceOfARequest(t *testing.T) {
 	}
 
 	// Each is the example of its bucket, or was until a later one of the others came.
-	if count := strings.Count(examples, `# {trace_id="`); count == 0 || !strings.Contains(examples, `# {trace_id="`+lookupID+`"`) {
+	if count := strings.Count(examples, `# {trace_id="`); count == 0 ||
+		!strings.Contains(examples, `# {trace_id="`+lookupID+`"`) {
 		t.Errorf("metrics have no exemplar with the trace:\n%s", examples)
 	}
 	if strings.Contains(examples, unsampledID) {
@@ -129,11 +134,13 @@ func TestTraceOfARequest(t *testing.T) {
 		t.Error("a refusal counts as a failure of the service")
 	}
 	read := theOne(t, traces.Trace(lookupID), "GET /v1/licenses/{license_key}")
-	wantAttrs(t, read, map[string]string{"http.route": "/v1/licenses/{license_key}", "url.path": "/v1/licenses/{license_key}"})
+	wantAttrs(t, read,
+		map[string]string{"http.route": "/v1/licenses/{license_key}", "url.path": "/v1/licenses/{license_key}"})
 	if len(traces.Trace(lookupID)) < 2 {
 		t.Errorf("a lookup asks no store: %+v", traces.Trace(lookupID))
 	}
-	if missed := theOne(t, traces.Trace(nowhereID), "GET"); missed.Attrs["url.path"] != "" || missed.Attrs["licet.code"] != "40400" {
+	if missed := theOne(t, traces.Trace(nowhereID), "GET"); missed.Attrs["url.path"] != "" ||
+		missed.Attrs["licet.code"] != "40400" {
 		t.Errorf("what is nowhere is %+v", missed)
 	}
 	if strings.Contains(strings.ToLower(traces.Text()), strings.ToLower(key)) {
@@ -189,15 +196,18 @@ func TestTraceOfAFold(t *testing.T) {
 	linked := 0
 	for _, s := range spans {
 		switch {
-		case s.Name == "mailbox wait" && (byID[s.Parent].Name != "POST /v1/licenses/activate" || s.Attrs["licet.outcome"] != "taken"):
+		case s.Name == "mailbox wait" &&
+			(byID[s.Parent].Name != "POST /v1/licenses/activate" || s.Attrs["licet.outcome"] != "taken"):
 			t.Errorf("a waiting is %+v below %+v", s, byID[s.Parent])
-		case s.Name == "etcd swap" && s.Attrs["licet.fold.commands"] != "" || s.Name == "fold" && byID[s.Parent].Kind != "SPAN_KIND_SERVER":
+		case s.Name == "etcd swap" && s.Attrs["licet.fold.commands"] != "" || s.Name == "fold" &&
+			byID[s.Parent].Kind != "SPAN_KIND_SERVER":
 			t.Errorf("%+v is below %+v", s, byID[s.Parent])
 		}
 		for _, link := range s.Links {
 			linked++
 			leader := byID[link.ID]
-			if leader.Name != "fold" || leader.TraceID != link.TraceID || leader.TraceID == s.TraceID || leader.Attrs["licet.fold.commands"] != s.Attrs["licet.fold.commands"] {
+			if leader.Name != "fold" || leader.TraceID != link.TraceID || leader.TraceID == s.TraceID ||
+				leader.Attrs["licet.fold.commands"] != s.Attrs["licet.fold.commands"] {
 				t.Errorf("a fold links to %+v", leader)
 			}
 			below := 0
@@ -224,7 +234,8 @@ func TestTraceOverAHop(t *testing.T) {
 	cluster := etcdtest.Start(t, 1)
 	apiKey := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
 	start := func() *process {
-		p := startServe(t, "--etcd-endpoints", strings.Join(cluster.Endpoints(), ","), "--internal-listen", "127.0.0.1:0",
+		p := startServe(t, "--etcd-endpoints", strings.Join(cluster.Endpoints(), ","), "--internal-listen",
+			"127.0.0.1:0",
 			"--drain-delay", "0s", "--tracing-otlp-endpoint", traces.URL, "--tracing-sample-ratio", "0")
 		p.key = apiKey
 		return p
@@ -241,8 +252,10 @@ func TestTraceOverAHop(t *testing.T) {
 			defer func() { done <- struct{}{} }()
 			for n := 0; ctx.Err() == nil; n++ {
 				traceparent, _ := traceHeader(n%4 == 0)
-				_, _ = nodes[i%2].sendTraced(ctx, traceparent, "POST", "/v1/licenses/activate", activationOf(key, fmt.Sprintf("d-%d-%d", i, n%50)))
-				_, _ = nodes[i%2].send(ctx, "DELETE", "/v1/licenses/"+key+"/devices/"+fmt.Sprintf("d-%d-%d", i, n%50), "")
+				_, _ = nodes[i%2].sendTraced(ctx, traceparent, "POST", "/v1/licenses/activate",
+					activationOf(key, fmt.Sprintf("d-%d-%d", i, n%50)))
+				_, _ = nodes[i%2].send(ctx, "DELETE", "/v1/licenses/"+key+"/devices/"+fmt.Sprintf("d-%d-%d", i, n%50),
+					"")
 			}
 		}()
 	}
@@ -327,7 +340,8 @@ func TestTracesAreOffUnlessWanted(t *testing.T) {
 			for n := range 100 {
 				traceparent, _ := traceHeader(true)
 				for _, device := range []string{"a", strconv.Itoa(n)} {
-					if r := p.traced(t, traceparent, "POST", "/v1/licenses/activate", activationOf(key, device)); r.status != http.StatusOK {
+					if r := p.traced(t, traceparent, "POST", "/v1/licenses/activate",
+						activationOf(key, device)); r.status != http.StatusOK {
 						t.Fatalf("status %d: %s", r.status, r.body)
 					}
 				}
@@ -358,7 +372,8 @@ func TestTracingSettings(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", args, r.code, r.stderr)
 		}
 	}
-	for _, endpoint := range []string{"collector:4318", "127.0.0.1:4318", "ftp://collector", "http://", "http://c?x=1", "http://c#x", "http://[::1", "/v1/traces"} {
+	for _, endpoint := range []string{"collector:4318", "127.0.0.1:4318", "ftp://collector", "http://", "http://c?x=1",
+		"http://c#x", "http://[::1", "/v1/traces"} {
 		f("--tracing-otlp-endpoint must be a URL such as http://127.0.0.1:4318", "--tracing-otlp-endpoint", endpoint)
 	}
 	f("OTEL_EXPORTER_OTLP_HEADERS", "--tracing-otlp-endpoint", "https://someone:hunter2@collector")
@@ -383,7 +398,8 @@ func (p *process) exemplars(t *testing.T) string {
 // openMetrics scrapes metrics in the format that has exemplars.
 func (p *process) openMetrics(t *testing.T) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, logged(p.log.String(), "metrics", "url"), http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, logged(p.log.String(), "metrics", "url"),
+		http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

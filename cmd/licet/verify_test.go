@@ -73,10 +73,12 @@ func TestVerifyCommand(t *testing.T) {
 		}
 	}
 	v := verifyJSONOf(t, exitOK, endpoint)
-	if len(v.Violations) != 0 || v.Summary.Families["license"] != 4 || v.Summary.Revision < 5 || v.Summary.Duration <= 0 || v.Summary.Error != nil {
+	if len(v.Violations) != 0 || v.Summary.Families["license"] != 4 || v.Summary.Revision < 5 ||
+		v.Summary.Duration <= 0 || v.Summary.Error != nil {
 		t.Errorf("a healthy store: %+v", v)
 	}
-	if got := runLicet(t, "store", "verify", "--data-dir", p.dir); got.code != exitFailed || !strings.Contains(got.stderr, "in use by another licet process") {
+	if got := runLicet(t, "store", "verify", "--data-dir", p.dir); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "in use by another licet process") {
 		t.Errorf("the directory of a running service: %+v", got)
 	}
 
@@ -100,8 +102,10 @@ func TestVerifyCommand(t *testing.T) {
 	t.Setenv("LICET_ETCD_ENDPOINTS", "127.0.0.1:1") // the command line names another store
 	dir := "--data-dir=" + p.dir
 	got = runLicet(t, "store", "verify", dir)
-	if got.code != exitFailed || strings.Count(got.stdout, "it is not in its owner's listing (listing_missing)\n") != 4 ||
-		!strings.Contains(got.stdout, `unknown "lc1/zz/": 1 keys`) || !strings.HasSuffix(got.stdout, "violations: 5\n") {
+	if got.code != exitFailed ||
+		strings.Count(got.stdout, "it is not in its owner's listing (listing_missing)\n") != 4 ||
+		!strings.Contains(got.stdout, `unknown "lc1/zz/": 1 keys`) ||
+		!strings.HasSuffix(got.stdout, "violations: 5\n") {
 		t.Errorf("a damaged store: %+v", got)
 	}
 	if !strings.HasSuffix(got.stderr, "licet: the store contradicts itself: violations: 5\n") || drawn(got.stderr) {
@@ -110,7 +114,8 @@ func TestVerifyCommand(t *testing.T) {
 	if strings.Contains(got.stdout, key[4:]) || strings.Contains(got.stdout, "secret") {
 		t.Errorf("a secret is shown:\n%s", got.stdout)
 	}
-	if v := verifyJSONOf(t, exitFailed, dir); len(v.Violations) != 5 || v.Summary.Violations != 5 || v.Violations[0].Rule == "" {
+	if v := verifyJSONOf(t, exitFailed, dir); len(v.Violations) != 5 || v.Summary.Violations != 5 ||
+		v.Violations[0].Rule == "" {
 		t.Errorf("a damaged store: %+v", v)
 	}
 	if got := runLicet(t, "store", "verify", dir, "--show-keys"); !strings.Contains(got.stdout, "license l/"+key+": ") {
@@ -133,7 +138,8 @@ func TestStoreFlags(t *testing.T) {
 	for _, command := range [][]string{{"store", "verify"}, {"store", "backup", "file"}, {"store", "defragment"}} {
 		f(exitUsage, "no store: set --etcd-endpoints", command...)
 		f(exitUsage, "name two stores", append(command, "--data-dir", none, "--etcd-endpoints", "127.0.0.1:1")...)
-		f(exitUsage, "--etcd-cert and --etcd-key", append(command, "--etcd-endpoints", "127.0.0.1:1", "--etcd-cert", "x")...)
+		f(exitUsage, "--etcd-cert and --etcd-key",
+			append(command, "--etcd-endpoints", "127.0.0.1:1", "--etcd-cert", "x")...)
 		f(exitFailed, "there is no store in "+none, append(command, "--data-dir", none)...)
 	}
 	f(exitUsage, `--output is "xml"`, "store", "verify", "--data-dir", none, "-o", "xml")
@@ -154,7 +160,8 @@ func TestBackupAndRestore(t *testing.T) {
 	key := p.someTraffic(t)
 	file := filepath.Join(t.TempDir(), "store.db")
 	// Twice: the second one has the note of the first in it.
-	if first := runLicet(t, "store", "backup", file, "--etcd-endpoints", p.socket()); first.code != exitOK || first.stderr != "" {
+	if first := runLicet(t, "store", "backup", file, "--etcd-endpoints", p.socket()); first.code != exitOK ||
+		first.stderr != "" {
 		t.Fatalf("backup: %+v", first)
 	}
 	got := runLicet(t, "store", "backup", file, "--etcd-endpoints", p.socket())
@@ -169,7 +176,8 @@ func TestBackupAndRestore(t *testing.T) {
 	if restored.code != exitOK || !strings.Contains(restored.stdout, "SHA-256 "+sum) || drawn(restored.stderr) {
 		t.Fatalf("restore: %+v", restored)
 	}
-	if again := runLicet(t, "store", "restore", file, "--data-dir", dir); again.code != exitFailed || !strings.Contains(again.stderr, "not empty") {
+	if again := runLicet(t, "store", "restore", file, "--data-dir", dir); again.code != exitFailed ||
+		!strings.Contains(again.stderr, "not empty") {
 		t.Errorf("restore again: %+v", again)
 	}
 	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 4 || v.Summary.Revision < 1e9 {
@@ -186,7 +194,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	after := startProcess(t, dir, "--metrics-listen", "127.0.0.1:0")
-	for deadline := time.Now().Add(10 * time.Second); after.metric(t, "licet_backup_last_success_timestamp_seconds") == 0; {
+	for deadline := time.Now().Add(10 * time.Second); after.metric(t,
+		"licet_backup_last_success_timestamp_seconds") == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the node does not tell of the backup that the store knows of")
 		}

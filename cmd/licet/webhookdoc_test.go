@@ -38,12 +38,15 @@ func TestDocumentedWebhooksRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "openssl", "od")
 	url, taken := countingReceiver(t)
-	p, out, blocks := runDocumented(t, strings.ReplaceAll(docPage(t, "guides/webhooks.md"), "http://127.0.0.1:9000", url))
-	if blocks < 5 || taken.Load() == 0 || !strings.Contains(out, "DELIVERED    yes") || !strings.Contains(out, "by_user") {
+	p, out, blocks := runDocumented(t,
+		strings.ReplaceAll(docPage(t, "guides/webhooks.md"), "http://127.0.0.1:9000", url))
+	if blocks < 5 || taken.Load() == 0 || !strings.Contains(out, "DELIVERED    yes") ||
+		!strings.Contains(out, "by_user") {
 		t.Errorf("%d blocks, %d messages came, and it printed\n%s", blocks, taken.Load(), out)
 	}
 	var made struct{ Secret string }
-	if err := json.Unmarshal([]byte(readText(t, filepath.Join(filepath.Dir(p.dir), "endpoint.json"))), &made); err != nil {
+	if err := json.Unmarshal([]byte(readText(t, filepath.Join(filepath.Dir(p.dir), "endpoint.json"))),
+		&made); err != nil {
 		t.Fatal(err)
 	}
 	library, err := standardwebhooks.NewWebhook(made.Secret)
@@ -67,7 +70,8 @@ func TestDocumentedWebhookRoutesRun(t *testing.T) {
 	_, section, _ := strings.Cut(docPage(t, "reference/api.md"), "\n## Webhooks\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	commands := strings.Count(section, "\ncurl ")
-	_, out, _ := runDocumented(t, "\n```sh\n. ./licet-data/dev.env\n```\n"+strings.ReplaceAll(section, "https://shop.example.com", url))
+	_, out, _ := runDocumented(t,
+		"\n```sh\n. ./licet-data/dev.env\n```\n"+strings.ReplaceAll(section, "https://shop.example.com", url))
 	answers := regexp.MustCompile(`(?m)^\{"code":0,`).FindAllString(out, -1)
 	if commands < 8 || len(answers) != commands || strings.Count(out, `{"code":`) != commands || taken.Load() != 1 {
 		t.Errorf("%d commands, %d successes, %d messages came:\n%s", commands, len(answers), taken.Load(), out)

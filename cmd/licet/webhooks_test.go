@@ -106,23 +106,28 @@ func TestWebhooks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := startProcess(t, dir, "--record-activations=false")
 	shop := newShopServer(t)
-	made := p.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"`+shop.URL+`/licet","event_types":["order.created","device.bound"]}`).Data
+	made := p.want(t, 201, "POST", "/v1/webhook_endpoints",
+		`{"url":"`+shop.URL+`/licet","event_types":["order.created","device.bound"]}`).Data
 	shop.knows(t, made.text("secret"))
 	path := "/v1/webhook_endpoints/" + made.text("id")
 
 	// What fails is tried again, and told of meanwhile.
 	shop.status.Store(http.StatusServiceUnavailable)
-	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data
+	order := p.want(t, 201, "POST", "/v1/orders",
+		`{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data
 	failed := shop.wait(t, "order.created")
-	pending := p.until(t, path+"/deliveries?status=pending", func(o object) bool { return len(o.list("deliveries")) == 1 }).list("deliveries")[0]
+	pending := p.until(t, path+"/deliveries?status=pending",
+		func(o object) bool { return len(o.list("deliveries")) == 1 }).list("deliveries")[0]
 	attempts := pending.list("attempts")
-	if pending.text("event_id") != failed.ID || pending.text("event_type") != "order.created" || pending.text("answer") != "not now" || pending.text("next_attempt_at") == "" ||
+	if pending.text("event_id") != failed.ID || pending.text("event_type") != "order.created" ||
+		pending.text("answer") != "not now" || pending.text("next_attempt_at") == "" ||
 		len(attempts) == 0 || attempts[0].number("status") != 503 || attempts[0].text("failure") != "status" {
 		t.Errorf("pending is %v", pending)
 	}
 	shop.status.Store(http.StatusOK)
 	again := shop.wait(t, "order.created")
-	if again.ID != failed.ID || again.body != failed.body || again.Data.Order.OrderNo != order.text("order_no") || again.Data.Order.BuyerEmail != "ada@example.com" {
+	if again.ID != failed.ID || again.body != failed.body || again.Data.Order.OrderNo != order.text("order_no") ||
+		again.Data.Order.BuyerEmail != "ada@example.com" {
 		t.Errorf("it came as %s, and again as %s", failed.body, again.body)
 	}
 	delivered := p.until(t, path+"/deliveries", func(o object) bool {
@@ -132,7 +137,8 @@ func TestWebhooks(t *testing.T) {
 	if tries := delivered.list("attempts"); len(tries) < 2 || tries[len(tries)-1].number("status") != 200 {
 		t.Errorf("delivered is %v", delivered)
 	}
-	if r := p.want(t, 200, "GET", path, ""); !strings.Contains(r.body, `"pending":0,"dead":0,"failing_since":null,"last_success_at":"2`) {
+	if r := p.want(t, 200, "GET", path, ""); !strings.Contains(r.body,
+		`"pending":0,"dead":0,"failing_since":null,"last_success_at":"2`) {
 		t.Errorf("the endpoint is %s", r.body)
 	}
 
@@ -142,7 +148,8 @@ func TestWebhooks(t *testing.T) {
 	}
 	bound := shop.wait(t, "device.bound")
 	var looked struct{ Data json.RawMessage }
-	if err := json.Unmarshal([]byte(p.want(t, 200, "GET", "/v1/events/"+bound.ID, "").body), &looked); err != nil || string(looked.Data) != bound.body {
+	if err := json.Unmarshal([]byte(p.want(t, 200, "GET", "/v1/events/"+bound.ID, "").body), &looked); err != nil ||
+		string(looked.Data) != bound.body {
 		t.Errorf("it sent %s, and a lookup answers %s", bound.body, looked.Data)
 	}
 
@@ -162,11 +169,13 @@ func TestWebhooks(t *testing.T) {
 	shop.status.Store(http.StatusGone)
 	p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":6,"currency":"USD"}`)
 	gone := shop.wait(t, "order.created")
-	if e := p.until(t, path, func(o object) bool { return o.text("status") == "disabled" }); e.text("disabled_because") != "gone" {
+	if e := p.until(t, path,
+		func(o object) bool { return o.text("status") == "disabled" }); e.text("disabled_because") != "gone" {
 		t.Errorf("it is %v", e)
 	}
 	told := p.feed(t, next.ID, "webhook.disabled")
-	if last := told[len(told)-1]; last.text("actor") != "system" || last.number("sequence") != 1 || strings.Contains(p.want(t, 200, "GET", "/v1/events/"+last.text("id"), "").body, "whsec_") {
+	if last := told[len(told)-1]; last.text("actor") != "system" || last.number("sequence") != 1 ||
+		strings.Contains(p.want(t, 200, "GET", "/v1/events/"+last.text("id"), "").body, "whsec_") {
 		t.Errorf("told was %v", last)
 	}
 	shop.status.Store(http.StatusOK)
@@ -185,7 +194,8 @@ func TestWebhooksOfAllKinds(t *testing.T) {
 	shop := newShopServer(t)
 	made := p.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"`+shop.URL+`/licet"}`).Data
 	shop.knows(t, made.text("secret"))
-	key := p.want(t, 201, "POST", "/v1/licenses", `{"product_id":"pro","quantity":1}`).Data.list("licenses")[0].text("license_key")
+	key := p.want(t, 201, "POST", "/v1/licenses",
+		`{"product_id":"pro","quantity":1}`).Data.list("licenses")[0].text("license_key")
 	p.want(t, 200, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"laptop"}`)
 	p.want(t, 200, "POST", "/v1/licenses/"+key+"/suspend", "")
 	shop.waitAll(t, "license.issued", "license.activated", "device.bound", "license.suspended")

@@ -14,8 +14,10 @@ import (
 // FuzzCheckURL checks each accepted URL against the promises of CheckURL, by other means than CheckURL uses.
 func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{
-		"https://shop.example.com/licet?a=b", "http://localhost:9000/", "https://8.8.8.8:443", "https://[::ffff:127.0.0.1]/", "https://127.1/",
-		"https://user@a.example/", "https://a.example/#x", "https://[fe80::1%25eth0]/", "https://a.example:99999/", "HTTPS://A.EXAMPLE.:443",
+		"https://shop.example.com/licet?a=b", "http://localhost:9000/", "https://8.8.8.8:443",
+		"https://[::ffff:127.0.0.1]/", "https://127.1/",
+		"https://user@a.example/", "https://a.example/#x", "https://[fe80::1%25eth0]/", "https://a.example:99999/",
+		"HTTPS://A.EXAMPLE.:443",
 	} {
 		f.Add(seed, false)
 		f.Add(seed, true)
@@ -51,7 +53,8 @@ func FuzzCheckURL(f *testing.F) {
 			t.Errorf("the scheme is %s", u.Scheme)
 		case !local && u.Port() != "" && u.Port() != "443":
 			t.Errorf("the port is %s", u.Port())
-		case !local && ip.IsValid() && (slices.Contains(refused, ip) || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified()):
+		case !local && ip.IsValid() && (slices.Contains(refused, ip) || ip.IsPrivate() || ip.IsLinkLocalUnicast() ||
+			ip.IsMulticast() || ip.IsUnspecified()):
 			t.Errorf("leads to %s", ip)
 		}
 		if _, err := url.ParseRequestURI(raw); err != nil {

@@ -68,7 +68,8 @@ func TestAttemptsEndInTime(t *testing.T) {
 		t.Helper()
 		s := newSender(t, nil, within(soon))
 		got := send(t, s, raw(t, serve))
-		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status || got.Duration < soon {
+		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status ||
+			got.Duration < soon {
 			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 	}
@@ -78,7 +79,8 @@ func TestAttemptsEndInTime(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX: ")
 		drip(conn, "a")
 	}, timeout)
-	f("a status line that drips", func(conn net.Conn) { drip(conn, "HTTP/1.1 200 OK, and a lot to say about it ") }, timeout)
+	f("a status line that drips", func(conn net.Conn) { drip(conn, "HTTP/1.1 200 OK, and a lot to say about it ") },
+		timeout)
 	f("interim answers that drip", func(conn net.Conn) { drip(conn, "HTTP/1.1 103 Early Hints\r\n\r\n") }, timeout)
 	// A 2xx counts, whatever follows the header.
 	f("a body that drips", func(conn net.Conn) {
@@ -97,11 +99,13 @@ func TestStreamsEndInTime(t *testing.T) {
 		t.Helper()
 		server := receiver(t, handler)
 		got := send(t, newSender(t, server, within(soon)), server.URL)
-		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status || got.Duration < soon {
+		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status ||
+			got.Duration < soon {
 			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 	}
-	f("silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureTimeout})
+	f("silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureTimeout})
 	f("a body that does not end", func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -166,7 +170,8 @@ func TestSwitchingProtocols(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: drip\r\n\r\n")
 		drip(conn, "a")
 	})
-	if got := send(t, newSender(t, nil, within(soon)), url); got.Outcome != webhook.Retry || got.Status != 101 || got.Failure != webhook.FailureStatus {
+	if got := send(t, newSender(t, nil, within(soon)), url); got.Outcome != webhook.Retry || got.Status != 101 ||
+		got.Failure != webhook.FailureStatus {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -194,7 +199,8 @@ func TestHugeAnswersCostLittle(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		got := send(t, s, url)
 		runtime.ReadMemStats(&after)
-		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status || len(got.Answer) > 1024 {
+		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status ||
+			len(got.Answer) > 1024 {
 			t.Errorf("%s: got %+v, want %+v", what, got, want)
 		}
 		if all := <-written; all > systemBuffers {
@@ -206,13 +212,20 @@ func TestHugeAnswersCostLittle(t *testing.T) {
 		}
 	}
 	block := strings.Repeat("a", 64<<10)
-	f("a length", "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n", block, webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
-	f("no length", "HTTP/1.1 500 No\r\n\r\n", block, webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureStatus, Status: 500})
-	f("chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(block), block), webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
-	f("a header line", "HTTP/1.1 200 OK\r\nX: ", block, webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureProtocol})
-	f("header lines", "HTTP/1.1 200 OK\r\n", "X: "+block[:1000]+"\r\n", webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureProtocol})
-	f("interim answers", "", "HTTP/1.1 103 Early Hints\r\nX: "+block[:1000]+"\r\n\r\n", webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureProtocol})
-	f("trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\n", "X: "+block+"\r\n", webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
+	f("a length", "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n", block,
+		webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
+	f("no length", "HTTP/1.1 500 No\r\n\r\n", block,
+		webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureStatus, Status: 500})
+	f("chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(block), block),
+		webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
+	f("a header line", "HTTP/1.1 200 OK\r\nX: ", block,
+		webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureProtocol})
+	f("header lines", "HTTP/1.1 200 OK\r\n", "X: "+block[:1000]+"\r\n",
+		webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureProtocol})
+	f("interim answers", "", "HTTP/1.1 103 Early Hints\r\nX: "+block[:1000]+"\r\n\r\n",
+		webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureProtocol})
+	f("trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\n", "X: "+block+"\r\n",
+		webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
 }
 
 // TestHugeAnswersOverHTTP2: the stream ends and the connection stays.
@@ -243,7 +256,8 @@ func TestHugeAnswersOverHTTP2(t *testing.T) {
 // TestLittleLiesUnread checks how many unread bytes a sender accepts on one HTTP/2 stream.
 func TestLittleLiesUnread(t *testing.T) {
 	server := receiver(t, nil) // for its certificate
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: server.TLS.Certificates, NextProtos: []string{"h2"}})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: server.TLS.Certificates, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +293,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 	f := func(what, answer string, want webhook.Failure) {
 		t.Helper()
 		url := raw(t, func(conn net.Conn) { _, _ = io.WriteString(conn, answer) })
-		if got := send(t, newSender(t, nil), url); got.Outcome != webhook.Retry || got.Failure != want || got.Status != 0 || got.Err == nil {
+		if got := send(t, newSender(t, nil), url); got.Outcome != webhook.Retry || got.Failure != want ||
+			got.Status != 0 || got.Err == nil {
 			t.Errorf("%s: got %+v, want %s", what, got, want)
 		}
 	}
@@ -299,7 +314,8 @@ func TestAnswersAreKeptAsText(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain")
 			_, _ = io.WriteString(w, answer)
 		})
-		if got := send(t, newSender(t, nil), server.URL).Answer; got != want || len(got) > 1024 || !utf8.ValidString(got) {
+		if got := send(t, newSender(t, nil), server.URL).Answer; got != want || len(got) > 1024 ||
+			!utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes %.20q…, want %d bytes %.20q…", what, len(got), got, len(want), want)
 		}
 	}

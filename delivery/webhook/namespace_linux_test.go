@@ -63,7 +63,8 @@ func TestInNamespace(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		t.Skip("TestNoPacketLeaves runs it")
 	}
-	reachable := []string{"8.8.8.8", "100.63.255.255", "100.128.0.1", "172.32.0.1", "198.20.0.1", "2606:4700::1111", "2a00::1"}
+	reachable := []string{"8.8.8.8", "100.63.255.255", "100.128.0.1", "172.32.0.1", "198.20.0.1", "2606:4700::1111",
+		"2a00::1"}
 	server, pool := everywhere(t, reachable)
 	zone := map[string][]string{"all.example.": denied()}
 	for i, address := range denied() {
@@ -104,14 +105,16 @@ func TestInNamespace(t *testing.T) {
 		t.Errorf("%d requests came, want %d", got, want)
 	}
 	// A policy allows some of the other addresses.
-	s = newSender(t, nil, under(webhook.Policy{Networks: networks("10.0.0.0/8", "fd00::/8", "64:ff9b::/96")}), func(cfg *webhook.Config) {
-		cfg.RootCAs = pool
-		cfg.Resolver = piped(zone)
-	})
+	s = newSender(t, nil, under(webhook.Policy{Networks: networks("10.0.0.0/8", "fd00::/8", "64:ff9b::/96")}),
+		func(cfg *webhook.Config) {
+			cfg.RootCAs = pool
+			cfg.Resolver = piped(zone)
+		})
 	allowed := 0
 	for i, address := range denied() {
 		want := webhook.FailureAddress
-		if a := netip.MustParseAddr(address).Unmap(); strings.HasPrefix(a.String(), "10.") || strings.HasPrefix(a.String(), "fd00:") || strings.HasPrefix(a.String(), "64:ff9b::") {
+		if a := netip.MustParseAddr(address).Unmap(); strings.HasPrefix(a.String(), "10.") ||
+			strings.HasPrefix(a.String(), "fd00:") || strings.HasPrefix(a.String(), "64:ff9b::") {
 			want = webhook.FailureTLS // the attempt arrives, and the certificate lacks this name
 			allowed++
 		}
@@ -131,7 +134,8 @@ func everywhere(t *testing.T, addresses []string) (*atomic.Int64, *x509.CertPool
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true}
 	for i, address := range addresses {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(address))
 		template.DNSNames = append(template.DNSNames, fmt.Sprintf("r%d.example", i))
@@ -146,7 +150,8 @@ func everywhere(t *testing.T, addresses []string) (*atomic.Int64, *x509.CertPool
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(certificate)
-	listener, err := tls.Listen("tcp", ":443", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	listener, err := tls.Listen("tcp", ":443",
+		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	if err != nil {
 		t.Fatal(err)
 	}

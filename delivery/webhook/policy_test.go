@@ -26,13 +26,15 @@ func TestThisMachineIsNotReached(t *testing.T) {
 			"many.example.":  {"192.168.0.1", address, "fd00::1", "169.254.169.254"},
 			"later.example.": {"10.0.0.1", then, address},
 		}
-		hosts := []string{bracketed(address), "shop.example", "SHOP.example.", "both.example", "many.example", "later.example", "later.example"}
+		hosts := []string{bracketed(address), "shop.example", "SHOP.example.", "both.example", "many.example",
+			"later.example", "later.example"}
 		if address == "127.0.0.1" {
 			zone["mapped.example."] = []string{"::ffff:127.0.0.1"}
 			zone["old.example."] = []string{"::127.0.0.1"}
 			zone["zero.example."] = []string{"0.0.0.0"} // this machine, on Linux
 			zone["none.example."] = []string{"::"}
-			hosts = append(hosts, "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "localhost", "127.1", "2130706433",
+			hosts = append(hosts, "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "localhost", "127.1",
+				"2130706433",
 				"mapped.example", "old.example", "zero.example", "none.example")
 		}
 		s := newSender(t, nil, under(public(tr.port())), func(cfg *webhook.Config) { cfg.Resolver = names(t, zone) })
@@ -78,10 +80,11 @@ func TestANameThatChangesItsAddress(t *testing.T) {
 	})
 	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
 	tr := newTrap(t, fmt.Sprintf("127.0.0.2:%d", port))
-	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
-		// The server's certificate has this name.
-		cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.1", then, "127.0.0.2"}})
-	})
+	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}),
+		func(cfg *webhook.Config) {
+			// The server's certificate has this name.
+			cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.1", then, "127.0.0.2"}})
+		})
 	url := fmt.Sprintf("https://example.com:%d/", port)
 	if got := send(t, s, url); got.Outcome != webhook.Delivered {
 		t.Fatalf("first: got %+v", got)
@@ -102,9 +105,10 @@ func TestOneGoodAddressIsEnough(t *testing.T) {
 	server := receiver(t, func(http.ResponseWriter, *http.Request) {})
 	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
 	tr := newTrap(t, fmt.Sprintf("127.0.0.2:%d", port))
-	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
-		cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.2", "10.0.0.1", "127.0.0.1"}})
-	})
+	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}),
+		func(cfg *webhook.Config) {
+			cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.2", "10.0.0.1", "127.0.0.1"}})
+		})
 	if got := send(t, s, fmt.Sprintf("https://example.com:%d/", port)); got.Outcome != webhook.Delivered {
 		t.Errorf("got %+v", got)
 	}
@@ -125,10 +129,12 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	})
 	s := newSender(t, server)
 	for i, to := range []string{
-		"http://169.254.169.254/latest/meta-data/", "https://" + tr.Addr().String() + "/", "http://" + tr.Addr().String() + "/", server.URL, "/", "//[::1]/",
+		"http://169.254.169.254/latest/meta-data/", "https://" + tr.Addr().String() + "/", "http://" +
+			tr.Addr().String() + "/", server.URL, "/", "//[::1]/",
 	} {
 		location = to
-		if got := send(t, s, server.URL); got.Outcome != webhook.Retry || got.Failure != webhook.FailureRedirect || got.Status != 307 || asked != i+1 {
+		if got := send(t, s, server.URL); got.Outcome != webhook.Retry || got.Failure != webhook.FailureRedirect ||
+			got.Status != 307 || asked != i+1 {
 			t.Errorf("to %s: got %+v after %d requests", to, got, asked)
 		}
 	}
@@ -144,7 +150,8 @@ func TestPlainHTTPStaysHere(t *testing.T) {
 	plain := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ })
 	server := startPlain(t, plain)
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	s := newSender(t, server, under(webhook.Policy{Loopback: true, Networks: networks("0.0.0.0/0", "::/0"), Ports: []uint16{uint16(port)}}), func(cfg *webhook.Config) {
+	s := newSender(t, server, under(webhook.Policy{Loopback: true, Networks: networks("0.0.0.0/0", "::/0"),
+		Ports: []uint16{uint16(port)}}), func(cfg *webhook.Config) {
 		cfg.Resolver = names(t, map[string][]string{"in.localhost.": {"127.0.0.1"}, "out.localhost.": {"192.0.2.1"}})
 	})
 	if got := send(t, s, fmt.Sprintf("http://in.localhost:%d/", port)); got.Outcome != webhook.Delivered || asked != 1 {

@@ -44,7 +44,8 @@ func TestSecretsAreReadAsTheyAreWritten(t *testing.T) {
 func TestSecretsOfEachLength(t *testing.T) {
 	for size := range 100 {
 		text := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, size))
-		if secret, err := webhook.ParseSecret(text); (err == nil) != (size >= 24 && size <= 64) || err == nil && secret.Text() != text {
+		if secret, err := webhook.ParseSecret(text); (err == nil) != (size >= 24 && size <= 64) || err == nil &&
+			secret.Text() != text {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
@@ -52,7 +53,8 @@ func TestSecretsOfEachLength(t *testing.T) {
 
 func TestParseSecretDoesNotQuote(t *testing.T) {
 	good := secretOf(t, 9).Text()
-	for _, text := range []string{"", "whsec_", good[6:], "whsec-" + good[6:], good + "A", " " + good, good + "\n", good[:20], "whsec_" + strings.Repeat("?", 44)} {
+	for _, text := range []string{"", "whsec_", good[6:], "whsec-" + good[6:], good + "A", " " + good, good + "\n",
+		good[:20], "whsec_" + strings.Repeat("?", 44)} {
 		if _, err := webhook.ParseSecret(text); err == nil || len(text) > 8 && strings.Contains(err.Error(), text[8:]) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -62,9 +64,11 @@ func TestParseSecretDoesNotQuote(t *testing.T) {
 func TestSecretsAreNotPrinted(t *testing.T) {
 	secrets := webhook.Secrets{Current: secretOf(t, 'x'), Previous: secretOf(t, 'y')}
 	for _, text := range []string{
-		fmt.Sprint(secrets.Current), fmt.Sprintf("%s %v %+v %#v %q", secrets.Current, secrets, secrets, secrets, secrets.Current),
+		fmt.Sprint(secrets.Current), fmt.Sprintf("%s %v %+v %#v %q", secrets.Current, secrets, secrets, secrets,
+			secrets.Current),
 	} {
-		if strings.Contains(text, "xxx") || strings.Contains(text, "yyy") || strings.Contains(text, secrets.Current.Text()[8:]) {
+		if strings.Contains(text, "xxx") || strings.Contains(text, "yyy") ||
+			strings.Contains(text, secrets.Current.Text()[8:]) {
 			t.Errorf("printed as %s", text)
 		}
 	}

@@ -37,11 +37,13 @@ func TestReceiversTakeWhatIsSent(t *testing.T) {
 		m := message(t, server.URL+"/licet?token=a%20b")
 		m.Secrets = []webhook.Secret{fresh, old}
 		attempt, err := s.Send(t.Context(), m)
-		if err != nil || attempt.Outcome != webhook.Delivered || attempt.Status != http.StatusAccepted || attempt.Failure != "" ||
+		if err != nil || attempt.Outcome != webhook.Delivered || attempt.Status != http.StatusAccepted ||
+			attempt.Failure != "" ||
 			attempt.Answer != "thanks" || attempt.Err != nil || attempt.At.IsZero() || attempt.Duration <= 0 {
 			t.Fatalf("got %+v, %v", attempt, err)
 		}
-		if string(sent) != body || got.Method != http.MethodPost || got.RequestURI != "/licet?token=a%20b" || got.ContentLength != int64(len(body)) ||
+		if string(sent) != body || got.Method != http.MethodPost || got.RequestURI != "/licet?token=a%20b" ||
+			got.ContentLength != int64(len(body)) ||
 			got.Header.Get("Content-Type") != "application/json" || got.Header.Get("User-Agent") != "Licet/1.2.3" ||
 			got.Header.Get("Accept-Encoding") != "" || got.Header.Get("Authorization") != "" {
 			t.Errorf("sent %s %s %v %s", got.Method, got.RequestURI, got.Header, sent)
@@ -81,7 +83,8 @@ func TestEachAttemptIsSignedAnew(t *testing.T) {
 	if attempt := send(t, s, server.URL); !attempt.At.Equal(now) || attempt.Duration != 0 {
 		t.Errorf("got %+v", attempt)
 	}
-	if len(ids) != 2 || ids[0] != "evt_1" || ids[1] != "evt_1" || times[0] != "1614265330" || times[1] != "1614268930" || signatures[0] == signatures[1] {
+	if len(ids) != 2 || ids[0] != "evt_1" || ids[1] != "evt_1" || times[0] != "1614265330" ||
+		times[1] != "1614268930" || signatures[0] == signatures[1] {
 		t.Errorf("sent %v, %v, %v", ids, times, signatures)
 	}
 }
@@ -104,7 +107,8 @@ func TestOutcomes(t *testing.T) {
 			header.Set("Retry-After", retryAfter)
 		}
 		got := send(t, s, server.URL)
-		if got.Status != code || got.Outcome != want.Outcome || got.Failure != want.Failure || got.RetryAfter != want.RetryAfter || got.Err != nil {
+		if got.Status != code || got.Outcome != want.Outcome || got.Failure != want.Failure ||
+			got.RetryAfter != want.RetryAfter || got.Err != nil {
 			t.Errorf("%d, Retry-After %q: got %+v, want %+v", code, retryAfter, got, want)
 		}
 	}
@@ -144,7 +148,8 @@ func TestFailures(t *testing.T) {
 	f := func(what string, s *webhook.Sender, url string, want webhook.Failure) {
 		t.Helper()
 		got := send(t, s, url)
-		if got.Outcome != webhook.Retry || got.Failure != want || got.Status != 0 || got.Err == nil || got.Answer != "" {
+		if got.Outcome != webhook.Retry || got.Failure != want || got.Status != 0 || got.Err == nil ||
+			got.Answer != "" {
 			t.Errorf("%s: got %+v, want %s", what, got, want)
 		}
 		if got.Err != nil && strings.Contains(got.Err.Error(), "token") {
@@ -158,7 +163,8 @@ func TestFailures(t *testing.T) {
 	f("nobody listens, without TLS", s, "http://"+closed.Addr().String()+"/?token=1", webhook.FailureConnectionRefused)
 	f("a certificate of nobody's", newSender(t, nil), server.URL+"/?token=1", webhook.FailureTLS)
 	f("a certificate of another name", s, strings.Replace(server.URL, "127.0.0.1", "localhost", 1), webhook.FailureTLS)
-	f("a port that is not allowed", newSender(t, server, under(webhook.Policy{})), "https://a.example:22/", webhook.FailureURL)
+	f("a port that is not allowed", newSender(t, server, under(webhook.Policy{})), "https://a.example:22/",
+		webhook.FailureURL)
 	f("plain HTTP", newSender(t, server, under(webhook.Policy{})), "http://a.example/", webhook.FailureURL)
 
 	old := httptest.NewUnstartedServer(nil)
@@ -196,7 +202,8 @@ func TestNothingIsSentThroughAProxy(t *testing.T) {
 	command := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.timeout=20s")
 	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", inside, proxy.port()))
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
-		command.Env = append(command.Env, name+"=http://"+proxy.Addr().String(), strings.ToLower(name)+"=http://"+proxy.Addr().String())
+		command.Env = append(command.Env, name+"=http://"+proxy.Addr().String(),
+			strings.ToLower(name)+"=http://"+proxy.Addr().String())
 	}
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -260,7 +267,8 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	s := webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, RootCAs: trusting(server)})
+	s := webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now,
+		RootCAs: trusting(server)})
 	if got := send(t, s, server.URL); got.Outcome != webhook.Delivered {
 		t.Errorf("got %+v", got)
 	}

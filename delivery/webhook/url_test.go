@@ -132,13 +132,15 @@ func denied() []string {
 		"100.64.0.1", "100.127.255.255", // carriers' NAT
 		"127.0.0.1", "127.9.9.9", // loopback
 		"169.254.0.1", "169.254.169.254", // link-local, metadata of clouds
-		"192.0.0.8", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "192.88.99.1", // protocols, examples, benchmarks
+		// protocols, examples, benchmarks
+		"192.0.0.8", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "192.88.99.1",
 		"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", // multicast, reserved, broadcast
 		"::", "::1", // unspecified, loopback
 		"::ffff:10.0.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", // v4 written as v6
 		"::127.0.0.1",                     // once meant the same
 		"64:ff9b::7f00:1", "64:ff9b:1::1", // NAT64
-		"100::1", "2001::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", // discard, Teredo, ORCHID, examples, 6to4
+		// discard, Teredo, ORCHID, examples, 6to4
+		"100::1", "2001::1", "2001:20::1", "2001:db8::1", "2002:7f00:1::", "3fff::1",
 		"fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", // private, link-local
 		"ff02::1", "ff0e::1", // multicast
 		"5f00::1", // segment routing

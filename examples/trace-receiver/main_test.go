@@ -33,7 +33,8 @@ func TestReceiver(t *testing.T) {
 			t.Errorf("status %d, want %d", answer.Code, c.status)
 		}
 	}
-	if want := strings.Repeat("ab", 16) + " 0101010101010101 below 0000000000000000     1.5ms  fold\n"; out.String() != want {
+	if want := strings.Repeat("ab",
+		16) + " 0101010101010101 below 0000000000000000     1.5ms  fold\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

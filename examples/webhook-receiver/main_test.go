@@ -73,7 +73,8 @@ func (r running) post(t *testing.T, by, id, body string) int {
 }
 
 func event(id, kind, data string) string {
-	return `{"id":"` + id + `","type":"` + kind + `","timestamp":"2030-01-02T03:04:05.678Z","sequence":2,"revision":77,"actor":"provider","data":{` + data + `}}`
+	return `{"id":"` + id + `","type":"` + kind +
+		`","timestamp":"2030-01-02T03:04:05.678Z","sequence":2,"revision":77,"actor":"provider","data":{` + data + `}}`
 }
 
 func TestEventsAreShownOnce(t *testing.T) {
@@ -107,7 +108,8 @@ func TestEventsAreShownOnce(t *testing.T) {
 	r = start(t, file)
 	f(secret, paid, http.StatusNoContent)
 	f(secret, revoked, http.StatusNoContent)
-	f(secret, bound, http.StatusNoContent, `2030-01-02T03:04:05Z evt_3 device.bound #2 by provider license LIC-1 device "laptop-1"`)
+	f(secret, bound, http.StatusNoContent,
+		`2030-01-02T03:04:05Z evt_3 device.bound #2 by provider license LIC-1 device "laptop-1"`)
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
@@ -139,7 +141,8 @@ func TestWhatFailedIsNotRemembered(t *testing.T) {
 
 func TestRunNeedsASecret(t *testing.T) {
 	for _, secrets := range []string{"", "whsec_short"} {
-		if err := run(t.Context(), "127.0.0.1:0", filepath.Join(t.TempDir(), "seen.txt"), secrets, io.Discard); err == nil || !strings.Contains(err.Error(), "LICET_WEBHOOK_SECRET") {
+		if err := run(t.Context(), "127.0.0.1:0", filepath.Join(t.TempDir(), "seen.txt"), secrets,
+			io.Discard); err == nil || !strings.Contains(err.Error(), "LICET_WEBHOOK_SECRET") {
 			t.Errorf("%q: %v", secrets, err)
 		}
 	}

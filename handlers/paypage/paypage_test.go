@@ -117,7 +117,8 @@ func TestResult(t *testing.T) {
 		has, hasNot []string
 	}{
 		{Unpaid,
-			[]string{"Payment not confirmed yet", `<a href="">Check again</a>`, `<a href="/pay/ord_1/token">Back to payment</a>`, "Pay before"},
+			[]string{"Payment not confirmed yet", `<a href="">Check again</a>`,
+				`<a href="/pay/ord_1/token">Back to payment</a>`, "Pay before"},
 			[]string{key, "shop.example"}},
 		{Paid,
 			[]string{"Payment received", `<code>` + key + `</code>`,
@@ -222,7 +223,8 @@ func TestHostileText(t *testing.T) {
 func TestUnsafeSuccessURLIsNoLink(t *testing.T) {
 	for _, address := range []string{
 		"javascript:alert(1)", "JavaScript://shop.example/%0aalert(1)", "data:text/html,x", "http://shop.example/",
-		"//shop.example/", "/thanks", "shop.example", "https:", "https:///x", "https:shop.example", "ftp://shop.example/",
+		"//shop.example/", "/thanks", "shop.example", "https:", "https:///x", "https:shop.example",
+		"ftp://shop.example/",
 		"http://127.0.0.1.shop.example/", " https://shop.example/", "https://shop.example/\n", "\x00",
 	} {
 		p := inState(Paid)
@@ -255,12 +257,14 @@ func TestPolicyAllowsTheStyle(t *testing.T) {
 func TestPolicyFormTargets(t *testing.T) {
 	f := func(want string, targets ...string) {
 		t.Helper()
-		contains(t, New().CSP(targets...), "default-src 'none'; ", "; form-action "+want+"; base-uri 'none'; frame-ancestors 'none'")
+		contains(t, New().CSP(targets...), "default-src 'none'; ",
+			"; form-action "+want+"; base-uri 'none'; frame-ancestors 'none'")
 	}
 	f("'self'")
 	f("'self'", "", "javascript:alert(1)", "http://shop.example/", "/path")
 	f("'self' https://shop.example", "https://Shop.Example/thanks?x=1;y", "https://shop.example/other")
-	f("'self' https://shop.example:8443 https://checkout.stripe.com", "https://u:p@shop.example:8443/", "https://checkout.stripe.com")
+	f("'self' https://shop.example:8443 https://checkout.stripe.com", "https://u:p@shop.example:8443/",
+		"https://checkout.stripe.com")
 	f("'self' http://localhost:3000 http://127.0.0.1:3000", "http://localhost:3000/ok", "http://127.0.0.1:3000/ok")
 
 	// Hosts that a policy can't name, and hosts that try to break out of the policy.

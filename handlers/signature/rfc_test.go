@@ -19,7 +19,8 @@ func rfcRequest() *Message {
 			"Host: example.com",
 			"Date: Tue, 20 Apr 2021 02:07:55 GMT",
 			"Content-Type: application/json",
-			"Content-Digest: sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:",
+			"Content-Digest: "+
+				"sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:",
 			"Content-Length: 18",
 		),
 		Body: []byte(`{"hello": "world"}`),
@@ -47,7 +48,8 @@ func TestBasesOfTheRFC(t *testing.T) {
 	)
 	for _, c := range []struct{ section, covered, lines string }{
 		{"B.2.1", `();created=1618884473;keyid="test-key-rsa-pss";nonce="b3k2pp5k7z-50gnwp.yemd"`, ""},
-		{"B.2.2 but for @query-param", `("@authority" "content-digest");created=1618884473;keyid="test-key-rsa-pss";tag="header-example"`,
+		{"B.2.2 but for @query-param",
+			`("@authority" "content-digest");created=1618884473;keyid="test-key-rsa-pss";tag="header-example"`,
 			`"@authority": example.com` + "\n" + digest},
 		{"B.2.3", `("date" "@method" "@path" "@query" "@authority" "content-type" "content-digest" "content-length");created=1618884473;keyid="test-key-rsa-pss"`,
 			date + `"@method": POST
@@ -127,7 +129,8 @@ func TestFieldsOfTheRFC(t *testing.T) {
 		"x-empty-header": "",
 	} {
 		base, err := m.base(list(t, `("`+name+`")`))
-		if want := `"` + name + `": ` + want + "\n" + `"@signature-params": ("` + name + `")`; err != nil || string(base) != want {
+		if want := `"` + name + `": ` + want + "\n" + `"@signature-params": ("` + name + `")`; err != nil ||
+			string(base) != want {
 			t.Errorf("%v\n%s\nwant\n%s", err, base, want)
 		}
 	}

@@ -87,7 +87,8 @@ func TestTimes(t *testing.T) {
 	f(`;created=1900000000.0;keyid="key_01"`, signedAt, needed)
 	f(`;created=@1900000000;keyid="key_01"`, signedAt, needed)
 	// The last of two parameters with one name counts, as in any structured field.
-	f(`;created=1;keyid="key_01";created=1900000000`, signedAt, "is not that of this request to https://licenses.example.com under")
+	f(`;created=1;keyid="key_01";created=1900000000`, signedAt,
+		"is not that of this request to https://licenses.example.com under")
 }
 
 func TestParameters(t *testing.T) {
@@ -119,7 +120,8 @@ func TestParameters(t *testing.T) {
 	f("", good("").with("proxy", `("@method");keyid="proxy";alg="ed25519"`, "1"))
 	f("signature sig2: ", good("").with("sig2", covered+params(at, ""), ":AAAA:"))
 	f("signature sig2: ", good("").with("sig2", covered+params(at, `;alg="ed25519"`), ":AAAA:"))
-	f("is not that of this request to https://licenses.example.com under", good("").with("sig1", covered+params(at, ""), ":AAAA:"))
+	f("is not that of this request to https://licenses.example.com under",
+		good("").with("sig1", covered+params(at, ""), ":AAAA:"))
 	f("not a list of components", good("").with("sig2", `"@method"`, ":AAAA:"))
 	f("not a list of components", good("").with("sig2", `"key_01";keyid="key_01"`, ":AAAA:"))
 	many := good("")
@@ -138,13 +140,16 @@ func TestParameters(t *testing.T) {
 	f("Signature-Input is not a dictionary", get().with("sig1", `("@method"`, ":AAAA:"))
 	f("Signature-Input is not a dictionary", get().with("Sig1", `()`, ":AAAA:"))
 	f("header Signature is not a dictionary", get().with("sig1", `()`, ":A-A:"))
-	f("is not that of this request to https://licenses.example.com under", get().with("sig1", covered+params(at, ""), "::"))
+	f("is not that of this request to https://licenses.example.com under",
+		get().with("sig1", covered+params(at, ""), "::"))
 	for _, missing := range []string{"@method", "@target-uri", "authorization"} {
 		left := strings.Replace(strings.Replace(covered, `"`+missing+`"`, "", 1), "  ", " ", 1)
 		f(fmt.Sprintf("it must cover %q", missing), get().with("sig1", left+params(at, ""), ":AAAA:"))
 	}
-	f(`it must cover "@method"`, get().with("sig1", `("@method";req "@target-uri" "authorization")`+params(at, ""), ":AAAA:"))
-	f("with parameters", get().with("sig1", `("@method" "@target-uri" "authorization" "@method";req)`+params(at, ""), ":AAAA:"))
+	f(`it must cover "@method"`,
+		get().with("sig1", `("@method";req "@target-uri" "authorization")`+params(at, ""), ":AAAA:"))
+	f("with parameters",
+		get().with("sig1", `("@method" "@target-uri" "authorization" "@method";req)`+params(at, ""), ":AAAA:"))
 }
 
 // TestSpacing: a signature covers the strict form of Signature-Input, so blanks in the header don't
@@ -159,7 +164,8 @@ func TestSpacing(t *testing.T) {
 		"Signature: sig1":               "signature:sig1",
 	} {
 		text = strings.Replace(text, old, spaced, 1)
-		if err := Verify(&Message{Method: m.Method, TargetURI: m.TargetURI, Fields: []byte(text)}, testKey(), signedAt); err != nil {
+		if err := Verify(&Message{Method: m.Method, TargetURI: m.TargetURI, Fields: []byte(text)}, testKey(),
+			signedAt); err != nil {
 			t.Errorf("%s: %v", spaced, err)
 		}
 	}
@@ -202,7 +208,8 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input, signature, digest, body string) {
 		m := get()
 		m.Body = []byte(body)
-		m.Fields = append(m.Fields, lines("Content-Digest: "+digest, "Signature-Input: "+input, "Signature: "+signature)...)
+		m.Fields = append(m.Fields,
+			lines("Content-Digest: "+digest, "Signature-Input: "+input, "Signature: "+signature)...)
 		// Without the last character, of which two bits are padding.
 		mac := seed[1][len("sig1=:") : len(seed[1])-len("M=:")]
 		if Verify(m, testKey(), signedAt) == nil && !strings.Contains(signature, mac) {

@@ -264,19 +264,23 @@ func TestEveryRuleReportsViolations(t *testing.T) {
 		},
 		{
 			"a package without a row", "annex/x.go", "// Package annex is new.\npackage annex\n",
-			[]string{"annex/x.go:1: package annex has no row in the table: add one in internal/archtest/packages_test.go"},
+			[]string{"annex/x.go:1: package annex has no row in the table: add one in " +
+				"internal/archtest/packages_test.go"},
 		},
 		{
 			"an import without a row", "node/x.go", "package node\n\nimport _ \"licet/annex\"\n",
 			[]string{"node/x.go:3: imports annex, which has no row in the table"},
 		},
 		{
-			"licensing imports a package of the module", "licensing/x.go", "package licet\n\nimport _ \"licet/metrics\"\n",
+			"licensing imports a package of the module", "licensing/x.go",
+			"package licet\n\nimport _ \"licet/metrics\"\n",
 			[]string{"licensing/x.go:3: licensing must not import metrics"},
 		},
 		{
-			"licensing imports a third-party package", "licensing/x.go", "package licet\n\nimport _ \"github.com/oklog/ulid/v2\"\n",
-			[]string{"licensing/x.go:3: licensing must not import github.com/oklog/ulid/v2: the only third-party packages in its row are github.com/bojanz/currency"},
+			"licensing imports a third-party package", "licensing/x.go",
+			"package licet\n\nimport _ \"github.com/oklog/ulid/v2\"\n",
+			[]string{"licensing/x.go:3: licensing must not import github.com/oklog/ulid/v2: the only third-party " +
+				"packages in its row are github.com/bojanz/currency"},
 		},
 		{
 			"licensing does I/O", "licensing/x.go",
@@ -335,12 +339,15 @@ func age(t clock.Time) clock.Duration {
 			},
 		},
 		{
-			"metrics imports a package of the module", "metrics/x.go", "package metrics\n\nimport _ \"licet/licensing\"\n",
+			"metrics imports a package of the module", "metrics/x.go",
+			"package metrics\n\nimport _ \"licet/licensing\"\n",
 			[]string{"metrics/x.go:3: metrics must not import licensing"},
 		},
 		{
-			"metrics imports a third-party package", "metrics/x.go", "package metrics\n\nimport _ \"github.com/rs/zerolog\"\n",
-			[]string{"metrics/x.go:3: metrics must not import github.com/rs/zerolog: the only third-party packages in its row are github.com/prometheus/..."},
+			"metrics imports a third-party package", "metrics/x.go",
+			"package metrics\n\nimport _ \"github.com/rs/zerolog\"\n",
+			[]string{"metrics/x.go:3: metrics must not import github.com/rs/zerolog: the only third-party packages " +
+				"in its row are github.com/prometheus/..."},
 		},
 		{
 			"node imports kv", "node/x.go", "package node\n\nimport _ \"licet/kv\"\n",
@@ -359,12 +366,14 @@ import (
 			[]string{
 				"node/x.go:4: node must not import github.com/fasthttp/router: only handlers, cmd/... may",
 				"node/x.go:5: node must not import github.com/valyala/fasthttp: only handlers, node/peer, cmd/... may",
-				"node/x.go:6: node must not import go.etcd.io/etcd/client/v3: only kv/..., internal/..., loadtest/... may",
+				"node/x.go:6: node must not import go.etcd.io/etcd/client/v3: only kv/..., internal/..., " +
+					"loadtest/... may",
 			},
 		},
 		{
 			"cmd imports etcd", "cmd/licet/x.go", "package main\n\nimport _ \"go.etcd.io/etcd/server/v3/embed\"\n",
-			[]string{"cmd/licet/x.go:3: cmd/licet must not import go.etcd.io/etcd/server/v3/embed: only kv/..., internal/..., loadtest/... may"},
+			[]string{"cmd/licet/x.go:3: cmd/licet must not import go.etcd.io/etcd/server/v3/embed: only kv/..., " +
+				"internal/..., loadtest/... may"},
 		},
 		{
 			"kv imports packages above it", "kv/x.go", `package kv
@@ -401,7 +410,8 @@ import (
 `,
 			[]string{
 				"handlers/paypage/x.go:4: handlers/paypage must not import node",
-				"handlers/paypage/x.go:5: handlers/paypage must not import github.com/valyala/fasthttp: only handlers, node/peer, cmd/... may",
+				"handlers/paypage/x.go:5: handlers/paypage must not import github.com/valyala/fasthttp: only " +
+					"handlers, node/peer, cmd/... may",
 			},
 		},
 		{
@@ -430,8 +440,10 @@ func lost(err error) bool {
 }
 `,
 			[]string{
-				"node/x.go:10: ErrUnavailable may be only the cause of another outcome: use licensing.NotExecuted or licensing.ReasonOf",
-				"node/x.go:10: ErrOutcomeUnknown may be only the cause of another outcome: use licensing.NotExecuted or licensing.ReasonOf",
+				"node/x.go:10: ErrUnavailable may be only the cause of another outcome: use licensing.NotExecuted or " +
+					"licensing.ReasonOf",
+				"node/x.go:10: ErrOutcomeUnknown may be only the cause of another outcome: use licensing.NotExecuted " +
+					"or licensing.ReasonOf",
 			},
 		},
 		{
@@ -442,7 +454,8 @@ import (
 	_ "licet/node/store/storetest"
 )
 `,
-			[]string{"cmd/licet/x.go:4: only tests may import internal/build", "cmd/licet/x.go:5: only tests may import node/store/storetest"},
+			[]string{"cmd/licet/x.go:4: only tests may import internal/build",
+				"cmd/licet/x.go:5: only tests may import node/store/storetest"},
 		},
 		{
 			"a dot import", "payment/x.go", "package payment\n\nimport . \"strings\"\n",
@@ -613,7 +626,8 @@ func change() *int {
 		},
 		{
 			"a test changes a variable", "licensing/x_test.go", "package licensing\n\nfunc swap() { digits = nil }\n",
-			[]string{"licensing/x_test.go:3: digits is a package-level variable that changes here: keep it in a struct"},
+			[]string{"licensing/x_test.go:3: digits is a package-level variable that changes here: keep it in a " +
+				"struct"},
 		},
 		{
 			"another package's variable", "handlers/x.go",
@@ -692,17 +706,27 @@ func (c conn2) H(e embed.Config) {}
 type conn2 struct{}
 `,
 			[]string{
-				"kv/x.go:14: Err is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these types",
-				"kv/x.go:16: Make is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides these types",
-				"kv/x.go:17: Y is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these types",
+				"kv/x.go:14: Err is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides " +
+					"these types",
+				"kv/x.go:16: Make is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv " +
+					"hides these types",
+				"kv/x.go:17: Y is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these " +
+					"types",
 				"kv/x.go:17: clientv3.New may bypass the check whether an etcd member may be asked: use etcd.Client",
-				"kv/x.go:21: A is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides these types",
-				"kv/x.go:24: B is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these types",
-				"kv/x.go:27: C is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides these types",
-				"kv/x.go:33: D is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides these types",
-				"kv/x.go:36: E is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides these types",
-				"kv/x.go:39: F is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these types",
-				"kv/x.go:42: G is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides these types",
+				"kv/x.go:21: A is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides " +
+					"these types",
+				"kv/x.go:24: B is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these " +
+					"types",
+				"kv/x.go:27: C is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides " +
+					"these types",
+				"kv/x.go:33: D is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides " +
+					"these types",
+				"kv/x.go:36: E is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides " +
+					"these types",
+				"kv/x.go:39: F is exported and mentions a type of go.etcd.io/etcd/client/v3: package kv hides these " +
+					"types",
+				"kv/x.go:42: G is exported and mentions a type of go.etcd.io/etcd/server/v3/embed: package kv hides " +
+					"these types",
 			},
 		},
 	} {

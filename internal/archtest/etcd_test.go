@@ -15,13 +15,16 @@ const etcdPackage = "kv"
 // asked, or the count of requests, and the files that may use them. All other requests use
 // etcd.Client; see kv/internal/etcd/barred.go.
 var etcdAccess = map[string][]string{
-	"clientv3.New":  {"kv/internal/etcd/connect.go", "kv/embedded/embeddedtest/embeddedtest.go"}, // Connect
-	"grpc dialing":  nil,                                                                         // all connections use etcd's client
-	"Connect":       {"kv/internal/etcd/client.go", "kv/backup/defragment.go"},                   // with the check; and without it: a command that asks each member
+	"clientv3.New": {"kv/internal/etcd/connect.go", "kv/embedded/embeddedtest/embeddedtest.go"}, // Connect
+	// all connections use etcd's client
+	"grpc dialing": nil,
+	// with the check; and without it: a command that asks each member
+	"Connect":       {"kv/internal/etcd/client.go", "kv/backup/defragment.go"},
 	"Dial":          {"kv/internal/etcd/members.go", "kv/backup/defragment.go"},
 	"RetryKVClient": {"kv/internal/etcd/client.go"},
 	"probing":       {"kv/internal/etcd/members.go", "kv/internal/etcd/barred.go"}, // probes also ask barred members
-	"Native":        {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go", "kv/backup/backup.go"},
+	"Native": {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go",
+		"kv/backup/backup.go"},
 }
 
 func checkEtcdAccess(r *report, f *folder) {
@@ -48,7 +51,8 @@ func eachEtcdAccess(s *source, found func(pos token.Pos, access string)) {
 			}
 			name := n.Sel.Name
 			switch {
-			case from == "go.etcd.io/etcd/client/v3" && (name == "New" || name == "NewFromURL" || name == "NewFromURLs" || name == "NewCtxClient"):
+			case from == "go.etcd.io/etcd/client/v3" &&
+				(name == "New" || name == "NewFromURL" || name == "NewFromURLs" || name == "NewCtxClient"):
 				found(n.Pos(), "clientv3.New")
 			case from == "google.golang.org/grpc" && (name == "NewClient" || name == "Dial" || name == "DialContext"):
 				found(n.Pos(), "grpc dialing")
@@ -97,5 +101,6 @@ func around(e etcd) {
 		"kv/x.go:16: RetryKVClient" + why,
 		"kv/x.go:17: probing" + why,
 	})
-	expectViolations(t, map[string]string{"kv/x_test.go": text, "cmd/licet/internal/cli/x.go": "// Package cli dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
+	expectViolations(t, map[string]string{"kv/x_test.go": text, "cmd/licet/internal/cli/x.go": "// Package cli " +
+		"dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
 }

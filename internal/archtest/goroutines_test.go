@@ -13,7 +13,8 @@ const guardPackage = "metrics/guard"
 
 // unguarded lists the exceptions: the files that may do either without package guard, and why.
 var unguarded = map[string]string{
-	"cmd/licet/main.go":    "the goroutine waits for a second signal to end the process, and begins before there is a log",
+	"cmd/licet/main.go": "the goroutine waits for a second signal to end the process, and begins before there is " +
+		"a log",
 	"kv/backup/backup.go":  "a timer of the command cancels its context, which can't panic",
 	"kv/backup/restore.go": "etcd panics if it can't open a database, and the command returns that as its error",
 }
@@ -47,7 +48,8 @@ func eachUnguarded(s *source, found func(pos token.Pos, what string)) {
 			switch {
 			case n.Sel.Name == "Go" || n.Sel.Name == "TryGo":
 				found(n.Sel.Pos(), n.Sel.Name+" of a group")
-			case n.Sel.Name == "AfterFunc" && of != nil && (s.imports[of.Name] == "time" || s.imports[of.Name] == "context"):
+			case n.Sel.Name == "AfterFunc" && of != nil &&
+				(s.imports[of.Name] == "time" || s.imports[of.Name] == "context"):
 				found(n.Pos(), of.Name+".AfterFunc")
 			}
 		case *ast.CallExpr:
@@ -101,15 +103,19 @@ func start(ctx context.Context, group *sync.WaitGroup) {
 		line int
 		what string
 	}{
-		{10, "a go statement"}, {11, "Go of a group"}, {12, "Go of a group"}, {13, "recover"}, {14, "clock.AfterFunc"}, {15, "context.AfterFunc"},
+		{10, "a go statement"}, {11, "Go of a group"}, {12, "Go of a group"}, {13, "recover"}, {14,
+			"clock.AfterFunc"}, {15, "context.AfterFunc"},
 	} {
-		want = append(want, fmt.Sprintf("node/x.go:%d: %s: use package guard, which counts a panic and keeps the process alive", c.line, c.what))
+		want = append(want, fmt.Sprintf("node/x.go:%d: %s: use package guard, which counts a panic and keeps the "+
+			"process alive", c.line, c.what))
 	}
 	expectViolations(t, map[string]string{"node/x.go": text}, want)
 	expectViolations(t, map[string]string{
-		"node/x_test.go": text, "kv/backup/restore.go": "// Package backup restores.\npackage backup\n\nfunc f() { _ = recover() }\n",
+		"node/x_test.go":              text,
+		"kv/backup/restore.go":        "// Package backup restores.\npackage backup\n\nfunc f() { _ = recover() }\n",
 		"cmd/licet/internal/cli/x.go": "// Package cli is for people.\npackage cli\n\nfunc f() { go f() }\n",
 		"metrics/guard/x.go":          "// Package guard starts goroutines.\npackage guard\n\nfunc f() { go f() }\n",
-		"handlers/x.go":               "package handlers\n\nfunc f(timer interface{ AfterFunc() }) { timer.AfterFunc() }\n",
+		"handlers/x.go": "package handlers\n\nfunc f(timer interface{ AfterFunc() }) { " +
+			"timer.AfterFunc() }\n",
 	}, nil)
 }

@@ -34,7 +34,8 @@ func checkVariables(r *report, f *folder) {
 			case changes(own, s, v.typ, nil):
 				r.at(v.name.Pos(), "%s is a package-level variable of a mutable type: keep it in a struct", v.name.Name)
 			case v.name.IsExported() && isTable(v.typ):
-				r.at(v.name.Pos(), "%s is an exported table that any package could change: return it from a function", v.name.Name)
+				r.at(v.name.Pos(), "%s is an exported table that any package could change: return it from a function",
+					v.name.Name)
 			}
 		}
 	}
@@ -200,7 +201,8 @@ func (a *assignments) visit(n ast.Node) bool {
 			a.at(n.Pos(), "the address of the package-level variable %s lets other code change it", id.Name)
 		}
 	case *ast.CallExpr:
-		if fun, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 0 && slices.Contains([]string{"clear", "copy", "delete"}, fun.Name) {
+		if fun, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 0 &&
+			slices.Contains([]string{"clear", "copy", "delete"}, fun.Name) {
 			a.changed(n.Args[0])
 		}
 	}

@@ -69,7 +69,8 @@ func checkComments(r *report, f *folder) {
 		for _, decl := range s.syntax.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
-				if exportedFunc(d) && d.Doc.Text() == "" && !(d.Recv != nil && slices.Contains(wellKnownMethods, d.Name.Name)) {
+				if exportedFunc(d) && d.Doc.Text() == "" &&
+					!(d.Recv != nil && slices.Contains(wellKnownMethods, d.Name.Name)) {
 					r.at(d.Name.Pos(), "%s is exported and has no comment", d.Name.Name)
 				}
 			case *ast.GenDecl:
@@ -103,7 +104,8 @@ func checkGroup(r *report, d *ast.GenDecl) {
 }
 
 func words(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
+	return strings.FieldsFunc(text,
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 }
 
 // exportedFunc reports whether other packages can call a function, or a method of an exported type.
@@ -200,7 +202,8 @@ func (g *leaks) group(s *source, d *ast.GenDecl) {
 // look reports name if the node mentions a hidden type.
 func (g *leaks) look(name *ast.Ident, s *source, n ast.Node) {
 	if p := g.find(s, n, nil); p != "" {
-		g.at(name.Pos(), "%s is exported and mentions a type of %s: package %s hides these types", name.Name, p, hiddenTypes.dir)
+		g.at(name.Pos(), "%s is exported and mentions a type of %s: package %s hides these types", name.Name, p,
+			hiddenTypes.dir)
 	}
 }
 

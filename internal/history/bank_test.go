@@ -23,7 +23,8 @@ type bank struct {
 }
 
 func newBank(r *run) *bank {
-	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{}, returned: map[string]int{}}
+	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{},
+		returned: map[string]int{}}
 }
 
 var errBank = errors.New("the bank is down")
@@ -123,7 +124,8 @@ func (i *inspection) books(t *timeline) {
 			i.add("books", "the money of %s went back %d times", number, b.returned[number])
 		}
 		if (b.returned[number] == 1) != (last.refunded != 0) && o.Amount > 0 {
-			i.add("books", "the money of %s went back %d times, and it is stored as %+v", number, b.returned[number], last)
+			i.add("books", "the money of %s went back %d times, and it is stored as %+v", number, b.returned[number],
+				last)
 		}
 		if last.refunded == 0 && (last.key == "" || last.paid == 0) {
 			i.add("books", "the money of %s was taken, and there is neither license nor refund: %+v", number, last)
@@ -146,11 +148,13 @@ func (r *run) revokes(l *license, orderNo string) (ops []operation) {
 	}
 	perhaps := -1
 	for _, d := range r.deeds {
-		if d.Order != orderNo || d.What != "refund" && d.What != "pay" || d.Out.Verdict == nothing || d.Out.Verdict == refused {
+		if d.Order != orderNo || d.What != "refund" && d.What != "pay" || d.Out.Verdict == nothing ||
+			d.Out.Verdict == refused {
 			continue
 		}
 		op := operation{
-			Client: int(r.clients.Add(1)), In: input{Key: l.key, Action: revoke}, Out: output{Verdict: unknown, Later: true},
+			Client: int(r.clients.Add(1)), In: input{Key: l.key, Action: revoke}, Out: output{Verdict: unknown,
+				Later: true},
 			Call: d.Call, Return: d.Return, Before: d.Before, After: d.After,
 		}
 		switch {

@@ -25,7 +25,8 @@ func eventBugs() []bug {
 		}},
 		{name: "an event is told again, now and then", hearing: hears, store: mistold(tellAgain)},
 		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
-		{name: "an event is told in a transaction of its own", store: func(_ *run, s store.Store) store.Store { return apart{s} }},
+		{name: "an event is told in a transaction of its own",
+			store: func(_ *run, s store.Store) store.Store { return apart{s} }},
 		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
 		{name: "who listens is not compared", hearing: begins, txn: withoutCompare("lc1/s/listen")},
 	}
@@ -38,7 +39,8 @@ type mistelling struct {
 }
 
 func (s mistelling) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if r := &change.Writes[0].Record; r.License != nil && r.License.Sequence > 1 && len(r.Events) > 0 && rand.IntN(10) == 0 {
+	if r := &change.Writes[0].Record; r.License != nil && r.License.Sequence > 1 && len(r.Events) > 0 &&
+		rand.IntN(10) == 0 {
 		change = s.mistake(change)
 	}
 	return s.Store.Commit(ctx, change)
@@ -113,7 +115,8 @@ func (s apart) Commit(ctx context.Context, change store.Change) (store.Outcome, 
 			e.Sequence, e.License = as.Sequence, &as
 			l.Events = append(l.Events, e)
 		}
-		_, _ = s.Store.Commit(ctx, store.Change{Writes: []store.Write{{Ref: change.Writes[0].Ref, Token: now[0].Token, Record: l}}})
+		_, _ = s.Store.Commit(ctx,
+			store.Change{Writes: []store.Write{{Ref: change.Writes[0].Ref, Token: now[0].Token, Record: l}}})
 	}
 	return outcome, nil
 }

@@ -49,7 +49,8 @@ func bugs() []bug {
 	return []bug{
 		{name: "compares are dropped", txn: dropCompares},
 		{name: "compares are dropped, now and then", txn: sometimes(20, dropCompares)},
-		{name: "acknowledged before it is stored", store: func(r *run, s store.Store) store.Store { return &earlyAck{Store: s, run: r} }},
+		{name: "acknowledged before it is stored",
+			store: func(r *run, s store.Store) store.Store { return &earlyAck{Store: s, run: r} }},
 		{name: "no-ops are answered from a remembered record", store: func(_ *run, s store.Store) store.Store {
 			return &forgetful{Store: s, memory: map[string]store.Snapshot{}}
 		}},
@@ -60,14 +61,21 @@ func bugs() []bug {
 		{name: "a hop is run when it is over", overlong: true},
 		{name: "devices are deleted unguarded", txn: deleteUnguarded},
 		{name: "devices are put unguarded", txn: putUnguarded},
-		{name: "a refund leaves its license alone", store: func(_ *run, s store.Store) store.Store { return halfRefund{s} }},
-		{name: "what is done under a key is not remembered", store: func(_ *run, s store.Store) store.Store { return keyless{s} }},
-		{name: "a key is remembered before what it does is done", store: func(_ *run, s store.Store) store.Store { return rash{s} }},
-		{name: "a license's metadata is left out, now and then", store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
+		{name: "a refund leaves its license alone",
+			store: func(_ *run, s store.Store) store.Store { return halfRefund{s} }},
+		{name: "what is done under a key is not remembered",
+			store: func(_ *run, s store.Store) store.Store { return keyless{s} }},
+		{name: "a key is remembered before what it does is done",
+			store: func(_ *run, s store.Store) store.Store { return rash{s} }},
+		{name: "a license's metadata is left out, now and then",
+			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
 		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
-		{name: "any failure of the provider is taken for a refusal", bank: func(p payment.Provider) payment.Provider { return timid{p} }},
-		{name: "a refund is recorded before the provider was asked", bank: func(p payment.Provider) payment.Provider { return bold{p} }},
-		{name: "a redaction leaves its license alone", store: func(_ *run, s store.Store) store.Store { return halfRedaction{s} }},
+		{name: "any failure of the provider is taken for a refusal",
+			bank: func(p payment.Provider) payment.Provider { return timid{p} }},
+		{name: "a refund is recorded before the provider was asked",
+			bank: func(p payment.Provider) payment.Provider { return bold{p} }},
+		{name: "a redaction leaves its license alone",
+			store: func(_ *run, s store.Store) store.Store { return halfRedaction{s} }},
 		{name: "reads are stale", store: func(_ *run, s store.Store) store.Store {
 			return &stale{Store: s, views: map[licensing.LicenseKey]*store.LicenseView{}}
 		}},
@@ -90,7 +98,8 @@ func TestSeededBugs(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
-				res.violations = slices.DeleteFunc(res.violations, func(v violation) bool { return v.check == "undecided" })
+				res.violations = slices.DeleteFunc(res.violations,
+					func(v violation) bool { return v.check == "undecided" })
 				if len(res.violations) > 0 {
 					found := map[string]int{}
 					for _, v := range res.violations {
@@ -127,14 +136,16 @@ func (s halfRedaction) Commit(ctx context.Context, change store.Change) (store.O
 
 // isOfBoth tells whether a change is of an order and its license.
 func isOfBoth(change store.Change) bool {
-	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindOrder && change.Writes[1].Ref.Kind == licensing.KindLicense
+	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindOrder &&
+		change.Writes[1].Ref.Kind == licensing.KindLicense
 }
 
 // keyless stores no claims of changes of licenses.
 type keyless struct{ store.Store }
 
 func (s keyless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense && change.Writes[1].Ref.Kind == licensing.KindClaim {
+	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense &&
+		change.Writes[1].Ref.Kind == licensing.KindClaim {
 		change.Writes = change.Writes[:1]
 	}
 	return s.Store.Commit(ctx, change)
@@ -144,7 +155,8 @@ func (s keyless) Commit(ctx context.Context, change store.Change) (store.Outcome
 type rash struct{ store.Store }
 
 func (s rash) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense && change.Writes[1].Ref.Kind == licensing.KindClaim {
+	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense &&
+		change.Writes[1].Ref.Kind == licensing.KindClaim {
 		if outcome, err := s.Store.Commit(ctx, store.Change{Writes: change.Writes[1:]}); err != nil || !outcome.Landed {
 			return outcome, err
 		}
@@ -198,7 +210,9 @@ func dropCompares(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHan
 }
 
 // sometimes makes a mistake in so many of a thousand writes.
-func sometimes(chance int, mistake func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error)) func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error) {
+func sometimes(
+	chance int, mistake func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error),
+) func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error) {
 	return func(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
 		if rand.IntN(1000) < chance {
 			return mistake(ctx, txn, handler)
@@ -268,7 +282,9 @@ func putUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHan
 }
 
 // unguarded makes some writes of a transaction before it, without compares.
-func unguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler, which func(*pb.RequestOp) bool) (any, error) {
+func unguarded(
+	ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler, which func(*pb.RequestOp) bool,
+) (any, error) {
 	first := &pb.TxnRequest{}
 	for _, op := range txn.Success {
 		if which(op) {
@@ -333,7 +349,9 @@ type stale struct {
 	views map[licensing.LicenseKey]*store.LicenseView
 }
 
-func (s *stale) ReadLicense(ctx context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
+func (s *stale) ReadLicense(
+	ctx context.Context, key licensing.LicenseKey, page store.DevicePage,
+) (*store.LicenseView, error) {
 	s.mu.Lock()
 	view := s.views[key]
 	s.mu.Unlock()

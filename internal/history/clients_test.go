@@ -60,30 +60,38 @@ func plans(random *rand.Rand) []plan {
 		{name: "ping-pong", max: 1, pool: 1, clients: 4, each: 20, odds: []odd{{4, activate}, {4, remove}, {1, get}}},
 		{name: "one device", max: 2, pool: 1, clients: 8, each: 15, odds: []odd{{8, activate}, {1, remove}, {1, get}}},
 		{name: "unlimited", pool: 8, clients: 6, each: 20, odds: busy},
-		{name: "spilling", bound: 13, pool: 24, clients: 6, each: 20, odds: []odd{{6, activate}, {2, remove}, {1, get}}},
+		{name: "spilling", bound: 13, pool: 24, clients: 6, each: 20,
+			odds: []odd{{6, activate}, {2, remove}, {1, get}}},
 		{name: "spilled", max: 19, bound: 17, pool: 24, clients: 6, each: 20, odds: busy},
 		{name: "spilled ping-pong", bound: 17, pool: 18, clients: 4, each: 20, odds: busy},
-		{name: "expiring", max: 3, pool: 4, clients: 5, each: 20, expires: time.Duration(random.IntN(600)) * time.Millisecond,
-			odds: []odd{{5, activate}, {2, remove}, {1, renew}, {1, get}, {2, validate}}},
+		{name: "expiring", max: 3, pool: 4, clients: 5, each: 20,
+			expires: time.Duration(random.IntN(600)) * time.Millisecond,
+			odds:    []odd{{5, activate}, {2, remove}, {1, renew}, {1, get}, {2, validate}}},
 		{name: "operated", max: 3, pool: 4, clients: 6, each: 20,
-			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {2, setNote}, {3, get}, {3, validate}}},
+			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {2, setNote}, {3, get},
+				{3, validate}}},
 		{name: "revoked", max: 3, pool: 4, clients: 5, each: 20,
-			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {3, get}, {3, validate}}},
+			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {3, get},
+				{3, validate}}},
 	}
 	list = append(list,
-		plan{name: "keyed", max: 3, pool: 4, clients: 5, each: 14, keyed: true, expires: time.Duration(random.IntN(600)) * time.Millisecond,
-			odds: []odd{{6, activate}, {2, remove}, {3, suspend}, {4, reinstate}, {4, renew}, {2, validate}}},
+		plan{name: "keyed", max: 3, pool: 4, clients: 5, each: 14, keyed: true,
+			expires: time.Duration(random.IntN(600)) * time.Millisecond,
+			odds:    []odd{{6, activate}, {2, remove}, {3, suspend}, {4, reinstate}, {4, renew}, {2, validate}}},
 		plan{name: "extended", max: 3, pool: 4, clients: 5, each: 14, keyed: true, expires: 1000 * time.Hour,
-			odds: []odd{{6, activate}, {2, remove}, {1, suspend}, {2, reinstate}, {6, extend}, {2, setMax}, {3, setNote}, {3, get}}},
+			odds: []odd{{6, activate}, {2, remove}, {1, suspend}, {2, reinstate}, {6, extend}, {2, setMax},
+				{3, setNote}, {3, get}}},
 		plan{name: "keyed and revoked", max: 3, pool: 4, clients: 5, each: 14, keyed: true, expires: 1000 * time.Hour,
-			odds: []odd{{12, activate}, {6, remove}, {3, suspend}, {4, reinstate}, {1, revoke}, {4, extend}, {2, setNote}, {2, get}}},
+			odds: []odd{{12, activate}, {6, remove}, {3, suspend}, {4, reinstate}, {1, revoke}, {4, extend},
+				{2, setNote}, {2, get}}},
 	)
 	for n := range 4 {
 		list = append(list,
 			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
 				odds: []odd{{3, activate}, {3, remove}}},
-			plan{name: fmt.Sprint("seen at the limit ", n), max: 19, bound: 17, pool: 8, clients: 8, each: 32, watched: true,
-				odds: []odd{{6, activate}, {4, remove}, {1, suspend}, {3, reinstate}}},
+			plan{name: fmt.Sprint("seen at the limit ", n), max: 19, bound: 17, pool: 8, clients: 8, each: 32,
+				watched: true,
+				odds:    []odd{{6, activate}, {4, remove}, {1, suspend}, {3, reinstate}}},
 		)
 	}
 	return list
@@ -374,7 +382,8 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 		return p.node.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: l.devices[in.Device]})
 	case remove:
 		if in.ByUser {
-			return p.node.DeactivateDevice(ctx, licensing.DeactivateDevice{Target: target, Device: l.devices[in.Device]})
+			return p.node.DeactivateDevice(ctx,
+				licensing.DeactivateDevice{Target: target, Device: l.devices[in.Device]})
 		}
 		return p.node.RemoveDevice(ctx, licensing.RemoveDevice{Target: target, Device: l.devices[in.Device]})
 	}
@@ -386,7 +395,8 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 // that go past a node's mailbox must be the only ones of their store on a
 // record.
 func (r *run) create(ctx context.Context, p *process, in input) output {
-	terms := licensing.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max, SelfService: licensing.SelfService{Allowed: true}}
+	terms := licensing.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max,
+		SelfService: licensing.SelfService{Allowed: true}}
 	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()

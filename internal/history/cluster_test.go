@@ -165,7 +165,8 @@ func (r *run) start(c *clock) (*process, error) {
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
-	p.store = &storetest.Faulty{Store: killable{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
+	p.store = &storetest.Faulty{Store: killable{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm,
+		OnCommit: p.faults.commit}
 	p.store.OnOverlap = func(ref licensing.Ref) {
 		r.complain("one commit", "node %d has record %v in two Commits at a time", p.number, ref)
 	}
@@ -225,9 +226,12 @@ type killable struct {
 }
 
 // Due leaves out the licenses of other runs.
-func (m killable) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
+func (m killable) Due(
+	ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int,
+) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, at, from, limit)
-	page.Records = slices.DeleteFunc(page.Records, func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
+	page.Records = slices.DeleteFunc(page.Records,
+		func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
 	return page, err
 }
 

@@ -63,7 +63,8 @@ type toldAt struct {
 // kinds are the types by their stored numbers.
 var kinds = []licensing.EventType{
 	1: "order.created", "order.paid", "order.expired", "order.canceled", "order.refunded",
-	"license.issued", "license.suspended", "license.reinstated", "license.revoked", "license.renewed", "license.updated",
+	"license.issued", "license.suspended", "license.reinstated", "license.revoked", "license.renewed",
+	"license.updated",
 	"license.expired", "license.activated", "license.limit_reached", "device.bound", "device.removed",
 }
 
@@ -128,8 +129,9 @@ func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, r
 			return err
 		}
 		k.events = append(k.events, eventAt{
-			record: record, sequence: last - uint64(len(many)-1-i), kind: kinds[e.varints[1]], actor: e.text(4), revision: k.revision,
-			at: m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
+			record: record, sequence: last - uint64(len(many)-1-i), kind: kinds[e.varints[1]], actor: e.text(4),
+			revision: k.revision,
+			at:       m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
 		})
 	}
 	t.keysOf[record] = append(t.keysOf[record], k)
@@ -175,7 +177,8 @@ func (r *run) listen() error {
 				return err
 			}
 			var outcome store.Outcome
-			outcome, err = db.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
+			outcome, err = db.Commit(ctx,
+				store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
 			if err == nil && outcome.Landed {
 				break
 			}

@@ -113,7 +113,9 @@ func (f *faults) sleep(ctx context.Context, d time.Duration) {
 }
 
 // intercept is in the way of every request of the node, in etcd's own server.
-func (f *faults) intercept(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (f *faults) intercept(
+	ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
 	if err := f.running(ctx); err != nil {
 		return nil, err
 	}

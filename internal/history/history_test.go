@@ -11,7 +11,8 @@ import (
 
 var (
 	firstSeed = flag.Uint64("history.seed", 1, "the first seed of TestHistories")
-	seedCount = flag.Int("history.seeds", depth.Of(12, 24), "how many seeds TestHistories plays; each weather meets each way of hops in 12")
+	seedCount = flag.Int("history.seeds", depth.Of(12, 24),
+		"how many seeds TestHistories plays; each weather meets each way of hops in 12")
 )
 
 // TestHistories plays histories and finds nothing wrong with them. A seed
@@ -36,7 +37,8 @@ func TestHistories(t *testing.T) {
 
 // report fails the test with what was found, the first of it.
 func (res *result) report(t *testing.T) {
-	if slices.ContainsFunc(res.violations, func(v violation) bool { return v.check == "linearizable" || v.check == "undecided" }) {
+	if slices.ContainsFunc(res.violations,
+		func(v violation) bool { return v.check == "linearizable" || v.check == "undecided" }) {
 		res.violations = append(res.run.unexplained(), res.violations...)
 	}
 	for n, v := range res.violations {
@@ -50,7 +52,8 @@ func (res *result) report(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	t.Errorf("history, revisions and a drawing are in %s; to play it again: go test ./internal/history -run TestHistories -history.seed=%d -history.seeds=1", dir, res.run.seed)
+	t.Errorf("history, revisions and a drawing are in %s; to play it again: go test ./internal/history -run "+
+		"TestHistories -history.seed=%d -history.seeds=1", dir, res.run.seed)
 }
 
 // String counts what a run was made of.
@@ -64,7 +67,9 @@ func (res *result) String() string {
 		revisions += len(res.timeline.licenses[l.key.ID()])
 		largest = max(largest, int(l.unknowns.Load()))
 	}
-	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d unknown of a license), %d by hops, %d revisions, %d events (%s)",
+	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d "+
+		"unknown of a license), %d by hops, %d revisions, %d events (%s)",
 		res.run.seed, len(res.run.slots), len(res.run.processes), len(res.run.licenses), len(res.timeline.orders),
-		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, len(res.run.feed), [...]string{"nobody listens", "listens", "begins to listen"}[res.run.hearing])
+		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, len(res.run.feed),
+		[...]string{"nobody listens", "listens", "begins to listen"}[res.run.hearing])
 }

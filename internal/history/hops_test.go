@@ -65,7 +65,10 @@ func (p *process) meet(r *run) error {
 	if err != nil {
 		return err
 	}
-	p.calls, err = peer.NewClient(ring, func(context.Context) ([]store.Registration, error) { return r.registrations(), nil }, guard.New(nil, zerolog.Nop()))
+	p.calls, err = peer.NewClient(ring, func(context.Context) ([]store.Registration, error) {
+		return r.registrations(),
+			nil
+	}, guard.New(nil, zerolog.Nop()))
 	return err
 }
 

@@ -66,7 +66,8 @@ func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 			k := keys[0]
 			keys = keys[1:]
 			if k.before != now.site {
-				i.add("events", "%q: the events of revision %d come after those at %v, and say %v", record, s.revision, now.site, k.before)
+				i.add("events", "%q: the events of revision %d come after those at %v, and say %v", record, s.revision,
+					now.site, k.before)
 			}
 			begun := sort.Search(len(t.epochs), func(n int) bool { return t.epochs[n] >= k.revision })
 			if begun == 0 || uint64(t.epochs[begun-1]) != k.site.epoch {
@@ -74,13 +75,15 @@ func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 			}
 			for _, e := range k.events {
 				if e.sequence != now.sequence+1 {
-					i.add("events", "%q: number %d comes after %d, in revision %d", record, e.sequence, now.sequence, s.revision)
+					i.add("events", "%q: number %d comes after %d, in revision %d", record, e.sequence, now.sequence,
+						s.revision)
 				}
 				now = latestAt{k.site, e.sequence}
 			}
 		}
 		if s.latest != now {
-			i.add("events", "%q: at revision %d its latest event is %v, and it says %v", record, s.revision, now, s.latest)
+			i.add("events", "%q: at revision %d its latest event is %v, and it says %v", record, s.revision, now,
+				s.latest)
 		}
 	}
 	for _, k := range keys {
@@ -106,7 +109,10 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 		heard := i.run.heard(s.revision)
 		now := *before
 		now.devices = maps.Clone(before.devices)
-		wrong := func(e eventAt) { i.add("events", "%s: %s can't be told of %s, to become %s", key, e.text(), before, s) }
+		wrong := func(e eventAt) {
+			i.add("events", "%s: %s can't be told of %s, to become %s", key, e.text(), before,
+				s)
+		}
 		var seen []licensing.EventType
 		for _, e := range told[s.revision] {
 			seen = append(seen, e.kind)
@@ -166,7 +172,8 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 		}
 		if n > 0 {
 			fits = fits && (s.expires == before.expires || has(licensing.EventLicenseRenewed)) &&
-				(s.max == before.max && !s.noteWritten || has(licensing.EventLicenseUpdated) || s.max == before.max && t.redacts(s.order, s.revision))
+				(s.max == before.max && !s.noteWritten || has(licensing.EventLicenseUpdated) || s.max == before.max &&
+					t.redacts(s.order, s.revision))
 		}
 		if !fits {
 			i.add("events", "%s: %v are told of %s, to become %s", key, seen, before, s)
@@ -176,12 +183,14 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 }
 
 func (e eventAt) text() string {
-	return fmt.Sprintf("%d %s %s (bound at %d) at %d in revision %d", e.sequence, e.kind, e.device, e.boundAt, e.at, e.revision)
+	return fmt.Sprintf("%d %s %s (bound at %d) at %d in revision %d", e.sequence, e.kind, e.device, e.boundAt, e.at,
+		e.revision)
 }
 
 // redacts tells whether an order, and so its license, was redacted in a revision.
 func (t *timeline) redacts(order string, revision int64) bool {
-	return slices.ContainsFunc(t.orders[order], func(o *orderAt) bool { return o.revision == revision && o.email == "" })
+	return slices.ContainsFunc(t.orders[order],
+		func(o *orderAt) bool { return o.revision == revision && o.email == "" })
 }
 
 // toldOfOrder: of each revision is told what it has changed.
@@ -257,7 +266,8 @@ func (i *inspection) feeds(t *timeline) {
 		}
 		return list
 	}
-	for name, events := range map[string][]store.RecordedEvent{"read from page to page": i.run.followed, "read in the end": i.run.feed} {
+	for name, events := range map[string][]store.RecordedEvent{"read from page to page": i.run.followed,
+		"read in the end": i.run.feed} {
 		list := tell(events)
 		known, ids := map[seen]bool{}, map[string]bool{}
 		for n, s := range list {

@@ -102,7 +102,8 @@ func (i *inspection) refunded(number string, states []*orderAt, t *timeline) {
 		if s.refunded == 0 || s.key == "" {
 			continue
 		}
-		revoked := slices.ContainsFunc(t.licenses[s.key.ID()], func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
+		revoked := slices.ContainsFunc(t.licenses[s.key.ID()],
+			func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
 		if !revoked {
 			i.add("orders", "%s was refunded, and its license was not revoked with that: %+v", number, s)
 		}

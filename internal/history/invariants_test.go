@@ -10,7 +10,8 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	check string // linearizable, counts, acknowledged, explained, writers, facts, orders, books, keys, events, feed or internal
+	// linearizable, counts, acknowledged, explained, writers, facts, orders, books, keys, events, feed or internal
+	check string
 	text  string
 }
 
@@ -145,7 +146,8 @@ func (i *inspection) writers(record string, tables [][]writer) {
 		}
 		front := table[0]
 		if front.swap <= last[front.by] {
-			i.add("writers", "%s: swap %d of %s was made after its swap %d", record, front.swap, front.by, last[front.by])
+			i.add("writers", "%s: swap %d of %s was made after its swap %d", record, front.swap, front.by,
+				last[front.by])
 		}
 		last[front.by] = front.swap
 		want := []writer{front}
@@ -286,7 +288,8 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 		for _, ch := range changes(states[n], s) {
 			at := -1
 			if ch.boundAt != 0 { // whoever was told this time can explain nothing else
-				at = slices.IndexFunc(candidates, func(c *candidate) bool { return c.Out.Verdict == accepted && fits(c, ch) })
+				at = slices.IndexFunc(candidates,
+					func(c *candidate) bool { return c.Out.Verdict == accepted && fits(c, ch) })
 			}
 			if at < 0 {
 				at = slices.IndexFunc(candidates, func(c *candidate) bool { return fits(c, ch) })
@@ -324,11 +327,13 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 		switch op.In.Action {
 		case activate:
 			if !held(func(s *licenseAt) bool { return s.devices[id] == op.BoundAt }) && !i.run.undone(op, remove, ops) {
-				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id, op.BoundAt, op.Before, op.After)
+				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id,
+					op.BoundAt, op.Before, op.After)
 			}
 		case remove:
 			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.undone(op, activate, ops) {
-				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before, op.After)
+				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before,
+					op.After)
 			}
 		case validate:
 			if op.Out.Invalid != "" && op.Out.Invalid != licensing.NotBound {
@@ -337,11 +342,16 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 			bound := op.Out.Invalid == ""
 			if !held(func(s *licenseAt) bool { return (s.devices[id] != 0) == bound }) &&
 				!i.run.undone(op, activate, ops) && !i.run.undone(op, remove, ops) {
-				i.add("acknowledged", "%s: %s was %s, which it never was between revisions %d and %d", l.key, id, op.Out, op.Before, op.After)
+				i.add("acknowledged", "%s: %s was %s, which it never was between revisions %d and %d", l.key, id,
+					op.Out, op.Before, op.After)
 			}
 		case get:
-			if !held(func(s *licenseAt) bool { return l.set(s.devices) == op.Out.Devices && s.max == op.Out.Facts.Max }) {
-				i.add("acknowledged", "%s: looked up as %s, which it never was between revisions %d and %d", l.key, op.Out, op.Before, op.After)
+			if !held(func(s *licenseAt) bool {
+				return l.set(s.devices) == op.Out.Devices &&
+					s.max == op.Out.Facts.Max
+			}) {
+				i.add("acknowledged", "%s: looked up as %s, which it never was between revisions %d and %d", l.key,
+					op.Out, op.Before, op.After)
 			}
 		}
 	}

@@ -40,7 +40,8 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 			replayed bool
 			err      error
 		}
-		look := operation{Process: p.number, In: input{Key: in.Key, Action: get}, Before: revision(), Call: time.Since(r.started)}
+		look := operation{Process: p.number, In: input{Key: in.Key, Action: get}, Before: revision(),
+			Call: time.Since(r.started)}
 		a, answered := reach(r, p, r.patience, func(ctx context.Context) (a answer) {
 			a.view, a.replayed, a.err = p.node.ChangeLicense(ctx, r.owner, change)
 			return a
@@ -57,7 +58,8 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 		if kept(op.Out) {
 			if out.Verdict == accepted || out.Verdict == refused {
 				if !a.replayed || out.Verdict != op.Out.Verdict || out.Reason != op.Out.Reason {
-					r.complain("keys", "%s: %s was %s under its key, and then %s, replayed %v", in.Key, in, op.Out, out, a.replayed)
+					r.complain("keys", "%s: %s was %s under its key, and then %s, replayed %v", in.Key, in, op.Out, out,
+						a.replayed)
 				}
 			}
 		} else {

@@ -95,7 +95,8 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
-	t := &timeline{account: account, keysOf: map[string][]*toldAt{}, licenses: map[licensing.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}}
+	t := &timeline{account: account, keysOf: map[string][]*toldAt{}, licenses: map[licensing.LicenseID][]*licenseAt{},
+		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -117,7 +118,9 @@ type device struct {
 }
 
 // replay takes in what one transaction has written.
-func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[licensing.LicenseID]map[string]device) error {
+func (t *timeline) replay(
+	revision int64, events []*clientv3.Event, own map[licensing.LicenseID]map[string]device,
+) error {
 	touched := map[licensing.LicenseID]*licenseAt{}
 	touch := func(id licensing.LicenseID) *licenseAt {
 		if touched[id] == nil {
@@ -347,5 +350,6 @@ func (o *orderAt) decode(value []byte) error {
 func (l *licenseAt) String() string {
 	devices := slices.Sorted(maps.Keys(l.devices))
 	return fmt.Sprintf("revision %d by %v: %d of %d (over %d) %v activated %d expires %d suspended %d revoked %d",
-		l.revision, l.writers[0], l.current, l.max, l.allowedOver, devices, l.activated, l.expires, l.suspended, l.revoked)
+		l.revision, l.writers[0], l.current, l.max, l.allowedOver, devices, l.activated, l.expires, l.suspended,
+		l.revoked)
 }

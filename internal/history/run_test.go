@@ -52,8 +52,9 @@ type run struct {
 	bank       *bank
 	wrong      []violation // found while it was played
 
-	hearing    hearing
-	heardAfter int64                            // activations are told of after this revision; 0: never, or always where it hears
+	hearing hearing
+	// activations are told of after this revision; 0: never, or always where it hears
+	heardAfter int64
 	followed   []store.RecordedEvent            // as they were read meanwhile, page by page
 	feed       []store.RecordedEvent            // as it is read in the end
 	histories  map[string][]store.RecordedEvent // likewise, by record
@@ -259,8 +260,10 @@ func check(seed uint64, b bug) (*result, error) {
 	}
 	res.violations = append(r.inspect(res.timeline), r.wrong...)
 	for _, l := range r.licenses {
-		if asked, unknowns := l.asked.Load(), l.unknowns.Load(); l.clients > maxClients || asked > maxOperations || unknowns > maxUnknowns {
-			return nil, fmt.Errorf("%s has grown beyond what can be checked: %d clients, %d operations, %d unknown", l.name, l.clients, asked, unknowns)
+		if asked, unknowns := l.asked.Load(), l.unknowns.Load(); l.clients > maxClients || asked > maxOperations ||
+			unknowns > maxUnknowns {
+			return nil, fmt.Errorf("%s has grown beyond what can be checked: %d clients, %d operations, %d unknown",
+				l.name, l.clients, asked, unknowns)
 		}
 	}
 	limit := searchTime
@@ -269,9 +272,11 @@ func check(seed uint64, b bug) (*result, error) {
 	}
 	switch porcupine.CheckOperationsTimeout(model(), r.history(), limit) {
 	case porcupine.Illegal:
-		res.violations = append(res.violations, violation{"linearizable", "no order of the operations explains what was answered"})
+		res.violations = append(res.violations,
+			violation{"linearizable", "no order of the operations explains what was answered"})
 	case porcupine.Unknown:
-		res.violations = append(res.violations, violation{"undecided", fmt.Sprintf("no order was found in %s, nor that there is none", limit)})
+		res.violations = append(res.violations,
+			violation{"undecided", fmt.Sprintf("no order was found in %s, nor that there is none", limit)})
 	}
 	return res, nil
 }
@@ -286,7 +291,8 @@ func explaining(operations []operation) []operation {
 	for _, op := range operations {
 		switch {
 		case op.Out.Verdict == accepted,
-			op.Out.Verdict == refused && op.Out.Reason != licensing.ReasonLicenseNotFound && op.Out.Reason != licensing.ReasonInvalidField:
+			op.Out.Verdict == refused && op.Out.Reason != licensing.ReasonLicenseNotFound &&
+				op.Out.Reason != licensing.ReasonInvalidField:
 			seen[op.In.Key] = true
 		}
 	}
@@ -339,12 +345,14 @@ func (r *run) unexplained() []violation {
 			_, state = m.Step(state, op.Input, op.Output)
 			placed[op] = true
 		}
-		text := fmt.Sprintf("%s: %s; %d of %d operations lead to %s, and then", part[0].Input.(input).Key, verdict, len(longest), len(part), m.DescribeState(state))
+		text := fmt.Sprintf("%s: %s; %d of %d operations lead to %s, and then", part[0].Input.(input).Key, verdict,
+			len(longest), len(part), m.DescribeState(state))
 		for n, op := range slices.DeleteFunc(part, func(op porcupine.Operation) bool { return placed[op] }) {
 			if n == 8 {
 				break
 			}
-			text += fmt.Sprintf("\n\t%s (%d to %d µs, %s)", m.DescribeOperation(op.Input, op.Output), op.Call/1000, op.Return/1000, op.Metadata)
+			text += fmt.Sprintf("\n\t%s (%d to %d µs, %s)", m.DescribeOperation(op.Input, op.Output), op.Call/1000,
+				op.Return/1000, op.Metadata)
 		}
 		list = append(list, violation{"linearizable", text})
 	}

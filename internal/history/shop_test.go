@@ -28,7 +28,9 @@ type deed struct {
 
 // transact does one thing with an order, and again until it is told that it
 // happened or can't, some times at most.
-func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *process) (licensing.Order, error)) (licensing.Order, bool) {
+func (r *run) transact(
+	random *rand.Rand, d deed, do func(context.Context, *process) (licensing.Order, error),
+) (licensing.Order, bool) {
 	for range 5 {
 		p := r.anyone(random)
 		type answer struct {
@@ -86,10 +88,11 @@ func (r *run) shop(number int) {
 		Description: fmt.Sprint("shop ", number), BuyerEmail: fmt.Sprint("buyer", number, "@example.com"),
 		Metadata: `{"crm":1}`, Once: once("shop", number),
 	}
-	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, p *process) (licensing.Order, error) {
-		order, _, err := p.node.CreateOrder(ctx, r.owner, in)
-		return order, err
-	})
+	order, made := r.transact(random, deed{What: "create"},
+		func(ctx context.Context, p *process) (licensing.Order, error) {
+			order, _, err := p.node.CreateOrder(ctx, r.owner, in)
+			return order, err
+		})
 	if !made {
 		return
 	}
@@ -101,15 +104,17 @@ func (r *run) shop(number int) {
 			if amount > 0 {
 				r.bank.take(order)
 			}
-			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, p *process) (licensing.Order, error) {
-				return r.desk(p).Confirm(ctx, order, payment)
-			})
-			if done && paid.LicenseKey != "" {
-				r.transact(random, deed{What: "note", Order: order.OrderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
-					cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey}, Metadata: seatNote}
-					_, err := p.node.Do(ctx, licensing.LicenseRef(paid.LicenseKey), cmd)
-					return licensing.Order{}, err
+			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment},
+				func(ctx context.Context, p *process) (licensing.Order, error) {
+					return r.desk(p).Confirm(ctx, order, payment)
 				})
+			if done && paid.LicenseKey != "" {
+				r.transact(random, deed{What: "note", Order: order.OrderNo},
+					func(ctx context.Context, p *process) (licensing.Order, error) {
+						cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey}, Metadata: seatNote}
+						_, err := p.node.Do(ctx, licensing.LicenseRef(paid.LicenseKey), cmd)
+						return licensing.Order{}, err
+					})
 			}
 		})
 	}
@@ -120,21 +125,23 @@ func (r *run) shop(number int) {
 			if random.IntN(2) == 0 {
 				key = once("cancel", number)
 			}
-			r.transact(random, deed{What: "cancel", Order: order.OrderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
-				order, _, err := p.node.ChangeOrder(ctx, r.owner, order.OrderNo, licensing.CancelOrder{}, key)
-				return order, err
-			})
+			r.transact(random, deed{What: "cancel", Order: order.OrderNo},
+				func(ctx context.Context, p *process) (licensing.Order, error) {
+					order, _, err := p.node.ChangeOrder(ctx, r.owner, order.OrderNo, licensing.CancelOrder{}, key)
+					return order, err
+				})
 		})
 	}
 	forget := func() {
-		r.transact(r.random("forgetter", uint64(number)), deed{What: "redact", Order: order.OrderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
-			for {
-				done, _, err := p.node.Redact(ctx, r.owner, in.BuyerEmail, nil)
-				if err != nil || done.Complete {
-					return licensing.Order{}, err
+		r.transact(r.random("forgetter", uint64(number)), deed{What: "redact", Order: order.OrderNo},
+			func(ctx context.Context, p *process) (licensing.Order, error) {
+				for {
+					done, _, err := p.node.Redact(ctx, r.owner, in.BuyerEmail, nil)
+					if err != nil || done.Complete {
+						return licensing.Order{}, err
+					}
 				}
-			}
-		})
+			})
 	}
 	meanwhile := random.IntN(2) == 0
 	if meanwhile {
@@ -166,10 +173,11 @@ func (r *run) refund(l *license, orderNo string, shop, number int) {
 	if random.IntN(2) == 0 {
 		key = once("refund", shop) // perhaps another one's
 	}
-	r.transact(random, deed{What: "refund", Order: orderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
-		order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, licensing.RequestRefund{}, key)
-		return order, err
-	})
+	r.transact(random, deed{What: "refund", Order: orderNo},
+		func(ctx context.Context, p *process) (licensing.Order, error) {
+			order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, licensing.RequestRefund{}, key)
+			return order, err
+		})
 }
 
 // sold gives the license that a payer was told of, and notes its creation:
@@ -220,7 +228,8 @@ func (r *run) grant() {
 		}
 		d.Before, d.Call = revision(), time.Since(r.started)
 		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
-			a.licenses, _, a.err = p.node.Grant(ctx, r.owner, service.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
+			a.licenses, _, a.err = p.node.Grant(ctx, r.owner,
+				service.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
 			return a
 		})
 		d.Return, d.After = time.Since(r.started), revision()

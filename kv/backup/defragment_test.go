@@ -28,7 +28,8 @@ func TestDefragment(t *testing.T) {
 	if err := Defragment(t.Context(), cfg, note); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 3 || slices.ContainsFunc(told, func(d Defragmented) bool { return d.Done || d.Before != d.After || d.Before == 0 }) {
+	if len(told) != 3 ||
+		slices.ContainsFunc(told, func(d Defragmented) bool { return d.Done || d.Before != d.After || d.Before == 0 }) {
 		t.Errorf("with nothing to give back: %+v", told)
 	}
 	if now := leaderOf(t, client); now != leader {
@@ -40,7 +41,8 @@ func TestDefragment(t *testing.T) {
 	if err := Defragment(t.Context(), cfg, note); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 3 || slices.ContainsFunc(told, func(d Defragmented) bool { return !d.Done || d.After >= d.Before/2 }) {
+	if len(told) != 3 ||
+		slices.ContainsFunc(told, func(d Defragmented) bool { return !d.Done || d.After >= d.Before/2 }) {
 		t.Errorf("with space to give back: %+v", told)
 	}
 	if last := told[len(told)-1].Endpoint; last != leader {
@@ -65,8 +67,10 @@ func TestDefragmentLeavesTheUnwell(t *testing.T) {
 	waste(t, client)
 	f := func(problem string, endpoints ...string) {
 		t.Helper()
-		err := Defragment(t.Context(), Config{Endpoints: endpoints}, func(d Defragmented) { t.Errorf("worked on %s", d.Endpoint) })
-		if err == nil || !strings.HasPrefix(err.Error(), "nothing was done: ") || !strings.Contains(err.Error(), problem) {
+		err := Defragment(t.Context(), Config{Endpoints: endpoints},
+			func(d Defragmented) { t.Errorf("worked on %s", d.Endpoint) })
+		if err == nil || !strings.HasPrefix(err.Error(), "nothing was done: ") ||
+			!strings.Contains(err.Error(), problem) {
 			t.Errorf("got error %v, want %q", err, problem)
 		}
 	}

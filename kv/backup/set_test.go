@@ -27,7 +27,8 @@ func TestPruneBackups(t *testing.T) {
 		write(name)
 		write(name + ".sha256")
 	}
-	foreign := []string{"store.db", "licet-latest.db", "licet-20261122T130700Z.db.gz", "licet-20261122T130700Z.txt", "other.db.new"}
+	foreign := []string{"store.db", "licet-latest.db", "licet-20261122T130700Z.db.gz", "licet-20261122T130700Z.txt",
+		"other.db.new"}
 	for _, name := range foreign {
 		write(name)
 	}
@@ -69,7 +70,8 @@ func TestPruneBackups(t *testing.T) {
 		t.Error(err)
 	}
 	left := kvtest.Must(filepath.Glob(filepath.Join(dir, "licet-*Z.db")))(t)
-	if want := []string{filepath.Join(dir, "licet-20200101T000000Z.db"), filepath.Join(dir, "licet-20200102T000000Z.db")}; !slices.Equal(left, want) {
+	if want := []string{filepath.Join(dir, "licet-20200101T000000Z.db"),
+		filepath.Join(dir, "licet-20200102T000000Z.db")}; !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
 	}
 }

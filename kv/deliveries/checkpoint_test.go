@@ -78,7 +78,8 @@ func scripted(t *testing.T) (*Store, *atomic.Pointer[func() kvtest.Fault]) {
 
 func messages(from, to int) (all []store.Delivery) {
 	for n := from; n < to; n++ {
-		all = append(all, store.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid, Next: kvtest.Time, Attempts: []store.DeliveryAttempt{{At: kvtest.Time, Status: 500}}})
+		all = append(all, store.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid,
+			Next: kvtest.Time, Attempts: []store.DeliveryAttempt{{At: kvtest.Time, Status: 500}}})
 	}
 	return all
 }
@@ -87,7 +88,8 @@ func messages(from, to int) (all []store.Delivery) {
 // itself.
 func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map[byte]int) {
 	t.Helper()
-	response, err := own.client.Get(kvtest.Context(t, 10*time.Second), layout.EndpointPrefix(endpoint), clientv3.WithPrefix())
+	response, err := own.client.Get(kvtest.Context(t, 10*time.Second), layout.EndpointPrefix(endpoint),
+		clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,8 @@ func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map
 func TestCheckpointIsKilled(t *testing.T) {
 	all := messages(0, 900)
 	large := store.Checkpoint{
-		Progress: store.DeliveryProgress{Place: "evt_9"}, Delivered: all[:200], Dead: all[200:400], Pending: all[400:600],
+		Progress: store.DeliveryProgress{Place: "evt_9"}, Delivered: all[:200], Dead: all[200:400],
+		Pending: all[400:600],
 		PutJobs: []store.Replay{{ID: "2", Dead: true}}, EndJobs: []string{"1"},
 	}
 	for _, first := range []bool{true, false} {
@@ -115,7 +118,8 @@ func TestCheckpointIsKilled(t *testing.T) {
 			s, faults := scripted(t)
 			hold := holdOf(t, newWorker(t, s), owner, endpoint)
 			if !first {
-				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500], Dead: all[0:50], PutJobs: []store.Replay{{ID: "1", Dead: true}}}
+				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500],
+					Dead: all[0:50], PutJobs: []store.Replay{{ID: "1", Dead: true}}}
 				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +145,8 @@ func TestCheckpointIsKilled(t *testing.T) {
 				if kill < 4 {
 					t.Errorf("it took %d writes", kill)
 				}
-				if progress.Progress.Place != "evt_9" || progress.Progress.Pending != 200 || progress.Progress.Dead != 200 || kinds[layout.KeyOfReplay] != 1 {
+				if progress.Progress.Place != "evt_9" || progress.Progress.Pending != 200 ||
+					progress.Progress.Dead != 200 || kinds[layout.KeyOfReplay] != 1 {
 					t.Errorf("in the end there is %+v, %v", progress, kinds)
 				}
 			case first && kill == 0:
@@ -168,7 +173,8 @@ func TestCheckpointIsKilled(t *testing.T) {
 			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), large); err != nil {
 				t.Fatal(err)
 			}
-			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_9" || kinds[layout.KeyOfPending] != 200 || kinds[layout.KeyOfDead] != 200 {
+			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_9" ||
+				kinds[layout.KeyOfPending] != 200 || kinds[layout.KeyOfDead] != 200 {
 				t.Errorf("killed after %d writes: then there is %+v, %v", kill, progress, kinds)
 			}
 		}
@@ -180,14 +186,19 @@ func TestCheckpointIsKilled(t *testing.T) {
 func TestCheckpointLandsOnce(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for name, faults := range map[string][]kvtest.Fault{
-		"applied":                     {{Apply: kvtest.AppliedNow, Tell: lost}},
-		"not applied":                 {{Apply: kvtest.AppliedNever, Tell: lost}},
-		"applied late":                {{Apply: kvtest.AppliedLate, Tell: lost}},
-		"applied, and then late":      {{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedLate, Tell: lost}},
-		"late, and then applied":      {{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}},
-		"late twice":                  {{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}},
-		"refused, and then in doubt":  {{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}, {Apply: kvtest.AppliedNow, Tell: lost}},
-		"in doubt, and then refused":  {{Apply: kvtest.AppliedNow, Tell: lost}, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
+		"applied":      {{Apply: kvtest.AppliedNow, Tell: lost}},
+		"not applied":  {{Apply: kvtest.AppliedNever, Tell: lost}},
+		"applied late": {{Apply: kvtest.AppliedLate, Tell: lost}},
+		"applied, and then late": {{Apply: kvtest.AppliedNow, Tell: lost},
+			{Apply: kvtest.AppliedLate, Tell: lost}},
+		"late, and then applied": {{Apply: kvtest.AppliedLate, Tell: lost},
+			{Apply: kvtest.AppliedNow, Tell: lost}},
+		"late twice": {{Apply: kvtest.AppliedLate, Tell: lost},
+			{Apply: kvtest.AppliedLate, Tell: lost}, {Apply: kvtest.AppliedNow, Tell: lost}},
+		"refused, and then in doubt": {{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests},
+			{Apply: kvtest.AppliedNow, Tell: lost}},
+		"in doubt, and then refused": {{Apply: kvtest.AppliedNow, Tell: lost},
+			{Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
 		"in doubt for as long as ten": slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, 10),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,12 +208,14 @@ func TestCheckpointLandsOnce(t *testing.T) {
 			for n := range 3 {
 				play := kvtest.Script(slices.Clone(faults)...)
 				next.Store(&play)
-				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(fmt.Sprint("evt_", n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
+				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(fmt.Sprint("evt_",
+					n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
 				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
 					t.Fatal(err)
 				}
 				progress, kinds := keptOf(t, endpoint)
-				if progress.Number != uint64(n+1) || progress.Progress.Place != done.Progress.Place || kinds[layout.KeyOfPage] != n+1 || kinds[layout.KeyOfPending] != n+1 {
+				if progress.Number != uint64(n+1) || progress.Progress.Place != done.Progress.Place ||
+					kinds[layout.KeyOfPage] != n+1 || kinds[layout.KeyOfPending] != n+1 {
 					t.Errorf("after %d: %+v, %v", n, progress, kinds)
 				}
 			}
@@ -220,15 +233,18 @@ func TestCheckpointGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
 		once := func() kvtest.Fault { cancel(); return kvtest.Fault{Apply: apply, Tell: rpctypes.ErrTimeout} }
 		next.Store(&once)
-		if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
+		if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"},
+			Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}
 		next.Store(nil)
-		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
+		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second),
+			store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
 			t.Fatal(err)
 		}
 		progress, kinds := keptOf(t, endpoint)
-		if progress.Number != 2 || progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 0 || kinds[layout.KeyOfDead] != 1 || kinds[layout.KeyOfPage] != 1 {
+		if progress.Number != 2 || progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 0 ||
+			kinds[layout.KeyOfDead] != 1 || kinds[layout.KeyOfPage] != 1 {
 			t.Errorf("%v: %+v, %v", apply, progress, kinds)
 		}
 	}
@@ -249,7 +265,8 @@ func TestStaleHolder(t *testing.T) {
 			s, faults := scripted(t)
 			stale := newWorker(t, s)
 			hold := holdOf(t, stale, owner, endpoint)
-			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
+			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second),
+				store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
 				t.Fatal(err)
 			}
 			fresh := newWorker(t, openDeliveries(t))
@@ -261,7 +278,9 @@ func TestStaleHolder(t *testing.T) {
 					}
 					lease(t, stale)
 					other := holdOf(t, fresh, owner, endpoint)
-					if err := other.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Pending: messages(7, 8)}); err != nil {
+					if err := other.Checkpoint(kvtest.Context(t, 10*time.Second),
+						store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"},
+							Pending: messages(7, 8)}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -278,10 +297,12 @@ func TestStaleHolder(t *testing.T) {
 			if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 				t.Error(err)
 			}
-			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 1 {
+			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_2" ||
+				kinds[layout.KeyOfPending] != 1 {
 				t.Errorf("there is %+v, %v", progress, kinds)
 			}
-			if claims, err := fresh.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != fresh.Self() {
+			if claims, err := fresh.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+				claims[endpoint] != fresh.Self() {
 				t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 			}
 		})

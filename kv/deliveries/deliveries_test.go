@@ -10,7 +10,8 @@ import (
 )
 
 func TestDeliveriesConformance(t *testing.T) {
-	storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return openDeliveries(t) }, deliveriestest.PutEndpoints(own.client))
+	storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return openDeliveries(t) },
+		deliveriestest.PutEndpoints(own.client))
 }
 
 // TestDeliveriesConformanceUnderFaults runs the suite while every second write fails.
@@ -18,7 +19,10 @@ func TestDeliveriesConformanceUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return faultyDeliveries(t, kvtest.Storm(seed)) }, deliveriestest.PutEndpoints(own.client))
+			storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore {
+				return faultyDeliveries(t,
+					kvtest.Storm(seed))
+			}, deliveriestest.PutEndpoints(own.client))
 		})
 	}
 }

@@ -22,7 +22,8 @@ func openDeliveries(t *testing.T) *Store {
 
 func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *Store {
 	t.Helper()
-	s, err := kv.Open(kvtest.Context(t, 10*time.Second), kv.Config{Endpoints: own.endpoints, Metrics: m, Log: zerolog.Nop()})
+	s, err := kv.Open(kvtest.Context(t, 10*time.Second),
+		kv.Config{Endpoints: own.endpoints, Metrics: m, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,9 @@ type unreadable struct {
 	left atomic.Int32
 }
 
-func (u *unreadable) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+func (u *unreadable) Txn(
+	ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption,
+) (*etcdserverpb.TxnResponse, error) {
 	if !kvtest.IsWrite(request) && u.left.Add(-1) >= 0 {
 		return nil, rpctypes.ErrTimeout
 	}
@@ -44,14 +46,16 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	s.etcd.KV = clientv3.NewKVFromKVClient(remote, s.etcd.Native)
 	for n := range 2 { // the first one reads how far it is, and the second one what is dead
 		remote.left.Store(3)
-		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
+		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second),
+			store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
 			t.Errorf("checkpoint %d: %v, and %d reads have not failed", n, err, remote.left.Load())
 		}
 	}
 	remote.left.Store(1 << 30)
 	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := hold.Checkpoint(ended, store.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err, licensing.ErrUnavailable) {
+	if err := hold.Checkpoint(ended, store.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err,
+		licensing.ErrUnavailable) {
 		t.Errorf("without an answer: %v", err)
 	}
 	remote.left.Store(0)
@@ -68,10 +72,12 @@ func TestCheckpointReadsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
-	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err, store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
+	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err,
+		store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of progress that can't be read: %v", err)
 	}
-	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
+	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+		claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 }

@@ -26,7 +26,8 @@ func TestReplaysAreBounded(t *testing.T) {
 	for i := range 40 {
 		group.Go(func() {
 			for {
-				err := stores[i%2].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint, store.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
+				err := stores[i%2].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint,
+					store.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
 				switch {
 				case err == nil:
 					taken.Add(1)
@@ -42,7 +43,8 @@ func TestReplaysAreBounded(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if _, kinds := keptOf(t, endpoint); taken.Load() != store.MaxReplays || refused.Load() != 40-store.MaxReplays || kinds[layout.KeyOfReplay] != store.MaxReplays {
+	if _, kinds := keptOf(t, endpoint); taken.Load() != store.MaxReplays || refused.Load() != 40-store.MaxReplays ||
+		kinds[layout.KeyOfReplay] != store.MaxReplays {
 		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[layout.KeyOfReplay])
 	}
 }
@@ -60,7 +62,8 @@ func TestReplaysAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range endpoints {
 		group.Go(func() {
-			if err := s.AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoints[i].ID, store.Replay{ID: "1", Dead: true}); err != nil {
+			if err := s.AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoints[i].ID,
+				store.Replay{ID: "1", Dead: true}); err != nil {
 				t.Errorf("the endpoint %d: %v", i, err)
 			}
 		})
@@ -81,7 +84,8 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Go(func() {
 			defer close(lost)
 			for n := 0; ; n++ {
-				err := hold.Checkpoint(kvtest.Context(t, 20*time.Second), store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
+				err := hold.Checkpoint(kvtest.Context(t, 20*time.Second),
+					store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
 				if errors.Is(err, store.ErrClaimLost) {
 					return
 				}
@@ -96,7 +100,8 @@ func TestSweepAgainstHolder(t *testing.T) {
 		})
 		group.Go(func() {
 			for taken := false; ; {
-				err := sweepers[0].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint, store.Replay{ID: "1", Dead: true})
+				err := sweepers[0].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint,
+					store.Replay{ID: "1", Dead: true})
 				if errors.Is(err, licensing.ErrWebhookNotFound) {
 					return
 				}
@@ -125,8 +130,10 @@ func TestSweepAgainstHolder(t *testing.T) {
 		}
 		<-lost
 		group.Wait()
-		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint), layout.DeletedWebhookKey(endpoint)} {
-			if left, err := own.client.Get(kvtest.Context(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
+		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint),
+			layout.DeletedWebhookKey(endpoint)} {
+			if left, err := own.client.Get(kvtest.Context(t, 10*time.Second), prefix,
+				clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)
 			}
 		}

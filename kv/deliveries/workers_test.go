@@ -55,7 +55,8 @@ func TestOneOfManyClaims(t *testing.T) {
 			group.Go(func() {
 				for round := 0; round < rounds; {
 					hold, ok, err := w.Claim(kvtest.Context(t, 20*time.Second), owners[i], names[i])
-					if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
+					if err != nil && !errors.Is(err, licensing.ErrUnavailable) &&
+						!errors.Is(err, licensing.ErrOutcomeUnknown) {
 						t.Error(err)
 						return
 					}
@@ -67,7 +68,8 @@ func TestOneOfManyClaims(t *testing.T) {
 					if n := held[i].Add(1); n != 1 {
 						t.Errorf("%d hold it", n)
 					}
-					err = hold.Checkpoint(kvtest.Context(t, 20*time.Second), store.Checkpoint{Delivered: messages(round, round+1)})
+					err = hold.Checkpoint(kvtest.Context(t, 20*time.Second),
+						store.Checkpoint{Delivered: messages(round, round+1)})
 					if err != nil {
 						t.Errorf("checkpoint: %v", err)
 					} else {
@@ -101,13 +103,15 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a late copy of the claim comes to.
-	if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
+	if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
+		string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := other.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint); ok || err != nil {
 		t.Errorf("another worker claims it: %v, %v", ok, err)
 	}
-	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
+	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+		claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	hold = holdOf(t, other, owner, endpoint)
@@ -115,7 +119,8 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
+	response, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
+		string(s.incarnation[:]), clientv3.WithLease(w.lease))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +141,8 @@ func TestGhostClaim(t *testing.T) {
 		t.Errorf("a claim in doubt: %v, %v", ok, err)
 	}
 	next.Store(nil)
-	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
+	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+		claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	holdOf(t, other, owner, endpoint)
@@ -157,7 +163,8 @@ func TestForsakenClaims(t *testing.T) {
 	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
+		if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value,
+			opts...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -240,7 +240,8 @@ func TestEtcdLogPassesOnMessageAndErrorOnly(t *testing.T) {
 	log.Warn("slow", zap.String("error", "SECRET"), zap.Strings("keys", []string{"SECRET"}))
 	log.With(zap.String("key", "SECRET"), zap.Error(errors.New("from with"))).Named("SECRET").Warn("later")
 
-	log.Error("failed to update storage version", zap.Error(errors.New("cannot detect storage schema version: missing term information")))
+	log.Error("failed to update storage version",
+		zap.Error(errors.New("cannot detect storage schema version: missing term information")))
 
 	want := `{"level":"error","component":"etcd","error":"the reason","message":"broken"}
 {"level":"warn","component":"etcd","message":"slow"}

@@ -97,18 +97,22 @@ func TestWhatIsSampled(t *testing.T) {
 	f("cc-"+traceID+"-"+spanID+"-01-what-comes-later", true, true, traceID) // a later version may have more
 	f("00-"+traceID+"-"+spanID+"-03", true, true, traceID)                  // the random flag of level 2
 	for _, malformed := range []string{
-		"", "-", "01", "00-" + traceID + "-" + spanID, sampled + "-", sampled + "-00", " " + sampled, strings.ToUpper(sampled),
-		"ff-" + traceID + "-" + spanID + "-01", "0-" + traceID + "-" + spanID + "-01", "00-" + traceID[1:] + "-" + spanID + "-01",
+		"", "-", "01", "00-" + traceID + "-" + spanID, sampled + "-", sampled + "-00", " " + sampled,
+		strings.ToUpper(sampled),
+		"ff-" + traceID + "-" + spanID + "-01", "0-" + traceID + "-" + spanID + "-01",
+		"00-" + traceID[1:] + "-" + spanID + "-01",
 		"00-" + traceID + "-" + spanID[1:] + "-01", "00-" + strings.Repeat("0", 32) + "-" + spanID + "-01",
 		"00-" + traceID + "-" + strings.Repeat("0", 16) + "-01", "00-" + traceID + "-" + spanID + "-0x",
-		"00-" + strings.Replace(traceID, "4", "g", 1) + "-" + spanID + "-01", sampled + "," + sampled, strings.Repeat("0", 5000),
+		"00-" + strings.Replace(traceID, "4", "g", 1) + "-" + spanID + "-01", sampled + "," + sampled,
+		strings.Repeat("0", 5000),
 	} {
 		f(malformed, false, true, none)
 	}
 	if span := always.Continue(tracing.Parent{}, tracing.Start{Name: "a"}); span != nil {
 		t.Error("what is to be continued began by itself")
 	}
-	if span := never.Continue(tracing.Parent{Traceparent: sampled}, tracing.Start{Name: "a"}); span.TraceID() != traceID {
+	if span := never.Continue(tracing.Parent{Traceparent: sampled},
+		tracing.Start{Name: "a"}); span.TraceID() != traceID {
 		t.Errorf("what was sampled elsewhere is in trace %q", span.TraceID())
 	}
 }
@@ -136,10 +140,13 @@ func TestSpansArrive(t *testing.T) {
 	collector := otlptest.Start(t)
 	tracer, m, log := newTracer(t, collector.URL+"/v1/traces", 0)
 	at := time.Now().Add(-time.Second)
-	other := tracer.Begin(tracing.Parent{Traceparent: strings.Replace(sampled, traceID, strings.Repeat("a", 32), 1)}, tracing.Start{Name: "other"})
-	above := tracer.Begin(tracing.Parent{Traceparent: sampled, Tracestate: "vendor=1,b=2"}, tracing.Start{Kind: tracing.Server, Name: "above", At: at})
+	other := tracer.Begin(tracing.Parent{Traceparent: strings.Replace(sampled, traceID, strings.Repeat("a", 32), 1)},
+		tracing.Start{Name: "other"})
+	above := tracer.Begin(tracing.Parent{Traceparent: sampled, Tracestate: "vendor=1,b=2"},
+		tracing.Start{Kind: tracing.Server, Name: "above", At: at})
 	ctx := tracing.NewContext(t.Context(), above)
-	below := tracer.SpanFrom(ctx).Child(tracing.Start{Kind: tracing.Client, Name: "below", Link: other, Attrs: []tracing.Attr{tracing.String("a", "1")}})
+	below := tracer.SpanFrom(ctx).Child(tracing.Start{Kind: tracing.Client, Name: "below", Link: other,
+		Attrs: []tracing.Attr{tracing.String("a", "1")}})
 	below.Set(tracing.Int("b", 2))
 	below.Event("sent")
 	below.Fail("timeout")
@@ -155,10 +162,12 @@ func TestSpansArrive(t *testing.T) {
 	}
 	got, top := otlptest.Named(spans, "below")[0], otlptest.Named(spans, "above")[0]
 	want := otlptest.Span{
-		Name: "below", Kind: "SPAN_KIND_CLIENT", TraceID: traceID, ID: got.ID, Parent: top.ID, Start: got.Start, End: got.End,
-		Attrs:    map[string]string{"a": "1", "b": "2", "error.type": "timeout"},
-		Events:   []string{"sent"},
-		Links:    []otlptest.Link{{TraceID: strings.Repeat("a", 32), ID: otlptest.Named(collector.Spans(), "other")[0].ID}},
+		Name: "below", Kind: "SPAN_KIND_CLIENT", TraceID: traceID, ID: got.ID, Parent: top.ID, Start: got.Start,
+		End:    got.End,
+		Attrs:  map[string]string{"a": "1", "b": "2", "error.type": "timeout"},
+		Events: []string{"sent"},
+		Links: []otlptest.Link{{TraceID: strings.Repeat("a", 32),
+			ID: otlptest.Named(collector.Spans(), "other")[0].ID}},
 		Failed:   true,
 		Resource: got.Resource, Tracestate: "vendor=1,b=2",
 	}
@@ -168,11 +177,13 @@ func TestSpansArrive(t *testing.T) {
 	if top.Kind != "SPAN_KIND_SERVER" || top.Parent != spanID || !top.Start.Equal(at.Truncate(0)) || top.Failed {
 		t.Errorf("the upper one is %+v, want a server's below %s that began at %v", top, spanID, at)
 	}
-	if want := (tracing.Parent{Traceparent: "00-" + traceID + "-" + got.ID + "-01", Tracestate: "vendor=1,b=2"}); parent != want {
+	if want := (tracing.Parent{Traceparent: "00-" + traceID + "-" + got.ID + "-01",
+		Tracestate: "vendor=1,b=2"}); parent != want {
 		t.Errorf("others are told %+v, want %+v", parent, want)
 	}
 	for name, value := range map[string]string{
-		"service.name": "licet", "service.version": "v1", "service.instance.id": "i1", "k8s.pod.name": "licet-0", "telemetry.sdk.language": "go",
+		"service.name": "licet", "service.version": "v1", "service.instance.id": "i1", "k8s.pod.name": "licet-0",
+		"telemetry.sdk.language": "go",
 	} {
 		if got.Resource[name] != value {
 			t.Errorf("%s is %q, want %q", name, got.Resource[name], value)
@@ -197,8 +208,10 @@ func TestOff(t *testing.T) {
 	span.Event("a")
 	span.Fail("a")
 	span.End()
-	if ctx != t.Context() || root != nil || span != nil || span.Child(tracing.Start{}) != nil || span.TraceID() != "" || span.Parent() != (tracing.Parent{}) ||
-		tracer.SpanFrom(tracing.NewContext(ctx, span)) != nil || tracer.Continue(tracing.Parent{Traceparent: sampled}, tracing.Start{}) != nil {
+	if ctx != t.Context() || root != nil || span != nil || span.Child(tracing.Start{}) != nil || span.TraceID() != "" ||
+		span.Parent() != (tracing.Parent{}) ||
+		tracer.SpanFrom(tracing.NewContext(ctx, span)) != nil ||
+		tracer.Continue(tracing.Parent{Traceparent: sampled}, tracing.Start{}) != nil {
 		t.Error("there is something")
 	}
 	tracer.Close(t.Context())
@@ -211,7 +224,8 @@ func TestNothingIsAllocated(t *testing.T) {
 	defer cancel()
 	for name, tracer := range map[string]*tracing.Tracer{"off": nil, "unsampled": unsampled} {
 		if allocations := testing.AllocsPerRun(1000, func() {
-			span := tracer.Begin(tracing.Parent{}, tracing.Start{Kind: tracing.Server, Name: "POST /v1/licenses/activate"})
+			span := tracer.Begin(tracing.Parent{},
+				tracing.Start{Kind: tracing.Server, Name: "POST /v1/licenses/activate"})
 			under := tracing.NewContext(ctx, span)
 			if tracer.SpanFrom(under) != nil || span.TraceID() != "" {
 				t.Error("it is sampled")
@@ -272,7 +286,8 @@ func TestDeadCollector(t *testing.T) {
 				t.Errorf("%v spans of %d are counted as lost", lost(t, m), spans)
 			}
 			lines := strings.Count(log.String(), "\n")
-			if lines < 1 || lines > 2 || !strings.Contains(log.String(), "traces are lost") || len(log.String()) > 2000 {
+			if lines < 1 || lines > 2 || !strings.Contains(log.String(), "traces are lost") ||
+				len(log.String()) > 2000 {
 				t.Errorf("the log is %q", log)
 			}
 			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -299,7 +314,8 @@ func BenchmarkBegin(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				tracer.Begin(tracing.Parent{}, tracing.Start{Kind: tracing.Server, Name: "POST /v1/licenses/activate"}).End()
+				tracer.Begin(tracing.Parent{},
+					tracing.Start{Kind: tracing.Server, Name: "POST /v1/licenses/activate"}).End()
 			}
 		})
 	}

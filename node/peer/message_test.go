@@ -64,7 +64,8 @@ func TestRequest(t *testing.T) {
 	c := newTestCodec(t)
 	activate, remove := filled[licensing.Activate](t), filled[licensing.RemoveDevice](t)
 	remove.Key = activate.Key
-	want := node.Hop{From: store.Incarnation{4, 5}, Key: activate.Key, Commands: []licensing.Command{activate, remove, licensing.Activate{Target: licensing.Target{Key: activate.Key}, Device: "d"}}}
+	want := node.Hop{From: store.Incarnation{4, 5}, Key: activate.Key, Commands: []licensing.Command{activate, remove,
+		licensing.Activate{Target: licensing.Target{Key: activate.Key}, Device: "d"}}}
 	body, err := c.request(want)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +117,8 @@ func TestReply(t *testing.T) {
 	refusal := filledError(t)
 	hop := node.Hop{Key: result.License.Key}
 	want := node.HopAnswer{YieldsTo: store.Incarnation{4, 5}, Busy: true}
-	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other}, {Result: result}, {Err: licensing.ErrOverloaded}} {
+	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other},
+		{Result: result}, {Err: licensing.ErrOverloaded}} {
 		want.Answers = append(want.Answers, a)
 		hop.Commands = append(hop.Commands, licensing.Activate{Device: result.Device.ID})
 	}

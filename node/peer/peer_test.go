@@ -82,12 +82,16 @@ func newRing(t *testing.T) licensing.MasterRing {
 }
 
 // serve starts a server on a port of its own.
-func serve(t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor) (store.Registration, *peer.Server) {
+func serve(
+	t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor,
+) (store.Registration, *peer.Server) {
 	t.Helper()
 	return serveLogging(t, self, ring, e, zerolog.Nop())
 }
 
-func serveLogging(t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor, log zerolog.Logger) (store.Registration, *peer.Server) {
+func serveLogging(
+	t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor, log zerolog.Logger,
+) (store.Registration, *peer.Server) {
 	t.Helper()
 	s, err := peer.NewServer(self, ring, e, metrics.New(prometheus.NewRegistry(), "test", "", ""), log)
 	if err != nil {
@@ -208,7 +212,8 @@ func TestRefusals(t *testing.T) {
 				to = x.to.Incarnation
 			}
 			r := &registry{nodes: []store.Registration{x.to}, err: x.list}
-			if _, err := newClient(t, x.ring, r).Send(testContext(t), to, hop(time.Minute, "a")); !errors.Is(err, node.ErrNotTaken) {
+			if _, err := newClient(t, x.ring, r).Send(testContext(t), to, hop(time.Minute, "a")); !errors.Is(err,
+				node.ErrNotTaken) {
 				t.Errorf("got %v", err)
 			}
 		})

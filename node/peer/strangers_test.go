@@ -78,7 +78,8 @@ func TestBiggestHop(t *testing.T) {
 	for i := range node.MaxHop {
 		h.Commands = append(h.Commands, licensing.Activate{
 			Target: licensing.Target{Key: h.Key, Pin: licensing.Owner{AccountID: long + "abc", Mode: licensing.Live}},
-			Device: fmt.Sprintf("%s%03d", long, i), Name: long + "abc", Named: true, ProductID: long + "abc", SeenStep: time.Hour,
+			Device: fmt.Sprintf("%s%03d", long, i), Name: long + "abc", Named: true, ProductID: long + "abc",
+			SeenStep: time.Hour,
 		})
 	}
 	_, err := c.Send(testContext(t), self, h)
@@ -117,7 +118,8 @@ func TestStrangersDoNotBlockTheListener(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for {
-		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", registration.Address)
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp",
+			registration.Address)
 		if err == nil {
 			conn.Close()
 			return
@@ -141,7 +143,8 @@ func TestStrangersAreNotRead(t *testing.T) {
 	for i, seal := range []string{"", "Licet-Seal: none\r\n", "Licet-Seal: AQJtMQ\r\n"} {
 		// All of the header, and a little of a mebibyte that is announced.
 		conn := strangerTo(t, registration)
-		if _, err := fmt.Fprintf(conn, "POST /hop HTTP/1.1\r\nHost: x\r\n%sContent-Length: 1048576\r\n\r\nabc", seal); err != nil {
+		if _, err := fmt.Fprintf(conn, "POST /hop HTTP/1.1\r\nHost: x\r\n%sContent-Length: 1048576\r\n\r\nabc",
+			seal); err != nil {
 			t.Fatal(err)
 		}
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -177,7 +180,8 @@ func TestStrangersAreNotRead(t *testing.T) {
 
 func strangerTo(t *testing.T, r store.Registration) net.Conn {
 	t.Helper()
-	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(testContext(t), "tcp", r.Address)
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(testContext(t), "tcp",
+		r.Address)
 	if err != nil {
 		t.Fatal(err)
 	}

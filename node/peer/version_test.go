@@ -11,9 +11,11 @@ import (
 // other's messages must refuse each other's hops, before anything is run: one that
 // was run and whose reply can't be read leaves its callers in doubt.
 func TestVersionOfTheMessages(t *testing.T) {
-	shapes := fmt.Sprintf("%d %x", sealVersion, sha256.Sum256([]byte(shape(reflect.TypeFor[request]())+shape(reflect.TypeFor[reply]()))))[:18]
+	shapes := fmt.Sprintf("%d %x", sealVersion,
+		sha256.Sum256([]byte(shape(reflect.TypeFor[request]())+shape(reflect.TypeFor[reply]()))))[:18]
 	if want := "2 d76e90f1c718bf17"; shapes != want {
-		t.Errorf("requests or replies have changed: raise sealVersion, unless that was done since the last release, and write %q here instead of %q", shapes, want)
+		t.Errorf("requests or replies have changed: raise sealVersion, unless that was done since the last release, "+
+			"and write %q here instead of %q", shapes, want)
 	}
 }
 

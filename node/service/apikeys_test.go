@@ -27,7 +27,8 @@ func keyNode(t *testing.T, change ...func(*service.Config)) (*service.Service, *
 }
 
 func shopKey(once *node.Once) service.KeyCreation {
-	return service.KeyCreation{NewKey: service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"orders"}}, Once: once}
+	return service.KeyCreation{NewKey: service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"orders"}},
+		Once: once}
 }
 
 // anyKey may do all.
@@ -59,7 +60,10 @@ func TestKeysOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range 20 {
 			group.Go(func() {
-				issued, replayed, err := persist(func() (service.IssuedKey, bool, error) { return ask(nodetest.Context(t), nodes[i%2]) })
+				issued, replayed, err := persist(func() (service.IssuedKey, bool,
+					error) {
+					return ask(nodetest.Context(t), nodes[i%2])
+				})
 				if err != nil {
 					t.Errorf("got %v", err)
 				}
@@ -86,7 +90,8 @@ func TestKeysOnce(t *testing.T) {
 	made := all(func(ctx context.Context, n *service.Service) (service.IssuedKey, bool, error) {
 		return n.CreateAPIKey(ctx, shopKey(request))
 	})
-	rotation := service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: made.Key.ID, Overlap: time.Hour, Once: nodetest.Once(ulid.Make().String(), "r")}
+	rotation := service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: made.Key.ID, Overlap: time.Hour,
+		Once: nodetest.Once(ulid.Make().String(), "r")}
 	rotated := all(func(ctx context.Context, n *service.Service) (service.IssuedKey, bool, error) {
 		return n.RotateAPIKey(ctx, rotation)
 	})
@@ -94,7 +99,8 @@ func TestKeysOnce(t *testing.T) {
 	if err != nil || stored.SecretVersion != 2 || rotated.Secret == made.Secret {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}
-	_, _, err = first.CreateAPIKey(nodetest.Context(t), shopKey(&node.Once{Hash: request.Hash, Fingerprint: [32]byte{1}}))
+	_, _, err = first.CreateAPIKey(nodetest.Context(t),
+		shopKey(&node.Once{Hash: request.Hash, Fingerprint: [32]byte{1}}))
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 }
 
@@ -109,7 +115,8 @@ func TestRotationsAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			issued, _, err := []*service.Service{first, second}[i%2].RotateAPIKey(nodetest.Context(t), service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: key.ID})
+			issued, _, err := []*service.Service{first, second}[i%2].RotateAPIKey(nodetest.Context(t),
+				service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: key.ID})
 			if err != nil {
 				t.Errorf("rotate: %v", err)
 			}
@@ -119,7 +126,8 @@ func TestRotationsAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if stored, err := store.FindAPIKey(nodetest.Context(t), nodetest.Owner, key.ID); err != nil || stored.SecretVersion != 9 {
+	if stored, err := store.FindAPIKey(nodetest.Context(t), nodetest.Owner, key.ID); err != nil ||
+		stored.SecretVersion != 9 {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}
 }
@@ -136,10 +144,12 @@ func TestKeysNeedTheRing(t *testing.T) {
 	}
 	_, _, err = other.CreateAPIKey(nodetest.Context(t), shopKey(nil))
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
-	_, _, err = other.RotateAPIKey(nodetest.Context(t), service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: issued.Key.ID})
+	_, _, err = other.RotateAPIKey(nodetest.Context(t),
+		service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: issued.Key.ID})
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 	// To revoke takes no ring.
-	if key, err := other.RevokeAPIKey(nodetest.Context(t), nodetest.Owner, issued.Key.ID); err != nil || key.RevokedAt.IsZero() {
+	if key, err := other.RevokeAPIKey(nodetest.Context(t), nodetest.Owner, issued.Key.ID); err != nil ||
+		key.RevokedAt.IsZero() {
 		t.Errorf("revoked %+v, %v", key, err)
 	}
 }
@@ -150,7 +160,8 @@ func TestKeysOfADrainingNode(t *testing.T) {
 	n.StopIntake()
 	_, _, err := n.CreateAPIKey(nodetest.Context(t), shopKey(nil))
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
-	_, _, err = n.RotateAPIKey(nodetest.Context(t), service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: key.ID})
+	_, _, err = n.RotateAPIKey(nodetest.Context(t),
+		service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: key.ID})
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 	_, err = n.RevokeAPIKey(nodetest.Context(t), nodetest.Owner, key.ID)
 	nodetest.WantError(t, err, licensing.ErrUnavailable)

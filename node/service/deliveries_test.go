@@ -20,7 +20,9 @@ type replayStore struct {
 }
 
 // AddReplay implements store.DeliveryLog.
-func (s *replayStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
+func (s *replayStore) AddReplay(
+	ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write,
+) error {
 	if s.before != nil {
 		s.before()
 	}
@@ -56,7 +58,8 @@ func TestReplayAtTwoNodes(t *testing.T) {
 			endpoint := createHook(t, second, hook(owner)).Endpoint.ID
 			ask := func(n *service.Service, request string) (bool, error) {
 				return n.ReplayWebhook(nodetest.Context(t), service.ReplayRequest{
-					Owner: owner, Endpoint: endpoint, Replay: store.Replay{Dead: true}, Once: nodetest.Once("key", request),
+					Owner: owner, Endpoint: endpoint, Replay: store.Replay{Dead: true}, Once: nodetest.Once("key",
+						request),
 				})
 			}
 			first := nodeOn(func() {

@@ -39,7 +39,8 @@ func TestFeedLooksThroughABacklog(t *testing.T) {
 			db := &backlog{}
 			n := nodetest.New(t, nodetest.OpenStore(t), func(cfg *service.Config) { cfg.Events = db })
 			got, err := n.Feed(nodetest.Context(t), nodetest.Owner, store.FeedPage{Limit: 1}, wait())
-			if read := db.read.Load(); err != nil || len(got.Events) != 0 || !got.More || read < 2 || got.Next != store.FeedPosition(fmt.Sprint(read)) {
+			if read := db.read.Load(); err != nil || len(got.Events) != 0 || !got.More || read < 2 ||
+				got.Next != store.FeedPosition(fmt.Sprint(read)) {
 				t.Errorf("after %d pages it is told %+v, %v", read, got, err)
 			}
 		})

@@ -83,36 +83,41 @@ func TestWaitsByAKey(t *testing.T) {
 		reads   int64 // at most
 	}{
 		{name: "nothing happens", run: func(*oneKey, *Service) {}, after: all, before: all, reads: 1},
-		{name: "other keys change each moment", after: all, before: all, reads: int64(all/keyCheckPause) + 1, run: func(s *oneKey, _ *Service) {
-			for range int(all / (10 * time.Millisecond)) {
-				time.Sleep(10 * time.Millisecond)
-				s.mark.Add(1)
-				select {
-				case s.woken <- struct{}{}:
-				default:
+		{name: "other keys change each moment", after: all, before: all, reads: int64(all/keyCheckPause) + 1,
+			run: func(s *oneKey, _ *Service) {
+				for range int(all / (10 * time.Millisecond)) {
+					time.Sleep(10 * time.Millisecond)
+					s.mark.Add(1)
+					select {
+					case s.woken <- struct{}{}:
+					default:
+					}
 				}
-			}
-		}},
-		{name: "the key is revoked, and no watch tells", ended: true, after: 10 * time.Second, before: 12 * time.Second, reads: 2, run: func(s *oneKey, _ *Service) {
-			time.Sleep(10*time.Second + time.Millisecond)
-			s.ended.Store(true)
-			s.mark.Add(1)
-		}},
-		{name: "the key expires", expires: 7 * time.Second, ended: true, after: 7 * time.Second, before: 7 * time.Second, reads: 1, run: func(*oneKey, *Service) {}},
-		{name: "the key is revoked, and an event comes", unknown: true, ended: true, after: 5 * time.Second, before: 5 * time.Second, reads: 2, run: func(s *oneKey, n *Service) {
-			time.Sleep(5 * time.Second)
-			s.ended.Store(true)
-			s.tells.Store(true)
-			n.feed.wake()
-		}},
-		{name: "the store does not answer for a while", after: all, before: all, reads: 30, run: func(s *oneKey, _ *Service) {
-			time.Sleep(5 * time.Second)
-			s.mark.Add(1)
-			time.Sleep(1500 * time.Millisecond)
-			s.fails.Store(true)
-			time.Sleep(5 * time.Second)
-			s.fails.Store(false)
-		}},
+			}},
+		{name: "the key is revoked, and no watch tells", ended: true, after: 10 * time.Second, before: 12 * time.Second,
+			reads: 2, run: func(s *oneKey, _ *Service) {
+				time.Sleep(10*time.Second + time.Millisecond)
+				s.ended.Store(true)
+				s.mark.Add(1)
+			}},
+		{name: "the key expires", expires: 7 * time.Second, ended: true, after: 7 * time.Second,
+			before: 7 * time.Second, reads: 1, run: func(*oneKey, *Service) {}},
+		{name: "the key is revoked, and an event comes", unknown: true, ended: true, after: 5 * time.Second,
+			before: 5 * time.Second, reads: 2, run: func(s *oneKey, n *Service) {
+				time.Sleep(5 * time.Second)
+				s.ended.Store(true)
+				s.tells.Store(true)
+				n.feed.wake()
+			}},
+		{name: "the store does not answer for a while", after: all, before: all, reads: 30,
+			run: func(s *oneKey, _ *Service) {
+				time.Sleep(5 * time.Second)
+				s.mark.Add(1)
+				time.Sleep(1500 * time.Millisecond)
+				s.fails.Store(true)
+				time.Sleep(5 * time.Second)
+				s.fails.Store(false)
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +149,8 @@ func TestWaitsByAKey(t *testing.T) {
 				defer stop()
 				began := time.Now()
 				_, err := n.Feed(waiting, licensing.Owner{}, store.FeedPage{Limit: 1}, FeedWait{For: all, Key: &s.key})
-				if took := time.Since(began); took < c.after || took > c.before || errors.Is(err, ErrKeyEnded) != c.ended || err != nil && !c.ended {
+				if took := time.Since(began); took < c.after || took > c.before ||
+					errors.Is(err, ErrKeyEnded) != c.ended || err != nil && !c.ended {
 					t.Errorf("it ends after %v: %v", took, err)
 				}
 				if got := s.reads.Load(); got > c.reads {
@@ -164,7 +170,8 @@ func TestReadyAsksNobody(t *testing.T) {
 		defer cancel()
 		s := &oneKey{woken: make(chan struct{})}
 		m := metrics.New(prometheus.NewRegistry(), "", "", "")
-		n := New(Config{Config: node.Config{Records: s, Queries: s, Clock: time.Now, Metrics: m, Log: zerolog.Nop()}, Keys: s, Sweeps: s, Events: s})
+		n := New(Config{Config: node.Config{Records: s, Queries: s, Clock: time.Now, Metrics: m, Log: zerolog.Nop()},
+			Keys: s, Sweeps: s, Events: s})
 		want := func(want float64, when string) {
 			t.Helper()
 			if got := m.Ready.Value(); got != want {

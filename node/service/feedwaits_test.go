@@ -11,7 +11,8 @@ import (
 func TestFeedWaits(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
-	greedy, other := licensing.Owner{AccountID: "greedy", Mode: licensing.Live}, licensing.Owner{AccountID: "other", Mode: licensing.Live}
+	greedy, other := licensing.Owner{AccountID: "greedy", Mode: licensing.Live}, licensing.Owner{AccountID: "other",
+		Mode: licensing.Live}
 	taken := 0
 	for f.enter(greedy) {
 		taken++

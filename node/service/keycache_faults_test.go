@@ -127,7 +127,8 @@ func TestReadThatWasOvertaken(t *testing.T) {
 	first := issue(t, s.maker(t))
 	slow := &overtaken{Faulty: s.store, hash: first.Key.Hash, read: make(chan struct{}), release: make(chan struct{})}
 	clock := new(nodetest.Clock)
-	s.Service = nodetest.New(t, slow, nodetest.WithClock(clock), seldom, func(cfg *service.Config) { s.metrics = cfg.Metrics })
+	s.Service = nodetest.New(t, slow, nodetest.WithClock(clock), seldom,
+		func(cfg *service.Config) { s.metrics = cfg.Metrics })
 	s.follow(t)
 	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
 
@@ -176,7 +177,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
 	s.store.DeafWatch = true
 	many := &manyKeys{Faulty: s.store}
-	s.Service = nodetest.New(t, many, nodetest.WithClock(clock), seldom, func(cfg *service.Config) { s.metrics = cfg.Metrics })
+	s.Service = nodetest.New(t, many, nodetest.WithClock(clock), seldom,
+		func(cfg *service.Config) { s.metrics = cfg.Metrics })
 	s.follow(t)
 	for s.lookups("hit") == 0 {
 		if _, err := s.Authenticate(t.Context(), "lk_test_4"); err != nil { // its hash is even
@@ -257,14 +259,16 @@ func TestConcurrentLookups(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 5 {
-				key, err := maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"*"}})
+				key, err := maker.Create(nodetest.Context(t),
+					service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"*"}})
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				for range 20 {
 					got, err := s.Authenticate(t.Context(), key.Text)
-					if err == nil && (got == nil || got.ID != key.Key.ID) || err != nil && !errors.Is(err, licensing.ErrUnavailable) {
+					if err == nil && (got == nil || got.ID != key.Key.ID) || err != nil &&
+						!errors.Is(err, licensing.ErrUnavailable) {
 						t.Errorf("a good key gives %v, %v", got, err)
 					}
 				}

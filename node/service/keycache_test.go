@@ -179,7 +179,8 @@ func TestKeysAreRemembered(t *testing.T) {
 		t.Error("the memory was trusted two seconds after its last scan")
 	}
 	s.away.Store(true)
-	if got, err := s.Authenticate(nodetest.Context(t), key.Text); got != nil || !errors.Is(err, licensing.ErrUnavailable) {
+	if got, err := s.Authenticate(nodetest.Context(t), key.Text); got != nil ||
+		!errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("with the store away for two seconds: %v, %v", got, err)
 	}
 }
@@ -315,7 +316,8 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 		t.Errorf("100 more tries of a guess made %d reads", got)
 	}
 	store := s.store.Store.(*kv.Store)
-	err := store.PutAPIKey(nodetest.Context(t), licensing.APIKey{ID: "key_" + guess, Hash: licensing.HashAPIKey(guess), Owner: nodetest.Owner, SecretVersion: 1})
+	err := store.PutAPIKey(nodetest.Context(t), licensing.APIKey{ID: "key_" + guess, Hash: licensing.HashAPIKey(guess),
+		Owner: nodetest.Owner, SecretVersion: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

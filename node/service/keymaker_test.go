@@ -22,7 +22,8 @@ func TestKeymaker(t *testing.T) {
 	maker.Clock = clock.Now
 	issued := issue(t, maker, func(k *service.NewKey) { k.ExpiresAt = clock.Now().Add(time.Hour) })
 	key := issued.Key
-	if !regexp.MustCompile("^key_[0-9a-z]{26}$").MatchString(key.ID) || !regexp.MustCompile("^lk_test_[0-9A-Z]{32}$").MatchString(issued.Text) {
+	if !regexp.MustCompile("^key_[0-9a-z]{26}$").MatchString(key.ID) ||
+		!regexp.MustCompile("^lk_test_[0-9A-Z]{32}$").MatchString(issued.Text) {
 		t.Errorf("made %s with the id %s", issued.Text, key.ID)
 	}
 	stored, err := store.APIKey(nodetest.Context(t), licensing.HashAPIKey(issued.Text))
@@ -43,7 +44,8 @@ func TestKeymaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := licensing.PreviousSecret{Version: 1, MasterID: "m1", Until: clock.Now().Add(time.Minute)}
-	if rotated.Text != "" || rotated.Key.MasterID != "m2" || rotated.Key.Previous != want || rotated.Secret == issued.Secret {
+	if rotated.Text != "" || rotated.Key.MasterID != "m2" || rotated.Key.Previous != want ||
+		rotated.Secret == issued.Secret {
 		t.Errorf("rotated to %+v", rotated)
 	}
 	secrets, err := maker.Ring.APISecrets(&rotated.Key, clock.Now())
@@ -57,20 +59,23 @@ func TestKeymaker(t *testing.T) {
 
 	// From here on the store uses m2, so that the older ring won't do.
 	maker.Ring = parseRing(t, lineM1)
-	if _, err := maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"*"}}); err == nil || !strings.Contains(err.Error(), `"m2"`) {
+	if _, err := maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop",
+		Scopes: []string{"*"}}); err == nil || !strings.Contains(err.Error(), `"m2"`) {
 		t.Errorf("with a ring that lacks m2: %v", err)
 	}
 }
 
 func TestKeymakerRefuses(t *testing.T) {
 	maker := keymaker(t, nodetest.OpenStore(t))
-	_, err := maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"everything"}})
+	_, err := maker.Create(nodetest.Context(t),
+		service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"everything"}})
 	nodetest.WantError(t, err, &licensing.Error{Reason: licensing.ReasonInvalidField})
 	_, err = maker.Revoke(nodetest.Context(t), nodetest.Owner, "key_none")
 	nodetest.WantError(t, err, licensing.ErrAPIKeyNotFound)
 	_, err = maker.Rotate(nodetest.Context(t), nodetest.Owner, "key_none", 0)
 	nodetest.WantError(t, err, licensing.ErrAPIKeyNotFound)
 	maker.Entropy = strings.NewReader("short")
-	_, err = maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"*"}})
+	_, err = maker.Create(nodetest.Context(t),
+		service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"*"}})
 	nodetest.WantError(t, err, io.ErrUnexpectedEOF)
 }

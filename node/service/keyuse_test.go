@@ -96,7 +96,8 @@ func TestKeyUsesWait(t *testing.T) {
 	wantUsed(t, store, key.Key, time.Time{})
 	failing.err = nil
 	n.StoreKeyUses()
-	if got, err := store.FindAPIKey(nodetest.Context(t), nodetest.Owner, key.Key.ID); err != nil || got.LastUsedAt.IsZero() {
+	if got, err := store.FindAPIKey(nodetest.Context(t), nodetest.Owner, key.Key.ID); err != nil ||
+		got.LastUsedAt.IsZero() {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	n.StoreKeyUses() // there is nothing left

@@ -31,7 +31,9 @@ func listed[T any](t *testing.T, read func(store.Page) (store.List[T], error)) (
 	}
 }
 
-func licensesOf(t *testing.T, n *service.Service, owner licensing.Owner, filter service.LicenseFilter) (keys []licensing.LicenseKey) {
+func licensesOf(
+	t *testing.T, n *service.Service, owner licensing.Owner, filter service.LicenseFilter,
+) (keys []licensing.LicenseKey) {
 	t.Helper()
 	for _, view := range listed(t, func(page store.Page) (store.List[store.LicenseView], error) {
 		return n.ListLicenses(nodetest.Context(t), owner, filter, page)
@@ -75,7 +77,8 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	var keys []licensing.LicenseKey
 	granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{
-		ProductID: "granted", Quantity: 2*store.MaxNewLicenses + 5, Metadata: `{"a":1}`, Once: &node.Once{Hash: "0123456789abcdef"},
+		ProductID: "granted", Quantity: 2*store.MaxNewLicenses + 5, Metadata: `{"a":1}`,
+		Once: &node.Once{Hash: "0123456789abcdef"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,13 +88,15 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 	}
 	order := func(product, email string, amount int64) licensing.Order {
 		t.Helper()
-		made, _, err := n.CreateOrder(nodetest.Context(t), owner, service.NewOrder{ProductID: product, Amount: amount, Currency: "USD", BuyerEmail: email})
+		made, _, err := n.CreateOrder(nodetest.Context(t), owner,
+			service.NewOrder{ProductID: product, Amount: amount, Currency: "USD", BuyerEmail: email})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return made
 	}
-	unpaid, free, paid := order("sold", "ada@example.com", 5), order("free", "ADA@example.com", 0), order("sold", "bob@example.com", 5)
+	unpaid, free, paid := order("sold", "ada@example.com", 5), order("free", "ADA@example.com", 0), order("sold",
+		"bob@example.com", 5)
 	result, err := n.PayOrder(nodetest.Context(t), paid, "p")
 	if err != nil {
 		t.Fatal(err)
@@ -100,19 +105,25 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 	keys = append(keys, free.LicenseKey, paid.LicenseKey)
 
 	same(t, "licenses", licensesOf(t, n, owner, service.LicenseFilter{}), keys)
-	same(t, "orders", ordersOf(t, n, owner, service.OrderFilter{}), []string{unpaid.OrderNo, free.OrderNo, paid.OrderNo})
+	same(t, "orders", ordersOf(t, n, owner, service.OrderFilter{}),
+		[]string{unpaid.OrderNo, free.OrderNo, paid.OrderNo})
 	same(t, "products", productsOf(t, n, owner), []string{"granted", "sold", "free"})
-	same(t, "a buyer's orders", ordersOf(t, n, owner, service.OrderFilter{BuyerEmail: "Ada@Example.com"}), []string{unpaid.OrderNo, free.OrderNo})
-	same(t, "a buyer's licenses", licensesOf(t, n, owner, service.LicenseFilter{BuyerEmail: "Ada@Example.com"}), []licensing.LicenseKey{free.LicenseKey})
-	same(t, "paid orders", ordersOf(t, n, owner, service.OrderFilter{Status: licensing.OrderPaid}), []string{free.OrderNo, paid.OrderNo})
-	same(t, "sold licenses", licensesOf(t, n, owner, service.LicenseFilter{ProductID: "sold"}), []licensing.LicenseKey{paid.LicenseKey})
+	same(t, "a buyer's orders", ordersOf(t, n, owner, service.OrderFilter{BuyerEmail: "Ada@Example.com"}),
+		[]string{unpaid.OrderNo, free.OrderNo})
+	same(t, "a buyer's licenses", licensesOf(t, n, owner, service.LicenseFilter{BuyerEmail: "Ada@Example.com"}),
+		[]licensing.LicenseKey{free.LicenseKey})
+	same(t, "paid orders", ordersOf(t, n, owner, service.OrderFilter{Status: licensing.OrderPaid}),
+		[]string{free.OrderNo, paid.OrderNo})
+	same(t, "sold licenses", licensesOf(t, n, owner, service.LicenseFilter{ProductID: "sold"}),
+		[]licensing.LicenseKey{paid.LicenseKey})
 
 	for _, c := range []struct {
 		filter service.LicenseFilter
 		want   []licensing.LicenseKey
 	}{
 		{service.LicenseFilter{OrderNo: paid.OrderNo}, []licensing.LicenseKey{paid.LicenseKey}},
-		{service.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "BOB@example.com", ProductID: "sold", Status: licensing.NotActivated}, []licensing.LicenseKey{paid.LicenseKey}},
+		{service.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "BOB@example.com", ProductID: "sold",
+			Status: licensing.NotActivated}, []licensing.LicenseKey{paid.LicenseKey}},
 		{service.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "ada@example.com"}, nil},
 		{service.LicenseFilter{OrderNo: paid.OrderNo, ProductID: "free"}, nil},
 		{service.LicenseFilter{OrderNo: paid.OrderNo, Status: licensing.Activated}, nil},
@@ -122,7 +133,8 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 		same(t, fmt.Sprintf("%+v", c.filter), licensesOf(t, n, owner, c.filter), c.want)
 	}
 	stranger := nodetest.NewOwner(licensing.Test)
-	same(t, "a stranger's licenses by the order", licensesOf(t, n, stranger, service.LicenseFilter{OrderNo: paid.OrderNo}), nil)
+	same(t, "a stranger's licenses by the order",
+		licensesOf(t, n, stranger, service.LicenseFilter{OrderNo: paid.OrderNo}), nil)
 	same(t, "a stranger's orders", ordersOf(t, n, stranger, service.OrderFilter{}), nil)
 	same(t, "a stranger's products", productsOf(t, n, stranger), nil)
 }
@@ -145,7 +157,8 @@ func TestKeysAreListed(t *testing.T) {
 	if !slices.EqualFunc(got, want, func(a, b licensing.APIKey) bool { return a.ID == b.ID && a.Hash == b.Hash }) {
 		t.Errorf("listed %+v, want %+v", got, want)
 	}
-	if revoked := slices.DeleteFunc(got, func(k licensing.APIKey) bool { return k.RevokedAt.IsZero() }); len(revoked) != 1 {
+	if revoked := slices.DeleteFunc(got,
+		func(k licensing.APIKey) bool { return k.RevokedAt.IsZero() }); len(revoked) != 1 {
 		t.Errorf("%d of them are revoked", len(revoked))
 	}
 }
@@ -206,11 +219,13 @@ func TestListUnavailable(t *testing.T) {
 			return err
 		},
 		"licenses of a buyer": func() error {
-			_, err := n.ListLicenses(ended, nodetest.Owner, service.LicenseFilter{BuyerEmail: "ada@example.com"}, store.Page{})
+			_, err := n.ListLicenses(ended, nodetest.Owner, service.LicenseFilter{BuyerEmail: "ada@example.com"},
+				store.Page{})
 			return err
 		},
 		"the license of an order": func() error {
-			_, err := n.ListLicenses(ended, nodetest.Owner, service.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, store.Page{})
+			_, err := n.ListLicenses(ended, nodetest.Owner,
+				service.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, store.Page{})
 			return err
 		},
 		"orders": func() error {
@@ -231,7 +246,9 @@ type slowLists struct {
 	goOn  chan struct{}
 }
 
-func (s slowLists) ListOrders(ctx context.Context, owner licensing.Owner, buyer string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
+func (s slowLists) ListOrders(
+	ctx context.Context, owner licensing.Owner, buyer string, page store.Page, keep func(*licensing.Order) bool,
+) (store.List[licensing.Order], error) {
 	s.began <- struct{}{}
 	<-s.goOn
 	return s.Store.ListOrders(ctx, owner, buyer, page, keep)

@@ -34,7 +34,8 @@ func TestChangeOrderOnce(t *testing.T) {
 	order := create()
 	for i := range 3 {
 		got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, nodetest.Once("cancel", "r"))
-		if err != nil || replayed != (i > 0) || got.Status(n.Now()) != licensing.OrderCanceled || got.StateReason != cancel.Reason {
+		if err != nil || replayed != (i > 0) || got.Status(n.Now()) != licensing.OrderCanceled ||
+			got.StateReason != cancel.Reason {
 			t.Errorf("call %d: %+v, replayed %v, %v", i, got, replayed, err)
 		}
 	}
@@ -103,9 +104,11 @@ func TestChangeOrderUnknown(t *testing.T) {
 		failing := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
-		_, _, err = failing.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.CancelOrder{}, nodetest.Once("k", "r"))
+		_, _, err = failing.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.CancelOrder{},
+			nodetest.Once("k", "r"))
 		nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
-		got, replayed, err := n.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.CancelOrder{}, nodetest.Once("k", "r"))
+		got, replayed, err := n.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.CancelOrder{},
+			nodetest.Once("k", "r"))
 		if err != nil || replayed != made || got.Status(n.Now()) != licensing.OrderCanceled {
 			t.Errorf("made %v: %+v, replayed %v, %v", made, got, replayed, err)
 		}
@@ -124,7 +127,8 @@ func TestOneKeyOnTwoNodes(t *testing.T) {
 	for i := range 20 {
 		group.Go(func() {
 			for {
-				got, replayed, err := nodes[i%2].ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.CancelOrder{}, nodetest.Once("k", "r"))
+				got, replayed, err := nodes[i%2].ChangeOrder(nodetest.Context(t), owner, order.OrderNo,
+					licensing.CancelOrder{}, nodetest.Once("k", "r"))
 				if errors.Is(err, licensing.ErrRequestInProgress) {
 					continue
 				}
@@ -150,7 +154,8 @@ func soldUnlimited(t *testing.T, n *service.Service, db store.Store) licensing.O
 	owner := nodetest.NewOwner(licensing.Test)
 	ref := licensing.ProductRef(owner, "pro")
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.Terms{KeyPrefix: "LIC"}, CreatedAt: n.Now()}
-	if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{Product: product}}}}); err != nil {
+	if _, err := db.Commit(nodetest.Context(t),
+		store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{Product: product}}}}); err != nil {
 		t.Fatal(err)
 	}
 	order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100))
@@ -176,7 +181,8 @@ func TestRefundAgainstActivations(t *testing.T) {
 			group.Go(func() {
 				for i := 0; ; i++ {
 					after := refunded.Load()
-					_, err := nodetest.Activate(nodetest.Context(t), nodes[client%2], order.LicenseKey, fmt.Sprint(client, "-", i%300))
+					_, err := nodetest.Activate(nodetest.Context(t), nodes[client%2], order.LicenseKey,
+						fmt.Sprint(client, "-", i%300))
 					switch {
 					case errors.Is(err, licensing.ErrLicenseRevoked):
 						return
@@ -222,15 +228,16 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	defer cancel()
 	var swaps atomic.Int32
-	n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(change store.Change) storetest.Fault {
-		if len(change.Writes) == 2 {
-			if swaps.Add(1) > many {
-				cancel()
+	n := nodetest.New(t,
+		&storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(change store.Change) storetest.Fault {
+			if len(change.Writes) == 2 {
+				if swaps.Add(1) > many {
+					cancel()
+				}
+				nodetest.MustActivate(t, rival, order.LicenseKey, fmt.Sprint("rival ", swaps.Load()))
 			}
-			nodetest.MustActivate(t, rival, order.LicenseKey, fmt.Sprint("rival ", swaps.Load()))
-		}
-		return storetest.Fault{}
-	}})
+			return storetest.Fault{}
+		}})
 	_, err := n.RecordRefund(ctx, order)
 	if !licensing.NotExecuted(err) || swaps.Load() > many {
 		t.Errorf("after %d swaps that were lost: %v", swaps.Load(), err)
@@ -285,7 +292,8 @@ func TestRefundWhoseLicenseIsRevoked(t *testing.T) {
 	n := nodetest.New(t, db)
 	order := soldUnlimited(t, n, db)
 	target := licensing.Target{Key: order.LicenseKey}
-	revoked, err := n.Do(nodetest.Context(t), licensing.LicenseRef(order.LicenseKey), licensing.RevokeLicense{Target: target})
+	revoked, err := n.Do(nodetest.Context(t), licensing.LicenseRef(order.LicenseKey),
+		licensing.RevokeLicense{Target: target})
 	nodetest.WantError(t, err, nil)
 	_, err = n.RecordRefund(nodetest.Context(t), order)
 	nodetest.WantError(t, err, nil)
@@ -357,7 +365,8 @@ func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
 	view, err := n.License(nodetest.Context(t), owner, stored.LicenseKey, store.DevicePage{Limit: 1})
 	nodetest.WantError(t, err, nil)
 	if stored.RefundedAt.IsZero() != view.License.RevokedAt.IsZero() {
-		t.Errorf("refunded at %v, and its license revoked at %v (%v)", stored.RefundedAt, view.License.RevokedAt, refused)
+		t.Errorf("refunded at %v, and its license revoked at %v (%v)", stored.RefundedAt, view.License.RevokedAt,
+			refused)
 	}
 	nodetest.WantError(t, refused, invalidOrderState)
 }

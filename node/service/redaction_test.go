@@ -56,13 +56,16 @@ func note(t *testing.T, n *service.Service, order licensing.Order) {
 func change(t *testing.T, n *service.Service, order licensing.Order, command func(licensing.Target) licensing.Command) {
 	t.Helper()
 	target := licensing.Target{Key: order.LicenseKey, Caller: order.Owner}
-	if _, _, err := n.ChangeLicense(nodetest.Context(t), order.Owner, service.LicenseChange{Key: order.LicenseKey, Command: command(target)}); err != nil {
+	if _, _, err := n.ChangeLicense(nodetest.Context(t), order.Owner,
+		service.LicenseChange{Key: order.LicenseKey, Command: command(target)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // wantRedaction redacts the buyer's orders and demands that it tells this.
-func wantRedaction(t *testing.T, n *service.Service, owner licensing.Owner, once *node.Once, want licensing.Redaction, wantReplay bool) {
+func wantRedaction(
+	t *testing.T, n *service.Service, owner licensing.Owner, once *node.Once, want licensing.Redaction, wantReplay bool,
+) {
 	t.Helper()
 	got, replayed, err := n.Redact(nodetest.Context(t), owner, strings.ToLower(buyer), once)
 	if err != nil || got != want || replayed != wantReplay {
@@ -97,7 +100,8 @@ func wantForgotten(t *testing.T, n *service.Service, orders ...licensing.Order) 
 			t.Errorf("after the redaction:\n%s", text)
 		}
 	}
-	list, err := n.ListOrders(nodetest.Context(t), orders[0].Owner, service.OrderFilter{BuyerEmail: buyer}, store.Page{Limit: 1})
+	list, err := n.ListOrders(nodetest.Context(t), orders[0].Owner, service.OrderFilter{BuyerEmail: buyer},
+		store.Page{Limit: 1})
 	if err != nil || len(list.Items) > 0 || list.Next != "" {
 		t.Errorf("orders of the buyer: %+v, %v", list, err)
 	}
@@ -114,7 +118,8 @@ func TestRedact(t *testing.T) {
 		sell(t, n, bought(t, n, nodetest.NewOwner(licensing.Test), buyer)),
 	}
 	live := licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}
-	if _, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "pro", Owner: live, Terms: licensing.DefaultTerms()}); err != nil {
+	if _, _, err := n.PutProduct(ctx,
+		licensing.PutProduct{ID: "pro", Owner: live, Terms: licensing.DefaultTerms()}); err != nil {
 		t.Fatal(err)
 	}
 	var before []string
@@ -123,7 +128,8 @@ func TestRedact(t *testing.T) {
 	}
 
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
-	unpaid, paid, refunded := bought(t, n, owner, buyer), sell(t, n, bought(t, n, owner, "ADA@EXAMPLE.COM")), sell(t, n, bought(t, n, owner, buyer))
+	unpaid, paid, refunded := bought(t, n, owner, buyer), sell(t, n, bought(t, n, owner, "ADA@EXAMPLE.COM")), sell(t, n,
+		bought(t, n, owner, buyer))
 	canceled, paidThen := bought(t, n, owner, buyer), bought(t, n, owner, buyer)
 	for _, order := range []licensing.Order{canceled, paidThen} {
 		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licensing.CancelOrder{Reason: secret}, nil)
@@ -150,10 +156,12 @@ func TestRedact(t *testing.T) {
 	}
 
 	result, err := n.PayOrder(ctx, unpaid, "p")
-	if err != nil || result.Order.Status(n.Now()) != licensing.OrderPaid || result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
+	if err != nil || result.Order.Status(n.Now()) != licensing.OrderPaid ||
+		result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
 		t.Errorf("paid after the redaction: %+v, %v", result.Order, err)
 	}
-	change(t, n, paid, func(target licensing.Target) licensing.Command { return licensing.ReinstateLicense{Target: target} })
+	change(t, n, paid,
+		func(target licensing.Target) licensing.Command { return licensing.ReinstateLicense{Target: target} })
 	_, err = nodetest.Activate(ctx, n, paid.LicenseKey, "laptop")
 	nodetest.WantError(t, err, nil)
 	_, _, err = n.ChangeOrder(ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil)
@@ -168,7 +176,8 @@ func TestRedact(t *testing.T) {
 	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
 		t.Errorf("sent back after the redaction: %+v, %v", result.Order, err)
 	}
-	if order, _, err := n.ChangeOrder(ctx, owner, canceled.OrderNo, licensing.CancelOrder{Reason: "again"}, nil); err != nil || order.StateReason != "" {
+	if order, _, err := n.ChangeOrder(ctx, owner, canceled.OrderNo, licensing.CancelOrder{Reason: "again"},
+		nil); err != nil || order.StateReason != "" {
 		t.Errorf("canceled again after the redaction: %+v, %v", order, err)
 	}
 	wantForgotten(t, n, all...)
@@ -201,11 +210,13 @@ func TestRedactMany(t *testing.T) {
 			t.Fatalf("redacted %+v, replayed %v, %v; want %+v", got, replayed, err, want)
 		}
 	}
-	wantRedaction(t, n, owner, nodetest.Once("k", "r"), licensing.Redaction{Orders: all, Licenses: 3, Complete: true}, false)
+	wantRedaction(t, n, owner, nodetest.Once("k", "r"), licensing.Redaction{Orders: all, Licenses: 3, Complete: true},
+		false)
 	wantForgotten(t, n, orders...)
 	later := bought(t, n, owner, buyer)
 	for range 2 {
-		wantRedaction(t, n, owner, nodetest.Once("k", "r"), licensing.Redaction{Orders: all, Licenses: 3, Complete: true}, true)
+		wantRedaction(t, n, owner, nodetest.Once("k", "r"),
+			licensing.Redaction{Orders: all, Licenses: 3, Complete: true}, true)
 	}
 	if now := told(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("a replay has redacted an order that was made later:\n%s", now)
@@ -223,7 +234,9 @@ type between struct {
 	listed func()
 }
 
-func (b *between) ListOrders(ctx context.Context, owner licensing.Owner, email string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
+func (b *between) ListOrders(
+	ctx context.Context, owner licensing.Owner, email string, page store.Page, keep func(*licensing.Order) bool,
+) (store.List[licensing.Order], error) {
 	list, err := b.Store.ListOrders(ctx, owner, email, page, keep)
 	b.listed()
 	return list, err
@@ -255,7 +268,8 @@ func TestRedactWhileNoted(t *testing.T) {
 			note(t, other, result.Order)
 		}
 	}}
-	wantRedaction(t, nodetest.New(t, store), owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+	wantRedaction(t, nodetest.New(t, store), owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true},
+		false)
 	if !noted {
 		t.Error("nothing was noted meanwhile")
 	}
@@ -285,7 +299,8 @@ func TestRefundOfRedacted(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	other := nodetest.New(t, nodetest.OpenStore(t))
 	order := sell(t, other, bought(t, other, owner, buyer))
-	_, _, err := other.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
+	_, _, err := other.ChangeOrder(nodetest.Context(t), owner, order.OrderNo, licensing.RequestRefund{Reason: secret},
+		nil)
 	nodetest.WantError(t, err, nil)
 	loads := 0
 	store := &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error {
@@ -319,16 +334,17 @@ func TestRedactBreaksOff(t *testing.T) {
 						orders = append(orders, sell(t, n, bought(t, n, owner, buyer)))
 					}
 					var writes atomic.Int32
-					dying := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
-						switch at := int(writes.Add(1)) - 1; {
-						case at < last:
-							return storetest.Fault{}
-						case at == last:
-							return storetest.Fault{Skip: !made, Say: say}
-						default:
-							return storetest.Fault{Skip: true, Say: say}
-						}
-					}})
+					dying := nodetest.New(t,
+						&storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+							switch at := int(writes.Add(1)) - 1; {
+							case at < last:
+								return storetest.Fault{}
+							case at == last:
+								return storetest.Fault{Skip: !made, Say: say}
+							default:
+								return storetest.Fault{Skip: true, Say: say}
+							}
+						}})
 					_, _, err := dying.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
 					want := say
 					if last > 1 {
@@ -459,7 +475,8 @@ func TestRedactTogether(t *testing.T) {
 	wantForgotten(t, nodes[0], orders...)
 	got, replayed, err := nodes[0].Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
 	if err != nil || !replayed || !got.Complete || counted.Load()+int64(got.Orders) != count {
-		t.Errorf("of %d orders %d were counted, and under the key %+v, replayed %v, %v", count, counted.Load(), got, replayed, err)
+		t.Errorf("of %d orders %d were counted, and under the key %+v, replayed %v, %v", count, counted.Load(), got,
+			replayed, err)
 	}
 }
 

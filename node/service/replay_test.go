@@ -143,7 +143,8 @@ func TestInProgress(t *testing.T) {
 	<-waits
 	_, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("k", "r"))
 	nodetest.WantError(t, err, licensing.ErrRequestInProgress)
-	_, _, err = n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 1, Once: nodetest.Once("k", "g")})
+	_, _, err = n.Grant(nodetest.Context(t), owner,
+		service.Grant{ProductID: "pro", Quantity: 1, Once: nodetest.Once("k", "g")})
 	nodetest.WantError(t, err, licensing.ErrRequestInProgress)
 	_, _, err = n.CreateOrder(nodetest.Context(t), nodetest.NewOwner(licensing.Test), nodetest.OrderOnce("k", "r"))
 	nodetest.WantError(t, err, nil)

@@ -24,7 +24,9 @@ type dueOrders struct {
 	other licensing.Ref
 }
 
-func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, from string, _ int) (page store.DuePage, err error) {
+func (d *dueOrders) Due(
+	_ context.Context, _ licensing.DueKind, _ time.Time, from string, _ int,
+) (page store.DuePage, err error) {
 	at := 0
 	if from != "" {
 		if _, err := fmt.Sscan(from, &at); err != nil {
@@ -34,7 +36,8 @@ func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, fro
 	if at == d.pages {
 		return store.DuePage{Records: []licensing.Ref{d.other}}, nil
 	}
-	return store.DuePage{Records: []licensing.Ref{licensing.OrderRef(d.busy, fmt.Sprint("ord_", at))}, Next: fmt.Sprint(at + 1)}, nil
+	return store.DuePage{Records: []licensing.Ref{licensing.OrderRef(d.busy, fmt.Sprint("ord_", at))},
+		Next: fmt.Sprint(at + 1)}, nil
 }
 
 // TestBusyOwnerHidesNobody: records of a busy owner are put off, however many they are, and
@@ -42,7 +45,9 @@ func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, fro
 func TestBusyOwnerHidesNobody(t *testing.T) {
 	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
 	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
-	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Queries: &dueOrders{pages: maxDuePages, busy: busy, other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
+	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: maxDuePages, busy: busy, other: other},
+		Queries: &dueOrders{pages: maxDuePages, busy: busy,
+			other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
 	seen := make(map[licensing.Ref]int)
 	for range 3 {
 		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, time.Now(), func(_ context.Context, ref licensing.Ref) error {
@@ -54,7 +59,8 @@ func TestBusyOwnerHidesNobody(t *testing.T) {
 		})
 	}
 	if first := licensing.OrderRef(busy, "ord_0"); seen[other] != 1 || seen[first] != 2 {
-		t.Errorf("in three passes the other owner's record had %d turns, and the busy owner's first %d", seen[other], seen[first])
+		t.Errorf("in three passes the other owner's record had %d turns, and the busy owner's first %d", seen[other],
+			seen[first])
 	}
 }
 

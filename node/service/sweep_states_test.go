@@ -19,7 +19,8 @@ func TestNoRoomHidesNoFailure(t *testing.T) {
 	for range 50 {
 		var both sync.WaitGroup
 		both.Add(2)
-		_, err := n.Sweeps.doEach(t.Context(), []licensing.Ref{licenseRef, licensing.OrderRef(licensing.Owner{}, "ord_1")}, func(_ context.Context, ref licensing.Ref) error {
+		_, err := n.Sweeps.doEach(t.Context(), []licensing.Ref{licenseRef,
+			licensing.OrderRef(licensing.Owner{}, "ord_1")}, func(_ context.Context, ref licensing.Ref) error {
 			both.Done()
 			both.Wait()
 			if ref == licenseRef {
@@ -32,7 +33,8 @@ func TestNoRoomHidesNoFailure(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ one, other, want error }{
-		{nil, node.ErrNoRoom, node.ErrNoRoom}, {node.ErrNoRoom, nil, node.ErrNoRoom}, {broken, node.ErrNoRoom, broken}, {node.ErrNoRoom, broken, broken}, {broken, nil, broken}, {nil, nil, nil},
+		{nil, node.ErrNoRoom, node.ErrNoRoom}, {node.ErrNoRoom, nil, node.ErrNoRoom}, {broken, node.ErrNoRoom,
+			broken}, {node.ErrNoRoom, broken, broken}, {broken, nil, broken}, {nil, nil, nil},
 	} {
 		if got := worseError(c.one, c.other); got != c.want {
 			t.Errorf("%v, %v: %v", c.one, c.other, got)

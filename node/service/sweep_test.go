@@ -50,7 +50,8 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	_, err = n.CancelOrder(ctx, orders[1])
 	nodetest.WantError(t, err, nil)
-	granted, _, err := n.Grant(ctx, owner, service.Grant{ProductID: "pro", Quantity: 40, ExpiresAt: start.Add(time.Hour)})
+	granted, _, err := n.Grant(ctx, owner,
+		service.Grant{ProductID: "pro", Quantity: 40, ExpiresAt: start.Add(time.Hour)})
 	nodetest.WantError(t, err, nil)
 	_ = paid
 
@@ -118,7 +119,8 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	// One that is renewed ends again, and that is recorded as well.
 	end := start.Add(3 * time.Hour)
 	key := granted[0].License.Key
-	_, err = n.Do(ctx, licensing.LicenseRef(key), licensing.RenewLicense{Target: licensing.Target{Key: key}, ExpiresAt: end})
+	_, err = n.Do(ctx, licensing.LicenseRef(key),
+		licensing.RenewLicense{Target: licensing.Target{Key: key}, ExpiresAt: end})
 	nodetest.WantError(t, err, nil)
 	sweep()
 	if l := license(0); l.EndRecorded.Equal(end) || l.Status(n.Now()) != licensing.NotActivated {
@@ -204,10 +206,13 @@ func TestOrderLifetimes(t *testing.T) {
 		n := nodetest.New(t, db, func(cfg *service.Config) { cfg.OrderLifetime, cfg.TestOrderLifetime = c.all, c.test })
 		live := nodetest.NewOwner(licensing.Live)
 		product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: n.Now()}
-		if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}}}}); err != nil {
+		if _, err := db.Commit(nodetest.Context(t),
+			store.Change{Writes: []store.Write{{Ref: licensing.ProductRef(live, "pro"),
+				Record: licensing.Record{Product: product}}}}); err != nil {
 			t.Fatal(err)
 		}
-		for owner, want := range map[licensing.Owner]time.Duration{live: c.live, nodetest.NewOwner(licensing.Test): c.want} {
+		for owner, want := range map[licensing.Owner]time.Duration{live: c.live,
+			nodetest.NewOwner(licensing.Test): c.want} {
 			order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(0))
 			nodetest.WantError(t, err, nil)
 			if got := order.ExpiresAt.Sub(order.CreatedAt); got != want {

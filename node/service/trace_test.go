@@ -25,7 +25,8 @@ func TestTraceOfWhatIsDue(t *testing.T) {
 			}
 			return nil
 		})
-		for _, ref := range []licensing.Ref{licensing.LicenseRef("TEST-AAAAA-AAAAA-AAAAA-AAAAA-AAAAA"), licensing.OrderRef(licensing.Owner{}, "ord_1")} {
+		for _, ref := range []licensing.Ref{licensing.LicenseRef("TEST-AAAAA-AAAAA-AAAAA-AAAAA-AAAAA"),
+			licensing.OrderRef(licensing.Owner{}, "ord_1")} {
 			if err := do(t.Context(), ref); (err != nil) != (ref.Kind == licensing.KindOrder) {
 				t.Errorf("%v: %v", ref, err)
 			}
@@ -37,7 +38,8 @@ func TestTraceOfWhatIsDue(t *testing.T) {
 		}
 		for _, s := range spans {
 			failed, record := s.Attrs["licet.record"] == "order", s.Attrs["licet.record"]
-			if s.Failed != failed || failed && s.Attrs["error.type"] != string(licensing.ReasonUnavailable) || record != "order" && record != "license" {
+			if s.Failed != failed || failed && s.Attrs["error.type"] != string(licensing.ReasonUnavailable) ||
+				record != "order" && record != "license" {
 				t.Errorf("%+v", s)
 			}
 		}

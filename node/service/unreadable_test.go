@@ -18,7 +18,9 @@ type damagedStore struct {
 	orderNo string
 }
 
-func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
+func (s *damagedStore) ReadLicenses(
+	ctx context.Context, keys []licensing.LicenseKey, devices int,
+) ([]*store.LicenseView, error) {
 	for _, key := range keys {
 		if key == s.license {
 			return nil, fmt.Errorf("%w: damaged", licensing.ErrInternal)
@@ -41,7 +43,8 @@ func (s *damagedStore) Load(ctx context.Context, wants ...store.Want) ([]store.S
 func TestEventsOfUnreadableRecords(t *testing.T) {
 	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, db)
-	granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 7, Metadata: `{"a":1}`, By: "key_1", Once: nodetest.Once("grant", "r")})
+	granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 7,
+		Metadata: `{"a":1}`, By: "key_1", Once: nodetest.Once("grant", "r")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ func hookNodeOn(t *testing.T, store store.Store, change ...func(*service.Config)
 }
 
 func hook(owner licensing.Owner, types ...licensing.EventType) service.EndpointCreation {
-	return service.EndpointCreation{Owner: owner, URL: "https://shop.example/licet", Description: "the shop", Types: types, By: "key_1"}
+	return service.EndpointCreation{Owner: owner, URL: "https://shop.example/licet", Description: "the shop",
+		Types: types, By: "key_1"}
 }
 
 func createHook(t *testing.T, n *service.Service, in service.EndpointCreation) service.IssuedEndpoint {
@@ -58,7 +59,8 @@ func TestWebhooks(t *testing.T) {
 	}
 	first := createHook(t, n, hook(owner))
 	second := createHook(t, other, hook(owner, licensing.EventOrderPaid))
-	if !licensing.ValidEndpointID(first.Endpoint.ID) || first.Endpoint.Since == "" || !strings.HasPrefix(first.Secret, "whsec_") || first.Secret == second.Secret {
+	if !licensing.ValidEndpointID(first.Endpoint.ID) || first.Endpoint.Since == "" ||
+		!strings.HasPrefix(first.Secret, "whsec_") || first.Secret == second.Secret {
 		t.Errorf("made %+v", first)
 	}
 	all, err := n.ListWebhooks(nodetest.Context(t), owner)
@@ -74,27 +76,34 @@ func TestWebhooks(t *testing.T) {
 		}
 	}
 	secrets(first.Secret)
-	rotated, replayed, err := other.RotateWebhookSecret(nodetest.Context(t), service.EndpointRotation{Owner: owner, ID: first.Endpoint.ID, Overlap: time.Hour})
+	rotated, replayed, err := other.RotateWebhookSecret(nodetest.Context(t),
+		service.EndpointRotation{Owner: owner, ID: first.Endpoint.ID, Overlap: time.Hour})
 	if err != nil || replayed || rotated.Endpoint.SecretVersion != 2 {
 		t.Fatalf("rotated %+v, %v, %v", rotated, replayed, err)
 	}
 	secrets(rotated.Secret, first.Secret)
 	no := false
-	updated, err := n.UpdateWebhook(nodetest.Context(t), owner, licensing.UpdateEndpoint{ID: first.Endpoint.ID, Enabled: &no, Description: new("old")})
-	if err != nil || updated.Enabled() || updated.DisabledBecause != licensing.DisabledByUser || updated.Description != "old" {
+	updated, err := n.UpdateWebhook(nodetest.Context(t), owner,
+		licensing.UpdateEndpoint{ID: first.Endpoint.ID, Enabled: &no, Description: new("old")})
+	if err != nil || updated.Enabled() || updated.DisabledBecause != licensing.DisabledByUser ||
+		updated.Description != "old" {
 		t.Errorf("updated %+v, %v", updated, err)
 	}
-	for _, stranger := range []licensing.Owner{nodetest.NewOwner(licensing.Live), {AccountID: owner.AccountID, Mode: licensing.Test}} {
+	for _, stranger := range []licensing.Owner{nodetest.NewOwner(licensing.Live),
+		{AccountID: owner.AccountID, Mode: licensing.Test}} {
 		_, err := n.Webhook(nodetest.Context(t), stranger, first.Endpoint.ID)
 		nodetest.WantError(t, err, licensing.ErrWebhookNotFound)
 		_, err = n.UpdateWebhook(nodetest.Context(t), stranger, licensing.UpdateEndpoint{ID: first.Endpoint.ID})
 		nodetest.WantError(t, err, licensing.ErrWebhookNotFound)
-		_, _, err = n.RotateWebhookSecret(nodetest.Context(t), service.EndpointRotation{Owner: stranger, ID: first.Endpoint.ID})
+		_, _, err = n.RotateWebhookSecret(nodetest.Context(t),
+			service.EndpointRotation{Owner: stranger, ID: first.Endpoint.ID})
 		nodetest.WantError(t, err, licensing.ErrWebhookNotFound)
-		nodetest.WantError(t, n.DeleteWebhook(nodetest.Context(t), stranger, first.Endpoint.ID, ""), licensing.ErrWebhookNotFound)
+		nodetest.WantError(t, n.DeleteWebhook(nodetest.Context(t), stranger, first.Endpoint.ID, ""),
+			licensing.ErrWebhookNotFound)
 	}
 	nodetest.WantError(t, n.DeleteWebhook(nodetest.Context(t), owner, first.Endpoint.ID, "key_1"), nil)
-	nodetest.WantError(t, other.DeleteWebhook(nodetest.Context(t), owner, first.Endpoint.ID, "key_1"), licensing.ErrWebhookNotFound)
+	nodetest.WantError(t, other.DeleteWebhook(nodetest.Context(t), owner, first.Endpoint.ID, "key_1"),
+		licensing.ErrWebhookNotFound)
 	_, err = other.Webhook(nodetest.Context(t), owner, first.Endpoint.ID)
 	nodetest.WantError(t, err, licensing.ErrWebhookNotFound)
 }
@@ -109,12 +118,14 @@ func TestTooManyWebhooks(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 2 * licensing.MaxEndpoints {
 		group.Go(func() {
-			_, _, err := []*service.Service{a, b}[i%2].CreateWebhook(nodetest.Context(t), hook(owner, licensing.EventOrderPaid))
+			_, _, err := []*service.Service{a, b}[i%2].CreateWebhook(nodetest.Context(t),
+				hook(owner, licensing.EventOrderPaid))
 			var limit *licensing.Error
 			switch {
 			case err == nil:
 				made.Add(1)
-			case errors.As(err, &limit) && limit.Reason == licensing.ReasonWebhookLimit && limit.Details["max_endpoints"] == licensing.MaxEndpoints:
+			case errors.As(err, &limit) && limit.Reason == licensing.ReasonWebhookLimit &&
+				limit.Details["max_endpoints"] == licensing.MaxEndpoints:
 				refused.Add(1)
 			default:
 				t.Errorf("got %v", err)
@@ -123,7 +134,8 @@ func TestTooManyWebhooks(t *testing.T) {
 	}
 	group.Wait()
 	all, err := a.ListWebhooks(nodetest.Context(t), owner)
-	if err != nil || len(all) != licensing.MaxEndpoints || made.Load() != licensing.MaxEndpoints || refused.Load() != licensing.MaxEndpoints {
+	if err != nil || len(all) != licensing.MaxEndpoints || made.Load() != licensing.MaxEndpoints ||
+		refused.Load() != licensing.MaxEndpoints {
 		t.Errorf("%d were made and %d refused; there are %d, %v", made.Load(), refused.Load(), len(all), err)
 	}
 }
@@ -135,7 +147,8 @@ func TestWebhooksOnce(t *testing.T) {
 	second, _ := hookNode(t)
 	nodes := []*service.Service{first, second}
 	owner := nodetest.NewOwner(licensing.Test)
-	all := func(ask func(context.Context, *service.Service) (service.IssuedEndpoint, bool, error)) (told service.IssuedEndpoint) {
+	all := func(ask func(context.Context, *service.Service) (service.IssuedEndpoint, bool,
+		error)) (told service.IssuedEndpoint) {
 		t.Helper()
 		var lock sync.Mutex
 		tellers, ids := 0, map[string]bool{}
@@ -172,7 +185,8 @@ func TestWebhooksOnce(t *testing.T) {
 	made := all(func(ctx context.Context, n *service.Service) (service.IssuedEndpoint, bool, error) {
 		return n.CreateWebhook(ctx, in)
 	})
-	rotation := service.EndpointRotation{Owner: owner, ID: made.Endpoint.ID, Once: nodetest.Once(ulid.Make().String(), "r")}
+	rotation := service.EndpointRotation{Owner: owner, ID: made.Endpoint.ID,
+		Once: nodetest.Once(ulid.Make().String(), "r")}
 	rotated := all(func(ctx context.Context, n *service.Service) (service.IssuedEndpoint, bool, error) {
 		return n.RotateWebhookSecret(ctx, rotation)
 	})
@@ -248,13 +262,15 @@ func TestWebhooksNeedTheRing(t *testing.T) {
 	n, store := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Test)
 	issued := createHook(t, n, hook(owner))
-	wrong := hookNodeOn(t, store, func(cfg *service.Config) { cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=") })
+	wrong := hookNodeOn(t, store,
+		func(cfg *service.Config) { cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=") })
 	draining := hookNodeOn(t, store)
 	draining.StopIntake()
 	for _, other := range []*service.Service{wrong, draining} {
 		_, _, err := other.CreateWebhook(nodetest.Context(t), hook(owner))
 		nodetest.WantError(t, err, licensing.ErrUnavailable)
-		_, _, err = other.RotateWebhookSecret(nodetest.Context(t), service.EndpointRotation{Owner: owner, ID: issued.Endpoint.ID})
+		_, _, err = other.RotateWebhookSecret(nodetest.Context(t),
+			service.EndpointRotation{Owner: owner, ID: issued.Endpoint.ID})
 		nodetest.WantError(t, err, licensing.ErrUnavailable)
 	}
 	nodetest.WantError(t, wrong.DeleteWebhook(nodetest.Context(t), owner, issued.Endpoint.ID, ""), nil) // takes no ring
@@ -271,7 +287,8 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	unlimited := 0
 	var keys []licensing.LicenseKey // of each node two: that others write too is not what is at stake
 	for range 4 {
-		granted, _, err := a.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited})
+		granted, _, err := a.Grant(nodetest.Context(t), owner,
+			service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +382,8 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 			issued, _, err := nodes[i%2].CreateWebhook(nodetest.Context(t), hook(owners[i]))
 			nodetest.WantError(t, err, nil)
 			if i%3 == 0 {
-				nodetest.WantError(t, nodes[(i+1)%2].DeleteWebhook(nodetest.Context(t), owners[i], issued.Endpoint.ID, ""), nil)
+				nodetest.WantError(t,
+					nodes[(i+1)%2].DeleteWebhook(nodetest.Context(t), owners[i], issued.Endpoint.ID, ""), nil)
 			}
 		})
 	}
@@ -393,7 +411,8 @@ func TestDisableWebhook(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	endpoint := createHook(t, n, hook(owner)).Endpoint
 	ref := licensing.WebhooksRef(owner)
-	updated, err := n.UpdateWebhook(nodetest.Context(t), owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: new("https://shop.example/new")})
+	updated, err := n.UpdateWebhook(nodetest.Context(t), owner,
+		licensing.UpdateEndpoint{ID: endpoint.ID, URL: new("https://shop.example/new")})
 	nodetest.WantError(t, err, nil)
 	disable := licensing.DisableEndpoint{ID: endpoint.ID, ResetAt: endpoint.ResetAt, Because: licensing.DisabledGone}
 	nodetest.WantError(t, n.DisableWebhook(nodetest.Context(t), owner, disable), nil)
@@ -403,7 +422,8 @@ func TestDisableWebhook(t *testing.T) {
 		nodetest.WantError(t, n.DisableWebhook(nodetest.Context(t), owner, disable), nil)
 	}
 	events := nodetest.WantHistory(t, store, ref, "1 webhook.disabled system")
-	if len(events) == 1 && (events[0].Webhook.URL != updated.URL || events[0].Webhook.DisabledBecause != licensing.DisabledGone) {
+	if len(events) == 1 &&
+		(events[0].Webhook.URL != updated.URL || events[0].Webhook.DisabledBecause != licensing.DisabledGone) {
 		t.Errorf("it tells of %+v", events[0].Webhook)
 	}
 	yes := true
@@ -412,7 +432,8 @@ func TestDisableWebhook(t *testing.T) {
 	disable.ResetAt, disable.Because = updated.ResetAt, licensing.DisabledFailing
 	nodetest.WantError(t, n.DisableWebhook(nodetest.Context(t), owner, disable), nil)
 	nodetest.WantHistory(t, store, ref, "1 webhook.disabled system", "2 webhook.disabled system")
-	if feed := nodetest.FeedOf(t, store, owner); !slices.Equal(nodetest.Lines(feed), []string{"1 webhook.disabled system", "2 webhook.disabled system"}) {
+	if feed := nodetest.FeedOf(t, store, owner); !slices.Equal(nodetest.Lines(feed),
+		[]string{"1 webhook.disabled system", "2 webhook.disabled system"}) {
 		t.Errorf("the feed is %v", nodetest.Lines(feed))
 	}
 	disable.ID = "we_none"

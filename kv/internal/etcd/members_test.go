@@ -118,7 +118,8 @@ func (i *imposter) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 
 func clientAt(t *testing.T, ctx context.Context, endpoints ...string) (*Client, error) {
 	t.Helper()
-	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	s, err := Open(ctx,
+		Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.New(zerolog.NewTestWriter(t))})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
@@ -199,7 +200,8 @@ func TestOpenSaysWhyNobodyAnswers(t *testing.T) {
 	silent := silentEndpoint(t)
 	_, err := clientAt(t, ctx, nobody, silent)
 	if err == nil || !strings.Contains(err.Error(), "etcd can't be reached: "+nobody) ||
-		!strings.Contains(err.Error(), "nobody.sock: connect: no such file") || !strings.Contains(err.Error(), "; "+silent+": ") {
+		!strings.Contains(err.Error(), "nobody.sock: connect: no such file") ||
+		!strings.Contains(err.Error(), "; "+silent+": ") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -220,7 +222,8 @@ func TestOpenNamesTheCauseWhenTimeIsUp(t *testing.T) {
 		return ctx.Err()
 	}
 	member.trouble.Store(&trouble)
-	if _, err := clientAt(t, ctx, member.endpoint); err == nil || !strings.HasSuffix(err.Error(), "etcd can't be reached: "+member.endpoint+": the true cause") {
+	if _, err := clientAt(t, ctx, member.endpoint); err == nil ||
+		!strings.HasSuffix(err.Error(), "etcd can't be reached: "+member.endpoint+": the true cause") {
 		t.Errorf("got error %v", err)
 	}
 	if probes.Load() < 2 {
@@ -246,7 +249,8 @@ func TestOpenTellsOfALostQuorum(t *testing.T) {
 		return ctx.Err()
 	}
 	member.trouble.Store(&trouble)
-	if _, err := clientAt(t, ctx, member.endpoint); err == nil || !strings.Contains(err.Error(), member.endpoint+": it runs, but can't read, as where most members of its cluster are down: ") {
+	if _, err := clientAt(t, ctx, member.endpoint); err == nil || !strings.Contains(err.Error(),
+		member.endpoint+": it runs, but can't read, as where most members of its cluster are down: ") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -258,7 +262,8 @@ func TestEachCauseIsLoggedOnce(t *testing.T) {
 	m := &members{log: zerolog.New(&log)}
 	lost := &member{endpoint: "etcd-0"}
 	var before error
-	for _, why := range []string{"", "timed out", "not trusted", "timed out", "not trusted", "a", "b", "c", "", "timed out"} {
+	for _, why := range []string{"", "timed out", "not trusted", "timed out", "not trusted", "a", "b", "c", "",
+		"timed out"} {
 		lost.err = nil
 		if why != "" {
 			lost.err = errors.New(why)

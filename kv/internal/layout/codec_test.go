@@ -44,7 +44,8 @@ func golden(t *testing.T, name, got string) {
 func goldenLicense() *License {
 	return &License{
 		License: kvtest.License(),
-		Writers: []Writer{{By: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, Swap: 9}, {By: store.Incarnation{0xff}, Swap: 1 << 40}},
+		Writers: []Writer{{By: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, Swap: 9},
+			{By: store.Incarnation{0xff}, Swap: 1 << 40}},
 		Devices: inlined(kvtest.Devices()...),
 	}
 }
@@ -54,10 +55,12 @@ func goldenOrder() *licensing.Order {
 		OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
 		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
 		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
-		PayToken:  "00112233445566778899aabbccddeeff",
-		Terms:     licensing.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1}, FromActivation: true},
+		PayToken: "00112233445566778899aabbccddeeff",
+		Terms: licensing.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1},
+			FromActivation: true},
 		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour), PaidAt: kvtest.Time.Add(2 * time.Hour),
-		CanceledAt: kvtest.Time.Add(3 * time.Hour), RefundedAt: kvtest.Time.Add(4 * time.Hour), ExpiredAt: kvtest.Time.Add(5 * time.Hour),
+		CanceledAt: kvtest.Time.Add(3 * time.Hour), RefundedAt: kvtest.Time.Add(4 * time.Hour),
+		ExpiredAt:  kvtest.Time.Add(5 * time.Hour),
 		LicenseKey: kvtest.Key, Late: true, Payment: "sandbox_1", RefundDue: true,
 		RefundTries: 3, RefundRetryAt: kvtest.Time.Add(6 * time.Hour), StateReason: "too slow",
 	}
@@ -70,7 +73,8 @@ func goldenClaims() []*licensing.Claim {
 	redaction.Redaction = &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}
 	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
-	grant.Grant = &licensing.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
+	grant.Grant = &licensing.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000,
+		Done: 32}
 	change.LicenseKey = kvtest.Key
 	refusal.Refusal = licensing.ErrPaymentNotConfigured
 	return []*licensing.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint}
@@ -91,9 +95,12 @@ func goldenProduct() *Product {
 
 func goldenAPIKey() *APIKey {
 	return &APIKey{Key: licensing.APIKey{
-		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: kvtest.Owner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
-		SecretVersion: 2, MasterID: "2026", CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour), RevokedAt: kvtest.Time.Add(time.Minute),
-		Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: kvtest.Time.Add(2 * time.Hour)}, RequireSignature: true,
+		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: kvtest.Owner, Name: "shop", Scopes: []string{"orders",
+			"licenses:read"},
+		SecretVersion: 2, MasterID: "2026", CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour),
+		RevokedAt:        kvtest.Time.Add(time.Minute),
+		Previous:         licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: kvtest.Time.Add(2 * time.Hour)},
+		RequireSignature: true,
 	}, Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}}
 }
 
@@ -102,12 +109,14 @@ func goldenWebhooks() *Webhooks {
 		Webhooks: licensing.Webhooks{Owner: kvtest.Owner, Sequence: 300, Endpoints: []licensing.Endpoint{
 			{
 				ID: "we_001jd4q8x2m7r3n5t9v1w4y6z8a", URL: "https://shop.example/licet", Description: "the shop",
-				Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventDeviceBound}, SecretVersion: 2, MasterID: "2026",
+				Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventDeviceBound}, SecretVersion: 2,
+				MasterID: "2026",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: kvtest.Time.Add(2 * time.Hour)},
 				Since:    "pos_000000000000", CreatedAt: kvtest.Time, ResetAt: kvtest.Time.Add(time.Minute),
 				DisabledAt: kvtest.Time.Add(time.Hour), DisabledBecause: licensing.DisabledGone,
 			},
-			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: kvtest.Time, ResetAt: kvtest.Time},
+			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: kvtest.Time,
+				ResetAt: kvtest.Time},
 		}},
 		Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}, LastEvent: Location{Epoch: 0x0102030405},
 	}
@@ -139,7 +148,8 @@ func TestGoldenValues(t *testing.T) {
 	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
 	newer := kvtest.Events()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"
-	newer[0].Members = []licensing.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
+	newer[0].Members = []licensing.EventMember{{Of: "license", Name: "pauses", JSON: "3"},
+		{Name: "pause", JSON: `{"days":30}`}}
 	show("event of a kind without a number, with further members", EncodeEvents(newer, Location{Epoch: 0x0102030405}))
 	orders := licensing.NewOrder(goldenOrder(), "key_01")
 	show("event of an order", EncodeEvents(orders.Events, Location{}))
@@ -155,7 +165,8 @@ func TestGoldenValues(t *testing.T) {
 	}))
 	show("event of an endpoint", EncodeEvents(disabled.Events, Location{Epoch: 0x0102030405}))
 	show("fence of those who listen", (&ListenFence{Moved: 300, moves: []ListenMove{
-		{After: 200, Changes: []Listening{{kvtest.Owner, true}, {kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
+		{After: 200, Changes: []Listening{{kvtest.Owner, true},
+			{kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
 	}}).Encode())
 	show("request to listen", EncodeListenRequest(true))
 	show("mark of events", (&RetentionMark{At: kvtest.Time, Measured: true}).Encode())
@@ -171,9 +182,11 @@ func TestGoldenKeys(t *testing.T) {
 		{"device", DeviceKey(id, kvtest.Hex)},
 		{"metadata", MetadataKey(id)},
 		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
-		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, OrderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
+		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},
+			OrderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
 		{"events of several records", BlockKey(kvtest.Owner, Location{0x0102030405, 0x86070809})},
-		{"events of endpoints", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, WebhooksInEvents(kvtest.Owner), 7)},
+		{"events of endpoints",
+			EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, WebhooksInEvents(kvtest.Owner), 7)},
 		{"owner of events", EventOwnerKey(kvtest.Owner)},
 		{"mark of events", MarkKey(0x0102030405)},
 		{"ledger of events", LedgerKey(kvtest.Owner)},
@@ -184,13 +197,16 @@ func TestGoldenKeys(t *testing.T) {
 		{"the last epoch that is swept", TrimmedKey},
 		{"the last backup", BackupKey},
 		{"listing", ListingKey(kvtest.Owner, kvtest.Time, id)},
-		{"product in the listing", CatalogKey(licensing.ProductRef(kvtest.Owner, "pro"), &licensing.Product{CreatedAt: kvtest.Time})},
+		{"product in the listing",
+			CatalogKey(licensing.ProductRef(kvtest.Owner, "pro"), &licensing.Product{CreatedAt: kvtest.Time})},
 		{"order among its buyer's", BuyerListingKey(goldenOrder())},
-		{"order of the same buyer", BuyerListingKey(&licensing.Order{Owner: kvtest.Owner, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
+		{"order of the same buyer", BuyerListingKey(&licensing.Order{Owner: kvtest.Owner,
+			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
 		{"listing, one level up", SkipKey(1, ListingKey(kvtest.Owner, kvtest.Time, id)[len(Prefix):])},
 		{"orders, two levels up", SkipKey(2, OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")[len(Prefix):])},
 		{"order", OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
-		{"order in test mode", OrderKey(licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Test}, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"order in test mode", OrderKey(licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Test},
+			"ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"owner of an order", OrderOwnerKey("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"product", ProductKey(kvtest.Owner, "pro")},
 		{"claim", ClaimKey(kvtest.Owner, "0123456789abcdef")},
@@ -198,9 +214,12 @@ func TestGoldenKeys(t *testing.T) {
 		{"endpoints of webhooks", WebhooksKey(kvtest.Owner)},
 		{"mark of endpoints", WebhooksMark},
 		{"deleted endpoint", DeletedWebhookKey("we_001jd4q8x2m7r3n5t9v1w4y6z8a")},
-		{"license by its end", DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
-		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund, At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"license by its end",
+			DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
+		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
+			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
+			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"API key", APIKeyKey([32]byte{1, 2, 3})},
 		{"index of API keys", APIKeyIndexKey(kvtest.Owner, "key_01")},
 		{"use of an API key", KeyUseKey([32]byte{1, 2, 3})},
@@ -332,7 +351,8 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(EncodeOwner(kvtest.Owner))
 	f.Add(EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
-	f.Add(EncodeBlock([]Run{{Record: "la", Last: 1, Value: []byte("events")}, {Record: "lb", Last: 300, Value: []byte("others")}}))
+	f.Add(EncodeBlock([]Run{{Record: "la", Last: 1, Value: []byte("events")}, {Record: "lb", Last: 300,
+		Value: []byte("others")}}))
 	f.Add([]byte{})
 	f.Add([]byte{formatVersion, 0xff})
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -396,7 +416,8 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		_, _ = DecodeOwner(value)
-		for _, record := range []string{LicenseInEvents(id), OrderInEvents(order.OrderNo), WebhooksInEvents(kvtest.Owner), "s1"} {
+		for _, record := range []string{LicenseInEvents(id), OrderInEvents(order.OrderNo),
+			WebhooksInEvents(kvtest.Owner), "s1"} {
 			stored, err := DecodeEvents(kvtest.Owner, record, 7, value)
 			if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != 7 {
 				t.Fatalf("events of %q: %+v, %v", record, stored, err)

@@ -17,8 +17,10 @@ import (
 func goldenProgress() *Progress {
 	return &Progress{
 		Progress: store.DeliveryProgress{
-			Place: "evt_001", Pending: 2, Dead: 300, SeenAt: kvtest.Time, Failures: 5, FailingSince: kvtest.Time.Add(time.Second),
-			NextProbe: kvtest.Time.Add(2 * time.Second), LastSuccess: kvtest.Time.Add(3 * time.Second), SkippedAt: kvtest.Time.Add(4 * time.Second), Behind: true,
+			Place: "evt_001", Pending: 2, Dead: 300, SeenAt: kvtest.Time, Failures: 5,
+			FailingSince: kvtest.Time.Add(time.Second),
+			NextProbe:    kvtest.Time.Add(2 * time.Second), LastSuccess: kvtest.Time.Add(3 * time.Second),
+			SkippedAt: kvtest.Time.Add(4 * time.Second), Behind: true,
 		},
 		Owner: kvtest.Owner, Number: 400, Begun: true, Log: DeliveryLog{First: 7, Counts: []int{1, 200, 3}},
 	}
@@ -57,9 +59,11 @@ func TestDeliveryRoundTrip(t *testing.T) {
 	progress := goldenProgress()
 	progress.unknown = appendString(nil, 99, "of a newer node")
 	sameDelivery(t, kvtest.Must(DecodeProgress(progress.Encode()))(t), progress)
-	sameDelivery(t, kvtest.Must(DecodeProgress((&Progress{Owner: kvtest.Owner}).Encode()))(t), &Progress{Owner: kvtest.Owner})
+	sameDelivery(t, kvtest.Must(DecodeProgress((&Progress{Owner: kvtest.Owner}).Encode()))(t),
+		&Progress{Owner: kvtest.Owner})
 	delivery := kvtest.Delivery()
-	sameDelivery(t, kvtest.Must(DecodeDelivery(delivery.EventID, delivery.Status, EncodeDelivery(&delivery)))(t), delivery)
+	sameDelivery(t, kvtest.Must(DecodeDelivery(delivery.EventID, delivery.Status, EncodeDelivery(&delivery)))(t),
+		delivery)
 	for _, replay := range []store.Replay{kvtest.Replay(), {ID: "1", EventID: "evt_1"}, {ID: "2", Dead: true}} {
 		owner, got, err := DecodeReplay(replay.ID, EncodeReplay(kvtest.Owner, &replay))
 		if err != nil || owner != kvtest.Owner {
@@ -86,14 +90,16 @@ func TestBrokenDeliveries(t *testing.T) {
 		}
 	}
 	for name, value := range map[string][]byte{
-		"an answer that is not there": appendBytes([]byte{formatVersion}, pageDelivery, appendUint(appendString(nil, 1, "evt_1"), 4, 1)),
-		"no event":                    appendBytes([]byte{formatVersion}, pageDelivery, nil),
+		"an answer that is not there": appendBytes([]byte{formatVersion}, pageDelivery,
+			appendUint(appendString(nil, 1, "evt_1"), 4, 1)),
+		"no event": appendBytes([]byte{formatVersion}, pageDelivery, nil),
 	} {
 		if got, err := DecodePage(value); err == nil {
 			t.Errorf("page, %s: %+v", name, got)
 		}
 	}
-	if got, err := DecodeDelivery("evt_1", store.DeliveryDead, appendBytes([]byte{formatVersion}, 2, appendUint(nil, 2, 1<<62))); err == nil {
+	if got, err := DecodeDelivery("evt_1", store.DeliveryDead,
+		appendBytes([]byte{formatVersion}, 2, appendUint(nil, 2, 1<<62))); err == nil {
 		t.Errorf("an attempt of %v", got.Attempts[0].Duration)
 	}
 }
@@ -103,7 +109,8 @@ func TestWhatIsKeptOfDeliveries(t *testing.T) {
 	d := kvtest.Delivery()
 	d.Answer = strings.Repeat("x", maxAnswer-1) + "é" + strings.Repeat("y", maxAnswer)
 	for i := range 2 * maxAttempts {
-		d.Attempts = append(d.Attempts, store.DeliveryAttempt{At: kvtest.Time.Add(time.Duration(i) * time.Hour), Status: 500})
+		d.Attempts = append(d.Attempts,
+			store.DeliveryAttempt{At: kvtest.Time.Add(time.Duration(i) * time.Hour), Status: 500})
 	}
 	got := kvtest.Must(DecodeDelivery(d.EventID, d.Status, EncodeDelivery(&d)))(t)
 	if got.Answer != d.Answer[:maxAnswer-1] {
@@ -118,9 +125,11 @@ func TestPagesAreBounded(t *testing.T) {
 	messages := func(count, answer, attempts int) (all []store.Delivery) {
 		for i := range count {
 			d := kvtest.Delivery()
-			d.EventID, d.Answer, d.Attempts = fmt.Sprintf("evt_%036d", i), fmt.Sprintf("%06d%s", i, strings.Repeat("x", answer)), nil
+			d.EventID, d.Answer, d.Attempts = fmt.Sprintf("evt_%036d", i), fmt.Sprintf("%06d%s", i,
+				strings.Repeat("x", answer)), nil
 			for range attempts {
-				d.Attempts = append(d.Attempts, store.DeliveryAttempt{At: kvtest.Time, Failure: strings.Repeat("f", 20)})
+				d.Attempts = append(d.Attempts,
+					store.DeliveryAttempt{At: kvtest.Time, Failure: strings.Repeat("f", 20)})
 			}
 			all = append(all, d)
 		}
@@ -130,7 +139,8 @@ func TestPagesAreBounded(t *testing.T) {
 		count, answer, attempts int
 		pages, kept             int // bytes of the first answer
 	}{
-		{0, 0, 0, 0, 0}, {1, 1018, 1, 1, 1024}, {30, 1018, 1, 1, 1024}, {100, 1018, 1, 1, 256}, {300, 1018, 1, 1, 64}, {500, 1018, 1, 1, 16},
+		{0, 0, 0, 0, 0}, {1, 1018, 1, 1, 1024}, {30, 1018, 1, 1, 1024}, {100, 1018, 1, 1, 256}, {300, 1018, 1, 1,
+			64}, {500, 1018, 1, 1, 16},
 		{1000, 1018, 1, 2, 16}, {1001, 0, 1, 2, 6}, {1, 1018, 40, 1, 1024}, {100, 1018, 40, 2, 4},
 	} {
 		all := messages(c.count, c.answer, c.attempts)
@@ -139,7 +149,8 @@ func TestPagesAreBounded(t *testing.T) {
 		for i, page := range pages {
 			logged := kvtest.Must(DecodePage(page.Value))(t)
 			if len(page.Value) > pageBytes || len(logged) != page.Count {
-				t.Errorf("%+v: page %d has %d bytes, and %d deliveries, not %d", c, i, len(page.Value), len(logged), page.Count)
+				t.Errorf("%+v: page %d has %d bytes, and %d deliveries, not %d", c, i, len(page.Value), len(logged),
+					page.Count)
 			}
 			for _, d := range logged {
 				events = append(events, d.EventID)
@@ -172,7 +183,8 @@ func FuzzDecodeDeliveries(f *testing.F) {
 		if got, err := DecodeProgress(value); err == nil {
 			sameDelivery(t, kvtest.Must(DecodeProgress(got.Encode()))(t), got)
 		}
-		if got, err := DecodeDelivery("evt_1", store.DeliveryDead, value); err == nil && len(got.Answer) <= maxAnswer && len(got.Attempts) <= maxAttempts && sane(got) {
+		if got, err := DecodeDelivery("evt_1", store.DeliveryDead, value); err == nil && len(got.Answer) <= maxAnswer &&
+			len(got.Attempts) <= maxAttempts && sane(got) {
 			sameDelivery(t, kvtest.Must(DecodeDelivery("evt_1", store.DeliveryDead, EncodeDelivery(&got)))(t), got)
 		}
 		if owner, got, err := DecodeReplay("1", value); err == nil {

@@ -59,7 +59,8 @@ func TestLicenseTimes(t *testing.T) {
 // TestMovedDeviceKeepsNewerFields moves a device of a newer format to a key of
 // its own.
 func TestMovedDeviceKeepsNewerFields(t *testing.T) {
-	device := licensing.Device{ID: "a", Named: true, Name: "A", BoundAt: kvtest.Time.Add(time.Hour), LastSeenAt: kvtest.Time.Add(time.Hour)}
+	device := licensing.Device{ID: "a", Named: true, Name: "A", BoundAt: kvtest.Time.Add(time.Hour),
+		LastSeenAt: kvtest.Time.Add(time.Hour)}
 	newer := func(b []byte) []byte {
 		b = appendString(b, 99, "of a newer node")
 		return protowire.AppendFixed64(protowire.AppendTag(b, 98, protowire.Fixed64Type), 42)

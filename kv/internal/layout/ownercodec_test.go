@@ -29,10 +29,14 @@ func oddIDs() []string {
 	return []string{
 		"a", "acct_", "ord_", "ord_0", "acct", "acct_acct_a", "ACCT_" + lower, "\xff", "acct_\x00", "acct_é",
 		kvtest.ULID, lower, "acct_" + kvtest.ULID, "acct_" + lower, "acct_" + lower[:25], "acct_" + lower + "0",
-		"acct_" + lower[:25] + "A", "acct_" + strings.ToUpper(lower[:25]) + "a", "acct_" + lower[:25] + "i", "acct_" + lower[:25] + "u",
-		"acct_" + strings.Repeat("7", 26), "acct_" + strings.Repeat("0", 26), "acct_7" + strings.Repeat("z", 25), "acct_8" + strings.Repeat("0", 25),
-		"ord_0" + kvtest.ULID, "ord_Z" + kvtest.ULID, "ord_0" + lower, "ord_a" + lower, "ord_\xff" + kvtest.ULID, "ord_é" + kvtest.ULID,
-		"ord_0" + lower[:13] + kvtest.ULID[13:], "ord_0" + kvtest.ULID[:25] + "O", "ord_08" + kvtest.ULID[1:], "ord_7" + kvtest.ULID[:25],
+		"acct_" + lower[:25] + "A", "acct_" + strings.ToUpper(lower[:25]) + "a", "acct_" + lower[:25] + "i",
+		"acct_" + lower[:25] + "u",
+		"acct_" + strings.Repeat("7", 26), "acct_" + strings.Repeat("0", 26), "acct_7" + strings.Repeat("z", 25),
+		"acct_8" + strings.Repeat("0", 25),
+		"ord_0" + kvtest.ULID, "ord_Z" + kvtest.ULID, "ord_0" + lower, "ord_a" + lower, "ord_\xff" + kvtest.ULID,
+		"ord_é" + kvtest.ULID,
+		"ord_0" + lower[:13] + kvtest.ULID[13:], "ord_0" + kvtest.ULID[:25] + "O", "ord_08" + kvtest.ULID[1:],
+		"ord_7" + kvtest.ULID[:25],
 		"acct_01jd4q8x2m7r3n5t9v1w4y6z\x008", "acct_01jd4q8x2m7r3n5t9v1w4y6\xff\xfea",
 	}
 }
@@ -114,7 +118,8 @@ func TestBrokenIDs(t *testing.T) {
 	if o, _, err := decodeFields(appendUint(nil, 1, 1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("a number gave the owner %q, %v", o, err)
 	}
-	if o, err := DecodeOwner(append([]byte{formatVersion}, appendBytes(nil, 1, []byte{storedLive})...)); !errors.Is(err, ErrMalformed) {
+	if o, err := DecodeOwner(append([]byte{formatVersion}, appendBytes(nil, 1, []byte{storedLive})...)); !errors.Is(err,
+		ErrMalformed) {
 		t.Errorf("an empty account gave the owner %q, %v", o, err)
 	}
 	for _, orderNo := range []string{"", "0", "0" + sixteen[1:], "0" + sixteen + "x"} {

@@ -68,13 +68,15 @@ func TestExportIsTheListing(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SuspendLicense(t.Context(), plain[0].LicenseKey, `=HYPERLINK("https://example.com","look")`); err != nil {
+	if _, err := c.SuspendLicense(t.Context(), plain[0].LicenseKey,
+		`=HYPERLINK("https://example.com","look")`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.RevokeLicense(t.Context(), plain[1].LicenseKey, "charge\nback"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Activate(t.Context(), client.Activation{LicenseKey: plain[2].LicenseKey, DeviceID: "d"}); err != nil {
+	if _, err := c.Activate(t.Context(),
+		client.Activation{LicenseKey: plain[2].LicenseKey, DeviceID: "d"}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
@@ -206,7 +208,8 @@ func TestExportWhileOthersGrant(t *testing.T) {
 	for range 3 {
 		others.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := c.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 5}); err != nil && ctx.Err() == nil {
+				if _, err := c.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 5}); err != nil &&
+					ctx.Err() == nil {
 					t.Error(err)
 					return
 				}

@@ -78,7 +78,8 @@ func TestImportGrants(t *testing.T) {
 	if !slices.Equal(order, []string{"2", "3", "4"}) {
 		t.Errorf("the results are in the order %q", order)
 	}
-	if l := lines["2"]; l.MaxDevices != 7 || !l.ExpiresAt.Equal(time.Date(2041, 2, 3, 4, 5, 6, 0, time.UTC)) || string(l.Metadata) != `{"seat":"<3B>"}` {
+	if l := lines["2"]; l.MaxDevices != 7 || !l.ExpiresAt.Equal(time.Date(2041, 2, 3, 4, 5, 6, 0, time.UTC)) ||
+		string(l.Metadata) != `{"seat":"<3B>"}` {
 		t.Errorf("line 2 made %+v", l)
 	}
 	if l := lines["3"]; l.MaxDevices != 3 || !l.ExpiresAt.IsZero() || l.ProductID != "viewer" {
@@ -201,10 +202,14 @@ func TestBadInputChangesNothing(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"cells", "product_id,quantity,expires_at\neditor,1,\neditor,0,\n,1,\neditor,2,2001-01-01T00:00:00Z\n", []string{
-			`line 3, column quantity: is "0"`, "line 4, column product_id: must name", "line 5, column expires_at: must be in the future"}},
-		{"twice", "license_key\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\n", []string{"line 3, column license_key: is also in line 2"}},
-		{"header", "product,quantity\neditor,1\n", []string{`line 1: unknown column "product"`, "line 1: no column product_id"}},
+		{"cells", "product_id,quantity,expires_at\neditor,1,\neditor,0,\n,1,\neditor,2,2001-01-01T00:00:00Z\n",
+			[]string{
+				`line 3, column quantity: is "0"`, "line 4, column product_id: must name",
+				"line 5, column expires_at: must be in the future"}},
+		{"twice", "license_key\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\nLIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1\n",
+			[]string{"line 3, column license_key: is also in line 2"}},
+		{"header", "product,quantity\neditor,1\n",
+			[]string{`line 1: unknown column "product"`, "line 1: no column product_id"}},
 		{"quote", "product_id\neditor\n\"editor\n", []string{"line 3: a quote is not closed"}},
 		{"empty", "", []string{"the file is empty"}},
 	} {
@@ -268,13 +273,15 @@ func TestFailedRowsDoNotStopOthers(t *testing.T) {
 		",viewer,,\n"+
 		mine+",,5,\"{\"\"a\"\":1}\"\n")
 	im.want(t, bulk.ImportSummary{Rows: 4, Granted: 1, Licenses: 1, Changed: 1, Refused: 2})
-	if len(im.failures) != 2 || !strings.HasPrefix(im.failures[0], "line 2: ") || !strings.Contains(im.failures[0], "40401") ||
+	if len(im.failures) != 2 || !strings.HasPrefix(im.failures[0], "line 2: ") ||
+		!strings.Contains(im.failures[0], "40401") ||
 		!strings.HasPrefix(im.failures[1], "line 3: ") || !strings.Contains(im.failures[1], "40001") {
 		t.Errorf("%q", im.failures)
 	}
 	results := im.results(t)
 	if len(results) != 4 || results[0]["result"] != "refused" || results[0]["license_key"] != other ||
-		!strings.Contains(results[0]["error"], "40401") || results[3]["result"] != "changed" || results[3]["max_devices"] != "5" {
+		!strings.Contains(results[0]["error"], "40401") || results[3]["result"] != "changed" ||
+		results[3]["max_devices"] != "5" {
 		t.Errorf("%q", results)
 	}
 	// Again: only the failed ones are sent, and fail again.
@@ -473,7 +480,8 @@ func TestForgottenRows(t *testing.T) {
 	if len(late.failures) != 1 {
 		t.Fatalf("%q", late.failures)
 	}
-	for _, part := range []string{"line 2: ", started.UTC().Format(time.RFC3339), "--product-id editor", "--skip 2", "--resend 2", "in.csv.results.csv"} {
+	for _, part := range []string{"line 2: ", started.UTC().Format(time.RFC3339), "--product-id editor", "--skip 2",
+		"--resend 2", "in.csv.results.csv"} {
 		if !strings.Contains(late.failures[0], part) {
 			t.Errorf("%q, want %q in it", late.failures[0], part)
 		}

@@ -141,7 +141,8 @@ func TestWhichTryIsNext(t *testing.T) {
 		{"refused for good", []entry{intent, {Result: refused, Kept: true}}, time.Hour, 2, false},
 		{"refused a day ago", []entry{intent, {Result: refused}}, 23 * time.Hour, 2, false},
 		{"refused, and killed in the second try", []entry{intent, {Result: refused}, intent}, time.Hour, 1, false},
-		{"refused, killed in the second try a day ago", []entry{intent, {Result: refused}, intent}, 23 * time.Hour, 1, true},
+		{"refused, killed in the second try a day ago", []entry{intent, {Result: refused}, intent}, 23 * time.Hour, 1,
+			true},
 		{"found missing", []entry{intent, {Result: denied}}, 24 * time.Hour, 2, false},
 	} {
 		var s state
@@ -158,7 +159,8 @@ func TestWhichTryIsNext(t *testing.T) {
 			t.Errorf("%s: lost is %v", c.name, got)
 		}
 		try, first := s.next(now)
-		if want := map[bool]time.Time{true: start, false: now}[try == 1 && len(c.entries) > 0]; try != c.try || !first.Equal(want) {
+		if want := map[bool]time.Time{true: start, false: now}[try == 1 && len(c.entries) > 0]; try != c.try ||
+			!first.Equal(want) {
 			t.Errorf("%s: try %d, first sent %v, want %d, %v", c.name, try, first, c.try, want)
 		}
 	}
@@ -172,7 +174,8 @@ func TestWhichTryIsNext(t *testing.T) {
 // in. A crash of the machine could not be made otherwise.
 func TestJournalIsOnDiskBeforeARowIsSent(t *testing.T) {
 	text := "product_id\n" + strings.Repeat("editor\n", 100)
-	r := &run{Import: &Import{Separator: ',', Parallel: 8, Now: time.Now, Problem: func(p Problem) { t.Error(p) }}, id: "x"}
+	r := &run{Import: &Import{Separator: ',', Parallel: 8, Now: time.Now, Problem: func(p Problem) { t.Error(p) }},
+		id: "x"}
 	var err error
 	if r.journal, _, _, err = reopen(t, firstLines); err != nil {
 		t.Fatal(err)
@@ -233,7 +236,8 @@ func TestJournalIsOnDiskBeforeARowIsSent(t *testing.T) {
 
 func TestWhatAFailedGrantMeans(t *testing.T) {
 	answer := func(status, n int, reason string, retryable bool) error {
-		return fmt.Errorf("POST /v1/licenses: %w", &client.Error{Status: status, Code: status*100 + n, Reason: reason, Retryable: retryable})
+		return fmt.Errorf("POST /v1/licenses: %w",
+			&client.Error{Status: status, Code: status*100 + n, Reason: reason, Retryable: retryable})
 	}
 	for _, c := range []struct {
 		name   string
@@ -246,7 +250,8 @@ func TestWhatAFailedGrantMeans(t *testing.T) {
 		{"no answer", io.ErrUnexpectedEOF, 1, "", false, true},
 		{"the answer of a proxy", &client.Error{Status: 403}, 1, "", false, true},
 		{"no such product", answer(404, 4, client.ReasonProductNotFound, false), 1, refused, false, false},
-		{"no such product, at the second try", answer(404, 4, client.ReasonProductNotFound, false), 2, refused, false, false},
+		{"no such product, at the second try", answer(404, 4, client.ReasonProductNotFound, false), 2, refused, false,
+			false},
 		{"bad member", answer(422, 0, client.ReasonInvalidField, false), 1, refused, false, false},
 		{"the license's state", answer(409, 3, client.ReasonInvalidLicenseState, false), 1, refused, true, false},
 		{"not allowed", answer(403, 5, client.ReasonSelfServiceNotAllowed, false), 1, refused, true, false},

@@ -93,7 +93,8 @@ func TestMalformedFiles(t *testing.T) {
 		{"short", "product_id,quantity\neditor\n", "line 2: the row has 1 cells, but the header has 2"},
 		{"long", "product_id,quantity\neditor,1,2\n", "line 2: the row has 3 cells, but the header has 2"},
 		{"latin", "product_id\ncaf\xe9\n", "line 2, column product_id: must be UTF-8"},
-		{"endless", "product_id\neditor\n\"" + strings.Repeat("x\n", maxRow/2), "line 3: the row has more than 1048576 bytes"},
+		{"endless", "product_id\neditor\n\"" + strings.Repeat("x\n", maxRow/2),
+			"line 3: the row has more than 1048576 bytes"},
 	} {
 		if _, problems := readAll(c.text); len(problems) != 1 || !strings.Contains(problems[0], c.want) {
 			t.Errorf("%s: %q, want %q", c.name, problems, c.want)

@@ -46,7 +46,8 @@ func TestCommandsAreTheRoutes(t *testing.T) {
 		}
 		for _, child := range cmd.Commands() {
 			walk(child)
-			if child.Name() != "help" && child.Name() != "completion" && (child.Example == "" || child.Long == "" || child.Short == "") {
+			if child.Name() != "help" && child.Name() != "completion" &&
+				(child.Example == "" || child.Long == "" || child.Short == "") {
 				t.Errorf("%s lacks help", child.CommandPath())
 			}
 		}
@@ -67,18 +68,24 @@ func TestShop(t *testing.T) {
 	if err := os.WriteFile(extra, []byte(`{"shelf":7}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	put := u.asJSON("products", "put", "editor", "--name", "Editor", "--key-prefix", "EDIT", "--max-devices", "1", "--validity", "P1Y",
+	put := u.asJSON("products", "put", "editor", "--name", "Editor", "--key-prefix", "EDIT", "--max-devices", "1",
+		"--validity", "P1Y",
 		"--self-service-deactivation", "--removals-per-month", "5", "--metadata", "@"+extra)
-	if put["key_prefix"] != "EDIT" || put["max_devices"] != 1.0 || put["self_service_deactivation"] != true || fmt.Sprint(put["metadata"]) != "map[shelf:7]" {
+	if put["key_prefix"] != "EDIT" || put["max_devices"] != 1.0 || put["self_service_deactivation"] != true ||
+		fmt.Sprint(put["metadata"]) != "map[shelf:7]" {
 		t.Errorf("the product is %v", put)
 	}
 	if got := u.asJSON("products", "get", "editor"); !cmp.Equal(got, put) {
 		t.Errorf("the product is %v", got)
 	}
-	order := u.asJSON("orders", "create", "--product-id", "editor", "--amount", "4900", "--currency", "usd", "--buyer-email", "anna@example.com",
-		"--description", "one", "--metadata", `{"a":1}`, "--success-url", "https://shop.example.com/", "--idempotency-key", "checkout-1")
-	again := u.asJSON("orders", "create", "--product-id", "editor", "--amount", "4900", "--currency", "usd", "--buyer-email", "anna@example.com",
-		"--description", "one", "--metadata", `{"a":1}`, "--success-url", "https://shop.example.com/", "--idempotency-key", "checkout-1")
+	order := u.asJSON("orders", "create", "--product-id", "editor", "--amount", "4900", "--currency", "usd",
+		"--buyer-email", "anna@example.com",
+		"--description", "one", "--metadata", `{"a":1}`, "--success-url", "https://shop.example.com/",
+		"--idempotency-key", "checkout-1")
+	again := u.asJSON("orders", "create", "--product-id", "editor", "--amount", "4900", "--currency", "usd",
+		"--buyer-email", "anna@example.com",
+		"--description", "one", "--metadata", `{"a":1}`, "--success-url", "https://shop.example.com/",
+		"--idempotency-key", "checkout-1")
 	if !cmp.Equal(order, again) || order["status"] != "unpaid" {
 		t.Errorf("ordered %v, and then %v", order, again)
 	}
@@ -91,21 +98,27 @@ func TestShop(t *testing.T) {
 	if paid["status"] != "paid" || !strings.HasPrefix(key, "EDIT-") {
 		t.Fatalf("the order is %v", paid)
 	}
-	second := u.asJSON("orders", "create", "--product-id", "editor", "--amount", "1", "--currency", "JPY")["order_no"].(string)
-	if o := u.asJSON("orders", "cancel", second, "--reason", "changed her mind"); o["status"] != "canceled" || o["state_reason"] != "changed her mind" {
+	second := u.asJSON("orders", "create", "--product-id", "editor", "--amount", "1", "--currency",
+		"JPY")["order_no"].(string)
+	if o := u.asJSON("orders", "cancel", second, "--reason", "changed her mind"); o["status"] != "canceled" ||
+		o["state_reason"] != "changed her mind" {
 		t.Errorf("the order is %v", o)
 	}
-	if text := u.must("orders", "list", "--status", "canceled", "--product-id", "editor"); !strings.Contains(text, second) || strings.Contains(text, number) {
+	if text := u.must("orders", "list", "--status", "canceled", "--product-id", "editor"); !strings.Contains(text,
+		second) || strings.Contains(text, number) {
 		t.Errorf("listed %s", text)
 	}
 
-	u.must("licenses", "activate", key, "laptop-1", "--device-name", "My laptop", "--product-id", "editor", "--mode", "test")
+	u.must("licenses", "activate", key, "laptop-1", "--device-name", "My laptop", "--product-id", "editor", "--mode",
+		"test")
 	u.refuses(false, []string{"40901", "max devices: 1"}, "licenses", "activate", key, "laptop-2")
 	u.must("licenses", "validate", key, "laptop-1")
-	if got := u.run("licenses", "validate", key, "laptop-2"); got.err == nil || !strings.Contains(got.err.Error(), "device_not_bound") || !strings.Contains(got.stdout, "VALID            no") {
+	if got := u.run("licenses", "validate", key, "laptop-2"); got.err == nil ||
+		!strings.Contains(got.err.Error(), "device_not_bound") || !strings.Contains(got.stdout, "VALID            no") {
 		t.Errorf("validated %+v", got)
 	}
-	if text := u.must("licenses", "get", key); !strings.Contains(text, "\nDEVICES\nDEVICE ID  DEVICE NAME  BOUND AT") || !strings.Contains(text, "laptop-1   My laptop") {
+	if text := u.must("licenses", "get", key); !strings.Contains(text, "\nDEVICES\nDEVICE ID  DEVICE NAME  BOUND AT") ||
+		!strings.Contains(text, "laptop-1   My laptop") {
 		t.Errorf("the license is\n%s", text)
 	}
 	if text := u.must("licenses", "devices", key); !strings.Contains(text, "laptop-1   My laptop") {
@@ -117,38 +130,47 @@ func TestShop(t *testing.T) {
 	if r := u.asJSON("licenses", "remove-device", key, "laptop-1"); r["removed"] != false {
 		t.Errorf("removed %v", r)
 	}
-	if l := u.asJSON("licenses", "suspend", key, "--reason", "chargeback"); l["status"] != "suspended" || l["state_reason"] != "chargeback" {
+	if l := u.asJSON("licenses", "suspend", key, "--reason", "chargeback"); l["status"] != "suspended" ||
+		l["state_reason"] != "chargeback" {
 		t.Errorf("the license is %v", l)
 	}
 	if l := u.asJSON("licenses", "reinstate", key); l["status"] != "not_activated" {
 		t.Errorf("the license is %v", l)
 	}
-	if l := u.asJSON("licenses", "renew", key, "--expires-at", "2040-01-31T00:00:00Z"); l["expires_at"] != "2040-01-31T00:00:00.000Z" {
+	if l := u.asJSON("licenses", "renew", key, "--expires-at",
+		"2040-01-31T00:00:00Z"); l["expires_at"] != "2040-01-31T00:00:00.000Z" {
 		t.Errorf("the license is %v", l)
 	}
 	for range 2 {
-		if l := u.asJSON("licenses", "renew", key, "--extend", "P1M", "--idempotency-key", "invoice"); l["expires_at"] != "2040-02-29T00:00:00.000Z" {
+		if l := u.asJSON("licenses", "renew", key, "--extend", "P1M", "--idempotency-key",
+			"invoice"); l["expires_at"] != "2040-02-29T00:00:00.000Z" {
 			t.Errorf("the license is %v", l)
 		}
 	}
 	u.must("licenses", "update", key, "--metadata", `{"seat":"3B","trial":true}`)
-	if l := u.asJSON("licenses", "update", key, "--max-devices", "0", "--metadata", `{"trial":null}`); l["max_devices"] != 0.0 || fmt.Sprint(l["metadata"]) != "map[seat:3B]" {
+	if l := u.asJSON("licenses", "update", key, "--max-devices", "0", "--metadata",
+		`{"trial":null}`); l["max_devices"] != 0.0 || fmt.Sprint(l["metadata"]) != "map[seat:3B]" {
 		t.Errorf("the license is %v", l)
 	}
 	if o := u.asJSON("orders", "refund", number, "--reason", "does not run", "--yes"); o["status"] != "refunded" {
 		t.Errorf("the order is %v", o)
 	}
-	granted := u.asJSON("licenses", "grant", "--product-id", "editor", "--quantity", "3", "--max-devices", "0", "--expires-at", "2040-01-01T00:00:00Z", "--metadata", `{"lot":4}`)["licenses"].([]any)
-	if l := granted[0].(map[string]any); len(granted) != 3 || l["max_devices"] != 0.0 || l["expires_at"] != "2040-01-01T00:00:00.000Z" {
+	granted := u.asJSON("licenses", "grant", "--product-id", "editor", "--quantity", "3", "--max-devices", "0",
+		"--expires-at", "2040-01-01T00:00:00Z", "--metadata", `{"lot":4}`)["licenses"].([]any)
+	if l := granted[0].(map[string]any); len(granted) != 3 || l["max_devices"] != 0.0 ||
+		l["expires_at"] != "2040-01-01T00:00:00.000Z" {
 		t.Errorf("granted %v", granted)
 	}
-	if text := u.must("licenses", "grant", "--product-id", "editor"); strings.Count(text, "\n") != 2 || !strings.Contains(text, "EDIT-") {
+	if text := u.must("licenses", "grant", "--product-id", "editor"); strings.Count(text, "\n") != 2 ||
+		!strings.Contains(text, "EDIT-") {
 		t.Errorf("granted\n%s", text)
 	}
-	if text := u.must("orders", "events", number, "--limit", "1"); !strings.Contains(text, "order.refunded") || !strings.Contains(text, " "+number) || strings.Contains(text, "order.paid") {
+	if text := u.must("orders", "events", number, "--limit", "1"); !strings.Contains(text, "order.refunded") ||
+		!strings.Contains(text, " "+number) || strings.Contains(text, "order.paid") {
 		t.Errorf("the order's events are\n%s", text)
 	}
-	if text := u.must("licenses", "events", key, "--all"); !strings.Contains(text, key+" laptop-1") || !strings.Contains(text, "license.limit_reached") {
+	if text := u.must("licenses", "events", key, "--all"); !strings.Contains(text, key+" laptop-1") ||
+		!strings.Contains(text, "license.limit_reached") {
 		t.Errorf("the license's events are\n%s", text)
 	}
 	u.must("products", "delete", "editor")
@@ -160,9 +182,12 @@ func TestSeveralLicenses(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
 	keys := u.grant(3)
-	got := u.run("licenses", "revoke", keys[0], "LIC-1", keys[1], "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB2", keys[2], "--reason", "why")
-	if got.err == nil || !strings.Contains(got.err.Error(), "2 of 5 licenses failed") || strings.Count(got.stdout, "revoked") != 3 ||
-		!strings.Contains(got.stderr, "licet: LIC-1: this is not a license key") || strings.Count(got.stderr, "\n") != 2 {
+	got := u.run("licenses", "revoke", keys[0], "LIC-1", keys[1], "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB2", keys[2],
+		"--reason", "why")
+	if got.err == nil || !strings.Contains(got.err.Error(), "2 of 5 licenses failed") ||
+		strings.Count(got.stdout, "revoked") != 3 ||
+		!strings.Contains(got.stderr, "licet: LIC-1: this is not a license key") ||
+		strings.Count(got.stderr, "\n") != 2 {
 		t.Errorf("%+v", got)
 	}
 	got = u.run("licenses", "revoke", keys[0], keys[1], "--output", "json")
@@ -171,7 +196,8 @@ func TestSeveralLicenses(t *testing.T) {
 	}
 	// An unreachable service is reported once.
 	u.env["LICET_URL"] = "http://127.0.0.1:1"
-	if got := u.run("licenses", "revoke", keys[0], keys[1]); got.stderr != "" || got.err == nil || strings.Count(got.err.Error(), "no service listens") != 1 {
+	if got := u.run("licenses", "revoke", keys[0], keys[1]); got.stderr != "" || got.err == nil ||
+		strings.Count(got.err.Error(), "no service listens") != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -179,7 +205,8 @@ func TestSeveralLicenses(t *testing.T) {
 // grant makes licenses and gives their keys.
 func (u *user) grant(count int) (keys []string) {
 	u.t.Helper()
-	for _, l := range u.asJSON("licenses", "grant", "--product-id", "many", "--quantity", fmt.Sprint(count))["licenses"].([]any) {
+	for _, l := range u.asJSON("licenses", "grant", "--product-id", "many", "--quantity",
+		fmt.Sprint(count))["licenses"].([]any) {
 		keys = append(keys, l.(map[string]any)["license_key"].(string))
 	}
 	return keys
@@ -209,7 +236,8 @@ func TestLists(t *testing.T) {
 	if len(seen) != 230 || got.stderr != "" || got.err != nil {
 		t.Errorf("listed %d licenses, %q, %v", len(seen), got.stderr, got.err)
 	}
-	if text := u.must("licenses", "list", "--all", "--product-id", "many"); strings.Count(text, "\n") != 231 || strings.Count(text, "LICENSE KEY") != 1 {
+	if text := u.must("licenses", "list", "--all", "--product-id", "many"); strings.Count(text, "\n") != 231 ||
+		strings.Count(text, "LICENSE KEY") != 1 {
 		t.Errorf("listed\n%s", text)
 	}
 	// Page by page, as each says.
@@ -268,12 +296,14 @@ func TestInterrupted(t *testing.T) {
 	}
 	// So does a reader who is gone.
 	u.ctx = t.Context()
-	err = u.runInto(&flood{enough: 1, then: func() error { return syscall.EPIPE }}, io.Discard, "licenses", "list", "--all")
+	err = u.runInto(&flood{enough: 1, then: func() error { return syscall.EPIPE }}, io.Discard, "licenses", "list",
+		"--all")
 	if err == nil || !strings.Contains(err.Error(), "broken pipe") {
 		t.Error(err)
 	}
 	u.ctx = ctx // which has ended
-	if err := u.runInto(io.Discard, io.Discard, "licenses", "grant", "--product-id", "editor"); err == nil || !strings.HasPrefix(err.Error(), "interrupted: the outcome is unknown") {
+	if err := u.runInto(io.Discard, io.Discard, "licenses", "grant", "--product-id", "editor"); err == nil ||
+		!strings.HasPrefix(err.Error(), "interrupted: the outcome is unknown") {
 		t.Error(err)
 	}
 }
@@ -305,13 +335,15 @@ func TestBadUsage(t *testing.T) {
 func TestSignsWhereItMust(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	key, err := svc.NewKey(service.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: licensing.Scopes(), RequireSignature: true})
+	key, err := svc.NewKey(service.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: licensing.Scopes(),
+		RequireSignature: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.env["LICET_API_KEY"], u.env["LICET_API_KEY_ID"], u.env["LICET_API_SECRET"] = key.Text, key.Key.ID, key.Secret
 	for _, sign := range []string{"", "--sign", "--sign=false"} {
-		u.must(append([]string{"orders", "create", "--product-id", "a", "--amount", "0", "--currency", "USD"}, strings.Fields(sign)...)...)
+		u.must(append([]string{"orders", "create", "--product-id", "a", "--amount", "0", "--currency", "USD"},
+			strings.Fields(sign)...)...)
 		u.must(append([]string{"licenses", "list", "--all"}, strings.Fields(sign)...)...)
 	}
 	delete(u.env, "LICET_API_SECRET")

@@ -50,7 +50,8 @@ func TestTail(t *testing.T) {
 		t.Errorf("listed %d events, and followed %d: %q and %q", len(listed), len(followed), listed, followed)
 	}
 
-	if text := u.must("events", "list", "--types", "license.revoked"); strings.Count(text, "license.revoked") != 2 || !strings.Contains(text, keys[1]) {
+	if text := u.must("events", "list", "--types", "license.revoked"); strings.Count(text, "license.revoked") != 2 ||
+		!strings.Contains(text, keys[1]) {
 		t.Errorf("listed\n%s", text)
 	}
 	if e := u.asJSON("events", "get", first); e["id"] != first || e["type"] != "license.issued" {
@@ -79,7 +80,8 @@ func TestTailFromNow(t *testing.T) {
 		other.grant(1)
 		select {
 		case err := <-ended:
-			if err != nil || !strings.Contains(out.text.String(), "license.issued") || strings.Contains(out.text.String(), old) {
+			if err != nil || !strings.Contains(out.text.String(), "license.issued") ||
+				strings.Contains(out.text.String(), old) {
 				t.Fatalf("%v: %s%s", err, out.text.String(), stderr.String())
 			}
 			return
@@ -109,7 +111,8 @@ func TestAbout(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"order":{"order_no":"ord_1","pay_url":null}}`:                                         "ord_1",
 		`{"license":{"license_key":"LIC-1"},"device":{"device_id":"a\u0007b","bound_at":null}}`: "LIC-1 a b",
-		`{"seat":{"row":7},"license":{"license_key":"LIC-1","seats":3}}`:                        "LIC-1", // of a newer version
+		// of a newer version
+		`{"seat":{"row":7},"license":{"license_key":"LIC-1","seats":3}}`: "LIC-1",
 		`{"product":{}}`: "-",
 		`{}`:             "-", // a placeholder
 		`[]`:             "-",

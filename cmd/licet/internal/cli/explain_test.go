@@ -79,10 +79,12 @@ func TestRefusalsMoveNoCursor(t *testing.T) {
 func TestRefusedKeys(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, "orders:read")
-	u.refuses(false, []string{"40300", "licet licenses list needs the scope licenses:read", "$LICET_API_KEY"}, "licenses", "list")
+	u.refuses(false, []string{"40300", "licet licenses list needs the scope licenses:read", "$LICET_API_KEY"},
+		"licenses", "list")
 	u.env["LICET_API_KEY"] = "lk_test_wrong"
 	got := u.run("orders", "list")
-	if got.err == nil || !strings.Contains(got.err.Error(), "refused the API key from $LICET_API_KEY (40100") || strings.Contains(got.err.Error(), "lk_test") {
+	if got.err == nil || !strings.Contains(got.err.Error(), "refused the API key from $LICET_API_KEY (40100") ||
+		strings.Contains(got.err.Error(), "lk_test") {
 		t.Errorf("%+v", got)
 	}
 	delete(u.env, "LICET_API_KEY")

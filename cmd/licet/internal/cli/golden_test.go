@@ -49,7 +49,8 @@ func exchanges(t *testing.T) []exchange {
 		if parts == nil {
 			continue // of another form: probes, pages
 		}
-		e := exchange{name: strings.TrimSuffix(filepath.Base(path), ".txt"), route: parts[1], body: strings.TrimSpace(parts[3])}
+		e := exchange{name: strings.TrimSuffix(filepath.Base(path), ".txt"), route: parts[1],
+			body: strings.TrimSpace(parts[3])}
 		e.status, _ = strconv.Atoi(parts[2])
 		var envelope struct {
 			Data json.RawMessage `json:"data"`
@@ -67,7 +68,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 	var found *cobra.Command
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		if pattern := cmd.Annotations[routeNote]; pattern != "" && (found == nil || strings.Contains(found.Annotations[routeNote], "{")) {
+		if pattern := cmd.Annotations[routeNote]; pattern != "" &&
+			(found == nil || strings.Contains(found.Annotations[routeNote], "{")) {
 			quoted := regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), "[^/?]+")
 			if regexp.MustCompile("^" + quoted + `(\?|$)`).MatchString(route) {
 				found = cmd
@@ -85,7 +87,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 	for _, name := range strings.Fields(found.Use)[1:] {
 		args = append(args, map[string]string{
 			"LICENSE_KEY": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "LICENSE_KEY...": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1",
-			"ORDER_NO": "ord_001Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor", "EVENT_ID": "evt_0000000000000000001", "DEVICE_ID": "laptop-1",
+			"ORDER_NO": "ord_001Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor",
+			"EVENT_ID": "evt_0000000000000000001", "DEVICE_ID": "laptop-1",
 			"ENDPOINT_ID": exampleEndpoint, "KEY_ID": exampleKey, "ENDPOINT_URL": "https://shop.example.com/licet",
 		}[name])
 	}
@@ -157,7 +160,8 @@ func TestGoldenObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantGolden(t, "object.txt", text)
-	for minor, want := range map[string]string{"0 JPY": "0 JPY", "4900 JPY": "4900 JPY", "5 USD": "0.05 USD", "4900 USD": "49.00 USD", "1 CLF": "0.0001 CLF"} {
+	for minor, want := range map[string]string{"0 JPY": "0 JPY", "4900 JPY": "4900 JPY", "5 USD": "0.05 USD",
+		"4900 USD": "49.00 USD", "1 CLF": "0.0001 CLF"} {
 		number, currency, _ := strings.Cut(minor, " ")
 		if got := amount(json.RawMessage(number), currency); got != want {
 			t.Errorf("%s is written %s", minor, got)
@@ -176,7 +180,8 @@ func TestGoldenTable(t *testing.T) {
 	var out bytes.Buffer
 	cut := newTable(&out, []string{"id", "text"}, true)
 	for _, id := range []string{"a", "bbb", strings.Repeat("c", 50)} {
-		cut.add(object{{"id", json.RawMessage(`"` + id + `"`)}, {"text", json.RawMessage(`"` + strings.Repeat("ü", len(id)*20) + `"`)}})
+		cut.add(object{{"id", json.RawMessage(`"` + id + `"`)},
+			{"text", json.RawMessage(`"` + strings.Repeat("ü", len(id)*20) + `"`)}})
 		if err := cut.flush(); err != nil {
 			t.Fatal(err)
 		}

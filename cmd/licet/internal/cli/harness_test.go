@@ -65,7 +65,11 @@ func newStranger(t *testing.T) *user {
 // root is the command line with the commands of this package.
 func (u *user) root() *cobra.Command {
 	root := &cobra.Command{Use: "licet", SilenceErrors: true, SilenceUsage: true}
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { u.started = true; return cmd.ValidateFlagGroups() }
+	root.PersistentPreRunE = func(cmd *cobra.Command,
+		_ []string) error {
+		u.started = true
+		return cmd.ValidateFlagGroups()
+	}
 	root.AddCommand(Commands(u.setup)...)
 	return root
 }

@@ -17,18 +17,21 @@ func TestProfiles(t *testing.T) {
 	t.Parallel()
 	known := newUser(t)
 	u := newStranger(t)
-	u.refuses(true, []string{"no service: set --url", "licet profile set --help", ". licet-data/dev.env"}, "orders", "list")
+	u.refuses(true, []string{"no service: set --url", "licet profile set --help", ". licet-data/dev.env"}, "orders",
+		"list")
 	if text := u.must("profile", "list"); strings.Count(text, "\n") != 1 {
 		t.Errorf("no profiles are\n%s", text)
 	}
 
 	env := filepath.Join(t.TempDir(), "dev.env")
-	text := "LICET_URL=" + known.env["LICET_URL"] + "\nLICET_API_KEY=" + known.env["LICET_API_KEY"] + "\nexport LICET_API_KEY_ID=\"" + known.env["LICET_API_KEY_ID"] +
+	text := "LICET_URL=" + known.env["LICET_URL"] + "\nLICET_API_KEY=" + known.env["LICET_API_KEY"] +
+		"\nexport LICET_API_KEY_ID=\"" + known.env["LICET_API_KEY_ID"] +
 		"\"\nLICET_API_SECRET=" + known.env["LICET_API_SECRET"] + "\nexport LICET_URL LICET_API_KEY\n"
 	if err := os.WriteFile(env, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := u.run("profile", "set", "dev", "--from-env", env, "--sign"); got.err != nil || got.stdout != "" || !strings.Contains(got.stderr, `saved the profile "dev" in `+u.profileFile()) {
+	if got := u.run("profile", "set", "dev", "--from-env", env, "--sign"); got.err != nil || got.stdout != "" ||
+		!strings.Contains(got.stderr, `saved the profile "dev" in `+u.profileFile()) {
 		t.Fatalf("%+v", got)
 	}
 	for _, path := range []string{filepath.Dir(u.profileFile()), u.profileFile()} {
@@ -39,15 +42,18 @@ func TestProfiles(t *testing.T) {
 	u.must("orders", "list") // signed
 
 	u.stdin = strings.NewReader("lk_test_other\nlks_test_other\n")
-	if got := u.run("profile", "set", "other", "--url", "https://licenses.example.com", "--api-key-id", "key_other"); got.err != nil || !strings.Contains(got.stderr, `the profile in use is "dev"`) {
+	if got := u.run("profile", "set", "other", "--url", "https://licenses.example.com", "--api-key-id",
+		"key_other"); got.err != nil || !strings.Contains(got.stderr, `the profile in use is "dev"`) {
 		t.Fatalf("%+v", got)
 	}
 	listed := u.run("profile", "list")
 	want := "NAME   IN USE  URL                           API KEY    API KEY ID"
-	if listed.err != nil || !strings.HasPrefix(listed.stdout, want) || strings.Contains(listed.stdout, "lk_test_o") || strings.Contains(listed.stdout, "lks_") {
+	if listed.err != nil || !strings.HasPrefix(listed.stdout, want) || strings.Contains(listed.stdout, "lk_test_o") ||
+		strings.Contains(listed.stdout, "lks_") {
 		t.Errorf("listed\n%s", listed.stdout)
 	}
-	if text := u.must("profile", "list", "--output", "json"); !json.Valid([]byte(text)) || strings.Contains(text, known.env["LICET_API_KEY"]) {
+	if text := u.must("profile", "list", "--output", "json"); !json.Valid([]byte(text)) ||
+		strings.Contains(text, known.env["LICET_API_KEY"]) {
 		t.Errorf("listed\n%s", text)
 	}
 	u.must("profile", "use", "other")
@@ -72,7 +78,8 @@ func TestProfiles(t *testing.T) {
 	if err := os.WriteFile(u.profileFile(), []byte(`{"profiles":{"dev":{"api_key":"lk_secret"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := u.run("profile", "list"); got.err == nil || !strings.Contains(got.err.Error(), "is damaged") || strings.Contains(got.err.Error(), "lk_secret") {
+	if got := u.run("profile", "list"); got.err == nil || !strings.Contains(got.err.Error(), "is damaged") ||
+		strings.Contains(got.err.Error(), "lk_secret") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -127,7 +134,8 @@ func TestWhichService(t *testing.T) {
 			t.Fatal(err)
 		}
 		target, err := u.setup.find(&s, fs)
-		got := strings.TrimPrefix(target.url, "http://") + " " + strings.TrimPrefix(target.apiKey, "lk_test_") + " " + strings.TrimPrefix(target.secret, "lks_test_")
+		got := strings.TrimPrefix(target.url, "http://") + " " + strings.TrimPrefix(target.apiKey,
+			"lk_test_") + " " + strings.TrimPrefix(target.secret, "lks_test_")
 		if target.sign {
 			got += " signed"
 		}

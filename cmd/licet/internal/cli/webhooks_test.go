@@ -21,31 +21,41 @@ func TestWebhooks(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	got := u.run("webhooks", "create", server.URL+"/licet", "--event-types", "order.paid,license.revoked", "--description", "Mails to buyers", "--idempotency-key", "mails-1")
-	if got.err != nil || !strings.Contains(got.stdout, "SECRET                 whsec_") || !strings.Contains(got.stdout, "order.paid,license.revoked") ||
-		!strings.Contains(got.stderr, "licet can't print it again") || !strings.Contains(got.stderr, "licet webhooks test we_") {
+	got := u.run("webhooks", "create", server.URL+"/licet", "--event-types", "order.paid,license.revoked",
+		"--description", "Mails to buyers", "--idempotency-key", "mails-1")
+	if got.err != nil || !strings.Contains(got.stdout, "SECRET                 whsec_") ||
+		!strings.Contains(got.stdout, "order.paid,license.revoked") ||
+		!strings.Contains(got.stderr, "licet can't print it again") ||
+		!strings.Contains(got.stderr, "licet webhooks test we_") {
 		t.Fatalf("%+v", got)
 	}
 	listed := u.asJSON("webhooks", "list")["webhook_endpoints"].([]any)
 	id := listed[0].(map[string]any)["id"].(string)
-	if text := u.must("webhooks", "list"); !strings.Contains(text, id) || !strings.Contains(text, "0 pending, 0 dead") || len(listed) != 1 {
+	if text := u.must("webhooks", "list"); !strings.Contains(text, id) ||
+		!strings.Contains(text, "0 pending, 0 dead") || len(listed) != 1 {
 		t.Errorf("listed\n%s", text)
 	}
-	if text := u.must("webhooks", "get", id); !strings.Contains(text, "DELIVERY PENDING          0\n") || !strings.Contains(text, "DESCRIPTION               Mails to buyers") || strings.Contains(text, "SECRET  ") {
+	if text := u.must("webhooks", "get", id); !strings.Contains(text, "DELIVERY PENDING          0\n") ||
+		!strings.Contains(text, "DESCRIPTION               Mails to buyers") || strings.Contains(text, "SECRET  ") {
 		t.Errorf("looked up\n%s", text)
 	}
 	// Its secret was shown once.
-	u.refuses(false, []string{"rotate its secret", "shown once"}, "webhooks", "create", server.URL+"/licet", "--event-types", "order.paid,license.revoked", "--description", "Mails to buyers", "--idempotency-key", "mails-1")
+	u.refuses(false, []string{"rotate its secret", "shown once"}, "webhooks", "create", server.URL+"/licet",
+		"--event-types", "order.paid,license.revoked", "--description", "Mails to "+
+			"buyers", "--idempotency-key", "mails-1")
 
-	if text := u.must("webhooks", "test", id); !strings.Contains(text, "DELIVERED    yes") || !strings.Contains(text, "thanks ") {
+	if text := u.must("webhooks", "test", id); !strings.Contains(text, "DELIVERED    yes") ||
+		!strings.Contains(text, "thanks ") {
 		t.Errorf("tried\n%s", text)
 	}
 	status.Store(http.StatusServiceUnavailable)
-	if got := u.run("webhooks", "test", id); got.err == nil || !strings.Contains(got.err.Error(), "not delivered: status") || !strings.Contains(got.stdout, "STATUS       503") {
+	if got := u.run("webhooks", "test", id); got.err == nil || !strings.Contains(got.err.Error(),
+		"not delivered: status") || !strings.Contains(got.stdout, "STATUS       503") {
 		t.Errorf("tried %+v", got)
 	}
 
-	if e := u.asJSON("webhooks", "update", id, "--event-types", "*", "--endpoint-url", server.URL, "--description", ""); e["url"] != server.URL || e["event_types"].([]any)[0] != "*" || e["description"] != nil {
+	if e := u.asJSON("webhooks", "update", id, "--event-types", "*", "--endpoint-url", server.URL, "--description",
+		""); e["url"] != server.URL || e["event_types"].([]any)[0] != "*" || e["description"] != nil {
 		t.Errorf("changed %v", e)
 	}
 	if e := u.asJSON("webhooks", "update", id, "--enabled=false"); e["status"] != "disabled" || e["url"] != server.URL {
@@ -54,14 +64,18 @@ func TestWebhooks(t *testing.T) {
 	if e := u.asJSON("webhooks", "update", id, "--enabled"); e["status"] != "enabled" {
 		t.Errorf("enabled %v", e)
 	}
-	if got := u.run("webhooks", "rotate", id, "--overlap", "0s"); got.err != nil || !strings.Contains(got.stdout, "whsec_") || !strings.Contains(got.stdout, "PREVIOUS SECRET UNTIL  -") || !strings.Contains(got.stderr, "licet can't print it again. Replace the previous secret in the receiver") {
+	if got := u.run("webhooks", "rotate", id, "--overlap", "0s"); got.err != nil ||
+		!strings.Contains(got.stdout, "whsec_") || !strings.Contains(got.stdout, "PREVIOUS SECRET UNTIL  -") ||
+		!strings.Contains(got.stderr, "licet can't print it again. Replace the previous secret in the receiver") {
 		t.Errorf("rotated %+v", got)
 	}
 
 	u.must("webhooks", "update", id, "--enabled=false")
 	event := u.asJSON("licenses", "events", u.grant(1)[0])["events"].([]any)[0].(map[string]any)["id"].(string)
-	for _, line := range []string{"--event-id " + event, "--until " + event, "--since " + event + " --until " + event, "--dead"} {
-		if r := u.asJSON(append([]string{"webhooks", "replay", id}, strings.Fields(line)...)...); r["accepted"] != true {
+	for _, line := range []string{"--event-id " + event, "--until " + event, "--since " + event + " --until " + event,
+		"--dead"} {
+		if r := u.asJSON(append([]string{"webhooks", "replay", id},
+			strings.Fields(line)...)...); r["accepted"] != true {
 			t.Errorf("%s: %v", line, r)
 		}
 	}
@@ -69,13 +83,15 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("the deliveries are\n%s", text)
 	}
 
-	u.refuses(true, []string{"ENDPOINT_URL must begin with https://", "--event-types must be", "42200"}, "webhooks", "create", "http://shop.example.com/", "--event-types", "order")
+	u.refuses(true, []string{"ENDPOINT_URL must begin with https://", "--event-types must be", "42200"}, "webhooks",
+		"create", "http://shop.example.com/", "--event-types", "order")
 	// Nothing is not all: it is what a variable holds that is not set.
 	u.refuses(true, []string{"--event-types must be"}, "webhooks", "create", server.URL, "--event-types", "")
 	u.refuses(true, []string{"--event-types must be"}, "webhooks", "update", id, "--event-types", "")
 	u.refuses(true, []string{"--since is empty"}, "webhooks", "replay", id, "--since", "", "--until", event)
 	u.refuses(true, []string{"--endpoint-url must be"}, "webhooks", "update", id, "--endpoint-url", "x")
-	u.refuses(true, []string{"--status must be one of pending, dead, delivered"}, "webhooks", "deliveries", id, "--status", "failed")
+	u.refuses(true, []string{"--status must be one of pending, dead, delivered"}, "webhooks", "deliveries", id,
+		"--status", "failed")
 	u.refuses(false, []string{"no such event", "40406"}, "webhooks", "replay", id, "--event-id", "evt_x")
 	u.refuses(false, []string{"40405"}, "webhooks", "get", "we_x")
 

@@ -27,10 +27,12 @@ func TestMeter(t *testing.T) {
 	count := func(err error) func() (int64, error) {
 		return func() (int64, error) { asked++; return 7, err }
 	}
-	if got := []int64{quiet.Total(count(nil)), m.Total(count(nil)), m.Total(count(errors.New("too many")))}; asked != 2 || !slices.Equal(got, []int64{0, 7, 0}) {
+	if got := []int64{quiet.Total(count(nil)), m.Total(count(nil)),
+		m.Total(count(errors.New("too many")))}; asked != 2 || !slices.Equal(got, []int64{0, 7, 0}) {
 		t.Errorf("asked %d times, the totals are %v", asked, got)
 	}
-	if text := out.String(); !strings.Contains(text, "verify  89%") || !strings.Contains(text, "(90/101)") || !strings.HasSuffix(text, "\r") {
+	if text := out.String(); !strings.Contains(text, "verify  89%") || !strings.Contains(text, "(90/101)") ||
+		!strings.HasSuffix(text, "\r") {
 		t.Errorf("it shows %q", text)
 	}
 }
