@@ -35,9 +35,15 @@ func (f *full) compact(ctx context.Context) error {
 	loading, stop := context.WithCancel(ctx)
 	defer stop()
 	var took time.Duration
-	done := make(chan error, 1)
+	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer stop()
+		select {
+		case <-begun:
+		case <-loading.Done():
+			done <- loading.Err()
+			return
+		}
 		began := time.Now()
 		err := f.dropHistory(ctx)
 		took = time.Since(began)
@@ -45,7 +51,12 @@ func (f *full) compact(ctx context.Context) error {
 		done <- err
 	}()
 	f.salt += saltsOfProbe
-	s, err := f.probe(ctx, openWorkers, 0, f.salt, opened(loading, f.rate, longestCompaction))
+	load := opened(loading, f.rate, longestCompaction)
+	s, err := f.probe(ctx, openWorkers, 0, f.salt, func(d driver) *outcome {
+		close(begun)
+		return load(d)
+	})
+	stop()
 	if err = errors.Join(err, <-done); err != nil {
 		return err
 	}
