@@ -17,7 +17,7 @@ const (
 	retryPause = time.Second
 	// longestSleep bounds the sleep of a loop, since the clock may be set forward.
 	longestSleep = 5 * time.Second
-	// disableTimeout bounds one command that disables an endpoint. Node commands need a deadline.
+	// disableTimeout bounds one command that disables an endpoint; the next attempt follows after retryPause.
 	disableTimeout = 10 * time.Second
 )
 
