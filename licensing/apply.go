@@ -128,6 +128,8 @@ type Command interface {
 	// DeviceID returns the device that the command touches, or "". Apply needs the entry of the device
 	// in Record.Devices, bound or known not to be bound.
 	DeviceID() string
+	// growth is for GrowthOf.
+	growth(r *Record, now time.Time) Growth
 	apply(r *Record, now time.Time) (Result, error)
 }
 

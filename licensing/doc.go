@@ -37,6 +37,7 @@
 //	account.go              accounts, modes and API keys
 //	masterkey.go            master keys, and the secrets derived from them
 //	apply.go                records, commands and results
+//	growth.go               which commands make the store grow
 //	claim.go                claims of Idempotency-Keys
 //	due.go                  work that is due on a record
 //	event.go                events of changes

@@ -49,6 +49,19 @@ type Activate struct {
 // DeviceID returns the device to bind.
 func (c Activate) DeviceID() string { return c.Device }
 
+func (c Activate) growth(r *Record, now time.Time) Growth {
+	l, err := c.license(r)
+	switch {
+	case err != nil, l.unusable(c.ProductID, now) != nil, r.bound(c.Device):
+		return NoGrowth
+	case l.MaxDevices == 0:
+		return OrdinaryGrowth
+	case l.CurrentDevices < l.MaxDevices:
+		return BoundedGrowth
+	}
+	return NoGrowth
+}
+
 func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
@@ -110,6 +123,8 @@ type Seen struct {
 // DeviceID returns the device that was seen.
 func (c Seen) DeviceID() string { return c.Device }
 
+func (Seen) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c Seen) apply(r *Record, _ time.Time) (Result, error) {
 	l, err := Target{Key: c.Key}.license(r)
 	if err != nil {
@@ -132,6 +147,8 @@ type RemoveDevice struct {
 
 // DeviceID returns the device to remove.
 func (c RemoveDevice) DeviceID() string { return c.Device }
+
+func (RemoveDevice) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)

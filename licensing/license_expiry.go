@@ -13,6 +13,8 @@ type ExpireLicense struct {
 // DeviceID is empty: no device is touched.
 func (ExpireLicense) DeviceID() string { return "" }
 
+func (ExpireLicense) growth(*Record, time.Time) Growth { return BoundedGrowth }
+
 func (c ExpireLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := Target{Key: c.Key}.license(r)
 	if err != nil {

@@ -21,6 +21,8 @@ type SuspendLicense struct {
 // DeviceID is empty: no device is touched.
 func (SuspendLicense) DeviceID() string { return "" }
 
+func (SuspendLicense) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
@@ -42,6 +44,8 @@ type ReinstateLicense struct{ Target }
 
 // DeviceID is empty: no device is touched.
 func (ReinstateLicense) DeviceID() string { return "" }
+
+func (ReinstateLicense) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c ReinstateLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
@@ -67,6 +71,8 @@ type RevokeLicense struct {
 // DeviceID is empty: no device is touched.
 func (RevokeLicense) DeviceID() string { return "" }
 
+func (RevokeLicense) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
@@ -89,6 +95,8 @@ type RenewLicense struct {
 
 // DeviceID is empty: no device is touched.
 func (RenewLicense) DeviceID() string { return "" }
+
+func (RenewLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 	if !c.ExpiresAt.IsZero() && !ValidExpiry(c.ExpiresAt, now) {
@@ -142,6 +150,13 @@ type UpdateLicense struct {
 
 // DeviceID is empty: no device is touched.
 func (UpdateLicense) DeviceID() string { return "" }
+
+func (c UpdateLicense) growth(*Record, time.Time) Growth {
+	if c.Metadata == "" {
+		return NoGrowth
+	}
+	return OrdinaryGrowth
+}
 
 func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)

@@ -18,6 +18,8 @@ type ValidateLicense struct {
 // DeviceID returns the device to validate.
 func (c ValidateLicense) DeviceID() string { return c.Device }
 
+func (ValidateLicense) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
@@ -64,6 +66,8 @@ type DeactivateDevice struct {
 
 // DeviceID returns the device to remove.
 func (c DeactivateDevice) DeviceID() string { return c.Device }
+
+func (DeactivateDevice) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)

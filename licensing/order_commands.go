@@ -26,6 +26,8 @@ type PayOrder struct {
 // DeviceID is empty: no device is touched.
 func (PayOrder) DeviceID() string { return "" }
 
+func (PayOrder) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
 func (c PayOrder) by() Actor { return cmp.Or(c.By, Provider) }
 
 func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
@@ -58,6 +60,8 @@ type CancelOrder struct {
 // DeviceID is empty: no device is touched.
 func (CancelOrder) DeviceID() string { return "" }
 
+func (CancelOrder) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)
 	if err != nil {
@@ -82,6 +86,8 @@ type ExpireOrder struct {
 
 // DeviceID is empty: no device is touched.
 func (ExpireOrder) DeviceID() string { return "" }
+
+func (ExpireOrder) growth(*Record, time.Time) Growth { return BoundedGrowth }
 
 func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)

@@ -14,6 +14,8 @@ type PutProduct struct {
 // DeviceID is empty: no device is touched.
 func (PutProduct) DeviceID() string { return "" }
 
+func (PutProduct) growth(*Record, time.Time) Growth { return OrdinaryGrowth }
+
 func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 	before := r.Product
 	next := &Product{ID: c.ID, Owner: c.Owner, Name: c.Name, Terms: c.Terms, Metadata: c.Metadata, CreatedAt: now}
@@ -32,6 +34,8 @@ type DeleteProduct struct{}
 
 // DeviceID is empty: no device is touched.
 func (DeleteProduct) DeviceID() string { return "" }
+
+func (DeleteProduct) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (DeleteProduct) apply(r *Record, _ time.Time) (Result, error) {
 	if r.Product == nil {

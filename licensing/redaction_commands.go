@@ -20,6 +20,8 @@ type RedactOrder struct {
 // DeviceID is empty: no device is touched.
 func (RedactOrder) DeviceID() string { return "" }
 
+func (RedactOrder) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
 	o, err := existingOrder(r)
 	switch {
@@ -38,6 +40,8 @@ type RedactLicense struct{ Target }
 
 // DeviceID is empty: no device is touched.
 func (RedactLicense) DeviceID() string { return "" }
+
+func (RedactLicense) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
 	l, err := c.license(r)

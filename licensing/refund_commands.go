@@ -23,6 +23,8 @@ type RequestRefund struct {
 // DeviceID is empty: no device is touched.
 func (RequestRefund) DeviceID() string { return "" }
 
+func (RequestRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
 func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)
 	if err != nil {
@@ -50,6 +52,8 @@ type TryRefund struct {
 
 // DeviceID is empty: no device is touched.
 func (TryRefund) DeviceID() string { return "" }
+
+func (TryRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (c TryRefund) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)
@@ -85,6 +89,8 @@ type WithdrawRefund struct {
 // DeviceID is empty: no device is touched.
 func (WithdrawRefund) DeviceID() string { return "" }
 
+func (WithdrawRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
 func (c WithdrawRefund) apply(r *Record, _ time.Time) (Result, error) {
 	o, err := existingOrder(r)
 	if err != nil {
@@ -105,6 +111,8 @@ type RefundOrder struct{}
 
 // DeviceID is empty: no device is touched.
 func (RefundOrder) DeviceID() string { return "" }
+
+func (RefundOrder) growth(*Record, time.Time) Growth { return RequiredGrowth }
 
 func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)

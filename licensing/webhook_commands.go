@@ -16,6 +16,8 @@ type CreateEndpoint struct {
 // DeviceID is empty: no device is touched.
 func (CreateEndpoint) DeviceID() string { return "" }
 
+func (CreateEndpoint) growth(*Record, time.Time) Growth { return OrdinaryGrowth }
+
 func (c CreateEndpoint) apply(r *Record, now time.Time) (Result, error) {
 	if err := checkEventTypes(c.Endpoint.Types); err != nil {
 		return Result{}, err
@@ -49,6 +51,13 @@ type UpdateEndpoint struct {
 
 // DeviceID is empty: no device is touched.
 func (UpdateEndpoint) DeviceID() string { return "" }
+
+func (c UpdateEndpoint) growth(*Record, time.Time) Growth {
+	if c.URL == nil && c.Description == nil && c.Types == nil {
+		return NoGrowth
+	}
+	return OrdinaryGrowth
+}
 
 func (c UpdateEndpoint) apply(r *Record, now time.Time) (Result, error) {
 	if c.Types != nil {
@@ -99,6 +108,8 @@ type DeleteEndpoint struct {
 // DeviceID is empty: no device is touched.
 func (DeleteEndpoint) DeviceID() string { return "" }
 
+func (DeleteEndpoint) growth(*Record, time.Time) Growth { return NoGrowth }
+
 func (c DeleteEndpoint) apply(r *Record, _ time.Time) (Result, error) {
 	gone := r.Webhooks.Find(c.ID)
 	if gone == nil {
@@ -122,6 +133,8 @@ type RotateEndpointSecret struct {
 
 // DeviceID is empty: no device is touched.
 func (RotateEndpointSecret) DeviceID() string { return "" }
+
+func (RotateEndpointSecret) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c RotateEndpointSecret) apply(r *Record, now time.Time) (Result, error) {
 	endpoint, _, err := r.changeEndpoint(c.ID, func(e *Endpoint) bool {
@@ -148,6 +161,8 @@ type DisableEndpoint struct {
 
 // DeviceID is empty: no device is touched.
 func (DisableEndpoint) DeviceID() string { return "" }
+
+func (DisableEndpoint) growth(*Record, time.Time) Growth { return NoGrowth }
 
 func (c DisableEndpoint) apply(r *Record, now time.Time) (Result, error) {
 	endpoint, disabled, err := r.changeEndpoint(c.ID, func(e *Endpoint) bool {
