@@ -1,5 +1,6 @@
 // Package client calls a Licet service from Go: one method for each route of
-// docs/reference/api.md.
+// docs/reference/api.md. Package client/webhook receives webhooks, and package cmd/licet/internal/cli holds the
+// commands that call this client.
 //
 // A shop creates an order, sends its customer to the pay page, and later reads the order again:
 //
@@ -62,7 +63,13 @@
 //   - errors.go: the error of a refused request, and the reasons of errors
 //   - signing.go: signs requests with the API secret
 //   - lists.go: pages, and iterators over all pages of a list
-//   - orders.go, products.go, licenses.go, activations.go, keys.go, redactions.go: the calls of these resources
+//   - orders.go: orders
+//   - products.go: products
+//   - licenses.go: licenses and their changes
+//   - activations.go: activate, validate and deactivate
+//   - keys.go: API keys
+//   - redactions.go: removal of a buyer's personal data
 //   - events.go: the feed of events, and the events of an order or a license
-//   - webhooks.go, deliveries.go: webhook endpoints, and deliveries to them
+//   - webhooks.go: webhook endpoints
+//   - deliveries.go: deliveries to endpoints, and replays
 package client

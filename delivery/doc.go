@@ -1,21 +1,29 @@
 // Package delivery sends events to the webhook endpoints that subscribe to them. It delivers at least
 // once. An endpoint that fails or is slow delays no other endpoint.
 //
-// The feed is the queue. Each endpoint has a place in its owner's feed: every event before the place was
+// The feed is the queue. Each endpoint has a position in its owner's feed: every event before the position was
 // delivered, is pending, or was given up (is dead). No event is copied for an endpoint, so a backlog of a
 // million events costs what a backlog of one costs. Only a message whose attempt failed is stored on its
 // own, with its attempts and the time of the next attempt.
 //
 // An [Engine] is the part of one node. All nodes that deliver are workers and know each other. Rendezvous
 // hashing prefers one worker for each endpoint, so workers agree without talking. The preferred worker
-// claims the endpoint. A claim lives as long as its holder's lease, and each write of a holder compares the
-// claim: a holder that was paused, and resumes after another worker has claimed the endpoint, changes
+// claims the endpoint: a claim is a key in the store that says which worker, its holder, delivers to the
+// endpoint. A claim lives as long as its holder's lease, and each write of a holder compares the claim: a
+// holder that was paused, and resumes after another worker has claimed the endpoint, changes
 // nothing. The messages that it sent meanwhile are sent twice, with the same id.
 //
 // Each claimed endpoint has an endpointLoop: a goroutine that reads pages of the feed, starts attempts, and
 // stores their results in checkpoints. A queue decides what the loop does next. The queue is a pure state
 // machine: the loop tells it events and times, and the queue does no I/O. After a crash, messages whose
 // results were in no checkpoint are sent again, and so are messages behind an event that was not finished.
+//
+// Package delivery/webhook makes one attempt: the HTTP request, its signature and its result. Package kv/deliveries
+// stores positions, claims and messages in etcd. Package node/service creates and changes endpoints, and starts
+// replays for the API.
+//
+// The tests run several engines on one store, with receivers that fail, hang and lose responses, and crash the engines
+// between any two steps.
 //
 // Files:
 //   - engine.go: Engine, its configuration, start and stop

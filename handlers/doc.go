@@ -26,8 +26,18 @@
 // query or form; its check method holds the rules. The function sees nothing else of the request
 // but who calls (request.go). [Routes] describes all routes from these types.
 //
-// Packages below: connection wraps fasthttp's connections, limits counts requests for rate limits, paypage renders the
-// pay page, signature verifies signed requests.
+// Packages below:
+//
+//	connection  fasthttp's connections: their number, deadlines and framing; early refusals
+//	limits      token buckets of rate limits; which requests count is decided in ratelimit.go here
+//	paypage     the HTML of the pay page; pay.go here serves it
+//	signature   verifies signed requests; auth.go here finds the API key
+//
+// Package handlers decides no rule of licenses and orders (package licensing does), reads no store (package
+// node/service does), and asks no payment provider (package payment does).
+//
+// The tests send requests over TCP to a service on a store in memory (mem*_test.go): golden files of requests and
+// responses, malformed and ambiguous bytes, signatures, rate limits, and which error comes first.
 //
 // The files:
 //

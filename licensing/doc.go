@@ -16,7 +16,12 @@
 //
 // Package licensing does not decide which transaction carries a change, or which request runs when:
 // package node folds commands into transactions, package kv stores them in etcd, package handlers
-// speaks HTTP.
+// speaks HTTP. It encodes no value: package kv/internal/layout does, and package handlers encodes JSON.
+//
+// An [Event] records one change for the feed and for webhooks. The claim of an Idempotency-Key ([Claim]) is the record
+// of a request with that key and its result, so that a repeated request is not executed twice.
+//
+// The tests are tables of commands, states and results, and random sequences of commands against a naive model.
 //
 // The map of the package:
 //

@@ -6,7 +6,8 @@
 // a rate includes the first event. No label holds a key, a device, an order, an account or an address. See
 // docs/decisions/0023-metrics.md.
 //
-// Packages below: metrics/tracing exports traces, metrics/guard starts goroutines and counts their panics.
+// Packages below: metrics/tracing exports traces, metrics/guard starts goroutines and counts their panics. The
+// dashboards and the alerts on these metrics are in deploy/observability and deploy/prometheus.
 //
 // Files:
 //

@@ -9,10 +9,27 @@
 //
 // A mailbox exists only while commands wait in it; an idle license costs nothing.
 //
-// Package node knows no use case and no HTTP: node/service is built on the engine, handlers on node/service.
+// The words of this package:
 //
-// Packages below: node/service holds the use cases, node/store the interfaces of the database, node/peer the way to the
-// other nodes.
+//	admission   a command needs a place before it enters a mailbox; places are limited by node and by owner
+//	turn        one run of a mailbox: settle the snapshot, fold the waiting commands, swap
+//	snapshot    a record as the store returned or remembers it
+//	swap        a compare-and-swap of one or several records
+//	claim       the record of an Idempotency-Key and of the result of its request
+//	hold        keep a mailbox from running commands while a task changes several records
+//	hop         run a command on another node, because that node writes the license (placement)
+//
+// Package node knows no use case and no HTTP: node/service is built on the engine, handlers on node/service. Rules are
+// in package licensing.
+//
+// Packages below:
+//
+//	node/service  the use cases: orders, licenses, API keys, webhooks, lists, sweeps
+//	node/store    the interfaces of the database, and their conformance tests
+//	node/peer     carries hops to other nodes over TLS
+//
+// The tests here run turns on a real etcd with swaps that the test delays, loses or fails, and nodes that hop to each
+// other in one process. Package internal/history checks the same guarantees by random histories.
 //
 // The map of the package:
 //

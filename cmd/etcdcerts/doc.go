@@ -4,7 +4,7 @@
 // members start, and as a CronJob that renews certificates.
 //
 // Members and nodes read a renewed certificate for each new connection, so nothing restarts. etcdcerts imports only
-// Go's standard library.
+// Go's standard library. Its tests run it against an API server of their own, over HTTP.
 //
 // The map of the package:
 //

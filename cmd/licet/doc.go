@@ -1,5 +1,12 @@
 // Command licet runs the licensing and order service, calls a service, and works on a store. This package holds flags,
-// wiring and signals; internal/cli holds the commands that call a service.
+// wiring and signals.
+//
+// The commands that call a service (orders, licenses, webhooks, keys and so on) are in internal/cli; CSV files are in
+// internal/bulk. licet store and its commands, which work on etcd without a service, are here.
+//
+// The tests run the whole program: the binary as a process, its commands in a shell, several nodes on members of etcd
+// that the tests kill, and every route with valid, invalid and foreign input over TCP. They also run the commands that
+// the guides print. Tests of one route are in handlers, and histories that a model checks are in internal/history.
 //
 //	main.go             exit codes, signals, usage errors
 //	root.go             the command line and its groups; licet dev, licet version

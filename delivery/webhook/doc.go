@@ -9,7 +9,8 @@
 // [Delay] returns the pause before the next attempt, from the number of failed attempts: about ten attempts in
 // three days.
 //
-// The clock, the randomness and the network's settings come from the caller.
+// The clock, the randomness and the network's settings come from the caller. Receivers of webhooks verify them with
+// package client/webhook. The tests send to hostile receivers: slow, endless, redirecting, with bad certificates.
 //
 // Files:
 //   - sender.go: Sender, its connections and its requests

@@ -5,6 +5,8 @@
 // A refusal before routing has one of four reasons, which errors.go lists. Package handlers, which
 // imports this package, maps them to status and code like the reasons of any other error.
 //
+// This package knows no route, no API key and no rate limit. Most of its tests are in package handlers, over TCP.
+//
 // Files:
 //
 //   - listener.go: accepts connections up to a limit, and closes unused ones at shutdown

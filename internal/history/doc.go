@@ -1,9 +1,29 @@
-// Package history checks the guarantees of the service under faults. Clients work on a few licenses
-// through several nodes while requests to etcd fail, nodes are killed and paused, and clocks are
-// wrong. The test records each request and its answer. The recorded history is correct if the rules of
-// a license explain all answers in some order of the operations, and explain every revision that etcd
-// has held.
+// Package history checks the guarantees of the service under faults. It holds only tests. Clients work on a few
+// licenses and orders through several nodes while requests to etcd fail, nodes are killed and paused, and clocks are
+// wrong. The tests record each request and its answer: a history. A history is correct if the rules of a license
+// explain all answers in some order of the operations (linearizability, checked with porcupine), and explain every
+// revision that etcd has held.
 //
-// The package holds only tests. docs/explanation/correctness.md says what they check and how to run
-// them longer.
+// docs/explanation/correctness.md says what the tests check and how to run them longer. Package loadtest/run proves the
+// same for a load from outside, without a model.
+//
+//	history_test.go           the tests: one history each, with many seeds
+//	run_test.go               one history: start, clients and faults, check
+//	cluster_test.go           the nodes of a history on one etcd
+//	clients_test.go           the clients: which operations they send, and what they record
+//	shop_test.go              the client that orders, pays and refunds
+//	bank_test.go              a payment provider that outlives the nodes
+//	keyed_test.go             requests with an Idempotency-Key
+//	faults_test.go            failing requests, killed and paused nodes, wrong clocks
+//	latewrites_test.go        writes that etcd applies late
+//	hops_test.go              commands that hop between nodes
+//	model_test.go             the model: the states that explain the answers so far
+//	model_cases_test.go       histories that the model must accept or reject
+//	revisions_test.go         every revision that etcd has held, read back
+//	invariants_test.go        what must hold between two revisions of a license
+//	invariants_orders_test.go the same for orders
+//	invariants_events_test.go the same for events
+//	events_test.go            the feed of events against the revisions
+//	bugs_test.go              seeded bugs in the store or the engine, which the checks must find
+//	bugs_events_test.go       seeded bugs in events
 package history

@@ -1,14 +1,13 @@
-// Package process runs nodes and members of etcd as child processes, for load tests and
-// for tests of clusters.
+// Package process runs nodes and members of etcd as child processes, for load tests and for tests of clusters.
 //
-// A program that starts members of etcd is its own etcd: [StartEtcd] runs the same
-// program once more, and that process calls [BeEtcd] before anything else. So neither
-// load tests nor tests need an installed etcd.
+// A program that starts members of etcd is its own etcd: [StartEtcd] runs the same program once more, and that process
+// calls [BeEtcd] before anything else. So neither load tests nor tests need an installed etcd.
 //
-// Processes are ended by their ids only. A member of etcd ends with the program that
-// started it, however that program ends.
+// Processes are ended by their ids only. A member of etcd ends with the program that started it, however that program
+// ends.
 //
 // Files:
-//   - child.go: a child process: end, kill, signal, its log
-//   - etcd.go: a member of etcd as a child process
+//
+//	child.go  a child process: start, end, kill, signal, its log
+//	etcd.go   a member of etcd as a child process
 package process

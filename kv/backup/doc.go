@@ -1,5 +1,6 @@
-// Package backup copies a store to a file and makes a data directory of such a file. It also gives back to the
-// disk what etcd has freed. It needs no store of package kv: only the cluster.
+// Package backup copies a store to a file (Make), creates a data directory from such a file (Restore), and
+// returns free space of etcd's database to the disk (Defragment). It needs no kv.Store, only the cluster. The
+// commands licet store backup, restore and defragment are in package cmd/licet.
 //
 // # Files
 //

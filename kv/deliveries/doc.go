@@ -1,13 +1,20 @@
-// Package deliveries keeps in etcd what becomes of messages to endpoints of webhooks: how far each endpoint is, the
-// messages that wait or were given up, a log of what was delivered, and replays. It also says which node delivers to
-// which endpoint. Package kv explains the guarantees, under Deliveries.
+// Package deliveries stores the deliveries to webhook endpoints in etcd: the position of each endpoint in the feed, the
+// messages that wait or were given up, a log of delivered messages, and replays. Package kv explains the guarantees,
+// under Deliveries.
+//
+// The package also stores claims: a claim is a key, under the lease of a node, that says which node delivers to an
+// endpoint. The node holds the endpoint as long as the claim exists; hold.go has the type of a held claim. A checkpoint
+// stores the results that a holder has not stored yet.
+//
+// Package delivery decides when to send which message. The records of endpoints are in package kv (webhooks.go), and
+// the keys and values of all this in package kv/internal/layout.
 //
 // # Files
 //
 //	deliveries.go  Store: endpoints, progress, listings, replays
 //	workers.go     workers under a lease, and their claims on endpoints
-//	hold.go        a claim that is held, and what its holder reads
-//	checkpoint.go  what a holder has done, stored in one transaction or several
+//	hold.go        a claim that this node holds, and what its holder reads
+//	checkpoint.go  the results of a holder, stored in one transaction or several
 //	steps.go       the transactions of one checkpoint
-//	sweep.go       what is left of deleted endpoints
+//	sweep.go       removing the keys of deleted endpoints
 package deliveries

@@ -1,4 +1,5 @@
-// Package embedded runs etcd inside this process, as a cluster of one, and owns its data directory.
+// Package embedded runs etcd inside this process, as a cluster of one, and owns its data directory. licet dev uses it;
+// licet serve connects to a cluster instead (package kv/internal/etcd).
 //
 // # Files
 //

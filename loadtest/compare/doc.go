@@ -1,22 +1,50 @@
-// Compare measures Licet against the etcd that it keeps its data in: both on this
-// machine, in one run, in turns. It prints a table of what was promised and what was
-// measured, and one line of JSON. See the README one folder up.
+// Compare measures how fast Licet is beside the etcd below it: both on this machine, in one run, in turns. It prints a
+// table of promised and measured ratios, and one line of JSON. The chapter "compare" of loadtest/README.md documents
+// each row of the table.
 //
-// Files:
-//   - main.go, config.go: the program and its flags
-//   - rows.go, report.go: what is promised, and the table
-//   - lab.go: a store with the nodes that are measured on it
-//   - rounds.go: the rows that are compared with single puts and gets of etcd
-//   - storm.go, guessing.go: rounds with a storm on one license, and of made-up keys
-//   - sweep.go: the best number of operations at a time
-//   - growth.go, footprint.go: large licenses, members, memory
-//   - placement.go: several nodes
-//   - eventson.go, backlog.go, sink.go: events and deliveries
-//   - fair.go: one account against another
-//   - soak.go: a long run
-//   - capacity.go, capacitycare.go, fill.go: a full store, and an operator's tasks with it
-//   - seed.go, request.go: licenses, devices and their requests
-//   - loop.go, fleet.go, conn.go, poller_linux.go: the load generator
-//   - etcdload.go: the baseline
-//   - facts.go, machine.go: what nodes and the machine report
+// The package has a load generator of its own, since k6 would take the processor time that is to be measured: one
+// thread drives many keep-alive connections with raw sockets and epoll, writes HTTP requests as bytes, and reads
+// envelopes with their codes. Other load tests use package client.
+//
+// The package proves no correctness: loadtest/run, loadtest/shopday and loadtest/webhookrun do. Package loadtest/rig
+// starts the processes that compare measures.
+//
+// The program and its table:
+//
+//	main.go            the program: which measurements run, each on a store of its own
+//	config.go          flags, and how much is measured
+//	rows.go            the rows of the table and their bounds
+//	report.go          the table, the JSON, and which bounds were missed
+//
+// The measurements:
+//
+//	lab.go             an etcd with the node that is measured on it
+//	rounds.go          the rows that a ratio to single puts and gets of etcd describes
+//	storm.go           new devices while many activations hit one license
+//	guessing.go        new devices while made-up license keys come
+//	sweep.go           the number of requests at a time with the highest rate
+//	growth.go          licenses with very many devices
+//	footprint.go       memory of a node; clusters of three members
+//	placement.go       several nodes on one etcd
+//	eventson.go        the cost of events and deliveries
+//	backlog.go         delivering a backlog of events
+//	fair.go            one account against another
+//	soak.go            half of the highest rate, for long
+//	capacity.go        a store of millions of devices: disk, memory, duration of the operator's tasks
+//	capacitycare.go    these tasks: compaction, defragmentation, backup, restore, verification
+//	fill.go            filling such a store
+//
+// The load generator:
+//
+//	loop.go            closed and open loops of operations
+//	fleet.go           many connections to nodes, driven by one goroutine
+//	conn.go            one connection: writes a request, reads a response
+//	poller_linux.go    epoll
+//	poller_other.go    an error on other systems
+//	request.go         the bytes of requests, and ids of devices by number
+//	seed.go            licenses and activations of a load
+//	sink.go            a fast receiver of webhooks
+//	etcdload.go        puts and gets of etcd alone: the baseline
+//	facts.go           what Go's runtime in a node reports
+//	machine.go         what machine this is
 package main

@@ -1,14 +1,18 @@
-// Package rig is what load tests start and ask: an etcd whose members are processes of
-// their own, nodes in front of it, an API key, and the first licenses.
+// Package rig starts single processes for load tests and reads their figures: an etcd whose members are processes of
+// their own, the licet program, an API key, and the first licenses. It plays no load and compares no results. Package
+// loadtest/stage puts these processes together to a service.
 //
 // Files:
-//   - main.go: exit codes, and the frame of main
-//   - etcd.go: an etcd cluster
-//   - licet.go: the licet program, its subcommands and API keys
-//   - node.go: a node in a process of its own
-//   - grant.go, keys.go: many licenses, and a compact list of their keys
-//   - memory.go: memory and processor time of processes
-//   - metrics.go: the metrics of a node
-//   - progress.go: what a program is doing, for people
-//   - race_on.go, race_off.go: whether this program has the race detector
+//
+//	main.go      exit codes, and the frame of main
+//	etcd.go      an etcd cluster
+//	licet.go     the licet program, its subcommands and API keys
+//	node.go      a node in a process of its own
+//	grant.go     granting many licenses
+//	keys.go      a compact list of license keys
+//	memory.go    memory and processor time of processes, from /proc
+//	metrics.go   reading and parsing the metrics of a node
+//	progress.go  the line on a terminal that shows what a program is doing
+//	race_on.go   this program has the race detector
+//	race_off.go  this program has no race detector
 package rig

@@ -1,15 +1,21 @@
-// Run puts a load on Licet and proves that nothing was lost in it. It starts an etcd and
-// nodes, or takes a service that runs already, grants licenses, has k6 run one of the
-// scenarios, and does to the service what the scenario says. Then it reads everything
-// back, and compares what was acknowledged with what is stored, one device and one order
-// at a time. See the README one folder up.
+// Run puts a load on Licet with k6 and proves that no result was lost. It starts an etcd and nodes, or takes a service
+// that runs already, grants licenses, has k6 run one of the scenarios in loadtest/scenarios, and kills, drains or
+// restarts processes as the scenario demands. Then it reads everything back, and compares what was acknowledged with
+// what is stored, one device and one order at a time. See the chapter "load" of loadtest/README.md.
+//
+// Package loadtest/compare measures speed; run measures only the thresholds of the scenarios.
 //
 // Files:
-//   - main.go, config.go, scenario.go: the program, its flags, and scenarios.json
-//   - service.go: the service under load, and its first licenses
-//   - k6.go: running a script
-//   - events.go, deeds.go: what happens to the service during the load
-//   - journal.go: what the load has acknowledged
-//   - stored.go: what is stored
-//   - proof.go, results.go: the comparison, and the reports
+//
+//	main.go      the program
+//	config.go    flags
+//	scenario.go  scenarios.json: rate, duration, nodes and faults of each scenario
+//	service.go   the service under load, and its first licenses
+//	k6.go        running a k6 script
+//	events.go    when to kill, drain or restart a process during the load
+//	deeds.go     what an event does: kill, drain and restart processes, read their memory
+//	journal.go   the journal that k6 writes: what the service has acknowledged
+//	stored.go    reading licenses and orders back
+//	proof.go     comparing the journal with what is stored
+//	results.go   the reports
 package main

@@ -1,20 +1,31 @@
-// Shopday plays a whole day of a shop against two nodes in front of one etcd, and then
-// compares the shop's own ledger with what the service says, record by record and sum by
-// sum. Buyers order and pay, some of them twice, late or after they canceled; licenses are
-// activated, moved, suspended, renewed and refunded; API keys and the master key are
-// replaced; products change their terms. Meanwhile one node is killed, and both are
-// restarted one after the other. See the README one folder up.
+// Shopday plays a whole day of a shop against two nodes in front of one etcd. Then it compares the shop's own ledger
+// with what the service says, record by record and sum by sum. Buyers order and pay, some of them twice, late or after
+// they canceled; licenses are activated, moved, suspended, renewed and refunded; API keys and the master key are
+// replaced; products change their terms. Meanwhile one node is killed, and both are restarted one after the other. See
+// the chapter "shop day" of loadtest/README.md.
+//
+// All requests go through package client. Webhooks are not played here: loadtest/webhookrun does.
 //
 // Files:
-//   - main.go, config.go, stage.go: the program, its flags, and the nodes
-//   - plan.go, catalog.go: what will happen, from a seed, and the products
-//   - day.go: the day from opening to closing
-//   - shop.go: everybody who does something on the day
-//   - orders.go, payments.go, refunds.go: orders and money
-//   - desk.go, devices.go: licenses and devices
-//   - keys.go, masterkeys.go: API keys and master keys
-//   - redactions.go: buyers who are redacted
-//   - ledger.go: what must be
-//   - books.go: what the service lists
-//   - audit.go, sums.go, closing.go: the comparison
+//
+//	main.go        the program
+//	config.go      flags
+//	stage.go       the two nodes
+//	plan.go        what will happen on the day, from a seed
+//	catalog.go     the products and their terms
+//	day.go         the hours of the day, from opening to closing, and the kills and restarts
+//	shop.go        the clients of the shop, its buyers and its support
+//	orders.go      placing and canceling orders
+//	payments.go    paying on the pay page
+//	refunds.go     refunding orders
+//	desk.go        support: suspend, reinstate, revoke, renew and move licenses
+//	devices.go     activating and deactivating devices
+//	keys.go        creating, rotating and revoking API keys
+//	masterkeys.go  replacing the master key
+//	redactions.go  redacting buyers
+//	ledger.go      the shop's ledger: what each order and license must be
+//	books.go       what the service lists
+//	audit.go       comparing the ledger with the service, record by record
+//	sums.go        comparing sums
+//	closing.go     the end of the day: reading everything back, and the report
 package main

@@ -1,12 +1,13 @@
-// Package stage is a service that a load test uses from outside: an etcd, nodes of licet
-// in front of it, a balancer in front of the nodes, and a browser for the pay pages. The
-// load test kills and restarts nodes, and verifies what they leave in the store.
+// Package stage is a service that a load test uses from outside: an etcd, nodes of licet in front of it, a balancer in
+// front of the nodes, and a browser for the pay pages. The load test kills and restarts nodes, and verifies the store
+// afterwards.
 //
-// Package rig starts single processes; this package puts them together.
+// Package loadtest/rig starts single processes; this package puts them together.
 //
 // Files:
-//   - stage.go: starting, restarting, killing and ending nodes
-//   - proof.go: licet store verify, backup and restore, logs
-//   - balancer.go: a random node for each request
-//   - browser.go: buyers on the pay pages
+//
+//	stage.go     starting, restarting, killing and ending nodes
+//	proof.go     running licet store verify, backup and restore; reading logs
+//	balancer.go  an http.RoundTripper that sends each request to a random node
+//	browser.go   buyers on the pay pages
 package stage

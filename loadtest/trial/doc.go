@@ -1,11 +1,11 @@
-// Package trial is the frame of load tests that end with a verdict: the command line, a
-// tally of what was done and of problems, and the report.
+// Package trial is the frame that load tests with a verdict share: the command line, a tally of operations and
+// problems, and the report. It knows no shop, no webhooks and no nodes.
 //
 // Files:
-//   - command.go: the program, from its command line to its exit code
-//   - options.go: flags that every trial has
-//   - tally.go: counts and problems, and clients that count what they repeat
-//   - each.go: doing many things, some at a time
-//   - report.go: the report
-//   - trialtest: tests that run a trial in small
+//
+//	command.go  the program, from its command line to its exit code
+//	options.go  flags that every trial has
+//	tally.go    counts of operations and problems; clients that count repeated requests
+//	each.go     doing many things, some at a time
+//	report.go   the report
 package trial

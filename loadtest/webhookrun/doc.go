@@ -1,16 +1,19 @@
-// Webhookrun delivers the events of a shop to webhook endpoints from three nodes, which
-// are killed and started again all the time, and then proves that every event was
-// delivered and none was made up. One endpoint answers, one fails a fifth of the calls,
-// and one hangs. See the README one folder up.
+// Webhookrun delivers the events of a shop to webhook endpoints from three nodes, which it kills and starts again all
+// the time. Then it proves that every event was delivered, and that no event was made up. One endpoint answers, one
+// fails a fifth of the calls, and one hangs. See the chapter "webhook run" of loadtest/README.md.
 //
 // Files:
-//   - main.go, config.go: the program and its flags
-//   - plan.go: what the customers will do, from a seed
-//   - run.go: the run
-//   - customers.go, journal.go: what the customers do, and what was acknowledged
-//   - havoc.go: kills
-//   - receivers.go: the endpoints
-//   - delivering.go: the time in which the rest is delivered
-//   - feed.go: the feed of events
-//   - audit.go, judging.go: the comparison and the report
+//
+//	main.go        the program
+//	config.go      flags
+//	plan.go        what the customers will do, from a seed
+//	run.go         the run, from start to report
+//	customers.go   what the customers do
+//	journal.go     which changes were acknowledged, and so must have an event
+//	havoc.go       killing nodes
+//	receivers.go   the HTTP servers behind the endpoints
+//	delivering.go  waiting until the remaining events are delivered
+//	feed.go        reading the feed of events
+//	audit.go       comparing changes, feed and deliveries
+//	judging.go     the verdict and the report
 package main

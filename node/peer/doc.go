@@ -20,6 +20,8 @@
 // A failure before step 3 and a refusal return node.ErrNotTaken. After a later failure, the outcome of
 // the commands is unknown.
 //
+// The tests connect nodes over loopback, and send stale, forged and oversized messages to the listener.
+//
 // The map of the package:
 //
 //	client.go    the client, and the list of nodes

@@ -7,6 +7,15 @@
 // record only by way of the engine (package node), except for API keys, replays and sweeps, which the
 // store changes itself.
 //
+// A place is the right to run one of a limited number of things at a time on this node: a command (package node), a
+// page of a list, or a wait for events. A claim is the record of an Idempotency-Key. A mark is a key of the store whose
+// value changes with every change of an API key of some owners: the cache of API keys follows the marks.
+//
+// Not here: sending webhooks (package delivery), refunds through a provider (package payment), rate limits (package
+// handlers/limits).
+//
+// The tests run services on a real etcd, often two or three in one process, without HTTP.
+//
 // The map of the package:
 //
 //	service.go         the service: its parts, settings and shutdown

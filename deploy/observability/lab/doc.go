@@ -1,14 +1,16 @@
-// Package lab runs what dashboards and rules are tested against: an etcd of three members,
-// two nodes of Licet under load, and Debian's Prometheus, which scrapes all of them every
-// second and evaluates the rules. That Prometheus has the series of a service's own.
+// Package lab runs a service to test dashboards and rules against: an etcd of three members, two nodes of Licet under
+// load, and Debian's Prometheus, which scrapes all of them every second and evaluates the rules. Its tests check that
+// every expression of a dashboard or rule finds series in that Prometheus.
 //
-// The load gives each metric a value: activations that bind, bind again and are refused;
-// one license that both nodes activate at once; orders that are paid, canceled and
-// refunded; webhooks to receivers that answer, fail and are not there; a backup.
+// The load gives each metric a value: activations that bind, bind again and are refused; one license that both nodes
+// activate at once; orders that are paid, canceled and refunded; webhooks to receivers that answer, fail and refuse
+// connections; a backup.
 //
 // Files:
-//   - lab.go: starting everything
-//   - prometheus.go: a Prometheus server, its queries and rules
-//   - shop.go, receivers.go: the load, and the webhook endpoints
-//   - parts.go: the parts of an expression that must have series
+//
+//	lab.go         starting everything
+//	prometheus.go  a Prometheus server, its queries and rules
+//	shop.go        the load
+//	receivers.go   the webhook endpoints
+//	parts.go       splitting an expression into the selectors that must have series
 package lab

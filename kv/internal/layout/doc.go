@@ -11,7 +11,7 @@
 //	e/<account>/<mode>/<epoch><record><sequence>
 //	                              events of a record, those of one transaction; see package kv
 //	e/<account>/<mode>/<epoch>b<block>
-//	                              those of up to 16 records, likewise
+//	                              events of up to 16 records, those of one transaction
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
 //	f/<account>/<mode>/           empty: an owner that listens to activations
 //	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
@@ -24,25 +24,25 @@
 //	j/<level><entry>              empty: an entry of a listing on an upper level of it
 //	n/<incarnation>               a node that is up, under a lease: its address for other nodes, and its public key
 //	o/<account>/<mode>/<order>    an order
-//	p/<order>                     an order's owner, for whoever knows only its number
+//	p/<order>                     an order's owner, to find an order by its number alone
 //	q/<account>/<mode>/<product>  a product
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
-//	v/<endpoint>/p                how far the deliveries to an endpoint are
-//	v/<endpoint>/r<event>         a message to it that is to be tried again
-//	v/<endpoint>/f<event>         one that was given up
-//	v/<endpoint>/a<page>          a page of what was delivered to it, by its number, eight bytes
-//	v/<endpoint>/j<replay>        a replay that was asked for and is not done, by its ULID
-//	w/<account>/<mode>/           an owner's endpoints of webhooks, all of them
+//	v/<endpoint>/p                the position of an endpoint in the feed, and counts of its deliveries
+//	v/<endpoint>/r<event>         a message to an endpoint that waits for its next attempt
+//	v/<endpoint>/f<event>         a message to an endpoint that was given up
+//	v/<endpoint>/a<page>          a page of the log of deliveries to an endpoint, by its number, eight bytes
+//	v/<endpoint>/j<replay>        an unfinished replay of an endpoint, by its ULID
+//	w/<account>/<mode>/           all webhook endpoints of an owner
 //	x/a/<account>/<mode>/         an owner's request to listen, or no longer to, until s/listen has moved
 //	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
 //	x/w/<endpoint>                empty: an endpoint that was deleted, whose deliveries are to be removed
-//	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
+//	y/<account>/<mode>/<key>      a claim: the result of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
-//	s/backup                      when the last backup was begun that ended well, as <ms>
+//	s/backup                      when the last successful backup began, as <ms>
 //	s/check                       the check key of license keys, 32 bytes
 //	s/epoch                       empty: its revision is the epoch into which events are recorded
 //	s/keys                        another value after any change of an API key
@@ -51,7 +51,7 @@
 //	                              whose events the owner gave up
 //	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
-//	s/retired/<master>            the fingerprint of one that nothing is derived from any more
+//	s/retired/<master>            the fingerprint of a retired master key: nothing is derived from that key any more
 //	s/swept                       the last epoch whose events are too old, eight bytes; its revision also
 //	                              moves when an owner gives up events
 //	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
@@ -61,7 +61,7 @@
 //
 // i/, c/, b/, and also o/ and a/, are listings; see package kv.
 //
-// The verification of a store has the same table, with a check of each kind of key.
+// Package kv/verify has the same table, with a check of each kind of key.
 //
 // <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
@@ -75,32 +75,32 @@
 //
 // A value is one byte of format version and a protobuf message. A field table (see
 // fields.go) lists the fields of most messages; licenses, devices and events are encoded
-// by hand. While nodes are updated, an older one reads what
-// a newer one wrote: fields of licenses, orders, products and endpoints that it does
-// not know are kept as they are when it writes the record back.
+// by hand.
+//
+// While nodes are updated, an older node reads values that a newer node wrote. It keeps unknown fields of
+// licenses, orders, products and endpoints as they are when it writes the record back.
 //
 // Where a value of events can't be read, placeholders take the place of the events in it, see
 // eventdecode.go. A newer version's kinds of events, actors and members are stored by name, so an older
 // node returns them.
 //
-// Every change of a license writes its whole value anew, and etcd keeps those
-// before it until it compacts. So what most values have in common is left out:
-// the prefix of an account id, the text of a ULID or of hex digits for the bytes
-// behind it, and the years up to a license's creation from the times that come
-// after it. A text that would not come back the same is stored as it is.
+// Every change of a license writes its whole value again, and etcd keeps the earlier values until it compacts. So
+// the values leave out what most of them have in common: the prefix of an account id, the text of a ULID or of hex
+// digits in favor of its bytes, and, in all later times, the years up to a license's creation. A text that would
+// not be the same after decoding is stored as it is.
 //
 // # Files
 //
-//	keys.go          the keys of records and of marks
-//	owners.go        what keys say of owners and licenses
+//	keys.go          the keys of records, and of the marks that change with API keys
+//	owners.go        owners and licenses, parsed from keys
 //	listings.go      the keys of listings
 //	skiplist.go      the upper levels of listings
 //	due.go           the keys of what is due, by time
 //	deliverykeys.go  the keys of deliveries
 //	eventkeys.go     the keys of events, and the order of events
 //	epoch.go         epochs, blocks, and the location of a record's latest event
-//	events.go        the values of events
-//	eventdecode.go   the same, decoded; placeholders for what can't be read
+//	events.go        encoding events
+//	eventdecode.go   decoding events; placeholders for unreadable events
 //	eventformat.go   the format version of events
 //	eventid.go       ids of events, and places in a feed
 //	blocks.go        events of several records in one value
@@ -115,9 +115,9 @@
 //	apikey.go        API keys
 //	webhooks.go      endpoints of webhooks
 //	listening.go     which owners listen to activations
-//	progress.go      how far the deliveries to an endpoint are
-//	delivery.go      messages and replays
-//	deliverylog.go   what was delivered to an endpoint
+//	progress.go      the position of an endpoint in the feed, and its counts
+//	delivery.go      messages that wait or were given up, and replays
+//	deliverylog.go   the log of deliveries to an endpoint
 //	node.go          registrations of nodes
 //	ownercodec.go    owners, order numbers and ULIDs in values
 //	writers.go       the writers of a record, and whose swap landed

@@ -1,5 +1,5 @@
 // Package bulk moves licenses between a service and CSV files, through the API. It implements licet licenses export and
-// licet licenses import.
+// licet licenses import. The flags and the output of these commands are in package cli.
 //
 // Both can be killed at any time. Repeating the same call continues.
 //

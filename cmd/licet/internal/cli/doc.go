@@ -6,6 +6,9 @@
 // prints the response, as a table for people or as the JSON of the response. It explains errors and says what to do
 // next.
 //
+// The routes themselves are in package client, and the files of exports and imports in package bulk. The tests call a
+// service in their own process and compare the output with golden files.
+//
 // Data goes to standard output, and everything else to standard error, so that the data can be piped.
 //
 //	spec.go             what a command consists of; groups of commands; arguments
