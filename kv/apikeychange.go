@@ -59,8 +59,7 @@ func (s *apiKeys) ChangeAPIKey(
 	return nil, etcd.Unavailable(errors.New("others keep changing the API key"))
 }
 
-// swapAPIKey writes a key over the one that was read. If it lost, it answers
-// what the rival wrote.
+// swapAPIKey replaces the key that was read. If the swap lost, swapAPIKey returns what the winner wrote.
 func (s *apiKeys) swapAPIKey(
 	ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write,
 ) (rival *readAPIKey, err error) {

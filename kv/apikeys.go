@@ -46,8 +46,8 @@ func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims
 }
 
 // storeNewAPIKey stores a key and its place in the index, unless either is
-// taken. A key is told by its hash and id: both are random, so what is stored
-// under them is this key, be it from a copy of this transaction that landed.
+// taken. Hash and id of a key are random, so a value stored under both is this key: a copy of this transaction
+// has landed.
 func (s *apiKeys) storeNewAPIKey(
 	ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write,
 ) error {

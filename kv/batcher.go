@@ -40,7 +40,7 @@ type batchItem struct {
 	eventWrites []eventWrite // of the puts in then, those of events
 	assumed     []layout.Listening
 
-	span *tracing.Span // of whoever asks; nil: it is not traced
+	span *tracing.Span // of the caller; nil: the caller is not traced
 
 	done  chan struct{} // closed once what follows is set
 	reply reply
@@ -66,12 +66,10 @@ func (p *batchItem) ops() int {
 	return max(len(p.compares), len(p.then)-len(p.eventWrites), len(p.reads))
 }
 
-// isCheck tells whether an item changes nothing and asks only whether its compares
-// hold.
+// isCheck reports whether an item changes nothing and asks only whether its compares hold.
 func (p *batchItem) isCheck() bool { return len(p.compares) > 0 && len(p.then) == 0 }
 
-// holds tells whether what was read of the keys of compares is what they demand; a
-// item without compares demands nothing.
+// holds reports whether the read keys satisfy the compares of the item. An item without compares is always satisfied.
 func (p *batchItem) holds(found []*etcdserverpb.ResponseOp) bool {
 	for i, compare := range p.compares {
 		var revision int64
@@ -100,11 +98,10 @@ func (p *batchItem) answerOnce(r reply) {
 	}
 }
 
-// batcher is where items wait to travel in one request. A few requests are under
-// way at a time; whoever finds one free leaves at once, alone, and what comes
-// meanwhile leaves together as soon as a request is back. So an idle store waits
-// for nothing, and under load batches grow by themselves. Where what waits fills
-// a request, one more is sent, up to most.
+// batcher collects items that share a request. A few requests may be under way at a time. If a request is free, an
+// item leaves at once and alone. Otherwise items wait, and leave together as soon as a request has returned. So an
+// idle store delays no item, and batches grow with the load. If the waiting items fill a request, the batcher sends
+// one more, up to most.
 type batcher struct {
 	few, most int
 	send      func([]*batchItem)
@@ -113,12 +110,12 @@ type batcher struct {
 
 	mu          sync.Mutex
 	waiting     []*batchItem
-	ops         int // of those that wait, without what they tell
+	ops         int // operations of the waiting items, without their events
 	eventKeys   eventKeys
 	dispatching int
 }
 
-// free tells whether there is a request to be sent.
+// free reports whether the batcher may send another request.
 func (l *batcher) free() bool {
 	return l.dispatching < l.few || l.dispatching < l.most && l.ops+l.eventKeys.keys >= etcd.MaxOps
 }

@@ -60,7 +60,7 @@ func (s *requests) sendChecks(batch []*batchItem) (held bool, err error) {
 	return true, nil
 }
 
-// readNext tells whether checks are not worth a try.
+// readNext reports whether the next batch of checks should read at once.
 func (s *requests) readNext() bool {
 	if s.checksLost.Load() <= 0 {
 		return false

@@ -143,8 +143,7 @@ func (s *requests) sendLost(lost []*batchItem) {
 	}
 }
 
-// errPanicked is what items are told whose request ended in a panic: it may have
-// been sent.
+// errPanicked is the error of items whose request ended in a panic. The request may have been sent.
 var errPanicked = errors.New("panic")
 
 // guarded answers a batch also where sending it panics.
@@ -158,8 +157,8 @@ func (s *requests) guarded(send func([]*batchItem)) func([]*batchItem) {
 	}
 }
 
-// nestNext tells whether a flat request is not worth a try: a change that was
-// sent before may have been made, and then its compare fails.
+// nestNext reports whether to send the batch nested at once: an earlier copy of a change may have landed, and then
+// the compare of the change fails in a flat request.
 func (s *requests) nestNext(batch []*batchItem) bool {
 	for _, p := range batch {
 		if p.inDoubt {
@@ -264,9 +263,9 @@ func fail(batch []*batchItem, err error) {
 	}
 }
 
-// errFailedCompare is what items are told whose latest request was refused, while one before it was
-// answered: had that been sent twice on its way, the first copy may have made what the
-// second could not make any more. So it is looked at as one whose answer is lost.
+// errFailedCompare is the error of items whose latest request was refused, although an earlier request was answered.
+// If the network sent that earlier request twice, its first copy may have landed and its second copy failed. So the
+// item counts as an item whose answer is lost.
 var errFailedCompare = errors.New("not made by the first request, as far as is known, and refused then")
 
 func noteFailedCompare(batch []*batchItem) {

@@ -136,7 +136,7 @@ func (s *Store) forget(sw *swap) {
 func (sw *swap) explainLoss(rivals []store.Snapshot, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	token, exists := rivals[0].Token.(*stored)
 	if sw.removes && !exists && inDoubt {
-		// Whoever removed it, what was asked for is so.
+		// The record is gone, as the change demands, whichever writer removed the record.
 		return store.Outcome{Landed: true}, nil
 	}
 	if exists {

@@ -15,7 +15,7 @@ type counts struct {
 	swapWon, swapLost, swapDoubt prometheus.Counter
 	recordHit, recordMiss        prometheus.Counter
 	events                       map[licensing.EventType]prometheus.Counter // never changed
-	orders                       map[licensing.EventType]prometheus.Counter // likewise
+	orders                       map[licensing.EventType]prometheus.Counter // never changed
 }
 
 func newCounts(m *metrics.Metrics) *counts {
@@ -51,8 +51,8 @@ func orderStates() map[licensing.EventType]string {
 	}
 }
 
-// swap counts a change by how it ended, however often it was sent, and what is told
-// of it if it was made. One that was not sent, or was refused unexecuted, is no swap.
+// swap counts a change once, by its outcome, and the events of a change that landed. A change that was not sent, or
+// was refused before execution, is no swap.
 func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
 	switch {
 	case err == nil && outcome.Landed:

@@ -27,17 +27,16 @@ const (
 	completeDevices = 1 << 14
 )
 
-// deviceCache is what is remembered of the devices of one license that has many:
-// what holds at one revision of the license. Whoever binds, removes or renames
-// a device swaps on that revision, so a swap that lands against it, or a read
-// that finds it, proves the cache too. After a swap of this store's own it goes
-// on, since what that has changed is known; after anybody else's it begins anew.
+// deviceCache remembers the devices of one license with many devices, as of one revision of the license. Every writer
+// that binds, removes or renames a device swaps on that revision. So a swap that lands against the revision, or a read
+// that finds the revision, proves the cache too. After a swap of this store the cache applies the change and stays
+// valid; after a swap of another store it starts empty.
 type deviceCache struct {
 	mu       sync.Mutex
 	revision int64
-	// complete: bound has every device, so who is not in it is not bound. It is so
-	// from when this store has moved a license's devices out of its record, or has
-	// scanned them, until somebody else writes to it.
+	// complete: bound has every device, so a device that is not in bound is not bound. The cache becomes complete when
+	// this store moves a license's devices out of its record, or has scanned them. It stays complete until another
+	// store writes to the license.
 	complete bool
 	bound    map[store.DeviceCursor]struct{} // by position; only where whole
 	entries  map[store.DeviceCursor]knownDevice
@@ -85,7 +84,7 @@ func (s *deviceCaches) use(id licensing.LicenseID, begin bool, f func(*deviceCac
 	}
 }
 
-// change calls f with the cache held, and tells whether it must be weighed anew.
+// change calls f with the cache locked, and reports whether the weight of the cache must be computed again.
 func (r *deviceCache) change(f func(*deviceCache)) (stale bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +149,8 @@ func (s *deviceCaches) follow(f *fresh, to int64) (due *deviceScan) {
 	return due
 }
 
-// learn notes what was read of devices along with their license: bound are
-// those that have keys, with the revisions of these.
+// learn notes the devices that were read along with their license: bound has the devices with keys of their own, and
+// the revisions of these keys.
 func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 	s.use(id, true, func(r *deviceCache) {
 		switch {
@@ -181,8 +180,8 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 // findings are what was read of a license with many devices.
 type findings struct {
 	revision int64              // of the license
-	devices  []licensing.Device // those that were asked for; never changed
-	entries  map[string]int64   // the revisions of those that are bound
+	devices  []licensing.Device // the requested devices; never changed
+	entries  map[string]int64   // the revisions of bound devices
 	own      bool               // this store was the last to write to the license
 	corrects bool               // a swap was lost to it
 }

@@ -74,9 +74,8 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 }
 
 // touch stores that devices with keys of their own were seen. It leaves the
-// license alone, and compares each device's own revision, so that it never
-// brings back one that was removed. Those that a request has no room for will be
-// seen again.
+// license alone, and compares each device's own revision, so that a removed device never comes back. Devices beyond
+// the limit of a request are left to a later touch.
 func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, token *stored) {
 	for _, entry := range changed[:min(len(changed), store.MaxTouchedDevices)] {
 		at := []byte(layout.DeviceKey(id, entry.Device.ID))
@@ -200,8 +199,8 @@ func (s *views) viewStored(
 	return view, err
 }
 
-// viewLicense puts a page of its devices to a license that was read at a
-// revision. A page of none takes those that lie in the license.
+// viewLicense adds a page of devices to a license that was read at a revision. Without a page it returns the devices
+// in the license's own record.
 func (s *views) viewLicense(
 	ctx context.Context, license *layout.License, page store.DevicePage, revision int64,
 ) (*store.LicenseView, error) {

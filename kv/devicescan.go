@@ -37,7 +37,7 @@ type deviceScan struct {
 	since map[store.DeviceCursor]bool
 }
 
-// scanIsDue tells whether it pays to come to know all devices of a license.
+// scanIsDue reports whether reading all devices of the license is worth its cost.
 func (r *deviceCache) scanIsDue(devices int) bool {
 	return !r.complete && r.scan == nil && devices <= scanMost && r.guesses >= scanLeast+devices/scanShare
 }
@@ -115,7 +115,7 @@ func (s *deviceCaches) putOffScan(id licensing.LicenseID, v *deviceScan) {
 func (s *deviceCaches) endScan(id licensing.LicenseID, v *deviceScan, found map[store.DeviceCursor]struct{}) {
 	s.use(id, false, func(r *deviceCache) {
 		if r.scan != v {
-			return // somebody else has written since
+			return // another store has written since
 		}
 		r.scan, r.guesses = nil, 0
 		if found == nil {

@@ -106,8 +106,8 @@ func (s *feeds) entryAt(
 	return &dir.entries[i], nil
 }
 
-// feedFromOpen answers somebody who has read all, and knows an event that was not in
-// the feed yet. It is looked for, so that a made-up one is refused.
+// feedFromOpen answers a caller that has read all of the feed and names an event that is not in the feed yet.
+// feedFromOpen looks the event up, so that it can refuse a made-up id.
 func (s *feeds) feedFromOpen(
 	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState,
 ) (store.Feed, error) {

@@ -180,7 +180,7 @@ func (s *epochs) listEventOwners(ctx context.Context) ([]licensing.Owner, error)
 	}
 	owners := make([]licensing.Owner, 0, len(response.Kvs))
 	for _, kv := range response.Kvs {
-		// What has not the form of one is for verify to report.
+		// A key that is not in the form of an owner's is left to verify.
 		if owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.EventOwnersPrefix):])); ok && rest == "" {
 			owners = append(owners, owner)
 		}

@@ -224,8 +224,7 @@ func (s *retention) walkEvents(
 	return nil
 }
 
-// epochIn is the epoch in what follows the owner in a key of events, also in one that is
-// too short.
+// epochIn returns the epoch from the part of an event key behind the owner, also from a part that is too short.
 func epochIn(rest []byte) layout.Epoch {
 	var eight [layout.EpochSize]byte
 	copy(eight[:], rest)

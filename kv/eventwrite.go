@@ -32,7 +32,7 @@ type eventWrite struct {
 	record  string
 	last    uint64 // sequence
 	events  []byte // the key's value
-	op      int    // the index in the change's operations of the one that puts it
+	op      int    // the index of the put among the operations of the change
 	inBlock bool   // it is in a block
 
 	location []byte // the place for its location in the record's value
@@ -75,7 +75,7 @@ func blocksFor(records int) int { return (records + layout.BlockRuns - 1) / layo
 
 // eventKeys counts the keys that what items tell takes in a flat request.
 type eventKeys struct {
-	of   map[licensing.Owner]int // of how many records of an owner is told
+	of   map[licensing.Owner]int // the number of records with events, by owner
 	keys int
 }
 
@@ -143,7 +143,7 @@ func randomBlock(count int) layout.Block {
 	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
 }
 
-// add puts what is told of an owner into blocks, from the one at a location on.
+// add puts the events of an owner into blocks, beginning with the block at a location.
 func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
 	slices.SortFunc(own, func(a, b *eventWrite) int { return layout.CompareRecords(a.record, b.record) })
 	for some := range slices.Chunk(own, layout.BlockRuns) {
@@ -169,7 +169,7 @@ func patchApart(e layout.Epoch, p *batchItem) {
 	}
 }
 
-// appendThen adds the operations of an item, without those that blocks make up for.
+// appendThen adds the operations of an item, without the puts of events that blocks replace.
 func (p *batchItem) appendThen(ops []*etcdserverpb.RequestOp) []*etcdserverpb.RequestOp {
 	from := 0
 	for i := range p.eventWrites {

@@ -43,7 +43,7 @@ type feeds struct {
 
 // feedState is how far the events of the store go.
 type feedState struct {
-	epoch        layout.Epoch // the one that is not sealed
+	epoch        layout.Epoch // the current epoch, which is not sealed
 	trimmedEpoch layout.Epoch
 	revision     int64
 }
@@ -150,11 +150,10 @@ func (s *feeds) readBehind(
 		return store.Feed{}, licensing.ErrCursorExpired
 	case !after.BehindEvent() &&
 		(after.Epoch > state.end() || after.Epoch == state.end() && after.Revision > state.revision):
-		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
-		// wait in vain.
+		// The service never returned this position, or a lost store did. A wait at this position would never end.
 		return store.Feed{}, store.ErrBadPosition
 	case after.Epoch >= state.epoch && after.BehindEvent():
-		// Nobody is told of an event before its epoch is sealed, but by its own id.
+		// The feed returns no event before its epoch is sealed; a look-up by id does.
 		return s.feedFromOpen(ctx, owner, after, state)
 	}
 	return s.readFeed(ctx, owner, after, state, page)
@@ -233,8 +232,7 @@ func (r *feedReading) room() int {
 	}
 }
 
-// readEntries reads events and adds those that are wanted. It answers how many entries
-// are told of wholly.
+// readEntries reads events and adds the wanted events to the page. It returns how many entries were read completely.
 func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (told int, err error) {
 	reads := make([][]byte, len(entries))
 	for i := range entries {
@@ -290,7 +288,7 @@ func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, 
 		}
 		return from, r.after.Sequence <= runs[len(runs)-1].Number
 	}
-	// All runs before the one with the event are told too.
+	// The feed has also returned all runs before the run with the event.
 	from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Hash(e.Block) == r.after.Record })
 	if from < 0 {
 		// A node that can read more of the block than this one may have told the event.

@@ -28,7 +28,7 @@ type fences struct {
 	waits     map[licensing.Owner]int // for a move of layout.ListenKey, see awaitMoves
 
 	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
-	markLooked atomic.Int64 // the revision of layout.WebhooksMark as of which nobody waits for a move; see moveLeft
+	markLooked atomic.Int64 // the revision of layout.WebhooksMark as of which no owner waits for a move; see moveLeft
 }
 
 // epochs opens epochs, and keeps track of the owners that listen and of the owners of events.

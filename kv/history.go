@@ -61,9 +61,9 @@ func (s *feeds) History(
 	return history, nil
 }
 
-// historyPlace is the latest event that is still to be told: the key that has it ends with another one, if those behind
-// it are told already. Where last is zero the key is not known: it is of the location's epoch or of an earlier one, and
-// the event, or the latest before that, is to be searched for.
+// historyPlace is the latest event that the history has not returned yet. Its key may end with a later event, which
+// the history has returned. If last is zero, the key is unknown: it is in the location's epoch or in an earlier epoch,
+// and the reader searches for the event, or for the latest event before it.
 type historyPlace struct {
 	layout.Location
 	last, sequence uint64
@@ -161,7 +161,7 @@ func (s *feeds) historyStep(
 	case stored.Adrift:
 		return historyPlace{Location: layout.Location{Epoch: at.Epoch}, sequence: before}, nil
 	case stored.Torn:
-		// Nobody knows with which event the key before ends.
+		// The number of the last event in the previous key is unknown.
 		return historyPlace{Location: layout.Location{Epoch: stored.Before.Epoch}, sequence: before}, nil
 	}
 	return historyPlace{stored.Before, before, before}, nil

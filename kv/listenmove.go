@@ -189,7 +189,7 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 			if change.Owner == (licensing.Owner{}) {
 				continue // the key names no owner
 			}
-			change.Listens = true // events that nobody wants are harmless, missing events are not
+			change.Listens = true // unwanted events are harmless, missing events are not
 		}
 		move.Changes = append(move.Changes, change)
 	}
@@ -213,9 +213,8 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 	return waiting.More, nil
 }
 
-// splitRequests tells requests that wait for a move from those that are in effect. All
-// requests of one revision are due together: where more follow, those of the last revision
-// may not be complete, and wait.
+// splitRequests separates requests that wait for a move from requests that are in effect. All requests of one revision
+// are due together: if more requests follow, the last revision may be incomplete, and its requests wait.
 func splitRequests(found []*mvccpb.KeyValue, more bool, moved int64) (due, done []*mvccpb.KeyValue) {
 	first := slices.IndexFunc(found, func(kv *mvccpb.KeyValue) bool { return kv.ModRevision > moved })
 	if first < 0 {

@@ -32,7 +32,7 @@ type stored struct {
 	// Of a license:
 	inline   []layout.InlineDevice // the devices in its record, in the order they were bound
 	spilled  bool                  // the devices have keys of their own
-	complete bool                  // all devices are known, so those that are absent are so for certain
+	complete bool                  // all devices are known, so an absent device is certainly not bound
 	slot     *slot                 // where it is remembered
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
@@ -54,7 +54,7 @@ type query struct {
 	devices bool
 }
 
-// metadata tells whether the key of the license's metadata is read too.
+// metadata reports whether the query also reads the key of the license's metadata.
 func (q *query) metadata() bool { return q.Metadata && q.Ref.Kind == licensing.KindLicense }
 
 // incomplete reports whether a license turned out to have devices of their own
@@ -104,8 +104,8 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	return snapshots, nil
 }
 
-// Confirm tells whether a record is still as Recall gave it. It asks only for
-// the revision of its key, and whether devices that were taken for absent are.
+// Confirm reports whether a record is still as Recall returned it. Confirm reads only the revision of the record's
+// key, and checks that devices assumed absent are absent.
 func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	known, ok := token.(*stored)
 	if !ok {

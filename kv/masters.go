@@ -14,8 +14,8 @@ import (
 )
 
 // CheckRing compares a ring with the fingerprints of the master keys that the
-// store uses. A key of the ring that the store does not use yet is fine; so is
-// one that it uses no more, unless new secrets would be derived from it.
+// store uses. The ring may have keys that the store does not use yet. It may also have retired keys, unless new
+// secrets would be derived from them.
 func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
 	response, err := s.etcd.Txn(ctx, "check_ring", nil, []clientv3.Op{
@@ -48,8 +48,7 @@ func (s *apiKeys) CheckRing(ctx context.Context, ring licensing.MasterRing) erro
 	return errors.Join(problems...)
 }
 
-// UseMaster notes that secrets are derived from a master key from now on. It
-// refuses one that was retired.
+// UseMaster notes that secrets are derived from a master key from now on. It refuses a retired master key.
 func (s *apiKeys) UseMaster(ctx context.Context, master licensing.MasterKey) error {
 	print, err := master.Fingerprint()
 	if err != nil {

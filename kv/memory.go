@@ -32,14 +32,13 @@ type memory struct {
 type slot struct {
 	mu       sync.Mutex
 	revision int64  // guarded by mu
-	value    []byte // likewise
+	value    []byte // guarded by mu
 	// distrust is above 0 where a device that nothing is known of was bound after
 	// all: then such devices are read before they are swapped. Each that is
 	// found absent lowers it.
 	distrust atomic.Int32
 	spilled  bool // guarded by mu
-	// Owner is the license's, from the first time that somebody asks for it; guarded
-	// by mu. A license never changes its owner.
+	// owner is the owner of the license, decoded at the first use; guarded by mu. A license never changes its owner.
 	owner unique.Handle[licensing.Owner]
 }
 
@@ -116,8 +115,8 @@ func (m *memory) add(id licensing.LicenseID, next cachedValue) *slot {
 	return s
 }
 
-// Recall tells what the store remembers of a record; it asks nobody. Metadata,
-// which is large and rarely asked for, is not remembered.
+// Recall returns what the store remembers of a record, without a request. The store does not remember metadata,
+// which is large and rarely read.
 func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	if want.Ref.Kind != licensing.KindLicense || want.Metadata {
 		return store.Snapshot{}, nil, false
@@ -234,8 +233,7 @@ func (s *Store) recallDevices(
 	return unsure
 }
 
-// spilled tells whether a record is remembered as a license whose devices have
-// keys of their own.
+// spilled reports whether the store remembers the record as a license whose devices have keys of their own.
 func (m *memory) spilled(ref licensing.Ref) bool {
 	if ref.Kind != licensing.KindLicense {
 		return false

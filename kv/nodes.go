@@ -36,8 +36,7 @@ func (s *Store) Register(ctx context.Context, r store.Registration) {
 	}
 }
 
-// register registers a node for as long as its lease lives, and tells whether it
-// ever was.
+// register registers a node for as long as its lease lives, and reports whether the node was ever registered.
 func (s *Store) register(ctx context.Context, r store.Registration) (began bool, err error) {
 	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation),
 		string(layout.EncodeNode(r)),

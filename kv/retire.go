@@ -47,7 +47,7 @@ const (
 	masterPage = 500
 )
 
-// InUse tells whether anything is derived from the master key.
+// InUse reports whether any secret is derived from the master key.
 func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 }
 
 // String names what is derived from the master key.
@@ -154,8 +154,8 @@ func (s *apiKeys) readFamily(
 	}
 }
 
-// count counts what an API key is derived from. Of one that is revoked nobody
-// will ask for the secret again.
+// count counts the master keys from which an API key's secrets are derived. A revoked key counts for none: its secret
+// is not needed again.
 func (m *masterUsage) count(kv *mvccpb.KeyValue, now time.Time) error {
 	hash, ok := strings.CutPrefix(string(kv.Key), layout.Prefix+"k/")
 	if !ok || len(hash) != len(licensing.APIKey{}.Hash) {

@@ -46,7 +46,7 @@ func (s *views) walkFrom(listing string, before store.Position) *walk {
 	return w
 }
 
-// more tells whether there is another entry.
+// more reports whether there is another entry.
 func (w *walk) more(ctx context.Context) (bool, error) {
 	for len(w.ready) == 0 && !w.levels[0].ended {
 		if err := w.read(ctx, 0); err != nil {

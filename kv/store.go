@@ -31,7 +31,7 @@ type Config struct {
 	TLS       TLS // not needed
 	// Remembered is how many licenses are kept in memory; 0: 100,000.
 	Remembered int
-	// HearAll records the events of activations of every owner, whether anybody listens.
+	// HearAll records the events of activations of every owner, even if the owner does not listen.
 	HearAll bool
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
@@ -84,8 +84,8 @@ var (
 	_ store.Keys  = (*Store)(nil)
 )
 
-// Open connects to etcd. It fails if no member has answered a read within ten
-// seconds, or one that answers is too old.
+// Open connects to etcd. Open fails if no member has answered a read within ten seconds, or if a member that answers
+// is too old.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	client, err := etcd.Open(ctx, cfg.Etcd())
 	if err != nil {
@@ -168,8 +168,7 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 	if err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
-	// The key that is stored, whoever stored it: also ours, if an attempt
-	// whose answer was lost did.
+	// The stored key, from any writer: also our own key, if an attempt with a lost answer landed.
 	gets := response.Responses
 	stored := gets[len(gets)-1].GetResponseRange().Kvs[0].Value
 	return keyCheckOf(stored, nil)

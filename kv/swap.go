@@ -20,7 +20,7 @@ type swap struct {
 	queries    []query
 	fresh      []fresh // the licenses as they will be
 	touches    []touch
-	before     []layout.Writer // those that the first record had when it was read
+	before     []layout.Writer // the writers of the first record when it was read
 	removes    bool            // the first record is to be removed
 	brokenRule string          // the rule that a license breaks which it writes; normally empty
 
@@ -77,8 +77,8 @@ func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 
 func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) error {
 	key := []byte(layout.RecordKey(write.Ref))
-	// Where all devices are known nobody else writes, and a loss is not to be
-	// expected; then the devices are not asked for along with it.
+	// If all devices are known, no other store writes the license, and a loss is not expected. Then the swap does not
+	// read the devices along.
 	record := &write.Record
 	q := query{Want: store.Want{Ref: write.Ref, Metadata: record.Metadata != nil},
 		devices: token.spilled && !token.complete}
@@ -198,7 +198,7 @@ func (sw *swap) putMetadata(record *licensing.Record) {
 	}
 }
 
-// removes tells whether a write removes its record. Only products are removed.
+// removes reports whether a write removes its record. Only products are removed.
 func removes(write *store.Write) bool {
 	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
 }

@@ -111,7 +111,7 @@ func (s *Store) Due(
 	}
 	var page store.DuePage
 	for _, kv := range response.Kvs {
-		// What has not the form of a place is for verify to report.
+		// A key that is not in the form of an entry is left to verify.
 		if _, ref, ok := layout.DueRecord(kind, string(kv.Key[len(prefix):]), kv.Value); ok {
 			page.Records = append(page.Records, ref)
 		}

@@ -6,10 +6,9 @@ import (
 	"licet/node/store"
 )
 
-// A caller's share of a batch has a span of its own, from the moment it begins to wait
-// for a request until it is answered: "sent" tells when a request has left with it, and
-// with how many others. So what takes long is seen, waiting or etcd. Requests that
-// nobody shares have a span each. Neither names a key.
+// A caller's share of a batch has a span of its own, from the beginning of its wait until its answer. The event "sent"
+// shows when a request has left with the share, and with how many others. So the trace shows whether the wait or etcd
+// took long. Each request without a batch has a span. No span names a key.
 
 // traceSent tells that a request leaves with a batch.
 func traceSent(batch []*batchItem) {

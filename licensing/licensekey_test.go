@@ -61,7 +61,7 @@ var (
 )
 
 // expectedParse says what Parse is to answer: the key as read, with the check
-// characters that it should have. It is false where input has not the form.
+// characters that it should have. It is false where input is not in that form.
 func expectedParse(key []byte, input string) (read, mended licensing.LicenseKey, formed bool) {
 	input = strings.TrimSpace(input)
 	if !keyTyped.MatchString(input) {

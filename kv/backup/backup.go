@@ -43,13 +43,11 @@ type Info struct {
 	SHA256   string // of the file, in hex
 }
 
-// Progress is told how much of something is done, in bytes. The total is an
-// estimate.
+// Progress receives how many bytes are done, of an estimated total.
 type Progress func(done, total int64)
 
-// Make writes a snapshot of the store to a file, and its checksum to another
-// one beside it. The file appears whole and checked or not at all; one that is
-// there already is replaced.
+// Make writes a snapshot of the store to a file, and the snapshot's checksum to a second file beside it. The file
+// appears complete and checked, or not at all. Make replaces an existing file.
 //
 // The snapshot is one member's. It holds every change that was acknowledged
 // before the call, since that member must answer a linearizable read first.
@@ -90,7 +88,7 @@ func lockNew(path string) (*fileutil.LockedFile, error) {
 
 func errWriting(path string) error { return fmt.Errorf("another process is writing %s", path) }
 
-// isAt tells whether an open file still has that name.
+// isAt reports whether an open file still has that name.
 func isAt(file *os.File, path string) bool {
 	opened, err := file.Stat()
 	if err != nil {
@@ -276,8 +274,7 @@ func checkSnapshot(ctx context.Context, file *os.File, progress Progress) (size 
 	return size, hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// checkBeside compares a file's checksum with the one that is kept beside it,
-// if there is one.
+// checkBeside compares a file's checksum with the checksum in the file beside it, if that file exists.
 func checkBeside(path, sum string) error {
 	line, err := os.ReadFile(path + checksumSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

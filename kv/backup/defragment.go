@@ -33,12 +33,12 @@ type Defragmented struct {
 	Done          bool  // false: there was too little to give back
 }
 
-// Defragment gives back to the disk what compaction has freed in the members'
-// databases: one member after the other, since each serves nobody meanwhile. The leader is
-// the last, and hands its part to another member before, so that writes go on. It stops at
-// the first member that is not well, since another one less could be one too many.
+// Defragment returns the space that compaction has freed in the members' databases to the disk. It defragments one
+// member after the other, since a member serves no request meanwhile. The leader is the last, and first transfers
+// its leadership to another member, so that writes go on. Defragment stops at the first member that is not healthy:
+// without a second member the cluster could lose its quorum.
 //
-// All members must be named. told is called for each one that was looked at.
+// The configuration must name all members. Defragment calls told for each member that it has examined.
 func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err error) {
 	d := &defragmenter{cfg: cfg, told: told}
 	if d.client, err = etcd.Connect(cfg.Endpoints, cfg.TLS); err != nil {
@@ -49,7 +49,7 @@ func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err e
 	if err != nil {
 		return fmt.Errorf("nothing was done: %w", err)
 	}
-	// The leader last, so that whoever leads after it need not hand its part on again.
+	// The leader last, so that the next leader need not transfer the leadership again.
 	last := slices.IndexFunc(states, memberState.leads)
 	for i, s := range states {
 		if i != last {
@@ -79,7 +79,7 @@ type memberState struct {
 func (s memberState) id() uint64  { return s.Header.MemberId }
 func (s memberState) leads() bool { return s.Leader == s.id() }
 
-// worthwhile tells whether enough of the file holds nothing.
+// worthwhile reports whether enough of the file is free.
 func (s memberState) worthwhile() bool {
 	return s.DbSize-s.DbSizeInUse >= max(s.DbSize/worthShare, worthBytes)
 }
@@ -145,7 +145,7 @@ func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 		d.told(done)
 		return nil
 	}
-	// A single member has nobody to hand anything to, and a learner can't lead.
+	// A single member has no successor, and a learner can't lead.
 	next := slices.IndexFunc(states, func(o memberState) bool { return o.endpoint != endpoint && !o.IsLearner })
 	if s.leads() && next >= 0 {
 		if err := d.moveLeader(ctx, endpoint, states[next].id()); err != nil {

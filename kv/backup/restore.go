@@ -110,7 +110,7 @@ func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", path, err)
 	}
-	if err := ctx.Err(); err != nil { // etcd asks nobody whether to go on
+	if err := ctx.Err(); err != nil { // etcd's restore checks no context
 		return err
 	}
 	if err := os.Chmod(unfinished, embedded.PrivateDir); err != nil {

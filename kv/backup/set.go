@@ -21,9 +21,8 @@ func Path(dir string, now time.Time) string {
 	return filepath.Join(dir, now.UTC().Format(backupTime))
 }
 
-// Prune removes the oldest of the backups that lie where [Path] says, until
-// keep are left, and what processes that were killed have left of theirs. What else is in
-// the directory stays, and so does the one that was just made, whatever its clock said.
+// Prune removes the oldest backups in the directory of [Path] until keep are left, and removes the unfinished files
+// of killed processes. Other files stay, and so does the backup that was just made, whatever its clock said.
 func Prune(made string, keep int) error {
 	dir := filepath.Dir(made)
 	entries, err := os.ReadDir(dir)
@@ -55,14 +54,14 @@ func unfinished(name string) (string, bool) {
 	return base, filepath.Ext(name) == newSuffix
 }
 
-// removeAbandoned removes a file that nobody is writing any more.
+// removeAbandoned removes a file that no process is writing any more.
 func removeAbandoned(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil // lockNew would make it
 	}
 	file, err := lockNew(path)
 	if err != nil {
-		return nil // somebody is writing it, or has finished it
+		return nil // another process is writing the file, or has finished it
 	}
 	return errors.Join(removeAny(path), file.Close())
 }

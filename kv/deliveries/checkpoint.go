@@ -69,8 +69,8 @@ func (h *holder) layOutAgain(ctx context.Context, done *store.Checkpoint) ([]che
 	}
 }
 
-// fail gives the claim up for lost where nothing can be stored any more, whatever is
-// tried: whoever claims the endpoint next begins anew.
+// fail marks the claim as lost if no checkpoint can be stored any more. The next holder begins with the
+// stored progress.
 func (h *holder) fail(err error) error {
 	if errors.Is(err, store.ErrClaimLost) {
 		return err
@@ -111,8 +111,8 @@ func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) 
 
 var errProgressMoved = errors.New("the progress was changed though the claim is held")
 
-// explainLoss tells of a transaction that was lost whether an earlier copy of it landed.
-// While the claim is held nobody else writes the progress, so its number tells.
+// explainLoss finds out whether an earlier copy of a lost transaction has landed. Only the holder of the claim writes
+// the progress, so the number in the progress shows this.
 func (h *holder) explainLoss(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
 	now, err := h.readGuards(response)
 	switch {

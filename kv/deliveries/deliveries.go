@@ -198,9 +198,8 @@ const (
 	listLog     = "l"
 )
 
-// Deliveries reads a page of what became of messages: those that are pending and those
-// that were given up in the order of their events, and what was delivered from the
-// latest on.
+// Deliveries reads a page of messages with their states: pending and dead messages in the order of their events, and
+// delivered messages from the latest on.
 func (s *Store) Deliveries(
 	ctx context.Context, endpoint string, page store.DeliveryPage,
 ) (found store.Deliveries, err error) {

@@ -26,11 +26,11 @@ const (
 
 // holder is a claim on an endpoint. Three things guard all that it writes:
 //
-//   - The claim's CreateRevision: who has lost the claim writes nothing any more,
-//     whatever he still believes of his lease.
-//   - The revision of the endpoint's progress, which each of its transactions writes:
-//     so of two copies of one, or of one that was long under way, only one lands.
-//   - That there is no x/w/<endpoint>: who sweeps the endpoint is not disturbed.
+//   - The claim's CreateRevision: a holder that has lost the claim changes nothing any more, even if the holder
+//     believes that its lease lives.
+//   - The revision of the endpoint's progress, which each transaction of the holder writes: of two copies of a
+//     transaction, however late, only one lands.
+//   - The absence of x/w/<endpoint>: a holder changes nothing while a sweep removes the endpoint.
 type holder struct {
 	worker   *worker
 	owner    licensing.Owner
@@ -175,7 +175,7 @@ func (h *holder) Dead(ctx context.Context, after string, limit int) ([]store.Del
 	return dead, err
 }
 
-// Release gives the claim up. Where that can't be told, it ends with the lease.
+// Release deletes the claim. If Release can't reach etcd, the claim ends with the lease.
 func (h *holder) Release(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -188,7 +188,7 @@ func (h *holder) Release(ctx context.Context) error {
 	return err
 }
 
-// lose makes the holder one that has lost its claim.
+// lose marks the claim of the holder as lost.
 func (h *holder) lose() {
 	if !h.lost {
 		h.lost = true

@@ -123,8 +123,8 @@ func (l *stepsOf) close() {
 	}
 }
 
-// addPage puts a page, and removes those that it pushes out. Each page has a
-// transaction of its own: one that is put in it can't be pushed out by it too.
+// addPage puts a page of the log, and removes the pages beyond the limit. Each page has a transaction of its own,
+// since a transaction can't both put and remove the same page.
 func (l *stepsOf) addPage(page layout.LoggedPage) {
 	l.close()
 	step, log := l.step(), l.next.Log
@@ -143,8 +143,8 @@ type messageChange struct {
 	status   store.DeliveryStatus
 }
 
-// changesOf tells how messages stand after a checkpoint, each once. Of one that is in
-// several lists, that it was delivered counts most, and then that it was given up.
+// changesOf returns the state of each message after a checkpoint. For a message in several lists, delivered goes
+// before dead, and dead before pending.
 func changesOf(done *store.Checkpoint) []messageChange {
 	var changes []messageChange
 	places := make(map[string]int)

@@ -20,10 +20,9 @@ const (
 	sweptDeliveries = 1000
 )
 
-// SweepWebhooks removes what the delivery to deleted endpoints has left. While their
-// x/w/ keys are there nobody writes of them: a holder's checkpoints compare that, and
-// claims and replays that the endpoint is in its owner's record. The key goes last,
-// and the claim with it, so that none of that changes thereafter.
+// SweepWebhooks removes the keys of deliveries to deleted endpoints. As long as the x/w/ key of an endpoint exists, no
+// other transaction writes keys of the endpoint: checkpoints compare the absence of the key, and claims and replays
+// compare the owner's record, which lacks the endpoint. SweepWebhooks removes the x/w/ key and the claim last.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(),
 		clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())

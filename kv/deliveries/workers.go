@@ -75,9 +75,8 @@ func readIncarnation(b []byte) (by store.Incarnation, ok bool) {
 	return store.Incarnation(b), true
 }
 
-// Claims tells who delivers to which endpoint. One that is this worker's, and that
-// nobody here knows of, goes: it was put by a request that nobody waited for any
-// more, and would keep others off.
+// Claims returns the worker of each claimed endpoint. Claims removes a claim of this worker that no holder in this
+// process has: a request whose caller had given up put the claim, and the claim would keep other workers off.
 func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
 	before := w.holds()
 	claims := make(map[string]store.Incarnation)
@@ -194,8 +193,8 @@ func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint stri
 		case response.Succeeded:
 			return response.Header.Revision, nil
 		}
-		// It was free when it was read. So one that is of this worker and lease was made
-		// by an earlier copy of this very request, or of one that nobody waits for.
+		// The endpoint was free when it was read. So a claim by this worker and lease comes from an earlier copy of
+		// this request, or from a request whose caller has given up.
 		if have := etcd.First(response.Responses, 0); have != nil {
 			if slices.Equal(have.Value, s.incarnation[:]) && have.Lease == int64(w.lease) {
 				return have.CreateRevision, nil
@@ -206,9 +205,9 @@ func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint stri
 	return 0, nil
 }
 
-// dislodge removes a claim that nobody has: its worker is not there any more, though
-// its lease should have taken the claim along, or it is left of an earlier lease of
-// this worker. What such a holder still sends meets another claim than its own.
+// dislodge removes a claim without a holder: its worker no longer exists, although the claim should have ended with
+// the lease, or the claim belongs to an earlier lease of this worker. Late transactions of such a holder fail,
+// since they compare the old claim.
 func (w *worker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (free bool, err error) {
 	by, ok := readIncarnation(claim.Value)
 	if ok && by == w.Self() {

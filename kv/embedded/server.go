@@ -114,7 +114,7 @@ func configOf(dir string, client url.URL, bridge *etcdLog) *embed.Config {
 	return cfg
 }
 
-// ConfigureMember sets what makes the cluster of one that the data belongs to.
+// ConfigureMember sets the name and the addresses of the cluster of one member that owns the data.
 func ConfigureMember(cfg *embed.Config) *embed.Config {
 	cfg.Name = memberName
 	cfg.InitialCluster = memberName + "=" + PeerURL

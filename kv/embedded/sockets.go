@@ -58,8 +58,8 @@ func openSocketDir(dir string) (*socketDir, error) {
 	return there, nil
 }
 
-// addressable tells whether the socket's path fits into a socket address, and
-// into a URL as it stands: clients differ in how they unescape one.
+// addressable reports whether the socket's path fits into a socket address, and into a URL without escapes: clients
+// differ in how they unescape a path.
 func (d *socketDir) addressable() bool {
 	u := d.url()
 	path := filepath.Join(d.path, socketName)
@@ -79,10 +79,9 @@ func (d *socketDir) Close() error {
 	return errors.Join(err, os.RemoveAll(d.path))
 }
 
-// removeStaleSocket removes what a process that was killed has left at run.
-// Through a link it removes only what such a process makes, and nothing if it
-// is not as expected: the temporary directory may be gone by now, and its name
-// somebody else's.
+// removeStaleSocket removes the socket of a killed process at run. Behind a link it removes only what such a process
+// creates, and nothing if anything is unexpected: the temporary directory may be gone by now, and another program may
+// use its name.
 func removeStaleSocket(run string) error {
 	target, err := os.Readlink(run)
 	if err != nil { // no link: a directory, or nothing

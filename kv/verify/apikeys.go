@@ -24,7 +24,7 @@ func (v *verification) checkAPIKey(e entry) {
 		v.report("api_key", name, "id", "it has no public id")
 		return
 	case !layout.ValidAccount(key.Owner.AccountID):
-		v.report("api_key", name, "owner", "its owner's account has not the form of one")
+		v.report("api_key", name, "owner", "its owner's account is not in the form of one")
 		return
 	}
 	v.want(layout.APIKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
@@ -72,7 +72,7 @@ func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id 
 func (v *verification) checkAPIKeyIndex(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("api_key_index", "a/"+v.names.Opaque(e.rest), "key", "the key has not the form of an entry's")
+		v.report("api_key_index", "a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry's")
 		return
 	}
 	name := layout.APIKeysOf(owner) + id
@@ -127,7 +127,7 @@ func (v *verification) checkRetiredMaster(e entry) {
 
 func (v *verification) checkFingerprint(family, prefix string, e entry) (good bool) {
 	if _, err := licensing.NewMasterKey(e.rest, [licensing.MasterKeySize]byte{}); err != nil {
-		v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key has not the form of a master key's id")
+		v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key is not in the form of a master key's id")
 		return false
 	}
 	if len(e.value) != licensing.FingerprintSize {

@@ -28,7 +28,7 @@ func claimOf(rest string) (licensing.Owner, string, bool) {
 func (v *verification) checkClaim(e entry) {
 	owner, hash, ok := claimOf(e.rest)
 	if !ok {
-		v.report("claim", "y/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's")
+		v.report("claim", "y/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's")
 		return
 	}
 	name := "y/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
@@ -78,7 +78,7 @@ func (v *verification) checkEffect(
 	if claim.EndpointID != "" { // which may have been deleted since
 		effects++
 		if !licensing.ValidEndpointID(claim.EndpointID) {
-			bad("endpoint", "the webhook endpoint that it remembers has not the form of an id")
+			bad("endpoint", "the webhook endpoint that it remembers is not in the form of an id")
 		}
 	}
 	if g := claim.Grant; g != nil {
@@ -107,7 +107,7 @@ func (v *verification) checkChanged(
 ) {
 	id, ok := idOfKey(key)
 	if !ok {
-		bad("license_key", "the license key that it remembers has not the form of one")
+		bad("license_key", "the license key that it remembers is not in the form of one")
 		return
 	}
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
@@ -142,13 +142,13 @@ func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, f
 // claim is left from an earlier one, and goes with the next sweep.
 func (v *verification) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
-		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's place")
+		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's entry by age")
 		return
 	}
 	at := int64(binary.BigEndian.Uint64([]byte(e.rest)))
 	owner, hash, ok := claimOf(e.rest[8:])
 	if !ok {
-		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key has not the form of a claim's place")
+		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's entry by age")
 		return
 	}
 	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) +

@@ -41,7 +41,7 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 		if more {
 			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
 				v.report("delivery", "v/"+v.names.Opaque(e.rest), "key",
-					"the key has not the form of one of deliveries")
+					"the key is not in the form of one of deliveries")
 				continue
 			}
 		}
@@ -159,13 +159,13 @@ func (v *verification) checkDeliveryClaim(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
 			v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key",
-				"the key has not the form of a worker's, or has a value")
+				"the key is not in the form of a worker's, or has a value")
 		}
 		return
 	}
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
-		v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key", "the key has not the form of an endpoint's")
+		v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an endpoint's")
 	case len(e.value) != len(store.Incarnation{}):
 		v.report("delivery_claim", "g/"+e.rest, "value", "it names no worker")
 	}

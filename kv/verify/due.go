@@ -32,7 +32,7 @@ func checkDue(kind licensing.DueKind) func(*verification, entry) {
 	return func(v *verification, e entry) {
 		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
 		if !ok {
-			v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key or the value has not the form of a place by time")
+			v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key or the value is not in the form of an entry")
 			return
 		}
 		name := prefix + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)

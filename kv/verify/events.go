@@ -79,7 +79,7 @@ func (v *verification) checkEvents(e entry) {
 		at, ok = layout.ReadEventsKey([]byte(rest))
 	}
 	if !ok || at.Block == 0 && at.Last == 0 {
-		v.report("event", "e/"+v.names.Opaque(e.rest), "key", "the key has not the form of events'")
+		v.report("event", "e/"+v.names.Opaque(e.rest), "key", "the key is not in the form of events'")
 		return
 	}
 	name := layout.NameOfEvents(owner, &at)
@@ -228,7 +228,7 @@ func (v *verification) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
 	case len(e.rest) != layout.EpochSize:
-		v.report("event_mark", "t/"+v.names.Opaque(e.rest), "key", "the key has not the form of a mark's")
+		v.report("event_mark", "t/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a mark's")
 	case err != nil:
 		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
 			"the value can't be read: %v", err)
@@ -242,7 +242,7 @@ func (v *verification) checkMark(e entry) {
 func (v *verification) checkEventOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
 		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key",
-			"the key has not the form of an owner's, or has a value")
+			"the key is not in the form of an owner's, or has a value")
 	}
 }
 

@@ -18,7 +18,7 @@ func (v *verification) checkFacts(stored *layout.License, bad func(rule, format 
 		}
 	}
 	if !layout.ValidAccount(l.Owner.AccountID) {
-		bad("owner", "its owner's account has not the form of one")
+		bad("owner", "its owner's account is not in the form of one")
 	}
 	if l.CurrentDevices > 0 && l.ActivatedAt.IsZero() {
 		bad("activated_at", "it has %d devices and was never activated", l.CurrentDevices)
@@ -95,7 +95,7 @@ func (v *verification) checkLicenseReferences(
 		return
 	}
 	if !licensing.ValidOrderNo(l.OrderNo) {
-		bad("order", "the order it names has not the form of one")
+		bad("order", "the order it names is not in the form of one")
 		return
 	}
 	v.want(layout.OrderKey(l.Owner, l.OrderNo), func(kv *mvccpb.KeyValue) {

@@ -49,7 +49,7 @@ func (v *verification) sweptOf(owner licensing.Owner) layout.Epoch {
 func (v *verification) checkEventLedger(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("event_ledger", "s/ledger/"+v.names.Opaque(e.rest), "key", "the key has not the form of an owner's")
+		v.report("event_ledger", "s/ledger/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {

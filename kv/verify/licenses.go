@@ -25,7 +25,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 		}
 		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
-			v.report("license", "l/"+v.names.Opaque(e.rest), "key", "the key has not the form of a license's")
+			v.report("license", "l/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a license's")
 			continue
 		}
 		if err := v.orphans(ctx, devices, metadata, e.rest); err != nil {
@@ -75,21 +75,21 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 		metadata.skip()
 		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
-			v.report("metadata", "m/"+v.names.Opaque(e.rest), "key", "the key has not the form of a license's metadata")
+			v.report("metadata", "m/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a license's metadata")
 			continue
 		}
 		v.report("metadata", "m/"+v.names.License(id), "orphan", "the license of this metadata does not exist")
 	}
 }
 
-// deviceKeyForm reports a device's key that has not the form of one.
+// deviceKeyForm reports a device's key that is not in the form of one.
 func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 	if len(e.rest) == layout.LicenseIDSize+layout.DevicePositionSize {
 		if id, ok := layout.LicenseIDOf(e.rest[:layout.LicenseIDSize]); ok {
 			return id, true
 		}
 	}
-	v.report("device", "d/"+v.names.Opaque(e.rest), "key", "the key has not the form of a device's")
+	v.report("device", "d/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a device's")
 	return licensing.LicenseID{}, false
 }
 

@@ -16,12 +16,12 @@ import (
 func (v *verification) checkListing(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) != layout.TimeSize+layout.LicenseIDSize {
-		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key has not the form of a place in a listing")
+		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
 		return
 	}
 	id, ok := layout.LicenseIDOf(rest[layout.TimeSize:])
 	if !ok {
-		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key has not the form of a place in a listing")
+		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
 		return
 	}
 	at, shown := shownTime(rest)
@@ -48,7 +48,7 @@ func (v *verification) checkBuyer(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
 		v.report("buyer", "b/"+v.names.Opaque(e.rest), "key",
-			"the key has not the form of an order's place among its buyer's")
+			"the key is not in the form of an entry of a buyer's orders")
 		return
 	}
 	number := rest[layout.BuyerSize:]
@@ -74,7 +74,7 @@ func (v *verification) checkCatalog(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) <= layout.TimeSize {
 		v.report("catalog", "c/"+v.names.Opaque(e.rest), "key",
-			"the key has not the form of a product's place in a listing")
+			"the key is not in the form of a product's entry of a listing")
 		return
 	}
 	ref := licensing.ProductRef(owner, rest[layout.TimeSize:])
@@ -126,7 +126,7 @@ func (v *verification) checkSkip(e entry) {
 	}
 	if level < 1 || level > layout.SkipLevels {
 		v.report("skip", layout.SkipPrefix+v.names.Opaque(e.rest), "key",
-			"the key has not the form of one on an upper level of a listing")
+			"the key is not in the form of one on an upper level of a listing")
 		return
 	}
 	below := layout.Prefix + e.rest[1:]

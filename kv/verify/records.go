@@ -15,7 +15,7 @@ import (
 func (v *verification) checkOrder(e entry) {
 	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
-		v.report("order", "o/"+v.names.Opaque(e.rest), "key", "the key has not the form of an order's")
+		v.report("order", "o/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an order's")
 		return
 	}
 	name := layout.OrdersOf(owner) + number
@@ -90,7 +90,7 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 	}
 	id, ok := idOfKey(o.LicenseKey)
 	if !ok {
-		bad("license_key", "the license key it names has not the form of one")
+		bad("license_key", "the license key it names is not in the form of one")
 		return
 	}
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
@@ -118,7 +118,7 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 // checkOrderOwner checks one pointer from an order's number to its owner.
 func (v *verification) checkOrderOwner(e entry) {
 	if !licensing.ValidOrderNo(e.rest) {
-		v.report("order_owner", "p/"+v.names.Opaque(e.rest), "key", "the key has not the form of an order number")
+		v.report("order_owner", "p/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an order number")
 		return
 	}
 	name := "p/" + e.rest
@@ -137,7 +137,7 @@ func (v *verification) checkOrderOwner(e entry) {
 func (v *verification) checkProduct(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("product", "q/"+v.names.Opaque(e.rest), "key", "the key has not the form of a product's")
+		v.report("product", "q/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a product's")
 		return
 	}
 	name := "q/" + layout.OwnerPath(owner) + id
@@ -181,7 +181,7 @@ func isObject(value []byte) bool {
 
 func (v *verification) checkNode(e entry) {
 	if len(e.rest) != len(store.Incarnation{}) {
-		v.report("node", "n/"+v.names.Opaque(e.rest), "key", "the key has not the form of a node's")
+		v.report("node", "n/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a node's")
 		return
 	}
 	if _, err := layout.DecodeNode(e.rest, e.value); err != nil {

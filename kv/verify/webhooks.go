@@ -12,7 +12,7 @@ import (
 func (v *verification) checkWebhooks(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("webhooks", "w/"+v.names.Opaque(e.rest), "key", "the key has not the form of an owner's")
+		v.report("webhooks", "w/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	name := "w/" + layout.OwnerPath(owner)
@@ -47,7 +47,7 @@ func (v *verification) checkEndpoint(
 ) {
 	switch {
 	case !licensing.ValidEndpointID(e.ID):
-		bad("id", "an endpoint's id has not the form of one")
+		bad("id", "an endpoint's id is not in the form of one")
 		return
 	case w.Find(e.ID) != e:
 		bad("twice", "the endpoint %s is there twice", e.ID)
@@ -135,6 +135,6 @@ func (v *verification) checkWebhooksMark(e entry) {
 func (v *verification) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
 		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key",
-			"the key has not the form of an endpoint's, or has a value")
+			"the key is not in the form of an endpoint's, or has a value")
 	}
 }

@@ -46,8 +46,7 @@ func Of(claims []store.Write, me layout.Writer) Writes {
 	return along
 }
 
-// Lost tells from the answers to the gets whether somebody else has written one
-// of the claims.
+// Lost reports whether another request has written one of the claims, by the answers to the gets.
 func (c *Writes) Lost(answers []*etcdserverpb.ResponseOp) bool {
 	for i, revision := range c.revisions {
 		var now int64

@@ -13,7 +13,7 @@ type Class int
 const (
 	Succeeded Class = iota
 	Refused         // not executed, and never will be
-	Rejected        // likewise, because the request itself is wrong: a bug of ours
+	Rejected        // not executed, because the request itself is invalid: a bug of this service
 	Unknown         // may have been executed, or may yet
 )
 

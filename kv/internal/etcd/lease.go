@@ -26,8 +26,8 @@ func (c *Client) UnderLease(
 		return false, fmt.Errorf("%w: take a lease: %w", licensing.ErrUnavailable, err)
 	}
 	defer func() {
-		// This removes at once all keys under the lease, also where ctx has ended. Where etcd can't be told,
-		// the lease runs out.
+		// This removes all keys under the lease at once, also after ctx has ended. If etcd can't be reached, the lease
+		// expires.
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_, _ = c.Native.Revoke(leaving, lease.ID)

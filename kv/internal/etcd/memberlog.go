@@ -42,8 +42,8 @@ func (m *members) report(member *member, before error) {
 	}
 }
 
-// unread is the failure of a read by a member that runs. Without a quorum it is
-// a mere time-out, which would lead whoever reads it to the network.
+// unread returns the error of a failed read by a running member. Without a quorum the failure is only a time-out,
+// which would make operators suspect the network.
 func unread(err error) error {
 	s := status.Convert(err)
 	if s.Code() != codes.DeadlineExceeded && s.Code() != codes.Unavailable {

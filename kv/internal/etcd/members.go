@@ -27,13 +27,13 @@ const (
 	// probe. Together they are how long a member that hangs can be asked.
 	ProbePause   = time.Second
 	probeTimeout = time.Second
-	// firstProbeTimeout is longer, because a member that takes part from the
-	// start must be known not to be barred; only one that hangs costs as much.
+	// firstProbeTimeout is longer, because the client must know of each member at the start that the member is not
+	// barred. Only a hanging member takes as long.
 	firstProbeTimeout = 3 * time.Second
 )
 
 // members watches over the members of the cluster. Each is probed on a
-// connection of its own, and the client's calls go only to those that answer.
+// connection of its own, and the client's calls go only to members that answer.
 //
 // gRPC alone would not do. A member that is cut off from its peers, or whose
 // process is stopped, still has a connection, and its health service says
@@ -48,7 +48,7 @@ type members struct {
 	// goroutine, like the members' fields.
 	cluster uint64
 
-	// refusing is why nobody may be asked, while that is so; else nil.
+	// refusing is the reason why no member may be asked; nil if some member may be asked.
 	refusing atomic.Pointer[error]
 
 	// full is whether the alarm NOSPACE is on, as far as is known.
@@ -166,8 +166,8 @@ func (m *members) awaitProbe(ctx context.Context) bool {
 	return true
 }
 
-// direct sends the calls to the members that answer. Where none does, whoever
-// comes back first is to be found, so all are tried that are not barred.
+// direct sends calls to the members that answer. If no member answers, direct tries all members that are not barred,
+// to find the first member that comes back.
 func (m *members) direct() {
 	var answering, allowed []string
 	var barred error
@@ -218,8 +218,8 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 		case m.cluster == 0:
 			m.cluster = member.cluster
 		case m.cluster != member.cluster:
-			member.err = fmt.Errorf("%w: etcd at %s is of another cluster than the one that answered first", ErrBarred,
-				member.endpoint)
+			member.err = fmt.Errorf("%w: etcd at %s belongs to another cluster than the member that answered first",
+				ErrBarred, member.endpoint)
 		}
 	}
 }
@@ -243,9 +243,8 @@ func (m *member) probe(ctx context.Context) error {
 	return nil
 }
 
-// supported tells whether an etcd of a version may be used. Older ones answer
-// stale reads after a pause, and count nothing of a nested transaction against
-// the quota.
+// supported reports whether an etcd of a version may be used. Older versions can answer stale reads after a pause, and
+// do not count nested transactions against the quota.
 func supported(version string) bool {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {

@@ -11,11 +11,10 @@ import (
 
 // Watch calls wake whenever a key has changed, until ctx ends.
 //
-// A watch can hang in silence, so nobody may rely on it. etcd's client takes it
-// up again where a connection was lost. WithRequireLeader makes one on a member
-// that has lost its leader end; whatever ends it, a compaction too, it is made
-// anew from the present on. What was missed between the two is why wake is
-// called at each beginning.
+// A watch can hang silently, so callers must not rely on it alone. etcd's client resumes a watch after a lost
+// connection. WithRequireLeader ends a watch on a member that has lost its leader. Whatever ends the watch, a
+// compaction included, Watch starts a new watch from the present on. Changes between the two may be missed, so Watch
+// calls wake at each start.
 func (c *Client) Watch(ctx context.Context, key string, wake func()) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		if c.watchOnce(ctx, key, wake) {
@@ -25,7 +24,7 @@ func (c *Client) Watch(ctx context.Context, key string, wake func()) {
 	}
 }
 
-// watchOnce watches until the watch ends, and tells whether it ever began.
+// watchOnce watches until the watch ends, and reports whether the watch ever started.
 func (c *Client) watchOnce(ctx context.Context, key string, wake func()) (began bool) {
 	ctx, cancel := context.WithCancel(ctx) // frees the watch, however it ends
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Fault is what goes wrong with one write: whether etcd applies it, and what
-// the caller is told, are two switches.
+// Fault is the failure of one write. Two switches decide whether etcd applies the write, and which answer the caller
+// gets.
 type Fault struct {
 	Apply Applied
 	Tell  error // nil: the truth
@@ -26,14 +26,14 @@ const (
 	AppliedNow Applied = iota
 	AppliedNever
 	AppliedLate  // after the next write has been answered: an old proposal that commits behind our back
-	AppliedTwice // one copy after the other; the second's answer is told
+	AppliedTwice // one copy after the other; the caller gets the answer to the second copy
 )
 
 // FaultyKV makes writes fail as its script says; reads pass.
 type FaultyKV struct {
 	etcdserverpb.KVClient
 	Next func() Fault                   // called for each write
-	Note func(*etcdserverpb.TxnRequest) // likewise; may be nil
+	Note func(*etcdserverpb.TxnRequest) // called before each write; may be nil
 
 	mu   sync.Mutex
 	Late []func()

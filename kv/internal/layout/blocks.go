@@ -69,7 +69,7 @@ func EncodeBlock(runs []Run) []byte {
 const blockOverhead = 32
 
 // DecodeRuns reads what a key of events has, record by record. An error says why some of the runs can't be read. The
-// runs that are returned with an error are whole all the same: bad ones stand for those that can't be read.
+// runs that are returned with an error are complete all the same: placeholders replace the unreadable runs.
 func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
 	if e.Block == 0 {
 		return []Run{{Record: e.Record, Last: e.Last, Value: value}}, nil
@@ -156,6 +156,6 @@ func TornEvents(last uint64) *Events {
 	return &Events{Events: []licensing.Event{PlaceholderFor(last, time.Time{})}, Torn: true, Adrift: last > 1}
 }
 
-// BlockRuns is of how many records a block has events at most. Whoever asks for the
-// events of one reads all of them.
+// BlockRuns is the maximum number of records with events in a block. A reader of one record's events reads the whole
+// block.
 const BlockRuns = 16

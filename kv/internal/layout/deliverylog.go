@@ -6,7 +6,7 @@ import (
 	"licet/node/store"
 )
 
-// What was delivered to an endpoint is stored in pages, one for each checkpoint with deliveries. The endpoint's
+// The log of an endpoint's deliveries is stored in pages, one for each checkpoint with deliveries. The endpoint's
 // progress lists the pages, so that pages come and go with it.
 const (
 	// MaxPages and maxLogged bound the pages of an endpoint: at most MaxPages, and none older than the pages that

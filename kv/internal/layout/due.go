@@ -50,9 +50,9 @@ func (d Due) Key(record string) string {
 		uint64(d>>dueKindBits))) + record[len(Prefix+"l/"):]
 }
 
-// DueRecord reads from a place in the index, given below its prefix, what is due
-// and for which record. A license is told by its id; its key's prefix is in the
-// value.
+// DueRecord decodes an entry of the index of due work: what is due, and for which record. rest is the key behind the
+// prefix of the index. The entry of a license has the license's id in its key, and the prefix of the license key in
+// its value.
 func DueRecord(kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
 	if len(rest) < 8 {
 		return 0, licensing.Ref{}, false

@@ -6,18 +6,17 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Epoch names a span of time in which events are recorded: the revision of
-// EpochKey at which it began; 0 before the first one. Every transaction that
-// writes events demands that the epoch is still the one that it writes them into.
-// So one that has been followed by another can't grow any more: it is sealed, and
-// whoever reads it may sort it by revision and has seen all of it.
+// Epoch names a span of time in which events are recorded, by the revision of EpochKey at its beginning; 0 before the
+// first epoch. Every transaction that writes events into an epoch compares that the epoch is still the current epoch.
+// So an earlier epoch can't grow any more: it is sealed, and a reader that sorts its events by revision has all of
+// them.
 type Epoch uint64
 
-// Block tells apart the keys that hold events of several records, of those that requests
-// write in one epoch; 0 where a key holds those of one record. Its highest bit is set.
+// Block is the random number of a key with events of several records, unique in an epoch. Its highest bit is set. 0
+// means that the key holds events of one record.
 type Block uint32
 
-// valid tells whether it can be a block's number.
+// valid reports whether b can be the number of a block.
 func (b Block) valid() bool { return b>>31 == 1 }
 
 // Location is where events of a record stand: with the record and the number of the last of

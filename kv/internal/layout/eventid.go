@@ -9,10 +9,9 @@ import (
 	"licet/node/store"
 )
 
-// An event is known by where it stands: the epoch, a hash of its record (since a
-// license's own id opens the license), and its number. Where it is in a block, that takes
-// the place of the first bytes of the hash. A position in the feed that is
-// no event's is known by the epoch and a revision: all before is told.
+// The id of an event is its location: the epoch, a hash of its record, and its number. The record is hashed, since a
+// license's own id opens the license. For an event in a block, the number of the block replaces the first bytes of the
+// hash. A position in the feed between events consists of an epoch and a revision: the reader has all earlier events.
 const (
 	eventIDPrefix  = "evt_"
 	positionPrefix = "pos_"
@@ -44,7 +43,7 @@ func HashBlock(in Block) (hash recordHash) {
 	return hash
 }
 
-// Block is the one that has the events, or 0.
+// Block returns the block that holds the events, or 0.
 func (h *recordHash) Block() Block {
 	if b := Block(binary.BigEndian.Uint32(h[:])); b.valid() {
 		return b

@@ -52,8 +52,8 @@ type EventsKey struct {
 	Location
 	Revision int64
 	Record   string     // empty where it is a block
-	Last     uint64     // sequence; likewise
-	Hash     recordHash // of the record; likewise
+	Last     uint64     // sequence of the last event; 0 for a block
+	Hash     recordHash // of the record; zero for a block
 }
 
 // Key returns the etcd key.
@@ -89,7 +89,7 @@ func rankOfKind(record string) byte {
 	}
 }
 
-// FeedRank is the same order within a revision, for whoever has events and no entries.
+// FeedRank returns the same order within a revision for callers that have events instead of entries.
 func FeedRank(record string) string { return string(rankOfKind(record)) + record }
 
 // ReadEventsKey reads what follows the owner in a key of events.

@@ -42,8 +42,8 @@ func (d InlineDevice) Alone(created time.Time) ([]byte, error) {
 // InlineID is the id of a device as it stands at the front of an InlineDevice.
 func InlineID(buffer []byte, id string) []byte { return appendDeviceID(buffer, id) }
 
-// Is tells whether d is the device of an id, given as [InlineID] makes it. The
-// id comes first as we write it; somebody else may have put it elsewhere.
+// Is reports whether d is the device of an id, in the form that [InlineID] returns. This service writes the id first;
+// another writer may have put it elsewhere.
 func (d InlineDevice) Is(id string, front []byte) bool {
 	if bytes.HasPrefix(d, front) {
 		return true

@@ -171,9 +171,8 @@ func WebhooksKey(owner licensing.Owner) string { return WebhooksPrefix + OwnerPa
 // DeletedWebhookKey returns the key that marks a deleted endpoint until its deliveries are removed.
 func DeletedWebhookKey(endpointID string) string { return DeletedWebhooksPrefix + endpointID }
 
-// Two keys stand before changes as fences: a request with changes that depend on
-// one compares its revision at the top, above all of them. Everyone reads them, and
-// nobody writes them on the hot path.
+// Two keys are fences of changes: a request with changes that depend on a fence compares the revision of that fence
+// at its top, above all changes. Every request reads the fences, and no request of the hot path writes them.
 //
 //   - EpochKey: the epoch that events are written into, see epoch.
 //   - ListenKey: which owners listen to activations. A change of a license was made of

@@ -51,8 +51,8 @@ func (l *Ledger) MeasuredEpoch() Epoch {
 	return l.TrimmedEpoch
 }
 
-// Add counts bytes of events in an epoch, which must not be before one that was added.
-// An epoch is in one span.
+// Add counts bytes of events in an epoch. The epoch must not be before an epoch that was added earlier. An epoch is
+// in one span.
 func (l *Ledger) Add(e Epoch, bytes int64, g SpanLimit, now time.Time) {
 	n := len(l.Spans)
 	if n == 0 || l.Spans[n-1].Last != e && (l.Spans[n-1].Bytes+bytes > g.Bytes || now.Sub(l.Begun) >= g.Age) {

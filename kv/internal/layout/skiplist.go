@@ -18,8 +18,8 @@ const (
 	SkipPrefix = "j/"
 )
 
-// SkipHeight is the highest level that an entry has a key on; 0 for most. It
-// follows from the entry alone, so that nobody has to keep count.
+// SkipHeight returns the highest level on which an entry has a key; 0 for most entries. The level follows from the
+// entry alone, so no counter is needed.
 func SkipHeight(entry string) int {
 	sum := sha256.Sum256([]byte(entry[max(0, len(entry)-skipTail):]))
 	zeros := bits.LeadingZeros32(binary.BigEndian.Uint32(sum[:]))

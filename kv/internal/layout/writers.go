@@ -18,8 +18,8 @@ type Writer struct {
 	Swap uint64 // from the incarnation's one counter
 }
 
-// WithWriter puts w in front, in place of an earlier entry of the same
-// incarnation; the one that wrote longest ago falls out.
+// WithWriter puts w in front and removes an earlier entry of the same incarnation. If the table is full, the entry of
+// the least recent writer is dropped.
 func WithWriter(writers []Writer, w Writer) []Writer {
 	next := make([]Writer, 1, MaxWriters)
 	next[0] = w
@@ -31,7 +31,7 @@ func WithWriter(writers []Writer, w Writer) []Writer {
 	return next
 }
 
-// LastWriter is who wrote a record last; zero where nobody is named.
+// LastWriter returns the incarnation that wrote a record last; zero if the table is empty.
 func LastWriter(writers []Writer) store.Incarnation {
 	if len(writers) == 0 {
 		return store.Incarnation{}
@@ -51,11 +51,10 @@ const (
 // ErrEvicted says that too many others have written since to tell whether a swap was made.
 var ErrEvicted = errors.New("eight others have written since")
 
-// FindSwap tells whether the swap w was made on a record, by the writers it has
-// now and those it had when w was first sent. It relies on an incarnation
-// having one swap in flight on a record at a time: were w made, the
-// incarnation's entry would still carry its number, or have been pushed out by
-// later writers, after all that stood behind it.
+// FindSwap reports whether the swap w landed on a record, by the record's writers now and its writers before w was
+// first sent. FindSwap relies on an incarnation having one swap in flight on a record at a time: if w has landed, the
+// incarnation's entry still has the number of w, or later writers have pushed the entry out, after all entries
+// behind it.
 func FindSwap(writers, before []Writer, w Writer) Verdict {
 	for _, have := range writers {
 		if have.By == w.By {
