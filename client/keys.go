@@ -38,8 +38,8 @@ type NewKey struct {
 }
 
 // CreateKey creates an API key of the same account and mode. The service shows the key and its secret once. If that
-// response is lost, CreateKey returns [ErrSecretLost] and the description of the key: revoke that key, which nobody
-// can use.
+// response is lost, CreateKey returns [ErrSecretLost] and the description of the key: revoke that key, which no
+// program can use.
 func (c *Client) CreateKey(ctx context.Context, key NewKey, options ...CallOption) (*IssuedKey, error) {
 	k := new(IssuedKey)
 	if err := c.do(ctx, "POST /v1/keys", nil, nil, key, k, options); err != nil {

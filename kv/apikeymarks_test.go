@@ -193,6 +193,6 @@ func TestKeysWaitForNoOtherKey(t *testing.T) {
 		t.Error(err)
 	}
 	if left := len(l.store.keyTurns.turns); left != 0 {
-		t.Errorf("%d turns are kept when nobody changes a key", left)
+		t.Errorf("%d turns are kept when no request changes a key", left)
 	}
 }

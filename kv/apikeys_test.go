@@ -225,7 +225,7 @@ func TestWatchSurvivesRestart(t *testing.T) {
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			t.Fatalf("%s woke nobody", what)
+			t.Fatalf("%s woke no watcher", what)
 		}
 	}
 	await("the first watch")

@@ -144,15 +144,14 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchSentTwice has a batch sent twice on its way, so that the first copy makes it and
-// the second is told that it was not made. Whatever becomes of what is asked next, nobody
-// is told that nothing was done.
+// TestBatchSentTwice sends a batch twice: the first copy lands, and the second copy is refused. Whatever happens to
+// the next request, no caller gets the answer that nothing was done.
 func TestBatchSentTwice(t *testing.T) {
 	twice := kvtest.Fault{Apply: kvtest.AppliedTwice, Tell: nil}
 	for name, faults := range map[string][]kvtest.Fault{
 		"nothing else":         {twice},
 		"then it is refused":   {twice, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTooManyRequests}},
-		"then nothing is told": {twice, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTimeout}},
+		"then no answer comes": {twice, {Apply: kvtest.AppliedNever, Tell: rpctypes.ErrTimeout}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, shapes := countedStore(t, kvtest.Script())
@@ -280,7 +279,7 @@ func (k *shapesKV) note(request *etcdserverpb.TxnRequest) {
 	k.seen = append(k.seen, fmt.Sprint(form, " ", len(request.Success)))
 }
 
-// panickingKV panics instead of making transactions for as long as it is told to.
+// panickingKV panics instead of sending transactions while its switch is on.
 type panickingKV struct {
 	etcdserverpb.KVClient
 	panics atomic.Bool

@@ -282,7 +282,7 @@ func TestBatcherGiveUp(t *testing.T) {
 	awaitWaiting(t, l, 1)
 	giveUpWaiting()
 	if e := <-endWaiting; e.sent || !errors.Is(e.r.err, context.Canceled) {
-		t.Errorf("the one that waited: %+v", e)
+		t.Errorf("the waiting item: %+v", e)
 	}
 	giveUpFlying()
 	if e := <-endFlying; !e.sent || !errors.Is(e.r.err, context.Canceled) {

@@ -64,7 +64,7 @@ func (l *eventsLab) verified() []verify.Violation {
 	return slices.DeleteFunc(found, func(v verify.Violation) bool { return v.Rule == "check_characters" })
 }
 
-// readsWell reads what is told of an owner in every way, and finds the same each time.
+// readsWell reads the events of an owner in every way, and checks that all ways return the same events.
 func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 	l.t.Helper()
 	ctx := kvtest.Context(l.t, time.Minute)
@@ -73,7 +73,7 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 	told := make(map[string]int)
 	for _, e := range all {
 		if told[e.ID]++; told[e.ID] > 1 {
-			l.t.Errorf("%s is told twice", e.ID)
+			l.t.Errorf("the feed has %s twice", e.ID)
 		}
 	}
 	if !slices.IsSortedFunc(all, func(a, b store.RecordedEvent) int { return int(a.Revision - b.Revision) }) {
@@ -124,8 +124,8 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 	return all
 }
 
-// TestEventsShareKeys has batches tell of many licenses: what is told of an owner is in
-// few keys, and is read as if each license had its own.
+// TestEventsShareKeys changes many licenses in batches: the events of an owner are in few keys, and are read as if
+// each license had a key of its own.
 func TestEventsShareKeys(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -174,8 +174,7 @@ func TestEventsShareKeys(t *testing.T) {
 					t.Errorf("%d events of %d licenses", len(all), want)
 				}
 			}
-			// The next changes of the same licenses follow on those in blocks, and are told
-			// alone.
+			// The next events of the same licenses follow the events in blocks, and have keys of their own.
 			for _, change := range changes[:2] {
 				l.commit(l.store, l.bound(l.store, change.Writes[0].Ref, "b"))
 			}
@@ -269,8 +268,8 @@ func TestBlockNumberIsTaken(t *testing.T) {
 	}
 }
 
-// TestBlocksInDoubt loses the answer of a batch with blocks, which was made, was not, or
-// is made late, or finds a rival, or an epoch that has begun: each change is told of once.
+// TestBlocksInDoubt loses the answer of a batch with blocks. The batch landed, did not land, lands late, loses to a
+// rival, or meets the next epoch: each change has one event.
 func TestBlocksInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
@@ -344,7 +343,7 @@ func TestPlacesInBlocks(t *testing.T) {
 	stranger, later, earlier, elsewhere := at, at, at, at
 	stranger.Record[len(stranger.Record)-1]++
 	later.Sequence += 5
-	earlier.Sequence = 1 // of the license's issue, which was told of before
+	earlier.Sequence = 1 // of the license's issue, an earlier event
 	elsewhere.Record[1]++
 	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later,
 		"an earlier event": earlier, "another block": elsewhere} {

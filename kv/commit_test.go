@@ -275,8 +275,7 @@ func (r *resendKV) Txn(
 	return r.KVClient.Txn(ctx, request, opts...)
 }
 
-// TestHiddenResend loses a swap to an earlier copy of itself that nobody knows
-// of.
+// TestHiddenResend loses a swap to an earlier copy of the swap that the store does not know of.
 func TestHiddenResend(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	s.etcd.Remote = &resendKV{s.etcd.Remote}
@@ -301,7 +300,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
-	f("nobody", nil, nil, layout.SwapAbsent)
+	f("no writer", nil, nil, layout.SwapAbsent)
 	f("ours", []layout.Writer{me}, nil, layout.SwapLanded)
 	f("ours behind seven", append(others(7), me), nil, layout.SwapLanded)
 	f("an earlier one of ours", []layout.Writer{{By: me.By, Swap: 6}}, nil, layout.SwapAbsent)

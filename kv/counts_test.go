@@ -20,7 +20,7 @@ import (
 	"licet/node/store"
 )
 
-// moved gives the values of a metric by its one label, but those that are 0.
+// moved returns the values of a metric other than 0, by the metric's one label.
 func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	all := make(chan prometheus.Metric, 100)
@@ -159,7 +159,7 @@ func TestSharedBatchCounts(t *testing.T) {
 			batched(t, s, changes...)
 			won := float64(len(changes) - losers)
 			swaps := moved(t, s.metrics.Swaps)
-			// Two more are won: those of the one that keeps them waiting.
+			// Two more swaps are won: by the writer that keeps the others waiting.
 			if swaps["lost"] != float64(losers) || swaps["won"]-before != won+2 || swaps["unknown"] != 0 {
 				t.Errorf("swaps: %v, and %v won before", swaps, before)
 			}
@@ -190,7 +190,7 @@ func (h *heldKV) Txn(
 	return h.KVClient.Txn(ctx, request, opts...)
 }
 
-// TestRequestsInFlight counts those that are.
+// TestRequestsInFlight: the gauge counts the requests in flight.
 func TestRequestsInFlight(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)

@@ -130,8 +130,8 @@ func TestDeviceCacheTouch(t *testing.T) {
 	s.touched(newKey(t).ID(), licensing.Device{ID: "a"}, 10, 11)
 }
 
-// TestDeviceCacheBounds: no license is known with more devices in full than it may,
-// and those that are dropped are still known to be bound.
+// TestDeviceCacheBounds: the cache of a license holds no more complete devices than its limit, and still knows that
+// the dropped devices are bound.
 func TestDeviceCacheBounds(t *testing.T) {
 	id, s := newKey(t).ID(), newTestRosters(t, deviceCacheWeight)
 	s.follow(swapped(id, 9, nil, true), 10)
@@ -151,8 +151,8 @@ func TestDeviceCacheBounds(t *testing.T) {
 	})
 }
 
-// TestDeviceCacheWeight: the rosters together don't grow beyond their weight, however
-// little or much each holds, and one that begins anew weighs nothing any more.
+// TestDeviceCacheWeight: the caches together don't grow beyond their weight, however much each holds, and a cleared
+// cache weighs nothing.
 func TestDeviceCacheWeight(t *testing.T) {
 	const room = 2000
 	for _, c := range []struct {

@@ -276,7 +276,7 @@ func TestLargeFold(t *testing.T) {
 	s.etcd.Remote.(*kvtest.FaultyKV).Note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
 	commit(t, s, ref, bindAll(guessed(t, s, ref, many[0]...), many[0]), true)
 	if len(requests) != 1 || len(requests[0].Compare) != 2 {
-		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
+		t.Errorf("%d requests, want one request, which compares the license and the listeners", len(requests))
 	}
 	count := layout.MaxInline + 1 + store.MaxFoldDevices
 	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID),
@@ -321,8 +321,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestLateSwapIsLearned: a swap that is made after its caller gave up is read
-// like anybody else's.
+// TestLateSwapIsLearned: a swap that lands after its caller gave up is read like a swap of another store.
 func TestLateSwapIsLearned(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)

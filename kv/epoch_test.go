@@ -202,12 +202,12 @@ func TestWhoListensIsLearned(t *testing.T) {
 	s := l.open(nil)
 	listens := func() bool { return loadOne(t, s, ref).Record.Listening }
 	if listens() {
-		t.Error("nobody listens")
+		t.Error("no owner listens")
 	}
 	l.listen(owner)
 	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	if !listens() {
-		t.Error("it has not learned that somebody listens")
+		t.Error("the store has not learned that an owner listens")
 	}
 	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
 		t.Errorf("what was read before counts: %v", err)
@@ -255,9 +255,9 @@ func TestOwnersAreRegistered(t *testing.T) {
 	}
 }
 
-// TestSlowRegistrationHoldsUpNobody lets the first event of one owner wait for its key,
-// which etcd does not write, and records the first one of another owner meanwhile.
-func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
+// TestSlowRegistrationDelaysNoOtherOwner lets the first event of one owner wait for the key of the owner, which etcd
+// does not write, and records the first event of another owner meanwhile.
+func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
 	l := newEventsLab(t)
 	slow, quick := acct("slow"), acct("quick")
 	asked, let := make(chan struct{}), make(chan struct{})

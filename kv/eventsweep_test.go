@@ -187,9 +187,8 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	l.clean()
 }
 
-// TestReaderIsOvertakenBySweep reads half of a feed, of which the beginning is swept
-// then, by a store that has it in memory and by one that has not: what follows is all
-// there, or it is told that it is not.
+// TestReaderIsOvertakenBySweep reads half of a feed and then sweeps its beginning, with a store that remembers the
+// feed and with a store that does not: the reader gets all following events, or an error that events are gone.
 func TestReaderIsOvertakenBySweep(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("reader")
@@ -233,9 +232,8 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	}
 }
 
-// TestSweepUnderReaders reads feeds from their beginning, again and again, while
-// events are recorded and swept by two nodes: a reader is told of every event from
-// where it began, in their order, or that some are gone.
+// TestSweepUnderReaders reads feeds from their beginning, again and again, while two nodes record and sweep events: a
+// reader gets every event from its start, in order, or an error that events are gone.
 func TestSweepUnderReaders(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("race")

@@ -65,15 +65,15 @@ func (l *eventsLab) seal() layout.Epoch {
 	return layout.Epoch(response.Header.Revision)
 }
 
-// listen makes an owner listen, or nobody.
+// listen makes the owners listen, and no other owner.
 func (l *eventsLab) listen(owners ...licensing.Owner) {
 	l.t.Helper()
 	puts := []clientv3.Op{clientv3.OpPut(layout.ListenKey, string((&layout.ListenFence{}).Encode()))}
 	for _, owner := range owners {
 		puts = append(puts, clientv3.OpPut(layout.ListenerKey(owner), ""))
 	}
-	nobody := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
-	for _, op := range []clientv3.Op{nobody, clientv3.OpTxn(nil, puts, nil)} {
+	none := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
+	for _, op := range []clientv3.Op{none, clientv3.OpTxn(nil, puts, nil)} {
 		if _, err := l.store.etcd.Native.Do(kvtest.Context(l.t, 10*time.Second), op); err != nil {
 			l.t.Fatal(err)
 		}
@@ -338,8 +338,8 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 	}
 }
 
-// TestFencesInABatch sends changes of many records together while the fences move:
-// all of them land, and each is told of once.
+// TestFencesInABatch sends changes of many records together while the fences move: all changes land, and each has
+// one event.
 func TestFencesInABatch(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("batch")

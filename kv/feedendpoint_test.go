@@ -12,8 +12,8 @@ import (
 	"licet/node/store"
 )
 
-// TestPageComesWithItsEndpoint: while an endpoint is changed before each event, whoever
-// reads the feed never finds an event with the endpoint as it was before that.
+// TestPageComesWithItsEndpoint changes an endpoint before each event: a reader of the feed never gets an event
+// together with an older state of the endpoint.
 func TestPageComesWithItsEndpoint(t *testing.T) {
 	const events = 40
 	l := newEventsLab(t)

@@ -67,8 +67,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 	}
 }
 
-// TestBeforeOfManyRecords grants licenses in one transaction: whoever has their events
-// knows which of them the feed has first.
+// TestBeforeOfManyRecords grants licenses in one transaction: Before orders their events as the feed does.
 func TestBeforeOfManyRecords(t *testing.T) {
 	l := newLab(t)
 	l.product()

@@ -22,8 +22,8 @@ import (
 	"licet/node/store"
 )
 
-// TestPositionsAhead refuses positions that nobody can have been told: they would lead
-// to nothing for as long as the store takes to get there, and past what comes before.
+// TestPositionsAhead: the feed refuses positions that no response can have returned. They would return nothing until
+// the store gets there, and then skip events.
 func TestPositionsAhead(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("ahead")

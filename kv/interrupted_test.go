@@ -78,8 +78,8 @@ func (l *eventsLab) leave(s *Store, owners ...licensing.Owner) {
 	l.clean()
 }
 
-// TestListenDuringACommit makes an owner listen after a writer has made up its mind
-// that nobody does: what was acknowledged after that is in the feed.
+// TestListenDuringACommit makes an owner listen after a writer has read that no owner listens: the feed has each
+// change that is acknowledged afterwards.
 func TestListenDuringACommit(t *testing.T) {
 	newEventsLab(t).eachInterruption(func(l *eventsLab, i int, c interruption) {
 		owner := acct(fmt.Sprint("listens", i))
@@ -105,9 +105,9 @@ func TestListenDuringACommit(t *testing.T) {
 	})
 }
 
-// TestSubscribeDuringACommit lets an owner subscribe, or leave, after another store has
-// made up its mind whether it listens, while that one's swap meets every fault: what
-// lands after the subscription is told of, and what lands after the end of it is not.
+// TestSubscribeDuringACommit lets an owner subscribe, or unsubscribe, after another store has read whether the owner
+// listens, while the swap of that store meets every fault: a change that lands after the subscription has an event,
+// and a change that lands after its end has none.
 func TestSubscribeDuringACommit(t *testing.T) {
 	lab := newHooksLab(t)
 	for _, begins := range []bool{true, false} {
@@ -135,7 +135,7 @@ func TestSubscribeDuringACommit(t *testing.T) {
 				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
 				l.seal()
 				told := []string{"1 license.issued"}
-				if c.landed != begins { // the first device was bound while somebody listened
+				if c.landed != begins { // the first device was bound while the owner listened
 					told = append(told, "2 license.activated a", "3 device.bound a")
 				}
 				if begins {

@@ -15,8 +15,8 @@ import (
 	"licet/node/store"
 )
 
-// TestListenDuringABatch makes an owner listen after many changes were made of what was
-// so before: each is told what there is now, in one request, and all are told of then.
+// TestListenDuringABatch makes an owner listen after many changes were prepared: one request returns the new state to
+// all changes, and then all of them have events.
 func TestListenDuringABatch(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("listens")

@@ -113,8 +113,8 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	l.clean()
 }
 
-// TestMoverDies stores an endpoint on a node that dies before layout.ListenKey moves: the change
-// is acknowledged to nobody before the move, and another node makes the move.
+// TestMoverDies stores an endpoint on a node that dies before layout.ListenKey moves: no store acknowledges the change
+// before the move, and another node makes the move.
 func TestMoverDies(t *testing.T) {
 	for name, look := range map[string]func(*eventsLab, *Store, licensing.Owner){
 		"another node looks by itself": func(l *eventsLab, s *Store, _ licensing.Owner) {

@@ -17,8 +17,8 @@ import (
 	"licet/node/store"
 )
 
-// TestListeningInAStorm flips owners on stores whose moves and swaps meet every fault, and binds
-// devices on other stores: each is told of exactly if its owner listens.
+// TestListeningInAStorm subscribes and unsubscribes owners on stores whose moves and swaps meet every fault, and binds
+// devices on other stores: a device has an event exactly if its owner listens.
 func TestListeningInAStorm(t *testing.T) {
 	l := newHooksLab(t)
 	seed := uint64(time.Now().UnixNano())

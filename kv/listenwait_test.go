@@ -126,7 +126,7 @@ func TestSealingWaitsForNoMove(t *testing.T) {
 	ctx := kvtest.Context(t, 5*time.Second)
 	kvtest.Must(s.EventEpoch(ctx))(t)
 	if ctx.Err() != nil {
-		t.Error("the epoch was told only when the caller had given up")
+		t.Error("the epoch was known only when the caller had given up")
 	}
 }
 

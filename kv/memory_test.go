@@ -39,9 +39,8 @@ func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store
 	return guess
 }
 
-// TestWrongAssumption swaps what was made of a guess in which a bound device is
-// absent: it must not land, though the license is as it was remembered. What it
-// lost to is told, and the store learns from it.
+// TestWrongAssumption swaps a change that was made on a guess without a bound device: the swap must not land, although
+// the license has the remembered revision. The swap returns the device, and the store learns from it.
 func TestWrongAssumption(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -49,9 +49,9 @@ func putKeys(t *testing.T, r *etcdserverpb.TxnRequest) int {
 	return len(keys)
 }
 
-// TestBatchesFit boards parts of all kinds, that tell of no record, of one or of two, of
-// few owners or many: each batch fits into etcd's limits in both its forms, and none is
-// left behind. In the end the line knows that nobody waits.
+// TestBatchesFit packs items of all kinds, with events of no record, of one or of two, of few owners or many: each
+// batch fits into etcd's limits in both its forms, and no item is left behind. In the end the batcher counts no
+// waiting item.
 func TestBatchesFit(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 19))

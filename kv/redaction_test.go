@@ -31,8 +31,8 @@ const (
 	canary         = "canary"
 )
 
-// traces is all by which somebody who reads the store could tell that the buyer was
-// here: what was noted of them, and hashes of the address, which can be guessed.
+// traces returns everything that identifies the buyer to a reader of the store: the buyer's data, and hashes of the
+// address, which can be guessed.
 func traces() map[string][]byte {
 	found := map[string][]byte{"the text": []byte(canary)}
 	for form, address := range map[string]string{"as it was typed": forgottenBuyer,

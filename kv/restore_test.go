@@ -235,8 +235,8 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	f("canceled", "context canceled", canceled, e.Endpoints()...)
-	nobody := "unix://" + filepath.Join(t.TempDir(), "nobody.sock")
-	f("nobody there", nobody, t.Context(), nobody)
+	unused := "unix://" + filepath.Join(t.TempDir(), "unused.sock")
+	f("no server", unused, t.Context(), unused)
 
 	_, err := backup.Make(t.Context(), backupConfig(e.Endpoints()...),
 		filepath.Join(t.TempDir(), "no", "such", "directory"), nil)
@@ -350,8 +350,8 @@ func TestRestoreRefuses(t *testing.T) {
 	})
 }
 
-// TestRestoreStops where it is told to, and leaves nothing behind: early in the
-// check of the backup, and once the store lies beside its place.
+// TestRestoreStops: a canceled restore leaves no file behind, whether it ends early in the check of the backup or when
+// the new directory is complete.
 func TestRestoreStops(t *testing.T) {
 	e := embeddedtest.Start(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()

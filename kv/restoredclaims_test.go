@@ -13,8 +13,8 @@ import (
 	"licet/node/store"
 )
 
-// TestRestoredClaims: of a store that is put back from a backup the leases go on, and
-// end, so that claims of nodes that are no more keep nobody off for long.
+// TestRestoredClaims: the leases in a restored store go on and end, so claims of dead nodes keep no worker off for
+// long.
 func TestRestoredClaims(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -41,7 +41,7 @@ func TestRetireMaster(t *testing.T) {
 		}
 	}
 	create("new", nil)
-	create("old", func(k *licensing.APIKey) { k.Revoke(kvtest.Time) }) // nobody asks for its secret
+	create("old", func(k *licensing.APIKey) { k.Revoke(kvtest.Time) }) // its secret is not needed any more
 	expired := create("old", func(k *licensing.APIKey) { k.ExpiresAt = kvtest.Time })
 	key := create("old", nil)
 	refused(kvtest.Time, "the secrets of 2 API keys")

@@ -181,8 +181,7 @@ func TestWalkWhileOthersAdd(t *testing.T) {
 	}
 }
 
-// What is made puts little more than its own entry, and never shares a key with
-// what else is made at the same time.
+// A new record puts little more than its own entry, and shares no key with other new records.
 func TestListingCostsLittle(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const made = 20_000

@@ -284,7 +284,7 @@ func TestStartWhileFull(t *testing.T) {
 	}
 }
 
-// TestMoveWhileFull: under the alarm, whoever waits for a move of layout.ListenKey is refused at once.
+// TestMoveWhileFull: under the alarm, a change that waits for a move of layout.ListenKey is refused at once.
 func TestMoveWhileFull(t *testing.T) {
 	l := newSpaceLab(t)
 	asked, err := l.etcd.Put(l.ctx(), layout.ListenRequestKey(l.owner), string(layout.EncodeListenRequest(true)))

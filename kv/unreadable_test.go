@@ -133,10 +133,10 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 	}
 	histories := map[licensing.Ref][]store.RecordedEvent{}
 	for i, e := range r.all {
-		// Whoever was told the event by a node that could read it.
+		// The reader got the event from a node that could read it.
 		rest, err := r.after(r.owner, store.FeedPosition(e.ID))
 		if diff := cmp.Diff(r.rest(r.all[i+1:]), r.rest(rest)); err != nil || diff != "" {
-			t.Errorf("%s: after %s, which was told before (-want +got): %v\n%s", what, e.ID, err, diff)
+			t.Errorf("%s: after %s, which the reader already has (-want +got): %v\n%s", what, e.ID, err, diff)
 		}
 		if found := kvtest.Must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil {
 			t.Errorf("%s: %s is not found", what, e.ID)

@@ -98,8 +98,8 @@ func newHooksLab(t *testing.T) *eventsLab {
 	return l
 }
 
-// TestSubscriptionsInABatch sends subscriptions of some owners and activations of all
-// in few requests, flat and nested: an activation that comes after is told of.
+// TestSubscriptionsInABatch sends subscriptions of some owners and activations of all owners in few requests, flat and
+// nested: an activation after the subscription has an event.
 func TestSubscriptionsInABatch(t *testing.T) {
 	l := newHooksLab(t)
 	for _, nested := range []int32{0, 100} {
@@ -145,7 +145,7 @@ func TestSubscriptionsInABatch(t *testing.T) {
 	l.wantListeners()
 }
 
-// TestMarkMovesWithEndpoints: whoever looks for endpoints looks again after each change.
+// TestMarkMovesWithEndpoints: workers look for endpoints again after each change.
 func TestMarkMovesWithEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("mark")
@@ -208,8 +208,8 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	d.clean()
 }
 
-// TestEndpointsKeepTheirMaster: a master key that an endpoint's secret is derived from
-// is not retired, nor is a secret derived from one that was.
+// TestEndpointsKeepTheirMaster: the store retires no master key from which an endpoint's secret is derived, and no
+// secret is derived from a retired master key.
 func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l := newHooksLab(t)
 	ctx := kvtest.Context(t, 30*time.Second)
@@ -257,7 +257,7 @@ func TestLeaveWithoutKnowing(t *testing.T) {
 		l.hook(s, owner, licensing.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Enabled: &enabled})
 	}
 	l.hook(l.store, owner, subscribe(owner))
-	enable(s, false) // which knows of nobody who listens
+	enable(s, false) // a store that knows no listening owner
 	l.wantListeners()
 	enable(l.store, true)
 	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t) // from which it learns

@@ -100,7 +100,7 @@ func (k *APIKey) MayRotate(other *APIKey) error {
 	}
 	return &Error{
 		Reason: ReasonForbidden,
-		Message: "an API key gets a new secret only from one that has all of its scopes; this one lacks " +
+		Message: "only an API key with all scopes of the rotated key may rotate its secret; yours lacks " +
 			strings.Join(beyond, ", "),
 	}
 }

@@ -172,8 +172,8 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 
 func notTaken(why string) error { return errors.Join(ErrNotTaken, errors.New(why)) }
 
-// postHopped puts calls that came by a hop into their record's mailbox, all of
-// them or none. It tells whether there were others.
+// postHopped puts calls that came by a hop into their record's mailbox, all of them or none. It reports whether the
+// mailbox had other calls.
 func (n *Node) postHopped(ref licensing.Ref, calls []*call) (busy bool, err error) {
 	s := n.shardOf(ref)
 	s.mu.Lock()

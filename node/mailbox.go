@@ -36,11 +36,11 @@ type mailbox struct {
 	// Guarded by the shard's lock:
 	queue   []*call
 	running int // calls of the turn that is under way
-	own     int // of the calls that wait or run: those that did not come by a hop
+	own     int // waiting and running calls that did not come by a hop
 
 	taken []*call // of the turn that is under way or, in a new mailbox, of the first turn; only the turn uses it
 
-	// Of the latest turn, if it left calls waiting; guarded likewise.
+	// Of the latest turn, if it left calls waiting; guarded by the same lock.
 	turnHeld int           // the calls in it
 	turnTook time.Duration // 0: the turn left no calls
 }

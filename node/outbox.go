@@ -96,8 +96,7 @@ func (s *settler) sendAway(calls []*call) (rest []*call) {
 	return rest
 }
 
-// moveOut moves the calls of a turn that has ended to the outbox, as far as sendAway has marked them and
-// nobody has answered them since.
+// moveOut moves the calls of an ended turn to the outbox, if sendAway has marked them and they have no answer yet.
 func (n *Node) moveOut(ref licensing.Ref, calls []*call) {
 	if !slices.ContainsFunc(calls, func(c *call) bool { return c.leaving }) {
 		return

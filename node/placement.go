@@ -51,7 +51,7 @@ const (
 // would contend as before, each with the other's commands: the node with the higher incarnation stops yielding as soon
 // as it learns of the tie, and holds the license for a while. In any longer circle some node yields to a lower node
 // too. If that node is sent commands for longer than it takes to inform all senders, or is itself sent from owner to
-// owner, it stops yielding likewise, so circles end.
+// owner, it stops yielding in the same way, so circles end.
 type placement struct {
 	peers      Peers // nil: every node writes for itself
 	self       store.Incarnation

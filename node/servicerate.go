@@ -27,7 +27,7 @@ type serviceRate struct {
 	wasBusy atomic.Bool   // in this window
 	ends    atomic.Int64  // when this window ends, in nanoseconds since birth
 	bits    atomic.Uint64 // the rate, as math.Float64bits
-	slow    atomic.Uint64 // the rate over a longer time, likewise
+	slow    atomic.Uint64 // the rate over a longer time, in the same unit
 
 	birth time.Time // never changed
 	mu    sync.Mutex

@@ -137,8 +137,8 @@ func (s *settler) read(ctx context.Context, ref licensing.Ref, calls []*call) (s
 	}
 	s.placement.sawWriter(ref, loaded[0].Writer)
 	calls = s.countForOwner(calls, loaded[0].Record.License)
-	// A call whose caller was told meanwhile that the outcome is unknown must not be run on this snapshot,
-	// which may hold changes that came after that answer.
+	// If a caller has meanwhile been answered that the outcome is unknown, its call must not run on this snapshot:
+	// the snapshot may hold changes that came after that answer.
 	calls = stillWanted(calls)
 	return loaded[0], s.answerUnchanging(loaded[0], calls)
 }

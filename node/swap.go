@@ -116,8 +116,7 @@ func writerOf(rivals []store.Snapshot) store.Incarnation {
 	return rivals[0].Writer
 }
 
-// stillWanted drops the calls whose callers were told that the outcome is unknown: a command that has been
-// answered is never run again.
+// stillWanted drops the calls that were answered with "outcome unknown": an answered command is never run again.
 func stillWanted(calls []*call) []*call {
 	var wanted []*call
 	for _, c := range calls {

@@ -20,8 +20,8 @@ const (
 	// authorityLifetime is long, since an authority can't be replaced without a restart
 	// of all members and nodes.
 	authorityLifetime = 10 * 365 * 24 * time.Hour
-	// authorityReserve is how long before an authority's end somebody is told, and no
-	// certificate may be good for longer.
+	// authorityReserve is how long before an authority's end etcdcerts asks to replace the authority. It is also the
+	// longest lifetime of a certificate.
 	authorityReserve = 2 * 365 * 24 * time.Hour
 	// early is how much earlier a certificate is good than it was made, for clocks that
 	// are late.
@@ -55,7 +55,7 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	return readAuthority(certPEM, keyPEM)
 }
 
-// readAuthority reads one that was made before.
+// readAuthority decodes an existing authority.
 func readAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -99,8 +99,7 @@ func (who identity) usages() []x509.ExtKeyUsage {
 	return usages
 }
 
-// good tells whether a certificate is what issue would make, and has a third of its
-// time before it.
+// good reports whether a certificate is what issue would make, and has a third of its lifetime left.
 func (a *authority) good(who identity, certPEM, keyPEM []byte, now time.Time) bool {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -138,7 +137,7 @@ func encode(kind string, der []byte) []byte {
 	return bytes.Clone(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-// ending tells an authority that somebody must replace soon.
+// ending returns an error if the operator must replace the authority soon.
 func (a *authority) ending(now time.Time) error {
 	if left := a.certificate.NotAfter.Sub(now); left < authorityReserve {
 		return fmt.Errorf("the authority %q ends on %s: replace it by hand, as docs/guides/kubernetes.md says",

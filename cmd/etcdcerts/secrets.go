@@ -37,12 +37,12 @@ type metadata struct {
 
 var (
 	errNotFound = errors.New("there is no such Secret")
-	// errConflict: somebody else was quicker.
-	errConflict = errors.New("another one has changed the Secret meanwhile")
+	// errConflict means that another writer changed the Secret first.
+	errConflict = errors.New("another writer has changed the Secret meanwhile")
 )
 
-// store keeps Secrets. A put makes one where it has no resource version, and else
-// replaces the very one that was read.
+// store keeps Secrets. A put creates a Secret without a resource version. Otherwise it replaces the Secret of that
+// version, or fails with errConflict.
 type store interface {
 	get(ctx context.Context, name string) (*secret, error)
 	put(ctx context.Context, s *secret) error

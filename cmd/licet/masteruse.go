@@ -152,7 +152,7 @@ type masterRow struct {
 	Until    any    `json:"previous_until"`
 }
 
-// masterRows returns the master keys of a store, followed by those that only the ring has.
+// masterRows returns the master keys of a store, followed by the keys that only the ring has.
 func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []masterRow {
 	rows := []masterRow{}
 	listed := map[string]bool{}

@@ -57,8 +57,8 @@ func timestamp(t time.Time) any {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// show prints rows as a table of two columns, or as one JSON object on one line. If nobody reads the output, show
-// returns an error: SIGPIPE would otherwise end the process before it reports which secret is lost.
+// show prints rows as a table of two columns, or as one JSON object on one line. If the reader of the output is gone,
+// show returns an error: SIGPIPE would otherwise end the process before it reports which secret is lost.
 func (c *storeKeysConfig) show(stdout io.Writer, rows []row) error {
 	signal.Ignore(syscall.SIGPIPE)
 	if c.Output == "json" {

@@ -109,8 +109,8 @@ type file struct {
 	bytes []byte
 }
 
-// pack makes a tar of files and of the folders above them. They belong to root, nobody
-// else may write them, and their time is 1970.
+// pack returns a tar of files and of the folders above them. They belong to root, only root may write them, and
+// their time is 1970.
 func pack(files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

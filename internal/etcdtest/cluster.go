@@ -151,8 +151,7 @@ func (c *Cluster) Isolate(m *Member) { c.network.isolate(m, true) }
 // Join reconnects an isolated member.
 func (c *Cluster) Join(m *Member) { c.network.isolate(m, false) }
 
-// Leader waits until a member that runs leads, and gives it and one that
-// follows it.
+// Leader waits until a running member leads, and returns the leader and one of its followers.
 func (c *Cluster) Leader(t testing.TB) (leader, follower *Member) {
 	t.Helper()
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

@@ -133,8 +133,7 @@ func (l *link) pass(near net.Conn) {
 // peerSocket is the name of a member's socket for its peers.
 func peerSocket(name string) string { return name + ":1" }
 
-// peerURL is the address of that socket, relative to the directory that whoever
-// uses it runs in.
+// peerURL returns the address of that socket, relative to the directory of the process that uses the socket.
 func peerURL(name string) string { return "unix://" + peerSocket(name) }
 
 func makeDirs(members []*Member) error {

@@ -56,8 +56,8 @@ func TestDefragment(t *testing.T) {
 	}
 }
 
-// TestDefragmentLeavesTheUnwell: with one member away nobody is worked on, nor where one is not
-// named.
+// TestDefragmentLeavesTheUnwell: Defragment touches no member while a member is away, or if the caller does not name
+// all members.
 func TestDefragmentLeavesTheUnwell(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
@@ -91,7 +91,7 @@ func leaderOf(t *testing.T, client *clientv3.Client) string {
 			return endpoint
 		}
 	}
-	t.Fatal("nobody leads")
+	t.Fatal("no member leads")
 	return ""
 }
 

@@ -223,8 +223,8 @@ func TestCheckpointLandsOnce(t *testing.T) {
 	}
 }
 
-// TestCheckpointGoesOn: one that was given up in doubt is finished by the next, and
-// nothing of it comes later.
+// TestCheckpointGoesOn: the next checkpoint finishes a checkpoint that was given up in doubt, and no late
+// transaction of the earlier one lands.
 func TestCheckpointGoesOn(t *testing.T) {
 	for _, apply := range []kvtest.Applied{kvtest.AppliedNow, kvtest.AppliedNever, kvtest.AppliedLate} {
 		owner, endpoint := ownEndpoint(t)

@@ -82,8 +82,8 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	}
 }
 
-// TestUnreadablePending garbles a message that is to be tried again, and one that was given up: they are read as
-// messages of which only the event is known, and the endpoint's others go on.
+// TestUnreadablePending damages a pending message and a dead message: they are read as messages of which only the
+// event is known, and the endpoint's other messages go on.
 func TestUnreadablePending(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	m := kvtest.Metrics()

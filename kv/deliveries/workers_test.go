@@ -61,7 +61,7 @@ func TestOneOfManyClaims(t *testing.T) {
 						return
 					}
 					if !ok {
-						// Claims drops those that were made though nobody was told.
+						// Claims removes claims that landed although their caller got no answer.
 						_, _ = w.Claims(kvtest.Context(t, 20*time.Second))
 						continue
 					}
@@ -156,8 +156,8 @@ func holdRelease(t *testing.T, w *worker, endpoint string) error {
 	return err
 }
 
-// TestForsakenClaims: a claim whose worker is not there, or that is left of an earlier
-// lease of this one, keeps nobody off.
+// TestForsakenClaims: a claim of a worker that no longer exists, or of an earlier lease of this worker, keeps no
+// worker off.
 func TestForsakenClaims(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s := openDeliveries(t)

@@ -135,7 +135,7 @@ func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
 	})
 }
 
-// leaveSocket makes a directory with a socket that nobody listens on.
+// leaveSocket creates a directory with a socket without a listener.
 func leaveSocket(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -38,7 +38,7 @@ func (v *verification) checkAPIKey(e entry) {
 	checkWriters(e.value, layout.APIKeyWriter,
 		func(rule, format string, args ...any) { v.report("api_key", name, rule, format, args...) })
 	if !key.RevokedAt.IsZero() {
-		return // nobody asks for its secrets any more
+		return // the secrets of the key are not needed any more
 	}
 	missing := func(id string) {
 		v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
@@ -113,7 +113,7 @@ func (v *verification) checkMasterKey(e entry) {
 	v.checkFingerprint("master_key", "s/master/", e)
 }
 
-// checkRetiredMaster checks that of one that was retired.
+// checkRetiredMaster checks the fingerprint of a retired master key.
 func (v *verification) checkRetiredMaster(e entry) {
 	if !v.checkFingerprint("retired_master_key", "s/retired/", e) {
 		return

@@ -18,7 +18,7 @@ import (
 type endpointFound struct {
 	endpoint string
 	progress *layout.Progress     // nil where there is none, or it can't be read
-	there    bool                 // there is one, if only one that can't be read
+	there    bool                 // the key exists, readable or not
 	log      []layout.DeliveryLog // pages, each as a log of its own
 	unread   bool                 // one of them can't be read
 	pending  int
@@ -118,7 +118,7 @@ func (v *verification) endEndpoint(found endpointFound) {
 			v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 				// A record that can't be read is reported by itself.
 				if at, err := layout.EndpointAt(owner, kv.GetValue(), found.endpoint, 0); err == nil && !at.Found {
-					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it",
+					bad("endpoint_missing", "%s has no such endpoint, and no sweep will remove its keys",
 						layout.OwnerPath(owner))
 				}
 			})
@@ -149,7 +149,7 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 		same = found.log[i].First == p.Log.First+uint64(i) && found.log[i].Counts[0] == p.Log.Counts[i]
 	}
 	if !same && !found.unread || len(p.Log.Counts) > layout.MaxPages {
-		bad("log", "the pages of its log are not those that it says")
+		bad("log", "its log has other pages than its progress says")
 	}
 }
 

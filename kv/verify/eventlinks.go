@@ -31,7 +31,7 @@ func followsOn(first *licensing.Event, bad func(rule, format string, args ...any
 	}
 }
 
-// tellsItsKind tells whether an event can be one of its kind.
+// tellsItsKind reports whether an event has the data that its kind demands.
 func tellsItsKind(e *licensing.Event) bool {
 	l, o := e.License, e.Order
 	is := func(t time.Time) bool { return t.Equal(e.At) }
@@ -70,8 +70,8 @@ func tellsItsKind(e *licensing.Event) bool {
 	return fits && ofDevice == (e.Device != nil)
 }
 
-// contradicts tells whether two events that follow one another differ in what never
-// changes, or not any more once it is there.
+// contradicts reports whether two consecutive events differ in a value that never changes, or that never changes
+// once it is set.
 func contradicts(before, e *licensing.Event) bool {
 	lost := func(was, is time.Time) bool { return !was.IsZero() && !was.Equal(is) }
 	if a, b := before.License, e.License; a != nil && b != nil {

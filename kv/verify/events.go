@@ -13,10 +13,9 @@ import (
 	"licet/licensing"
 )
 
-// eventLinks compares the events that are there with those that records and
-// later events lead to, in a few bytes: what one change tells of a record is added once where it stands and
-// taken off where something leads to it. What is left over is there without anything
-// that leads to it, or is led to twice.
+// eventLinks compares the stored events with the events that records and later events refer to, in a few bytes: it
+// adds the location of each change's events, and subtracts each reference. A remainder shows events without a
+// reference, or with two.
 type eventLinks struct {
 	seed   maphash.Seed
 	sum    uint64
@@ -142,8 +141,8 @@ func knownRecord(record string) bool {
 	return record[0] == layout.EventOfLicense || record[0] == layout.EventOfOrder || record[0] == layout.EventOfWebhooks
 }
 
-// wantLicenseEvents asks for a license's latest events, and compares what they tell
-// with the license. What activations change is told only while somebody listens.
+// wantLicenseEvents looks up a license's latest events and compares them with the license. Activations have events
+// only while the owner listens.
 func (v *verification) wantLicenseEvents(stored *layout.License, bad func(rule, format string, args ...any)) {
 	l := stored.License
 	if l.Sequence == 0 {
@@ -176,8 +175,8 @@ func (v *verification) wantOrderEvents(stored *layout.Order, bad func(rule, form
 		})
 }
 
-// paidAt is when an order was paid as far as its events tell: money that came for a
-// canceled one is told of once it has gone back.
+// paidAt returns when an order was paid, as far as its events show: a payment of a canceled order has an event only
+// after its refund.
 func paidAt(o *licensing.Order, told time.Time) time.Time {
 	if !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() {
 		return o.PaidAt

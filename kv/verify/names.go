@@ -67,8 +67,7 @@ func orderOrNone(orderNo string) string {
 	}
 }
 
-// idOfKey packs a license key that came from a stored value, and tells whether
-// it is in canonical form.
+// idOfKey packs a license key from a stored value, and reports whether the key is in canonical form.
 func idOfKey(key licensing.LicenseKey) (licensing.LicenseID, bool) {
 	const groups, group = 5, 5
 	prefix, body, found := strings.Cut(string(key), "-")

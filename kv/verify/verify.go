@@ -305,9 +305,8 @@ func kindOf(key string) string {
 	return key[:min(len(key), maxKind)]
 }
 
-// countOthers counts the keys before and behind this service's: they are
-// somebody else's, or of another layout. Where they may not be read there are
-// none to speak of.
+// countOthers counts the keys before and behind this service's keys: they belong to another program or to another
+// layout. If etcd's permissions forbid reading them, the count is 0.
 func (v *verification) countOthers(ctx context.Context) error {
 	for _, other := range [][2]string{{"\x00", layout.Prefix}, {clientv3.GetPrefixRangeEnd(layout.Prefix), "\x00"}} {
 		err := v.retry(ctx, func(ctx context.Context) error {

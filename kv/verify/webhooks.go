@@ -30,7 +30,7 @@ func (v *verification) checkWebhooks(e entry) {
 	}
 	v.want(layout.WebhooksMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("mark_missing", "there is no mark of changes, so that nobody looks for it")
+			bad("mark_missing", "s/webhooks is missing, so no node looks for this endpoint")
 		}
 	})
 	v.checkListens(owner, w.Listening(), bad)

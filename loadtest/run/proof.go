@@ -70,14 +70,14 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 			case !found.devices[id] && !free:
 				p.problem("license %s: device %s was acknowledged as bound, and is not", key, id)
 			case found.devices[id] && !bound:
-				p.problem("license %s: device %s is bound, though its removal was acknowledged, or nobody bound it",
+				p.problem("license %s: device %s is bound, although its removal was acknowledged, or no request bound it",
 					key, id)
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(found.devices)) {
 			devices.Stored++
 			if history.devices[id] == nil {
-				p.problem("license %s: device %s is bound, and nobody asked for it", key, id)
+				p.problem("license %s: device %s is bound, and no request bound it", key, id)
 			}
 		}
 		if history.full > 0 && removals == 0 && len(found.devices) != found.MaxDevices {
@@ -123,7 +123,7 @@ func (p *proof) compareOrders(j *journal, st *stored) {
 		}
 		paid.Stored++
 		if len(history.pays) == 0 {
-			p.problem("order %s is paid, and nobody paid it", number)
+			p.problem("order %s is paid, and no request paid it", number)
 		}
 		for _, seen := range history.licenses {
 			if seen != found.LicenseKey {

@@ -138,7 +138,7 @@ func (c *comparison) orders(l *ledger, b *books, at time.Time) {
 		case listed[now.OrderNo]:
 			c.add("order %s is listed twice", now.OrderNo)
 		case entry == nil:
-			c.add("order %s (%s) is listed, and nobody made it", now.OrderNo, now.Status)
+			c.add("order %s (%s) is listed, and no request created it", now.OrderNo, now.Status)
 		default:
 			for _, difference := range entry.differences(now, l.products, at) {
 				c.add("order %s, %s: %s", now.OrderNo, entry.plan, difference)
@@ -163,7 +163,7 @@ func (c *comparison) licenses(l *ledger, b *books, at time.Time) {
 		case listed[now.LicenseKey]:
 			c.add("license %s is listed twice", now.LicenseKey)
 		case entry == nil:
-			c.add("license %s (%s, of order %q) is listed, and nobody was given it", now.LicenseKey, now.Status,
+			c.add("license %s (%s, of order %q) is listed, and no response returned it", now.LicenseKey, now.Status,
 				now.OrderNo)
 		default:
 			for _, difference := range entry.differences(now, at) {

@@ -64,7 +64,7 @@ func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey,
 		case !errors.Is(err, client.ErrSecretLost):
 			return nil, fmt.Errorf("make the API key of the %s: %w", k.Name, err)
 		}
-		// Nobody knows its text.
+		// The response with the text of the key is lost.
 		if _, err := s.root.RevokeKey(ctx, issued.ID); err != nil {
 			return nil, err
 		}

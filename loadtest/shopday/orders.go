@@ -42,7 +42,7 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 			p, made.Status)
 		s.ledger.issued(o, made.LicenseKey, made.PaidAt)
 	} else if made.PayURL == "" && p.made == morning && !time.Now().Before(made.ExpiresAt) {
-		s.ledger.Did("orders that ran out before anybody knew where to pay")
+		s.ledger.Did("orders that expired before the buyer had the pay page's address")
 	} else {
 		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, stage.PublicURL+"/pay/"),
 			"%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)

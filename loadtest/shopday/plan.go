@@ -66,7 +66,7 @@ const (
 	move      care = "moved by its user"
 )
 
-// shift is when an order is made. Orders of the morning expire before anybody pays.
+// shift is when an order is placed. Orders of the morning expire before their buyers pay.
 type shift int
 
 const (

@@ -23,7 +23,7 @@ func (s *shop) night(ctx context.Context) {
 		}
 	}
 	if open == nil || others == "" {
-		s.ledger.Problem("there is nobody to forget")
+		s.ledger.Problem("there is no buyer to redact")
 		return
 	}
 	if strings.EqualFold(open.email, others) {

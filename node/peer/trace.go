@@ -10,7 +10,7 @@ import (
 
 // The headers of W3C Trace Context carry the trace of a hop, beside its message. A node of an older version
 // ignores them, and hops without them are not traced. The seal does not cover them: a change could only make a
-// node trace more or less, and TLS lets nobody but the sender change them.
+// node trace more or less, and TLS lets only the sender change them.
 
 // setTrace adds the trace headers if the hop is traced.
 func setTrace(head http.Header, trace tracing.Parent) {

@@ -107,8 +107,8 @@ func (r *Redactions) redactSome(
 	return done, err
 }
 
-// ordersToRedact returns the newest orders of a buyer, the license keys of those that have a license,
-// and whether the buyer has more orders. The page is large, so it counts as a page of a list.
+// ordersToRedact returns the newest orders of a buyer, the license keys of orders with a license, and whether the
+// buyer has more orders. The page is large, so it counts as a page of a list.
 func (r *Redactions) ordersToRedact(
 	ctx context.Context, owner licensing.Owner, buyerEmail string,
 ) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {

@@ -48,7 +48,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&cfg.only, "only", "",
 		"`steps` to do after the main job, by the beginnings of their names, such as drain,backup (default: all)")
 	flags.BoolVar(&cfg.hold, "hold", false,
-		"after the last step, or one that failed, leave the cluster up until Ctrl-C")
+		"after the last step, or a failed step, leave the cluster up until Ctrl-C")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

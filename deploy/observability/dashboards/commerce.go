@@ -13,7 +13,7 @@ func commerce() page {
 	}
 }
 
-// perMinute is for what happens too seldom to be told by the second.
+// perMinute turns a rate by second into a rate by minute, for rare events.
 func perMinute(of string) string { return "60 * " + of }
 
 func commerceGlance() row {

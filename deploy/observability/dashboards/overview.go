@@ -1,7 +1,7 @@
 package dashboards
 
-// Selectors that several panels of requests share. Probes, scrapes and profiles are for
-// whoever looks after the node, and no requests.
+// Selectors that several panels of requests share. Probes, scrapes and profiles are for operators and do not count as
+// requests.
 const (
 	noProbe    = `route!~"/livez|/readyz|/metrics|/debug/pprof/.*"`
 	failed     = `code=~"5.."`

@@ -60,7 +60,7 @@ type panel struct {
 	max      float64  // of the axis, if any
 	signed   bool     // values may be negative; else the axis begins at 0
 	width    uint32   // of 24 columns; 0: the usual width of the display
-	high     uint32   // likewise
+	high     uint32   // the same for the upper bound
 }
 
 // The sizes on Grafana's grid.

@@ -28,7 +28,7 @@ const (
 // optional is the "All" of labels that series may lack.
 const optional = ".*"
 
-// ofNodes returns the variables of all dashboards. Each narrows down those that follow.
+// ofNodes returns the variables of all dashboards. Each variable narrows the choices of the next variables.
 func ofNodes() []variable {
 	return []variable{
 		{"job", "Job", "Prometheus' name for what it scrapes Licet's nodes as.", build, "job", ".+"},

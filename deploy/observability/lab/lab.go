@@ -142,7 +142,7 @@ func raiseAlarm(ctx context.Context, client *clientv3.Client) error {
 }
 
 // scrapeConfig is deploy/prometheus/prometheus.yml with this lab's addresses, once a
-// second. The labels are those that a scrape in Kubernetes adds.
+// second. It adds the labels that a scrape in Kubernetes adds.
 func scrapeConfig(rules string, s *stage.Stage) string {
 	var b strings.Builder
 	b.WriteString("global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\n  evaluation_interval: 1s\n")

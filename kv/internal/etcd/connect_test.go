@@ -13,9 +13,8 @@ import (
 	"licet/kv/internal/kvtest"
 )
 
-// TestCertificatesAreReadAgain: neither etcd nor its clients are restarted for new
-// certificates. A client whose certificate etcd refuses is let in once the file holds another
-// one, and etcd shows the new one of its own to whoever comes next.
+// TestCertificatesAreReadAgain: new certificates need no restart of etcd or its clients. etcd accepts a refused client
+// once the client's file has a valid certificate, and shows its own new certificate on the next connection.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	ca, stranger := etcdtest.NewCA(t), etcdtest.NewCA(t)

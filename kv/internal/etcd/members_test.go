@@ -70,7 +70,7 @@ func (i *imposter) fault(ctx context.Context, reading bool) error {
 	return nil
 }
 
-// userKey is one that no probe reads.
+// userKey is a key that no probe reads.
 const userKey = "user"
 
 func startImposter(t *testing.T, version string, cluster uint64) *imposter {
@@ -167,7 +167,7 @@ func TestMemberThatGetsOlder(t *testing.T) {
 	kvtest.Await(t, func() bool { return ping(s) == nil })
 }
 
-// TestMemberThatSaysItDoesNotServe is one that is being defragmented.
+// TestMemberThatSaysItDoesNotServe: a member that is being defragmented reports that it does not serve.
 func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 	one, other := startImposter(t, "3.7.3", 7), startImposter(t, "3.7.3", 7)
 	s, err := clientAt(t, t.Context(), one.endpoint, other.endpoint)
@@ -193,7 +193,7 @@ func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 	kvtest.Await(t, func() bool { read(); return one.reads.Load() > before })
 }
 
-func TestOpenSaysWhyNobodyAnswers(t *testing.T) {
+func TestOpenSaysWhyNoMemberAnswers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	nobody := "unix://" + filepath.Join(kvtest.ShortTempDir(t), "nobody.sock")

@@ -204,7 +204,7 @@ func FuzzDecodeDeliveries(f *testing.F) {
 	})
 }
 
-// sane tells whether nothing of a message is negative, which is not written.
+// sane reports whether no number of a message is negative: negative numbers are not written.
 func sane(d store.Delivery) bool {
 	for _, a := range d.Attempts {
 		if a.Status < 0 {

@@ -24,9 +24,8 @@ func anyTime() *rapid.Generator[time.Time] {
 	})
 }
 
-// TestLicenseTimes tries any times of a license and of a device in it, also in
-// the wrong order: nodes' clocks differ. A device that is moved to a key of its
-// own is stored there as one that was bound there.
+// TestLicenseTimes tries any times of a license and of a device in it, also in the wrong order, since nodes' clocks
+// differ. A device that moves to a key of its own is stored like a device that was bound there.
 func TestLicenseTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored := goldenLicense()

@@ -103,8 +103,7 @@ func TestPackedSizes(t *testing.T) {
 	}
 }
 
-// TestBrokenIDs refuses what no id is packed as, above all an owner that can't
-// be told.
+// TestBrokenIDs: decoding refuses bytes that no id is encoded as, above all an unknown owner.
 func TestBrokenIDs(t *testing.T) {
 	sixteen := strings.Repeat("x", 16)
 	for _, owner := range []string{

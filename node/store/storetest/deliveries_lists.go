@@ -124,7 +124,7 @@ func testAllWebhooks(d deliveries) {
 	select {
 	case <-woken:
 	case <-time.After(20 * time.Second):
-		d.t.Error("nobody was woken")
+		d.t.Error("no waiter was woken")
 	}
 	cancel()
 	<-ended

@@ -47,7 +47,7 @@ func testReplays(d deliveries) {
 			r.Dead = true
 		}
 		before, record := mark(), changed()
-		for range 2 { // whoever asks twice asks once
+		for range 2 { // a repeated request is one request
 			d.again(func() error { return add(r) })
 		}
 		if mark() <= before {

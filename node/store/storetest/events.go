@@ -52,8 +52,8 @@ func (f fixture) told(
 	}
 }
 
-// testEvents makes changes, some of which are lost, and reads what they tell: each
-// one that landed, once, in order, and with nothing of what only the record has.
+// testEvents makes changes, some of which lose their swap. Then it reads the events: one of each change that landed,
+// in order, without the data that only the record has.
 func testEvents(t *testing.T, f fixture, events store.Events, hears bool) {
 	owner := f.owner()
 	order := f.order(owner)

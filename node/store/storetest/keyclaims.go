@@ -12,8 +12,7 @@ import (
 	"licet/node/store"
 )
 
-// claim makes the claim of a request about an API key, as it is written where
-// nobody has claimed it before.
+// claim returns the first claim of the Idempotency-Key of a request about an API key.
 func (f keyFixture) claim(owner licensing.Owner, keyID string) store.Write {
 	var hash [16]byte
 	_, _ = rand.Read(hash[:])
@@ -119,7 +118,7 @@ func testKeyUses(t *testing.T, f keyFixture) {
 	later := created.Add(store.KeyUseStep)
 	used(later, later, created)
 
-	// What is noted stays through a change of the key, and is listed.
+	// The noted use stays through a change of the key, and the list shows it.
 	changed, err := f.keys.ChangeAPIKey(f.context(), one.Owner, one.ID, func(k *licensing.APIKey) error {
 		k.Revoke(created)
 		return nil

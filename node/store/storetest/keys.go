@@ -227,8 +227,8 @@ func testKeyRefused(t *testing.T, f keyFixture) {
 	f.wantStored(key)
 }
 
-// testKeyConcurrent counts in the secret's version: no two callers are told the
-// same, also where they change a key to the very same value.
+// testKeyConcurrent increments the secret's version concurrently: no two callers get the same version, even if they
+// change the key to the same value.
 func testKeyConcurrent(t *testing.T, f keyFixture) {
 	const writers = 6
 	key := f.create(f.owner())
@@ -247,7 +247,7 @@ func testKeyConcurrent(t *testing.T, f keyFixture) {
 			mu.Lock()
 			defer mu.Unlock()
 			if told[got.SecretVersion] {
-				t.Errorf("two were told version %d", got.SecretVersion)
+				t.Errorf("two callers got version %d", got.SecretVersion)
 			}
 			told[got.SecretVersion] = true
 		})
@@ -382,7 +382,7 @@ func testKeyWatch(t *testing.T, f keyFixture) {
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			t.Fatalf("%s woke nobody", what)
+			t.Fatalf("%s woke no watcher", what)
 		}
 	}
 	await("the beginning")

@@ -26,7 +26,7 @@ func RunListings(t *testing.T, open func(t *testing.T) store.Store) {
 		{"an address that is removed", testListFormerBuyer},
 		{"products, which come and go", testListProducts},
 		{"a page looks at so many and no more", testListScan},
-		{"what is added while somebody reads on", testListStable},
+		{"records that are added while a list is read", testListStable},
 		{"any position is a place", testListAnywhere},
 	} {
 		t.Run("listings: "+c.name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func testListLicenses(t *testing.T, f fixture) {
 	}
 	if list, err := f.licenses(f.owner(), "", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 ||
 		list.Next != "" {
-		t.Errorf("of somebody without licenses: %+v, %v", list, err)
+		t.Errorf("list of an owner without licenses: %+v, %v", list, err)
 	}
 	list, err := f.licenses(owner, "", nil)(store.Page{Limit: 1})
 	if err != nil {
@@ -301,8 +301,7 @@ func testListProducts(t *testing.T, f fixture) {
 		f.equal("products", all(f, limit, f.products(owner)), want)
 	}
 
-	// One that is changed stays where it is, one that is removed is gone, and one
-	// that is made again is new.
+	// A changed product stays where it is, a removed product is gone, and a product that is created again is new.
 	changed := productWrite(owner, "alpha", want[3].CreatedAt, f.load(licensing.ProductRef(owner, "alpha")).Token)
 	changed.Record.Product.Terms.MaxDevices = 99
 	f.putProduct(changed)

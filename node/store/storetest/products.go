@@ -89,7 +89,7 @@ func testMetadata(t *testing.T, f fixture) {
 	}
 	stored("", 3)
 	if s := f.load(ref); s.Record.Metadata != nil {
-		t.Error("metadata that nobody asked for was loaded")
+		t.Error("Load returned metadata that the caller did not want")
 	}
 	if _, _, ok := f.store.Recall(store.Want{Ref: ref, Metadata: true}); ok {
 		t.Log("the store remembers metadata")

@@ -266,8 +266,7 @@ func testConcurrent(t *testing.T, f fixture) {
 	}
 }
 
-// testUnchanged swaps records that nobody has changed, with few devices and with
-// many, at the same time.
+// testUnchanged swaps unchanged records, with few devices and with many, at the same time.
 func testUnchanged(t *testing.T, f fixture) {
 	var group sync.WaitGroup
 	for _, count := range []int{0, 3, 40} {

@@ -74,7 +74,7 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 }
 
 // RunSubscriptions checks the events of activations while an endpoint subscribes to them. A change of
-// a license that was prepared before the subscription conflicts, whoever owns the license, so no other
+// a license that was prepared before the subscription conflicts, for any owner of the license, so no other
 // test may change a license on the same server at the same time. open is as in RunEvents.
 func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
 	for _, hearAll := range []bool{false, true} {

@@ -42,8 +42,8 @@ func (f fixture) useMaster() {
 	}
 }
 
-// stepWebhooks runs a command on an owner's endpoints, as often as it takes: who
-// listens is one key of all owners, so that a swap may be lost to anybody's.
+// stepWebhooks runs a command on an owner's endpoints, as often as it takes: one key shows which owners listen, so a
+// swap may be lost to a change of any owner.
 func (f fixture) stepWebhooks(owner licensing.Owner, cmd licensing.Command, now time.Time) {
 	f.t.Helper()
 	ref := licensing.WebhooksRef(owner)
@@ -114,8 +114,8 @@ func testWebhooks(t *testing.T, f fixture) {
 	}
 }
 
-// testListening subscribes to activations and unsubscribes: the activations between
-// the two are told of, wherever what was read before is changed.
+// testListening subscribes to activations and unsubscribes. The store records the activations between the two, even
+// if the snapshot of the change was read before.
 func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
 	f.useMaster()
 	l := f.createLicense(0)
@@ -169,7 +169,7 @@ func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
 			}
 		}
 	}
-	f.equal("the devices that were told of", bound, want)
+	f.equal("the devices with events", bound, want)
 	f.equal("the endpoints that were disabled", disabled, []string{all.ID + " failing system"})
 	history, err := events.History(f.context(), licensing.WebhooksRef(owner), store.HistoryPage{Limit: 5})
 	if err != nil || len(history.Events) != 1 || history.Next != "" ||

@@ -80,8 +80,8 @@ only a hash of the API key, and derives the secret from a master key.`,
 	})
 }
 
-// printOnce prints a secret that the service does not return again. If nobody reads the output, printOnce returns an
-// error: SIGPIPE would otherwise end the process before it reports which secret is lost.
+// printOnce prints a secret that the service does not return again. If the reader of the output is gone, printOnce
+// returns an error: SIGPIPE would otherwise end the process before it reports which secret is lost.
 func (c *session) printOnce(data json.RawMessage) error {
 	signal.Ignore(syscall.SIGPIPE)
 	return c.print(data)

@@ -7,8 +7,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Meter shows on a terminal how far something is, and nothing elsewhere. It is
-// used by one goroutine.
+// Meter shows progress on a terminal, and nothing elsewhere. Only one goroutine may use a Meter.
 type Meter struct {
 	terminal io.Writer // nil where there is none
 	what     string
@@ -16,8 +15,8 @@ type Meter struct {
 	bar      *progressbar.ProgressBar // from the first set on
 }
 
-// NewMeter makes a meter of bytes, or of a number of things. It shows on
-// stderr: what a command prints is for others to read.
+// NewMeter returns a meter of bytes or of items. The meter writes to stderr, since the output of a command goes to
+// stdout.
 func NewMeter(stderr io.Writer, what string, bytes bool) *Meter {
 	m := &Meter{what: what, bytes: bytes}
 	if Is(stderr) {
@@ -26,11 +25,11 @@ func NewMeter(stderr io.Writer, what string, bytes bool) *Meter {
 	return m
 }
 
-// Shown tells whether anybody sees it.
+// Shown reports whether the meter writes to a terminal.
 func (m *Meter) Shown() bool { return m.terminal != nil }
 
-// Total asks how much there is in all if anybody sees it. It is not worth
-// failing over: without an answer it is 0, and just what is done is shown.
+// Total returns the total that count returns, or 0 if the meter is not shown or count fails. With a total of 0 the
+// meter shows only the progress.
 func (m *Meter) Total(count func() (int64, error)) int64 {
 	if !m.Shown() {
 		return 0
@@ -42,15 +41,13 @@ func (m *Meter) Total(count func() (int64, error)) int64 {
 	return total
 }
 
-// Set shows how much is done of a total, which may be an estimate. Where nobody
-// knows how much there is, the total is less than 0.
+// Set shows the progress toward a total, which may be an estimate. A total below 0 is unknown.
 func (m *Meter) Set(done, total int64) {
 	if !m.Shown() {
 		return
 	}
 	if total >= 0 {
-		// One more than there is: at its end the bar would stop, and an estimate
-		// may grow.
+		// The bar ends at one more than the total, since a bar stops at its end, and an estimate may grow.
 		total = max(total, done) + 1
 	}
 	if m.bar == nil {
@@ -66,10 +63,10 @@ func (m *Meter) Set(done, total int64) {
 	if total >= 0 && m.bar.GetMax64() != total {
 		m.bar.ChangeMax64(total)
 	}
-	_ = m.bar.Set64(done) // it fails where the terminal is gone
+	_ = m.bar.Set64(done) // fails if the terminal is gone
 }
 
-// Clear takes it off the line, so that something else can be printed.
+// Clear removes the meter from its line, so that the program can print.
 func (m *Meter) Clear() {
 	if m.bar != nil {
 		_ = m.bar.Clear()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Is tells whether there is somebody at the other end of a stream.
+// Is reports whether a stream is a terminal.
 func Is(stream any) bool {
 	file, ok := stream.(*os.File)
 	if !ok {
@@ -26,11 +26,11 @@ func Is(stream any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// ErrDeclined tells that a question was not answered with yes.
+// ErrDeclined means that a question was not answered with yes.
 var ErrDeclined = errors.New("not done")
 
-// Confirm asks a question and waits for its answer. Anything but y or yes is a
-// no, and so is the end of ctx.
+// Confirm asks a question and waits for the answer. It returns ErrDeclined for any answer but y or yes, and if ctx
+// ends.
 func Confirm(ctx context.Context, in io.Reader, stderr io.Writer, question string) error {
 	fmt.Fprintf(stderr, "%s [y/N] ", question)
 	answer := make(chan string, 1)
@@ -49,8 +49,8 @@ func Confirm(ctx context.Context, in io.Reader, stderr io.Writer, question strin
 	return ErrDeclined
 }
 
-// Secret asks for one line that is not shown as it is typed. The terminal stops
-// showing what is typed before it asks, so that nobody is too quick for it.
+// Secret asks for one line, which the terminal does not show. Secret turns the echo off before it prints the prompt,
+// so that early input is not shown either.
 func Secret(ctx context.Context, in *os.File, stderr io.Writer, prompt string) (string, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
