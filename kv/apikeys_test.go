@@ -155,7 +155,7 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 	key := newAPIKey()
 	old := key
 	old.Name = "renamed since"
-	if _, err := server.client.Put(ctx, layout.APIKeyKey(key.Hash),
+	if _, err := server.Client.Put(ctx, layout.APIKeyKey(key.Hash),
 		string((&layout.APIKey{Key: old}).Encode())); err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +179,14 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 	}
 	at := layout.APIKeyKey(key.Hash)
 	newer := append((&layout.APIKey{Key: key}).Encode(), kvtest.NewerField()...)
-	if _, err := server.client.Put(ctx, at, string(newer)); err != nil {
+	if _, err := server.Client.Put(ctx, at, string(newer)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID,
 		func(k *licensing.APIKey) error { k.Revoke(kvtest.Time); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	r, err := server.client.Get(ctx, at)
+	r, err := server.Client.Get(ctx, at)
 	if err != nil {
 		t.Fatal(err)
 	}

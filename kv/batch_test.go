@@ -62,9 +62,9 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 // at the top of each request, and whether they were transactions.
 func countedStore(t *testing.T, next func() kvtest.Fault) (*Store, func() []string) {
 	t.Helper()
-	kv := &shapesKV{FaultyKV: &kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.client), Next: next}}
+	kv := &shapesKV{FaultyKV: &kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.Client), Next: next}}
 	kv.FaultyKV.Note = kv.note
-	s, err := storeOver(kv, server.client, kvtest.Metrics())
+	s, err := storeOver(kv, server.Client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}

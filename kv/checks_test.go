@@ -50,8 +50,8 @@ func (k *seenKV) shape() (shape string) {
 
 func seenStore(t *testing.T) (*Store, *seenKV) {
 	t.Helper()
-	kv := &seenKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := storeOver(kv, server.client, kvtest.Metrics())
+	kv := &seenKV{KVClient: clientv3.RetryKVClient(server.Client)}
+	s, err := storeOver(kv, server.Client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}

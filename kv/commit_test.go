@@ -122,7 +122,7 @@ func TestSettle(t *testing.T) {
 // again must land once.
 func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
-	response, err := server.client.Get(kvtest.Context(t, 10*time.Second), layout.RecordKey(ref))
+	response, err := server.Client.Get(kvtest.Context(t, 10*time.Second), layout.RecordKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func (h *heldKV) Txn(
 func TestRequestsInFlight(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)
-	held := &heldKV{KVClient: clientv3.RetryKVClient(server.client), arrived: make(chan struct{}),
+	held := &heldKV{KVClient: clientv3.RetryKVClient(server.Client), arrived: make(chan struct{}),
 		free: make(chan struct{})}
 	s.etcd.Remote = held
 	done := make(chan error, 2)

@@ -28,7 +28,7 @@ func (c *onGet) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 
 func hookedStore(t *testing.T, before func()) *Store {
 	t.Helper()
-	s, err := storeOver(clientv3.RetryKVClient(server.client), server.client, kvtest.Metrics())
+	s, err := storeOver(clientv3.RetryKVClient(server.Client), server.Client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func putDevices(t *testing.T, count int, position func(i int) store.DeviceCursor
 		at := position(i)
 		ops = append(ops, clientv3.OpPut(layout.DevicesPrefix(id)+string(at[:]), string(layout.EncodeDevice(&d))))
 		if len(ops) == 128 || i == count-1 {
-			if _, err := server.client.Txn(ctx).Then(ops...).Commit(); err != nil {
+			if _, err := server.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 				t.Fatal(err)
 			}
 			ops = nil
@@ -120,9 +120,9 @@ func TestLookupAtOneRevision(t *testing.T) {
 		}
 		activate(fmt.Sprint("meanwhile-", reads))
 		if reads == 1 {
-			now, err := server.client.Get(ctx, layout.CheckKey)
+			now, err := server.Client.Get(ctx, layout.CheckKey)
 			if err == nil {
-				_, err = server.client.Compact(ctx, now.Header.Revision)
+				_, err = server.Client.Compact(ctx, now.Header.Revision)
 			}
 			if err != nil {
 				t.Error(err)

@@ -133,7 +133,7 @@ func TestSurvey(t *testing.T) {
 func TestDeviceScanOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)
-	if _, err := server.client.Delete(t.Context(),
+	if _, err := server.Client.Delete(t.Context(),
 		layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
 		t.Fatal(err)
 	}

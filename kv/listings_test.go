@@ -78,8 +78,8 @@ func (k *workKV) Txn(
 
 func workStore(t testing.TB) (*Store, *workKV) {
 	t.Helper()
-	kv := &workKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := storeOver(kv, server.client, kvtest.Metrics())
+	kv := &workKV{KVClient: clientv3.RetryKVClient(server.Client)}
+	s, err := storeOver(kv, server.Client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func crowd(t testing.TB, n int) licensing.Owner {
 			children, puts = append(children, clientv3.OpTxn(nil, puts, nil)), nil
 		}
 		if len(children) >= 60 || least == 1 && len(children) > 0 {
-			if _, err := server.client.Txn(t.Context()).Then(children...).Commit(); err != nil {
+			if _, err := server.Client.Txn(t.Context()).Then(children...).Commit(); err != nil {
 				t.Fatal(err)
 			}
 			children = nil

@@ -20,7 +20,7 @@ func TestNewerFormat(t *testing.T) {
 	ctx := kvtest.Context(t, 10*time.Second)
 	read := func() []byte {
 		t.Helper()
-		r, err := server.client.Get(ctx, layout.RecordKey(ref))
+		r, err := server.Client.Get(ctx, layout.RecordKey(ref))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 	unknown := protowire.AppendFixed64(protowire.AppendTag(kvtest.NewerField(), 98, protowire.Fixed64Type), 42)
 	newer := append(stored.Encode(), unknown...)
-	if _, err := server.client.Put(ctx, layout.RecordKey(ref), string(newer)); err != nil {
+	if _, err := server.Client.Put(ctx, layout.RecordKey(ref), string(newer)); err != nil {
 		t.Fatal(err)
 	}
 	if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, "a"), "a")); err != nil || !outcome.Landed {

@@ -48,12 +48,12 @@ func TestRegister(t *testing.T) {
 	}()
 	awaitNode(t, other, want, true)
 
-	kv, err := server.client.Get(t.Context(), layout.NodeKey(s.Incarnation()))
+	kv, err := server.Client.Get(t.Context(), layout.NodeKey(s.Incarnation()))
 	if err != nil || len(kv.Kvs) != 1 || kv.Kvs[0].Lease == 0 {
 		t.Fatalf("%+v, %v", kv, err)
 	}
 	lost := clientv3.LeaseID(kv.Kvs[0].Lease)
-	if _, err := server.client.Revoke(t.Context(), lost); err != nil {
+	if _, err := server.Client.Revoke(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
 	awaitNode(t, other, want, true)

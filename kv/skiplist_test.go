@@ -59,7 +59,7 @@ func plantListing(t *testing.T, listing string, positions []string, leave func(l
 	t.Helper()
 	var ops []clientv3.Op
 	flush := func() {
-		if _, err := server.client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
+		if _, err := server.Client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
 			t.Fatal(err)
 		}
 		ops = ops[:0]

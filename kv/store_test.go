@@ -3,18 +3,15 @@ package kv
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 
 	"licet/internal/depth"
 	"licet/internal/etcdtest"
-	"licet/kv/embedded"
 	"licet/kv/embedded/embeddedtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
@@ -23,46 +20,15 @@ import (
 	"licet/node/store/storetest"
 )
 
-// server is one embedded etcd for all tests of the package; each makes records
-// of its own.
-var server struct {
-	endpoints []string
-	client    *clientv3.Client
-}
+// server is the etcd of all tests of the package.
+var server embeddedtest.Etcd
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
-	code, err := withServer(m)
-	if err == nil && code == 0 {
-		err = goleak.Find()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withServer(m *testing.M) (int, error) {
-	dir, err := os.MkdirTemp("", "licet-kv")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	etcd, err := embedded.StartTuned(ctx, dir, zerolog.Nop(), embeddedtest.Quick)
-	if err != nil {
-		return 1, err
-	}
-	defer etcd.Close()
-	server.endpoints = etcd.Endpoints()
-	server.client, err = clientv3.New(clientv3.Config{Endpoints: server.endpoints})
-	if err != nil {
-		return 1, err
-	}
-	defer server.client.Close()
-	return m.Run(), nil
+	embeddedtest.Main(m, func(_ context.Context, e embeddedtest.Etcd) error {
+		server = e
+		return nil
+	})
 }
 
 // openStore opens a store as a node does.
@@ -70,7 +36,7 @@ func openStore(t *testing.T) *Store {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	s, err := Open(ctx, Config{Endpoints: server.endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
+	s, err := Open(ctx, Config{Endpoints: server.Endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +62,12 @@ func learn(t *testing.T, s *Store) {
 // faultyStore opens a store whose writes meet faults.
 func faultyStore(t *testing.T, next func() kvtest.Fault) *Store {
 	t.Helper()
-	s, err := storeOver(&kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.client), Next: next}, server.client,
+	s, err := storeOver(&kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.Client), Next: next}, server.Client,
 		kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.etcd.Native = server.client // watches meet no faults
+	s.etcd.Native = server.Client // watches meet no faults
 	learn(t, s)
 	s.moveEvery = 0
 	return s

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -13,10 +12,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"go.uber.org/goleak"
 
 	"licet/kv"
-	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -33,37 +31,12 @@ func Endpoints() []string { return strings.Split(os.Getenv(endpointsVariable), "
 
 // Main starts the etcd, runs the tests of a package, and ends the process.
 func Main(m *testing.M) {
-	code, err := withServer(m)
-	if err == nil && code == 0 {
-		err = goleak.Find()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func withServer(m *testing.M) (int, error) {
-	dir, err := os.MkdirTemp("", "licet-node")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	etcd, err := embedded.Start(ctx, dir, zerolog.Nop())
-	if err != nil {
-		return 1, err
-	}
-	defer etcd.Close()
-	if err := os.Setenv(endpointsVariable, strings.Join(etcd.Endpoints(), ",")); err != nil {
-		return 1, err
-	}
-	if err := openEpoch(ctx); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	embeddedtest.Main(m, func(ctx context.Context, etcd embeddedtest.Etcd) error {
+		if err := os.Setenv(endpointsVariable, strings.Join(etcd.Endpoints, ",")); err != nil {
+			return err
+		}
+		return openEpoch(ctx)
+	})
 }
 
 // openEpoch begins the first epoch of events, as a node does when it starts.

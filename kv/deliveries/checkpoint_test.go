@@ -28,7 +28,7 @@ func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_" + strings.ToLower(ulid.Make().String()), Mode: licensing.Live}
 	endpoint := "we_0" + strings.ToLower(ulid.Make().String())
-	deliveriestest.PutEndpoints(own.client)(t, owner, []licensing.Endpoint{{ID: endpoint}})
+	deliveriestest.PutEndpoints(own.Client)(t, owner, []licensing.Endpoint{{ID: endpoint}})
 	return owner, endpoint
 }
 
@@ -88,7 +88,7 @@ func messages(from, to int) (all []store.Delivery) {
 // itself.
 func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map[byte]int) {
 	t.Helper()
-	response, err := own.client.Get(kvtest.Context(t, 10*time.Second), layout.EndpointPrefix(endpoint),
+	response, err := own.Client.Get(kvtest.Context(t, 10*time.Second), layout.EndpointPrefix(endpoint),
 		clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 func TestStaleHolder(t *testing.T) {
 	lease := func(t *testing.T, w *worker) {
 		t.Helper()
-		if _, err := own.client.Revoke(kvtest.Context(t, 10*time.Second), w.lease); err != nil {
+		if _, err := own.Client.Revoke(kvtest.Context(t, 10*time.Second), w.lease); err != nil {
 			t.Fatal(err)
 		}
 	}

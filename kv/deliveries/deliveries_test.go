@@ -11,7 +11,7 @@ import (
 
 func TestDeliveriesConformance(t *testing.T) {
 	storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return openDeliveries(t) },
-		deliveriestest.PutEndpoints(own.client))
+		deliveriestest.PutEndpoints(own.Client))
 }
 
 // TestDeliveriesConformanceUnderFaults runs the suite while every second write fails.
@@ -22,7 +22,7 @@ func TestDeliveriesConformanceUnderFaults(t *testing.T) {
 			storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore {
 				return faultyDeliveries(t,
 					kvtest.Storm(seed))
-			}, deliveriestest.PutEndpoints(own.client))
+			}, deliveriestest.PutEndpoints(own.Client))
 		})
 	}
 }

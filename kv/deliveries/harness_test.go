@@ -23,7 +23,7 @@ func openDeliveries(t *testing.T) *Store {
 func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *Store {
 	t.Helper()
 	s, err := kv.Open(kvtest.Context(t, 10*time.Second),
-		kv.Config{Endpoints: own.endpoints, Metrics: m, Log: zerolog.Nop()})
+		kv.Config{Endpoints: own.Endpoints, Metrics: m, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +54,4 @@ func asWorker(t *testing.T, s *Store, do func(ctx context.Context, w *worker)) {
 	if err != nil {
 		t.Error(err)
 	}
-}
-
-// own is the embedded etcd of all tests of the package; each test makes records of its own.
-var own struct {
-	endpoints []string
-	client    *clientv3.Client
 }

@@ -68,7 +68,7 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.ProgressKey(endpoint), "?"); err != nil {
+	if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.ProgressKey(endpoint), "?"); err != nil {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
@@ -94,7 +94,7 @@ func TestUnreadablePending(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{layout.PendingKey(endpoint, "evt_000001"), layout.DeadKey(endpoint, "evt_000003")} {
-		if _, err := own.client.Put(ctx, key, "\x09garbled"); err != nil {
+		if _, err := own.Client.Put(ctx, key, "\x09garbled"); err != nil {
 			t.Fatal(err)
 		}
 	}

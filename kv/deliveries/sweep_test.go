@@ -57,7 +57,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	for i := range endpoints {
 		endpoints[i].ID = fmt.Sprintf("%s%02d", endpoint[:len(endpoint)-2], i)
 	}
-	deliveriestest.PutEndpoints(own.client)(t, owner, endpoints)
+	deliveriestest.PutEndpoints(own.Client)(t, owner, endpoints)
 	s := openDeliveries(t)
 	var group sync.WaitGroup
 	for i := range endpoints {
@@ -113,11 +113,11 @@ func TestSweepAgainstHolder(t *testing.T) {
 		})
 		<-wrote
 		<-asked
-		deliveriestest.PutEndpoints(own.client)(t, owner, nil, endpoint)
+		deliveriestest.PutEndpoints(own.Client)(t, owner, nil, endpoint)
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {
-					mark, err := own.client.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
+					mark, err := own.Client.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
 					if err != nil || len(mark.Kvs) == 0 {
 						return
 					}
@@ -132,7 +132,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Wait()
 		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint),
 			layout.DeletedWebhookKey(endpoint)} {
-			if left, err := own.client.Get(kvtest.Context(t, 10*time.Second), prefix,
+			if left, err := own.Client.Get(kvtest.Context(t, 10*time.Second), prefix,
 				clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)
 			}

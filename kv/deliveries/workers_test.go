@@ -23,7 +23,7 @@ func TestLeaseIsLost(t *testing.T) {
 	s := openDeliveries(t)
 	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
-		if _, err := own.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*worker).lease); err != nil {
+		if _, err := own.Client.Revoke(kvtest.Context(t, 10*time.Second), w.(*worker).lease); err != nil {
 			return err
 		}
 		owner, endpoint := ownEndpoint(t)
@@ -103,7 +103,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a late copy of the claim comes to.
-	if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
+	if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
 		string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
+	response, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
 		string(s.incarnation[:]), clientv3.WithLease(w.lease))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestGhostClaim(t *testing.T) {
 func holdRelease(t *testing.T, w *worker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := own.client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
+	_, err := own.Client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
 	return err
 }
 
@@ -163,7 +163,7 @@ func TestForsakenClaims(t *testing.T) {
 	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := own.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value,
+		if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value,
 			opts...); err != nil {
 			t.Fatal(err)
 		}
@@ -176,14 +176,14 @@ func TestForsakenClaims(t *testing.T) {
 			}
 		})
 	}
-	earlier, err := own.client.Grant(kvtest.Context(t, 10*time.Second), 3600)
+	earlier, err := own.Client.Grant(kvtest.Context(t, 10*time.Second), 3600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(string(s.incarnation[:]), clientv3.WithLease(earlier.ID))
 	asWorker(t, s, func(ctx context.Context, w *worker) {
 		hold := holdOf(t, w, owner, endpoint)
-		if _, err := own.client.Revoke(ctx, earlier.ID); err != nil {
+		if _, err := own.Client.Revoke(ctx, earlier.ID); err != nil {
 			t.Error(err)
 		}
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 1)}); err != nil {

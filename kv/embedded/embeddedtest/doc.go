@@ -3,4 +3,5 @@
 // The map of the package:
 //
 //	embeddedtest.go  starting one
+//	main.go          one for all tests of a package
 package embeddedtest

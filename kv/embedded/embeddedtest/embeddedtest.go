@@ -38,10 +38,14 @@ func StartTuned(t *testing.T, dir string, tune func(*embed.Config)) *embedded.Se
 // Dial returns a client of a server, and closes it with the test.
 func Dial(t *testing.T, e *embedded.Server) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Logger: zap.NewNop()})
+	client, err := connect(e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+func connect(e *embedded.Server) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Logger: zap.NewNop()})
 }
