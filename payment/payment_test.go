@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/kv"
-	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -26,15 +26,13 @@ type clock struct{ ahead time.Duration }
 
 func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
 
+// setup starts a service on an etcd of its own. The test runs in parallel with other tests.
 func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	t.Helper()
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	etcd, err := embedded.Start(ctx, t.TempDir(), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Close)
+	etcd := embeddedtest.Start(t, t.TempDir())
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
 	store, err := kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: m, Log: zerolog.Nop()})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/kv"
-	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/kv/verify"
 	"licet/licensing"
 	"licet/metrics"
@@ -39,17 +39,16 @@ type fixture struct {
 	instruments *metrics.Metrics // of node
 }
 
+// newFixture starts an etcd of its own. The test runs in parallel with other tests.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	etcd, err := embedded.Start(ctx, t.TempDir(), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Close)
+	etcd := embeddedtest.Start(t, t.TempDir())
 	w := &fixture{t: t, ctx: ctx, clock: &clock{}, bank: newBank()}
 	for _, store := range []**kv.Store{&w.store, &w.other} {
+		var err error
 		if *store, err = kv.Open(ctx,
 			kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}); err != nil {
 			t.Fatal(err)

@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
 	"licet/node/service"
 )
@@ -26,11 +25,7 @@ import (
 // socket, and a ring of its own.
 func testStore(t *testing.T) (flags []string, ring string) {
 	t.Helper()
-	etcd, err := embedded.Start(t.Context(), t.TempDir(), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Close)
+	etcd := embeddedtest.Start(t, t.TempDir())
 	ring = filepath.Join(t.TempDir(), "master.keys")
 	if got := runLicet(t, "store", "master-key", "add", "--master-key-file", ring); got.code != exitOK {
 		t.Fatalf("%+v", got)

@@ -22,6 +22,7 @@ import (
 	"licet/kv"
 	"licet/kv/deliveries"
 	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -82,7 +83,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	etcd, err := embedded.Start(ctx, dir, zerolog.Nop())
+	etcd, err := embedded.StartTuned(ctx, dir, zerolog.Nop(), embeddedtest.Quick)
 	if err != nil {
 		return s, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"licet/internal/nodetest"
 	"licet/kv"
-	"licet/kv/embedded"
+	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node/service"
@@ -62,11 +62,7 @@ func TestStoreAway(t *testing.T) {
 // TestStoreOfAnEarlierTime puts an older store in the place of the one that a
 // node knows, as a restore does: a key that it lacks must be dead in two seconds.
 func TestStoreOfAnEarlierTime(t *testing.T) {
-	etcd, err := embedded.Start(nodetest.Context(t), t.TempDir(), zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer etcd.Close()
+	etcd := embeddedtest.Start(t, t.TempDir())
 	old, err := kv.Open(nodetest.Context(t), kv.Config{
 		Endpoints: etcd.Endpoints(), Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop(),
 	})
