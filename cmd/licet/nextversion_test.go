@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/internal/etcdtest"
+	programs "licet/internal/process"
 	"licet/kv"
 )
 
@@ -22,9 +23,8 @@ import (
 func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "licetnext", "-o", binary,
-		"licet/cmd/licet").CombinedOutput(); err != nil {
-		t.Fatalf("build the next version: %v: %s", err, out)
+	if err := programs.BuildLicet(t.Context(), binary, "-tags", "licetnext"); err != nil {
+		t.Fatal(err)
 	}
 	cluster := etcdtest.Start(t, 1)
 	endpoints := strings.Join(cluster.Endpoints(), ",")

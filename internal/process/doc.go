@@ -8,6 +8,7 @@
 //
 // Files:
 //
+//	build.go  the executable of a node
 //	child.go  a child process: start, end, kill, signal, its log
 //	etcd.go   a member of etcd as a child process
 package process

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,17 +20,11 @@ func TestMain(m *testing.M) {
 // nodes. How fast they are is of no interest here.
 func TestEveryRowIsFilled(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "licet")
-	build := []string{"build", "-o", binary}
-	if rig.RaceFlag != "" { // what is built with it is there already
-		build = append(build, rig.RaceFlag)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go",
-		append(build, "licet/cmd/licet")...).CombinedOutput(); err != nil {
-		t.Fatalf("build licet: %v: %s", err, out)
-	}
 	var stdout, stderr bytes.Buffer
-	args := []string{"--quick", "--no-fail", "--dir", t.TempDir(), "--licet", binary}
+	args := []string{"--quick", "--no-fail", "--dir", t.TempDir()}
+	if rig.RaceFlag != "" {
+		args = append(args, "--build-flags", rig.RaceFlag)
+	}
 	if code := command(t.Context(), args, &stdout, &stderr); code != rig.ExitOK {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"licet/internal/process"
 )
 
 // Setup says which program to run, and where.
@@ -40,14 +42,13 @@ type Licet struct {
 }
 
 // BuildLicet builds the program from the module of the working directory, unless a binary
-// is given. Its files and its nodes' logs go to dir.
+// is given. The program's files and its nodes' logs go to dir.
 func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
 	l := &Licet{Binary: s.Binary, dir: dir, logLevel: s.NodeLogLevel}
 	if l.Binary == "" {
 		l.Binary = filepath.Join(dir, "licet")
-		args := append([]string{"build", "-o", l.Binary}, strings.Fields(s.BuildFlags)...)
-		if out, err := exec.CommandContext(ctx, "go", append(args, "licet/cmd/licet")...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build licet: %w: %s", err, out)
+		if err := process.BuildLicet(ctx, l.Binary, strings.Fields(s.BuildFlags)...); err != nil {
+			return nil, err
 		}
 	}
 	if _, err := l.Command(ctx, "store", "master-key", "add", "--master-key-file", l.Ring()); err != nil {
