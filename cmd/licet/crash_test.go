@@ -182,7 +182,7 @@ func (l *ledger) verify(t *testing.T, p api) {
 			name := key + " " + device.text("device_id")
 			there[name] = true
 			if _, asked := l.devices[name]; !asked {
-				t.Errorf("%s is there, and nobody asked for it", name)
+				t.Errorf("%s exists, and no request created it", name)
 			}
 		}
 	}

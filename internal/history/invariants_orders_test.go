@@ -69,7 +69,7 @@ func (i *inspection) orders(t *timeline) {
 		if order := states[0].order; order != "" {
 			named[order] = append(named[order], key)
 		} else if !known[key] {
-			i.add("orders", "%s is of no order and nobody asked for it", key)
+			i.add("orders", "%s has no order, and no request granted it", key)
 		}
 	}
 	asked := map[string]string{}

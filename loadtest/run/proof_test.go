@@ -129,13 +129,13 @@ func TestDamagedStore(t *testing.T) {
 	})
 	f("counts 1 devices and lists 2", func(st *stored) { st.licenses["A"].CurrentDevices = 1 })
 	f("device guest is bound, though its removal", func(st *stored) { st.licenses["A"].devices["guest"] = true })
-	f("device strange is bound, and nobody asked for it",
+	f("device strange is bound, and no request bound it",
 		func(st *stored) { st.licenses["A"].devices["strange"] = true })
 	f("has 2 devices and allows 1", func(st *stored) { st.licenses["B"].devices["two"] = true })
 	f("license B was used, and is not there", func(st *stored) { delete(st.licenses, "B") })
 	f("its license is not there", func(st *stored) { delete(st.licenses, "L") })
 	f("names another order", func(st *stored) { st.licenses["L"].OrderNo = "" })
-	f("order O2 is paid, and nobody paid it",
+	f("order O2 is paid, and no request paid it",
 		func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "A"} })
 	f("have the same license", func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "L"} })
 	f("and has a license", func(st *stored) { st.orders["O2"].LicenseKey = "L" })

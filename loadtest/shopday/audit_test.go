@@ -116,7 +116,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 		},
 		"an order that nobody made": {
 			func(l *ledger, _ *books) { delete(l.orders, "ord_0") },
-			[]string{"order ord_0 (unpaid) is listed, and nobody made it", "only in the service: [ord_0]",
+			[]string{"order ord_0 (unpaid) is listed, and no request created it", "only in the service: [ord_0]",
 				"orders, unpaid differs: 0 / 1", "orders, unpaid, in USD differs: 0 / 100"},
 		},
 		"an order is listed twice": {
@@ -183,7 +183,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 				more.LicenseKey = "EDIT-2"
 				b.licenses = append(b.licenses, more)
 			},
-			[]string{`license EDIT-2 (not_activated, of order "") is listed, and nobody was given it`,
+			[]string{`license EDIT-2 (not_activated, of order "") is listed, and no response returned it`,
 				"licenses without an order differs: 1 / 2"},
 		},
 		"a license is not revoked": {

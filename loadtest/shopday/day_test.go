@@ -76,7 +76,7 @@ func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 	}
 	granted, err := s.desk.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1})
 	for i := range granted {
-		say(err, `license %s (not_activated, of order "") is listed, and nobody was given it`, granted[i].LicenseKey)
+		say(err, `license %s (not_activated, of order "") is listed, and no response returned it`, granted[i].LicenseKey)
 	}
 	key, err := s.root.CreateKey(ctx, client.NewKey{Name: "unnoted", Scopes: []string{"orders:read"}})
 	say(err, "only in the service: [%s]", key.ID)
