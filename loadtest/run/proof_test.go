@@ -102,7 +102,7 @@ func TestFalsifiedJournal(t *testing.T) {
 	}
 	f("bind A lost 7 300 310 ok", "device lost was acknowledged as bound, and is not")
 	f("bind A guest 7 300 310 ok", "device guest was acknowledged as bound, and is not")
-	f("remove A one 7 300 310 ok", "device one is bound, though its removal was acknowledged")
+	f("remove A one 7 300 310 ok", "device one is bound, although its removal was acknowledged")
 	f("bind L late 7 300 310 full", "refused a device as full, and has 1 of 3")
 	f("bind C one 7 300 310 ok", "license C was used, and is not there")
 	f("order k4 7 300 310 ok O4", "order O4 was acknowledged, and is not there")
