@@ -7,7 +7,10 @@ import (
 	"licet/licensing"
 )
 
-func (v *verification) checkAPIKey(e entry) {
+// keyChecks checks API keys, their index, marks and uses, and master keys.
+type keyChecks struct{ *reading }
+
+func (v *keyChecks) checkAPIKey(e entry) {
 	name := "k/" + v.names.Opaque(e.rest)
 	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key", name, "key", "the key is no SHA-256")
@@ -52,7 +55,7 @@ func (v *verification) checkAPIKey(e entry) {
 // wantMaster asks for the fingerprint of a master key that a secret is derived from:
 // without it a node starts with a ring that lacks the key. Where the secret may have
 // had its time, the master key may have been retired.
-func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id string)) {
+func (v *keyChecks) wantMaster(id string, mayBeRetired bool, missing func(id string)) {
 	v.want(layout.MasterKeyKey(id), func(kv *mvccpb.KeyValue) {
 		switch {
 		case kv != nil:
@@ -69,7 +72,7 @@ func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id 
 }
 
 // checkAPIKeyIndex checks one entry that leads from an id to an API key.
-func (v *verification) checkAPIKeyIndex(e entry) {
+func (v *keyChecks) checkAPIKeyIndex(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
 		v.report("api_key_index", "a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry's")
@@ -98,7 +101,7 @@ func (v *verification) checkAPIKeyIndex(e entry) {
 }
 
 // checkAPIKeysMark checks the marks that changes of API keys replace.
-func (v *verification) checkAPIKeysMark(e entry) {
+func (v *keyChecks) checkAPIKeysMark(e entry) {
 	_, ofPart := layout.CutAPIKeyPart(layout.APIKeysMark + e.rest)
 	switch {
 	case e.rest != "" && !ofPart:
@@ -109,12 +112,12 @@ func (v *verification) checkAPIKeysMark(e entry) {
 }
 
 // checkMasterKey checks the fingerprint of a master key.
-func (v *verification) checkMasterKey(e entry) {
+func (v *keyChecks) checkMasterKey(e entry) {
 	v.checkFingerprint("master_key", "s/master/", e)
 }
 
 // checkRetiredMaster checks the fingerprint of a retired master key.
-func (v *verification) checkRetiredMaster(e entry) {
+func (v *keyChecks) checkRetiredMaster(e entry) {
 	if !v.checkFingerprint("retired_master_key", "s/retired/", e) {
 		return
 	}
@@ -125,7 +128,7 @@ func (v *verification) checkRetiredMaster(e entry) {
 	})
 }
 
-func (v *verification) checkFingerprint(family, prefix string, e entry) (good bool) {
+func (v *keyChecks) checkFingerprint(family, prefix string, e entry) (good bool) {
 	if _, err := licensing.NewMasterKey(e.rest, [licensing.MasterKeySize]byte{}); err != nil {
 		v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key is not in the form of a master key's id")
 		return false
@@ -139,7 +142,7 @@ func (v *verification) checkFingerprint(family, prefix string, e entry) (good bo
 }
 
 // checkAPIKeyUse checks when an API key was used last.
-func (v *verification) checkAPIKeyUse(e entry) {
+func (v *keyChecks) checkAPIKeyUse(e entry) {
 	name := "u/" + v.names.Opaque(e.rest)
 	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_use", name, "key", "the key is no SHA-256")

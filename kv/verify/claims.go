@@ -12,6 +12,9 @@ import (
 	"licet/node/store"
 )
 
+// claimChecks checks the claims of Idempotency-Keys.
+type claimChecks struct{ *reading }
+
 const (
 	// maxGranted bounds the licenses of one grant; see docs/reference/api.md.
 	maxGranted = 1000
@@ -25,7 +28,7 @@ func claimOf(rest string) (licensing.Owner, string, bool) {
 
 // checkClaim checks what is remembered of a request with an Idempotency-Key,
 // and whether what it made is there.
-func (v *verification) checkClaim(e entry) {
+func (v *claimChecks) checkClaim(e entry) {
 	owner, hash, ok := claimOf(e.rest)
 	if !ok {
 		v.report("claim", "y/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's")
@@ -48,7 +51,7 @@ func (v *verification) checkClaim(e entry) {
 }
 
 // checkEffect checks that a claim remembers one thing, and asks for it.
-func (v *verification) checkEffect(
+func (v *claimChecks) checkEffect(
 	owner licensing.Owner, claim *licensing.Claim, bad func(rule, format string, args ...any),
 ) {
 	effects := 0
@@ -102,7 +105,7 @@ func (v *verification) checkEffect(
 }
 
 // checkChanged asks for the license that a request has changed.
-func (v *verification) checkChanged(
+func (v *claimChecks) checkChanged(
 	owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any),
 ) {
 	id, ok := idOfKey(key)
@@ -124,7 +127,7 @@ func (v *verification) checkChanged(
 
 // checkGranted asks for the licenses that a grant has made. Their keys follow
 // from its seed.
-func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, format string, args ...any)) {
+func (v *claimChecks) checkGranted(g *licensing.GrantProgress, bad func(rule, format string, args ...any)) {
 	if v.check == nil {
 		return // reported with the check key
 	}
@@ -140,7 +143,7 @@ func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, f
 
 // checkClaimAge checks a claim's place by age. A place that is older than its
 // claim is left from an earlier one, and goes with the next sweep.
-func (v *verification) checkClaimAge(e entry) {
+func (v *claimChecks) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
 		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's entry by age")
 		return

@@ -28,7 +28,7 @@ type endpointFound struct {
 }
 
 // checkDeliveries checks what is kept of deliveries, endpoint by endpoint.
-func (v *verification) checkDeliveries(ctx context.Context) error {
+func (v *webhookChecks) checkDeliveries(ctx context.Context) error {
 	keys := v.stream("v/")
 	defer keys.close()
 	var found endpointFound
@@ -60,7 +60,7 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 }
 
 // checkDelivery checks one key of an endpoint.
-func (v *verification) checkDelivery(found *endpointFound, kind byte, id string, value []byte) {
+func (v *webhookChecks) checkDelivery(found *endpointFound, kind byte, id string, value []byte) {
 	var err error
 	shown := id
 	switch kind {
@@ -103,7 +103,7 @@ func (v *verification) checkDelivery(found *endpointFound, kind byte, id string,
 
 // endEndpoint compares the keys of an endpoint with each other, unless they are being
 // swept.
-func (v *verification) endEndpoint(found endpointFound) {
+func (v *webhookChecks) endEndpoint(found endpointFound) {
 	if found.endpoint == "" {
 		return
 	}
@@ -155,7 +155,7 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 
 // checkDeliveryClaim checks the key of a worker, or a claim. They go with leases, so
 // what they name need not be there any more.
-func (v *verification) checkDeliveryClaim(e entry) {
+func (v *webhookChecks) checkDeliveryClaim(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
 			v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key",
@@ -174,7 +174,7 @@ func (v *verification) checkDeliveryClaim(e entry) {
 // Endpoint checks all keys of the deliveries to one endpoint, which were read at one revision, and returns
 // the endpoint's progress. Tests of deliveries use it.
 func Endpoint(endpoint string, keys []*mvccpb.KeyValue, report func(Violation)) *layout.Progress {
-	v := &verification{cfg: Config{Report: report}}
+	v := newVerification(nil, Config{Report: report}).webhooks
 	found := endpointFound{endpoint: endpoint}
 	for _, kv := range keys {
 		_, kind, id, ok := layout.ReadDeliveryKey(string(kv.Key[len(layout.DeliveryPrefix):]))

@@ -4,6 +4,7 @@
 // # Files
 //
 //	verify.go      Run: the families of keys, violations, the summary
+//	reading.go     the reading that all checks share; violations
 //	read.go        reading a family, and looking keys up
 //	names.go       how violations name what may be secret
 //	licenses.go    licenses with their devices and metadata

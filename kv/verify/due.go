@@ -11,7 +11,7 @@ import (
 )
 
 // wantDue asks for the place of a record among those for which something is due.
-func (v *verification) wantDue(d licensing.Due, record string, bad func(rule, format string, args ...any)) {
+func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format string, args ...any)) {
 	place := layout.DueOf(d)
 	if place == 0 {
 		return
@@ -23,13 +23,13 @@ func (v *verification) wantDue(d licensing.Due, record string, bad func(rule, fo
 	})
 }
 
-// checkDue checks one place of a record for which something of a kind is due.
-func checkDue(kind licensing.DueKind) func(*verification, entry) {
+// checkDue returns the check of one entry of the index of a kind of due work.
+func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	family := map[licensing.DueKind]string{
 		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
 	}[kind]
 	prefix := strings.TrimPrefix(layout.DuePrefix(kind), layout.Prefix)
-	return func(v *verification, e entry) {
+	return func(e entry) {
 		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
 		if !ok {
 			v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key or the value is not in the form of an entry")
@@ -50,7 +50,7 @@ func checkDue(kind licensing.DueKind) func(*verification, entry) {
 }
 
 // dueName is how a violation calls the record of a place.
-func (v *verification) dueName(ref licensing.Ref) string {
+func (v *reading) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
 		return v.names.License(licensing.LicenseKey(ref.ID).ID())
 	}

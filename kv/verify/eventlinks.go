@@ -9,7 +9,7 @@ import (
 
 // checkTold checks what the events of one key tell: each what its kind says, and none
 // what can't have changed since the one before.
-func (v *verification) checkTold(events []licensing.Event, bad func(rule, format string, args ...any)) {
+func (v *eventChecks) checkTold(events []licensing.Event, bad func(rule, format string, args ...any)) {
 	for i := range events {
 		e := &events[i]
 		if !tellsItsKind(e) {

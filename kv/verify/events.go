@@ -13,6 +13,15 @@ import (
 	"licet/licensing"
 )
 
+// eventChecks checks events and what is kept of their owners: ledgers, marks and trimmed epochs.
+type eventChecks struct {
+	*reading
+	epoch layout.Epoch                     // the current epoch
+	swept layout.Epoch                     // the last trimmed epoch
+	cuts  map[licensing.Owner]layout.Epoch // see readCuts
+	links eventLinks
+}
+
 // eventLinks compares the stored events with the events that records and later events refer to, in a few bytes: it
 // adds the location of each change's events, and subtracts each reference. A remainder shows events without a
 // reference, or with two.
@@ -45,7 +54,7 @@ func (l *eventLinks) pointed(a runAt) { l.sum -= maphash.String(l.seed, a.link()
 
 // wantEvents asks for the events that something leads to, unless they may have
 // been swept. Those that can't be read are reported where they stand.
-func (v *verification) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*layout.Events)) {
+func (v *eventChecks) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*layout.Events)) {
 	if at.Epoch <= v.sweptOf(at.owner) {
 		return
 	}
@@ -71,7 +80,7 @@ func (v *verification) wantEvents(at runAt, bad func(rule, format string, args .
 }
 
 // checkEvents checks one key of events.
-func (v *verification) checkEvents(e entry) {
+func (v *eventChecks) checkEvents(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	var at layout.EventsKey
 	if ok {
@@ -106,7 +115,7 @@ func (v *verification) checkEvents(e entry) {
 }
 
 // checkRun checks the events of one record in a key.
-func (v *verification) checkRun(at runAt, value []byte) {
+func (v *eventChecks) checkRun(at runAt, value []byte) {
 	name := "e/" + layout.EventID(at.Location, at.record, at.last)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
 	stored, err := layout.DecodeEvents(at.owner, at.record, at.last, value)
@@ -143,7 +152,7 @@ func knownRecord(record string) bool {
 
 // wantLicenseEvents looks up a license's latest events and compares them with the license. Activations have events
 // only while the owner listens.
-func (v *verification) wantLicenseEvents(stored *layout.License, bad func(rule, format string, args ...any)) {
+func (v *eventChecks) wantLicenseEvents(stored *layout.License, bad func(rule, format string, args ...any)) {
 	l := stored.License
 	if l.Sequence == 0 {
 		return
@@ -159,7 +168,7 @@ func (v *verification) wantLicenseEvents(stored *layout.License, bad func(rule, 
 		})
 }
 
-func (v *verification) wantOrderEvents(stored *layout.Order, bad func(rule, format string, args ...any)) {
+func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, format string, args ...any)) {
 	o := stored.Order
 	if o.Sequence == 0 {
 		return
@@ -185,7 +194,7 @@ func paidAt(o *licensing.Order, told time.Time) time.Time {
 }
 
 // checkLinks reports events that nothing leads to, once all families were read.
-func (v *verification) checkLinks() {
+func (v *eventChecks) checkLinks() {
 	if v.links.sum != 0 && !v.links.unread {
 		v.report("event", "e/", "unlinked",
 			"there are events that no record and no later event leads to, or that two lead to")
@@ -193,13 +202,13 @@ func (v *verification) checkLinks() {
 }
 
 // checkEpoch checks the key whose revision is the epoch's number.
-func (v *verification) checkEpoch(e entry) {
+func (v *eventChecks) checkEpoch(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
 		v.report("epoch", "s/epoch"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
-func (v *verification) checkSwept(e entry) {
+func (v *eventChecks) checkSwept(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("swept_events", "s/swept"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
@@ -212,7 +221,7 @@ func (v *verification) checkSwept(e entry) {
 }
 
 // beginEvents reads how far events go, at the revision of the verification.
-func (v *verification) beginEvents(epochKV, sweptKV *mvccpb.KeyValue) {
+func (v *eventChecks) beginEvents(epochKV, sweptKV *mvccpb.KeyValue) {
 	v.links.seed = maphash.MakeSeed()
 	if epochKV != nil {
 		v.epoch = layout.Epoch(epochKV.ModRevision)
@@ -223,7 +232,7 @@ func (v *verification) beginEvents(epochKV, sweptKV *mvccpb.KeyValue) {
 }
 
 // checkMark checks a mark of events.
-func (v *verification) checkMark(e entry) {
+func (v *eventChecks) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
 	case len(e.rest) != layout.EpochSize:
@@ -238,7 +247,7 @@ func (v *verification) checkMark(e entry) {
 }
 
 // checkEventOwner checks the key of an owner of whom there are events.
-func (v *verification) checkEventOwner(e entry) {
+func (v *eventChecks) checkEventOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
 		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
@@ -247,7 +256,7 @@ func (v *verification) checkEventOwner(e entry) {
 
 // wantEventOwner asks for the key of an owner whose events are being read. They
 // stand together, so that it is asked for once.
-func (v *verification) wantEventOwner(owner licensing.Owner) {
+func (v *eventChecks) wantEventOwner(owner licensing.Owner) {
 	if owner == v.links.owner {
 		return
 	}

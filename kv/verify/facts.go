@@ -10,7 +10,7 @@ import (
 )
 
 // checkFacts checks what a license says of itself.
-func (v *verification) checkFacts(stored *layout.License, bad func(rule, format string, args ...any)) {
+func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format string, args ...any)) {
 	l := &stored.License
 	if v.check != nil {
 		if key, err := v.check.Parse(string(l.Key)); err != nil || key != l.Key {
@@ -38,7 +38,7 @@ func (v *verification) checkFacts(stored *layout.License, bad func(rule, format 
 
 // checkCounts compares a license's count of devices with the devices there
 // are, and with its limit. own is how many have keys of their own.
-func (v *verification) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
+func (v *recordChecks) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
 	l, inline := &stored.License, len(stored.Devices)
 	if l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0 {
 		bad("negative", "it counts %d devices of %d, and %d allowed beyond", l.CurrentDevices, l.MaxDevices,
@@ -80,7 +80,7 @@ func (v *verification) checkCounts(stored *layout.License, own int, bad func(rul
 
 // checkLicenseReferences asks for a license's place in the listing and for its
 // order.
-func (v *verification) checkLicenseReferences(
+func (v *recordChecks) checkLicenseReferences(
 	stored *layout.License, id licensing.LicenseID, bad func(rule, format string, args ...any),
 ) {
 	l := stored.License
@@ -90,7 +90,7 @@ func (v *verification) checkLicenseReferences(
 		}
 	})
 	v.wantDue(l.Due(), layout.LicenseKey(id), bad)
-	v.wantLicenseEvents(stored, bad)
+	v.events.wantLicenseEvents(stored, bad)
 	if l.OrderNo == "" {
 		return
 	}

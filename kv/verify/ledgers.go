@@ -13,7 +13,7 @@ import (
 
 // readCuts reads which owners gave up events that are not too old, and up to which
 // epoch.
-func (v *verification) readCuts(ctx context.Context) error {
+func (v *eventChecks) readCuts(ctx context.Context) error {
 	v.cuts = make(map[licensing.Owner]layout.Epoch)
 	for from, more := layout.LedgersPrefix, true; more; {
 		err := v.retry(ctx, func(ctx context.Context) error {
@@ -41,12 +41,12 @@ func (v *verification) readCuts(ctx context.Context) error {
 }
 
 // sweptOf is the last epoch of which an owner's events are not kept.
-func (v *verification) sweptOf(owner licensing.Owner) layout.Epoch {
+func (v *eventChecks) sweptOf(owner licensing.Owner) layout.Epoch {
 	return max(v.swept, v.cuts[owner])
 }
 
 // checkEventLedger checks a ledger.
-func (v *verification) checkEventLedger(e entry) {
+func (v *eventChecks) checkEventLedger(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("event_ledger", "s/ledger/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")

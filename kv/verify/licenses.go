@@ -10,7 +10,7 @@ import (
 
 // checkLicenses reads licenses, and along with them their devices and metadata,
 // which stand in the same order: nothing of it has to be kept.
-func (v *verification) checkLicenses(ctx context.Context) error {
+func (v *recordChecks) checkLicenses(ctx context.Context) error {
 	licenses, devices, metadata := v.stream("l/"), v.stream("d/"), v.stream("m/")
 	defer licenses.close()
 	defer devices.close()
@@ -50,7 +50,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 
 // orphans reports the devices and metadata that stand before a license: theirs
 // is not there.
-func (v *verification) orphans(ctx context.Context, devices, metadata *stream, before string) error {
+func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, before string) error {
 	for {
 		e, more, err := devices.peek(ctx)
 		if err != nil {
@@ -83,7 +83,7 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 }
 
 // deviceKeyForm reports a device's key that is not in the form of one.
-func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
+func (v *recordChecks) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 	if len(e.rest) == layout.LicenseIDSize+layout.DevicePositionSize {
 		if id, ok := layout.LicenseIDOf(e.rest[:layout.LicenseIDSize]); ok {
 			return id, true
@@ -95,13 +95,13 @@ func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 
 // checkLicense checks one license with its devices and metadata, and asks for
 // what it refers to.
-func (v *verification) checkLicense(
+func (v *recordChecks) checkLicense(
 	ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream,
 ) error {
 	name := "l/" + v.names.License(id)
 	stored, err := layout.DecodeLicense(id, e.value)
 	if err != nil {
-		v.links.unread = true
+		v.events.links.unread = true
 		v.report("license", name, "value", "the value can't be read: %v", err)
 	} else if v.cfg.ShowKeys {
 		name = "l/" + string(stored.License.Key)
@@ -126,7 +126,7 @@ func (v *verification) checkLicense(
 
 // checkOwnDevices checks the devices of a license that have keys of their own,
 // and counts them.
-func (v *verification) checkOwnDevices(ctx context.Context, id licensing.LicenseID, devices *stream) (int, error) {
+func (v *recordChecks) checkOwnDevices(ctx context.Context, id licensing.LicenseID, devices *stream) (int, error) {
 	own := 0
 	for {
 		e, more, err := devices.peek(ctx)
@@ -152,7 +152,7 @@ func (v *verification) checkOwnDevices(ctx context.Context, id licensing.License
 	}
 }
 
-func (v *verification) checkMetadata(ctx context.Context, id licensing.LicenseID, metadata *stream) error {
+func (v *recordChecks) checkMetadata(ctx context.Context, id licensing.LicenseID, metadata *stream) error {
 	e, more, err := metadata.peek(ctx)
 	if err != nil || !more || e.rest != string(id[:]) {
 		return err

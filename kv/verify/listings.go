@@ -12,8 +12,11 @@ import (
 	"licet/licensing"
 )
 
+// listingChecks checks the entries of listings and of due work.
+type listingChecks struct{ *reading }
+
 // checkListing checks one place in an owner's listing.
-func (v *verification) checkListing(e entry) {
+func (v *listingChecks) checkListing(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) != layout.TimeSize+layout.LicenseIDSize {
 		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
@@ -44,7 +47,7 @@ func (v *verification) checkListing(e entry) {
 }
 
 // checkBuyer checks an order's place among those of its buyer.
-func (v *verification) checkBuyer(e entry) {
+func (v *listingChecks) checkBuyer(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
 		v.report("buyer", "b/"+v.names.Opaque(e.rest), "key",
@@ -70,7 +73,7 @@ func (v *verification) checkBuyer(e entry) {
 }
 
 // checkCatalog checks a product's place in its owner's listing.
-func (v *verification) checkCatalog(e entry) {
+func (v *listingChecks) checkCatalog(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) <= layout.TimeSize {
 		v.report("catalog", "c/"+v.names.Opaque(e.rest), "key",
@@ -99,7 +102,7 @@ func (v *verification) checkCatalog(e entry) {
 
 // checkBareEntry checks an entry of a listing that is nothing else. It is given as
 // its key without the layout.
-func (v *verification) checkBareEntry(family, name, key string, e entry) {
+func (v *reading) checkBareEntry(family, name, key string, e entry) {
 	if len(e.value) > 0 {
 		v.report(family, name, "value", "it holds a value")
 	}
@@ -107,7 +110,7 @@ func (v *verification) checkBareEntry(family, name, key string, e entry) {
 }
 
 // checkEntry asks for an entry's keys on the upper levels of its listing.
-func (v *verification) checkEntry(family, name, key string) {
+func (v *reading) checkEntry(family, name, key string) {
 	for level, above := range layout.SkipKeys(layout.Prefix + key) {
 		v.want(above, func(kv *mvccpb.KeyValue) {
 			if kv == nil {
@@ -119,7 +122,7 @@ func (v *verification) checkEntry(family, name, key string) {
 }
 
 // checkSkip checks an entry's key on an upper level of a listing.
-func (v *verification) checkSkip(e entry) {
+func (v *listingChecks) checkSkip(e entry) {
 	level := 0
 	if e.rest != "" {
 		level = int(e.rest[0]) - '0'

@@ -46,7 +46,7 @@ func shortHash(text string) string {
 }
 
 // keyOrNone is how a violation calls the license that a record names.
-func (v *verification) keyOrNone(key licensing.LicenseKey) string {
+func (v *reading) keyOrNone(key licensing.LicenseKey) string {
 	if key == "" {
 		return "no license"
 	}

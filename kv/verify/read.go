@@ -42,7 +42,7 @@ type entry struct {
 // is read in pages, and etcd counts all keys from each page to the range's
 // end, which makes a large store slow to read.
 type stream struct {
-	v      *verification
+	v      *reading
 	prefix string // with the layout's
 	family int    // its place in the summary
 	from   string // the first key not yet read
@@ -55,7 +55,7 @@ type stream struct {
 }
 
 // stream begins to read a family. The caller must close it.
-func (v *verification) stream(prefix string) *stream {
+func (v *reading) stream(prefix string) *stream {
 	return &stream{
 		v: v, prefix: layout.Prefix + prefix, family: v.places[prefix],
 		from: layout.Prefix + prefix, to: clientv3.GetPrefixRangeEnd(layout.Prefix + prefix),
@@ -173,7 +173,7 @@ func (s *stream) close() {
 }
 
 // retry does one read, and again where it fails in a way that may pass.
-func (v *verification) retry(ctx context.Context, read func(context.Context) error) error {
+func (v *reading) retry(ctx context.Context, read func(context.Context) error) error {
 	for try := 1; ; try++ {
 		bounded, cancel := context.WithTimeout(ctx, askTimeout)
 		err := read(bounded)
@@ -192,7 +192,7 @@ func (v *verification) retry(ctx context.Context, read func(context.Context) err
 	}
 }
 
-func (v *verification) count(family, keys int) {
+func (v *reading) count(family, keys int) {
 	v.summary.Families[family].Keys += int64(keys)
 	v.summary.Keys += int64(keys)
 	if v.cfg.Progress != nil {
@@ -209,13 +209,13 @@ type lookup struct {
 
 // want looks a key up, later, along with others. What then reports is in the
 // order of the calls.
-func (v *verification) want(key string, then func(*mvccpb.KeyValue)) {
+func (v *reading) want(key string, then func(*mvccpb.KeyValue)) {
 	v.lookups = append(v.lookups, lookup{key, then})
 }
 
 // lookUp looks up what is wanted once there is enough of it, and with enough 0
 // all of it.
-func (v *verification) lookUp(ctx context.Context, enough int) error {
+func (v *reading) lookUp(ctx context.Context, enough int) error {
 	for len(v.lookups) > 0 && len(v.lookups) >= enough {
 		batch := v.lookups[:min(len(v.lookups), lookupBatch)]
 		// Many may want the same key: the events of records that share a block do.

@@ -10,9 +10,15 @@ import (
 	"licet/node/store"
 )
 
+// recordChecks checks licenses with their devices and metadata, orders, products, and single keys such as nodes.
+type recordChecks struct {
+	*reading
+	events *eventChecks
+}
+
 // checkOrder checks one order: what it says of itself, and whether its license
 // and its owner's pointer say the same.
-func (v *verification) checkOrder(e entry) {
+func (v *recordChecks) checkOrder(e entry) {
 	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
 		v.report("order", "o/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an order's")
@@ -32,7 +38,7 @@ func (v *verification) checkOrder(e entry) {
 	})
 	order, err := layout.DecodeOrder(licensing.OrderRef(owner, number), e.value)
 	if err != nil {
-		v.links.unread = true
+		v.events.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
@@ -40,12 +46,12 @@ func (v *verification) checkOrder(e entry) {
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
 	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
-	v.wantOrderEvents(order, bad)
+	v.events.wantOrderEvents(order, bad)
 	v.checkOrderLicense(&order.Order, bad)
 }
 
 // checkPlaceOfOrder asks for an order's place among those of its buyer.
-func (v *verification) checkPlaceOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
+func (v *recordChecks) checkPlaceOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	place := layout.BuyerListingKey(o)
 	if place == "" {
 		return
@@ -84,7 +90,7 @@ func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)
 	}
 }
 
-func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, format string, args ...any)) {
+func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	if o.LicenseKey == "" {
 		return
 	}
@@ -116,7 +122,7 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 }
 
 // checkOrderOwner checks one pointer from an order's number to its owner.
-func (v *verification) checkOrderOwner(e entry) {
+func (v *recordChecks) checkOrderOwner(e entry) {
 	if !licensing.ValidOrderNo(e.rest) {
 		v.report("order_owner", "p/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an order number")
 		return
@@ -134,7 +140,7 @@ func (v *verification) checkOrderOwner(e entry) {
 	})
 }
 
-func (v *verification) checkProduct(e entry) {
+func (v *recordChecks) checkProduct(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
 		v.report("product", "q/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a product's")
@@ -165,7 +171,7 @@ func (v *verification) checkProduct(e entry) {
 
 // checkCheckKey checks the check key of license keys. That there is one is
 // checked where a license needs it.
-func (v *verification) checkCheckKey(e entry) {
+func (v *recordChecks) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("check_key", "s/check"+v.names.Opaque(e.rest), "key",
@@ -179,7 +185,7 @@ func isObject(value []byte) bool {
 	return len(value) > 0 && value[0] == '{' && json.Valid(value)
 }
 
-func (v *verification) checkNode(e entry) {
+func (v *recordChecks) checkNode(e entry) {
 	if len(e.rest) != len(store.Incarnation{}) {
 		v.report("node", "n/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a node's")
 		return
@@ -190,7 +196,7 @@ func (v *verification) checkNode(e entry) {
 }
 
 // checkBackup checks the record of the last backup.
-func (v *verification) checkBackup(e entry) {
+func (v *recordChecks) checkBackup(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("backup", "s/backup"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")

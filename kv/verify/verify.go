@@ -76,7 +76,7 @@ func Run(ctx context.Context, s Store, cfg Config) (Summary, error) {
 	var v *verification
 	var err error
 	for range verifyTries {
-		v = &verification{kv: s.Client().KV, cfg: cfg, names: Names{cfg.ShowKeys}, places: map[string]int{}}
+		v = newVerification(s.Client().KV, cfg)
 		err = v.run(ctx)
 		if !errors.Is(err, rpctypes.ErrCompacted) || v.summary.Violations > 0 {
 			break
@@ -110,66 +110,66 @@ type family struct {
 	prefix string // below the layout's
 	// check reads the family and reports what is wrong with it. It is nil where
 	// another family's check reads this one along.
-	check func(*verification, context.Context) error
+	check func(context.Context) error
 }
 
 // families is every kind of key there is, in the order of their prefixes. A
 // new kind gets a row here, or verify takes it for an unknown one.
-func families() []family {
+func (v *verification) families() []family {
 	return []family{
-		{"api_key_index", "a/", each("a/", (*verification).checkAPIKeyIndex)},
-		{"buyer", "b/", each("b/", (*verification).checkBuyer)},
-		{"catalog", "c/", each("c/", (*verification).checkCatalog)},
+		{"api_key_index", "a/", v.each("a/", v.keys.checkAPIKeyIndex)},
+		{"buyer", "b/", v.each("b/", v.listings.checkBuyer)},
+		{"catalog", "c/", v.each("c/", v.listings.checkCatalog)},
 		{"device", "d/", nil},
-		{"event", "e/", each("e/", (*verification).checkEvents)},
-		{"listener", "f/", each("f/", (*verification).checkListener)},
-		{"delivery_claim", "g/", each("g/", (*verification).checkDeliveryClaim)},
-		{"event_owner", "h/", each("h/", (*verification).checkEventOwner)},
-		{"listing", "i/", each("i/", (*verification).checkListing)},
-		{"skip", "j/", each("j/", (*verification).checkSkip)},
-		{"api_key", "k/", each("k/", (*verification).checkAPIKey)},
-		{"license", "l/", (*verification).checkLicenses}, // with devices and metadata
+		{"event", "e/", v.each("e/", v.events.checkEvents)},
+		{"listener", "f/", v.each("f/", v.webhooks.checkListener)},
+		{"delivery_claim", "g/", v.each("g/", v.webhooks.checkDeliveryClaim)},
+		{"event_owner", "h/", v.each("h/", v.events.checkEventOwner)},
+		{"listing", "i/", v.each("i/", v.listings.checkListing)},
+		{"skip", "j/", v.each("j/", v.listings.checkSkip)},
+		{"api_key", "k/", v.each("k/", v.keys.checkAPIKey)},
+		{"license", "l/", v.records.checkLicenses}, // with devices and metadata
 		{"metadata", "m/", nil},
-		{"node", "n/", each("n/", (*verification).checkNode)},
-		{"order", "o/", each("o/", (*verification).checkOrder)},
-		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
-		{"product", "q/", each("q/", (*verification).checkProduct)},
-		{"backup", "s/backup", each("s/backup", (*verification).checkBackup)},
-		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
-		{"epoch", "s/epoch", each("s/epoch", (*verification).checkEpoch)},
-		{"api_key_mark", "s/keys", each("s/keys", (*verification).checkAPIKeysMark)},
-		{"event_ledger", "s/ledger/", each("s/ledger/", (*verification).checkEventLedger)},
-		{"listen_fence", "s/listen", each("s/listen", (*verification).checkListenFence)},
-		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
-		{"retired_master_key", "s/retired/", each("s/retired/", (*verification).checkRetiredMaster)},
-		{"swept_events", "s/swept", each("s/swept", (*verification).checkSwept)},
-		{"webhooks_mark", "s/webhooks", each("s/webhooks", (*verification).checkWebhooksMark)},
-		{"event_mark", "t/", each("t/", (*verification).checkMark)},
-		{"api_key_use", "u/", each("u/", (*verification).checkAPIKeyUse)},
-		{"delivery", "v/", (*verification).checkDeliveries},
-		{"webhooks", "w/", each("w/", (*verification).checkWebhooks)},
-		{"listen_request", "x/a/", each("x/a/", (*verification).checkListenRequest)},
-		{"license_end", "x/l/", each("x/l/", checkDue(licensing.DueLicenseEnd))},
-		{"order_end", "x/o/", each("x/o/", checkDue(licensing.DueOrderEnd))},
-		{"refund", "x/r/", each("x/r/", checkDue(licensing.DueRefund))},
-		{"deleted_webhook", "x/w/", each("x/w/", (*verification).checkDeletedWebhook)},
-		{"claim", "y/", each("y/", (*verification).checkClaim)},
-		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
+		{"node", "n/", v.each("n/", v.records.checkNode)},
+		{"order", "o/", v.each("o/", v.records.checkOrder)},
+		{"order_owner", "p/", v.each("p/", v.records.checkOrderOwner)},
+		{"product", "q/", v.each("q/", v.records.checkProduct)},
+		{"backup", "s/backup", v.each("s/backup", v.records.checkBackup)},
+		{"check_key", "s/check", v.each("s/check", v.records.checkCheckKey)},
+		{"epoch", "s/epoch", v.each("s/epoch", v.events.checkEpoch)},
+		{"api_key_mark", "s/keys", v.each("s/keys", v.keys.checkAPIKeysMark)},
+		{"event_ledger", "s/ledger/", v.each("s/ledger/", v.events.checkEventLedger)},
+		{"listen_fence", "s/listen", v.each("s/listen", v.webhooks.checkListenFence)},
+		{"master_key", "s/master/", v.each("s/master/", v.keys.checkMasterKey)},
+		{"retired_master_key", "s/retired/", v.each("s/retired/", v.keys.checkRetiredMaster)},
+		{"swept_events", "s/swept", v.each("s/swept", v.events.checkSwept)},
+		{"webhooks_mark", "s/webhooks", v.each("s/webhooks", v.webhooks.checkWebhooksMark)},
+		{"event_mark", "t/", v.each("t/", v.events.checkMark)},
+		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},
+		{"delivery", "v/", v.webhooks.checkDeliveries},
+		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},
+		{"listen_request", "x/a/", v.each("x/a/", v.webhooks.checkListenRequest)},
+		{"license_end", "x/l/", v.each("x/l/", v.listings.checkDue(licensing.DueLicenseEnd))},
+		{"order_end", "x/o/", v.each("x/o/", v.listings.checkDue(licensing.DueOrderEnd))},
+		{"refund", "x/r/", v.each("x/r/", v.listings.checkDue(licensing.DueRefund))},
+		{"deleted_webhook", "x/w/", v.each("x/w/", v.webhooks.checkDeletedWebhook)},
+		{"claim", "y/", v.each("y/", v.claims.checkClaim)},
+		{"claim_age", "z/", v.each("z/", v.claims.checkClaimAge)},
 	}
 }
 
 // Prefixes returns the prefixes of all kinds of keys, below the layout's, in their order.
 func Prefixes() []string {
 	var prefixes []string
-	for _, f := range families() {
+	for _, f := range newVerification(nil, Config{}).families() {
 		prefixes = append(prefixes, f.prefix)
 	}
 	return prefixes
 }
 
 // each makes a check of a family out of a check of one of its keys.
-func each(prefix string, one func(*verification, entry)) func(*verification, context.Context) error {
-	return func(v *verification, ctx context.Context) error {
+func (v *verification) each(prefix string, one func(entry)) func(context.Context) error {
+	return func(ctx context.Context) error {
 		keys := v.stream(prefix)
 		defer keys.close()
 		for {
@@ -177,7 +177,7 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 			if err != nil || !more {
 				return errors.Join(err, v.lookUp(ctx, 0))
 			}
-			one(v, e)
+			one(e)
 			if err := v.lookUp(ctx, lookupBatch); err != nil {
 				return err
 			}
@@ -185,35 +185,37 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 	}
 }
 
-// verification is one reading of a store, at one revision. It is used by one
-// goroutine.
+// verification checks one reading of a store: the checks of each group of families share the reading. Only one
+// goroutine uses a verification.
 type verification struct {
-	kv       clientv3.KV // not counted, and with deadlines of its own
-	cfg      Config
-	names    Names
-	revision int64
-	check    *licensing.KeyCheck // nil where the store has no good check key
-	checked  bool                // the store has a check key, if only a bad one
-	paged    bool                // this etcd can't stream
-	lookups  []lookup
-	epoch    layout.Epoch // the present one, and the last that was swept
-	swept    layout.Epoch
-	cuts     map[licensing.Owner]layout.Epoch // see readCuts
-	links    eventLinks
-	moved    int64 // requests to listen written up to this revision are in effect
-	summary  Summary
-	places   map[string]int // of each prefix, its family's place in summary.Families
+	*reading
+	records  recordChecks
+	listings listingChecks
+	claims   claimChecks
+	keys     keyChecks
+	events   eventChecks
+	webhooks webhookChecks
+}
+
+// newVerification returns a verification that has read nothing yet.
+func newVerification(kv clientv3.KV, cfg Config) *verification {
+	v := &verification{reading: &reading{kv: kv, cfg: cfg, names: Names{cfg.ShowKeys}, places: map[string]int{}}}
+	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
+	v.events.reading = v.reading
+	v.records = recordChecks{reading: v.reading, events: &v.events}
+	v.webhooks = webhookChecks{reading: v.reading, events: &v.events, keys: &v.keys}
+	return v
 }
 
 func (v *verification) run(ctx context.Context) error {
 	if err := v.begin(ctx); err != nil {
 		return err
 	}
-	if err := v.readCuts(ctx); err != nil {
+	if err := v.events.readCuts(ctx); err != nil {
 		return err
 	}
 	from := layout.Prefix
-	for i, f := range families() {
+	for i, f := range v.families() {
 		v.places[f.prefix] = i
 		v.summary.Families = append(v.summary.Families, FamilyCount{Name: f.name})
 		if err := v.checkUnknown(ctx, from, layout.Prefix+f.prefix); err != nil {
@@ -224,15 +226,15 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.checkUnknown(ctx, from, clientv3.GetPrefixRangeEnd(layout.Prefix)); err != nil {
 		return err
 	}
-	for _, f := range families() {
+	for _, f := range v.families() {
 		if f.check == nil {
 			continue
 		}
-		if err := f.check(v, ctx); err != nil {
+		if err := f.check(ctx); err != nil {
 			return err
 		}
 	}
-	v.checkLinks()
+	v.events.checkLinks()
 	return v.countOthers(ctx)
 }
 
@@ -256,7 +258,7 @@ func (v *verification) begin(ctx context.Context) error {
 			fence, _ := layout.DecodeListenFence(kv.Value) // an error is reported with the key
 			v.moved = fence.Moved
 		}
-		v.beginEvents(etcd.First(response.Responses, 1), etcd.First(response.Responses, 2))
+		v.events.beginEvents(etcd.First(response.Responses, 1), etcd.First(response.Responses, 2))
 		return nil
 	})
 }
@@ -322,12 +324,4 @@ func (v *verification) countOthers(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// report passes a violation on. Texts must not show a license key: see name.
-func (v *verification) report(family, key, rule, format string, args ...any) {
-	v.summary.Violations++
-	if v.cfg.Report != nil {
-		v.cfg.Report(Violation{Family: family, Key: key, Rule: rule, Problem: fmt.Sprintf(format, args...)})
-	}
 }

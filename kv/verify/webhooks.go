@@ -7,9 +7,16 @@ import (
 	"licet/licensing"
 )
 
+// webhookChecks checks webhook endpoints, listening owners, and deliveries.
+type webhookChecks struct {
+	*reading
+	events *eventChecks
+	keys   *keyChecks
+}
+
 // checkWebhooks checks an owner's endpoints of webhooks, and whether the owner listens
 // to activations exactly if one of them does.
-func (v *verification) checkWebhooks(e entry) {
+func (v *webhookChecks) checkWebhooks(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("webhooks", "w/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
@@ -19,14 +26,14 @@ func (v *verification) checkWebhooks(e entry) {
 	bad := func(rule, format string, args ...any) { v.report("webhooks", name, rule, format, args...) }
 	stored, err := layout.DecodeWebhooks(owner, e.value)
 	if err != nil {
-		v.links.unread = true
+		v.events.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
 	checkWriters(e.value, layout.WebhooksWriter, bad)
 	w := &stored.Webhooks
 	if n := w.Sequence; n > 0 {
-		v.wantEvents(runAt{owner, stored.LastEvent, layout.WebhooksInEvents(owner), n}, bad, nil)
+		v.events.wantEvents(runAt{owner, stored.LastEvent, layout.WebhooksInEvents(owner), n}, bad, nil)
 	}
 	v.want(layout.WebhooksMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
@@ -42,7 +49,7 @@ func (v *verification) checkWebhooks(e entry) {
 	}
 }
 
-func (v *verification) checkEndpoint(
+func (v *webhookChecks) checkEndpoint(
 	w *licensing.Webhooks, e *licensing.Endpoint, bad func(rule, format string, args ...any),
 ) {
 	switch {
@@ -60,9 +67,9 @@ func (v *verification) checkEndpoint(
 	missing := func(master string) {
 		bad("master_missing", "the store has no fingerprint of the master key %q of the endpoint %s", master, e.ID)
 	}
-	v.wantMaster(e.MasterID, false, missing)
+	v.keys.wantMaster(e.MasterID, false, missing)
 	if previous := e.Previous; previous != (licensing.PreviousSecret{}) && previous.MasterID != e.MasterID {
-		v.wantMaster(previous.MasterID, true, missing)
+		v.keys.wantMaster(previous.MasterID, true, missing)
 	}
 	v.want(layout.DeletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
@@ -73,7 +80,7 @@ func (v *verification) checkEndpoint(
 
 // checkListens checks that an owner listens exactly if an endpoint of the owner wants
 // activations, unless a request to change that waits for the next move of layout.ListenKey.
-func (v *verification) checkListens(owner licensing.Owner, wanted bool, bad func(rule, format string, args ...any)) {
+func (v *webhookChecks) checkListens(owner licensing.Owner, wanted bool, bad func(rule, format string, args ...any)) {
 	var waits bool
 	v.want(layout.ListenRequestKey(owner), func(kv *mvccpb.KeyValue) { waits = kv != nil && kv.ModRevision > v.moved })
 	v.want(layout.ListenerKey(owner), func(kv *mvccpb.KeyValue) {
@@ -84,7 +91,7 @@ func (v *verification) checkListens(owner licensing.Owner, wanted bool, bad func
 }
 
 // checkListenFence checks the key that stands for all who listen.
-func (v *verification) checkListenFence(e entry) {
+func (v *webhookChecks) checkListenFence(e entry) {
 	if e.rest != "" {
 		v.report("listen_fence", "s/listen"+v.names.Opaque(e.rest), "key", "unexpected key: the only one is s/listen")
 	} else if _, err := layout.DecodeListenFence(e.value); err != nil {
@@ -93,7 +100,7 @@ func (v *verification) checkListenFence(e entry) {
 }
 
 // checkListener checks the key of an owner that listens: the owner has endpoints.
-func (v *verification) checkListener(e entry) {
+func (v *webhookChecks) checkListener(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
 		v.report("listener", "f/"+v.names.Opaque(e.rest), "key",
@@ -104,7 +111,7 @@ func (v *verification) checkListener(e entry) {
 }
 
 // checkListenRequest checks an owner's request to listen.
-func (v *verification) checkListenRequest(e entry) {
+func (v *webhookChecks) checkListenRequest(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("listen_request", "x/a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
@@ -116,7 +123,7 @@ func (v *verification) checkListenRequest(e entry) {
 	v.wantEndpointsOf(owner, "listen_request", "x/a/")
 }
 
-func (v *verification) wantEndpointsOf(owner licensing.Owner, family, prefix string) {
+func (v *webhookChecks) wantEndpointsOf(owner licensing.Owner, family, prefix string) {
 	v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report(family, prefix+layout.OwnerPath(owner), "webhooks_missing", "the owner has no endpoints")
@@ -125,14 +132,14 @@ func (v *verification) wantEndpointsOf(owner licensing.Owner, family, prefix str
 }
 
 // checkWebhooksMark checks what each change of endpoints replaces.
-func (v *verification) checkWebhooksMark(e entry) {
+func (v *webhookChecks) checkWebhooksMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
 		v.report("webhooks_mark", "s/webhooks"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
 // checkDeletedWebhook checks the note that what is left of an endpoint is to go.
-func (v *verification) checkDeletedWebhook(e entry) {
+func (v *webhookChecks) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
 		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key",
 			"the key is not in the form of an endpoint's, or has a value")

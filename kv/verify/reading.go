@@ -1,0 +1,33 @@
+package verify
+
+import (
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/licensing"
+)
+
+// reading reads a store at one revision, looks keys up, and counts keys and violations. All checks of one
+// verification share a reading.
+type reading struct {
+	kv       clientv3.KV // not counted, and with deadlines of its own
+	cfg      Config
+	names    Names
+	revision int64
+	check    *licensing.KeyCheck // nil if the store has no valid check key
+	checked  bool                // the store has a check key, valid or not
+	moved    int64               // requests to listen written up to this revision are in effect
+	paged    bool                // this etcd can't stream
+	lookups  []lookup
+	summary  Summary
+	places   map[string]int // the index of each prefix's family in summary.Families
+}
+
+// report passes a violation on. Texts must not show a license key: see [Names].
+func (v *reading) report(family, key, rule, format string, args ...any) {
+	v.summary.Violations++
+	if v.cfg.Report != nil {
+		v.cfg.Report(Violation{Family: family, Key: key, Rule: rule, Problem: fmt.Sprintf(format, args...)})
+	}
+}
