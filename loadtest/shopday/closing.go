@@ -9,7 +9,7 @@ import (
 )
 
 // compare compares the ledger with the service, record by record and sum by sum.
-func (s *shop) compare(ctx context.Context) (*trial.Report, error) {
+func (s *day) compare(ctx context.Context) (*trial.Report, error) {
 	s.progress.Step("closing: everything is read back, and compared")
 	at := time.Now()
 	b, err := s.readBooks(ctx)
@@ -40,7 +40,7 @@ func report(r *trial.Report, totals []line) {
 }
 
 // shut has the nodes end in order, and verifies the store and a restored backup of it.
-func (s *shop) shut(ctx context.Context, r *trial.Report) {
+func (s *day) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet store verify, licet store backup, licet store restore, licet store verify")
 	s.balancer.CloseIdleConnections()
 	stored := r.Leave(ctx, s.stage)

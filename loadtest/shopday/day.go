@@ -14,8 +14,8 @@ import (
 	"licet/loadtest/trial"
 )
 
-// day plays the day from opening to night.
-func (s *shop) day(ctx context.Context) error {
+// play plays the day from opening to night.
+func (s *day) play(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{s.open, s.morning, s.forenoon, s.noon, s.afternoon, s.evening} {
 		if err := part(ctx); err != nil {
 			return err
@@ -26,12 +26,12 @@ func (s *shop) day(ctx context.Context) error {
 }
 
 // open makes what there must be before anything is sold.
-func (s *shop) open(ctx context.Context) error {
+func (s *day) open(ctx context.Context) error {
 	rootKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
 	if err != nil {
 		return err
 	}
-	if err := s.openKeys(ctx, rootKey); err != nil {
+	if err := s.keys.openKeys(ctx, rootKey); err != nil {
 		return err
 	}
 	for _, p := range s.ledger.products {
@@ -39,13 +39,13 @@ func (s *shop) open(ctx context.Context) error {
 			return err
 		}
 	}
-	s.overstep(ctx)
+	s.keys.overstep(ctx)
 	s.grant(ctx)
 	return nil
 }
 
 // describe sets the terms of a product, and reads them back from both nodes.
-func (s *shop) describe(ctx context.Context, p product, t terms) error {
+func (s *day) describe(ctx context.Context, p product, t terms) error {
 	_, err := s.clerk.PutProduct(ctx, p.id, client.ProductTerms{
 		Name: p.name, KeyPrefix: t.prefix, MaxDevices: &t.maxDevices, Validity: t.validity(),
 		ValidityFrom: t.validityFrom(), SelfServiceDeactivation: t.selfService, RemovalsPerMonth: t.removals,
@@ -66,26 +66,26 @@ func (s *shop) describe(ctx context.Context, p product, t terms) error {
 
 // morning makes orders that expire before they are paid, and then restarts the nodes: from
 // then on orders live longer. The orders that are paid late are paid meanwhile.
-func (s *shop) morning(ctx context.Context) error {
+func (s *day) morning(ctx context.Context) error {
 	var made []*orderEntry
 	var mu sync.Mutex
 	early := s.plan.those(func(o *orderPlan) bool { return o.made == morning })
 	s.progress.Step("morning: %d orders that run out in %v", len(early), shortLife)
 	trial.Each(ctx, early, func(ctx context.Context, p *orderPlan) {
-		if o := s.make(ctx, p); o != nil {
-			s.awaitEnd(ctx, o)
+		if o := s.sales.make(ctx, p); o != nil {
+			s.sales.awaitEnd(ctx, o)
 			mu.Lock()
 			defer mu.Unlock()
 			made = append(made, o)
 		}
 	})
-	if err := s.addMaster(ctx); err != nil {
+	if err := s.keys.addMaster(ctx); err != nil {
 		return err
 	}
 	return s.meanwhile(ctx, "they are paid late, while the nodes are restarted with a new master key",
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, made, func(ctx context.Context, o *orderEntry) {
-				s.settle(ctx, o)
+				s.sales.settle(ctx, o)
 				count()
 			})
 		}, func(ctx context.Context, _ func(int)) error {
@@ -94,7 +94,7 @@ func (s *shop) morning(ctx context.Context) error {
 }
 
 // forenoon sells, while one node is killed and started again.
-func (s *shop) forenoon(ctx context.Context) error {
+func (s *day) forenoon(ctx context.Context) error {
 	list := s.plan.those(func(o *orderPlan) bool { return o.made == forenoon })
 	kill := func(ctx context.Context, reached func(int)) error {
 		reached(len(list) / 4)
@@ -105,8 +105,8 @@ func (s *shop) forenoon(ctx context.Context) error {
 	return s.meanwhile(ctx, fmt.Sprintf("forenoon: %d orders, while a node is killed", len(list)),
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
-				if o := s.make(ctx, p); o != nil && p.paid == forenoon {
-					s.settle(ctx, o)
+				if o := s.sales.make(ctx, p); o != nil && p.paid == forenoon {
+					s.sales.settle(ctx, o)
 				}
 				count()
 			})
@@ -114,7 +114,7 @@ func (s *shop) forenoon(ctx context.Context) error {
 }
 
 // noon changes the terms of the products.
-func (s *shop) noon(ctx context.Context) error {
+func (s *day) noon(ctx context.Context) error {
 	s.progress.Step("noon: the products get other terms")
 	for _, p := range s.ledger.products {
 		if err := s.describe(ctx, p, p.after); err != nil {
@@ -122,12 +122,12 @@ func (s *shop) noon(ctx context.Context) error {
 		}
 	}
 	s.ledger.change()
-	return s.turnRing()
+	return s.keys.turnRing()
 }
 
 // afternoon sells the rest, and has orders paid that were made before the terms changed.
 // Meanwhile the nodes are restarted to derive from the new master key.
-func (s *shop) afternoon(ctx context.Context) error {
+func (s *day) afternoon(ctx context.Context) error {
 	waiting := map[int]*orderEntry{}
 	for _, o := range s.ledger.allOrders() {
 		waiting[o.plan.n] = o
@@ -138,10 +138,10 @@ func (s *shop) afternoon(ctx context.Context) error {
 			trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
 				o := waiting[p.n]
 				if p.made == afternoon {
-					o = s.make(ctx, p)
+					o = s.sales.make(ctx, p)
 				}
 				if o != nil {
-					s.settle(ctx, o)
+					s.sales.settle(ctx, o)
 				}
 				count()
 			})
@@ -150,7 +150,7 @@ func (s *shop) afternoon(ctx context.Context) error {
 
 // evening refunds orders, changes licenses and replaces API keys. Meanwhile the nodes are
 // restarted without the old master key.
-func (s *shop) evening(ctx context.Context) error {
+func (s *day) evening(ctx context.Context) error {
 	var list []*orderEntry
 	for _, o := range s.ledger.allOrders() {
 		if o.plan.licensed() {
@@ -163,17 +163,17 @@ func (s *shop) evening(ctx context.Context) error {
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, list, func(ctx context.Context, o *orderEntry) {
 				if o.plan.refund != noRefund {
-					s.giveBack(ctx, o)
+					s.sales.giveBack(ctx, o)
 				} else {
-					s.tend(ctx, o)
+					s.support.tend(ctx, o)
 				}
 				count()
 			})
 		}, func(ctx context.Context, _ func(int)) error {
-			s.rotateTill(ctx)
-			s.revokeKey(ctx)
-			s.expireKey(ctx)
-			if err := s.retireMaster(ctx); err != nil {
+			s.keys.rotateTill(ctx)
+			s.keys.revokeKey(ctx)
+			s.keys.expireKey(ctx)
+			if err := s.keys.retireMaster(ctx); err != nil {
 				return err
 			}
 			return s.stage.Roll(ctx)
@@ -182,7 +182,7 @@ func (s *shop) evening(ctx context.Context) error {
 
 // meanwhile does two things at a time: work, which counts its progress, and something
 // about the nodes, which can wait until so much of the work is done.
-func (s *shop) meanwhile(
+func (s *day) meanwhile(
 	ctx context.Context, step string, work func(context.Context, func()),
 	event func(context.Context, func(int)) error, total int,
 ) error {
@@ -208,7 +208,7 @@ func (s *shop) meanwhile(
 
 // grant makes licenses without an order. The same request goes to both nodes at once, and
 // must be done once.
-func (s *shop) grant(ctx context.Context) {
+func (s *day) grant(ctx context.Context) {
 	batches := []client.Grant{
 		{ProductID: "cloud", Quantity: len(s.plan.orders) / 4, Metadata: map[string]any{"batch": "press"}},
 		{ProductID: "editor", Quantity: 5, MaxDevices: new(int),
@@ -236,7 +236,7 @@ func (s *shop) grant(ctx context.Context) {
 	}
 }
 
-func (s *shop) enterGrant(ctx context.Context, made *client.License, g client.Grant, from time.Time) {
+func (s *day) enterGrant(ctx context.Context, made *client.License, g client.Grant, from time.Time) {
 	place := editor
 	if g.ProductID == s.ledger.products[cloud].id {
 		place = cloud
@@ -252,9 +252,9 @@ func (s *shop) enterGrant(ctx context.Context, made *client.License, g client.Gr
 	if g.Metadata != nil {
 		l.metadata = map[string]any{"batch": "press"}
 	}
-	s.checkLicense(l, made)
+	s.support.checkLicense(l, made)
 	if len(s.ledger.licenses)%10 == 0 {
-		s.activate(ctx, l, device(0), 1)
+		s.support.activate(ctx, l, device(0), 1)
 	}
 }
 
@@ -265,13 +265,13 @@ func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Re
 		return nil, err
 	}
 	defer premises.Stop()
-	s, err := newShop(cfg, premises, progress)
+	s, err := newDay(cfg, premises, progress)
 	if err != nil {
 		return nil, err
 	}
 	defer s.balancer.CloseIdleConnections()
 	defer func() { err = errors.Join(err, premises.KeepLogs(cfg.KeepLogs)) }()
-	if err := s.day(ctx); err != nil {
+	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, s.ledger.Err())
 	}
 	r, err = s.compare(ctx)

@@ -23,11 +23,11 @@ func TestSmallDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer premises.Stop()
-	s, err := newShop(cfg, premises, progress)
+	s, err := newDay(cfg, premises, progress)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.day(ctx); err != nil {
+	if err := s.play(ctx); err != nil {
 		t.Fatal(err)
 	}
 	r, err := s.compare(ctx)
@@ -49,7 +49,7 @@ func TestSmallDay(t *testing.T) {
 
 // actUnnoted changes things without telling the ledger, and returns what the comparison must
 // say about them.
-func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
+func (s *day) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 	t.Helper()
 	say := func(err error, format string, args ...any) {
 		if err != nil {
@@ -66,7 +66,7 @@ func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 	}
 	for _, l := range s.ledger.allLicenses() {
 		if l.status(time.Now()) == stateActivated && !l.full() {
-			_, err := s.tryActivate(ctx, l, "unnoted")
+			_, err := s.support.tryActivate(ctx, l, "unnoted")
 			say(err, "license %s: current_devices is %d by the ledger, and %d by the service", l.key, len(l.devices),
 				len(l.devices)+1)
 			_, err = s.desk.SuspendLicense(ctx, l.key, "")

@@ -13,7 +13,7 @@ import (
 )
 
 // tend does what was planned for a license.
-func (s *shop) tend(ctx context.Context, o *orderEntry) {
+func (s *support) tend(ctx context.Context, o *orderEntry) {
 	l := s.ledger.find(o)
 	if l == nil {
 		return // the reason is recorded
@@ -50,19 +50,19 @@ func (s *shop) tend(ctx context.Context, o *orderEntry) {
 	}
 }
 
-func (s *shop) suspend(ctx context.Context, l *licenseEntry) {
+func (s *support) suspend(ctx context.Context, l *licenseEntry) {
 	l.suspended, l.reason = true, "Chargeback of "+l.order
 	for _, reason := range []string{l.reason, "another reason"} { // the second changes nothing
 		s.changed("suspensions", l)(s.desk.SuspendLicense(ctx, l.key, reason))
 	}
 }
 
-func (s *shop) reinstate(ctx context.Context, l *licenseEntry) {
+func (s *support) reinstate(ctx context.Context, l *licenseEntry) {
 	l.suspended, l.reason = false, ""
 	s.changed("reinstatements", l)(s.desk.ReinstateLicense(ctx, l.key, "paid after all"))
 }
 
-func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
+func (s *support) revoke(ctx context.Context, l *licenseEntry) {
 	l.revoked, l.reason = true, "Sold on: "+l.order
 	s.changed("revocations", l)(s.desk.RevokeLicense(ctx, l.key, l.reason))
 	s.validate(ctx, l, device(0))
@@ -73,14 +73,14 @@ func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
 }
 
 // renew sets the end of a license.
-func (s *shop) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
+func (s *support) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
 	l.renewed(ends)
 	s.changed("renewals to a date", l)(s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends}))
 }
 
 // extend extends a license once, however often the request is sent. A license without an
 // end can't be extended.
-func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
+func (s *support) extend(ctx context.Context, l *licenseEntry, n int) {
 	if l.ends.IsZero() {
 		s.refused("extending a license without an end", l.key, 42200,
 			errorOf(s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})))
@@ -94,7 +94,7 @@ func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
 }
 
 // end lets a license expire, and renews some licenses afterwards.
-func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
+func (s *support) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 	for soon := time.Second; ; soon *= 2 {
 		ends := time.Now().Add(soon).Truncate(time.Millisecond)
 		now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends})
@@ -124,7 +124,7 @@ func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 }
 
 // limit raises and lowers how many devices a license allows.
-func (s *shop) limit(ctx context.Context, l *licenseEntry) {
+func (s *support) limit(ctx context.Context, l *licenseEntry) {
 	s.setLimit(ctx, l, len(l.devices)+2)
 	s.fill(ctx, l)
 	s.setLimit(ctx, l, 1)
@@ -134,13 +134,13 @@ func (s *shop) limit(ctx context.Context, l *licenseEntry) {
 	}
 }
 
-func (s *shop) setLimit(ctx context.Context, l *licenseEntry, limit int) {
+func (s *support) setLimit(ctx context.Context, l *licenseEntry, limit int) {
 	l.maxDevices = limit
 	s.changed("changes of limits", l)(s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{MaxDevices: &limit}))
 }
 
 // annotate merges metadata into a license's, and removes some again.
-func (s *shop) annotate(ctx context.Context, l *licenseEntry, n int) {
+func (s *support) annotate(ctx context.Context, l *licenseEntry, n int) {
 	for _, change := range []map[string]any{
 		{"seat": fmt.Sprint(n), "trial": true, "tags": []any{"a", "b"}},
 		{"seat": fmt.Sprint(n, "B"), "trial": nil},
@@ -155,7 +155,7 @@ func (s *shop) annotate(ctx context.Context, l *licenseEntry, n int) {
 }
 
 // fill activates devices one by one up to the limit, and one more.
-func (s *shop) fill(ctx context.Context, l *licenseEntry) {
+func (s *support) fill(ctx context.Context, l *licenseEntry) {
 	for i := 0; !l.full() && i < 20; i++ {
 		if id := device(i); l.devices[id] == "" {
 			s.activate(ctx, l, id, 1)
@@ -165,7 +165,7 @@ func (s *shop) fill(ctx context.Context, l *licenseEntry) {
 }
 
 // overfill activates more devices at once than fit.
-func (s *shop) overfill(ctx context.Context, l *licenseEntry) {
+func (s *support) overfill(ctx context.Context, l *licenseEntry) {
 	var devices []string
 	for i := range l.maxDevices + 3 {
 		devices = append(devices, fmt.Sprintf("crowd %d", i))
@@ -175,7 +175,7 @@ func (s *shop) overfill(ctx context.Context, l *licenseEntry) {
 }
 
 // widen removes the limit, and binds more devices than fit into one record.
-func (s *shop) widen(ctx context.Context, l *licenseEntry) {
+func (s *support) widen(ctx context.Context, l *licenseEntry) {
 	s.setLimit(ctx, l, 0)
 	var devices []string
 	for i := range 30 {
@@ -189,7 +189,7 @@ func (s *shop) widen(ctx context.Context, l *licenseEntry) {
 
 // move moves a license from device to device until its user may not move it any more; then
 // the shop does it.
-func (s *shop) move(ctx context.Context, l *licenseEntry) {
+func (s *support) move(ctx context.Context, l *licenseEntry) {
 	at := "first home"
 	if l.full() {
 		at = slices.Sorted(maps.Keys(l.devices))[0]
@@ -210,7 +210,7 @@ func (s *shop) move(ctx context.Context, l *licenseEntry) {
 
 // changed returns a function that takes the answer to a change of a license, which must
 // have worked, counts the change, and compares the license with the ledger.
-func (s *shop) changed(what string, l *licenseEntry) func(*client.License, error) {
+func (s *support) changed(what string, l *licenseEntry) func(*client.License, error) {
 	return func(now *client.License, err error) {
 		if s.done(what, l.key, err) {
 			s.checkLicense(l, now)
@@ -220,7 +220,7 @@ func (s *shop) changed(what string, l *licenseEntry) func(*client.License, error
 
 // checkLicense compares an answer of the API with the ledger. Nothing else changes the
 // license meanwhile.
-func (s *shop) checkLicense(l *licenseEntry, now *client.License) {
+func (s *support) checkLicense(l *licenseEntry, now *client.License) {
 	for _, difference := range l.differences(now, time.Now()) {
 		s.ledger.Problem("license %s: %s", l.key, difference)
 	}

@@ -15,7 +15,7 @@ func nameOf(device string) string { return "Name of " + device }
 
 // activate binds a device that fits, with several requests at once if times is more than
 // 1.
-func (s *shop) activate(ctx context.Context, l *licenseEntry, device string, times int) {
+func (s *support) activate(ctx context.Context, l *licenseEntry, device string, times int) {
 	from := time.Now()
 	answers, errs := make([]*client.Activated, times), make([]error, times)
 	atOnce(ctx, times, func(ctx context.Context, i int) {
@@ -32,12 +32,12 @@ func (s *shop) activate(ctx context.Context, l *licenseEntry, device string, tim
 	}
 }
 
-func (s *shop) tryActivate(ctx context.Context, l *licenseEntry, device string) (*client.Activated, error) {
+func (s *support) tryActivate(ctx context.Context, l *licenseEntry, device string) (*client.Activated, error) {
 	return s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: device, DeviceName: nameOf(device),
 		ProductID: l.product, Mode: "test"})
 }
 
-func (s *shop) noteBound(l *licenseEntry, device string, a *client.Activated, from time.Time) {
+func (s *support) noteBound(l *licenseEntry, device string, a *client.Activated, from time.Time) {
 	if l.activated.IsZero() {
 		s.check(within(a.ActivatedAt, from, time.Now()), "license %s was activated at %v", l.key, a.ActivatedAt)
 	}
@@ -46,7 +46,7 @@ func (s *shop) noteBound(l *licenseEntry, device string, a *client.Activated, fr
 
 // checkActivated compares an answer with the ledger. Nothing else changes the license
 // meanwhile.
-func (s *shop) checkActivated(l *licenseEntry, device string, a *client.Activated) {
+func (s *support) checkActivated(l *licenseEntry, device string, a *client.Activated) {
 	s.check(a.LicenseKey == l.key && a.Status == stateActivated && a.ProductID == l.product && a.DeviceID == device &&
 		a.DeviceName == nameOf(device) && a.MaxDevices == l.maxDevices && a.CurrentDevices == len(l.devices) &&
 		a.ActivatedAt.Equal(l.activated) && a.ExpiresAt.Equal(l.ends),
@@ -56,7 +56,7 @@ func (s *shop) checkActivated(l *licenseEntry, device string, a *client.Activate
 
 // validate validates a license as an installed program does, and compares the answer with
 // the ledger.
-func (s *shop) validate(ctx context.Context, l *licenseEntry, device string) {
+func (s *support) validate(ctx context.Context, l *licenseEntry, device string) {
 	v, err := s.program.Validate(ctx, client.Validation{LicenseKey: l.key, DeviceID: device, ProductID: l.product})
 	if !s.done("validations", l.key, err) {
 		return
@@ -75,7 +75,7 @@ func (s *shop) validate(ctx context.Context, l *licenseEntry, device string) {
 
 // activateMany activates many devices at once, through both nodes. As many as fit must be
 // bound, and the others refused.
-func (s *shop) activateMany(ctx context.Context, l *licenseEntry, devices []string) {
+func (s *support) activateMany(ctx context.Context, l *licenseEntry, devices []string) {
 	free := len(devices)
 	if l.maxDevices > 0 {
 		free = min(free, max(0, l.maxDevices-len(l.devices)))
@@ -99,7 +99,7 @@ func (s *shop) activateMany(ctx context.Context, l *licenseEntry, devices []stri
 }
 
 // remove removes a device by the shop.
-func (s *shop) remove(ctx context.Context, l *licenseEntry, device string) {
+func (s *support) remove(ctx context.Context, l *licenseEntry, device string) {
 	var response client.Response
 	r, err := s.desk.RemoveDevice(ctx, l.key, device, client.Record(&response))
 	if !s.done("devices removed by the shop", l.key, err) {
@@ -113,7 +113,7 @@ func (s *shop) remove(ctx context.Context, l *licenseEntry, device string) {
 
 // moveOut removes a device by the end user, as far as that is allowed. It reports whether
 // the device was removed.
-func (s *shop) moveOut(ctx context.Context, l *licenseEntry, device string) bool {
+func (s *support) moveOut(ctx context.Context, l *licenseEntry, device string) bool {
 	before := monthOf(time.Now())
 	_, err := s.program.Deactivate(ctx, l.key, device)
 	month := monthOf(time.Now())

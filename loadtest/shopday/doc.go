@@ -14,7 +14,7 @@
 //	plan.go        what will happen on the day, from a seed
 //	catalog.go     the products and their terms
 //	day.go         the hours of the day, from opening to closing, and the kills and restarts
-//	shop.go        the clients of the shop, its buyers and its support
+//	shop.go        what all roles share: clients, ledger, checks of responses; the roles of the day
 //	orders.go      placing and canceling orders
 //	payments.go    paying on the pay page
 //	refunds.go     refunding orders

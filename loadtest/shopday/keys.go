@@ -11,7 +11,7 @@ import (
 )
 
 // openKeys makes the API keys for the day's work, each with no more scopes than it needs.
-func (s *shop) openKeys(ctx context.Context, rootKey string) error {
+func (s *keyring) openKeys(ctx context.Context, rootKey string) error {
 	var err error
 	if s.root, err = s.client(rootKey); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *shop) openKeys(ctx context.Context, rootKey string) error {
 
 // makeKey makes an API key and records it. If its text is lost, makeKey revokes the key
 // and makes another.
-func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey, error) {
+func (s *keyring) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey, error) {
 	for {
 		issued, err := s.root.CreateKey(ctx, k)
 		if issued != nil {
@@ -73,7 +73,7 @@ func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey,
 }
 
 // userOf makes an API key, and a client with it. A failure is a problem, and returns nil.
-func (s *shop) userOf(ctx context.Context, k client.NewKey) (*client.IssuedKey, *client.Client) {
+func (s *keyring) userOf(ctx context.Context, k client.NewKey) (*client.IssuedKey, *client.Client) {
 	issued, err := s.makeKey(ctx, k)
 	if !s.worked("making an API key", k.Name, err) {
 		return nil, nil
@@ -84,7 +84,7 @@ func (s *shop) userOf(ctx context.Context, k client.NewKey) (*client.IssuedKey, 
 }
 
 // overstep tries with each key what the key must not do.
-func (s *shop) overstep(ctx context.Context) {
+func (s *keyring) overstep(ctx context.Context) {
 	order := client.NewOrder{ProductID: "editor", Amount: 1, Currency: "USD"}
 	s.refused("an order by a key that may only read", "bookkeeper", 40300, errorOf(s.reader.CreateOrder(ctx, order)))
 	s.refused("an order by a key for products", "clerk", 40300, errorOf(s.clerk.CreateOrder(ctx, order)))
@@ -116,7 +116,7 @@ func (s *shop) overstep(ctx context.Context) {
 
 // rotate gives a key a new secret. If the answer with the secret is lost, it rotates
 // again, as the client advises; then the secret before is not valid any more.
-func (s *shop) rotate(
+func (s *keyring) rotate(
 	ctx context.Context, id string, overlap time.Duration,
 ) (issued *client.IssuedKey, again bool, err error) {
 	for {
@@ -137,7 +137,7 @@ const (
 
 // rotateTill gives the till a new secret. Both secrets are valid until the overlap ends,
 // and then the old one is not.
-func (s *shop) rotateTill(ctx context.Context) {
+func (s *keyring) rotateTill(ctx context.Context) {
 	old := s.till
 	issued, again, err := s.rotate(ctx, s.tillID, overlap)
 	if !s.done("secrets rotated", "till", err) {
@@ -160,7 +160,7 @@ func (s *shop) rotateTill(ctx context.Context) {
 }
 
 // revokeKey revokes a key that is in use.
-func (s *shop) revokeKey(ctx context.Context) {
+func (s *keyring) revokeKey(ctx context.Context) {
 	issued, thief := s.userOf(ctx, client.NewKey{Name: "stolen", Scopes: []string{"orders:read"}})
 	if thief == nil {
 		return
@@ -179,7 +179,7 @@ func (s *shop) revokeKey(ctx context.Context) {
 
 // expireKey lets a key expire, and then revokes it: until then it counts as derived from
 // its master key.
-func (s *shop) expireKey(ctx context.Context) {
+func (s *keyring) expireKey(ctx context.Context) {
 	ends := time.Now().Add(shortLife).Truncate(time.Millisecond)
 	issued, guest := s.userOf(ctx,
 		client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
@@ -198,7 +198,7 @@ func (s *shop) expireKey(ctx context.Context) {
 
 // watchEnd uses a key at each node until it is refused there. Answers before good must be
 // successes. Requests after end must be refused with the code, and stay refused.
-func (s *shop) watchEnd(ctx context.Context, what string, c *client.Client, good, end time.Time, code int) {
+func (s *keyring) watchEnd(ctx context.Context, what string, c *client.Client, good, end time.Time, code int) {
 	for node := range nodeCount {
 		refusals := 0
 		for refusals < 3 && ctx.Err() == nil {

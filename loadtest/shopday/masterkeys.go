@@ -15,14 +15,14 @@ import (
 // restart of one node after the other.
 
 // addMaster adds the new master key. Nothing is derived from it yet.
-func (s *shop) addMaster(ctx context.Context) error {
+func (s *keyring) addMaster(ctx context.Context) error {
 	_, err := s.stage.Licet.Command(ctx, "store", "master-key", "add", "--last", "--master-key-file",
 		s.stage.Licet.Ring())
 	return err
 }
 
 // turnRing moves the last master key of the file to the front.
-func (s *shop) turnRing() error {
+func (s *keyring) turnRing() error {
 	lines, err := s.ringLines()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *shop) turnRing() error {
 }
 
 // dropMaster removes the last master key from the file.
-func (s *shop) dropMaster() error {
+func (s *keyring) dropMaster() error {
 	lines, err := s.ringLines()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *shop) dropMaster() error {
 	return s.writeRing(lines[:len(lines)-1])
 }
 
-func (s *shop) ringLines() ([]string, error) {
+func (s *keyring) ringLines() ([]string, error) {
 	text, err := os.ReadFile(s.stage.Licet.Ring())
 	if err != nil {
 		return nil, fmt.Errorf("read the master keys: %w", err)
@@ -48,7 +48,7 @@ func (s *shop) ringLines() ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
 }
 
-func (s *shop) writeRing(lines []string) error {
+func (s *keyring) writeRing(lines []string) error {
 	if err := os.WriteFile(s.stage.Licet.Ring(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write the master keys: %w", err)
 	}
@@ -57,7 +57,7 @@ func (s *shop) writeRing(lines []string) error {
 
 // retireMaster rotates every API key, so that nothing is derived from the old master key
 // any more, and retires that. Before, retiring must be refused.
-func (s *shop) retireMaster(ctx context.Context) error {
+func (s *keyring) retireMaster(ctx context.Context) error {
 	lines, err := s.ringLines()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 }
 
 // derivedFrom returns how many secrets are derived from a master key.
-func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
+func (s *keyring) derivedFrom(ctx context.Context, id string) (int, error) {
 	out, err := s.stage.Licet.Command(ctx, "store", "master-key", "status", "--output", "json", "--etcd-endpoints",
 		s.stage.Endpoints())
 	if err != nil {

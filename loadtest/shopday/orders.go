@@ -11,7 +11,7 @@ import (
 )
 
 // make makes an order, some of them twice under one Idempotency-Key.
-func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
+func (s *sales) make(ctx context.Context, p *orderPlan) *orderEntry {
 	in := client.NewOrder{
 		ProductID: s.ledger.products[p.product].id, Amount: p.amount, Currency: strings.ToLower(p.currency),
 		Description: p.description, BuyerEmail: p.email, SuccessURL: p.successURL,
@@ -59,7 +59,7 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 }
 
 // settle does what was planned for an order, up to the activation of its license.
-func (s *shop) settle(ctx context.Context, o *orderEntry) {
+func (s *sales) settle(ctx context.Context, o *orderEntry) {
 	if o.payURL == "" && o.plan.fate != free {
 		return // the service was too busy to show the address in time
 	}
@@ -96,7 +96,7 @@ func (s *shop) settle(ctx context.Context, o *orderEntry) {
 }
 
 // awaitEnd waits until an order has expired at every node.
-func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
+func (s *sales) awaitEnd(ctx context.Context, o *orderEntry) {
 	for node := range nodeCount {
 		s.check(await(stage.AtNode(ctx, node), func(ctx context.Context) bool {
 			now, err := s.till.Order(ctx, o.number)
@@ -105,7 +105,7 @@ func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
 	}
 }
 
-func (s *shop) letRunOut(ctx context.Context, o *orderEntry) {
+func (s *sales) letRunOut(ctx context.Context, o *orderEntry) {
 	page, err := s.browser.Open(ctx, o.payURL)
 	s.check(err == nil && strings.Contains(page, "Order expired"), "%s: its page does not tell that it has run out: %v",
 		o.plan, err)
@@ -115,7 +115,7 @@ func (s *shop) letRunOut(ctx context.Context, o *orderEntry) {
 		errorOf(s.desk.RefundOrder(ctx, o.number, "too late")))
 }
 
-func (s *shop) cancel(ctx context.Context, o *orderEntry) {
+func (s *sales) cancel(ctx context.Context, o *orderEntry) {
 	o.reason = fmt.Sprintf("No wish %d", o.plan.n)
 	now, err := s.till.CancelOrder(ctx, o.number, o.reason)
 	if s.done("orders canceled", o.plan.String(), err) {
@@ -124,7 +124,7 @@ func (s *shop) cancel(ctx context.Context, o *orderEntry) {
 	}
 }
 
-func (s *shop) cancelAgain(ctx context.Context, o *orderEntry) {
+func (s *sales) cancelAgain(ctx context.Context, o *orderEntry) {
 	now, err := s.till.CancelOrder(ctx, o.number, "another reason")
 	if s.done("orders canceled again", o.plan.String(), err) {
 		s.check(now.Status == stateCanceled && now.StateReason == o.reason, "%s is %s (%s) after it was canceled again",
@@ -134,7 +134,7 @@ func (s *shop) cancelAgain(ctx context.Context, o *orderEntry) {
 }
 
 // cancelOnPage cancels an order on the pay page.
-func (s *shop) cancelOnPage(ctx context.Context, o *orderEntry) {
+func (s *sales) cancelOnPage(ctx context.Context, o *orderEntry) {
 	page, err := s.push(ctx, o, "cancel")
 	if s.done("orders canceled by their buyers", o.plan.String(), err) {
 		o.canceled = true
@@ -144,7 +144,7 @@ func (s *shop) cancelOnPage(ctx context.Context, o *orderEntry) {
 
 // race pays and cancels an order at once, at two nodes. Either may come first; the answer
 // to the shop tells which.
-func (s *shop) race(ctx context.Context, o *orderEntry) {
+func (s *sales) race(ctx context.Context, o *orderEntry) {
 	var refusal, failed error
 	reason := fmt.Sprintf("No wish %d", o.plan.n)
 	to, err := s.approach(ctx, o, "pay")

@@ -13,7 +13,7 @@ import (
 
 // push opens the pay page, presses a button, and returns the page that follows. A buyer
 // who comes too late finds no button, and sends the form of an earlier page.
-func (s *shop) push(ctx context.Context, o *orderEntry, action string) (string, error) {
+func (s *sales) push(ctx context.Context, o *orderEntry, action string) (string, error) {
 	to, err := s.approach(ctx, o, action)
 	if err != nil {
 		return "", err
@@ -22,7 +22,7 @@ func (s *shop) push(ctx context.Context, o *orderEntry, action string) (string, 
 }
 
 // approach opens the pay page, and returns the address that a button leads to.
-func (s *shop) approach(ctx context.Context, o *orderEntry, action string) (string, error) {
+func (s *sales) approach(ctx context.Context, o *orderEntry, action string) (string, error) {
 	page, err := s.browser.Open(ctx, o.payURL)
 	if err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func (s *shop) approach(ctx context.Context, o *orderEntry, action string) (stri
 }
 
 // pay pays an order, from several places at once if times is more than 1.
-func (s *shop) pay(ctx context.Context, o *orderEntry, times int) {
+func (s *sales) pay(ctx context.Context, o *orderEntry, times int) {
 	from := time.Now()
 	pages, errs := make([]string, times), make([]error, times)
 	atOnce(ctx, times, func(ctx context.Context, i int) {
@@ -53,7 +53,7 @@ func (s *shop) pay(ctx context.Context, o *orderEntry, times int) {
 }
 
 // payAgain pays an order that is paid.
-func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
+func (s *sales) payAgain(ctx context.Context, o *orderEntry) {
 	page, err := s.push(ctx, o, "pay")
 	if s.done("payments", o.plan.String(), err) {
 		s.checkResult(o, page)
@@ -70,7 +70,7 @@ func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
 
 // payCanceled pays a canceled order from a page that was opened before. The money must go
 // back, and there must be no license.
-func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
+func (s *sales) payCanceled(ctx context.Context, o *orderEntry) {
 	times := 1 + 9*(o.plan.n%2)
 	errs := make([]error, times)
 	atOnce(ctx, times, func(ctx context.Context, i int) {
@@ -91,7 +91,7 @@ func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
 }
 
 // notePaid looks up an order that has just been paid, and records its license.
-func (s *shop) notePaid(ctx context.Context, o *orderEntry, from time.Time) {
+func (s *sales) notePaid(ctx context.Context, o *orderEntry, from time.Time) {
 	now, err := s.till.Order(ctx, o.number)
 	if !s.done("orders paid", o.plan.String(), err) {
 		return
@@ -105,7 +105,7 @@ func (s *shop) notePaid(ctx context.Context, o *orderEntry, from time.Time) {
 
 // checkResult checks the page after paying: it shows the license key, or leads to the
 // shop, which then shows the key.
-func (s *shop) checkResult(o *orderEntry, page string) {
+func (s *sales) checkResult(o *orderEntry, page string) {
 	shown, leadsOn := strings.Contains(page, o.license), strings.Contains(page, `href="`+o.plan.successURL+`"`)
 	ok := strings.Contains(page, "Payment received")
 	if o.plan.successURL == "" {
@@ -117,11 +117,11 @@ func (s *shop) checkResult(o *orderEntry, page string) {
 }
 
 // use activates a new license on the buyer's devices.
-func (s *shop) use(ctx context.Context, o *orderEntry, l *licenseEntry) {
+func (s *sales) use(ctx context.Context, o *orderEntry, l *licenseEntry) {
 	for i := range min(o.plan.devices, l.maxDevices) {
-		s.activate(ctx, l, device(i), 1+4*(o.plan.n%5/4))
+		s.support.activate(ctx, l, device(i), 1+4*(o.plan.n%5/4))
 	}
-	s.validate(ctx, l, device(0))
+	s.support.validate(ctx, l, device(0))
 	s.refused("activating for another product", o.plan.String(), 40304, errorOf(s.program.Activate(ctx,
 		client.Activation{LicenseKey: l.key, DeviceID: "elsewhere", ProductID: "another"})))
 }

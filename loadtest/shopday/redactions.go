@@ -9,7 +9,7 @@ import (
 
 // night redacts two buyers. One of them pays an order afterwards, and gets a license as
 // any other buyer.
-func (s *shop) night(ctx context.Context) {
+func (s *day) night(ctx context.Context) {
 	s.progress.Step("night: two buyers are forgotten")
 	var open *orderEntry
 	others := ""
@@ -34,14 +34,14 @@ func (s *shop) night(ctx context.Context) {
 	}
 	s.forget(ctx, open.email)
 	s.forgetAtOnce(ctx, others)
-	s.pay(ctx, open, 1)
+	s.sales.pay(ctx, open, 1)
 	if l := s.ledger.find(open); l != nil {
-		s.activate(ctx, l, device(0), 1)
+		s.support.activate(ctx, l, device(0), 1)
 	}
 }
 
 // forget redacts a buyer. Sending the request again changes nothing.
-func (s *shop) forget(ctx context.Context, email string) {
+func (s *day) forget(ctx context.Context, email string) {
 	orders, licenses := s.ledger.forget(email)
 	key := client.IdempotencyKey("forget")
 	for _, options := range [][]client.CallOption{{key}, {key}, nil} {
@@ -58,7 +58,7 @@ func (s *shop) forget(ctx context.Context, email string) {
 }
 
 // forgetAtOnce redacts a buyer several times at once, from both nodes.
-func (s *shop) forgetAtOnce(ctx context.Context, email string) {
+func (s *day) forgetAtOnce(ctx context.Context, email string) {
 	if email == "" {
 		return
 	}

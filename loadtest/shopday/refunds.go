@@ -11,7 +11,7 @@ import (
 )
 
 // giveBack refunds an order as planned, and tries what must not work any more.
-func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
+func (s *sales) giveBack(ctx context.Context, o *orderEntry) {
 	about, l := o.plan.String(), s.ledger.find(o)
 	if l == nil {
 		return // the reason is recorded
@@ -41,8 +41,8 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 		}
 	}
 	o.refunded, l.revoked, l.reason = true, true, o.reason
-	s.validate(ctx, l, device(0))
-	s.refused("activating a refunded license", about, 40301, errorOf(s.tryActivate(ctx, l, device(0))))
+	s.support.validate(ctx, l, device(0))
+	s.refused("activating a refunded license", about, 40301, errorOf(s.support.tryActivate(ctx, l, device(0))))
 	s.refused("suspending a refunded license", about, 40903, errorOf(s.desk.SuspendLicense(ctx, l.key, "")))
 	if o.payURL == "" {
 		return // it cost nothing
@@ -56,7 +56,7 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 
 // replayRefund sends the same request again to each node, and another request under the
 // same key.
-func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallOption) {
+func (s *sales) replayRefund(ctx context.Context, o *orderEntry, key client.CallOption) {
 	for node := range nodeCount {
 		var response client.Response
 		now, err := s.desk.RefundOrder(stage.Toward(ctx, node), o.number, o.reason, key, client.Record(&response))
@@ -71,7 +71,7 @@ func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallO
 
 // giveBackAtOnce sends many refunds of one order at once, each with its own reason. One
 // reason is kept.
-func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
+func (s *sales) giveBackAtOnce(ctx context.Context, o *orderEntry) {
 	const times = 6
 	reasons, errs := make([]string, times), make([]error, times)
 	atOnce(ctx, times, func(ctx context.Context, i int) {
@@ -91,12 +91,12 @@ func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
 
 // giveBackInUse refunds an order while devices are activated with its license. Devices
 // that are bound in time stay bound to the revoked license.
-func (s *shop) giveBackInUse(ctx context.Context, o *orderEntry, l *licenseEntry) {
+func (s *sales) giveBackInUse(ctx context.Context, o *orderEntry, l *licenseEntry) {
 	var group sync.WaitGroup
 	var failed error
 	group.Go(func() { _, failed = s.desk.RefundOrder(stage.Toward(ctx, 0), o.number, o.reason) })
 	for i := len(l.devices); i < l.maxDevices; i++ {
-		a, err := s.tryActivate(ctx, l, device(i))
+		a, err := s.support.tryActivate(ctx, l, device(i))
 		if codeOf(err) == 40301 {
 			s.ledger.Did("refused: activating a refunded license")
 		} else if s.done("activations", l.key, err) {

@@ -12,8 +12,8 @@ import (
 	"licet/loadtest/stage"
 )
 
-// shop is everybody who does something on this day: tills and desks with their API keys,
-// buyers, and the programs that they have bought.
+// shop holds what all roles of the day share: the plan, the ledger, and the clients of the tills and desks, of the
+// buyers, and of the programs that they have bought.
 type shop struct {
 	plan     *plan
 	ledger   *ledger
@@ -33,15 +33,37 @@ type shop struct {
 	tillID  string
 }
 
-func newShop(cfg *config, s *stage.Stage, progress *rig.Progress) (*shop, error) {
+// support is the desk that changes licenses, and the devices of its customers.
+type support struct{ *shop }
+
+// sales sells: orders, payments and refunds.
+type sales struct {
+	*shop
+	support *support
+}
+
+// keyring holds the API keys and the master keys.
+type keyring struct{ *shop }
+
+// day is the day with everybody who does something on it.
+type day struct {
+	*shop
+	support support
+	sales   sales
+	keys    keyring
+}
+
+func newDay(cfg *config, s *stage.Stage, progress *rig.Progress) (*day, error) {
 	b := s.Balancer()
 	shop := &shop{
 		plan: newPlan(cfg.Seed, cfg.orders, cfg.refunds), ledger: newLedger(),
 		stage: s, balancer: b, progress: progress, browser: stage.NewBrowser(b),
 	}
+	d := &day{shop: shop, support: support{shop}, keys: keyring{shop}}
+	d.sales = sales{shop, &d.support}
 	var err error
 	shop.program, err = shop.client("")
-	return shop, err
+	return d, err
 }
 
 // client returns a client whose requests go through the balancer.
