@@ -45,6 +45,7 @@
 //	admin.go           the listener for operators, probes, Go's profiles
 //	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
+//	connections.go     the listener, and refused connections
 //	counts.go          counters by route and by outcome of activations
 //	cursor.go          cursors of device listings
 //	decode.go          JSON bodies, and what is wrong with them

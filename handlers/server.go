@@ -55,6 +55,7 @@ type Config struct {
 	WriteTimeout   time.Duration // for a whole response to leave; 0: 10 s
 	IdleTimeout    time.Duration // of a kept connection between requests; 0: 75 s
 	MaxConnections int           // at once; 0: 16,384. Any further connection gets the code 50301
+	MaxBodies      int64         // bytes of request bodies at once; see connection.Config. 0: 64 MiB
 
 	// MaxConnectionAge is the age at which the next response closes a kept connection, or up to a
 	// fifth less. The client then connects through the load balancer again, perhaps to a node
@@ -68,6 +69,7 @@ const (
 	defaultWriteTimeout   = 10 * time.Second
 	defaultIdleTimeout    = 75 * time.Second
 	defaultMaxConnections = 16384
+	defaultMaxBodies      = 64 << 20
 	defaultConnectionAge  = 5 * time.Minute
 )
 
@@ -106,6 +108,7 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.WriteTimeout, defaultWriteTimeout)
 	setDefault(&cfg.IdleTimeout, defaultIdleTimeout)
 	setDefault(&cfg.MaxConnections, defaultMaxConnections)
+	setDefault(&cfg.MaxBodies, defaultMaxBodies)
 	setDefault(&cfg.MaxConnectionAge, defaultConnectionAge)
 	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
@@ -135,7 +138,7 @@ func newServer(cfg Config, routes []route) *Server {
 		MaxRequestBodySize: bodyLimit,
 		// The listener limits connections, so that a refused one gets our response. fasthttp's own
 		// limit must never apply.
-		Concurrency: cfg.MaxConnections + 1024,
+		Concurrency: cfg.MaxConnections + connection.Spare,
 
 		// Most connections are idle most of the time. Without ReduceMemoryUsage, each of them holds
 		// about 20 KiB of buffers. connection.Conn reads ahead to make up for the cost.
@@ -167,29 +170,6 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
-}
-
-// Serve serves the connections of a listener. It returns nil after [Server.Shutdown].
-func (s *Server) Serve(inner net.Listener) error {
-	l := s.newListener(inner)
-	s.listener.Store(l)
-	return s.fast.Serve(l)
-}
-
-func (s *Server) newListener(inner net.Listener) *connection.Listener {
-	return connection.NewListener(inner, connection.Config{
-		MaxConnections: s.cfg.MaxConnections,
-		Overloaded:     s.overloaded(),
-		Rejected:       s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
-		Guard:          s.guard,
-		Refuse: func(request []byte) (response []byte) {
-			s.guard.Do("refusal", func() { response = s.refuse(request) })
-			return response // nil after a panic: fasthttp then reads the request
-		},
-		IdleTimeout:  s.cfg.IdleTimeout,
-		WriteTimeout: s.cfg.WriteTimeout,
-		MaxAge:       s.cfg.MaxConnectionAge,
-	})
 }
 
 // Shutdown stops listening, ends all waits for events, and makes every response close its connection.

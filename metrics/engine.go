@@ -35,6 +35,8 @@ type Engine struct {
 	//   - waits: too many requests wait for events
 	//   - pings: the node sends too many test messages to webhook endpoints
 	//   - connection: too many connections
+	//   - connection_address: an address has used its share of the connections
+	//   - bodies: the bodies of requests take too many bytes, or those of an address its share
 	CommandsShed *prometheus.CounterVec
 	// Panics counts recovered panics. The log has the stack of each.
 	Panics prometheus.Counter
@@ -73,7 +75,7 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
 			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "waits", "pings",
-				"connection")...),
+				"connection", "connection_address", "bodies")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",

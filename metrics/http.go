@@ -15,6 +15,10 @@ type HTTP struct {
 	HTTPResponses *prometheus.CounterVec
 	// HTTPInFlight is the number of requests in flight.
 	HTTPInFlight prometheus.Gauge
+	// IdleConnectionsClosed counts idle connections that the node has closed to accept others.
+	IdleConnectionsClosed prometheus.Counter
+	// BodyBytes is the number of bytes of request bodies that the node waits for or works on.
+	BodyBytes *FuncGauge
 	// RateLimited counts requests refused with 42900, by limit: address, api_key or license.
 	RateLimited *prometheus.CounterVec
 	// Activations counts responses to activations, by outcome: bound, again (the device was already
@@ -22,7 +26,7 @@ type HTTP struct {
 	Activations *prometheus.CounterVec
 }
 
-func newHTTP(factory promauto.Factory) HTTP {
+func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 	return HTTP{
 		HTTPDuration: factory.NewHistogramVec(histogram(
 			"licet_http_request_duration_seconds",
@@ -37,6 +41,12 @@ func newHTTP(factory promauto.Factory) HTTP {
 			Name: "licet_http_requests_in_flight",
 			Help: "HTTP requests being worked on.",
 		}),
+		IdleConnectionsClosed: factory.NewCounter(prometheus.CounterOpts{
+			Name: "licet_idle_connections_closed_total",
+			Help: "Idle connections closed to accept others, because as many were open as the node accepts.",
+		}),
+		BodyBytes: newFuncGauge(reg, "licet_request_body_bytes", "Bytes of request bodies that the node waits for or "+
+			"works on. Small bodies do not count."),
 		RateLimited: vector(factory,
 			"licet_rate_limited_total",
 			"Requests refused because of a rate limit, by what it counts.",

@@ -35,7 +35,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return &Metrics{
-		HTTP:     newHTTP(factory),
+		HTTP:     newHTTP(factory, reg),
 		Engine:   newEngine(factory, reg),
 		Store:    newStore(factory, reg),
 		Commerce: newCommerce(factory),

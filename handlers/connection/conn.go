@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ var errDraining = errors.New("the server is shutting down")
 type Conn struct {
 	net.Conn
 	listener *Listener
+	network  netip.Addr // see Config.Network
 	expires  time.Time
 
 	// readAhead holds bytes that were read before fasthttp asked for them: those from next to
@@ -48,9 +50,16 @@ type Conn struct {
 	silent bool
 	// discard: Write drops the bytes.
 	discard bool
-	// Close reads the fields below, also while another goroutine serves the connection.
+	// bodyRefused: Config.MaxBodies has no room for the body of the request, and Read returns no
+	// further bytes.
+	bodyRefused bool
+
+	// Other goroutines use the fields below, also while a goroutine serves the connection.
 	lingers atomic.Bool
-	unused  atomic.Bool // Listener.unused holds the connection
+	unused  atomic.Bool  // Read has returned no byte yet
+	idle    atomic.Int64 // Listener.sinceStart when the wait for a request began; 0: busy; or evictedIdle
+	body    atomic.Int64 // bytes taken of Config.MaxBodies
+	written atomic.Pointer[func()]
 	closing sync.Once
 }
 
@@ -80,9 +89,13 @@ func (c *Conn) LingerOnClose() { c.lingers.Store(true) }
 // Read implements net.Conn. Read returns [ErrAmbiguousFraming] in place of bytes whose framing is
 // ambiguous, and ever after.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.ambiguous {
+	switch {
+	case c.ambiguous:
 		return 0, ErrAmbiguousFraming
+	case c.bodyRefused:
+		return 0, errBodyRefused
 	}
+	c.EndResponse() // fasthttp reads only after it has written the response
 	n, err := c.readSome(p)
 	accepted := 0 // also after a panic
 	c.listener.cfg.Guard.Do("framing", func() { accepted = c.framing.scan(p[:n]) })
@@ -100,8 +113,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 		}
 	}
 	c.silent = c.silent && n == 0
-	if !c.silent && c.unused.CompareAndSwap(true, false) {
-		c.listener.untrack(c)
+	if !c.silent && c.unused.Load() {
+		c.unused.Store(false)
 	}
 	if at := bytes.LastIndexByte(p[:n], '\n'); at >= 0 {
 		c.lineLength = n - at - 1
@@ -122,6 +135,11 @@ func (c *Conn) readSome(p []byte) (n int, err error) {
 		if c.silent && c.listener.draining.Load() {
 			return 0, errDraining
 		}
+		if !c.takeBody() {
+			c.bodyRefused = true
+			c.listener.cfg.BodyRefused.Inc()
+			return 0, errBodyRefused
+		}
 		if len(p) != 1 {
 			return c.Conn.Read(p)
 		}
@@ -139,9 +157,17 @@ func (c *Conn) readSome(p []byte) (n int, err error) {
 func (c *Conn) fill() (err error) {
 	atStart := c.framing.atRequestStart()
 	for {
+		if atStart {
+			c.giveBody()
+			c.beginIdle()
+		}
 		c.next = 0
 		if c.filled, err = c.Conn.Read(c.readAhead[:]); c.filled == 0 {
 			return err
+		}
+		if atStart && !c.endIdle() {
+			c.filled = 0
+			return net.ErrClosed
 		}
 		// The next read returns the error again.
 		if !atStart {
@@ -171,17 +197,6 @@ func (c *Conn) fill() (err error) {
 	}
 }
 
-// Write implements net.Conn. After DiscardWrites, Write drops p and reports success.
-func (c *Conn) Write(p []byte) (int, error) {
-	if c.discard {
-		return len(p), nil
-	}
-	if err := c.writing.apply(c.Conn.SetWriteDeadline); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(p)
-}
-
 // SetReadDeadline implements net.Conn. The deadline takes effect with the next Read.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.reading.wanted = t
@@ -206,10 +221,9 @@ func (c *Conn) SetDeadline(t time.Time) error {
 func (c *Conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
-		defer c.listener.open.Add(-1)
-		if c.unused.Load() {
-			c.listener.untrack(c)
-		}
+		defer c.listener.remove(c)
+		c.EndResponse()
+		c.giveBody()
 		if c.lingers.Load() {
 			c.linger()
 		}

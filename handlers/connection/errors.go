@@ -24,8 +24,10 @@ var ErrAmbiguousFraming = malformed("each line of a head and of chunks must end 
 	"and chunks must come without extensions, blanks after their size, and trailers")
 
 var (
-	errBodyTooLarge    = &licensing.Error{Reason: ReasonBodyTooLarge, Message: "the body is too large"}
-	errURITooLong      = &licensing.Error{Reason: ReasonURITooLong, Message: "the URI is too long"}
+	errBodyTooLarge = &licensing.Error{Reason: ReasonBodyTooLarge, Message: "the body is too large"}
+	errURITooLong   = &licensing.Error{Reason: ReasonURITooLong, Message: "the URI is too long"}
+	// errBodyRefused is the error of a request for whose body Config.MaxBodies has no room.
+	errBodyRefused     = licensing.ErrOverloaded
 	errHeadersTooLarge = &licensing.Error{Reason: ReasonHeadersTooLarge, Message: "the headers are too large"}
 )
 
@@ -38,6 +40,8 @@ func malformed(message string) *licensing.Error {
 func ReadError(c *Conn, cause error) error {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
+	case c != nil && c.bodyRefused: // fasthttp does not pass on the error of Read
+		return errBodyRefused
 	case errors.As(cause, &small) && c != nil && c.lineLength >= ReadBufferSize:
 		return errURITooLong
 	case errors.As(cause, &small):
@@ -46,7 +50,7 @@ func ReadError(c *Conn, cause error) error {
 		return errBodyTooLarge
 	case timedOut(cause):
 		return malformed("the request did not arrive in time")
-	case c != nil && c.ambiguous: // fasthttp does not pass on the error of Read
+	case c != nil && c.ambiguous: // as above
 		return ErrAmbiguousFraming
 	default:
 		return malformed("this is not an HTTP request, or its framing is broken")

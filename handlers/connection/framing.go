@@ -2,6 +2,7 @@ package connection
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/valyala/fasthttp"
 )
@@ -36,6 +37,8 @@ type framing struct {
 	chunked   bool
 
 	chunkedBodies int // followed to their end, and not yet taken by takeChunkedBody
+
+	bodyBegun bool // beginBody has reported the current body
 }
 
 // framingState says what the next byte belongs to.
@@ -92,6 +95,19 @@ func (f *framing) scan(p []byte) (accepted int) {
 
 // atRequestStart reports whether the next byte is the first one of a request.
 func (f *framing) atRequestStart() bool { return f.state == inHead && f.lineBytes == 0 && !f.headBegun }
+
+// beginBody reports whether the next byte belongs to a body that beginBody has not reported yet, and how
+// many bytes of the body are still to come; of a chunked body that is unknown, and math.MaxInt64.
+func (f *framing) beginBody() (left int64, begun bool) {
+	if f.state == inHead || f.bodyBegun {
+		return 0, false
+	}
+	f.bodyBegun = true
+	if f.state == inBody {
+		return f.left, true
+	}
+	return math.MaxInt64, true
+}
 
 // scanChunkByte reads a byte of the framing of chunks. It reports whether the byte is unambiguous.
 func (f *framing) scanChunkByte(b byte) bool {
@@ -183,7 +199,7 @@ func (f *framing) headLine(line []byte) {
 		case f.length > 0:
 			f.state, f.left = inBody, int64(f.length)
 		}
-		f.headBegun, f.length, f.chunked = false, 0, false
+		f.headBegun, f.length, f.chunked, f.bodyBegun = false, 0, false, false
 		return
 	}
 	f.headBegun = true

@@ -14,6 +14,15 @@ func (p Proxies) trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
+// Peer returns the address that the connections of a peer count as: its [Network], or the zero address
+// for a trusted proxy, which connects for many clients.
+func (p Proxies) Peer(peer netip.Addr) netip.Addr {
+	if p.trusts(canonical(peer)) {
+		return netip.Addr{}
+	}
+	return Network(peer)
+}
+
 // Client returns the address of a request's client. forwardedFor holds the lines of the header
 // X-Forwarded-For, in order. Each proxy appends the address of its peer to that header.
 //

@@ -20,7 +20,7 @@ const (
 // rounds measures all rows that are compared with the baseline, on one store, in turns.
 func (l *lab) rounds(ctx context.Context) error {
 	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention)
+	b, err := l.bench(ctx, 1, usualRetention, manyClients()...)
 	if err != nil {
 		return err
 	}

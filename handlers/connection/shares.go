@@ -1,0 +1,71 @@
+package connection
+
+import "sync"
+
+// Shares divides an amount among owners: an owner may hold as much as is still free. So one owner gets
+// half of the amount, two get a third each, and an owner that holds nothing finds something left. The
+// zero owner has no share: only the whole amount bounds it. Shares is safe for concurrent use.
+type Shares[K comparable] struct {
+	most int64
+
+	mu    sync.Mutex
+	taken int64
+	held  map[K]int64 // of the owners that hold something, except the zero owner
+}
+
+// NewShares returns shares of an amount.
+func NewShares[K comparable](most int64) *Shares[K] {
+	return &Shares[K]{most: most, held: make(map[K]int64)}
+}
+
+// Take adds n to what an owner holds. It reports false, and takes nothing, if less than n is free, or if
+// the owner already holds more than would be free afterward.
+func (s *Shares[K]) Take(owner K, n int64) bool {
+	var none K
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := s.most - s.taken - n
+	if free < 0 || owner != none && s.held[owner] > free {
+		return false
+	}
+	s.taken += n
+	if owner != none {
+		s.held[owner] += n
+	}
+	return true
+}
+
+// Give returns n of what an owner holds.
+func (s *Shares[K]) Give(owner K, n int64) {
+	var none K
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken -= n
+	if owner == none {
+		return
+	}
+	if s.held[owner] -= n; s.held[owner] == 0 {
+		delete(s.held, owner)
+	}
+}
+
+// Held returns how much an owner holds; 0 for the zero owner.
+func (s *Shares[K]) Held(owner K) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[owner]
+}
+
+// Free returns how much is free.
+func (s *Shares[K]) Free() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most - s.taken
+}
+
+// Taken returns how much all owners hold.
+func (s *Shares[K]) Taken() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
