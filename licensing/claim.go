@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// ClaimLifetime is how long the service remembers an Idempotency-Key.
+// ClaimLifetime is how long the service remembers an Idempotency-Key at least. A claim is in force until
+// a sweep removes it: a node whose clock is ahead must not run a request again.
 const ClaimLifetime = 24 * time.Hour
 
 // Claim holds a request that came with an Idempotency-Key, and its outcome. Exactly one of OrderNo,
@@ -34,9 +35,6 @@ type Redaction struct {
 	Orders, Licenses int  // the redacted orders, and their licenses
 	Complete         bool // no order of the buyer was left
 }
-
-// Live reports whether the claim is still in force at now.
-func (c *Claim) Live(now time.Time) bool { return now.Sub(c.CreatedAt) < ClaimLifetime }
 
 // GrantProgress is the progress of a grant of licenses that takes more than one transaction. Repeating
 // the request continues from there.

@@ -2,24 +2,9 @@ package licensing_test
 
 import (
 	"testing"
-	"time"
 
 	"licet/licensing"
 )
-
-func TestClaimLive(t *testing.T) {
-	f := func(age time.Duration, want bool) {
-		t.Helper()
-		claim := licensing.Claim{CreatedAt: noon}
-		if got := claim.Live(noon.Add(age)); got != want {
-			t.Errorf("after %v: %v, want %v", age, got, want)
-		}
-	}
-	f(0, true)
-	f(-time.Hour, true) // made on a node whose clock is ahead
-	f(24*time.Hour-time.Millisecond, true)
-	f(24*time.Hour, false)
-}
 
 // TestGrantKeys gives each license of a grant a key of its own, the same one
 // each time.

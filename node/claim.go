@@ -68,7 +68,7 @@ func (s *settler) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Wa
 		wants = append(wants, store.Want{Ref: c.ref})
 	}
 	if len(wants) == 0 {
-		return nil, c.check(store.Snapshot{}, s.Now())
+		return nil, c.check(store.Snapshot{})
 	}
 	loaded, err := s.cfg.Records.Load(ctx, wants...)
 	if err != nil {
@@ -79,18 +79,17 @@ func (s *settler) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Wa
 		last := len(loaded) - 1
 		loaded, stored = loaded[:last], loaded[last]
 	}
-	return loaded, c.check(stored, s.Now())
+	return loaded, c.check(stored)
 }
 
 // check compares the request with the claim that is stored under its key. It fails if the request is stale, if
 // another request has used the key, or if the same request was refused before. If the same request has succeeded
 // before, or is under way, check sets Earlier, from which the caller answers.
-func (c *Claim) check(stored store.Snapshot, now time.Time) error {
+func (c *Claim) check(stored store.Snapshot) error {
 	c.token, c.Earlier = stored.Token, nil
 	earlier := stored.Record.Claim
-	known := earlier != nil && earlier.Live(now)
 	switch {
-	case known && earlier.Fingerprint == c.once.Fingerprint:
+	case earlier != nil && earlier.Fingerprint == c.once.Fingerprint:
 		c.Earlier = earlier
 		if earlier.Refusal != nil {
 			return earlier.Refusal
@@ -98,7 +97,7 @@ func (c *Claim) check(stored store.Snapshot, now time.Time) error {
 		return nil
 	case c.stale != nil:
 		return c.stale
-	case known:
+	case earlier != nil:
 		return licensing.ErrIdempotencyKeyReused
 	}
 	return nil
@@ -162,8 +161,7 @@ func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 				return
 			}
 		}
-		now := s.Now()
-		if err := c.claim.check(known[1], now); err != nil || c.claim.Replayed() {
+		if err := c.claim.check(known[1]); err != nil || c.claim.Replayed() {
 			c.answer(licensing.Result{}, err)
 			return
 		}
@@ -173,7 +171,7 @@ func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 		if fold.worthSwap {
 			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
 		}
-		change := c.claim.Change(now, err, writes...)
+		change := c.claim.Change(s.Now(), err, writes...)
 		if change == nil {
 			c.answer(result, err)
 			return

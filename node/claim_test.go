@@ -217,7 +217,8 @@ func TestTwoNodesOneGrant(t *testing.T) {
 	}
 }
 
-// TestClaimsAge forgets a claim after a day, whether it was swept or not.
+// TestClaimsAge: the sweep forgets a claim after a day, and nothing else does: not even a node whose
+// clock is days ahead makes a request again whose claim is stored.
 func TestClaimsAge(t *testing.T) {
 	db := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -253,10 +254,25 @@ func TestClaimsAge(t *testing.T) {
 	if again, replayed := create(); again != first || !replayed {
 		t.Error("forgotten within the day")
 	}
+	daysAhead := nodetest.New(t, db, func(c *service.Config) {
+		c.Clock = func() time.Time { return time.Now().Add(9 * 24 * time.Hour) }
+	})
+	order, replayed, err := daysAhead.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "r"))
+	if err != nil || order.OrderNo != first || !replayed {
+		t.Errorf("a node that is days ahead made %s, replayed %v: %v", order.OrderNo, replayed, err)
+	}
+	_, _, err = daysAhead.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "another"))
+	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 	ahead = 25 * time.Hour
+	if again, replayed := create(); again != first || !replayed {
+		t.Error("forgotten before the sweep")
+	}
+	if err := n.SweepClaims(ctx); err != nil {
+		t.Fatal(err)
+	}
 	second, replayed := create()
 	if second == first || replayed {
-		t.Error("remembered after the day")
+		t.Error("remembered after the day and the sweep")
 	}
 	if err := n.SweepClaims(ctx); err != nil {
 		t.Fatal(err)
