@@ -14,6 +14,7 @@ type naive struct {
 	devices            map[string]licensing.Device
 	days               int // of validity, waiting for the first activation
 	activated, expires time.Time
+	ended              bool // a sweep has recorded the end: no clock brings the license back
 	suspended, revoked bool
 	why                string // it was suspended or revoked
 
@@ -45,7 +46,7 @@ func (n *naive) status(now time.Time) licensing.Status {
 	if n.suspended {
 		return licensing.Suspended
 	}
-	if !n.expires.IsZero() && now.Sub(n.expires) >= 0 {
+	if n.ended || !n.expires.IsZero() && now.Sub(n.expires) >= 0 {
 		return licensing.Expired
 	}
 	if len(n.devices) == 0 {
@@ -108,7 +109,8 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 	case licensing.RedactLicense:
 		n.why = ""
 		clear(n.notes)
-	case licensing.ExpireLicense: // changes nothing that is answered
+	case licensing.ExpireLicense:
+		n.ended = n.ended || !n.revoked && !n.expires.IsZero() && c.Before.Sub(n.expires) >= 0
 	}
 	if a.Reason != "" {
 		return answer{Reason: a.Reason}
@@ -222,6 +224,6 @@ func (n *naive) renew(c licensing.RenewLicense, now time.Time) licensing.Reason 
 		}
 		n.expires = from.Add(time.Duration(c.Extend.Days) * day)
 	}
-	n.days = 0
+	n.days, n.ended = 0, false
 	return ""
 }

@@ -146,7 +146,9 @@ func drawHappening(t *rapid.T) happening {
 			return licensing.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
 		}, listening}
 	case "expire":
-		return fixed(licensing.ExpireLicense{Key: target.Key})
+		return happening{after, func(now time.Time) licensing.Command {
+			return licensing.ExpireLicense{Key: target.Key, Before: now}
+		}, listening}
 	case "redact":
 		return fixed(licensing.RedactLicense{Target: target})
 	case "suspend":
@@ -331,10 +333,12 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	add(was.SuspendedAt.IsZero() && !l.SuspendedAt.IsZero(), licensing.EventLicenseSuspended)
 	add(!was.SuspendedAt.IsZero() && l.SuspendedAt.IsZero(), licensing.EventLicenseReinstated)
 	add(!l.RevokedAt.Equal(was.RevokedAt), licensing.EventLicenseRevoked)
-	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity), licensing.EventLicenseRenewed)
+	undone := !was.EndRecorded.IsZero() && l.EndRecorded.IsZero()
+	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity || undone),
+		licensing.EventLicenseRenewed)
 	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object,
 		licensing.EventLicenseUpdated)
-	add(!l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
+	add(!undone && !l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
 	add(!l.LimitReportedAt.Equal(was.LimitReportedAt), licensing.EventLicenseLimitReached)
 	add(first, licensing.EventLicenseActivated)
 	for id, entry := range after.Devices {
@@ -446,7 +450,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			pay := payment
 			pay.Key = grouped("LIC", strings.Repeat("0", 24)+string(alphabet[i]))
 			c := map[string]licensing.Command{
-				"pay": pay, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{},
+				"pay": pay, "expire": licensing.ExpireOrder{Before: now}, "cancel": licensing.CancelOrder{},
 				"request": licensing.RequestRefund{},
 				"try":     licensing.TryRefund{}, "withdraw": licensing.WithdrawRefund{Tries: stored.RefundTries},
 				"refund": licensing.RefundOrder{},

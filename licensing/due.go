@@ -23,7 +23,7 @@ type Due struct {
 // Due returns the end of the license until the end is recorded. A revoked license has no end to
 // record.
 func (l *License) Due() Due {
-	if l.ExpiresAt.IsZero() || !l.RevokedAt.IsZero() || l.EndRecorded.Equal(l.ExpiresAt) {
+	if l.ExpiresAt.IsZero() || !l.RevokedAt.IsZero() || l.endRecorded() {
 		return Due{}
 	}
 	return Due{Kind: DueLicenseEnd, At: l.ExpiresAt}

@@ -68,15 +68,15 @@ func TestLicenseDue(t *testing.T) {
 }
 
 // TestExpireLicense records an end once, and again after a renewal, whatever else
-// is true of the license. Nothing but the record of it changes.
+// is true of the license. Nothing but the record of it changes. Only Before decides,
+// not the clock at the moment of the swap.
 func TestExpireLicense(t *testing.T) {
 	r := licensed(func(l *licensing.License) { l.ExpiresAt = noon }, "laptop")
-	expire := licensing.ExpireLicense{Key: shopKey}
-	check := func(what string, at time.Time, c licensing.Command, want bool) {
+	check := func(what string, at time.Time, want bool) {
 		t.Helper()
 		r.Changed = false
 		before := *r.License
-		must(t, &r, c, at)
+		must(t, &r, licensing.ExpireLicense{Key: shopKey, Before: at}, noon.Add(20*day))
 		if want {
 			before.EndRecorded = before.ExpiresAt
 			before.Sequence++
@@ -85,46 +85,86 @@ func TestExpireLicense(t *testing.T) {
 			t.Errorf("%s: changed %v, %+v; want %v, %+v", what, r.Changed, *r.License, want, before)
 		}
 	}
-	check("too early", noon.Add(-time.Millisecond), expire, false)
-	check("within the margin", noon.Add(time.Minute-time.Millisecond),
-		licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, false)
-	check("after the margin", noon.Add(time.Minute), licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, true)
-	check("again", noon.Add(day), expire, false)
+	check("too early", noon.Add(-time.Millisecond), false)
+	check("at the end", noon, true)
+	check("again", noon.Add(day), false)
 	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(2 * day)}, noon.Add(day))
-	check("renewed", noon.Add(day), expire, false)
-	check("at the new end", noon.Add(2*day), expire, true)
+	check("renewed", noon.Add(day), false)
+	check("at the new end", noon.Add(2*day), true)
 	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(4 * day)}, noon.Add(3*day))
 	must(t, &r, licensing.SuspendLicense{Target: ours}, noon.Add(3*day))
-	check("suspended", noon.Add(4*day), expire, true)
+	check("suspended", noon.Add(4*day), true)
 	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(6 * day)}, noon.Add(5*day))
 	must(t, &r, licensing.RevokeLicense{Target: ours}, noon.Add(5*day))
-	check("revoked", noon.Add(6*day), expire, false)
+	check("revoked", noon.Add(6*day), false)
 
 	perpetual := licensed(nil)
-	must(t, &perpetual, expire, noon)
+	must(t, &perpetual, licensing.ExpireLicense{Key: shopKey, Before: noon}, noon)
 	if perpetual.Changed {
 		t.Error("an end of a perpetual license was recorded")
 	}
 	for name, other := range map[string]licensing.Record{"nothing": {}, "an order": ordered(nil),
 		"another license": licensed(nil)} {
-		if _, err := run(t, &other, licensing.ExpireLicense{Key: otherKey}, noon); err != licensing.ErrLicenseNotFound {
+		if _, err := run(t, &other, licensing.ExpireLicense{Key: otherKey, Before: noon}, noon); err != licensing.ErrLicenseNotFound {
 			t.Errorf("on %s it answers %v", name, err)
 		}
 	}
 }
 
-// TestExpireOrderHeedsTheMargin, since its clock may run ahead.
-func TestExpireOrderHeedsTheMargin(t *testing.T) {
+// TestRecordedEndHoldsForEveryClock: once the end of a license is recorded, a clock that is behind does
+// not bring the license back, and a renewal does, even to the same end.
+func TestRecordedEndHoldsForEveryClock(t *testing.T) {
+	end, behind := noon.Add(day), noon.Add(-9*day)
+	for name, renewal := range map[string]licensing.RenewLicense{
+		"to the same end": {Target: ours, ExpiresAt: end},
+		"to a later end":  {Target: ours, ExpiresAt: end.Add(day)},
+		"by some days":    {Target: ours, Extend: licensing.Period{Days: 3}},
+	} {
+		r := licensed(func(l *licensing.License) { l.ExpiresAt = end }, "laptop")
+		status := func() licensing.Status { return r.License.Status(behind) }
+		if got := status(); got != licensing.Activated {
+			t.Fatalf("before the record: %s", got)
+		}
+		must(t, &r, licensing.ExpireLicense{Key: shopKey, Before: end}, end)
+		if got := status(); got != licensing.Expired {
+			t.Errorf("recorded: %s", got)
+		}
+		_, err := run(t, &r, licensing.Activate{Target: ours, Device: "laptop"}, behind)
+		if licensing.ReasonOf(err) != licensing.ReasonLicenseExpired || r.Changed || r.Touched {
+			t.Errorf("activation: %v, changed %v", err, r.Changed)
+		}
+		valid := must(t, &r, licensing.ValidateLicense{Target: ours, Device: "laptop"}, behind)
+		if valid.Invalid != licensing.ReasonLicenseExpired {
+			t.Errorf("validation: %q", valid.Invalid)
+		}
+		must(t, &r, licensing.SuspendLicense{Target: ours}, behind)
+		must(t, &r, licensing.ReinstateLicense{Target: ours}, behind)
+		if got := status(); got != licensing.Expired {
+			t.Errorf("suspended and reinstated: %s", got)
+		}
+		must(t, &r, renewal, behind)
+		if got := status(); got != licensing.Activated || !r.Changed || r.License.Due().Kind != licensing.DueLicenseEnd {
+			t.Errorf("renewed %s: %s, changed %v, due %+v", name, got, r.Changed, r.License.Due())
+		}
+		must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: r.License.ExpiresAt}, behind)
+		if r.Changed {
+			t.Errorf("renewed %s, and again to the same end: changed", name)
+		}
+	}
+}
+
+// TestExpireOrderHeedsBefore, not the clock at the moment of the swap.
+func TestExpireOrderHeedsBefore(t *testing.T) {
 	f := func(at time.Time, want bool) {
 		t.Helper()
 		r := ordered(func(o *licensing.Order) { o.ExpiresAt = noon })
-		must(t, &r, licensing.ExpireOrder{Margin: time.Minute}, at)
+		must(t, &r, licensing.ExpireOrder{Before: at}, noon.Add(day))
 		if r.Changed != want || r.Order.ExpiredAt.IsZero() == want {
 			t.Errorf("at %v: changed %v, %v", at, r.Changed, r.Order.ExpiredAt)
 		}
 	}
-	f(noon, false)
-	f(noon.Add(time.Minute-time.Millisecond), false)
-	f(noon.Add(time.Minute), true)
+	f(noon.Add(-day), false)
+	f(noon.Add(-time.Millisecond), false)
+	f(noon, true)
 	f(noon.Add(day), true)
 }

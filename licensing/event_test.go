@@ -52,7 +52,7 @@ func TestLicenseEvents(t *testing.T) {
 	columns["activate"] = licensing.Activate{Target: asked, Device: "phone", Name: "My Phone", Named: true}
 	columns["update"] = licensing.UpdateLicense{Target: asked, MaxDevices: new(9), Metadata: `{"a":2}`}
 	columns["note same"] = licensing.UpdateLicense{Target: asked, Metadata: `{"a":1}`}
-	columns["expire"] = licensing.ExpireLicense{Key: shopKey}
+	columns["expire"] = licensing.ExpireLicense{Key: shopKey, Before: noon}
 	columns["redact"] = licensing.RedactLicense{Target: asked}
 	columns["rename"] = licensing.Activate{Target: asked, Device: "laptop", Name: "Tin", Named: true}
 	columns["seen"] = licensing.Seen{Key: shopKey, Device: "laptop", At: noon}
@@ -122,7 +122,7 @@ func TestOrderEvents(t *testing.T) {
 	rows["paid, refund due"] = append(slices.Clone(rows["paid"]),
 		func(o *licensing.Order) { o.RefundDue, o.RefundBy = true, "key_2" })
 	columns := map[string]licensing.Command{
-		"paid": payment, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{By: byKey},
+		"paid": payment, "expire": licensing.ExpireOrder{Before: noon}, "cancel": licensing.CancelOrder{By: byKey},
 		"request": licensing.RequestRefund{By: byKey}, "try": licensing.TryRefund{},
 		"withdraw": licensing.WithdrawRefund{}, "recorded": licensing.RefundOrder{},
 	}

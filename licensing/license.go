@@ -46,8 +46,9 @@ type License struct {
 
 	SelfService SelfService // from the terms when the license was issued
 	Removals    Removals    // by end users, if SelfService limits them
-	// EndRecorded is the ExpiresAt that a sweep has recorded as past. No status depends on it. A
-	// renewed license ends again.
+	// EndRecorded is the ExpiresAt that a sweep has recorded as past; zero if the current end is not
+	// recorded. A license with a recorded end is expired for every clock, also for one that was set back.
+	// A renewal clears it, and the license ends again.
 	EndRecorded time.Time
 
 	Sequence        uint64    // of its latest event; 0: none
@@ -62,13 +63,18 @@ func (l *License) Status(now time.Time) Status {
 		return Revoked
 	case !l.SuspendedAt.IsZero():
 		return Suspended
-	case !l.ExpiresAt.IsZero() && !l.ExpiresAt.After(now):
+	case l.endRecorded(), !l.ExpiresAt.IsZero() && !l.ExpiresAt.After(now):
 		return Expired
 	case l.CurrentDevices > 0:
 		return Activated
 	default:
 		return NotActivated
 	}
+}
+
+// endRecorded reports whether a sweep has recorded the current end of the license as past.
+func (l *License) endRecorded() bool {
+	return !l.ExpiresAt.IsZero() && l.EndRecorded.Equal(l.ExpiresAt)
 }
 
 // Device is one device bound to a license.

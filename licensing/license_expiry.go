@@ -2,12 +2,15 @@ package licensing
 
 import "time"
 
-// ExpireLicense records that a license has ended. The status does not change: it follows from the
-// time. ExpireLicense is a no-op if the end is in the future, was moved, or is recorded already: the
-// sweep that runs it may be late.
+// ExpireLicense records that a license has ended. From then on the license is expired for every clock,
+// until a renewal. ExpireLicense is a no-op if the end is after Before, was moved, or is recorded
+// already: the sweep that runs it may be late.
+//
+// The sweep, not the moment of the swap, decides what has ended: the sweep has checked its clock, and
+// the clock may be set forward before the swap.
 type ExpireLicense struct {
 	Key    LicenseKey
-	Margin time.Duration // how long ago the end must be, since clocks may differ
+	Before time.Time // the latest end to record: the time of the sweep less a margin
 }
 
 // DeviceID is empty: no device is touched.
@@ -20,7 +23,7 @@ func (c ExpireLicense) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if due := l.Due(); due.Kind == DueLicenseEnd && !due.At.After(now.Add(-c.Margin)) {
+	if due := l.Due(); due.Kind == DueLicenseEnd && !due.At.After(c.Before) {
 		l.EndRecorded = l.ExpiresAt
 		r.recordLicense(l, EventLicenseExpired, System, now, nil)
 	}

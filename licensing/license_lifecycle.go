@@ -86,7 +86,7 @@ func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // RenewLicense sets a license's end, either to ExpiresAt, or by Extend after the later of now and the
-// current end. Exactly one of the two is set.
+// current end. Exactly one of the two is set. RenewLicense also clears a recorded end.
 type RenewLicense struct {
 	Target
 	ExpiresAt time.Time
@@ -115,8 +115,9 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() {
-		l.ExpiresAt, l.Validity = end, Period{}
+	// A recorded end is renewed even to the same end: a clock that was ahead may have recorded it.
+	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() || l.endRecorded() {
+		l.ExpiresAt, l.Validity, l.EndRecorded = end, Period{}, time.Time{}
 		r.recordLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil

@@ -45,7 +45,7 @@ type Order struct {
 	PaidAt     time.Time
 	CanceledAt time.Time
 	RefundedAt time.Time
-	ExpiredAt  time.Time // when a sweep recorded the expiry; the status does not depend on it
+	ExpiredAt  time.Time // when a sweep recorded the expiry: the order is expired for every clock
 
 	LicenseKey LicenseKey
 	Late       bool   // paid after it had expired

@@ -78,10 +78,11 @@ func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o}, nil
 }
 
-// ExpireOrder records that an order has expired. It is a no-op for an order that has not expired, or
-// is paid, canceled or recorded already: the sweep that runs it may be late.
+// ExpireOrder records that an order has expired. From then on the order is expired for every clock. It
+// is a no-op for an order whose end is after Before, or that is paid, canceled or recorded already: the
+// sweep that runs it may be late. ExpireLicense says why the sweep decides what has ended.
 type ExpireOrder struct {
-	Margin time.Duration // how long ago the order must have expired, since clocks may differ
+	Before time.Time // the latest end to record: the time of the sweep less a margin
 }
 
 // DeviceID is empty: no device is touched.
@@ -94,7 +95,7 @@ func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(now.Add(-c.Margin)) {
+	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(c.Before) {
 		o.ExpiredAt = now
 		r.recordOrder(EventOrderExpired, System, now)
 	}

@@ -83,7 +83,7 @@ func orderStates() map[string][]func(*licensing.Order) {
 func TestOrderTransitions(t *testing.T) {
 	rows := orderStates()
 	columns := map[string]licensing.Command{
-		"paid": payment, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{},
+		"paid": payment, "expire": licensing.ExpireOrder{Before: noon}, "cancel": licensing.CancelOrder{},
 		"refund": licensing.RefundOrder{},
 	}
 	eachCell(t, orderTable, len(rows), len(columns), func(t *testing.T, row, column, want string) {
@@ -190,17 +190,17 @@ func TestOrderFacts(t *testing.T) {
 		{
 			name:    "expired",
 			before:  func(o *licensing.Order) { o.ExpiresAt = ago },
-			command: licensing.ExpireOrder{},
+			command: licensing.ExpireOrder{Before: noon},
 			change:  func(o *licensing.Order) { o.ExpiredAt = noon },
 		},
 		{
 			name:    "expired again keeps the time",
 			before:  func(o *licensing.Order) { o.ExpiresAt, o.ExpiredAt = ago, ago },
-			command: licensing.ExpireOrder{},
+			command: licensing.ExpireOrder{Before: noon},
 		},
 		{
 			name:    "expired too early",
-			command: licensing.ExpireOrder{},
+			command: licensing.ExpireOrder{Before: noon},
 		},
 		{
 			name:    "refunded keeps the license key",

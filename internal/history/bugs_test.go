@@ -70,6 +70,7 @@ func bugs() []bug {
 		{name: "a license's metadata is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
 		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
+		{name: "a recorded end does not hold", store: func(_ *run, s store.Store) store.Store { return undead{s} }},
 		{name: "any failure of the provider is taken for a refusal",
 			bank: func(p payment.Provider) payment.Provider { return timid{p} }},
 		{name: "a refund is recorded before the provider was asked",
@@ -183,6 +184,27 @@ func (s endless) Commit(ctx context.Context, change store.Change) (store.Outcome
 		l.ExpiresAt, l.EndRecorded = l.ExpiresAt.Add(time.Hour), l.ExpiresAt.Add(time.Hour)
 	}
 	return s.Store.Commit(ctx, change)
+}
+
+// undead shows licenses without their recorded ends, so that a clock that is behind brings them back.
+type undead struct{ store.Store }
+
+func (s undead) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := s.Store.Load(ctx, wants...)
+	for _, snapshot := range snapshots {
+		if l := snapshot.Record.License; l != nil {
+			l.EndRecorded = time.Time{}
+		}
+	}
+	return snapshots, err
+}
+
+func (s undead) Recall(want store.Want) (store.Snapshot, []string, bool) {
+	snapshot, unsure, ok := s.Store.Recall(want)
+	if l := snapshot.Record.License; l != nil {
+		l.EndRecorded = time.Time{}
+	}
+	return snapshot, unsure, ok
 }
 
 // timid takes every failure for a refusal.

@@ -253,7 +253,10 @@ func (m killable) Commit(ctx context.Context, change store.Change) (store.Outcom
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
-	return m.Store.Commit(ctx, change)
+	began := time.Since(m.run.started)
+	outcome, err := m.Store.Commit(ctx, change)
+	m.run.noteEnds(change, began, err == nil && outcome.Landed)
+	return outcome, err
 }
 
 // slot is a place for a node: what a load balancer has an address of.

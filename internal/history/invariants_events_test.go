@@ -162,6 +162,8 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 				limit = e.at
 			case licensing.EventLicenseExpired:
 				now.endRecorded = s.endRecorded
+			case licensing.EventLicenseRenewed:
+				now.endRecorded = 0
 			}
 		}
 		has := func(kind licensing.EventType) bool { return slices.Contains(seen, kind) }

@@ -175,7 +175,8 @@ func (i *inspection) facts(key licensing.LicenseKey, states []*licenseAt, ops []
 			if before.revoked != 0 && s.revoked != before.revoked {
 				i.add("facts", "%s: no longer revoked: %s", key, s)
 			}
-			if s.endRecorded != before.endRecorded && s.endRecorded != s.expires && s.endRecorded != before.expires {
+			if s.endRecorded != 0 && s.endRecorded != before.endRecorded && s.endRecorded != s.expires &&
+				s.endRecorded != before.expires {
 				i.add("facts", "%s: an end was recorded that it has not: %d: %s", key, s.endRecorded, s)
 			}
 			if before.activated != 0 && s.activated != before.activated {

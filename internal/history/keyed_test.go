@@ -166,7 +166,7 @@ func once(who string, number int) *node.Once {
 }
 
 // recordEnds records what has ended, again and again, as any node does, only more
-// often and at once: that must change nothing that anybody is told.
+// often and at once: a license is then expired for every clock, see run.ends.
 func (p *process) recordEnds() {
 	for {
 		select {

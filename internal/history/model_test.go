@@ -21,6 +21,7 @@ type state struct {
 	max       int
 	devices   uint64 // a bit for each device of the license's pool
 	expires   int64  // 0: never
+	ended     bool   // a sweep has recorded the end: the license is expired for every clock
 	note      int    // in its metadata; 0: none
 	activated span   // what activated_at can be; zero: never activated
 }
@@ -49,6 +50,7 @@ const (
 	extend    action = "extend" // by a day, on licenses that end much later
 	setMax    action = "set max"
 	setNote   action = "set note"
+	end       action = "end" // a sweep records that the license has ended, see run.ends
 )
 
 // input is one question to one license.
@@ -110,13 +112,14 @@ type effect struct {
 // span. There are two only where an expiry lies within it.
 func (s state) effects(in input, clock span) []effect {
 	var list []effect
-	live := func(e int64) bool { return e == 0 || e > clock.from }
-	dead := func(e int64) bool { return e != 0 && e <= clock.to }
-	if in.Action == renew && dead(in.Expires) {
+	future := func(e int64) bool { return e == 0 || e > clock.from }
+	past := func(e int64) bool { return e != 0 && e <= clock.to }
+	live, dead := !s.ended && future(s.expires), s.ended || past(s.expires)
+	if in.Action == renew && past(in.Expires) {
 		list = append(list, effect{reason: licensing.ReasonInvalidField, next: s})
 	}
 	switch {
-	case in.Action == renew && !live(in.Expires):
+	case in.Action == renew && !future(in.Expires):
 	case in.Action == create && s.exists:
 		list = append(list, effect{reason: alreadyThere, next: s})
 	case in.Action == create:
@@ -124,20 +127,25 @@ func (s state) effects(in input, clock span) []effect {
 	case !s.exists:
 		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
 	case in.Action == activate && !s.revoked && !s.suspended:
-		if dead(s.expires) {
+		if dead {
 			list = append(list, effect{reason: licensing.ReasonLicenseExpired, next: s})
 		}
-		if live(s.expires) {
+		if live {
 			list = append(list, s.bind(in.Device, clock))
 		}
 	case in.Action == validate && !s.revoked && !s.suspended:
-		if dead(s.expires) {
+		if dead {
 			list = append(list, effect{invalid: licensing.ReasonLicenseExpired, next: s})
 		}
-		if live(s.expires) && s.devices&(1<<in.Device) != 0 {
+		if live && s.devices&(1<<in.Device) != 0 {
 			list = append(list, effect{next: s})
-		} else if live(s.expires) {
+		} else if live {
 			list = append(list, effect{invalid: licensing.NotBound, next: s})
+		}
+	case in.Action == end:
+		if !s.revoked && !s.ended && s.expires == in.Expires && past(s.expires) {
+			s.ended = true
+			list = append(list, effect{next: s})
 		}
 	default:
 		list = append(list, s.timeless(in))
@@ -193,9 +201,9 @@ func (s state) timeless(in input) effect {
 	case revoke:
 		s.revoked = true
 	case renew:
-		s.expires = in.Expires
+		s.expires, s.ended = in.Expires, false
 	case extend:
-		s.expires += dayInMilli
+		s.expires, s.ended = s.expires+dayInMilli, false
 	case setMax:
 		s.max = in.Max
 	}
@@ -316,6 +324,8 @@ func (in input) String() string {
 		return fmt.Sprintf("create (max %d, expires %d)", in.Max, in.Expires)
 	case renew:
 		return fmt.Sprintf("renew until %d", in.Expires)
+	case end:
+		return fmt.Sprintf("record the end %d", in.Expires)
 	}
 	return string(in.Action)
 }
@@ -357,6 +367,9 @@ func (s state) String() string {
 	}
 	if s.expires != 0 {
 		text += fmt.Sprint(" until ", s.expires)
+	}
+	if s.ended {
+		text += " recorded"
 	}
 	if s.note != 0 {
 		text += fmt.Sprint(" note ", s.note)

@@ -50,6 +50,7 @@ type run struct {
 	deeds      []deed
 	bySale     map[string]*license // by order
 	bank       *bank
+	recordings map[recordedEnd]recording
 	wrong      []violation // found while it was played
 
 	hearing hearing
@@ -61,7 +62,8 @@ type run struct {
 }
 
 func newRun(seed uint64, b bug) *run {
-	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{}}
+	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
+		recordings: map[recordedEnd]recording{}}
 	r.bank = newBank(r)
 	r.owner = licensing.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licensing.Test}
 	list := weathers()
@@ -259,6 +261,7 @@ func check(seed uint64, b bug) (*result, error) {
 		return nil, fmt.Errorf("read what is stored: %w", err)
 	}
 	res.violations = append(r.inspect(res.timeline), r.wrong...)
+	r.operations = append(r.operations, r.ends(res.timeline)...)
 	for _, l := range r.licenses {
 		if asked, unknowns := l.asked.Load(), l.unknowns.Load(); l.clients > maxClients || asked > maxOperations ||
 			unknowns > maxUnknowns {

@@ -26,6 +26,9 @@ func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format 
 	if l.StateReason != "" && l.SuspendedAt.IsZero() && l.RevokedAt.IsZero() {
 		bad("state_reason", "it has a reason for being suspended or revoked, and is neither")
 	}
+	if !l.EndRecorded.IsZero() && l.ExpiresAt.IsZero() {
+		bad("end_recorded", "an end is recorded, and the license has none")
+	}
 	if most := l.SelfService.RemovalsPerMonth; most < 0 || l.Removals.Count < 0 || l.Removals.Count > most {
 		bad("removals", "end users removed %d devices in a month, and %d are allowed", l.Removals.Count, most)
 	}

@@ -72,24 +72,24 @@ func (s *Sweeps) SweepWebhooks(ctx context.Context) error {
 
 // RecordOrderEnds records the end of expired orders.
 func (s *Sweeps) RecordOrderEnds(ctx context.Context) error {
-	return s.recordEnds(ctx, licensing.DueOrderEnd, func(licensing.Ref) licensing.Command {
-		return licensing.ExpireOrder{Margin: s.cfg.ExpiryMargin}
+	return s.recordEnds(ctx, licensing.DueOrderEnd, func(_ licensing.Ref, before time.Time) licensing.Command {
+		return licensing.ExpireOrder{Before: before}
 	})
 }
 
 // RecordLicenseEnds records the end of expired licenses.
 func (s *Sweeps) RecordLicenseEnds(ctx context.Context) error {
-	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(ref licensing.Ref) licensing.Command {
-		return licensing.ExpireLicense{Key: licensing.LicenseKey(ref.ID), Margin: s.cfg.ExpiryMargin}
+	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(ref licensing.Ref, before time.Time) licensing.Command {
+		return licensing.ExpireLicense{Key: licensing.LicenseKey(ref.ID), Before: before}
 	})
 }
 
 func (s *Sweeps) recordEnds(
-	ctx context.Context, kind licensing.DueKind, record func(licensing.Ref) licensing.Command,
+	ctx context.Context, kind licensing.DueKind, record func(ref licensing.Ref, before time.Time) licensing.Command,
 ) error {
-	due := s.engine.Now().Add(-s.cfg.ExpiryMargin)
-	return s.eachDue(ctx, kind, due, func(ctx context.Context, ref licensing.Ref) error {
-		return s.engine.DoInBackground(ctx, ref, record(ref))
+	before := s.engine.Now().Add(-s.cfg.ExpiryMargin)
+	return s.eachDue(ctx, kind, before, func(ctx context.Context, ref licensing.Ref) error {
+		return s.engine.DoInBackground(ctx, ref, record(ref, before))
 	})
 }
 

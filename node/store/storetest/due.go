@@ -84,8 +84,8 @@ func testDue(t *testing.T, f fixture) {
 	f.step(b, licensing.SuspendLicense{Target: key(b)}, longAgo)
 	f.step(a, licensing.Activate{Target: key(a), Device: "laptop"}, longAgo)
 	ends(day(100), b, a, e, d)
-	f.step(b, licensing.ExpireLicense{Key: licensing.LicenseKey(b.ID)}, day(9))
-	f.step(a, licensing.ExpireLicense{Key: licensing.LicenseKey(a.ID)}, day(10))
+	f.step(b, licensing.ExpireLicense{Key: licensing.LicenseKey(b.ID), Before: day(9)}, day(9))
+	f.step(a, licensing.ExpireLicense{Key: licensing.LicenseKey(a.ID), Before: day(10)}, day(10))
 	ends(day(100), e, d)
 	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
 	ends(day(100), e, a, d)
@@ -110,7 +110,7 @@ func testDue(t *testing.T, f fixture) {
 	}
 	f.step(owed, licensing.CancelOrder{}, longAgo)
 	orders(licensing.DueOrderEnd, paid)
-	f.step(paid, licensing.ExpireOrder{}, day(2))
+	f.step(paid, licensing.ExpireOrder{Before: day(2)}, day(2))
 	orders(licensing.DueOrderEnd)
 	pay := func(ref licensing.Ref) {
 		t.Helper()
