@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"licet/licensing"
@@ -34,6 +35,8 @@ type memStore struct {
 
 	// Load, or Commit, hangs until its caller's time is up, if set.
 	hangLoad, hangCommit bool
+
+	space atomic.Int32 // a store.Space
 }
 
 type memRecord struct {
@@ -127,6 +130,12 @@ func (s *memStore) OwnerOf(ref licensing.Ref) (licensing.Owner, bool) {
 func (*memStore) Recall(store.Want) (store.Snapshot, []string, bool) {
 	return store.Snapshot{}, nil, false
 }
+
+// Space returns what fill has set.
+func (s *memStore) Space() store.Space { return store.Space(s.space.Load()) }
+
+// fill sets the space.
+func (s *memStore) fill(space store.Space) { s.space.Store(int32(space)) }
 
 // MaxDevicesPerCommit returns the least that a store allows.
 func (*memStore) MaxDevicesPerCommit(licensing.Ref) int { return store.MaxTouchedDevices }

@@ -113,7 +113,7 @@ func (l *spaceLab) fill() {
 			l.t.Fatal(err)
 		}
 	}
-	kvtest.Await(l.t, l.store.etcd.Full)
+	kvtest.Await(l.t, func() bool { return l.store.Space() == store.SpaceFull })
 }
 
 // makeRoom does what an operator does about the alarm.
@@ -179,7 +179,7 @@ func TestFullStore(t *testing.T) {
 	}
 	l.makeRoom()
 	kvtest.Await(t, func() bool { return l.activate(1) == nil })
-	if l.store.etcd.Full() {
+	if l.store.Space() == store.SpaceFull {
 		t.Error("changes land, and the store still takes the alarm to be on")
 	}
 }
@@ -191,7 +191,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 	l.fill()
 	for range 5 {
 		l.sent.Store(0)
-		l.store.etcd.SetFull(false)
+		l.store.etcd.SetSpace(store.SpaceFree)
 		err := l.activate(1)
 		switch sent := l.sent.Load(); {
 		case sent == 0 && licensing.NotExecuted(err): // a probe was quicker
@@ -200,7 +200,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 			t.Errorf("%d requests were sent, and the answer is %v", sent, err)
 		}
 	}
-	if !l.store.etcd.Full() {
+	if l.store.Space() != store.SpaceFull {
 		t.Error("the store did not learn of the alarm")
 	}
 }

@@ -150,6 +150,9 @@ func (s *core) Ping(ctx context.Context) error {
 	return err
 }
 
+// Space returns which changes etcd has room for.
+func (s *core) Space() store.Space { return s.etcd.Space() }
+
 // KeyCheck gives the store's check of license keys. The first one to ask makes
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {

@@ -31,6 +31,12 @@ type Store struct {
 	APIKeyLookups *prometheus.CounterVec
 	// APIKeyScan is the start of the last successful scan for changed API keys, in Unix time.
 	APIKeyScan prometheus.Gauge
+	// StoreSpace is 1 for the state that the store's space is in: reserve (almost full: growth is refused) or
+	// full (every change is refused). Without either, the store has room.
+	StoreSpace *prometheus.GaugeVec
+	// StoreQuotaUsed is the share of its quota that the fullest member of etcd uses, by kind: in_use (the
+	// data with its history) or file (the database file, with its free pages).
+	StoreQuotaUsed *prometheus.GaugeVec
 	// InvariantViolations counts licenses that violate an invariant, when the node reads or is about to
 	// write them. It stays 0 unless there is a bug.
 	InvariantViolations prometheus.Counter
@@ -79,6 +85,14 @@ func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 			Help: "When the last successful scan for changed API keys began, in Unix time. Keys are read from the " +
 				"store when it is 2 seconds old.",
 		}),
+		StoreSpace: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "licet_store_space",
+			Help: "1 for the state of the store's space: reserve while growth is refused, full while every change is.",
+		}, []string{"state"}),
+		StoreQuotaUsed: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "licet_store_quota_used_ratio",
+			Help: "Share of its quota that the fullest etcd member uses: by its data (in_use) and by its file (file).",
+		}, []string{"kind"}),
 		InvariantViolations: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_invariant_violations_total",
 			Help: "Licenses found that contradict themselves, read or about to be written. Always 0 unless there is " +

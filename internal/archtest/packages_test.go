@@ -202,7 +202,7 @@ var packages = []row{
 		purpose: "the only checked and counted requests to etcd",
 		imports: []string{
 			"internal/backoff",
-			"kv/internal/layout", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+			"kv/internal/layout", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
 		},
 	},
 	{

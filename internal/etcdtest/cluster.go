@@ -47,8 +47,15 @@ const startTimeout = time.Minute
 // Start starts a cluster and waits until every member serves. The end of the test stops the cluster.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
+	return StartSmall(t, size, 0)
+}
+
+// StartSmall starts a cluster as Start does, whose members have a quota of so many bytes; 0: etcd's default.
+func StartSmall(t testing.TB, size int, quota int64) *Cluster {
+	t.Helper()
 	c := newCluster(t, size)
 	for _, m := range c.Members {
+		m.spec.Quota = quota
 		m.spec.Client = "unix://" + filepath.Join(m.dir, "client.sock")
 		m.Endpoint = m.spec.Client
 	}

@@ -11,4 +11,5 @@
 //	events.go      the feed and the history of events
 //	deliveries.go  deliveries of webhooks
 //	nodes.go       the nodes and their incarnations
+//	space.go       which changes the store has room for
 package store

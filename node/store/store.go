@@ -85,6 +85,9 @@ type Queries interface {
 
 	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error
+
+	// Space returns which changes the database has room for, as of about a second ago. Space makes no request.
+	Space() Space
 }
 
 // Sweeps remove what is no longer kept.

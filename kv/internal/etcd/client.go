@@ -18,6 +18,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
+	"licet/node/store"
 )
 
 // CallTimeout bounds one request. etcd's own limit is 7 s, and its client would wait for a
@@ -70,7 +71,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.members, c.tracer = watched, cfg.Tracer
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := c.members.start(ctx, native, cfg.Log, c.guard); err != nil {
+	if err := c.members.start(ctx, native, cfg.Metrics, cfg.Log, c.guard); err != nil {
 		return nil, errors.Join(err, native.Close())
 	}
 	return c, nil
@@ -88,11 +89,16 @@ func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metri
 	}
 }
 
-// Full reports whether etcd's alarm NOSPACE is on, as far as is known.
-func (c *Client) Full() bool { return c.members.full.Load() }
+// Space returns which changes etcd has room for, as of the last probe of the members.
+func (c *Client) Space() store.Space {
+	if c.members == nil {
+		return store.SpaceFree
+	}
+	return c.members.space.now()
+}
 
-// SetFull sets what Full reports, until the next probe of the members.
-func (c *Client) SetFull(full bool) { c.members.full.Store(full) }
+// SetSpace sets what Space returns, until the next probe of the members.
+func (c *Client) SetSpace(space store.Space) { c.members.space.known.Store(int32(space)) }
 
 // Close ends the connections.
 func (c *Client) Close() error {

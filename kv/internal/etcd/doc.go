@@ -18,5 +18,5 @@
 //	memberlog.go  what the log says of members
 //	barred.go     no request while no member may be asked
 //	unreadable.go values that can't be read
-//	space.go      no write while etcd is full
+//	space.go      the reserve of an almost full etcd, and no write while etcd is full
 package etcd

@@ -17,6 +17,7 @@ import (
 
 	"licet/internal/backoff"
 	"licet/kv/internal/layout"
+	"licet/metrics"
 	"licet/metrics/guard"
 )
 
@@ -39,10 +40,11 @@ const (
 // process is stopped, still has a connection, and its health service says
 // nothing of a quorum; each call that came to it would wait for its deadline.
 type members struct {
-	client *clientv3.Client
-	list   []*member
-	log    zerolog.Logger
-	guard  *guard.Guard
+	client  *clientv3.Client
+	list    []*member
+	metrics *metrics.Metrics
+	log     zerolog.Logger
+	guard   *guard.Guard
 
 	// cluster is the id of the cluster that answered first. It is owned by the
 	// goroutine, like the members' fields.
@@ -51,10 +53,8 @@ type members struct {
 	// refusing is the reason why no member may be asked; nil if some member may be asked.
 	refusing atomic.Pointer[error]
 
-	// full is whether the alarm NOSPACE is on, as far as is known.
-	full       atomic.Bool
-	loggedFull bool          // the log says so; owned by the goroutine
-	hurry      chan struct{} // holds a token while a probe is due at once
+	space space
+	hurry chan struct{} // holds a token while a probe is due at once
 
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed once the goroutine has ended
@@ -67,6 +67,7 @@ type member struct {
 	cluster      uint64
 	err          error    // of the last probe
 	full         bool     // the last probe that was answered showed the alarm NOSPACE
+	usage        usage    // of the last probe that was answered
 	loggedCauses []string // the causes that were logged since it last answered
 }
 
@@ -79,10 +80,13 @@ var ErrBarred = errors.New("refused")
 // start returns once one member has answered a linearizable read, so
 // that a quorum stands behind it, and watches on from there. Others may be
 // down. It fails where a member that answers is barred, and when ctx ends.
-func (m *members) start(ctx context.Context, client *clientv3.Client, log zerolog.Logger, guard *guard.Guard) error {
-	m.client, m.log, m.guard, m.stopped, m.hurry = client, log, guard, make(chan struct{}), make(chan struct{}, 1)
-	for _, endpoint := range client.Endpoints() {
-		conn, err := client.Dial(endpoint)
+func (m *members) start(
+	ctx context.Context, client *clientv3.Client, metrics *metrics.Metrics, log zerolog.Logger, guard *guard.Guard,
+) error {
+	m.client, m.metrics, m.log, m.guard = client, metrics, log, guard
+	m.stopped, m.hurry = make(chan struct{}), make(chan struct{}, 1)
+	for _, endpoint := range m.client.Endpoints() {
+		conn, err := m.client.Dial(endpoint)
 		if err != nil {
 			m.closeConnections()
 			return fmt.Errorf("etcd at %s: %w", endpoint, err)
@@ -231,7 +235,7 @@ func (m *member) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.cluster, m.full = info.Header.ClusterId, reportsNoSpace(info)
+	m.cluster, m.full, m.usage = info.Header.ClusterId, reportsNoSpace(info), usageOf(info)
 	if !supported(info.Version) {
 		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", ErrBarred,
 			m.endpoint, info.Version)

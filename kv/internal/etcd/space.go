@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/licensing"
+	"licet/node/store"
 )
 
 // Under its alarm NOSPACE, etcd refuses each transaction that puts a key, and each grant of
-// a lease; it goes on with reads and removals (server/etcdserver/apply, applierV3Capped).
+// a lease; etcd still executes reads and removals (server/etcdserver/apply, applierV3Capped).
 // A refused request costs etcd as much as another one: it raises the alarm anew, through
 // the log. And since etcd reports NoSpace also for requests that it has applied, their
 // outcome is unknown. So while the alarm is known to be on, a request that puts a key is
@@ -22,16 +23,56 @@ import (
 //
 // The answer NoSpace proves that the alarm is on, since etcd raises the alarm before it
 // answers. The probes of the members show each second whether it still is.
+//
+// Before the alarm comes the reserve: the nodes refuse growth, so that removals, revocations and payments
+// still have room. The fullest member decides, since one member's alarm stops the writes of all.
+
+// Shares of the quota. The data in use counts with the history that is not compacted yet. The file also has
+// pages that are free. etcd raises the alarm by the file: free pages of the file are no help there, although
+// etcd would write into them.
+const (
+	reserveInUse      = 0.90 // the data in use begins the reserve
+	reserveInUseUntil = 0.85 // and ends it below this share, so that the state does not alternate
+	reserveFile       = 0.97 // the file begins the reserve, and ends it below this share
+)
 
 // ErrFull is why a request that puts a key was not sent: the alarm is on.
-var ErrFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", &licensing.Error{
-	Reason:  licensing.ReasonUnavailable,
-	Message: "the store is full and takes no changes until its operator makes room; nothing was changed",
-})
+var ErrFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", store.ErrFull)
+
+// space is what the probes of the members say about etcd's space.
+type space struct {
+	known   atomic.Int32 // a store.Space
+	reserve bool         // owned by the goroutine of members
+	logged  store.Space  // the log says so; owned likewise
+}
+
+func (s *space) now() store.Space { return store.Space(s.known.Load()) }
+
+// usage holds the sizes of a member's database as shares of its quota. Zero: the member has no quota.
+type usage struct{ inUse, file float64 }
+
+// usageOf returns the usage that a status reports. etcd reports its default quota if none is configured, and a
+// negative number if there is no quota.
+func usageOf(status *etcdserverpb.StatusResponse) usage {
+	if status.DbSizeQuota <= 0 {
+		return usage{}
+	}
+	quota := float64(status.DbSizeQuota)
+	return usage{inUse: float64(status.DbSizeInUse) / quota, file: float64(status.DbSize) / quota}
+}
+
+// reserves reports whether the reserve is on at a usage, if it was on before or not.
+func (u usage) reserves(before bool) bool {
+	from := reserveInUse
+	if before {
+		from = reserveInUseUntil
+	}
+	return u.inUse >= from || u.file >= reserveFile
+}
 
 // refusalOfPuts returns ErrFull while no request that puts a key may be sent, else nil.
 func (m *members) refusalOfPuts() error {
-	if m != nil && m.full.Load() {
+	if m != nil && m.space.now() == store.SpaceFull {
 		return ErrFull
 	}
 	return nil
@@ -42,34 +83,69 @@ func (m *members) learn(err error) {
 	if m == nil || !errors.Is(err, rpctypes.ErrNoSpace) {
 		return
 	}
-	m.full.Store(true)
+	m.space.known.Store(int32(store.SpaceFull))
 	select {
 	case m.hurry <- struct{}{}:
 	default: // a probe is due already
 	}
 }
 
-// noteSpace learns from a round of probes whether the alarm is on. If no member has
-// answered, it stays as it was; if an answer NoSpace came during the round, it stays on
-// until the next one, which is due at once.
+// noteSpace learns from a round of probes how much space etcd has. If no member has
+// answered, the state stays as it was; if an answer NoSpace came during the round, the state
+// stays SpaceFull until the next round, which is due at once.
 func (m *members) noteSpace() {
 	answered, full := false, len(m.hurry) > 0
+	var fullest usage
 	for _, member := range m.list {
 		if member.err == nil {
 			answered, full = true, full || member.full
+			fullest.inUse = max(fullest.inUse, member.usage.inUse)
+			fullest.file = max(fullest.file, member.usage.file)
 		}
 	}
 	if answered {
-		m.full.Store(full)
+		m.space.reserve = fullest.reserves(m.space.reserve)
+		m.metrics.StoreQuotaUsed.WithLabelValues("in_use").Set(fullest.inUse)
+		m.metrics.StoreQuotaUsed.WithLabelValues("file").Set(fullest.file)
+		now := store.SpaceFree
+		switch {
+		case full:
+			now = store.SpaceFull
+		case m.space.reserve:
+			now = store.SpaceReserve
+		}
+		m.space.known.Store(int32(now))
 	}
-	switch full = m.full.Load(); {
-	case full && !m.loggedFull:
+	m.reportSpace(fullest)
+}
+
+// reportSpace logs a change of the space, and sets its metric.
+func (m *members) reportSpace(fullest usage) {
+	now, before := m.space.now(), m.space.logged
+	m.space.logged = now
+	m.metrics.StoreSpace.WithLabelValues("reserve").Set(zeroOrOne(now == store.SpaceReserve))
+	m.metrics.StoreSpace.WithLabelValues("full").Set(zeroOrOne(now == store.SpaceFull))
+	if now == before {
+		return
+	}
+	switch now {
+	case store.SpaceFull:
 		m.log.Error().Msg("etcd is full (alarm NOSPACE): changes are refused until there is room and the alarm is " +
 			"disarmed; reads go on")
-	case !full && m.loggedFull:
-		m.log.Info().Msg("etcd takes changes again: the alarm NOSPACE is off")
+	case store.SpaceReserve:
+		m.log.Error().Float64("in_use", fullest.inUse).Float64("file", fullest.file).
+			Msg("etcd is almost full: changes that need more than a little room are refused until a member uses less " +
+				"of its quota; in_use and file are shares of the quota")
+	default:
+		m.log.Info().Msg("etcd takes all changes again")
 	}
-	m.loggedFull = full
+}
+
+func zeroOrOne(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // reportsNoSpace reports whether a member's status names the alarm.
