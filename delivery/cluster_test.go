@@ -129,6 +129,7 @@ func (l *testCluster) node() *testNode {
 	if err := s.store.OpenEpoch(ctx); err != nil {
 		l.t.Fatal(err)
 	}
+	s.store.KeepSealing()
 	if err := s.store.CheckRing(ctx, l.ring); err != nil {
 		l.t.Fatal(err)
 	}
@@ -148,10 +149,6 @@ func (l *testCluster) node() *testNode {
 		Keys:       s.store,
 		Ring:       l.ring,
 	})
-	sealing, stop := context.WithCancel(context.Background())
-	var sealed sync.WaitGroup
-	sealed.Go(func() { s.service.KeepSealing(sealing) })
-	l.t.Cleanup(func() { stop(); sealed.Wait() })
 	s.server = handlers.New(handlers.Config{
 		Node: s.service, Metrics: s.metrics, Log: zerolog.Nop(), PublicURL: "https://licet.example", Ring: l.ring,
 	})

@@ -148,13 +148,7 @@ func (e *Engine) run(ctx context.Context) {
 			return
 		}
 		e.cfg.Log.Debug().Err(err).Msg("this node can't deliver: retrying")
-		timer := time.NewTimer(backoff.Around(workRetryPause, 2))
-		select {
-		case <-timer.C:
-		case <-e.stopping:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		backoff.SleepUnless(ctx, backoff.Around(workRetryPause, 2), e.stopping)
 	}
 }
 

@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"crypto/rand"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,10 +126,6 @@ func TestPanicsEndNothing(t *testing.T) {
 		Keys:       s.store,
 		Ring:       l.ring,
 	})
-	sealing, stop := context.WithCancel(context.Background())
-	var sealed sync.WaitGroup
-	sealed.Go(func() { n.KeepSealing(sealing) })
-	t.Cleanup(func() { stop(); sealed.Wait() })
 	r := newReceiver(t)
 	endpoint := s.subscribe(r)
 	s.newEngine()

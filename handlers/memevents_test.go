@@ -106,14 +106,10 @@ func (s *memStore) History(_ context.Context, ref licensing.Ref, page store.Hist
 	return history, s.fail
 }
 
-// EventEpoch and the other methods about epochs do nothing: this store reports all events.
-func (*memStore) EventEpoch(context.Context) (store.Epoch, error) { return store.Epoch{Number: 1}, nil }
-
-func (*memStore) SealEvents(context.Context, store.Epoch) error { return nil }
-
 // SweepEvents removes nothing.
 func (*memStore) SweepEvents(context.Context, time.Time, store.EventRetention) (int, error) {
 	return 0, nil
 }
 
-func (*memStore) WatchEpochs(ctx context.Context, _ func()) { <-ctx.Done() }
+// NewEvents never closes the channel: this store reports all events at once.
+func (*memStore) NewEvents() <-chan struct{} { return nil }

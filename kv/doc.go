@@ -113,6 +113,7 @@
 //	fences.go        epochs and the owners that listen, compared by each request
 //	listening.go     which owners listen to activations
 //	listenmove.go    changing which owners listen
+//	sealing.go       sealing epochs, so that events appear in feeds
 //	eventowners.go   the owners of events
 //	feed.go          feeds: pages of an owner's events
 //	directory.go     the keys of an owner's events, in the feed's order

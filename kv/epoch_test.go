@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -24,7 +23,7 @@ import (
 // too.
 func (l *lab) eventIDs() []string {
 	l.t.Helper()
-	if err := l.store.SealEvents(l.ctx(), kvtest.Must(l.store.EventEpoch(l.ctx()))(l.t)); err != nil {
+	if err := l.store.SealEvents(l.ctx()); err != nil {
 		l.t.Fatal(err)
 	}
 	var ids []string
@@ -50,7 +49,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 	}{
 		{"a node that was up", func(d *disaster) *lab { return d.lab }},
 		{"a node that was up and looks", func(d *disaster) *lab {
-			kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t)
+			kvtest.Must(d.store.readOpenEpoch(d.ctx()))(d.t)
 			return d.lab
 		}},
 		{"a node that was up and reads", func(d *disaster) *lab {
@@ -111,7 +110,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 		"another node begins a new one": func(d *disaster) { labOn(d.t, d.etcd.Endpoints()) },
 		"and it has seen that": func(d *disaster) {
 			labOn(d.t, d.etcd.Endpoints())
-			kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t)
+			kvtest.Must(d.store.readOpenEpoch(d.ctx()))(d.t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,16 +172,9 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	}
 	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now,
 		Metrics: kvtest.Metrics(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		n.KeepSealing(ctx)
-	}()
+	l.store.KeepSealing()
 	feed, err := n.Feed(kvtest.Context(t, 30*time.Second), owner, store.FeedPage{Limit: 10},
 		service.FeedWait{For: 20 * time.Second})
-	cancel()
-	<-done
 	var told []store.RecordedEvent
 	for _, e := range feed.Events {
 		told = append(told, e.RecordedEvent)
@@ -205,7 +197,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 		t.Error("no owner listens")
 	}
 	l.listen(owner)
-	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	if !listens() {
 		t.Error("the store has not learned that an owner listens")
 	}
@@ -215,7 +207,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 	// as in a store of before, restored
 	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t)
 	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenerKey(owner)))(t)
-	if kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t); listens() {
+	if kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t); listens() {
 		t.Error("what was read later, of an older store, does not count")
 	}
 }

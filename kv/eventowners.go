@@ -13,7 +13,6 @@ import (
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
-	"licet/node/store"
 )
 
 func compareOwners(a, b licensing.Owner) int {
@@ -104,7 +103,7 @@ func (s *epochs) readyForEvents(ctx context.Context, told []eventWrite) error {
 			if known := s.fences.known(); known != 0 {
 				return true, nil
 			}
-			return false, s.SealEvents(ctx, store.Epoch{})
+			return false, s.seal(ctx, 0)
 		})
 		if err != nil {
 			return fmt.Errorf("begin the first epoch: %w", err)

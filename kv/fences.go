@@ -16,14 +16,14 @@ import (
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
-	"licet/node/store"
 )
 
 // fences holds what a store remembers of the two keys.
 type fences struct {
 	mu        sync.Mutex
 	epoch     layout.Epoch
-	written   int64 // bytes of events that were sent into it
+	begun     chan struct{} // closed when epoch changes
+	written   int64         // bytes of events that were sent into epoch
 	listeners listeners
 	waits     map[licensing.Owner]int // for a move of layout.ListenKey, see awaitMoves
 
@@ -53,7 +53,7 @@ func (f *fences) noteEpoch(e layout.Epoch) (moved bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if moved = f.epoch != e; moved {
-		f.epoch, f.written = e, 0
+		f.begin(e)
 	}
 	return moved
 }
@@ -65,8 +65,22 @@ func (f *fences) noteLaterEpoch(e layout.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e > f.epoch {
-		f.epoch, f.written = e, 0
+		f.begin(e)
 	}
+}
+
+// begin notes an epoch that has begun. The caller holds mu.
+func (f *fences) begin(e layout.Epoch) {
+	f.epoch, f.written = e, 0
+	close(f.begun)
+	f.begun = make(chan struct{})
+}
+
+// NewEvents returns a channel that is closed when feeds may have events that a page read before the call did not have.
+func (s *epochs) NewEvents() <-chan struct{} {
+	s.fences.mu.Lock()
+	defer s.fences.mu.Unlock()
+	return s.fences.begun
 }
 
 func (f *fences) bytesIn(e layout.Epoch) int64 {
@@ -186,7 +200,7 @@ func (s *epochs) afterRestore(is layout.Epoch) error {
 	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
-	if err := s.SealEvents(context.Background(), store.Epoch{Number: uint64(is)}); err != nil {
+	if err := s.seal(context.Background(), is); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
 	return s.learnListening(context.Background())
@@ -236,30 +250,10 @@ func (s *epochs) payEpoch(batch []*batchItem) error {
 	return nil
 }
 
-// EventEpoch tells which epoch events are recorded into. It learns too who listens: a
-// node that only refuses devices writes nothing, and so no fence tells it.
-func (s *feeds) EventEpoch(ctx context.Context) (store.Epoch, error) {
-	state, also, err := s.feedStateWith(ctx, layout.ListenKey, layout.WebhooksMark)
-	if err != nil {
-		return store.Epoch{}, err
-	}
-	if err := s.noteListening(ctx, also[0], state.revision); err != nil {
-		return store.Epoch{}, etcd.Unavailable(err)
-	}
-	if mark := also[1]; mark != nil {
-		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
-			s.log.Debug().Err(err).Msg("requests to listen to activations could not be looked for; it is tried again")
-		}
-	}
-	return store.Epoch{
-		Number: uint64(state.epoch), Written: state.revision > int64(state.epoch), Bytes: s.fences.bytesIn(state.epoch),
-	}, nil
-}
-
-// SealEvents begins the next epoch, unless that was done.
-func (s *epochs) SealEvents(ctx context.Context, from store.Epoch) error {
+// seal begins the epoch that follows another one, unless a node has begun it.
+func (s *epochs) seal(ctx context.Context, from layout.Epoch) error {
 	response, err := s.etcd.Txn(ctx, "seal",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from.Number))},
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from))},
 		[]clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(layout.EpochKey)})
 	if err != nil {
 		return etcd.Unavailable(err)
@@ -270,9 +264,4 @@ func (s *epochs) SealEvents(ctx context.Context, from store.Epoch) error {
 		s.fences.noteEpoch(layout.Epoch(kv.ModRevision))
 	}
 	return nil
-}
-
-// WatchEpochs calls wake whenever an epoch has begun; see Watch.
-func (s *epochs) WatchEpochs(ctx context.Context, wake func()) {
-	s.etcd.Watch(ctx, layout.EpochKey, wake)
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -57,14 +58,7 @@ func (s *epochs) awaitMove(ctx context.Context, revision int64) error {
 			return nil
 		}
 		if wait > 0 {
-			timer := time.NewTimer(wait + rand.N(s.moveEvery/20+1)) // the nodes shall not all try at once
-			select {
-			case <-timer.C:
-			case <-news:
-			case <-ctx.Done():
-			}
-			timer.Stop()
-			if ctx.Err() != nil {
+			if !backoff.SleepUnless(ctx, wait+rand.N(s.moveEvery/20+1), news) { // the nodes shall not all try at once
 				return ctx.Err()
 			}
 			continue

@@ -102,7 +102,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	all.Wait()
 	l.wantListeners(owners...)
 	for _, s := range stores {
-		kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+		kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 		for _, owner := range owners {
 			if !s.fences.listens(owner) {
 				t.Errorf("a store does not know that %v listens", owner)
@@ -118,7 +118,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 func TestMoverDies(t *testing.T) {
 	for name, look := range map[string]func(*eventsLab, *Store, licensing.Owner){
 		"another node looks by itself": func(l *eventsLab, s *Store, _ licensing.Owner) {
-			kvtest.Must(s.EventEpoch(kvtest.Context(l.t, 10*time.Second)))(l.t)
+			kvtest.Must(s.readOpenEpoch(kvtest.Context(l.t, 10*time.Second)))(l.t)
 		},
 		"the endpoint is looked up": func(l *eventsLab, s *Store, owner licensing.Owner) {
 			loadOne(l.t, s, licensing.WebhooksRef(owner))
@@ -184,13 +184,13 @@ func TestMissedMoves(t *testing.T) {
 		return m.GetHistogram().GetSampleCount()
 	}
 	before := lists()
-	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	if s.fences.listens(goes) || !s.fences.listens(stays) || lists() == before {
 		t.Error("the store has not read who listens")
 	}
 	before = lists()
 	l.hook(l.store, goes, subscribe(goes))
-	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	if !s.fences.listens(goes) || lists() != before {
 		t.Error("the store has not followed a move by its name")
 	}

@@ -37,7 +37,7 @@ func TestListeningInAStorm(t *testing.T) {
 	for _, s := range stores {
 		ticks.Go(func() {
 			for stop.Err() == nil {
-				_, _ = s.EventEpoch(kvtest.Context(t, 5*time.Second))
+				_, _ = s.readOpenEpoch(kvtest.Context(t, 5*time.Second))
 				time.Sleep(20 * time.Millisecond)
 			}
 		})
@@ -120,6 +120,6 @@ func TestListeningInAStorm(t *testing.T) {
 			t.Errorf("owner %d: told of %q, want %q", o, got, want)
 		}
 	}
-	kvtest.Must(l.store.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(l.store.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	l.clean()
 }

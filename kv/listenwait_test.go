@@ -124,7 +124,7 @@ func TestSealingWaitsForNoMove(t *testing.T) {
 	s := l.open(nil)
 	s.moveTurn <- struct{}{}
 	ctx := kvtest.Context(t, 5*time.Second)
-	kvtest.Must(s.EventEpoch(ctx))(t)
+	kvtest.Must(s.readOpenEpoch(ctx))(t)
 	if ctx.Err() != nil {
 		t.Error("the epoch was known only when the caller had given up")
 	}
@@ -161,11 +161,11 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 		return nil
 	}}).moveThrough(dies)
 	for range 2 {
-		kvtest.Must(dies.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+		kvtest.Must(dies.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	}
 	s := l.open(nil)
 	for range 5 {
-		kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
+		kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	}
 	if n := len(l.listeners()); n != owners {
 		t.Errorf("%d owners listen, of %d", n, owners)
@@ -191,7 +191,7 @@ func TestRestoreBringsARequestBack(t *testing.T) {
 	for name, look := range map[string]func(d *disaster, owner licensing.Owner){
 		"the node looks by itself": func(d *disaster,
 			_ licensing.Owner) {
-			kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t)
+			kvtest.Must(d.store.readOpenEpoch(d.ctx()))(d.t)
 		},
 		"the endpoint is looked up": func(d *disaster, owner licensing.Owner) {
 			_ = d.store.learnListening(d.ctx())
@@ -203,10 +203,10 @@ func TestRestoreBringsARequestBack(t *testing.T) {
 			l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
 			d.store.moveEvery = 0
 			owner := licensing.Owner{AccountID: "acct_back", Mode: licensing.Test}
-			kvtest.Must(d.store.EventEpoch(d.ctx()))(t)
+			kvtest.Must(d.store.readOpenEpoch(d.ctx()))(t)
 			l.orphan(owner)
 			d.backup = backUp(t, d.etcd)
-			kvtest.Must(d.store.EventEpoch(d.ctx()))(t)
+			kvtest.Must(d.store.readOpenEpoch(d.ctx()))(t)
 			l.wantListeners(labListener, owner)
 			d.restore(layout.RevisionBump)
 			l.etcd = d.etcd

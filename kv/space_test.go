@@ -268,7 +268,7 @@ func TestStartWhileFull(t *testing.T) {
 	if err := l.activate(1); !licensing.NotExecuted(err) || !strings.Contains(err.Error(), "the store is full") {
 		t.Errorf("an activation under the alarm: %v", err)
 	}
-	if _, err := store.EventEpoch(l.ctx()); err != nil || store.fences.known() != before {
+	if _, err := store.readOpenEpoch(l.ctx()); err != nil || store.fences.known() != before {
 		t.Fatalf("epoch %d, not %d, %v", store.fences.known(), before, err)
 	}
 	l.makeRoom()

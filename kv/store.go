@@ -107,7 +107,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 		return nil, fmt.Errorf("make an incarnation id: %w", err)
 	}
 	e := &epochs{
-		core: c, fences: fences{listeners: newListeners()}, owners: newEventOwners(),
+		core: c, fences: fences{begun: make(chan struct{}), listeners: newListeners()}, owners: newEventOwners(),
 		moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
 	}
 	r := newRequests(e)

@@ -260,7 +260,7 @@ func TestLeaveWithoutKnowing(t *testing.T) {
 	enable(s, false) // a store that knows no listening owner
 	l.wantListeners()
 	enable(l.store, true)
-	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t) // from which it learns
+	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t) // from which it learns
 	enable(l.store, false)
 	enable(s, true)
 	l.wantListeners(owner)

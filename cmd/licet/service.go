@@ -140,7 +140,12 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 	if s.check, err = s.store.KeyCheck(ctx, rand.Reader); err != nil {
 		return err
 	}
-	return s.store.OpenEpoch(ctx)
+	if err := s.store.OpenEpoch(ctx); err != nil {
+		return err
+	}
+	// The store seals until it closes, after the mailboxes: the feeds must have the events of the last commands.
+	s.store.KeepSealing()
+	return nil
 }
 
 // serveAPI starts the node and its background work, and then serves the API.
@@ -183,8 +188,6 @@ func (s *instance) serveAPI() error {
 			return err
 		}
 	}
-	// Sealing starts before the mailboxes too: the feed must include the events of the last commands.
-	s.background("the epochs of events", n.KeepSealing)
 	s.background("the memory of API keys", n.FollowKeys)
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)

@@ -18,7 +18,10 @@ func (e Exponential) Wait(ctx context.Context, attempt int) bool {
 }
 
 // Sleep waits for d, or until ctx ends. It reports whether ctx goes on.
-func Sleep(ctx context.Context, d time.Duration) bool {
+func Sleep(ctx context.Context, d time.Duration) bool { return SleepUnless(ctx, d, nil) }
+
+// SleepUnless waits as Sleep does, but not after woken has received or is closed.
+func SleepUnless(ctx context.Context, d time.Duration, woken <-chan struct{}) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -26,10 +29,10 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+	case <-woken:
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err() == nil
 }
 
 // Around returns a random time between d minus d/part and d plus d/part, so that nodes don't do periodic work at the

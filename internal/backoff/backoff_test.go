@@ -43,6 +43,14 @@ func TestSleep(t *testing.T) {
 		if Sleep(ctx, time.Hour) || time.Since(began) != time.Minute {
 			t.Errorf("Sleep returned after %v, want the end of ctx after 1m", time.Since(began))
 		}
+		woken := make(chan struct{}, 1)
+		woken <- struct{}{}
+		for _, want := range []time.Duration{0, time.Hour} {
+			began := time.Now()
+			if !SleepUnless(t.Context(), time.Hour, woken) || time.Since(began) != want {
+				t.Errorf("SleepUnless took %v, want %v", time.Since(began), want)
+			}
+		}
 		if Sleep(ctx, 0) {
 			t.Error("Sleep reports that an ended context goes on")
 		}

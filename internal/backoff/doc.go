@@ -3,5 +3,5 @@
 //
 // The map of the package:
 //
-//	backoff.go  Sleep, Around and Exponential
+//	backoff.go  Sleep, SleepUnless, Around and Exponential
 package backoff

@@ -82,7 +82,7 @@ func OpenWith(t *testing.T, cfg kv.Config) *kv.Store {
 		}
 	})
 	// It learns who listens to activations, as a node's does: some tests subscribe.
-	if _, err := store.EventEpoch(Context(t)); err != nil {
+	if err := store.OpenEpoch(Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	return store

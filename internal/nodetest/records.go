@@ -31,9 +31,7 @@ func OrderOnce(key, request string) service.NewOrder {
 // FeedOf seals the epoch and reads all events of an owner.
 func FeedOf(t *testing.T, db *kv.Store, owner licensing.Owner) []store.RecordedEvent {
 	t.Helper()
-	epoch, err := db.EventEpoch(Context(t))
-	WantError(t, err, nil)
-	WantError(t, db.SealEvents(Context(t), epoch), nil)
+	WantError(t, db.SealEvents(Context(t)), nil)
 	var all []store.RecordedEvent
 	for page := (store.FeedPage{Limit: 100}); ; {
 		got, err := db.ReadEvents(Context(t), owner, page)

@@ -97,6 +97,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err := s.Store.OpenEpoch(ctx); err != nil {
 		return s, err
 	}
+	s.Store.KeepSealing()
 	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		return s, err
@@ -128,7 +129,6 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 		TestOrderLifetime: cfg.OrderLifetime,
 	})
 	s.background(s.node.FollowKeys)
-	s.background(s.node.KeepSealing)
 	s.stop = append(s.stop, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()

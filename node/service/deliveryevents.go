@@ -31,7 +31,7 @@ func (e *Events) DeliveryEvent(ctx context.Context, owner licensing.Owner, id st
 
 // NewEvents returns a channel that is closed when there may be events that a page read before the call
 // did not have.
-func (e *Events) NewEvents() <-chan struct{} { return e.feed.next() }
+func (e *Events) NewEvents() <-chan struct{} { return e.cfg.Events.NewEvents() }
 
 func (e *Events) enterDelivery(ctx context.Context) error {
 	select {

@@ -36,7 +36,7 @@
 //	deliveries.go      deliveries to endpoints, and replays
 //	deliveryevents.go  pages of events for deliveries
 //	eventviews.go      pages of the feed and of histories
-//	feed.go            callers that wait for events, and the sealing of epochs
+//	feed.go            the places of callers that wait for events
 //	feedwait.go        the wait for events, which ends with the caller's API key
 //	chores.go          the periodic work of a node
 //	sweep.go           removal of expired records, and work on due records

@@ -52,7 +52,7 @@ type FeedWait struct {
 func (e *Events) Feed(
 	ctx context.Context, owner licensing.Owner, page store.FeedPage, wait FeedWait,
 ) (EventFeed, error) {
-	newEpoch := e.feed.next()
+	news := e.cfg.Events.NewEvents()
 	got, err := e.readFeed(ctx, owner, page)
 	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
 		return got, err
@@ -77,12 +77,12 @@ func (e *Events) Feed(
 	}
 	for len(got.Events) == 0 {
 		page.After = got.Next
-		if goOn, err := wait.goOn(ctx, got.More, newEpoch, gone, timeout.C, key); err != nil {
+		if goOn, err := wait.goOn(ctx, got.More, news, gone, e.feed.ended, timeout.C, key); err != nil {
 			return EventFeed{}, err
 		} else if !goOn || e.engine.Draining() {
 			return got, nil
 		}
-		newEpoch = e.feed.next()
+		news = e.cfg.Events.NewEvents()
 		if got, err = e.readAwaited(ctx, owner, page); err != nil {
 			return EventFeed{}, err
 		}

@@ -19,6 +19,8 @@ type backlog struct {
 	read atomic.Int64
 }
 
+func (b *backlog) NewEvents() <-chan struct{} { return nil }
+
 func (b *backlog) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (store.Feed, error) {
 	return store.Feed{Next: store.FeedPosition(fmt.Sprint(b.read.Add(1))), More: true}, nil
 }

@@ -98,22 +98,24 @@ func (w *keyMonitor) check(ctx context.Context) error {
 // true, there is more to read already, and goOn does not wait: a page of few event types may take many
 // reads, and returns how far the search got when the time is up.
 func (w FeedWait) goOn(
-	ctx context.Context, more bool, newEpoch, gone <-chan struct{}, timeout <-chan time.Time, key *keyMonitor,
+	ctx context.Context, more bool, news, gone, ended <-chan struct{}, timeout <-chan time.Time, key *keyMonitor,
 ) (bool, error) {
 	if more {
 		ready := make(chan struct{})
 		close(ready)
-		newEpoch = ready
+		news = ready
 	}
 	for {
 		select {
-		case <-newEpoch:
+		case <-news:
 			return true, nil
 		case <-timeout:
 			return false, nil
 		case <-w.Stop:
 			return false, nil
 		case <-gone:
+			return false, nil
+		case <-ended:
 			return false, nil
 		case <-ctx.Done():
 			return false, nil

@@ -27,7 +27,10 @@ type oneKey struct {
 	tells atomic.Bool // the feed has an event
 	reads atomic.Int64
 	woken chan struct{}
+	news  chan struct{}
 }
+
+func (s *oneKey) NewEvents() <-chan struct{} { return s.news }
 
 func (s *oneKey) APIKey(context.Context, [32]byte) (*licensing.APIKey, error) {
 	s.reads.Add(1)
@@ -107,7 +110,7 @@ func TestWaitsByAKey(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				s.ended.Store(true)
 				s.tells.Store(true)
-				n.feed.wake()
+				close(s.news)
 			}},
 		{name: "the store does not answer for a while", after: all, before: all, reads: 30,
 			run: func(s *oneKey, _ *Service) {
@@ -124,7 +127,7 @@ func TestWaitsByAKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				s := &oneKey{woken: make(chan struct{}, 1)}
+				s := &oneKey{woken: make(chan struct{}, 1), news: make(chan struct{})}
 				if s.key.CreatedAt = time.Now(); c.expires > 0 {
 					s.key.ExpiresAt = time.Now().Add(c.expires)
 				}

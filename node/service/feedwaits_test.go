@@ -37,18 +37,3 @@ func TestFeedWaits(t *testing.T) {
 		t.Errorf("%d still wait: %v", f.waiting, f.waits)
 	}
 }
-
-// TestFeedNews wakes all who have looked before.
-func TestFeedNews(t *testing.T) {
-	t.Parallel()
-	f := newFeed()
-	a, b := f.next(), f.next()
-	f.wake()
-	<-a
-	<-b
-	select {
-	case <-f.next():
-		t.Error("who looks after it is woken too")
-	default:
-	}
-}

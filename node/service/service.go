@@ -125,7 +125,7 @@ func (s *Service) readiness() float64 {
 // ready.
 func (s *Service) StopIntake() {
 	s.Node.StopIntake()
-	s.Events.feed.wake() // callers that wait for events return
+	s.Events.feed.end() // callers that wait for events return
 }
 
 // Drain stops the intake and returns when all accepted commands are answered, or when ctx ends.

@@ -89,17 +89,9 @@ type Events interface {
 	// History reads a page of a license's or an order's events.
 	History(ctx context.Context, ref licensing.Ref, page HistoryPage) (History, error)
 
-	// EventEpoch returns the epoch into which events are recorded, and whether an event was written
-	// since it began.
-	EventEpoch(ctx context.Context) (Epoch, error)
-
-	// SealEvents begins the next epoch, unless another node has begun it. After that, the feed has the
-	// events of the earlier epoch.
-	SealEvents(ctx context.Context, epoch Epoch) error
-
-	// WatchEpochs calls wake when the watch begins and whenever an epoch has begun, until ctx ends. A
-	// call is a hint, as in WatchAPIKeys.
-	WatchEpochs(ctx context.Context, wake func())
+	// NewEvents returns a channel that is closed when feeds may have events that a page read before the call did not
+	// have.
+	NewEvents() <-chan struct{}
 }
 
 // EventRetention says how long events are kept: up to an age, and for all owners together up to a
@@ -115,10 +107,3 @@ const (
 	DefaultEventAge   = 30 * 24 * time.Hour
 	DefaultEventBytes = 1 << 30
 )
-
-// Epoch is a span in which events are recorded; see Events.
-type Epoch struct {
-	Number  uint64
-	Written bool
-	Bytes   int64 // of the events that this node has written into the epoch
-}

@@ -43,7 +43,9 @@ type Client struct {
 	unreadable    *metrics.DistinctCounter
 	unreadableLog zerolog.Logger
 
-	members  *members // nil where a test brings its own connections
+	members  *members        // nil where a test brings its own connections
+	life     context.Context // of the requests that no caller cancels
+	end      context.CancelFunc
 	guard    *guard.Guard
 	tracer   *tracing.Tracer // nil: nothing is traced
 	inFlight prometheus.Gauge
@@ -80,8 +82,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 // New returns a client that sends reads and transactions through remote, and all else through
 // native. It does not watch the members.
 func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metrics, log zerolog.Logger) *Client {
+	life, end := context.WithCancel(context.Background())
 	return &Client{
-		Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
+		life: life, end: end, Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
 		Log: log, Reissued: m.SwapsReissued,
 		unreadable:    m.EventValuesUnreadable,
 		unreadableLog: log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
@@ -100,8 +103,9 @@ func (c *Client) Space() store.Space {
 // SetSpace sets what Space returns, until the next probe of the members.
 func (c *Client) SetSpace(space store.Space) { c.members.space.known.Store(int32(space)) }
 
-// Close ends the connections.
+// Close ends the connections, and all requests under way.
 func (c *Client) Close() error {
+	c.end()
 	c.members.close()
 	return c.Native.Close()
 }
@@ -202,9 +206,9 @@ func (c *Client) Txn(
 }
 
 // Transact sends a transaction of the hot path once. It has a deadline of its own: the callers
-// that share the transaction have different ones, and each minds its own.
+// that share the transaction have different ones, and each minds its own. Only Close cancels it.
 func (c *Client) Transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), CallTimeout)
+	ctx, cancel := context.WithTimeout(c.life, CallTimeout)
 	defer cancel()
 	if full := c.members.refusalOfPuts(); full != nil && puts(request.Success) {
 		return nil, full

@@ -10,25 +10,23 @@ import (
 	"licet/node/store"
 )
 
-// seal waits until all that is recorded is in the feed.
-func (f fixture) seal(events store.Events) {
+// seal returns once everything that is recorded is in the feeds, and demands that the store says so.
+func (f fixture) seal(events EventfulStore) {
 	f.t.Helper()
-	began, err := events.EventEpoch(f.context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	news := events.NewEvents()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		sealed := events.SealEvents(f.context(), began)
-		now, err := events.EventEpoch(f.context())
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		if now.Number > began.Number {
-			return
+		err := events.SealEvents(f.context())
+		if err == nil {
+			break
 		}
 		if time.Now().After(deadline) {
-			f.t.Fatalf("epoch %d is not sealed: %v", began.Number, sealed)
+			f.t.Fatalf("the events are not sealed: %v", err)
 		}
+	}
+	select {
+	case <-news:
+	default:
+		f.t.Error("nobody is woken by new events")
 	}
 }
 
@@ -54,7 +52,7 @@ func (f fixture) told(
 
 // testEvents makes changes, some of which lose their swap. Then it reads the events: one of each change that landed,
 // in order, without the data that only the record has.
-func testEvents(t *testing.T, f fixture, events store.Events, hears bool) {
+func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 	owner := f.owner()
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)

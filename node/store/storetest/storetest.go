@@ -59,6 +59,9 @@ func RunClaims(t *testing.T, open func(t *testing.T) store.Store) {
 type EventfulStore interface {
 	store.Store
 	store.Events
+
+	// SealEvents makes all events that were recorded before the call appear in the feeds.
+	SealEvents(ctx context.Context) error
 }
 
 // RunEvents checks the events that a store records. open returns a store that records the activations

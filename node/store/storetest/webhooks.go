@@ -116,7 +116,7 @@ func testWebhooks(t *testing.T, f fixture) {
 
 // testListening subscribes to activations and unsubscribes. The store records the activations between the two, even
 // if the snapshot of the change was read before.
-func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
+func testListening(t *testing.T, f fixture, events EventfulStore, hears bool) {
 	f.useMaster()
 	l := f.createLicense(0)
 	ref, owner := licensing.LicenseRef(l.Key), l.Owner

@@ -1,0 +1,140 @@
+package kv
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet/internal/backoff"
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+)
+
+const (
+	// sealAfter is the age at which a node seals an epoch with events. It is about the delay of events in feeds.
+	sealAfter = time.Second
+	// sealBytes is how many bytes of changes with events this node writes into one epoch before it seals the epoch
+	// early: a reader of an epoch must hold the list of its events at once.
+	sealBytes = 4 << 20
+	// sealPause is the least age at which a node seals an epoch: every seal makes all nodes send their pending
+	// requests again. So there are at most two seals a second, and an epoch exceeds sealBytes by at most the writes
+	// of sealPause and sealScan.
+	sealPause = 500 * time.Millisecond
+	// sealScan is the pause between checks whether an epoch is due: the node that would have sealed the epoch may
+	// have died.
+	sealScan = 250 * time.Millisecond
+)
+
+// openEpoch is the epoch into which events are recorded.
+type openEpoch struct {
+	number  layout.Epoch
+	written bool  // something was written into the store since the epoch began
+	bytes   int64 // of the events that this store has written into the epoch
+}
+
+// KeepSealing starts to seal epochs in the background, so that recorded events enter the feeds. Close ends it. All
+// nodes seal; the first one to seal an epoch seals it for all.
+func (s *Store) KeepSealing() {
+	begun := make(chan struct{}, 1)
+	s.guard.KeepIn(s.life, &s.background, "watch of epochs", func() {
+		s.etcd.Watch(s.life, layout.EpochKey, func() {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+		})
+	})
+	s.guard.KeepIn(s.life, &s.background, "sealing of epochs", func() {
+		(&sealer{read: s.readOpenEpoch, seal: s.seal, lag: s.metrics.EventFeedLag, log: s.log}).run(s.life, begun)
+	})
+}
+
+// sealer seals epochs that are due.
+type sealer struct {
+	read func(context.Context) (openEpoch, error)
+	seal func(context.Context, layout.Epoch) error
+	lag  prometheus.Gauge
+	log  zerolog.Logger
+	age  epochAge
+}
+
+// run looks at the open epoch now and then, and at once when begun receives, until ctx ends. It seals the epoch when
+// it is due.
+func (s *sealer) run(ctx context.Context, begun <-chan struct{}) {
+	s.age.readAt = time.Now() // not the node's clock: an age needs the monotonic clock
+	for backoff.SleepUnless(ctx, backoff.Around(sealScan, 2), begun) {
+		now := time.Now()
+		epoch, err := s.read(ctx)
+		if err != nil {
+			continue // callers that need the store get the error
+		}
+		s.age.observe(epoch.number, now, time.Now())
+		var lag time.Duration
+		if epoch.written {
+			lag = s.age.atMost(now)
+		}
+		s.lag.Set(lag.Seconds())
+		if !s.age.due(epoch, now) {
+			continue
+		}
+		if err := s.seal(ctx, epoch.number); err != nil && ctx.Err() == nil {
+			s.log.Debug().Err(err).Msg("can't seal the epoch of events; the node tries again")
+		}
+	}
+}
+
+// epochAge holds bounds of the age of an epoch, by the node's own clock.
+type epochAge struct {
+	number layout.Epoch
+	readAt time.Time // the start of the last read of the epoch
+	after  time.Time // the epoch began after this time: the start of the last read that did not return it
+	before time.Time // the epoch began before this time: the end of the first read that returned it
+}
+
+// observe notes the epoch that a read has returned.
+func (a *epochAge) observe(number layout.Epoch, began, ended time.Time) {
+	if number != a.number {
+		a.number, a.after, a.before = number, a.readAt, ended
+	}
+	a.readAt = began
+}
+
+// atMost returns the greatest possible age of the epoch.
+func (a *epochAge) atMost(now time.Time) time.Duration { return now.Sub(a.after) }
+
+// due reports whether the node should seal the epoch.
+func (a *epochAge) due(epoch openEpoch, now time.Time) bool {
+	return epoch.written && now.Sub(a.before) >= sealPause && (a.atMost(now) >= sealAfter || epoch.bytes >= sealBytes)
+}
+
+// SealEvents seals the open epoch at once, so that feeds have every event that was recorded before the call. Nodes
+// call KeepSealing instead.
+func (s *feeds) SealEvents(ctx context.Context) error {
+	epoch, err := s.readOpenEpoch(ctx)
+	if err != nil {
+		return err
+	}
+	return s.seal(ctx, epoch.number)
+}
+
+// readOpenEpoch reads the epoch into which events are recorded. It also learns which owners listen: a node that only
+// refuses devices writes nothing, so no fence refuses its requests.
+func (s *feeds) readOpenEpoch(ctx context.Context) (openEpoch, error) {
+	state, also, err := s.feedStateWith(ctx, layout.ListenKey, layout.WebhooksMark)
+	if err != nil {
+		return openEpoch{}, err
+	}
+	if err := s.noteListening(ctx, also[0], state.revision); err != nil {
+		return openEpoch{}, etcd.Unavailable(err)
+	}
+	if mark := also[1]; mark != nil {
+		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
+			s.log.Debug().Err(err).Msg("requests to listen to activations could not be looked for; it is tried again")
+		}
+	}
+	return openEpoch{
+		number: state.epoch, written: state.revision > int64(state.epoch), bytes: s.fences.bytesIn(state.epoch),
+	}, nil
+}
