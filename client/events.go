@@ -47,10 +47,22 @@ const EventUnreadable = "event.unreadable"
 // EventData holds the changed order, license or webhook endpoint right after the change. Fields that a redaction can
 // remove have their current value.
 type EventData struct {
-	Order   *Order   `json:"order"`
-	License *License `json:"license"` // without its devices
-	Device  *Device  `json:"device"`  // the device of the event, if there is one
-	Webhook *Webhook `json:"webhook"` // the endpoint, of webhook.disabled
+	Order   *Order        `json:"order"`
+	License *License      `json:"license"` // without its devices
+	Device  *Device       `json:"device"`  // the device of the event, if there is one
+	Webhook *Webhook      `json:"webhook"` // the endpoint, of webhook.disabled
+	Account *AccountUsage `json:"account"` // of account.budget_warning
+}
+
+// AccountUsage is how much an account stores in one mode, without events, and its budget. A limit or a budget of 0 is
+// none.
+type AccountUsage struct {
+	StoredBytes int64 `json:"stored_bytes"`
+	StoredKeys  int64 `json:"stored_keys"`
+	LimitBytes  int64 `json:"limit_bytes"` // from here on, the service refuses what would make the account store more
+	LimitKeys   int64 `json:"limit_keys"`
+	BudgetBytes int64 `json:"budget_bytes"` // the limit, and a reserve for payments and the like
+	BudgetKeys  int64 `json:"budget_keys"`
 }
 
 // Now is the current end of the feed, as After of an [EventFilter].

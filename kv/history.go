@@ -114,6 +114,14 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 		n := stored.Webhooks.Sequence
 		return layout.WebhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
 	}
+	if ref.Kind == licensing.KindUsage {
+		stored, err := layout.DecodeUsage(ref.Owner, kv.Value)
+		if err != nil {
+			return "", owner, at, err
+		}
+		n := stored.Usage.Sequence
+		return layout.UsageInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
+	}
 	id := licensing.LicenseKey(ref.ID).ID()
 	stored, err := layout.DecodeLicense(id, kv.Value)
 	if err != nil {

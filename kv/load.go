@@ -29,6 +29,8 @@ type stored struct {
 	// owner's request to listen; 0: there is none.
 	webhooks *layout.Webhooks
 	request  int64
+	// Of an owner's usage: the revision of layout.RecountKey; 0: there is no such key.
+	recountAt int64
 	// Of a license:
 	inline   []layout.InlineDevice // the devices in its record, in the order they were bound
 	spilled  bool                  // the devices have keys of their own
@@ -139,14 +141,18 @@ func (s *requests) read(ctx context.Context, operation string, p *batchItem) rep
 }
 
 // appendKeys adds what is to be read for one want: its record, whose key is
-// given, its metadata and its devices, or its owner's request to listen.
+// given, its metadata and its devices, its owner's request to listen, or the mark of
+// the latest recount of usage.
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
 	if q.metadata() {
 		keys = append(keys, []byte(layout.MetadataKey(licensing.LicenseKey(q.Ref.ID).ID())))
 	}
-	if q.Ref.Kind == licensing.KindWebhooks {
+	switch q.Ref.Kind {
+	case licensing.KindWebhooks:
 		keys = append(keys, []byte(layout.ListenRequestKey(q.Ref.Owner)))
+	case licensing.KindUsage:
+		keys = append(keys, []byte(layout.RecountKey))
 	}
 	if q.devices && q.Ref.Kind == licensing.KindLicense {
 		id := licensing.LicenseKey(q.Ref.ID).ID()
@@ -178,9 +184,14 @@ func (s *Store) readSnapshots(
 		if q.metadata() {
 			metadata = next()
 		}
-		var request *mvccpb.KeyValue
-		if q.Ref.Kind == licensing.KindWebhooks {
+		var request, recount *mvccpb.KeyValue
+		switch q.Ref.Kind {
+		case licensing.KindWebhooks:
 			request = next()
+		case licensing.KindUsage:
+			recount = next()
+			// A swap of usage compares the mark also where there is no record yet.
+			snapshots[i] = store.Snapshot{Token: &stored{}}
 		}
 		var entries []*mvccpb.KeyValue
 		if q.devices && q.Ref.Kind == licensing.KindLicense {
@@ -189,12 +200,18 @@ func (s *Store) readSnapshots(
 				entries[j] = next()
 			}
 		}
+		if record != nil {
+			var err error
+			if snapshots[i], err = readSnapshot(q.Want, record, entries); err != nil {
+				return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
+			}
+		}
+		if recount != nil {
+			snapshots[i].Token.(*stored).recountAt = recount.ModRevision
+			snapshots[i].Record.RecountAt = recount.ModRevision
+		}
 		if record == nil {
 			continue
-		}
-		var err error
-		if snapshots[i], err = readSnapshot(q.Want, record, entries); err != nil {
-			return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
 		}
 		if request != nil {
 			snapshots[i].Token.(*stored).request = request.ModRevision
@@ -236,6 +253,11 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		webhooks, err = layout.DecodeWebhooks(want.Ref.Owner, record.Value)
 		token.writers, token.lastEvent, token.webhooks = webhooks.Writers, webhooks.LastEvent, webhooks
 		snapshot.Record.Webhooks = webhooks.Webhooks.Clone()
+	case licensing.KindUsage:
+		var usage *layout.Usage
+		usage, err = layout.DecodeUsage(want.Ref.Owner, record.Value)
+		token.writers, token.unknown, token.lastEvent = usage.Writers, usage.Unknown, usage.LastEvent
+		snapshot.Record.Usage = &usage.Usage
 	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
 	case licensing.KindLicense:

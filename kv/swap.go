@@ -90,6 +90,8 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		sw.putProduct(key, &write, token, writers)
 	case licensing.KindWebhooks:
 		sw.putWebhooks(key, &write, token, writers)
+	case licensing.KindUsage:
+		sw.putUsage(key, &write, token, writers)
 	case licensing.KindClaim:
 		sw.put(key, layout.EncodeClaim(record.Claim, writers))
 		sw.put([]byte(layout.ClaimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
@@ -142,6 +144,19 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 		sw.put(key, product.Encode())
 	}
 	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
+}
+
+// putUsage writes an owner's usage, unless another recount has begun since the usage was read.
+func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
+	usage := write.Record.Usage
+	record := layout.Usage{Usage: *usage, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}
+	value := record.Encode()
+	if told := write.Record.Events; len(told) > 0 {
+		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), usage.Owner,
+			layout.UsageInEvents(usage.Owner), usage.Sequence)
+	}
+	sw.put(key, value)
+	sw.compare([]byte(layout.RecountKey), token.recountAt)
 }
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {

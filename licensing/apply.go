@@ -15,6 +15,7 @@ const (
 	KindProduct
 	KindClaim
 	KindWebhooks
+	KindUsage
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -28,6 +29,8 @@ func (k Kind) String() string {
 		return "product"
 	case KindWebhooks:
 		return "webhooks"
+	case KindUsage:
+		return "usage"
 	default:
 		return "claim"
 	}
@@ -37,8 +40,10 @@ func (k Kind) String() string {
 // account. Orders and products are found by owner and id.
 type Ref struct {
 	Kind  Kind
-	Owner Owner  // zero for a license
-	ID    string // canonical license key, order number, product id, or hash of an Idempotency-Key; empty for webhooks
+	Owner Owner // zero for a license
+	// ID is the canonical license key, the order number, the product id, or the hash of an Idempotency-Key; empty for
+	// webhooks and usage.
+	ID string
 }
 
 // LicenseRef names the license of a canonical key.
@@ -55,7 +60,7 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim and Webhooks is set, or none if nothing is stored.
+// Product, Claim, Webhooks and Usage is set, or none if nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -66,12 +71,15 @@ type Record struct {
 	Product  *Product // nil and Changed: delete the product
 	Claim    *Claim
 	Webhooks *Webhooks
+	Usage    *Usage
 
 	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
 	// Listening reports whether the license's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
 	Listening bool
+	// RecountAt is, with Usage, the revision of the latest recount that has begun; 0: none has. The store sets it.
+	RecountAt int64
 	// Events are the events of the changes to the record and to Issued, in order. The same transaction
 	// stores them.
 	Events []Event
@@ -106,6 +114,10 @@ func (r Record) Clone() Record {
 	}
 	if r.Webhooks != nil {
 		r.Webhooks = r.Webhooks.Clone()
+	}
+	if r.Usage != nil {
+		u := *r.Usage
+		r.Usage = &u
 	}
 	if r.Issued != nil {
 		l := *r.Issued
@@ -144,6 +156,8 @@ type Result struct {
 	// Endpoint is the webhook endpoint that was created, changed or deleted. Callers must not change
 	// it.
 	Endpoint *Endpoint
+	// Stored is the size of the owner's usage after AddUsage or SetUsage. Corrected is the change that SetUsage made.
+	Stored, Corrected Size
 	// Invalid is the reason why the device may not use the license; empty if it may.
 	Invalid Reason
 

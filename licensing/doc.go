@@ -40,6 +40,7 @@
 //	webhooks.go             webhook endpoints
 //	webhook_commands.go     create, change and delete an endpoint
 //	account.go              accounts, modes and API keys
+//	usage.go                how much an account stores, and its budget
 //	masterkey.go            master keys, and the secrets derived from them
 //	apply.go                records, commands and results
 //	growth.go               which commands make the store grow

@@ -23,6 +23,7 @@ const (
 	ReasonWebhookNotFound      Reason = "webhook_endpoint_not_found"
 	ReasonEventNotFound        Reason = "event_not_found"
 	ReasonAPIKeyNotFound       Reason = "api_key_not_found"
+	ReasonAccountBudgetReached Reason = "account_budget_reached"
 	ReasonDeviceLimitReached   Reason = "device_limit_reached"
 	ReasonInvalidOrderState    Reason = "invalid_order_state"
 	ReasonInvalidLicenseState  Reason = "invalid_license_state"
@@ -130,6 +131,12 @@ var (
 	ErrCursorExpired = &Error{
 		Reason:  ReasonCursorExpired,
 		Message: "what comes after this cursor is no longer kept; begin anew without one",
+	}
+
+	// ErrAccountBudgetReached: the account stores as much as its budget allows. See Budget.Refuse.
+	ErrAccountBudgetReached = &Error{
+		Reason:  ReasonAccountBudgetReached,
+		Message: "the account has reached its budget of stored data",
 	}
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured,

@@ -19,6 +19,7 @@ func TestReasonsAreFrozen(t *testing.T) {
 		licensing.ReasonLicenseExpired:       "license_expired",
 		licensing.ReasonProductMismatch:      "product_mismatch",
 		licensing.ReasonSelfServiceForbidden: "self_service_not_allowed",
+		licensing.ReasonAccountBudgetReached: "account_budget_reached",
 		licensing.NotBound:                   "device_not_bound",
 		licensing.ReasonLicenseNotFound:      "license_not_found",
 		licensing.ReasonDeviceNotFound:       "device_not_found",

@@ -36,6 +36,10 @@ const (
 // always recorded.
 const EventWebhookDisabled EventType = "webhook.disabled"
 
+// EventBudgetWarning reports that an account stores four fifths of what its budget allows ordinary growth to store. It
+// is always recorded.
+const EventBudgetWarning EventType = "account.budget_warning"
+
 // EventUnreadable is the kind of a placeholder. A placeholder stands in the feed for an event that this build can't
 // read, because its stored value is damaged or a newer build wrote it. It is never recorded.
 const EventUnreadable EventType = "event.unreadable"
@@ -47,7 +51,7 @@ func EventTypes() []EventType {
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
-		EventWebhookDisabled,
+		EventWebhookDisabled, EventBudgetWarning,
 		EventUnreadable,
 	}, laterTypes()...)
 }

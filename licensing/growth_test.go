@@ -50,6 +50,8 @@ func TestGrowthOfCommands(t *testing.T) {
 		{DeleteEndpoint{}, NoGrowth},
 		{RotateEndpointSecret{}, NoGrowth},
 		{DisableEndpoint{}, NoGrowth},
+		{AddUsage{}, NoGrowth},
+		{SetUsage{}, NoGrowth},
 	}
 	tested := map[string]bool{"Activate": true} // by TestGrowthOfActivations
 	for _, test := range want {

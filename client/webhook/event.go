@@ -37,7 +37,8 @@ const (
 	LicenseRenewed    = "license.renewed"
 	LicenseUpdated    = "license.updated"
 	LicenseExpired    = "license.expired"
-	WebhookDisabled   = "webhook.disabled" // the service has disabled an endpoint
+	WebhookDisabled   = "webhook.disabled"       // the service has disabled an endpoint
+	BudgetWarning     = "account.budget_warning" // the account stores four fifths of what it may
 )
 
 // Types of events that the service records only while an endpoint or a reader of the feed listens to them.

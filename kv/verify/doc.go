@@ -19,4 +19,5 @@
 //	events.go      events and their keys
 //	eventlinks.go  the chain of a record's events
 //	ledgers.go     ledgers of events
+//	usage.go       how much owners store
 package verify

@@ -64,6 +64,8 @@ func tellsItsKind(e *licensing.Event) bool {
 		fits, ofDevice = l != nil && is(l.ActivatedAt), true
 	case licensing.EventLicenseLimitReached, licensing.EventDeviceBound, licensing.EventDeviceRemoved:
 		fits, ofDevice = l != nil, true
+	case licensing.EventBudgetWarning:
+		fits = l == nil && o == nil && e.Webhook == nil && len(e.Members) > 0
 	default:
 		return true
 	}

@@ -147,7 +147,11 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 
 // knownRecord reports whether this build knows what leads to the events of a record.
 func knownRecord(record string) bool {
-	return record[0] == layout.EventOfLicense || record[0] == layout.EventOfOrder || record[0] == layout.EventOfWebhooks
+	switch record[0] {
+	case layout.EventOfLicense, layout.EventOfOrder, layout.EventOfWebhooks, layout.EventOfUsage:
+		return true
+	}
+	return false
 }
 
 // wantLicenseEvents looks up a license's latest events and compares them with the license. Activations have events

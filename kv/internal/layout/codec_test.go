@@ -122,6 +122,16 @@ func goldenWebhooks() *Webhooks {
 	}
 }
 
+func goldenUsage() *Usage {
+	return &Usage{
+		Usage: licensing.Usage{
+			Owner: kvtest.Owner, Size: licensing.Size{Bytes: 1 << 30, Keys: 4_000_000}, CountedAt: 300, RecountAt: 400,
+			Since: licensing.Size{Bytes: -5, Keys: 1}, WarnedAt: kvtest.Time, Warned: true, Sequence: 300,
+		},
+		Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}, LastEvent: Location{Epoch: 0x0102030405},
+	}
+}
+
 func TestGoldenValues(t *testing.T) {
 	var b strings.Builder
 	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
@@ -164,6 +174,15 @@ func TestGoldenValues(t *testing.T) {
 		{Record: WebhooksInEvents(kvtest.Owner), Last: 300, Value: []byte("others")},
 	}))
 	show("event of an endpoint", EncodeEvents(disabled.Events, Location{Epoch: 0x0102030405}))
+	show("usage", goldenUsage().Encode())
+	show("recount", (&Recount{Begun: kvtest.Time, By: store.Incarnation{1, 2, 3}, Revision: 300}).Encode())
+	warned := licensing.Record{}
+	grown := licensing.AddUsage{Owner: kvtest.Owner, Budget: licensing.Budget{Bytes: 1000, Keys: 10},
+		Changes: []licensing.SizeChange{{Revision: 1, Size: licensing.Size{Bytes: 700, Keys: 3}}}}
+	if _, err := licensing.Apply(&warned, grown, kvtest.Time); err != nil {
+		t.Fatal(err)
+	}
+	show("event of usage", EncodeEvents(warned.Events, Location{Epoch: 0x0102030405}))
 	show("fence of those who listen", (&ListenFence{Moved: 300, moves: []ListenMove{
 		{After: 200, Changes: []Listening{{kvtest.Owner, true},
 			{kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
@@ -187,6 +206,11 @@ func TestGoldenKeys(t *testing.T) {
 		{"events of several records", BlockKey(kvtest.Owner, Location{0x0102030405, 0x86070809})},
 		{"events of endpoints",
 			EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, WebhooksInEvents(kvtest.Owner), 7)},
+		{"events of usage",
+			EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, UsageInEvents(kvtest.Owner), 7)},
+		{"usage", UsageKey(kvtest.Owner)},
+		{"mark of a recount", RecountKey},
+		{"mark of an ended recount", RecountedKey},
 		{"owner of events", EventOwnerKey(kvtest.Owner)},
 		{"mark of events", MarkKey(0x0102030405)},
 		{"ledger of events", LedgerKey(kvtest.Owner)},
@@ -278,6 +302,14 @@ func TestRoundTrip(t *testing.T) {
 	}
 	kvtest.Equal(t, gotWebhooks, webhooks)
 
+	usage := goldenUsage()
+	usage.Unknown = appendString(nil, 99, "of a newer node")
+	gotUsage, err := DecodeUsage(kvtest.Owner, usage.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, gotUsage, usage)
+
 	gotKey, err := DecodeAPIKey([32]byte{1, 2, 3}, goldenAPIKey().Encode())
 	if err != nil {
 		t.Fatal(err)
@@ -346,6 +378,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(EncodeKeyUse(kvtest.Time))
 	f.Add(goldenProduct().Encode())
 	f.Add(goldenWebhooks().Encode())
+	f.Add(goldenUsage().Encode())
 	for _, c := range goldenClaims() {
 		f.Add(EncodeClaim(c, license.Writers))
 	}
@@ -372,6 +405,13 @@ func FuzzDecode(f *testing.F) {
 		}
 		if got, err := DecodeWebhooks(kvtest.Owner, value); err == nil {
 			again, err := DecodeWebhooks(kvtest.Owner, got.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		if got, err := DecodeUsage(kvtest.Owner, value); err == nil {
+			again, err := DecodeUsage(kvtest.Owner, got.Encode())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -417,7 +457,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, _ = DecodeOwner(value)
 		for _, record := range []string{LicenseInEvents(id), OrderInEvents(order.OrderNo),
-			WebhooksInEvents(kvtest.Owner), "s1"} {
+			WebhooksInEvents(kvtest.Owner), UsageInEvents(kvtest.Owner), "s1"} {
 			stored, err := DecodeEvents(kvtest.Owner, record, 7, value)
 			if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != 7 {
 				t.Fatalf("events of %q: %+v, %v", record, stored, err)

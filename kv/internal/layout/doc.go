@@ -51,9 +51,13 @@
 //	                              whose events the owner gave up
 //	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
+//	s/recount                     its revision is the one at which the latest recount of all usage counts; who began the
+//	                              recount, and when
+//	s/recount/ended               when the latest recount that has ended was begun, and its revision
 //	s/retired/<master>            the fingerprint of a retired master key: nothing is derived from that key any more
 //	s/swept                       the last epoch whose events are too old, eight bytes; its revision also
 //	                              moves when an owner gives up events
+//	s/usage/<account>/<mode>/     how many bytes and keys an owner stores, without events
 //	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
 //	                              and with any replay
 //	t/<epoch>                     a mark: when that epoch was sealed at the latest, and that the ledgers
@@ -105,6 +109,7 @@
 //	eventid.go       ids of events, and places in a feed
 //	blocks.go        events of several records in one value
 //	ledger.go        how many bytes of events an owner has
+//	usage.go         how much an owner stores
 //	mark.go          when epochs were sealed
 //	license.go       licenses and devices
 //	inline.go        devices in the record of their license

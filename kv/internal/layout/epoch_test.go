@@ -33,4 +33,9 @@ func TestLocationIn(t *testing.T) {
 	gotWebhooks := kvtest.Must(DecodeWebhooks(kvtest.Owner, patched(webhooks.Encode())))(t)
 	webhooks.LastEvent = at
 	kvtest.Equal(t, gotWebhooks, webhooks)
+
+	usage := goldenUsage()
+	gotUsage := kvtest.Must(DecodeUsage(kvtest.Owner, patched(usage.Encode())))(t)
+	usage.LastEvent = at
+	kvtest.Equal(t, gotUsage, usage)
 }

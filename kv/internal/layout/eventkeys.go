@@ -47,6 +47,11 @@ func WebhooksInEvents(owner licensing.Owner) string {
 	return string(EventOfWebhooks) + string(sum[:LicenseIDSize])
 }
 
+// UsageInEvents is an owner's usage as the record of events.
+func UsageInEvents(owner licensing.Owner) string {
+	return string(EventOfUsage) + WebhooksInEvents(owner)[1:]
+}
+
 // EventsKey is one key of events: those of a record, or a block.
 type EventsKey struct {
 	Location

@@ -41,7 +41,9 @@ const (
 	EventOfOrder   = 'o'
 	// of an owner's endpoints of webhooks
 	EventOfWebhooks = 'w'
-	eventsOfBlock   = 'b' // of several records
+	// EventOfUsage begins the name of an owner's usage in keys of events.
+	EventOfUsage  = 'a'
+	eventsOfBlock = 'b' // of several records
 )
 
 // Field numbers of stored events.
@@ -84,7 +86,9 @@ func EncodeEvents(told []licensing.Event, before Location) []byte {
 	last := &told[len(told)-1]
 	facts := factsOf(last)
 	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), eventsFormat(last))
-	b = appendBytes(b, eventsRecord, facts)
+	if facts != nil {
+		b = appendBytes(b, eventsRecord, facts)
+	}
 	if before.Epoch != 0 {
 		b = appendBytes(b, eventsBefore, AppendLocation(nil, before))
 	}
@@ -123,7 +127,7 @@ func encodeEvent(e, last *licensing.Event, first time.Time) []byte {
 		if e != last {
 			b = appendBytes(b, eventRecord, factsOf(e))
 		}
-	} else if EventOrder(e.Order) != EventOrder(last.Order) {
+	} else if e.Order != nil && EventOrder(e.Order) != EventOrder(last.Order) {
 		b = appendBytes(b, eventRecord, factsOf(e))
 	}
 	if e.Device != nil {
@@ -137,7 +141,7 @@ func encodeEvent(e, last *licensing.Event, first time.Time) []byte {
 	return b
 }
 
-// factsOf is what an event tells of its license or order, as a value of its key.
+// factsOf is what an event tells of its license or order, as a value of its key; nil for an event of usage.
 func factsOf(e *licensing.Event) []byte {
 	if e.License != nil {
 		stored := License{License: EventLicense(e.License)}
@@ -145,6 +149,9 @@ func factsOf(e *licensing.Event) []byte {
 	}
 	if e.Webhook != nil {
 		return encodeEndpoint(e.Webhook, nil)
+	}
+	if e.Order == nil {
+		return nil
 	}
 	order := EventOrder(e.Order)
 	order.PayToken = e.Order.PayToken

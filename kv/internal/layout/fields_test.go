@@ -24,7 +24,7 @@ func TestFieldNumbers(t *testing.T) {
 		deliveryTable(&store.Delivery{}), attemptTable(&store.DeliveryAttempt{}), loggedTable(&store.Delivery{}, new(uint64)),
 		replayTable(&licensing.Owner{}, &store.Replay{}), registrationTable(&store.Registration{}),
 		(&RetentionMark{}).table(), keyUseTable(new(time.Time)), orderOwnerTable(&licensing.Owner{}),
-		listenRequestTable(new(bool)),
+		listenRequestTable(new(bool)), (&Usage{}).table(), (&Recount{}).table(),
 	} {
 		listed := make(map[protowire.Number]bool)
 		for at, f := range table {
@@ -81,6 +81,9 @@ func TestGoldenFields(t *testing.T) {
 		}, Sequence: 1},
 		LastEvent: Location{0x0102030405, 0x86070809}, Unknown: unknown, UnknownOf: map[string][]byte{"we_0": unknown},
 	}).Encode())
+	show("usage without optional fields", (&Usage{}).Encode())
+	show("usage below zero", (&Usage{Usage: licensing.Usage{Size: licensing.Size{Bytes: -1, Keys: -300}},
+		Unknown: unknown}).Encode())
 	show("fence without moves", (&ListenFence{}).Encode())
 	show("request to listen no longer", EncodeListenRequest(false))
 

@@ -149,6 +149,8 @@ func RecordKey(ref licensing.Ref) string {
 		return OrderKey(ref.Owner, ref.ID)
 	case licensing.KindWebhooks:
 		return WebhooksKey(ref.Owner)
+	case licensing.KindUsage:
+		return UsageKey(ref.Owner)
 	case licensing.KindClaim:
 		return ClaimKey(ref.Owner, ref.ID)
 	default:

@@ -1,0 +1,199 @@
+package licensing
+
+import (
+	"strconv"
+	"time"
+)
+
+// Size is an amount of stored data.
+type Size struct{ Bytes, Keys int64 }
+
+// Plus returns the sum of two sizes.
+func (s Size) Plus(other Size) Size { return Size{s.Bytes + other.Bytes, s.Keys + other.Keys} }
+
+// Minus returns the difference of two sizes.
+func (s Size) Minus(other Size) Size { return Size{s.Bytes - other.Bytes, s.Keys - other.Keys} }
+
+// Budget is how much an account may store in each mode. A zero field sets no limit.
+//
+// Ordinary growth ends at four fifths of a budget. The last fifth is a reserve for growth that no budget refuses,
+// such as the license of a paid order; that growth may also exceed the budget.
+type Budget Size
+
+// reserve is the inverse of the part of a budget that ordinary growth must leave.
+const reserve = 5
+
+// Ordinary returns the size at which ordinary growth ends. A zero field sets no limit.
+func (b Budget) Ordinary() Size { return Size{b.Bytes - b.Bytes/reserve, b.Keys - b.Keys/reserve} }
+
+// Reached reports whether a size is so large that the budget refuses ordinary growth.
+func (b Budget) Reached(s Size) bool { return atLeast(s, b.Ordinary()) }
+
+// Warns reports whether a size is at least four fifths of the size at which ordinary growth ends.
+func (b Budget) Warns(s Size) bool { return atLeast(s, b.warning()) }
+
+func (b Budget) warning() Size {
+	most := b.Ordinary()
+	return Size{most.Bytes - most.Bytes/5, most.Keys - most.Keys/5}
+}
+
+// atLeast reports whether a size has reached one of the fields of a limit that are not zero.
+func atLeast(s, limit Size) bool {
+	return limit.Bytes > 0 && s.Bytes >= limit.Bytes || limit.Keys > 0 && s.Keys >= limit.Keys
+}
+
+// budgetReached returns the refusal of growth.
+func budgetReached(u Size, b Budget) *Error {
+	most := b.Ordinary()
+	return &Error{
+		Reason: ReasonAccountBudgetReached,
+		Message: "the account has reached its budget of stored data, so nothing can be added: delete what you no " +
+			"longer need, or ask the operator of the service for a larger budget",
+		Details: map[string]int{
+			"stored_bytes": int(u.Bytes), "stored_keys": int(u.Keys),
+			"limit_bytes": int(most.Bytes), "limit_keys": int(most.Keys),
+		},
+	}
+}
+
+// Refuse returns ErrAccountBudgetReached, with both sizes, if a size is so large that the budget refuses ordinary
+// growth; else nil.
+func (b Budget) Refuse(s Size) error {
+	if !b.Reached(s) {
+		return nil
+	}
+	return budgetReached(s, b)
+}
+
+// Usage is how much an owner stores. Events are not part of it: they have a budget of their own.
+//
+// Nodes add the growth of their changes every few seconds, and a recount corrects the sum now and then. A recount
+// counts the keys at one revision of the store while nodes go on adding growth. So each growth has the revision of
+// its changes, and Usage keeps apart the growth that the recount under way does not see.
+type Usage struct {
+	Owner Owner
+	Size  // may be off, even below zero, until the next recount
+	// CountedAt is the revision of the last recount that has ended. Size already contains growth up to it.
+	CountedAt int64
+	// RecountAt is the revision of the latest recount that has begun. Since is the growth after this revision.
+	RecountAt int64
+	Since     Size
+	// WarnedAt is when the latest EventBudgetWarning was recorded; zero: none was. Warned reports whether Size was at or
+	// above the budget's warning after the latest change.
+	WarnedAt time.Time
+	Warned   bool
+	// Sequence is the number of events recorded for the record.
+	Sequence uint64
+}
+
+// UsageRef names the usage of an owner.
+func UsageRef(owner Owner) Ref { return Ref{Kind: KindUsage, Owner: owner} }
+
+// SizeChange is the change of an owner's stored data by changes that have landed at one revision of the store.
+type SizeChange struct {
+	Revision int64
+	Size
+}
+
+// AddUsage adds changes of size to an owner's usage. Changes up to the last recount are in the sum already.
+type AddUsage struct {
+	Owner   Owner
+	Changes []SizeChange
+	Budget  Budget
+}
+
+// DeviceID is empty: no device is touched.
+func (AddUsage) DeviceID() string { return "" }
+
+func (AddUsage) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c AddUsage) apply(r *Record, now time.Time) (Result, error) {
+	u := r.changeUsage(c.Owner)
+	if r.RecountAt != u.RecountAt {
+		u.RecountAt, u.Since = r.RecountAt, Size{}
+	}
+	for _, change := range c.Changes {
+		if change.Revision > u.CountedAt {
+			u.Size = u.Size.Plus(change.Size)
+		}
+		if change.Revision > u.RecountAt {
+			u.Since = u.Since.Plus(change.Size)
+		}
+	}
+	r.warn(c.Budget, now)
+	return Result{Stored: u.Size}, nil
+}
+
+// SetUsage stores the result of a recount of an owner's keys at a revision of the store. SetUsage is a no-op if a later
+// recount has begun.
+type SetUsage struct {
+	Owner     Owner
+	Counted   Size
+	RecountAt int64
+	Budget    Budget
+}
+
+// DeviceID is empty: no device is touched.
+func (SetUsage) DeviceID() string { return "" }
+
+func (SetUsage) growth(*Record, time.Time) Growth { return NoGrowth }
+
+func (c SetUsage) apply(r *Record, now time.Time) (Result, error) {
+	var before Size
+	if r.Usage != nil {
+		before = r.Usage.Size
+	}
+	if r.RecountAt != c.RecountAt || r.Usage != nil && r.Usage.CountedAt >= c.RecountAt {
+		return Result{Stored: before}, nil
+	}
+	u := r.changeUsage(c.Owner)
+	since := Size{} // if no growth was added after the recount began
+	if u.RecountAt == c.RecountAt {
+		since = u.Since
+	}
+	u.Size, u.CountedAt = c.Counted.Plus(since), c.RecountAt
+	r.warn(c.Budget, now)
+	return Result{Stored: u.Size, Corrected: u.Size.Minus(before)}, nil
+}
+
+// changeUsage returns a copy of the record's usage, which replaces it.
+func (r *Record) changeUsage(owner Owner) *Usage {
+	next := Usage{Owner: owner}
+	if r.Usage != nil {
+		next = *r.Usage
+	}
+	r.Usage, r.Changed = &next, true
+	return r.Usage
+}
+
+// warnAgain is the least time between two warnings of one owner. Without it, a size that goes up and down at the
+// limit, or nodes with different budgets, would record a warning every few seconds.
+const warnAgain = time.Hour
+
+// warn records EventBudgetWarning when the size of the record's usage crosses the budget's warning.
+func (r *Record) warn(b Budget, now time.Time) {
+	u := r.Usage
+	crossed := b.Warns(u.Size) && !u.Warned
+	u.Warned = b.Warns(u.Size)
+	if !crossed || now.Sub(u.WarnedAt) < warnAgain {
+		return
+	}
+	u.WarnedAt = now
+	u.Sequence++
+	r.record(Event{
+		Type: EventBudgetWarning, At: now, Sequence: u.Sequence, Actor: System, Members: budgetMembers(u, b),
+	})
+}
+
+// budgetMembers returns the data of an EventBudgetWarning.
+func budgetMembers(u *Usage, b Budget) []EventMember {
+	most := b.Ordinary()
+	member := func(name string, value int64) EventMember {
+		return EventMember{Of: "account", Name: name, JSON: strconv.FormatInt(value, 10)}
+	}
+	return []EventMember{
+		member("stored_bytes", max(u.Bytes, 0)), member("stored_keys", max(u.Keys, 0)),
+		member("limit_bytes", most.Bytes), member("limit_keys", most.Keys),
+		member("budget_bytes", b.Bytes), member("budget_keys", b.Keys),
+	}
+}
