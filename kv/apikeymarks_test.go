@@ -117,6 +117,7 @@ func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
 
 // TestKeyMarksInEtcd demands that etcd counts the puts as keyMarks takes it.
 func TestKeyMarksInEtcd(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	key := newAPIKey()
 	one := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t)
@@ -152,6 +153,7 @@ func TestKeyMarksInEtcd(t *testing.T) {
 // TestKeysWaitForNoOtherKey changes a key while the change of another one has not
 // ended.
 func TestKeysWaitForNoOtherKey(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	slow, quick := newAPIKey(), newAPIKey()
 	for _, key := range []licensing.APIKey{slow, quick} {

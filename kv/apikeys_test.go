@@ -201,6 +201,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 // TestWatchSurvivesRestart stops etcd under a watch and starts it again: the
 // watch must still tell of changes.
 func TestWatchSurvivesRestart(t *testing.T) {
+	t.Parallel()
 	ctx := kvtest.Context(t, time.Minute)
 	dir := t.TempDir()
 	etcd := embeddedtest.Start(t, dir)

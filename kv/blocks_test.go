@@ -127,6 +127,7 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 // TestEventsShareKeys changes many licenses in batches: the events of an owner are in few keys, and are read as if
 // each license had a key of its own.
 func TestEventsShareKeys(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		changes int
@@ -189,6 +190,7 @@ func TestEventsShareKeys(t *testing.T) {
 // TestOrderInABlock tells of orders that are paid, each of which issues a license, in one
 // batch: the order comes first.
 func TestOrderInABlock(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	const n = 12
 	var orders []licensing.Order
@@ -251,6 +253,7 @@ func TestOrderInABlock(t *testing.T) {
 // TestBlockNumberIsTaken gives blocks of two batches one number: the second batch loses,
 // and its events stand apart. None is written over.
 func TestBlockNumberIsTaken(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("taken")
 	l.store.firstBlock = func(int) layout.Block { return 1<<31 | 7 }
@@ -271,6 +274,7 @@ func TestBlockNumberIsTaken(t *testing.T) {
 // TestBlocksInDoubt loses the answer of a batch with blocks. The batch landed, did not land, lands late, loses to a
 // rival, or meets the next epoch: each change has one event.
 func TestBlocksInDoubt(t *testing.T) {
+	t.Parallel()
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
 		name   string
@@ -330,6 +334,7 @@ func TestBlocksInDoubt(t *testing.T) {
 
 // TestPlacesInBlocks refuses what is of no event in a block.
 func TestPlacesInBlocks(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("places")
 	changes := l.binds(3, owner)
@@ -360,6 +365,7 @@ func TestPlacesInBlocks(t *testing.T) {
 
 // TestVerifyChecksBlocks plants corruptions of blocks: each is found.
 func TestVerifyChecksBlocks(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("planted")
 	l.together(l.binds(3, owner))
@@ -441,6 +447,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 
 // TestVerifyBoundsBlocks puts what stands in two blocks into one.
 func TestVerifyBoundsBlocks(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("bounded")
 	changes := l.binds(layout.BlockRuns+1, owner)
@@ -470,6 +477,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 
 // TestBlocksAreSwept removes blocks as it does other events.
 func TestBlocksAreSwept(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("swept")
 	l.together(l.binds(20, owner))

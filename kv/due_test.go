@@ -118,6 +118,7 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 
 // TestManyGrantsWithAnEnd: licenses of a full transaction have their places too.
 func TestManyGrantsWithAnEnd(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	const quantity = 3*store.MaxNewLicenses - 5
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
@@ -150,6 +151,7 @@ func (c countingKV) Get(ctx context.Context, key string, opts ...clientv3.OpOpti
 
 // TestDueCountsNothingLater: what etcd counts for a page ends at the moment.
 func TestDueCountsNothingLater(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	plant := seed{}
 	for i := range 50 {

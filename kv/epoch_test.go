@@ -43,6 +43,7 @@ func (l *lab) eventIDs() []string {
 // restored: what it tells has another id, whether a node was up all the time, with or
 // without looking after the epoch, or has been started since.
 func TestRestoreRepeatsNoEvent(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		after func(*disaster) *lab
@@ -105,6 +106,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 // TestRestoreRegistersOwnersAnew loses the key of an owner with the store: a node that was
 // up writes it again before the next event, so that the sweep finds that.
 func TestRestoreRegistersOwnersAnew(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]func(*disaster){
 		"it finds the earlier epoch":    func(*disaster) {},
 		"another node begins a new one": func(d *disaster) { labOn(d.t, d.etcd.Endpoints()) },
@@ -155,6 +157,7 @@ func (l *lab) keptIDs() []string {
 // TestDeadWriterLosesNoEvent lets a store write events and end before their epoch is
 // sealed: another node's sealing brings them into the feed.
 func TestDeadWriterLosesNoEvent(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("dead")
 	dead := kvtest.Must(Open(kvtest.Context(t, 10*time.Second),
@@ -188,6 +191,7 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 // TestWhoListensIsLearned makes an owner listen behind a store's back, which only
 // looks after the epoch, and brings it news that are older than what it knows.
 func TestWhoListensIsLearned(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("learned")
 	ref := l.license(l.store, owner)
@@ -215,6 +219,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 // TestOwnersAreRegistered writes events of many owners at once, under faults: each has
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	s := kvtest.Must(storeOver(&kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: kvtest.Storm(7)},
 		l.store.etcd.Native, kvtest.Metrics()))(t)
@@ -250,6 +255,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 // TestSlowRegistrationDelaysNoOtherOwner lets the first event of one owner wait for the key of the owner, which etcd
 // does not write, and records the first event of another owner meanwhile.
 func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	slow, quick := acct("slow"), acct("quick")
 	asked, let := make(chan struct{}), make(chan struct{})

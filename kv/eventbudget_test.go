@@ -33,6 +33,7 @@ func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 // TestLargestOwnerLosesFirst has one owner record far more than the budget, after another
 // has recorded a little: the first one's oldest events go, and all of the other's stay.
 func TestLargestOwnerLosesFirst(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	small, large := acct("small"), acct("large")
 	const budget = 20 << 10
@@ -154,6 +155,7 @@ func maxLost(cuts []*ownerLedger) (bytes int64) {
 // between, so that they would have different owners give up events: only the first one's
 // word counts.
 func TestCutsAreSaidOnce(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	ctx := kvtest.Context(t, 30*time.Second)
 	put := func(owner licensing.Owner, bytes int64) {

@@ -24,6 +24,7 @@ import (
 // and another one little: no reader misses an event in silence, the little one's stay, and no
 // more is removed than must be.
 func TestSweepersAtOnce(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	small, large := acct("small"), []licensing.Owner{acct("large"), acct("larger")}
 	l.license(l.store, small)
@@ -81,6 +82,7 @@ func TestSweepersAtOnce(t *testing.T) {
 // the owner that loses misses nothing in silence, the other one loses nothing, and the
 // next sweep does the rest.
 func TestCutIsKilled(t *testing.T) {
+	t.Parallel()
 	gone := errors.New("killed")
 	finished := false
 	for kill := 0; !finished; kill++ {
@@ -142,6 +144,7 @@ func TestCutIsKilled(t *testing.T) {
 // owner that gave up the events before: the search for these finds none, and counts only the
 // value that can't be read.
 func TestHistoryPastCut(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("cut")
 	ref := l.license(l.store, owner)
@@ -182,6 +185,7 @@ func TestHistoryPastCut(t *testing.T) {
 // TestOlderStore sweeps a store with what an older build has written: marks with the
 // bytes of all owners, and what is swept of all.
 func TestOlderStore(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	ctx := kvtest.Context(t, 30*time.Second)
 	small, large := acct("small"), acct("large")

@@ -29,6 +29,7 @@ func (c *countingTxns) Txn(ctx context.Context) clientv3.Txn {
 // TestQuietOwnersCostLittle measures the events of one owner among hundreds that have none
 // since, and sweeps when there is nothing to do.
 func TestQuietOwnersCostLittle(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	ctx := kvtest.Context(t, 30*time.Second)
 	const quiet = 400
@@ -74,6 +75,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 // TestMeasuresAtOnce has nodes measure the same events at once, up to different epochs,
 // and again: each event is counted once.
 func TestMeasuresAtOnce(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owners := []licensing.Owner{acct("a"), acct("b")}
 	const apart, last = 1 << 20, 60 << 20

@@ -61,6 +61,7 @@ func (l *eventsLab) observed() *counting {
 // Each range has etcd count all of its keys. Were there but one range, it would count
 // about 30 for each key to mark them, and 12 to sweep them.
 func TestEtcdCountsFewOfManyEvents(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("many")
 	const events, atMost = 12_000, 5 * 12_000
@@ -101,6 +102,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 // TestWalkEvents walks through events that are spread in several ways: it meets each once
 // and in their order, in few ranges, of which etcd counts few keys.
 func TestWalkEvents(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	seen := l.observed()
 	for i, c := range []struct {
@@ -176,6 +178,7 @@ func TestWalkEvents(t *testing.T) {
 
 // TestWalkEventsEnds ends walks by what the visit says, and while others change the store.
 func TestWalkEventsEnds(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("ends")
 	keys := l.putEpochs(owner, span{from: 1, epochs: 10, each: 1, apart: 3 * firstWidth})

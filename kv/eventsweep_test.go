@@ -65,6 +65,7 @@ func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([
 
 // TestEventsAreKeptByAge records events on three days, and sweeps as time goes by.
 func TestEventsAreKeptByAge(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owners := []licensing.Owner{acct("a"), acct("b"), {AccountID: "acct_a", Mode: licensing.Test}}
 	refs := make([]licensing.Ref, len(owners))
@@ -139,6 +140,7 @@ func bySpans(bytes int64) store.EventRetention {
 
 // TestEventsAreKeptByBytes keeps the newest events of one owner that fit.
 func TestEventsAreKeptByBytes(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("bytes")
 	now := kvtest.Time
@@ -190,6 +192,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 // TestReaderIsOvertakenBySweep reads half of a feed and then sweeps its beginning, with a store that remembers the
 // feed and with a store that does not: the reader gets all following events, or an error that events are gone.
 func TestReaderIsOvertakenBySweep(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("reader")
 	for range 6 {
@@ -235,6 +238,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 // TestSweepUnderReaders reads feeds from their beginning, again and again, while two nodes record and sweep events: a
 // reader gets every event from its start, in order, or an error that events are gone.
 func TestSweepUnderReaders(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("race")
 	ref := l.license(l.store, owner)
@@ -305,6 +309,7 @@ func TestSweepUnderReaders(t *testing.T) {
 // TestSweepIsKilled ends a sweep between what it says and what it does, after each
 // number of writes: the next one, of another node, does the rest.
 func TestSweepIsKilled(t *testing.T) {
+	t.Parallel()
 	gone := errors.New("killed")
 	for kill := range 12 {
 		l := newEventsLab(t)

@@ -164,6 +164,7 @@ func acct(name string) licensing.Owner {
 
 // TestFeed records what changes tell of, and reads it in every way.
 func TestFeed(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("feed")
 	ref := l.license(l.store, owner)
@@ -256,6 +257,7 @@ func TestFeed(t *testing.T) {
 
 // TestPositionsOfNoFeed asks for what follows positions that the feed never had.
 func TestPositionsOfNoFeed(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("mine")
 	l.license(l.store, owner)
@@ -283,6 +285,7 @@ func TestPositionsOfNoFeed(t *testing.T) {
 // its swap meets every fault: its event is in the feed once, and in the epoch in which
 // it was written.
 func TestEpochMovesDuringACommit(t *testing.T) {
+	t.Parallel()
 	lost := rpctypes.ErrTimeout
 	l := newEventsLab(t)
 	for i, c := range []struct {
@@ -341,6 +344,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 // TestFencesInABatch sends changes of many records together while the fences move: all changes land, and each has
 // one event.
 func TestFencesInABatch(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("batch")
 	var changes []store.Change
@@ -385,6 +389,7 @@ func TestFencesInABatch(t *testing.T) {
 // TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with
 // directories that do not hold all of it.
 func TestFeedOfManyEpochs(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("many")
 	var ids []string

@@ -15,6 +15,7 @@ import (
 // TestPageComesWithItsEndpoint changes an endpoint before each event: a reader of the feed never gets an event
 // together with an older state of the endpoint.
 func TestPageComesWithItsEndpoint(t *testing.T) {
+	t.Parallel()
 	const events = 40
 	l := newEventsLab(t)
 	owner, endpoint := acct("changes"), licensing.Endpoint{ID: hooked, URL: "https://shop.example/hook"}
@@ -58,6 +59,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 // TestEndpointJudgesItsPage: a page has the events that its endpoint wants, and none
 // where the endpoint is disabled, is gone, or is another owner's.
 func TestEndpointJudgesItsPage(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner, other := acct("judges"), acct("other")
 	l.license(l.store, owner)

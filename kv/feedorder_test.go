@@ -13,6 +13,7 @@ import (
 // TestFeedOrderWithinARevision makes orders that are paid and refunded, each in one
 // transaction with its license: the feed tells of the order first, however it is read.
 func TestFeedOrderWithinARevision(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.product()
 	var want []string
@@ -69,6 +70,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 
 // TestBeforeOfManyRecords grants licenses in one transaction: Before orders their events as the feed does.
 func TestBeforeOfManyRecords(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.product()
 	if _, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: "pro", Quantity: 5}); err != nil {

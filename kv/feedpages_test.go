@@ -25,6 +25,7 @@ import (
 // TestPositionsAhead: the feed refuses positions that no response can have returned. They would return nothing until
 // the store gets there, and then skip events.
 func TestPositionsAhead(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("ahead")
 	l.license(l.store, owner)
@@ -54,6 +55,7 @@ func TestPositionsAhead(t *testing.T) {
 // TestFeedBeforeTheFirstEpoch takes positions in a store in which none has begun: what
 // is recorded first comes after them.
 func TestFeedBeforeTheFirstEpoch(t *testing.T) {
+	t.Parallel()
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = openStoreOn(t, l.etcd)
 	ctx, owner := kvtest.Context(t, 10*time.Second), acct("first")
@@ -94,6 +96,7 @@ func (c *counting) Get(ctx context.Context, key string, opts ...clientv3.OpOptio
 // TestSparseFeed reads the feed of an owner of whom there is an event now and then,
 // among many of others: it is not searched for each time anew.
 func TestSparseFeed(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("sparse")
 	const events, apart = 100, 1 << 20
@@ -165,6 +168,7 @@ func (w *weighing) Txn(
 // TestPageOfLargeKeys reads a page of keys that hold hundreds of events each, with long
 // names of devices, which are the end users' to choose: only some are held at a time.
 func TestPageOfLargeKeys(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("large")
 	device := strings.Repeat("d", 250)
@@ -211,6 +215,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 // TestFeedFromTheBeginningOfNothing reads a feed of which all that is sealed was swept:
 // it has a place to go on from, and what comes later comes after it.
 func TestFeedFromTheBeginningOfNothing(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("swept")
 	l.license(l.store, owner)

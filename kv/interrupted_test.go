@@ -81,6 +81,7 @@ func (l *eventsLab) leave(s *Store, owners ...licensing.Owner) {
 // TestListenDuringACommit makes an owner listen after a writer has read that no owner listens: the feed has each
 // change that is acknowledged afterwards.
 func TestListenDuringACommit(t *testing.T) {
+	t.Parallel()
 	newEventsLab(t).eachInterruption(func(l *eventsLab, i int, c interruption) {
 		owner := acct(fmt.Sprint("listens", i))
 		ref := l.license(l.store, owner)

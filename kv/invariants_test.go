@@ -14,6 +14,7 @@ import (
 
 // TestNodeCountsBrokenLicenses sees the metric that stays 0 move.
 func TestNodeCountsBrokenLicenses(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	count := func() float64 { return kvtest.Counted(t, l.metrics.InvariantViolations) }
@@ -49,6 +50,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 
 // TestNodeCountsBrokenRivals loses a swap to a license that was damaged.
 func TestNodeCountsBrokenRivals(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	ref := licensing.LicenseRef(s.inline)
@@ -66,6 +68,7 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 // TestNodeCountsMissingDevices reads a license some of whose devices' own keys
 // are gone: a page that is not all of them tells nothing.
 func TestNodeCountsMissingDevices(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	read := func(page store.DevicePage) float64 {

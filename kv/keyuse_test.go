@@ -12,6 +12,7 @@ import (
 // TestKeyUsesLeaveTheMark notes uses of many keys: the mark that makes every
 // node read its keys anew stays, and so do the keys.
 func TestKeyUsesLeaveTheMark(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	var uses []store.KeyUse
 	for range 2*keysAtOnce + 1 {

@@ -18,6 +18,7 @@ import (
 // TestListenDuringABatch makes an owner listen after many changes were prepared: one request returns the new state to
 // all changes, and then all of them have events.
 func TestListenDuringABatch(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("listens")
 	l.listen()

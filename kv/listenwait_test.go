@@ -188,6 +188,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 // TestRestoreBringsARequestBack restores a backup in which a request to listen waits, under
 // a node that knows the request to be in effect.
 func TestRestoreBringsARequestBack(t *testing.T) {
+	t.Parallel()
 	for name, look := range map[string]func(d *disaster, owner licensing.Owner){
 		"the node looks by itself": func(d *disaster,
 			_ licensing.Owner) {

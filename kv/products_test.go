@@ -19,6 +19,7 @@ import (
 // TestProductsInTheirListing follows products through all that happens to them:
 // each that there is has one place, by when it was made.
 func TestProductsInTheirListing(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	n := l.nodeWith(rand.Reader, func() time.Time { return now })

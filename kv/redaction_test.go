@@ -129,6 +129,7 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 // the nodes fails, is made late, or is made and denied. Afterwards nothing in etcd
 // tells of the buyer, and nothing that was acknowledged is lost.
 func TestRedactionUnderFaults(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	faulty := &kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(l.client), Next: kvtest.Storm(7)}
 	other, err := storeOver(faulty, l.client, l.metrics)
@@ -313,6 +314,7 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 // TestRedactionLeavesNoHash redacts a buyer with so many orders that their listing has
 // an upper level: its keys hold the hash of the address too.
 func TestRedactionLeavesNoHash(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.product()
 	for i, tall := 0, false; !tall; i++ {

@@ -13,6 +13,7 @@ import (
 // TestRetireMaster retires a master key when nothing is derived from it, by a
 // clock that the test sets.
 func TestRetireMaster(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.store
 	masters := map[string]licensing.MasterKey{}
@@ -102,6 +103,7 @@ func TestRetireMaster(t *testing.T) {
 
 // TestRetireMasterAmongRivals makes a key between the look and the retirement.
 func TestRetireMasterAmongRivals(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for i, id := range []string{"old", "new"} {
 		if err := l.store.UseMaster(l.ctx(),

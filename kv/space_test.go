@@ -137,6 +137,7 @@ func (l *spaceLab) makeRoom() {
 // TestFullStore fills etcd up to its quota. Under the alarm changes are refused without a
 // request to etcd, so they hold no places and look-ups go on; afterwards all is as before.
 func TestFullStore(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	if err := l.activate(0); err != nil {
 		t.Fatal(err)
@@ -187,6 +188,7 @@ func TestFullStore(t *testing.T) {
 // TestAlarmFoundByAChange makes a change while the alarm is on and the store does not know:
 // its outcome is unknown, and it does not wait for its deadline to say so.
 func TestAlarmFoundByAChange(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	l.fill()
 	for range 5 {
@@ -208,6 +210,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 // TestNoSpaceWithoutAlarm answers a change with NoSpace while no alarm is on: the next probe
 // finds that out, and changes go on.
 func TestNoSpaceWithoutAlarm(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	answer := kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrNoSpace})
 	l.store.etcd.Remote.(*kvtest.FaultyKV).Next = answer
@@ -230,6 +233,7 @@ func isClosed(c <-chan struct{}) bool {
 // TestStartWhileFull starts a node on a store whose alarm is on: the node serves look-ups, and
 // takes changes once there is room, in an epoch of its own.
 func TestStartWhileFull(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	if err := l.activate(0); err != nil {
 		t.Fatal(err)
@@ -286,6 +290,7 @@ func TestStartWhileFull(t *testing.T) {
 
 // TestMoveWhileFull: under the alarm, a change that waits for a move of layout.ListenKey is refused at once.
 func TestMoveWhileFull(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	asked, err := l.etcd.Put(l.ctx(), layout.ListenRequestKey(l.owner), string(layout.EncodeListenRequest(true)))
 	if err != nil {

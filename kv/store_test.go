@@ -25,6 +25,7 @@ var server embeddedtest.Etcd
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
+	depth.Parallel(4) // those with an etcd of their own mostly wait
 	embeddedtest.Main(m, func(_ context.Context, e embeddedtest.Etcd) error {
 		server = e
 		return nil

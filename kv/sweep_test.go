@@ -18,6 +18,7 @@ import (
 // TestSweepLeavesNoPlaceWithoutItsClaim sweeps one place at a time: a claim
 // that was made anew has two, and both are due.
 func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	ref := licensing.ClaimRef(labOwner, rand.Text()[:layout.ClaimHashSize])
 	var token store.Token
@@ -47,6 +48,7 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 // TestSweepGoesOnBehindWhatItCantRead: one damaged claim must not keep all that
 // are younger.
 func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	for i := range 3 {
 		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))

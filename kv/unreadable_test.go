@@ -203,6 +203,7 @@ func (l *eventsLab) damage(
 
 // TestUnreadableEvents damages the value of one transaction's events in the middle of a feed.
 func TestUnreadableEvents(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("damaged")
 	ref, other := l.license(l.store, owner), l.license(l.store, owner)
@@ -236,6 +237,7 @@ func TestUnreadableEvents(t *testing.T) {
 
 // TestUnreadableBlocks damages a block, and one run in it.
 func TestUnreadableBlocks(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("block")
 	changes := l.binds(5, owner)
@@ -283,6 +285,7 @@ func TestUnreadableBlocks(t *testing.T) {
 
 // TestNewerEvents reads kinds, members and records that only a newer build knows.
 func TestNewerEvents(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("newer")
 	ref := l.license(l.store, owner)
@@ -340,6 +343,7 @@ func TestNewerEvents(t *testing.T) {
 
 // TestSearchHistory searches for a record's events of which nothing tells where they stand, over several calls.
 func TestSearchHistory(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	owner, ctx := acct("search"), kvtest.Context(t, 20*time.Second)
 	const old, late = 5, 1 << 40

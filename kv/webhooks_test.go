@@ -173,6 +173,7 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 // TestRestoreKeepsWhoListens subscribes and leaves after a backup, and restores it: who
 // listens is who did then, also for a node that was up and knows better.
 func TestRestoreKeepsWhoListens(t *testing.T) {
+	t.Parallel()
 	d := newDisaster(t)
 	l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
 	key := func(owner licensing.Owner) licensing.Ref {

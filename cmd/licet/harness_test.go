@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,10 +30,8 @@ func TestMain(m *testing.M) {
 		main() // it exits
 	}
 	etcdtest.Main()
-	flag.Parse()
 	if !depth.Full() {
-		// At the usual depth, most parallel tests wait: more of them run at once than there are cores.
-		_ = flag.Set("test.parallel", "6")
+		depth.Parallel(6) // at the usual depth, most tests wait
 	}
 	// None of the profiles of whoever runs the tests.
 	if err := os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "licet-test-none")); err != nil {

@@ -4,5 +4,6 @@
 //
 // The map of the package:
 //
-//	depth.go  the switch, and values by depth
+//	depth.go     the switch, and values by depth
+//	parallel.go  how many parallel tests run at once
 package depth

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"licet/internal/depth"
 	"licet/kv"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
@@ -29,8 +30,9 @@ const endpointsVariable = "LICET_NODETEST_ENDPOINTS"
 // creates records of its own.
 func Endpoints() []string { return strings.Split(os.Getenv(endpointsVariable), ",") }
 
-// Main starts the etcd, runs the tests of a package, and ends the process.
+// Main starts the etcd, runs the tests of a package, and ends the process. Parallel tests are those that mostly wait.
 func Main(m *testing.M) {
+	depth.Parallel(8)
 	embeddedtest.Main(m, func(ctx context.Context, etcd embeddedtest.Etcd) error {
 		if err := os.Setenv(endpointsVariable, strings.Join(etcd.Endpoints, ",")); err != nil {
 			return err

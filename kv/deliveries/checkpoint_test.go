@@ -106,6 +106,7 @@ func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map
 // the counts are right at any time, the place is the old one until all is there, and
 // the next holder goes on from there.
 func TestCheckpointIsKilled(t *testing.T) {
+	t.Parallel()
 	all := messages(0, 900)
 	large := store.Checkpoint{
 		Progress: store.DeliveryProgress{Place: "evt_9"}, Delivered: all[:200], Dead: all[200:400],
@@ -184,6 +185,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 // TestCheckpointLandsOnce loses answers in every way: each checkpoint lands once, and
 // what was long under way never comes after what was written since.
 func TestCheckpointLandsOnce(t *testing.T) {
+	t.Parallel()
 	lost := rpctypes.ErrTimeout
 	for name, faults := range map[string][]kvtest.Fault{
 		"applied":      {{Apply: kvtest.AppliedNow, Tell: lost}},
@@ -202,6 +204,7 @@ func TestCheckpointLandsOnce(t *testing.T) {
 		"in doubt for as long as ten": slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: lost}}, 10),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			owner, endpoint := ownEndpoint(t)
 			s, next := scripted(t)
 			hold := holdOf(t, newWorker(t, s), owner, endpoint)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"licet/internal/depth"
 	"licet/kv/embedded/embeddedtest"
 )
 
@@ -11,6 +12,7 @@ import (
 var own embeddedtest.Etcd
 
 func TestMain(m *testing.M) {
+	depth.Parallel(4)
 	embeddedtest.Main(m, func(_ context.Context, e embeddedtest.Etcd) error {
 		own = e
 		return nil

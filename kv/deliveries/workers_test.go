@@ -20,6 +20,7 @@ import (
 
 // TestLeaseIsLost: the context of a worker ends with its lease.
 func TestLeaseIsLost(t *testing.T) {
+	t.Parallel()
 	s := openDeliveries(t)
 	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
@@ -41,6 +42,7 @@ func TestLeaseIsLost(t *testing.T) {
 // TestOneOfManyClaims lets workers claim endpoints at the same time, and write: each
 // endpoint has one holder at a time, who writes what it says.
 func TestOneOfManyClaims(t *testing.T) {
+	t.Parallel()
 	const endpoints, rounds = 4, 10
 	owners, names := make([]licensing.Owner, endpoints), make([]string, endpoints)
 	held := make([]atomic.Int32, endpoints)

@@ -37,6 +37,7 @@ func (s *replayStore) AddReplay(
 // nodes, so that the second is answered after the first has read that the key is free. The
 // same request is done once; another one is refused.
 func TestReplayAtTwoNodes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, second string
 		replayed     bool

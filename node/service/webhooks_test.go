@@ -51,6 +51,7 @@ func createHook(t *testing.T, n *service.Service, in service.EndpointCreation) s
 // TestWebhooks makes endpoints, changes, rotates and deletes them, at two nodes in
 // turn.
 func TestWebhooks(t *testing.T) {
+	t.Parallel()
 	n, _ := hookNode(t)
 	other, _ := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Live)
@@ -111,6 +112,7 @@ func TestWebhooks(t *testing.T) {
 // TestTooManyWebhooks makes endpoints at two nodes at once: there are never more than
 // may be, and all that may be are made.
 func TestTooManyWebhooks(t *testing.T) {
+	t.Parallel()
 	a, _ := hookNode(t)
 	b, _ := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -143,6 +145,7 @@ func TestTooManyWebhooks(t *testing.T) {
 // TestWebhooksOnce sends the same requests to two nodes, all at once: one endpoint is
 // made and rotated once, and its secrets are told to one caller each.
 func TestWebhooksOnce(t *testing.T) {
+	t.Parallel()
 	first, _ := hookNode(t)
 	second, _ := hookNode(t)
 	nodes := []*service.Service{first, second}
@@ -212,6 +215,7 @@ func TestWebhooksOnce(t *testing.T) {
 // TestWebhookRefusalsAreRemembered: an endpoint that found no room finds none when the
 // same request comes again, although there is some by then.
 func TestWebhookRefusalsAreRemembered(t *testing.T) {
+	t.Parallel()
 	n, _ := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Test)
 	var last service.IssuedEndpoint
@@ -235,6 +239,7 @@ func TestWebhookRefusalsAreRemembered(t *testing.T) {
 // TestWebhookInDoubt loses the answer to a creation, made or not: asking again makes
 // it once.
 func TestWebhookInDoubt(t *testing.T) {
+	t.Parallel()
 	for _, made := range []bool{true, false} {
 		plain := nodetest.OpenStore(t)
 		owner := nodetest.NewOwner(licensing.Test)
@@ -259,6 +264,7 @@ func TestWebhookInDoubt(t *testing.T) {
 
 // TestWebhooksNeedTheRing asks nodes that were started with another ring, or drain.
 func TestWebhooksNeedTheRing(t *testing.T) {
+	t.Parallel()
 	n, store := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Test)
 	issued := createHook(t, n, hook(owner))
@@ -280,6 +286,7 @@ func TestWebhooksNeedTheRing(t *testing.T) {
 // while two nodes activate all the time: each activation that was begun after the
 // creation was acknowledged is told of, and none that was begun after the deletion.
 func TestSubscribeWhileActivating(t *testing.T) {
+	t.Parallel()
 	a, store := hookNode(t)
 	b, _ := hookNode(t)
 	nodes := []*service.Service{a, b}
@@ -371,6 +378,7 @@ func TestSubscribeWhileActivating(t *testing.T) {
 // TestOwnersSubscribeAtOnce: all owners that subscribe share one key. Each is among
 // those who listen in the end, and none of those who have left.
 func TestOwnersSubscribeAtOnce(t *testing.T) {
+	t.Parallel()
 	a, store := hookNode(t)
 	b, _ := hookNode(t)
 	nodes := []*service.Service{a, b}
@@ -407,6 +415,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 // TestDisableWebhook: the service disables an endpoint once, and tells of it once,
 // unless it was changed since it was found wanting.
 func TestDisableWebhook(t *testing.T) {
+	t.Parallel()
 	n, store := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Test)
 	endpoint := createHook(t, n, hook(owner)).Endpoint
