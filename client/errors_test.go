@@ -158,7 +158,7 @@ func TestUnansweredRequests(t *testing.T) {
 	}
 	var trust *tls.CertificateVerificationError
 	if _, err := newClient(t, secure.URL, "").Order(t.Context(), "ord_1"); !errors.As(err, &trust) {
-		t.Errorf("a certificate that nobody knows: %v", err)
+		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 }
 

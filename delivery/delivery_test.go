@@ -74,9 +74,9 @@ func TestFailingFifth(t *testing.T) {
 	})
 }
 
-// TestSlowEndpointsDelayNobody: an endpoint that never responds, and an endpoint that responds byte by byte, don't
+// TestSlowEndpointsDelayNoOther: an endpoint that never responds, and an endpoint that responds byte by byte, don't
 // delay a healthy endpoint of the same node.
-func TestSlowEndpointsDelayNobody(t *testing.T) {
+func TestSlowEndpointsDelayNoOther(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	s.sendWithin(shortTimeout)

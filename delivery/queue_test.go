@@ -40,7 +40,7 @@ type simulation struct {
 	expired       bool               // the read found that the position has expired
 	pendingLimit  int
 	checkpoint    *store.Checkpoint // taken and not stored yet
-	skippedBefore int               // the queue was told to skip the events before this one
+	skippedBefore int               // the queue skips the events before this event
 }
 
 type pageRequest struct {

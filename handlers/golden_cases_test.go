@@ -231,7 +231,7 @@ var goldenCases = []struct {
 		return wire{method: "GET", path: "/livez", headers: []string{"X-Long", strings.Repeat("x", 12<<10)}}
 	}},
 	{"50000", nil, func(s *fixture) wire {
-		s.store.onRead(func() { panic("what nobody may see") })
+		s.store.onRead(func() { panic("an internal detail") })
 		return wire{method: "GET", path: "/v1/orders/x", key: keyAll}
 	}},
 	{"50300", nil, func(s *fixture) wire {

@@ -163,7 +163,7 @@ func TestPayForms(t *testing.T) {
 	missing := s.send("POST", wrongToken, "", "action=pay", asForm...).mustPage(t, 404)
 	absent := s.send("POST", "/pay/ord_000000000000000000000000000/x", "", "action=pay", asForm...).mustPage(t, 404)
 	if missing.body != absent.body {
-		t.Error("a wrong token and a wrong number are told apart")
+		t.Error("a wrong token and a wrong number have different responses")
 	}
 	for _, bad := range []string{wrongToken, "/pay/x/y", "/pay/" + made.text("order_no"), "/pay/x/y/z", "/pay/%zz/x"} {
 		s.send("GET", bad, "", "").mustPage(t, 404)
@@ -200,8 +200,8 @@ func TestPayPageProblems(t *testing.T) {
 		}
 	}
 	s.store.breakWith(nil, nil)
-	s.store.onRead(func() { panic("what nobody may see") })
-	if a := s.send("GET", path, "", "").mustPage(t, 500); strings.Contains(a.body, "nobody") {
+	s.store.onRead(func() { panic("an internal detail") })
+	if a := s.send("GET", path, "", "").mustPage(t, 500); strings.Contains(a.body, "internal detail") {
 		t.Errorf("the panic shows: %s", a.body)
 	}
 	s.store.onRead(nil)

@@ -143,10 +143,10 @@ func TestIsolation(t *testing.T) {
 	} {
 		for _, stranger := range []string{keyOther, keyLive} {
 			theirs := s.send(c.method, c.path, stranger, "", same...).must(t, c.code)
-			nobodys := s.send(c.method, c.absent, stranger, "", same...).must(t, c.code)
-			if wireForm(theirs) != wireForm(nobodys) {
+			absent := s.send(c.method, c.absent, stranger, "", same...).must(t, c.code)
+			if wireForm(theirs) != wireForm(absent) {
 				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs),
-					wireForm(nobodys))
+					wireForm(absent))
 			}
 		}
 	}
@@ -154,9 +154,9 @@ func TestIsolation(t *testing.T) {
 	for _, stranger := range []string{keyOther, keyLive} {
 		for _, verb := range []string{"activate", "validate", "deactivate"} {
 			theirs := s.send("POST", "/v1/licenses/"+verb, stranger, body(key), same...).must(t, 40401)
-			nobodys := s.send("POST", "/v1/licenses/"+verb, stranger, body(absentKey()), same...).must(t, 40401)
-			if wireForm(theirs) != wireForm(nobodys) {
-				t.Errorf("%s: a stranger sees a difference:\n%s\n%s", verb, wireForm(theirs), wireForm(nobodys))
+			absent := s.send("POST", "/v1/licenses/"+verb, stranger, body(absentKey()), same...).must(t, 40401)
+			if wireForm(theirs) != wireForm(absent) {
+				t.Errorf("%s: a stranger sees a difference:\n%s\n%s", verb, wireForm(theirs), wireForm(absent))
 			}
 		}
 		for _, c := range []struct{ method, path, body string }{
@@ -165,10 +165,10 @@ func TestIsolation(t *testing.T) {
 			{"POST", "/v1/licenses/%s/renew", `{"extend":"P1M"}`},
 		} {
 			theirs := s.send(c.method, fmt.Sprintf(c.path, key), stranger, c.body, same...).must(t, 40401)
-			nobodys := s.send(c.method, fmt.Sprintf(c.path, absentKey()), stranger, c.body, same...).must(t, 40401)
-			if wireForm(theirs) != wireForm(nobodys) {
+			absent := s.send(c.method, fmt.Sprintf(c.path, absentKey()), stranger, c.body, same...).must(t, 40401)
+			if wireForm(theirs) != wireForm(absent) {
 				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs),
-					wireForm(nobodys))
+					wireForm(absent))
 			}
 		}
 	}

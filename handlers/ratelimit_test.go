@@ -171,8 +171,8 @@ func TestWhoseAddress(t *testing.T) {
 		{"no proxy before the service", nil, "203.0.113.1", "203.0.113.2", true},
 		{"two clients of a proxy", []option{behindProxy}, "203.0.113.1", "203.0.113.2", false},
 		{"one client of a proxy", []option{behindProxy}, "203.0.113.1", "203.0.113.1", true},
-		{"one that lies", []option{behindProxy}, "1.1.1.1, 203.0.113.1", "2.2.2.2, 203.0.113.1", true},
-		{"one that names the proxy", []option{behindProxy}, "203.0.113.1", "127.0.0.1, 203.0.113.1", true},
+		{"a client that lies", []option{behindProxy}, "1.1.1.1, 203.0.113.1", "2.2.2.2, 203.0.113.1", true},
+		{"a client that names the proxy", []option{behindProxy}, "203.0.113.1", "127.0.0.1, 203.0.113.1", true},
 		{"one network", []option{behindProxy}, "2001:db8:1:2::1", "2001:db8:1:2:ffff::1", true},
 		{"two networks", []option{behindProxy}, "2001:db8:1:2::1", "2001:db8:1:3::1", false},
 		{"nonsense counts for the proxy", []option{behindProxy}, "unknown", "x", true},
@@ -215,7 +215,7 @@ func TestGuessesDoNotReachTheStore(t *testing.T) {
 	}
 	group.Wait()
 	if told.Load() != allowed || refused.Load() != workers*each-allowed {
-		t.Errorf("%d were told 40001 and %d 42900", told.Load(), refused.Load())
+		t.Errorf("%d requests got 40001, and %d got 42900", told.Load(), refused.Load())
 	}
 	if n := read.Load(); n != 0 {
 		t.Errorf("the store was read %d times", n)

@@ -160,7 +160,7 @@ func TestTamperedRequests(t *testing.T) {
 			w.drop("Signature-Input")
 			w.set("Signature", `keyId="key_signer",algorithm="hmac-sha256",headers="(request-target)",signature="AAAA"`)
 		}},
-		{"a second one that is wrong", nil, func(w *wire) {
+		{"an invalid second signature", nil, func(w *wire) {
 			d := s.signedOrder()
 			d.label, d.secret = "sig2", "another"
 			second := d.sign()

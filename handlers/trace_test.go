@@ -75,7 +75,7 @@ func TestTraceHeaders(t *testing.T) {
 	}
 	if got := tops("7b" + id[2:]); len(got) != 1 || got[0].Name != "HTTP" ||
 		got[0].Attrs["http.request.method"] != "_OTHER" || strings.Contains(collector.Text(), "ecret") {
-		t.Errorf("one that asks for nothing gives %+v", got)
+		t.Errorf("a request without a traceparent returns %+v", got)
 	}
 	for _, s := range collector.Spans() {
 		if s.TraceID != id && s.TraceID != "5b"+id[2:] && s.TraceID != "7b"+id[2:] {

@@ -106,7 +106,7 @@ func TestWebhookLife(t *testing.T) {
 		}
 	}
 	if len(s.sent.asked(id)) != 0 {
-		t.Error("somebody else had events delivered again")
+		t.Error("another account had events delivered again")
 	}
 
 	s.send("DELETE", webhookPath(id, ""), keyAll, "").must(t, 0)

@@ -60,8 +60,8 @@ func (s *shelf) keep(t *rapid.T, r licensing.Record) {
 	}
 }
 
-// happening is a command, how far the clock goes before it, which may be
-// backwards, and whether anybody listens to activations.
+// happening is a command, the step of the clock before the command, which may be negative, and whether the owner
+// listens to activations.
 type happening struct {
 	after     time.Duration
 	command   func(now time.Time) licensing.Command
@@ -164,7 +164,7 @@ func drawReason(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "chargeback", "fraud"}).Draw(t, "reason")
 }
 
-// means tells whether a command reaches the license of these tests.
+// means reports whether a command reaches the license of these tests.
 func means(c licensing.Command) bool {
 	switch c := c.(type) {
 	case licensing.Activate:
@@ -266,7 +266,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 				limitTold = now
 			}
 			if !folded.License.LimitReportedAt.Equal(limitTold) {
-				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitReportedAt,
+				t.Fatalf("%T at %v: the full license was reported at %v, want %v", c, now, folded.License.LimitReportedAt,
 					limitTold)
 			}
 			anyChange = anyChange || single.Changed
@@ -318,8 +318,8 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 	})
 }
 
-// explains lists what must be told of a difference, by the facts alone. Redaction
-// changes only what events do not tell.
+// explains lists the events that a difference must have, by the facts alone. Redaction changes only facts that are not
+// in events.
 func explains(before, after licensing.Record, listening bool, c licensing.Command) []licensing.EventType {
 	var types []licensing.EventType
 	add := func(differs bool, event licensing.EventType) {
@@ -529,7 +529,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 	})
 }
 
-// explainsOrder lists what must be told of a difference of an order.
+// explainsOrder lists the events that a difference of an order must have.
 func explainsOrder(before, after *licensing.Order) []licensing.EventType {
 	var types []licensing.EventType
 	add := func(was, is time.Time, events ...licensing.EventType) {

@@ -6,9 +6,8 @@ import (
 	"licet/licensing"
 )
 
-// TestNobodyListensForNothing: where nobody listens, events of activations cost an
-// activation no memory at all.
-func TestNobodyListensForNothing(t *testing.T) {
+// TestUnheardEventsAllocateNothing: if the owner does not listen, events of activations allocate no memory.
+func TestUnheardEventsAllocateNothing(t *testing.T) {
 	r := licensed(func(l *licensing.License) { l.MaxDevices = 1 })
 	commands := []licensing.Command{
 		licensing.Activate{Target: ours, Device: "phone", Name: "My Phone", Named: true},

@@ -92,14 +92,14 @@ func TestLicenseEvents(t *testing.T) {
 				want[i].License = &as
 			}
 			if diff := cmp.Diff(want, r.Events); diff != "" {
-				t.Errorf("told where somebody listens (%v) (-want +got):\n%s", listening, diff)
+				t.Errorf("events if the owner listens (%v) (-want +got):\n%s", listening, diff)
 			}
 		}
 	})
 }
 
-// orderEvents says what each command tells, in the rows of orderTable and one more;
-// and of what license it is told.
+// orderEvents says which event each command has, in the rows of orderTable and one more row, and the license in the
+// event.
 const orderEvents = `
 from                      | paid        | expire  | cancel   | request | try | withdraw | recorded | redact
 unpaid                    | paid issued | =       | canceled | =       | =   | =        | =        | =
@@ -162,8 +162,8 @@ func TestOrderEvents(t *testing.T) {
 	})
 }
 
-// TestFreeOrderEvents: what is made in one transaction is told in its order, each
-// event with the facts right after it.
+// TestFreeOrderEvents: the changes of one transaction have events in their order, each with the facts right after its
+// change.
 func TestFreeOrderEvents(t *testing.T) {
 	o := ordered(nil).Order
 	created := *o
@@ -193,8 +193,8 @@ func TestGrantEvents(t *testing.T) {
 	}
 }
 
-// TestRefundActor: whoever wished for a refund is told to have made it, however late
-// and by whom it is recorded, and of two the one whose wish counts.
+// TestRefundActor: the event of a refund names the actor that requested the refund, however late any node records it,
+// and of two requests the request that took effect.
 func TestRefundActor(t *testing.T) {
 	paid := func() licensing.Record {
 		r := ordered(nil)
@@ -218,8 +218,8 @@ func TestRefundActor(t *testing.T) {
 	f(licensing.Provider, ordered(nil), licensing.CancelOrder{By: "key_1"}, payment)
 }
 
-// TestNobodyAsked: what nobody has asked for the service has done by itself.
-func TestNobodyAsked(t *testing.T) {
+// TestActorOfTheService: the service is the actor of a change without a request.
+func TestActorOfTheService(t *testing.T) {
 	r := licensed(nil)
 	must(t, &r, licensing.RevokeLicense{Target: ours}, noon)
 	if len(r.Events) != 1 || r.Events[0].Actor != licensing.System {
@@ -227,9 +227,9 @@ func TestNobodyAsked(t *testing.T) {
 	}
 }
 
-// TestLimitIsToldOnceAMinute, while it is answered each time; and of clocks that
-// differ only the one that is ahead tells.
-func TestLimitIsToldOnceAMinute(t *testing.T) {
+// TestLimitEventOncePerMinute: each refusal is answered, but only one a minute has an event. If clocks differ, only
+// the clock that is ahead records events.
+func TestLimitEventOncePerMinute(t *testing.T) {
 	r := licensed(func(l *licensing.License) { l.MaxDevices = 1 }, "laptop")
 	r.Listening = true
 	ask := func(at time.Duration, device string, told bool) {
@@ -255,7 +255,7 @@ func TestLimitIsToldOnceAMinute(t *testing.T) {
 	ask(time.Hour, "phone", true)
 	must(t, &r, licensing.RemoveDevice{Target: ours, Device: "laptop"}, noon.Add(time.Hour))
 	must(t, &r, licensing.Activate{Target: ours, Device: "phone"}, noon.Add(time.Hour))
-	ask(time.Hour, "laptop", false) // it is the license that is told of, whoever asks
+	ask(time.Hour, "laptop", false) // the event is about the license, whichever device asks
 }
 
 func TestEventTypes(t *testing.T) {
@@ -284,9 +284,8 @@ func typeOf(t *testing.T, word string) licensing.EventType {
 	return ""
 }
 
-// checkTold holds what a command told to what it promises whatever it tells: each
-// event follows on the record's event before, happened now and by somebody, and the
-// last one tells of the record as it is.
+// checkTold checks what must hold for the events of every command: each event follows the record's previous event, has
+// the current time and an actor, and the last event has the record's state.
 func checkTold(t rapid.TB, c licensing.Command, before, r *licensing.Record, now time.Time) {
 	t.Helper()
 	var license, order, issued uint64

@@ -300,19 +300,19 @@ func TestLicenseFacts(t *testing.T) {
 			change:  func(l *licensing.License) { l.ExpiresAt, l.Validity = at(day), licensing.Period{} },
 		},
 		{
-			name:    "extend one that runs, from its end",
+			name:    "extend a running license, from its end",
 			before:  func(l *licensing.License) { l.ExpiresAt = at(day) },
 			command: licensing.RenewLicense{Target: ours, Extend: week},
 			change:  func(l *licensing.License) { l.ExpiresAt = at(8 * day) },
 		},
 		{
-			name:    "extend one that has ended, from now",
+			name:    "extend an expired license, from now",
 			before:  func(l *licensing.License) { l.ExpiresAt = at(-day) },
 			command: licensing.RenewLicense{Target: ours, Extend: week},
 			change:  func(l *licensing.License) { l.ExpiresAt = at(7 * day) },
 		},
 		{
-			name:    "extend one that ends now",
+			name:    "extend a license that ends now",
 			before:  func(l *licensing.License) { l.ExpiresAt = noon },
 			command: licensing.RenewLicense{Target: ours, Extend: licensing.Period{Clock: time.Millisecond}},
 			change:  func(l *licensing.License) { l.ExpiresAt = at(time.Millisecond) },
@@ -330,7 +330,7 @@ func TestLicenseFacts(t *testing.T) {
 			},
 		},
 		{
-			name:    "extend a suspended one that has ended",
+			name:    "extend a suspended license that has ended",
 			before:  func(l *licensing.License) { l.ExpiresAt, l.SuspendedAt = at(-day), at(-day) },
 			command: licensing.RenewLicense{Target: ours, Extend: week},
 			change:  func(l *licensing.License) { l.ExpiresAt = at(7 * day) },

@@ -30,7 +30,7 @@ func TestRenewRefusals(t *testing.T) {
 		{"extend a perpetual one", nil, licensing.RenewLicense{Target: ours, Extend: month},
 			licensing.ReasonInvalidField, "extend"},
 		{
-			"extend one that has not started to run", func(l *licensing.License) { l.Validity = month },
+			"extend a license that has not started to run", func(l *licensing.License) { l.Validity = month },
 			licensing.RenewLicense{Target: ours, Extend: month}, licensing.ReasonInvalidField, "extend",
 		},
 		{"revoked, to a date", revoked, licensing.RenewLicense{Target: ours, ExpiresAt: at(day)},
@@ -163,8 +163,8 @@ func licenseCommands(target licensing.Target) []licensing.Command {
 	}
 }
 
-// TestTarget: to whoever may not see a license it does not exist, whatever the
-// command, and with the very same error.
+// TestTarget: to a caller that may not see a license, every command returns the same error as for a license that does
+// not exist.
 func TestTarget(t *testing.T) {
 	account, live := licensing.Owner{AccountID: "acc_shop"}, licensing.Owner{Mode: licensing.Live}
 	otherAccount := licensing.Owner{AccountID: "acc_other", Mode: licensing.Live}

@@ -54,11 +54,9 @@ func licensed(edit func(*licensing.License), bound ...string) licensing.Record {
 	return r
 }
 
-// run applies c and holds Apply to what it promises of every command: an error
-// leaves the record as it was, Changed tells whether anything differs but when
-// a device was seen, Touched tells of that, only the command's own device is
-// touched, what is told follows on what was told before, and the same again gives
-// the same.
+// run applies c and checks what Apply promises for every command: an error leaves the record as it was, Changed
+// reports whether anything but a device's last_seen differs, Touched reports that difference, only the command's own
+// device is touched, events follow the earlier events, and the same input returns the same result.
 func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (licensing.Result, error) {
 	t.Helper()
 	r.Changed, r.Touched, r.Events = false, false, nil
@@ -114,7 +112,7 @@ func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (l
 	checkTold(t, c, &before, r, now)
 	if err != nil {
 		if reason(err) == licensing.ReasonDeviceLimitReached && len(r.Events) == 1 {
-			// The one refusal that may be told of; nothing else has changed.
+			// The one refusal that may have an event; nothing else has changed.
 			after.Events, after.License.Sequence, after.License.LimitReportedAt = nil, before.License.Sequence, before.License.LimitReportedAt
 			diff = cmp.Diff(before, after)
 		}

@@ -172,7 +172,7 @@ func TestParseRefusesSubstitutions(t *testing.T) {
 			}
 		}
 	}
-	// Of the 94 characters, those that read the same are few.
+	// Few of the 94 characters read the same.
 	if same == 0 || refused < 30*same {
 		t.Errorf("%d substitutions read the same, %d were refused: the test tests little", same, refused)
 	}

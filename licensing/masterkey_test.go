@@ -170,8 +170,7 @@ func TestAPISecretsDuringRotation(t *testing.T) {
 	}
 }
 
-// TestWebhookSecretIsFrozen holds that derivation still, likewise. Receivers keep these
-// secrets for years.
+// TestWebhookSecretIsFrozen pins the derivation of webhook secrets. Receivers keep these secrets for years.
 func TestWebhookSecretIsFrozen(t *testing.T) {
 	ring, err := ParseMasterRing("a:" + countingKey + "\nb:" + onesKey)
 	if err != nil {

@@ -57,8 +57,7 @@ func TestRedactOrder(t *testing.T) {
 	}
 }
 
-// TestRedactOrderOfAnother leaves the orders of others alone, also those that say
-// nothing of their buyer.
+// TestRedactOrderOfAnother: redaction leaves the orders of other buyers alone, also orders without buyer data.
 func TestRedactOrderOfAnother(t *testing.T) {
 	f := func(has, asked string) {
 		t.Helper()

@@ -74,7 +74,7 @@ func TestRefundSteps(t *testing.T) {
 		}
 		wantDue := r.Order.RefundDue && column != "recorded"
 		if strings.HasPrefix(column, "try") {
-			wantDue = want != "=" // whoever is told so asks the provider
+			wantDue = want != "=" // the caller then asks the provider
 		}
 		if result.RefundDue != wantDue {
 			t.Errorf("answered that a refund is due: %v, want %v", result.RefundDue, wantDue)

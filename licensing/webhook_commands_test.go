@@ -232,8 +232,8 @@ func TestValidEndpointID(t *testing.T) {
 	}
 }
 
-// TestEndpointsInAnyOrder runs commands at random: there are never too many endpoints
-// nor two of an id, events are numbered, and each is told with its endpoint as it is.
+// TestEndpointsInAnyOrder runs commands at random: the number of endpoints stays bounded, ids are unique, events are
+// numbered, and each event has the state of its endpoint.
 func TestEndpointsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r licensing.Record

@@ -99,7 +99,7 @@ func TestStoredRefundIsNotUnavailable(t *testing.T) {
 				t.Fatalf("%s: the case is wrong: no refund is due", name)
 			}
 			if !errors.Is(err, licensing.ErrOutcomeUnknown) || errors.Is(err, says) {
-				t.Errorf("%s: the refund is due, and the caller is told: %v", name, err)
+				t.Errorf("%s: the refund is due, and the caller gets: %v", name, err)
 			}
 			if err := w.desk.SendRefundsDue(w.ctx); err != nil {
 				t.Error(err)
@@ -167,7 +167,7 @@ func TestPassSurvivesPanic(t *testing.T) {
 }
 
 // TestProviderGone: without a provider, a request for a refund that no provider was asked for is withdrawn, even
-// after the refusal of an earlier request. If a provider was asked, nobody knows whether the money moved.
+// after the refusal of an earlier request. If a provider was asked, it is unknown whether the money moved.
 func TestProviderGone(t *testing.T) {
 	w := newFixture(t)
 	poor := payment.NewDesk(w.node, nil)

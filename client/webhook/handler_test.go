@@ -68,7 +68,7 @@ func TestHandler(t *testing.T) {
 	f("no event", http.StatusBadRequest, 0, http.MethodPost, signed(t, secret, "evt_1", now, "{}"), "{}")
 	f("a GET", http.StatusMethodNotAllowed, 0, http.MethodGet, good, "")
 	fails = errors.New("the disk is full")
-	f("one that was not processed", http.StatusInternalServerError, 1, http.MethodPost, good, eventBody)
+	f("a message that was not processed", http.StatusInternalServerError, 1, http.MethodPost, good, eventBody)
 
 	// A body that is too long is refused, with or without Content-Length.
 	long := strings.Repeat(" ", maxBody)

@@ -20,7 +20,7 @@ import (
 type memory struct {
 	secrets map[string]secret
 	version int
-	rivals  int // how many puts somebody else is quicker at
+	rivals  int // how many puts another writer wins
 }
 
 func (m *memory) get(_ context.Context, name string) (*secret, error) {
@@ -96,7 +96,7 @@ etcd-client-tls: made, good until 2027-11-22
 etcd-peer-tls: renewed, good until 2028-07-30
 etcd-client-tls: good
 `, "--members=5")
-	// What is damaged is made anew.
+	// keep issues a damaged certificate again.
 	damaged := m.secrets["etcd-client-tls"]
 	damaged.Data = map[string][]byte{"tls.crt": []byte("x"), "tls.key": damaged.Data["tls.key"],
 		"ca.crt": damaged.Data["ca.crt"]}
@@ -122,8 +122,8 @@ func TestKeepAmongRivals(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesAreKept: one that can't be read is never replaced, since everything it
-// has signed would be worth nothing.
+// TestAuthoritiesAreKept: keep never replaces an unreadable authority, since all certificates of that authority would
+// become invalid.
 func TestAuthoritiesAreKept(t *testing.T) {
 	m := &memory{secrets: map[string]secret{}}
 	m.at(t, start())
@@ -138,7 +138,7 @@ func TestAuthoritiesAreKept(t *testing.T) {
 			t.Error("something was replaced")
 		}
 	}
-	// Near its end somebody is told, and certificates are renewed all the same.
+	// Near its end, keep asks to replace the authority, and still renews certificates.
 	f(`the authority "etcd client-ca" ends on 2036-11-19: replace it by hand`, start().AddDate(8, 1, 0))
 	if leaf := parsed(t, m.secrets["etcd-peer-tls"]); leaf.NotAfter.Before(start().AddDate(9, 0, 0)) {
 		t.Errorf("a certificate is good until %s only", leaf.NotAfter)

@@ -78,10 +78,10 @@ func TestDefragment(t *testing.T) {
 	}
 	if got := runLicet(t, "store", "defragment", "--data-dir", p.dir); got.code != exitOK ||
 		strings.Count(got.stdout, " bytes, ") != 1 {
-		t.Errorf("of one that is stopped: %+v", got)
+		t.Errorf("of a stopped backup: %+v", got)
 	}
 	if got := runLicet(t, "store", "defragment", "--etcd-endpoints", p.socket()); got.code != exitFailed ||
 		got.stdout != "" {
-		t.Errorf("of one that can't be reached: %+v", got)
+		t.Errorf("of an unreachable etcd: %+v", got)
 	}
 }

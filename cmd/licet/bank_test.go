@@ -103,7 +103,7 @@ func (b *bank) of(orderNo string) money {
 	return b.books[orderNo]
 }
 
-// orders are those that the bank has heard of.
+// orders returns the orders that the bank knows.
 func (b *bank) orders() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what, orderNo, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	b.move(what, orderNo)
 	time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
-	if rand.IntN(50) == 0 { // it was done, and nobody is told
+	if rand.IntN(50) == 0 { // the refund was made, and the answer is lost
 		w.WriteHeader(http.StatusBadGateway)
 	}
 }

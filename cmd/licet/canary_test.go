@@ -46,7 +46,7 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 200, "GET", "/v1/licenses?buyer_email=canary@example.com&limit=1", "")
 	p.want(t, 200, "GET", "/v1/orders?buyer_email=canary@example.com&product_id=canary", "")
 
-	// A receiver that refuses what it gets, and one that is not there.
+	// A receiver that refuses every message, and an address without a receiver.
 	refusing := newShopServer(t)
 	refusing.status.Store(http.StatusInternalServerError)
 	endpoint := p.want(t, 201, "POST", "/v1/webhook_endpoints",

@@ -313,8 +313,7 @@ func TestMetricsListener(t *testing.T) {
 	}
 }
 
-// TestContextStopsRun is a run that is told to stop by its context, as a signal
-// does.
+// TestContextStopsRun stops a run by its context, as a signal does.
 func TestContextStopsRun(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr logBuffer

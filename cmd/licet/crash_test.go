@@ -139,8 +139,7 @@ func (o *oddAnswer) Error() string {
 	return fmt.Sprintf("an answer that should not be: %d %s", o.status, o.body)
 }
 
-// demand takes an answer whose status is among those, and one that refuses
-// because the service is stopping as errDraining.
+// demand accepts a response with one of the statuses. It returns errDraining for a refusal of a stopping service.
 func demand(statuses ...int) func(reply, error) (reply, error) {
 	return func(r reply, err error) (reply, error) {
 		switch {
@@ -154,8 +153,8 @@ func demand(statuses ...int) func(reply, error) (reply, error) {
 	}
 }
 
-// verify asks for everything that was ever acknowledged, and notes what has
-// become of the rest. Nobody else may use the service or the ledger meanwhile.
+// verify reads everything that was ever acknowledged, and notes the outcome of all other requests. No other goroutine
+// may use the service or the ledger meanwhile.
 func (l *ledger) verify(t *testing.T, p api) {
 	t.Helper()
 	for orderNo, key := range l.orders {
@@ -193,8 +192,7 @@ func (l *ledger) verify(t *testing.T, p api) {
 		case s == gone && there[name]:
 			t.Errorf("%s is there, and its removal or refusal was acknowledged", name)
 		}
-		// What was not known is known now: nobody is left who could bring it
-		// about later.
+		// The outcome is known now: no running request can bind the device later.
 		l.devices[name] = gone
 		if there[name] {
 			l.devices[name] = bound

@@ -43,8 +43,8 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestLostMasterKeysAreNotReplaced refuses to go on with another secret than
-// the one that was given out.
+// TestLostMasterKeysAreNotReplaced: licet dev refuses to start with another secret than the secret that it printed
+// before.
 func TestLostMasterKeysAreNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	ring, err := loadMasterRing(dir, rand.Reader)

@@ -34,7 +34,7 @@ func TestRushOnSlots(t *testing.T) {
 	}
 	for _, device := range license.list("devices") {
 		if !bound[device.text("device_id")] {
-			t.Errorf("%s is bound, and was told otherwise", device.text("device_id"))
+			t.Errorf("%s is bound, and its response says otherwise", device.text("device_id"))
 		}
 	}
 }

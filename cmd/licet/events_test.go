@@ -31,8 +31,8 @@ func (a api) feed(t *testing.T, after, until string) []object {
 	return nil
 }
 
-// TestFeed does what a shop and its buyers do, and is told of it, by whom it was done.
-// What was recorded right before a node was killed is told of by the next one.
+// TestFeed acts as a shop and its buyers. The feed has each change with its actor, and the next node returns events
+// that a killed node recorded last.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -76,17 +76,16 @@ func TestFeed(t *testing.T) {
 	p = startProcess(t, dir)
 	after := p.feed(t, told[len(told)-1].text("id"), "license.revoked")
 	if len(after) != 1 || after[0].number("sequence") != 5 {
-		t.Errorf("after that were told %v", after)
+		t.Errorf("the feed then has %v", after)
 	}
 	if again := p.feed(t, told[0].text("id"), "license.revoked"); len(again) != len(told) {
 		t.Errorf("after the first are %d events, want %d", len(again), len(told))
 	}
 }
 
-// TestAnotherNodeTellsOfADeadOne kills nodes right after each has answered a change, and
-// so before its event is in the feed: the one that lives brings it there, and tells who
-// waits.
-func TestAnotherNodeTellsOfADeadOne(t *testing.T) {
+// TestEventsOfAKilledNodeReachTheFeed kills nodes right after each has answered a change, before its event is in the
+// feed: the living node brings the event into the feed, and wakes callers that wait.
+func TestEventsOfAKilledNodeReachTheFeed(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
 	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
@@ -107,13 +106,13 @@ func TestAnotherNodeTellsOfADeadOne(t *testing.T) {
 		if len(told) != 1 || told[0].text("type") != "license.issued" || !strings.Contains(page.body, license) {
 			t.Fatalf("told were %s", page.body)
 		}
-		t.Logf("it is told %v after the node was killed", time.Since(began))
+		t.Logf("the feed has the event %v after the node was killed", time.Since(began))
 		at = page.Data.text("next_cursor")
 	}
 }
 
-// TestWaitsForEvents waits for what comes: it is told soon, and a stop answers those
-// who wait at once.
+// TestWaitsForEvents waits for events: the response comes soon after an event, and a stopping service answers
+// waiting callers at once.
 func TestWaitsForEvents(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, filepath.Join(t.TempDir(), "data"))

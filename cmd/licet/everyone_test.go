@@ -33,10 +33,10 @@ func (l *ledger) storm(ctx context.Context, a api, name, sharedKey string) error
 	return nil
 }
 
-// TestEveryoneIsKilledOnce runs three nodes on three members of etcd, kills
+// TestEachProcessIsKilledOnce runs three nodes on three members of etcd, kills
 // each of the six in turn under load, and brings it back. Everything that was
 // acknowledged must be there, and the store must not contradict itself.
-func TestEveryoneIsKilledOnce(t *testing.T) {
+func TestEachProcessIsKilledOnce(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	endpoints := strings.Join(cluster.Endpoints(), ",")

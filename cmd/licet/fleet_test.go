@@ -194,8 +194,8 @@ func (f *fleet) report() (refused int, lastBad time.Time, slowest time.Duration)
 	return f.refused, f.lastBad, f.slowest
 }
 
-// refusal tells an answer that says that nothing was done, or that nobody
-// knows: 50300, 50301, 50400, or their like of the pay page.
+// refusal reports whether a response says that nothing was done, or that the outcome is unknown: 50300, 50301, 50400,
+// or the same on the pay page.
 func refusal(err error) bool {
 	var odd *oddAnswer
 	return errors.Is(err, errDraining) ||

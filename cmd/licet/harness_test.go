@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if !depth.Full() {
 		depth.Parallel(6) // at the usual depth, most tests wait
 	}
-	// None of the profiles of whoever runs the tests.
+	// The tests must not read the developer's profiles.
 	if err := os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "licet-test-none")); err != nil {
 		panic(err)
 	}

@@ -122,7 +122,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		t.Errorf("the status is %+v", rows)
 	}
 
-	// Nobody takes it up again.
+	// No command uses the key again.
 	stale := filepath.Join(t.TempDir(), "stale.keys")
 	writeText(t, stale, oldLine+"\n"+lines[1]+"\n")
 	wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags,

@@ -12,9 +12,8 @@ import (
 )
 
 // TestFleetCountsOnce has three nodes contend for one license, so that most activations
-// hop, many are folded, and swaps are lost. Whatever way one goes, it counts once in all
-// of the fleet, as what its client was told; and its event is counted once, by whoever
-// has stored it.
+// hop, many are folded, and swaps are lost. On any way, an activation counts once in the fleet, by the response to its
+// client, and its event counts once, at the node that has stored the event.
 func TestFleetCountsOnce(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
@@ -69,7 +68,7 @@ func TestFleetCountsOnce(t *testing.T) {
 	for outcome, want := range told {
 		answers += want
 		if got := sum(`licet_activations_total\{outcome="` + outcome + `"\}`); got != want {
-			t.Errorf("%v activations count as %s, and clients were told so %v times", got, outcome, want)
+			t.Errorf("%v activations count as %s, and clients got %v such responses", got, outcome, want)
 		}
 	}
 	if got := sum("licet_activations_total"); got != answers {
@@ -81,10 +80,10 @@ func TestFleetCountsOnce(t *testing.T) {
 	if got := sum(`licet_http_request_duration_seconds_count\{[^}]*route="/v1/licenses/activate"\}`); got != answers {
 		t.Errorf("%v answers were timed, of %v", got, answers)
 	}
-	// What was left in doubt may have been bound: the store knows.
+	// Activations in doubt may have bound their device: the store shows it.
 	recorded := sum(`licet_events_recorded_total\{type="device.bound"\}`)
 	if recorded < told["bound"] || recorded > told["bound"]+told["outcome_unknown"] {
-		t.Errorf("%v devices were recorded as bound; clients were told so %v times, and not told %v times", recorded,
+		t.Errorf("%v devices were recorded as bound; %v responses said so, and %v responses are missing", recorded,
 			told["bound"], told["outcome_unknown"])
 	}
 	if folds, won := sum("licet_fold_commands_count"), sum(`licet_swaps_total\{outcome="won"\}`); won == 0 ||

@@ -125,7 +125,7 @@ func TestNextVersion(t *testing.T) {
 		for _, p := range []*process{previous, next} {
 			if r := p.want(t, 200, "GET", "/v1/events?limit=100&after="+e["id"].(string),
 				""); len(r.Data.list("events")) != len(old)-1-i {
-				t.Errorf("after event %d are told %s", i, r.body)
+				t.Errorf("after event %d the feed has %s", i, r.body)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func TestNextVersion(t *testing.T) {
 		}
 	}
 
-	// Webhooks: whoever wants all gets all, and whoever lists kinds gets those.
+	// Webhooks: an endpoint for all types gets all events, and an endpoint with a list gets the events of its list.
 	take := func(shop *shopServer) (m message) {
 		t.Helper()
 		select {

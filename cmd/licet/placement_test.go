@@ -62,10 +62,9 @@ func (p *process) metric(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// TestPlacement has three nodes contend for one license. One of them comes to
-// write for all; it is stopped for longer than any request has, and goes on; the
-// next one leaves, the one after that is killed. Nothing that was acknowledged is
-// lost, and nothing is there that nobody asked for.
+// TestPlacement has three nodes contend for one license. One node comes to write for all; the test pauses that node for
+// longer than the deadline of requests. The next owner leaves, and the owner after that is killed. Every acknowledged
+// device is bound, and no device is bound without a request.
 func TestPlacement(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)

@@ -123,7 +123,7 @@ func TestAsksOnATerminal(t *testing.T) {
 	if code := d.ends(); code != exitOK || d.screen.String() != "" {
 		t.Errorf("with --yes: exit code %d, %s", code, d.screen.String())
 	}
-	// Where nobody sits, the command line is taken at its word.
+	// Without a terminal, the command asks no question.
 	order := p.want(t, 201, "POST", "/v1/orders",
 		`{"product_id":"editor","amount":0,"currency":"USD"}`).Data.text("order_no")
 	cmd := licetCommand("orders", "refund", order)

@@ -15,7 +15,7 @@ import (
 	"licet/kv"
 )
 
-// till remembers what a shop was told of its orders.
+// till remembers the responses about a shop's orders.
 type till struct {
 	mu      sync.Mutex
 	orders  map[string]string // of each order the page that it is paid at
@@ -190,7 +190,7 @@ func (l *till) settle(t *testing.T, a api, b *bank) {
 		}
 	}
 	orders, refunded := l.count()
-	t.Logf("%d orders, %d were told to be refunded; in the end %d times the pay page and %d times a refund was asked "+
+	t.Logf("%d orders, %d refunds were acknowledged; in the end %d times the pay page and %d times a refund was asked "+
 		"for again", orders, refunded, resumed, asked)
 }
 
@@ -221,7 +221,7 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 			problem("it is paid, and there is neither license nor refund")
 		}
 		if told := l.told[orderNo]; told == "refunded" && status != told || told == "paid" && license == "" {
-			problem("it was told otherwise")
+			problem("a response said otherwise")
 		}
 		if license == "" {
 			continue
@@ -233,7 +233,7 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 	}
 	for _, orderNo := range b.orders() {
 		if l.orders[orderNo] == "" {
-			t.Errorf("the bank has money of %s, which nobody knows of", orderNo)
+			t.Errorf("the bank has money of %s, which no response named", orderNo)
 		}
 	}
 	t.Logf("in the end %v; for %d orders the bank was asked for the money more than once", states, again)

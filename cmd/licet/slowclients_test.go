@@ -32,11 +32,10 @@ const (
 	filesBesides = 500
 )
 
-// TestSlowClients has many clients that never finish a request:
-// half of them in its head, half in a body. They are all cut off once a whole
-// request should have been there, however busily they go on, or answered 50301
-// at once where their bodies take more than one address may have. Until then
-// they cost no more than their connections and these bodies, and keep nobody out.
+// TestSlowClients runs many clients that never finish a request: half of them stay in its head, half in its body. The
+// service closes their connections at the deadline of a complete request, however busily they send, or answers 50301 at
+// once if their bodies take more than one address may have. Until then they cost no more memory than their connections
+// and these bodies, and other clients are served.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	number, raced := depth.Of(fewClients, slowClients), builtWithRace()
@@ -123,7 +122,8 @@ func TestSlowClients(t *testing.T) {
 		t.Fatalf("one of %d: %v", len(failures)+1, err)
 	}
 	grown := p.memory(t, "VmHWM") - before
-	t.Logf("%d at once, %d of %d were told why, /livez answered %d times, memory grew by %d KiB", peak.Load(), len(answered), number, honest, grown>>10)
+	t.Logf("%d at once, %d of %d got a response, /livez answered %d times, memory grew by %d KiB", peak.Load(),
+		len(answered), number, honest, grown>>10)
 	if peak.Load()+refused.Load() < int64(number) {
 		t.Skipf("only %d of %d clients were there at once: this machine is too slow", peak.Load(), number)
 	}

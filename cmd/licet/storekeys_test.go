@@ -165,8 +165,8 @@ func TestKeysOfAService(t *testing.T) {
 		t.Errorf("listed:\n%s", got.stdout)
 	}
 
-	// From now on the store uses both. Nodes and commands with another ring
-	// are told so by name.
+	// From now on the store uses both master keys. Nodes and commands with another ring get an error that names the
+	// key.
 	f := func(ring, problem string) {
 		t.Helper()
 		other := filepath.Join(t.TempDir(), "other.keys")
@@ -298,7 +298,7 @@ func TestKeysOfADataDirectory(t *testing.T) {
 	secret := decode[map[string]any](t, got.stdout)["api_secret"]
 	p = startProcess(t, dir)
 	if p.secret != secret || p.key != own.APIKey {
-		t.Error("dev.env has not the new secret")
+		t.Error("dev.env lacks the new secret")
 	}
 	other = api{url: p.url, key: second.APIKey, client: newClient()}
 	other.grant(t, 1)
@@ -437,7 +437,7 @@ func TestMasterKeyAdd(t *testing.T) {
 	if err := os.Chmod(real, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(real+".new", nil, 0o644); err != nil { // somebody's, where the new ring is written
+	if err := os.WriteFile(real+".new", nil, 0o644); err != nil { // a foreign file, where the new ring is written
 		t.Fatal(err)
 	}
 	three := add()
@@ -449,7 +449,7 @@ func TestMasterKeyAdd(t *testing.T) {
 		t.Error("the link was replaced")
 	}
 
-	// All at once: none is lost, whoever was turned away aside.
+	// Concurrent commands: no key is lost, except the keys of refused commands.
 	ids := make(chan string, 8)
 	atOnce(cap(ids), func(int) {
 		got := runLicet(t, "store", "master-key", "add", "--last", "--master-key-file", real)

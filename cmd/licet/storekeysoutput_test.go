@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestSecretThatNobodyReads goes to a pipe whose reader is gone: what was made
-// is named on stderr, so that it can be revoked or rotated again.
-func TestSecretThatNobodyReads(t *testing.T) {
+// TestSecretIntoAClosedPipe writes to a pipe whose reader is gone: stderr names the new key, so that its owner can
+// revoke or rotate the key.
+func TestSecretIntoAClosedPipe(t *testing.T) {
 	t.Parallel()
 	flags, _ := testStore(t)
 	key := createKey(t, flags)

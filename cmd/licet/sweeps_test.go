@@ -8,7 +8,7 @@ import (
 	"licet/node/store"
 )
 
-// TestSweepsRun starts a whole service: what is due is done without anybody asking.
+// TestSweepsRun starts a whole service: due work is done without a request.
 func TestSweepsRun(t *testing.T) {
 	t.Parallel()
 	s := startService(t, func(d *dev) {

@@ -164,8 +164,8 @@ func TestTraceOfARequest(t *testing.T) {
 	}
 }
 
-// TestTraceOfAFold: of requests for one license that are run together, each has its
-// waiting and the fold in its trace, and all lead to the one that has the swap.
+// TestTraceOfAFold: each of several requests that are folded has its wait and the fold in its trace, and all traces
+// link to the trace with the swap.
 func TestTraceOfAFold(t *testing.T) {
 	t.Parallel()
 	traces := otlptest.Start(t)
@@ -226,8 +226,8 @@ func TestTraceOfAFold(t *testing.T) {
 	}
 }
 
-// TestTraceOverAHop: one trace leads from the node that was asked to the one that
-// writes the license, and there through its mailbox to the store.
+// TestTraceOverAHop: one trace leads from the node that gets the request to the node that writes the license, and
+// there through its mailbox to the store.
 func TestTraceOverAHop(t *testing.T) {
 	t.Parallel()
 	traces := otlptest.Start(t)

@@ -38,8 +38,7 @@ func verifyJSONOf(t *testing.T, code int, args ...string) verified {
 // socket is the endpoint of a running licet dev's etcd.
 func (p *process) socket() string { return "unix://" + filepath.Join(p.dir, "run", "etcd.sock") }
 
-// drawn tells whether something was drawn on what is no terminal. etcd may log
-// there that the machine is slow.
+// drawn reports whether a command has drawn on a stream that is no terminal. Log lines of etcd do not count.
 func drawn(stderr string) bool { return strings.Contains(stderr, "\r") }
 
 // someTraffic leaves orders and licenses in a service, and gives a license key.

@@ -10,10 +10,10 @@ import (
 	"licet/kv"
 )
 
-// TestKeyEndsWhileItWaits: an API key that is revoked at one node, or that expires, ends its waits
+// TestWaitsEndWithTheirAPIKey: an API key that is revoked at one node, or that expires, ends its waits
 // for events at another node within two seconds, and gets no event afterward. A change of another
 // key ends no wait.
-func TestKeyEndsWhileItWaits(t *testing.T) {
+func TestWaitsEndWithTheirAPIKey(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
 	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})

@@ -99,8 +99,8 @@ func (a api) until(t *testing.T, path string, is func(object) bool) object {
 	return nil
 }
 
-// TestWebhooks has a service deliver to a shop that is down at first, dies itself, and
-// is told to go away.
+// TestWebhooks: a service delivers to a shop that is down at first, is killed and goes on, and stops when the shop
+// answers 410.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -142,7 +142,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("the endpoint is %s", r.body)
 	}
 
-	// The body is what a lookup answers. Of activations is told since it wants that.
+	// The body is the same as in a look-up. The endpoint wants activations, so they have events.
 	if r, err := p.activate(t.Context(), order.text("license_key"), "laptop"); err != nil || r.status != 200 {
 		t.Fatalf("%v %s", err, r.body)
 	}
@@ -165,7 +165,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("replayed was %s, after %s", replayed.ID, next.ID)
 	}
 
-	// It is told to go away, and says so; enabled again it delivers what it could not.
+	// The shop answers 410, and the endpoint is disabled. Enabled again, the endpoint gets the missed events.
 	shop.status.Store(http.StatusGone)
 	p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":6,"currency":"USD"}`)
 	gone := shop.wait(t, "order.created")

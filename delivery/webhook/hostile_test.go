@@ -112,9 +112,9 @@ func TestStreamsEndInTime(t *testing.T) {
 	}, webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
 }
 
-// TestASlowEndpointHoldsNobodyUp: while many attempts wait for one endpoint, attempts to another endpoint of the same
+// TestASlowEndpointDelaysNoOther: while many attempts wait for one endpoint, attempts to another endpoint of the same
 // host succeed.
-func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
+func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		const many = 50
 		waiting, release := make(chan struct{}, many), make(chan struct{})

@@ -58,7 +58,7 @@ func TestThisMachineIsNotReached(t *testing.T) {
 func TestTheTrapCatches(t *testing.T) {
 	tr := newTrap(t, "127.0.0.1:0")
 	if tr.caught(t) {
-		t.Error("caught somebody before anybody came")
+		t.Error("the trap has caught a connection before the first one")
 	}
 	conn, err := net.Dial("tcp", tr.Addr().String())
 	if err != nil {
@@ -66,7 +66,7 @@ func TestTheTrapCatches(t *testing.T) {
 	}
 	_ = conn.Close()
 	if !tr.caught(t) {
-		t.Error("nobody was caught")
+		t.Error("the trap has caught no connection")
 	}
 }
 

@@ -115,8 +115,8 @@ func newTrap(t testing.TB, address string) trap {
 
 func (tr trap) port() uint16 { return uint16(tr.Addr().(*net.TCPAddr).Port) }
 
-// caught reports whether a connection has reached the trap. The kernel hands out connections in their order, so if
-// the first is the one that caught makes itself, there was none before.
+// caught reports whether a connection has reached the trap. The kernel hands out connections in their order: if the
+// first connection is caught's own, no other came before.
 func (tr trap) caught(t testing.TB) bool {
 	t.Helper()
 	own, err := net.Dial("tcp", tr.Addr().String())

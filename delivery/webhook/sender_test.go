@@ -159,9 +159,9 @@ func TestFailures(t *testing.T) {
 	s := newSender(t, server)
 	closed := newTrap(t, "127.0.0.1:0")
 	_ = closed.Close()
-	f("nobody listens", s, "https://"+closed.Addr().String()+"/?token=1", webhook.FailureConnectionRefused)
-	f("nobody listens, without TLS", s, "http://"+closed.Addr().String()+"/?token=1", webhook.FailureConnectionRefused)
-	f("a certificate of nobody's", newSender(t, nil), server.URL+"/?token=1", webhook.FailureTLS)
+	f("a closed port", s, "https://"+closed.Addr().String()+"/?token=1", webhook.FailureConnectionRefused)
+	f("a closed port, without TLS", s, "http://"+closed.Addr().String()+"/?token=1", webhook.FailureConnectionRefused)
+	f("a certificate of an unknown authority", newSender(t, nil), server.URL+"/?token=1", webhook.FailureTLS)
 	f("a certificate of another name", s, strings.Replace(server.URL, "127.0.0.1", "localhost", 1), webhook.FailureTLS)
 	f("a port that is not allowed", newSender(t, server, under(webhook.Policy{})), "https://a.example:22/",
 		webhook.FailureURL)

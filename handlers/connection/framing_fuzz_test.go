@@ -24,9 +24,9 @@ type acceptedRequest struct {
 	followed   bool // the body is chunked, and the connection has followed the body to its end
 }
 
-// readRequests reads requests as the server does, until CheckHead refuses one or fasthttp can't read
-// one. sent returns the bytes read from the source so far: those that fasthttp has read for one body
-// show how the body was framed.
+// readRequests reads requests as the server does, until CheckHead refuses a request or fasthttp can't read a request.
+// sent returns the bytes read from the source so far: the bytes that fasthttp has read for one body show how the body
+// was framed.
 func readRequests(from io.Reader, sent func() []byte, followed func() bool) (all []acceptedRequest) {
 	reader := bufio.NewReaderSize(from, ReadBufferSize)
 	position := func() int { return len(sent()) - reader.Buffered() }

@@ -65,7 +65,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("the log has the value of a panic: %s", text)
 	}
 	done := make(chan struct{})
-	g.Start("alone", func() { var nobody *secret; _ = nobody.key }, func() { close(done) })
+	g.Start("alone", func() { var missing *secret; _ = missing.key }, func() { close(done) })
 	<-done
 	if !strings.Contains(log.String(), "nil pointer dereference") {
 		t.Errorf("the log lacks the runtime's error: %s", log)

@@ -179,7 +179,7 @@ func TestSpansArrive(t *testing.T) {
 	}
 	if want := (tracing.Parent{Traceparent: "00-" + traceID + "-" + got.ID + "-01",
 		Tracestate: "vendor=1,b=2"}); parent != want {
-		t.Errorf("others are told %+v, want %+v", parent, want)
+		t.Errorf("the next service gets %+v, want %+v", parent, want)
 	}
 	for name, value := range map[string]string{
 		"service.name": "licet", "service.version": "v1", "service.instance.id": "i1", "k8s.pod.name": "licet-0",

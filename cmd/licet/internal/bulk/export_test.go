@@ -181,7 +181,7 @@ func TestExportAnew(t *testing.T) {
 	}
 	wantExport(t, readFile(t, path), listed(t, c))
 
-	// What is left of an export that was put in place, and then killed.
+	// The position of an export that was killed right after its file was complete.
 	writeFile(t, path+".partial.json", `{"version":1,"cursor":"x","bytes":100,"rows":1}`)
 	if sum, err := newExport(c).ToFile(t.Context(), path, false); err != nil || sum.Rows != 260 {
 		t.Fatal(sum, err)

@@ -17,8 +17,8 @@ import (
 	"licet/internal/servicetest"
 )
 
-// wantGranted demands that the licenses in the results are those that are
-// listed, and that each line has as many as it asked for.
+// wantGranted checks that the service lists exactly the licenses in the results, and that each line has the requested
+// quantity.
 func wantGranted(t *testing.T, im *importer, c *client.Client, quantities map[int]int) {
 	t.Helper()
 	all := listed(t, c)

@@ -18,8 +18,7 @@ import (
 	"licet/internal/servicetest"
 )
 
-// service is the one that all tests of this package use, each with an account of
-// its own.
+// service is the service that all tests of this package share. Each test has an account of its own.
 var service *servicetest.Service
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &service)) }
@@ -131,8 +130,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// wantFiles demands that a folder has these files and no others, and that those
-// that were made are nobody else's.
+// wantFiles checks that a folder has exactly these files, and that other users can't read the created files.
 func wantFiles(t *testing.T, dir string, given []string, made ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

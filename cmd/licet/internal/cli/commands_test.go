@@ -308,11 +308,11 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestBadUsage is told what is wrong before anything is asked of a service.
+// TestBadUsage: a command reports invalid usage before it calls a service.
 func TestBadUsage(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	u.env["LICET_URL"] = "http://127.0.0.1:1" // nobody there
+	u.env["LICET_URL"] = "http://127.0.0.1:1" // an unused port
 	for problem, line := range map[string]string{
 		"accepts 2 arg(s), received 1":                "licenses activate LIC-1",
 		"requires at least 1 arg(s), only received 0": "licenses revoke",

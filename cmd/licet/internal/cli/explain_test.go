@@ -58,7 +58,7 @@ func TestNoService(t *testing.T) {
 			}
 		}
 	}
-	// Of a change it says that nobody knows.
+	// For a change, the message says that the outcome is unknown.
 	u.env["LICET_URL"] = "http://" + listener.Addr().String()
 	u.refuses(false, []string{"the outcome is unknown"}, "licenses", "grant", "--product-id", "editor")
 }

@@ -15,7 +15,7 @@ func TestMeter(t *testing.T) {
 	quiet.Set(1, 2)
 	quiet.Clear()
 	if quiet.Shown() || out.Len() > 0 {
-		t.Errorf("what is no terminal shows %q", out.String())
+		t.Errorf("a meter without a terminal shows %q", out.String())
 	}
 	m := &Meter{terminal: &out, what: "verify"}
 	for _, total := range []int64{100, 100, 50} { // an estimate, and too low at last
@@ -45,7 +45,7 @@ func TestOnTerminal(t *testing.T) {
 	defer null.Close()
 	for _, stream := range []any{null, strings.NewReader("y"), new(bytes.Buffer)} {
 		if Is(stream) {
-			t.Errorf("nobody is at the other end of %T, and yet is asked and shown a bar", stream)
+			t.Errorf("%T counts as a terminal", stream)
 		}
 	}
 }
