@@ -175,7 +175,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 			return err
 		},
 		"asked early": h.RefuseIfFull,
-		"API key":     func() error { _, err := h.Authenticate(ctx, "sk_test_nobody's"); return err },
+		"API key":     func() error { _, err := h.Authenticate(ctx, "sk_test_unknown"); return err },
 	} {
 		t.Run(what, func(t *testing.T) { nodetest.WantError(t, ask(), licensing.ErrOverloaded) })
 	}

@@ -17,8 +17,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestPassesAreCounted, by how they ended; one that is broken off by the end of all is
-// none.
+// TestPassesAreCounted: passes count by their outcome. A pass that the shutdown ends does not count.
 func TestPassesAreCounted(t *testing.T) {
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
 	var clock still

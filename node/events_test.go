@@ -23,19 +23,19 @@ func openHearing(t *testing.T) *kv.Store {
 	return nodetest.OpenWith(t, cfg)
 }
 
-// together tells whether events were told in one transaction.
+// together checks that one transaction recorded all events.
 func together(t *testing.T, events ...store.RecordedEvent) {
 	t.Helper()
 	for _, e := range events {
 		if e.Revision != events[0].Revision {
-			t.Errorf("%s was told in revision %d, and %s in %d", events[0].Type, events[0].Revision, e.Type, e.Revision)
+			t.Errorf("%s was recorded in revision %d, and %s in %d", events[0].Type, events[0].Revision, e.Type, e.Revision)
 		}
 	}
 }
 
-// TestGrantTells: each license of a grant is told of once, by whom it was granted,
-// however often it is asked for.
-func TestGrantTells(t *testing.T) {
+// TestEventsOfAGrant: each license of a grant has one event, which names the grantor, however often the request is
+// repeated.
+func TestEventsOfAGrant(t *testing.T) {
 	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, db)
 	const quantity = store.MaxNewLicenses + 5
@@ -145,7 +145,7 @@ func TestRefundOfRevokedTells(t *testing.T) {
 		"2 order.paid provider", "3 order.refunded system")
 }
 
-// TestBuyerCancels: nobody else has the pay page.
+// TestBuyerCancels: the actor of a cancellation on the pay page is the buyer.
 func TestBuyerCancels(t *testing.T) {
 	store, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, store)
@@ -163,9 +163,9 @@ func TestBuyerCancels(t *testing.T) {
 		"2 order.canceled end_user", "3 order.refunded provider")
 }
 
-// TestOnceTellsOnce: a change under an Idempotency-Key is told once, also where its
-// answer was lost, and where several ask at once.
-func TestOnceTellsOnce(t *testing.T) {
+// TestOneEventPerIdempotencyKey: a change under an Idempotency-Key has one event, also if its answer was lost, and if
+// several callers send the request at once.
+func TestOneEventPerIdempotencyKey(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 		key := grantTo(t, nodetest.New(t, db), owner, 3)
@@ -206,9 +206,9 @@ func grantTo(t *testing.T, n *service.Service, owner licensing.Owner, maxDevices
 	return licenses[0].License.Key
 }
 
-// TestFoldTells: the events of a fold stand in one transaction, in the order of its
-// commands. Of a command that panics there is none, and a full license is told once.
-func TestFoldTells(t *testing.T) {
+// TestEventsOfAFold: one transaction holds the events of a fold, in the order of its commands. A command that panics
+// has no event, and a full license has one.
+func TestEventsOfAFold(t *testing.T) {
 	const waiting = 40
 	plain := openHearing(t)
 	key := grantTo(t, nodetest.New(t, plain), nodetest.NewOwner(licensing.Test), 1+waiting)
@@ -295,8 +295,8 @@ func TestRefusalsTellNothing(t *testing.T) {
 		"1 license.issued system", "2 license.activated key_1 a", "3 device.bound key_1 a", "4 license.revoked key_1")
 }
 
-// TestHopTells: a command that hops is told of as its caller's.
-func TestHopTells(t *testing.T) {
+// TestActorOfAHop: the event of a command that hops has the actor of its caller.
+func TestActorOfAHop(t *testing.T) {
 	c := newCrowd(t)
 	c.open = openHearing
 	owner, store := c.join()

@@ -54,7 +54,7 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 	}
 	t.Logf("%d hops, %d slow, %d unknown", c.hops.Load()-before, slow, unknown)
 	if got := c.hops.Load() - before; got > 2 {
-		t.Errorf("%d hops to an owner that serves none, %d callers waited long, %d were told that nobody knows", got,
+		t.Errorf("%d hops to an owner that serves none, %d callers waited long, %d got \"outcome unknown\"", got,
 			slow, unknown)
 	}
 }
@@ -163,8 +163,8 @@ func TestBadKeyHop(t *testing.T) {
 	}
 }
 
-// TestHurriedMate: a caller that has much time left is not told that nobody
-// knows because another one of its hop had little.
+// TestHurriedMate: a caller with much time left does not get "outcome unknown" because another caller of the same hop
+// had little time.
 func TestHurriedMate(t *testing.T) {
 	c := newCrowd(t)
 	inner := nodetest.OpenStore(t)

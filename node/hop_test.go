@@ -108,8 +108,8 @@ func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licens
 // eager makes a node yield at its first loss.
 func eager(cfg *service.Config) { cfg.YieldAfter = 1 }
 
-// TestCommandsHop: the commands of a node that keeps losing are run by the one
-// that wins, and their callers are told what it says.
+// TestCommandsHop: a node that keeps losing sends its commands to the node that wins, and the callers get the answers
+// of that node.
 func TestCommandsHop(t *testing.T) {
 	c, _, other, key := yielding(t)
 
@@ -160,8 +160,8 @@ func TestNothingHopsAlone(t *testing.T) {
 	}
 }
 
-// TestHopsNotTaken: commands that another node does not take are run where they
-// came to, by whatever way that is told.
+// TestHopsNotTaken: the node runs its commands itself if another node does not take them, however the sender learns
+// this.
 func TestHopsNotTaken(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -189,8 +189,8 @@ func TestHopsNotTaken(t *testing.T) {
 	}
 }
 
-// TestFullNodeTakesHops: what another node has found a place for is not refused:
-// the commands would contend with those that wait here.
+// TestFullNodeTakesHops: a full node refuses no hop: the sender would run the commands itself and contend with the
+// commands that wait here.
 func TestFullNodeTakesHops(t *testing.T) {
 	store := nodetest.OpenStore(t)
 	key := nodetest.Grant(t, nodetest.New(t, store), 0)
@@ -212,8 +212,8 @@ func TestFullNodeTakesHops(t *testing.T) {
 	}
 }
 
-// TestHopsInDoubt: where it is left open what became of commands, they are not
-// run again, and their callers are told so when their time is up and not before.
+// TestHopsInDoubt: if the outcome of hopped commands is open, no node runs them again, and their callers get "outcome
+// unknown" at their deadline and not before.
 func TestHopsInDoubt(t *testing.T) {
 	lie := errors.New("connection reset")
 	for _, x := range []struct {
@@ -338,8 +338,8 @@ func TestHopHangs(t *testing.T) {
 	}
 }
 
-// TestHopsEndInTime: what has come by a hop is not begun after the moment at which
-// the sender takes it to be over, even if nobody has noticed that yet.
+// TestHopsEndInTime: a node begins no command of a hop after the moment at which the sender considers the hop over,
+// even before a timer fires.
 func TestHopsEndInTime(t *testing.T) {
 	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	store, arrived, open, _ := gated(nodetest.OpenStore(t))
@@ -434,7 +434,7 @@ func TestHopsUnderLoad(t *testing.T) {
 	}
 	for id := range bound {
 		if !ids[id] {
-			t.Errorf("%s was told to be bound", id)
+			t.Errorf("the answer for %s was success", id)
 		}
 	}
 	if c.hops.Load() == 0 {

@@ -31,7 +31,7 @@ func newTestPlacement(self byte) *testPlacement {
 
 func (p *testPlacement) pass(d time.Duration) { p.now = p.now.Add(d) }
 
-// loses loses swaps to a writer and tells whether the last one made it yield.
+// loses loses swaps to a writer, and reports whether the placement yields after the last one.
 func (p *testPlacement) loses(times int, to byte) bool {
 	yields := false
 	for range times {
@@ -73,7 +73,7 @@ func TestYieldsAfterLosses(t *testing.T) {
 
 // Losses that are far apart, to oneself, or of other records than licenses are
 // none.
-func TestYieldsToNobody(t *testing.T) {
+func TestNodeThatNeverYields(t *testing.T) {
 	p := newTestPlacement(5)
 	for range 10 * yieldAfter {
 		p.loses(1, 7)
@@ -148,7 +148,7 @@ func TestHosts(t *testing.T) {
 	}
 	p.pass(time.Minute)
 	if !p.loses(yieldAfter, 3) {
-		t.Error("does not yield once nobody sends it commands any more")
+		t.Error("does not yield although no node sends it commands any more")
 	}
 }
 
@@ -156,7 +156,7 @@ func TestHosts(t *testing.T) {
 func TestBlindLosses(t *testing.T) {
 	p := newTestPlacement(5)
 	if p.loses(2*yieldAfter, 0) {
-		t.Error("yields to nobody")
+		t.Error("yields to an unknown node")
 	}
 	p.sawWriter(contestedRef, incarnation(5))
 	if p.loses(1, 0) {
@@ -203,8 +203,8 @@ func TestTieIsTold(t *testing.T) {
 	low.wantOwner(t, 9)
 }
 
-// TestChainsGetShorter: a node that yields to a lower one does not stop for being
-// sent commands by a third one, which is told where to go.
+// TestChainsGetShorter: a node that yields to a lower node does not stop yielding because a third node sends commands:
+// the answer names the owner to the third node.
 func TestChainsGetShorter(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 3)
@@ -215,7 +215,7 @@ func TestChainsGetShorter(t *testing.T) {
 		p.pass(redirectSpan / 20)
 	}
 	p.wantOwner(t, 3)
-	// Somebody else, who has not known, long after.
+	// Another node, which did not know the owner, long after.
 	p.served(contestedRef, incarnation(3), store.Incarnation{}, true)
 	p.pass(yieldSpan)
 	if hint := p.receives(incarnation(8)); hint != incarnation(3) {
@@ -239,7 +239,7 @@ func TestLeadsToTheWriter(t *testing.T) {
 	if hint := p.ownerFor(contestedRef, false); hint != incarnation(7) {
 		t.Errorf("it leads to %v", hint)
 	}
-	p.loses(1, 0) // to nobody that is known
+	p.loses(1, 0) // to an unknown writer
 	if hint := p.ownerFor(contestedRef, false); hint != incarnation(7) {
 		t.Errorf("it leads to %v", hint)
 	}
@@ -264,7 +264,7 @@ func TestServedNone(t *testing.T) {
 	}
 	f(7, 3, 0) // of a license that it knows nothing of
 	again()
-	f(8, 3, 7) // somebody else's news
+	f(8, 3, 7) // news about another node
 	f(7, 3, 3)
 	f(3, 7, 0)
 	if p.loses(10*yieldAfter, 7) {
@@ -287,17 +287,17 @@ func TestServedNone(t *testing.T) {
 func TestCirclesAtOnceEnd(t *testing.T) {
 	for nodes := 3; nodes <= 7; nodes++ {
 		for hop := 20 * time.Millisecond; hop < yieldSpan; hop += 20 * time.Millisecond {
-			// What a hop is told when the time is up that it was for does not count.
+			// A redirect does not count after the time for which the node yields.
 			rounds := int(max(2*redirectSpan/hop, 2*maxMoves)) + 2
 			if !circleEnds(nodes, rounds, hop) {
-				t.Errorf("%d nodes, hops of %v: nobody writes after %d of them", nodes, hop, rounds)
+				t.Errorf("%d nodes, hops of %v: no node writes after %d of them", nodes, hop, rounds)
 			}
 		}
 	}
 }
 
-// circleEnds lets nodes yield to each other in a circle, and hop at the same time,
-// and tells whether one of them stops.
+// circleEnds lets nodes yield to each other in a circle, and hop at the same time. It reports whether some node stops
+// yielding.
 func circleEnds(nodes, rounds int, hop time.Duration) bool {
 	list := make([]*testPlacement, nodes)
 	for i := range list {
@@ -328,8 +328,7 @@ func circleEnds(nodes, rounds int, hop time.Duration) bool {
 	return false
 }
 
-// TestCirclesEnd: whoever yields to whom, and whoever hears of it first, in the
-// end somebody writes for all.
+// TestCirclesEnd: in any circle of yielding nodes, in any order of messages, one node finally writes for all.
 func TestCirclesEnd(t *testing.T) {
 	const nodes = 6
 	for start := range 200 {
@@ -361,7 +360,7 @@ func TestCirclesEnd(t *testing.T) {
 			}
 		}
 		if writers == 0 {
-			t.Errorf("start %d: nobody writes", start)
+			t.Errorf("start %d: no node writes", start)
 		}
 	}
 }
@@ -371,7 +370,7 @@ func TestCirclesEnd(t *testing.T) {
 func TestNotTaken(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
-	p.notTaken(contestedRef, incarnation(8)) // somebody else's news
+	p.notTaken(contestedRef, incarnation(8)) // news about another node
 	p.wantOwner(t, 7)
 	p.notTaken(contestedRef, incarnation(7))
 	p.wantOwner(t, 0)

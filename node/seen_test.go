@@ -167,9 +167,8 @@ func heldCommits(db store.Store) (held *storetest.Faulty, gate *atomic.Pointer[c
 	}}, gate, arrived
 }
 
-// TestSeenProvesNothing: that it could be stored when some devices were seen
-// tells nothing of others. Another node has removed a device behind the back of
-// one that remembers it, and which stores what was seen beside the activations.
+// TestSeenProvesNothing: a successful write of last_seen proves nothing about other devices. Another node has removed a
+// device that this node still remembers, while this node stores last_seen of other devices in the background.
 func TestSeenProvesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string

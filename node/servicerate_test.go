@@ -194,8 +194,7 @@ func TestRateOfLittle(t *testing.T) {
 	}
 }
 
-// BenchmarkAdmission is what a command pays for being let in, and what one that
-// is refused costs.
+// BenchmarkAdmission measures the cost of admitting a command, and of refusing a command.
 func BenchmarkAdmission(b *testing.B) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()

@@ -51,9 +51,8 @@ func remove(
 	return n.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device})
 }
 
-// TestOneRoundTrip: on a license that is remembered, a command that changes
-// something is one swap, and one that changes nothing asks once whether what is
-// remembered is still true.
+// TestOneRoundTrip: on a remembered license, a command that changes something is one swap, and a command that changes
+// nothing confirms the remembered value once.
 func TestOneRoundTrip(t *testing.T) {
 	var c trips
 	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
@@ -133,14 +132,13 @@ func TestFullItThinks(t *testing.T) {
 	nodetest.WantError(t, err, errFull)
 	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1},
 		func() { nodetest.MustActivate(t, n, key, "device-3") })
-	c.expect(t, "one that is", made{loads: 1}, func() {
+	c.expect(t, "a bound device", made{loads: 1}, func() {
 		_, err := nodetest.Activate(nodetest.Context(t), n, key, "one more")
 		nodetest.WantError(t, err, errFull)
 	})
 }
 
-// TestConfirmFails: what can't be confirmed is not answered, and nobody is told
-// that something may have happened.
+// TestConfirmFails: a command whose confirmation fails gets an error, and no caller gets "outcome unknown".
 func TestConfirmFails(t *testing.T) {
 	store := nodetest.OpenStore(t)
 	first := nodetest.New(t, store)
@@ -177,10 +175,9 @@ func names(count int) []string {
 	return devices
 }
 
-// rivalReads has another node write to a license with the devices device-0 to
-// device-19, of which n learns by a question about one that it knows to be bound.
-// That wrongs no guess of n's: it stays ready to take new devices for absent, and
-// is unsure of the bound ones.
+// rivalReads has another node write to a license with the devices device-0 to device-19. n learns of the write by a
+// command on a device that n knows to be bound. This proves no guess of n wrong: n still assumes that new devices are
+// absent, and is unsure of the bound devices.
 func rivalReads(t *testing.T, n *service.Service, key licensing.LicenseKey) {
 	t.Helper()
 	nodetest.MustActivate(t, nodetest.New(t, nodetest.OpenStore(t)), key, "rival")
@@ -393,7 +390,7 @@ func TestManyPresent(t *testing.T) {
 	}
 }
 
-// TestPauseIsBounded tries more often than anybody does.
+// TestPauseIsBounded tries more often than any caller does.
 func TestPauseIsBounded(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -11,9 +11,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestSettlesApart activates new devices and bound ones that the node is unsure
-// of: the read and the swap go side by side, and each answers its own calls,
-// whatever happens to the other.
+// TestSettlesApart activates new devices, and bound devices of which the node is unsure: the read and the swap run side
+// by side, and each answers its own calls, whatever happens to the other.
 func TestSettlesApart(t *testing.T) {
 	for _, c := range []struct {
 		name                string

@@ -145,7 +145,7 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 		t.Log(err)
 	}
 	if !ended(other) || ended(storming) {
-		t.Errorf("recorded of the other owner: %v, of the one that storms: %v", ended(other), ended(storming))
+		t.Errorf("recorded of the other owner: %v, of the storming owner: %v", ended(other), ended(storming))
 	}
 	h.letGo()
 	h.group.Wait()
@@ -204,7 +204,7 @@ func TestStormingOwnersShare(t *testing.T) {
 	for ; gate.Enter(t.Context(), c) == nil; got[c]++ {
 	}
 	if got[a] != 10 || got[b] != 10 || got[c] != 5 {
-		t.Errorf("two that storm have %d and %d, and one that comes then gets %d, of 30", got[a], got[b], got[c])
+		t.Errorf("two storming owners have %d and %d, and a third owner then gets %d, of 30", got[a], got[b], got[c])
 	}
 }
 
@@ -241,7 +241,7 @@ func TestSharesProperty(t *testing.T) {
 				}
 				continue
 			}
-			free := limit - sum - 1 // with the one that comes
+			free := limit - sum - 1 // with the next call
 			err := gate.Enter(t.Context(), owners[i])
 			if want := free >= 0 && under[i] <= free; want != (err == nil) || err != nil &&
 				!errors.Is(err, licensing.ErrOverloaded) {

@@ -12,8 +12,8 @@ import (
 	"licet/payment"
 )
 
-// bank is the provider of a run, which outlives its nodes: it takes the money of an
-// order once and sends it back once, however often it is asked, and keeps books.
+// bank is the payment provider of a run. It outlives the nodes, takes the money of an order once, refunds it once,
+// however often a node asks, and keeps books.
 type bank struct {
 	mu       sync.Mutex
 	random   *rand.Rand
@@ -36,7 +36,7 @@ func (b *bank) take(o licensing.Order) {
 	b.taken[o.OrderNo] = o
 }
 
-// Begin has nobody who calls it: buyers go to the bank themselves.
+// Begin is never called: buyers go to the bank themselves.
 func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 	return payment.Step{}, errBank
 }

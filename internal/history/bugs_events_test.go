@@ -23,9 +23,9 @@ func eventBugs() []bug {
 		{name: "events are dropped where a change is made anew", store: func(_ *run, s store.Store) store.Store {
 			return &tiring{Store: s, lost: map[licensing.Ref]bool{}}
 		}},
-		{name: "an event is told again, now and then", hearing: hears, store: mistold(tellAgain)},
+		{name: "now and then an event is recorded twice", hearing: hears, store: mistold(tellAgain)},
 		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
-		{name: "an event is told in a transaction of its own",
+		{name: "an event is recorded in a transaction of its own",
 			store: func(_ *run, s store.Store) store.Store { return apart{s} }},
 		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
 		{name: "who listens is not compared", hearing: begins, txn: withoutCompare("lc1/s/listen")},

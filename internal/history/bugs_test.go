@@ -28,13 +28,13 @@ type bug struct {
 	name string
 	// txn stands in for etcd's handler of a write.
 	txn func(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error)
-	// lost is told instead of an error that says nothing of what happened.
+	// lost replaces an error that leaves the outcome open.
 	lost error
 	// store wraps the store of a node.
 	store func(*run, store.Store) store.Store
-	// unknown is called after a caller was told that the outcome is unknown.
+	// unknown is called after a caller got "outcome unknown".
 	unknown func(*run, *process, *license, input)
-	// lostHop is told of a hop whose answer is lost, instead of what says nothing.
+	// lostHop replaces the error of a hop whose answer is lost.
 	lostHop error
 	// bank wraps the provider of payments.
 	bank func(payment.Provider) payment.Provider
@@ -135,7 +135,7 @@ func (s halfRedaction) Commit(ctx context.Context, change store.Change) (store.O
 	return s.Store.Commit(ctx, change)
 }
 
-// isOfBoth tells whether a change is of an order and its license.
+// isOfBoth reports whether a change writes an order and its license.
 func isOfBoth(change store.Change) bool {
 	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindOrder &&
 		change.Writes[1].Ref.Kind == licensing.KindLicense
@@ -243,8 +243,8 @@ func sometimes(
 	}
 }
 
-// hideWriter takes the entry of whoever asks out of what a lost swap brings
-// back, so that it takes its own write for a rival's.
+// hideWriter removes the caller's entry from the record that a lost swap returns, so that the caller takes its own
+// write for a rival's.
 func hideWriter(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
 	response, err := handler(ctx, txn)
 	if err != nil || response.(*pb.TxnResponse).Succeeded {

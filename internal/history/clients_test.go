@@ -18,8 +18,8 @@ const (
 	maxClients    = 10
 	maxOperations = 300
 	maxUnknowns   = 12
-	// fewUnknowns is how many there may be besides those that the last questions come
-	// to, where each may double the states that a license can be in.
+	// fewUnknowns is the number of unknown outcomes allowed besides those of the last requests, if each may double the
+	// states of a license.
 	fewUnknowns = 4
 )
 
@@ -43,8 +43,8 @@ type odd struct {
 	action action
 }
 
-// multiplies tells whether a question of which nothing is heard leaves a license in one
-// of several states for good, and not only until a device is seen to be bound, or not.
+// multiplies reports whether a request without an answer leaves a license in one of several states for good, and not
+// only until the next look at a device.
 func (o odd) multiplies() bool {
 	return slices.Contains([]action{suspend, reinstate, revoke, renew, extend, setMax, setNote}, o.action)
 }
@@ -119,8 +119,8 @@ func newLicense(p plan, key licensing.LicenseKey) *license {
 	return l
 }
 
-// spent tells whether more questions could lead beyond the bounds: every
-// client has one under way, and may be told nothing of it.
+// spent reports whether more requests could exceed the bounds: every client has one under way, whose answer may get
+// lost.
 func (l *license) spent() bool {
 	unknowns := maxUnknowns - l.clients
 	if l.keyed || l.sold || slices.ContainsFunc(l.odds, odd.multiplies) {
@@ -129,8 +129,8 @@ func (l *license) spent() bool {
 	return l.unknowns.Load() > int32(unknowns) || l.asked.Load() > int32(maxOperations-l.clients)
 }
 
-// operation is one question with its answer and when both were. Times are in
-// nanoseconds of the run; revisions are those that etcd had.
+// operation is one request with its answer and the times of both. Times are in nanoseconds of the run; revisions are
+// etcd's.
 type operation struct {
 	Client  int
 	Process int
@@ -141,8 +141,8 @@ type operation struct {
 	// Before and After are the newest revisions at the call and at the return.
 	Before, After int64
 	BoundAt       int64 `json:",omitempty"` // activate, accepted
-	// Adrift: nobody answered, since the process was killed, and it may have sent
-	// the command to another one before.
+	// Adrift: no answer came, since the process was killed, and the process may have sent the command to another node
+	// before.
 	Adrift bool `json:",omitempty"`
 }
 
@@ -171,8 +171,8 @@ func (r *run) work(l *license, number int) {
 	}
 }
 
-// prepare creates the license and binds its first devices. It may fail: then
-// the others are told that there is no such license, or find fewer devices.
+// prepare creates the license and binds its first devices. It may fail: then other clients find no such license, or
+// fewer devices.
 func (r *run) prepare(l *license, client int, random *rand.Rand) int {
 	in := input{Key: l.key, Action: create, Max: l.max}
 	if l.expires != 0 {
@@ -188,10 +188,9 @@ func (r *run) prepare(l *license, client int, random *rand.Rand) int {
 	return client
 }
 
-// isWatcher tells whether a client of a license that is watched does nothing
-// but activate the devices that were bound first, and all that at one node,
-// while others change the license elsewhere. So that node has much to store of
-// what was seen, and while it does, what it remembers of the license grows old.
+// isWatcher reports whether a client of a watched license only activates the devices that were bound first, at one
+// node, while other clients change the license at other nodes. So that node often stores when devices were seen, and
+// its memory of the license grows old meanwhile.
 func (l *license) isWatcher(number int) bool { return l.watched && number%3 != 2 }
 
 func (l *license) question(r *run, number int, random *rand.Rand) input {
@@ -233,8 +232,8 @@ func pick(odds []odd, random *rand.Rand) action {
 	return get
 }
 
-// newClient gives a client's number. Whoever is told nothing goes on under a
-// new one: the old one's question may still be open.
+// newClient returns the number of a new client. A client without an answer goes on under a new number, since the
+// outcome of its last request is open.
 func (r *run) newClient() int { return int(r.clients.Add(1)) }
 
 // patience of most callers where no commands hop, and of the few that give up early.
@@ -390,10 +389,8 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 	return p.node.Do(ctx, licensing.LicenseRef(in.Key), licenseCommand(in))
 }
 
-// create stores the license under a key that others know already, as a grant
-// would that could be told the key. It is done where nobody else works: swaps
-// that go past a node's mailbox must be the only ones of their store on a
-// record.
+// create stores the license under a key that other clients know already. No other goroutine may use the record through
+// the same store meanwhile: swaps that bypass a node's mailbox must be the only swaps of their store on a record.
 func (r *run) create(ctx context.Context, p *process, in input) output {
 	terms := licensing.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max,
 		SelfService: licensing.SelfService{Allowed: true}}
@@ -431,7 +428,7 @@ func (l *license) bit(id string) uint64 {
 	return forever
 }
 
-// judge sorts an error as callers are told to.
+// judge sorts an error as the API documents.
 func judge(err error) output {
 	var refusal *licensing.Error
 	switch {

@@ -104,8 +104,7 @@ func withServer(m *testing.M) (code int, err error) {
 // revision is the newest that etcd holds.
 func revision() int64 { return server.etcd.Server.KV().Rev() }
 
-// What was seen is stored often, so that it meets all else that is done; but
-// not so often that every activation has something to store.
+// Nodes store often when devices were seen, so that these writes meet all other changes, but not for every activation.
 const (
 	seenStep  = 4 * time.Millisecond
 	seenEvery = 3 * time.Millisecond
@@ -125,7 +124,7 @@ type process struct {
 	store  *storetest.Faulty // what the node sees
 	node   *service.Service
 	calls  *peer.Client    // the other nodes; nil where they know nothing of each other
-	called *severable      // by them; likewise
+	called *severable      // calls of the other nodes; nil in the same case
 	life   context.Context // ends when the process is killed
 	die    context.CancelFunc
 }

@@ -243,7 +243,7 @@ func (f *follower) read(ctx context.Context, db store.Events) (more bool, err er
 	f.seen = append(f.seen, page.Events...)
 	f.after = page.Next
 	if n := len(page.Events); n > 0 && f.random.IntN(2) == 0 {
-		// As somebody who knows only events; perhaps one in the middle, to read on from.
+		// As a reader that knows only events, perhaps an event in the middle.
 		n = 1 + f.random.IntN(n)
 		f.seen = f.seen[:len(f.seen)-len(page.Events)+n]
 		f.after = store.FeedPosition(page.Events[n-1].ID)

@@ -141,8 +141,7 @@ func writes(txn *pb.TxnRequest) bool {
 	return false
 }
 
-// touches tells whether a transaction writes devices and leaves all licenses
-// alone.
+// touches reports whether a transaction writes devices and no license.
 func touches(txn *pb.TxnRequest) bool {
 	return !slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool {
 		return !bytes.HasPrefix(op.GetRequestPut().GetKey(), []byte("lc1/d/"))
@@ -196,9 +195,8 @@ func (f *faults) write(ctx context.Context, txn *pb.TxnRequest, handler grpc.Una
 	return execute(ctx)
 }
 
-// lost is an error that says nothing of what happened. DeadlineExceeded is not
-// among them: etcd does not say it while its client still waits, and if it
-// did, the client would send the call again without telling anybody.
+// lost returns an error that leaves the outcome open. DeadlineExceeded is not among these errors: etcd does not return
+// it while its client still waits, and if etcd did, the client would silently send the call again.
 func (f *faults) lost() error {
 	if f.run.bug.lost != nil {
 		return f.run.bug.lost

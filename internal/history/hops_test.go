@@ -24,7 +24,7 @@ import (
 type way struct {
 	on      bool
 	refused int // it is not taken
-	unsent  int // it gets lost, and nobody knows
+	unsent  int // the message gets lost before it is sent
 	lost    int // its answer does
 	slow    int // it takes long
 	late    int // it is read when it is over, or nearly
@@ -189,7 +189,7 @@ func (e pausing) Execute(hop node.Hop) (node.HopAnswer, error) {
 	return answer, err
 }
 
-// newInstruments are metrics that nobody looks at.
+// newInstruments returns metrics that the test does not read.
 func newInstruments() *metrics.Metrics {
 	return metrics.New(prometheus.NewRegistry(), "test", "", "")
 }

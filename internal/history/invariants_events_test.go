@@ -87,17 +87,17 @@ func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 		}
 	}
 	for _, k := range keys {
-		i.add("events", "%q: events were told in revision %d, in which it was not changed", record, k.revision)
+		i.add("events", "%q: revision %d has events and no change of the record", record, k.revision)
 	}
 }
 
-// heard tells whether activations are told of in a revision.
+// heard reports whether activations of a revision have events.
 func (r *run) heard(revision int64) bool {
 	return r.hearing == hears || r.heardAfter != 0 && revision > r.heardAfter
 }
 
-// toldOfLicense: what is told of each revision leads from the state before to the one
-// after, and nothing else is told.
+// toldOfLicense checks that the events of each revision lead from the state before to the state after, and that there
+// are no other events.
 func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states []*licenseAt, keys []*toldAt) {
 	told := map[int64][]eventAt{}
 	for _, k := range keys {
@@ -110,7 +110,7 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 		now := *before
 		now.devices = maps.Clone(before.devices)
 		wrong := func(e eventAt) {
-			i.add("events", "%s: %s can't be told of %s, to become %s", key, e.text(), before,
+			i.add("events", "%s: the event %s can't lead from %s to %s", key, e.text(), before,
 				s)
 		}
 		var seen []licensing.EventType
@@ -178,7 +178,7 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 					t.redacts(s.order, s.revision))
 		}
 		if !fits {
-			i.add("events", "%s: %v are told of %s, to become %s", key, seen, before, s)
+			i.add("events", "%s: the events %v lead from %s to %s", key, seen, before, s)
 		}
 		before = s
 	}
@@ -189,13 +189,13 @@ func (e eventAt) text() string {
 		e.revision)
 }
 
-// redacts tells whether an order, and so its license, was redacted in a revision.
+// redacts reports whether an order, and so its license, was redacted in a revision.
 func (t *timeline) redacts(order string, revision int64) bool {
 	return slices.ContainsFunc(t.orders[order],
 		func(o *orderAt) bool { return o.revision == revision && o.email == "" })
 }
 
-// toldOfOrder: of each revision is told what it has changed.
+// toldOfOrder checks that the events of each revision say what the revision has changed.
 func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldAt) {
 	told := map[int64][]licensing.EventType{}
 	for _, k := range keys {
@@ -221,7 +221,7 @@ func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldA
 			}
 		}
 		if !slices.Equal(told[s.revision], want) {
-			i.add("events", "%s: %v are told of %+v, to become %+v", number, told[s.revision], before, s)
+			i.add("events", "%s: the events %v lead from %+v to %+v", number, told[s.revision], before, s)
 		}
 		before = s
 	}
@@ -274,7 +274,7 @@ func (i *inspection) feeds(t *timeline) {
 		known, ids := map[seen]bool{}, map[string]bool{}
 		for n, s := range list {
 			if !stored[s] || known[s] || ids[events[n].ID] {
-				i.add("feed", "%s: %+v, %s, is told again, or is not stored", name, s, events[n].ID)
+				i.add("feed", "%s: the feed has %+v, %s, twice, or the event is not stored", name, s, events[n].ID)
 			}
 			known[s], ids[events[n].ID] = true, true
 			if n > 0 && !events[n-1].Before(&events[n]) {

@@ -197,14 +197,14 @@ func (i *inspection) facts(key licensing.LicenseKey, states []*licenseAt, ops []
 	}
 }
 
-// removedAt tells whether somebody can have removed a device in a revision.
+// removedAt reports whether an operation can have removed a device in a revision.
 func (r *run) removedAt(ops []operation, states []*licenseAt, revision int64, id string) bool {
 	return slices.ContainsFunc(ops, func(op operation) bool {
 		return op.In.Action == remove && r.deviceOf(op) == id && windowOf(op, states).holds(revision)
 	})
 }
 
-// change is a difference between two states that somebody must have asked for.
+// change is a difference between two states that needs an operation as its cause.
 type change struct {
 	in       input // without the key
 	device   string
@@ -288,7 +288,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	for n, s := range states[1:] {
 		for _, ch := range changes(states[n], s) {
 			at := -1
-			if ch.boundAt != 0 { // whoever was told this time can explain nothing else
+			if ch.boundAt != 0 { // the operation with this time explains nothing else
 				at = slices.IndexFunc(candidates,
 					func(c *candidate) bool { return c.Out.Verdict == accepted && fits(c, ch) })
 			}
@@ -296,7 +296,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 				at = slices.IndexFunc(candidates, func(c *candidate) bool { return fits(c, ch) })
 			}
 			if at < 0 {
-				i.add("explained", "%s: nobody can have asked for %q %s: %s", key, ch.in, ch.device, s)
+				i.add("explained", "%s: no operation can have caused %q %s: %s", key, ch.in, ch.device, s)
 				continue
 			}
 			candidates[at].used = true
@@ -358,9 +358,8 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 	}
 }
 
-// undone tells whether an operation on the same device and at the same time can
-// have undone one before it was stored: at the same process, or, where commands
-// hop, at any. A command that is adrift goes on after its caller was told.
+// undone reports whether an operation on the same device at the same time can have undone op before op was stored: at
+// the same process, or, if commands hop, at any process. A command adrift goes on after its caller has its answer.
 func (r *run) undone(op operation, by action, ops []operation) bool {
 	return slices.ContainsFunc(ops, func(other operation) bool {
 		return other.In.Action == by && other.In.Device == op.In.Device && (other.Process == op.Process || r.way.on) &&

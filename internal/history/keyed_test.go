@@ -15,7 +15,7 @@ import (
 	"licet/node/store"
 )
 
-// oneDay is what a license is extended by.
+// oneDay is the extension of a license.
 var oneDay = licensing.Period{Days: 1}
 
 const dayInMilli = int64(24 * time.Hour / time.Millisecond)
@@ -23,10 +23,9 @@ const dayInMilli = int64(24 * time.Hour / time.Millisecond)
 // keyedTries bounds how often a request is sent again under its key.
 const keyedTries = 6
 
-// deliver asks for a change under an Idempotency-Key, and again, now at this node
-// and now at that, until it is told what came of it; at times it then asks once
-// more. However often it asks, that is one operation. What it is shown of the license
-// each time is another one: a look.
+// deliver requests a change under an Idempotency-Key, and repeats the request at changing nodes until it has a result;
+// at times it repeats the request once more after that. All of these are one operation. The license in each response
+// is another operation: a look.
 func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, looks []operation) {
 	once := once("key", int(r.keys.Add(1)))
 	op = operation{In: in, Before: revision(), Call: time.Since(r.started), Out: output{Verdict: nothing}}
@@ -101,7 +100,7 @@ func afterTry(before, now output) output {
 	return output{Verdict: now.Verdict, Reason: now.Reason}
 }
 
-// kept tells whether the same request is answered so again.
+// kept reports whether the service keeps this answer for the same request.
 func kept(out output) bool {
 	return out.Verdict == accepted || out.Verdict == refused && out.Reason == licensing.ReasonInvalidLicenseState
 }
@@ -152,7 +151,7 @@ func (l *license) seen(view *store.LicenseView) output {
 	if text != "" {
 		note, err := strconv.Atoi(text)
 		if err != nil {
-			note = -1 // which nobody asks for
+			note = -1 // a value that no client requests
 		}
 		out.Note = note
 	}
@@ -165,8 +164,8 @@ func once(who string, number int) *node.Once {
 	return &node.Once{Hash: string(sum[:16]), Fingerprint: sum}
 }
 
-// recordEnds records what has ended, again and again, as any node does, only more
-// often and at once: a license is then expired for every clock, see run.ends.
+// recordEnds records ends of licenses and orders again and again, as any node does, only more often and concurrently: a
+// license is then expired for every clock, see run.ends.
 func (p *process) recordEnds() {
 	for {
 		select {

@@ -2,12 +2,12 @@ package history
 
 import "sync"
 
-// lateWrites are those that go on by themselves. Others may begin while they are
-// waited for, which a [sync.WaitGroup] must not see.
+// lateWrites counts writes that go on in the background. Further writes may begin during a wait, which a
+// [sync.WaitGroup] does not allow.
 type lateWrites struct {
 	mu    sync.Mutex
 	count int
-	none  chan struct{} // closed once there are none; nil while nobody waits
+	none  chan struct{} // closed once there are none; nil if no goroutine waits
 }
 
 // Go begins one.

@@ -33,7 +33,7 @@ func told(current, limit int) output {
 	return output{Verdict: accepted, Facts: facts{Current: current, Max: limit, Activated: noon}}
 }
 
-// fresh is told of a license that was never activated.
+// fresh is the answer about a license that was never activated.
 func fresh(limit int) output {
 	return output{Verdict: accepted, Facts: facts{Max: limit}}
 }

@@ -75,8 +75,7 @@ const (
 	unknown  verdict = "unknown"      // it may have happened, or may yet
 )
 
-// output is what a client was told, and the time that it was meanwhile on the
-// clock of the node that told it.
+// output is the answer to a client, and the time of the answer by the clock of the node.
 type output struct {
 	Verdict verdict
 	Reason  licensing.Reason `json:",omitempty"`
@@ -89,8 +88,8 @@ type output struct {
 	Clock   span
 }
 
-// facts are those that an accepted command answers, right after it. Of a
-// refusal for the limit only the two counts are set.
+// facts are the facts in the answer to an accepted command, right after the command. A refusal for the limit sets only
+// the two counts.
 type facts struct {
 	Revoked, Suspended bool  `json:",omitempty"`
 	Max, Current       int   `json:",omitempty"`
@@ -245,8 +244,7 @@ func (s state) step(in input, out output) []state {
 	return states
 }
 
-// explains tells whether an effect is what was answered, and the state that
-// it leads to, which the answer may narrow.
+// explains reports whether an effect agrees with the answer, and returns the next state, which the answer may narrow.
 func (e effect) explains(in input, out output) (state, bool) {
 	s, f := e.next, out.Facts
 	if e.reason != out.Reason || (e.reason == "") != (out.Verdict == accepted) {

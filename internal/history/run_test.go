@@ -54,11 +54,11 @@ type run struct {
 	wrong      []violation // found while it was played
 
 	hearing hearing
-	// activations are told of after this revision; 0: never, or always where it hears
+	// activations have events after this revision; 0: never, or always if the run listens
 	heardAfter int64
 	followed   []store.RecordedEvent            // as they were read meanwhile, page by page
 	feed       []store.RecordedEvent            // as it is read in the end
-	histories  map[string][]store.RecordedEvent // likewise, by record
+	histories  map[string][]store.RecordedEvent // the same events, by record
 }
 
 func newRun(seed uint64, b bug) *run {
@@ -98,7 +98,7 @@ func (r *run) note(op operation) {
 	r.operations = append(r.operations, op)
 }
 
-// has tells whether a license is one of the run's.
+// has reports whether a license belongs to the run.
 func (r *run) has(key licensing.LicenseKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,11 +284,11 @@ func check(seed uint64, b bug) (*result, error) {
 	return res, nil
 }
 
-// explaining leaves out the operations that explain nothing: those that were not executed,
-// and what is unknown of a license that nobody has seen.
+// explaining leaves out the operations that explain nothing: operations that were not executed, and operations with an
+// unknown outcome on a license that no client has seen.
 //
-// What is unknown has an effect where the model puts it, see state.step; one that had none can
-// be put behind all else, if somebody has seen the license, which then is there for good.
+// The model may place an operation with an unknown outcome anywhere, see state.step. If such an operation had no
+// effect, the model can place it last, provided that a client has seen the license, which then exists for good.
 func explaining(operations []operation) []operation {
 	seen := map[licensing.LicenseKey]bool{}
 	for _, op := range operations {

@@ -13,7 +13,7 @@ import (
 	"licet/node/store"
 )
 
-// deed is what a shop or a buyer asked for and was told.
+// deed is a request of a shop or a buyer, with its answer.
 type deed struct {
 	What    string // create, pay, note, cancel, refund, redact, grant
 	Order   string
@@ -26,8 +26,7 @@ type deed struct {
 	After   int64
 }
 
-// transact does one thing with an order, and again until it is told that it
-// happened or can't, some times at most.
+// transact sends a request about an order, and repeats it, a few times at most, until the answer is success or refusal.
 func (r *run) transact(
 	random *rand.Rand, d deed, do func(context.Context, *process) (licensing.Order, error),
 ) (licensing.Order, bool) {
@@ -73,8 +72,8 @@ func (r *run) transact(
 	return licensing.Order{}, false
 }
 
-// seatNote is what payers note with the licenses that they are told of. A redaction
-// removes it, at any time: no client of a license asks for it.
+// seatNote is the metadata that payers add to their licenses. A redaction may remove it at any time: no client of a
+// license reads it.
 const seatNote = `{"seat":1}`
 
 // shop makes an order, lets it be paid by several at once and perhaps be
@@ -166,7 +165,7 @@ func (r *run) shop(number int) {
 // refund sends an order's money back, while its license is used.
 func (r *run) refund(l *license, orderNo string, shop, number int) {
 	random := r.random("refund", uint64(shop), uint64(number))
-	for used := random.IntN(20); l != nil && int(l.asked.Load()) < used && !l.spent(); { // or nobody uses it any more
+	for used := random.IntN(20); l != nil && int(l.asked.Load()) < used && !l.spent(); { // or clients stop using it
 		time.Sleep(100 * time.Microsecond)
 	}
 	var key *node.Once
@@ -180,8 +179,8 @@ func (r *run) refund(l *license, orderNo string, shop, number int) {
 		})
 }
 
-// sold gives the license that a payer was told of, and notes its creation:
-// after the first had asked, before the first was told.
+// sold returns the license in a payer's answer, and notes when the license was created: after the first payer's
+// request, and before the first payer's answer.
 func (r *run) sold(orderNo string) *license {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,7 +215,7 @@ func (r *run) sold(orderNo string) *license {
 // granted is how many licenses a grant is for: more than one transaction's.
 const granted = store.MaxNewLicenses + 8
 
-// grant issues licenses without an order, and asks until it is told which.
+// grant issues licenses without an order, and repeats the request until the answer names the licenses.
 func (r *run) grant() {
 	random := r.random("grant")
 	d := deed{What: "grant"}

@@ -10,7 +10,7 @@ import (
 	"licet/node/peer"
 )
 
-// TestCloseInUse: once a client is closed, whoever still sends has no list of the nodes made.
+// TestCloseInUse: after Close, a sender no longer starts a list of the nodes.
 func TestCloseInUse(t *testing.T) {
 	ring := newRing(t)
 	for range 100 {

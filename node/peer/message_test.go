@@ -108,7 +108,7 @@ func TestBadRequests(t *testing.T) {
 func TestReply(t *testing.T) {
 	c := newTestCodec(t)
 	result := filled[licensing.Result](t)
-	result.RefundDue, result.Created, result.Invalid = false, false, "" // likewise
+	result.RefundDue, result.Created, result.Invalid = false, false, "" // messages do not carry these
 	result.License.Sequence, result.License.LimitReportedAt = 0, time.Time{}
 	other := result
 	other.License.MaxDevices = 0
@@ -170,8 +170,7 @@ func TestReplyTellsOfALicenseOnce(t *testing.T) {
 	}
 }
 
-// TestUnknownErrors: what is no error of the domain's is a bug, and nothing of it
-// is told.
+// TestUnknownErrors: an error that is not of the domain is a bug, and the message does not contain its text.
 func TestUnknownErrors(t *testing.T) {
 	c := newTestCodec(t)
 	body, err := c.reply(node.HopAnswer{Answers: []node.Answer{{Err: errors.New("a secret")}}})

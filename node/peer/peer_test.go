@@ -199,7 +199,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"another master key":         {ring: newRing(t), to: registration},
 		"another key of its own":     {ring: ring, to: otherKey},
-		"a port that nobody has":     {ring: ring, to: gone},
+		"a closed port":              {ring: ring, to: gone},
 		"a port that does not speak": {ring: ring, to: silent},
 		"another node's address":     {ring: ring, to: stranger},
 		"not registered":             {ring: ring, to: elsewhere},
@@ -251,7 +251,7 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
-// cut passes connections on to an address until it is told to cut them.
+// cut forwards connections to an address until the test cuts them.
 type cut struct {
 	net.Listener
 	mu    sync.Mutex
@@ -314,9 +314,8 @@ func (c *cut) now() {
 	c.conns = nil
 }
 
-// TestCutConnections: a connection that is cut while commands are under way
-// leaves them in doubt, and they are not sent again; one that was cut before is
-// noticed, and then nothing was sent on it.
+// TestCutConnections: a connection that is cut while commands are under way leaves them in doubt, and the client does
+// not send them again. The client notices a connection that was cut before, and sends nothing on it.
 func TestCutConnections(t *testing.T) {
 	ring := newRing(t)
 	var times atomic.Int32
@@ -345,7 +344,7 @@ func TestCutConnections(t *testing.T) {
 		t.Errorf("on a new connection: %v", err)
 	}
 	<-running
-	way.Close() // nobody can connect any more
+	way.Close() // refuses further connections
 	way.now()
 	// The client notices by itself that its connection is gone; until it has, what
 	// it sends into it is in doubt.

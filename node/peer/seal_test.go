@@ -58,7 +58,7 @@ func TestSeal(t *testing.T) {
 			}
 		}
 	}
-	// Whoever has the key as an old one opens it too.
+	// A node for which the key is an old key opens the seal, too.
 	old, err := licensing.ParseMasterRing(newRing(t, "m3").Current().Line() + "\n" + ring.Current().Line())
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +68,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestBrokenSeal: no bit of a seal can be changed, nor its end be cut off or
-// something be added, and nobody else can have made it.
+// TestBrokenSeal: a node refuses a seal with any changed bit, missing end or addition, and a seal of another key.
 func TestBrokenSeal(t *testing.T) {
 	s := ringSealer(t, newRing(t, "m1"))
 	text := s.seal(testNode, testOver, []byte("a body"))
@@ -132,7 +131,7 @@ func TestHopKeys(t *testing.T) {
 func TestAge(t *testing.T) {
 	var l link
 	if _, known := l.ageAt(time.Now()); known {
-		t.Error("known before it was told")
+		t.Error("the age is known before the other node has sent it")
 	}
 	l.learn(time.Hour)
 	l.learn(time.Hour - time.Second) // an answer that took a second longer

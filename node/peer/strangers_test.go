@@ -24,9 +24,8 @@ import (
 	"licet/node/store"
 )
 
-// TestSlowListHoldsNobodyUp: a look at the nodes that takes long, as with etcd
-// away, does not hold up who sends to a node that is known.
-func TestSlowListHoldsNobodyUp(t *testing.T) {
+// TestSlowListDelaysNoSender: a slow list of the nodes, as while etcd is away, does not delay a hop to a known node.
+func TestSlowListDelaysNoSender(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t)
 	registration, _ := serve(t, self, ring, bind)
@@ -131,8 +130,8 @@ func TestStrangersDoNotBlockTheListener(t *testing.T) {
 	}
 }
 
-// TestStrangersAreNotRead: of whoever can't seal, and of whatever is longer than
-// its seal says, the node reads no commands, and writes a bounded log.
+// TestStrangersAreNotRead: the node reads no command from a sender without a valid seal, or beyond the sealed length,
+// and writes a bounded log.
 func TestStrangersAreNotRead(t *testing.T) {
 	ring := newRing(t)
 	var log strings.Builder

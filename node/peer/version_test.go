@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestVersionOfTheMessages: nodes of two versions that could not read each
-// other's messages must refuse each other's hops, before anything is run: one that
-// was run and whose reply can't be read leaves its callers in doubt.
+// TestVersionOfTheMessages: nodes of two versions with different messages must refuse each other's hops before they run
+// any command: an unreadable reply to an executed hop would leave its callers in doubt.
 func TestVersionOfTheMessages(t *testing.T) {
 	shapes := fmt.Sprintf("%d %x", sealVersion,
 		sha256.Sum256([]byte(shape(reflect.TypeFor[request]())+shape(reflect.TypeFor[reply]()))))[:18]

@@ -36,7 +36,7 @@ func anyKey() *licensing.APIKey {
 	return &licensing.APIKey{Owner: nodetest.Owner, Scopes: []string{"*"}}
 }
 
-// persist asks until nobody else works on the same request.
+// persist repeats a request until no other node works on the same request.
 func persist(ask func() (service.IssuedKey, bool, error)) (service.IssuedKey, bool, error) {
 	for {
 		issued, replayed, err := ask()
@@ -46,8 +46,8 @@ func persist(ask func() (service.IssuedKey, bool, error)) (service.IssuedKey, bo
 	}
 }
 
-// TestKeysOnce sends the same requests to two nodes, all at once: one key is
-// made and rotated once, and its text and secrets are told to one caller each.
+// TestKeysOnce sends the same requests to two nodes at once: the service creates one key and rotates it once, and one
+// caller each gets its text and its secrets.
 func TestKeysOnce(t *testing.T) {
 	first, _ := keyNode(t)
 	second, store := keyNode(t)
@@ -83,7 +83,7 @@ func TestKeysOnce(t *testing.T) {
 		}
 		group.Wait()
 		if tellers != 1 {
-			t.Errorf("%d were told the secret", tellers)
+			t.Errorf("%d callers got the secret", tellers)
 		}
 		return told
 	}
@@ -104,8 +104,7 @@ func TestKeysOnce(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 }
 
-// TestRotationsAtOnce: however many rotate a key in the same millisecond, each
-// is told a secret of its own.
+// TestRotationsAtOnce: of any number of rotations of a key in the same millisecond, each returns another secret.
 func TestRotationsAtOnce(t *testing.T) {
 	clock := new(nodetest.Clock)
 	first, store := keyNode(t, nodetest.WithClock(clock))
@@ -121,7 +120,7 @@ func TestRotationsAtOnce(t *testing.T) {
 				t.Errorf("rotate: %v", err)
 			}
 			if _, twice := secrets.LoadOrStore(issued.Secret, true); twice {
-				t.Error("two were told the same secret")
+				t.Error("two callers got the same secret")
 			}
 		})
 	}

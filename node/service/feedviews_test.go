@@ -25,9 +25,8 @@ func (b *backlog) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (
 	return store.Feed{Next: store.FeedPosition(fmt.Sprint(b.read.Add(1))), More: true}, nil
 }
 
-// TestFeedLooksThroughABacklog waits for an event of a kind that there is none of, with
-// much to look through: when the time is up it is told how far that got, and does not
-// begin there again.
+// TestFeedLooksThroughABacklog waits for an event of a type that does not occur in a long feed: at the deadline the
+// response has the position reached, and the next wait continues there.
 func TestFeedLooksThroughABacklog(t *testing.T) {
 	for name, wait := range map[string]func() service.FeedWait{
 		"for a time": func() service.FeedWait { return service.FeedWait{For: 20 * time.Millisecond} },
@@ -43,7 +42,7 @@ func TestFeedLooksThroughABacklog(t *testing.T) {
 			got, err := n.Feed(nodetest.Context(t), nodetest.Owner, store.FeedPage{Limit: 1}, wait())
 			if read := db.read.Load(); err != nil || len(got.Events) != 0 || !got.More || read < 2 ||
 				got.Next != store.FeedPosition(fmt.Sprint(read)) {
-				t.Errorf("after %d pages it is told %+v, %v", read, got, err)
+				t.Errorf("after %d pages the response is %+v, %v", read, got, err)
 			}
 		})
 	}

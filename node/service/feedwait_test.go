@@ -77,7 +77,7 @@ func TestWaitsByAKey(t *testing.T) {
 	const all = 25 * time.Second
 	for _, c := range []struct {
 		name    string
-		unknown bool          // nobody follows the keys
+		unknown bool          // the cache does not follow the marks of keys
 		expires time.Duration // from the beginning; 0: never
 		run     func(s *oneKey, n *Service)
 		ended   bool          // the wait ends by its key
@@ -164,9 +164,9 @@ func TestWaitsByAKey(t *testing.T) {
 	}
 }
 
-// TestReadyAsksNobody: the gauge of readiness follows from what the node knows, and asks nothing of
-// the store, which has no Ping here.
-func TestReadyAsksNobody(t *testing.T) {
+// TestReadyAsksNoStore: the gauge of readiness follows from what the node knows, without a request to the store, which
+// has no Ping here.
+func TestReadyAsksNoStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -49,7 +49,7 @@ func TestStoreAway(t *testing.T) {
 		}
 	}
 	if s.scans.Load() < scan+2 {
-		t.Error("nobody tried to scan meanwhile")
+		t.Error("the cache tried no scan meanwhile")
 	}
 	revoke(t, maker, key.Key) // unseen
 	s.away.Store(false)
@@ -59,8 +59,8 @@ func TestStoreAway(t *testing.T) {
 	s.want(t, key.Text, false)
 }
 
-// TestStoreOfAnEarlierTime puts an older store in the place of the one that a
-// node knows, as a restore does: a key that it lacks must be dead in two seconds.
+// TestStoreOfAnEarlierTime replaces the node's store by an older store, as a restore does: a key that the older store
+// lacks must stop working within two seconds.
 func TestStoreOfAnEarlierTime(t *testing.T) {
 	etcd := embeddedtest.Start(t, t.TempDir())
 	old, err := kv.Open(nodetest.Context(t), kv.Config{
@@ -138,7 +138,7 @@ func TestReadThatWasOvertaken(t *testing.T) {
 	revoke(t, s.maker(t), first.Key)
 	for ctx := nodetest.Context(t); s.scans.Load() == scans; { // the watch sees it
 		if ctx.Err() != nil {
-			t.Fatal("nobody scans")
+			t.Fatal("the cache does not scan")
 		}
 	}
 	s.awaitRemembered(t, issue(t, s.maker(t)).Text) // and what the scan said counts
@@ -244,9 +244,8 @@ func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, 
 	return key, nil
 }
 
-// TestConcurrentLookups makes, uses and revokes keys from many sides at once,
-// with a store that comes and goes; nobody may see a key after it was revoked
-// and two seconds have passed.
+// TestConcurrentLookups creates, uses and revokes keys concurrently, with a store that comes and goes. Two seconds
+// after its revocation, no look-up may find a key.
 func TestConcurrentLookups(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = 5 * time.Millisecond })
 	maker := keymaker(t, nodetest.OpenStore(t))

@@ -157,7 +157,7 @@ func TestKeysAreRemembered(t *testing.T) {
 		s.want(t, key.Text, true)
 	}
 	if s.reads.Load() != 3 || s.lookups("untrusted") != 3 {
-		t.Errorf("before anybody looks after them, 3 lookups make %d reads", s.reads.Load())
+		t.Errorf("before the cache follows the marks, 3 lookups make %d reads", s.reads.Load())
 	}
 	s.follow(t)
 	s.awaitRemembered(t, key.Text)
@@ -286,7 +286,7 @@ func TestWatchWakes(t *testing.T) {
 	for ctx := nodetest.Context(t); ; {
 		got, err := s.Authenticate(ctx, key.Text)
 		if err != nil || ctx.Err() != nil {
-			t.Fatal("nobody was woken", err)
+			t.Fatal("no wait was woken", err)
 		}
 		if got == nil {
 			return
@@ -294,8 +294,8 @@ func TestWatchWakes(t *testing.T) {
 	}
 }
 
-// TestFreshKeyWorksAtOnce is about keys that nobody has tried before they were
-// made, and about one that somebody has.
+// TestFreshKeyWorksAtOnce covers keys that no request has tried before their creation, and a key that a request has
+// tried.
 func TestFreshKeyWorksAtOnce(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
@@ -335,10 +335,9 @@ func otherOwner() licensing.Owner {
 	}
 }
 
-// TestOneOwnersChangesForgetNobodyElsesKeys has one account make, use and revoke
-// keys in a loop. The key of another account is answered from memory all the time,
-// and dies all the same when it is revoked.
-func TestOneOwnersChangesForgetNobodyElsesKeys(t *testing.T) {
+// TestChangesForgetOnlyTheOwnersKeys: one account creates, uses and revokes keys in a loop. The node answers for the
+// key of another account from memory all the time, and still notices when that key is revoked.
+func TestChangesForgetOnlyTheOwnersKeys(t *testing.T) {
 	s := newKeyService(t, seldom)
 	maker := s.maker(t)
 	key := issue(t, maker)

@@ -53,7 +53,7 @@ func TestKeyUses(t *testing.T) {
 	s.StoreKeyUses()
 	wantUsed(t, db, key.Key, began) // within the step
 
-	// What was used before the memory was emptied is stored all the same.
+	// Uses from before the memory was emptied are stored all the same.
 	clock.Advance(store.KeyUseStep)
 	s.want(t, key.Text, true)
 	later := clock.Now()
@@ -78,7 +78,7 @@ func (s *keyService) awaitScans(t *testing.T, count int64) {
 	t.Helper()
 	for ctx := nodetest.Context(t); s.scans.Load() < count; {
 		if ctx.Err() != nil {
-			t.Fatal("nobody looks after the keys")
+			t.Fatal("the cache does not follow the marks of keys")
 		}
 	}
 }

@@ -288,7 +288,7 @@ func TestListsAtOnce(t *testing.T) {
 		group.Go(func() { nodetest.WantError(t, list(nodetest.Context(t)), nil) })
 	}
 	for range waiting {
-		<-db.began // those that waited before
+		<-db.began // the earlier waiters
 	}
 	for range atOnce {
 		<-db.began

@@ -144,7 +144,7 @@ func TestOneKeyOnTwoNodes(t *testing.T) {
 	}
 	group.Wait()
 	if first.Load() != 1 {
-		t.Errorf("%d were told that they were the first", first.Load())
+		t.Errorf("%d callers got the answer of the first", first.Load())
 	}
 }
 
@@ -165,9 +165,8 @@ func soldUnlimited(t *testing.T, n *service.Service, db store.Store) licensing.O
 	return result.Order
 }
 
-// TestRefundAgainstActivations refunds an order while its license is stormed on two
-// nodes, each of which may be the one that refunds. Once the refund was
-// acknowledged, no activation succeeds.
+// TestRefundAgainstActivations refunds an order at either of two nodes while many activations of its license come to
+// both. Once the refund was acknowledged, no activation succeeds.
 func TestRefundAgainstActivations(t *testing.T) {
 	for refunding := range 2 {
 		stores := []store.Store{nodetest.OpenStore(t), nodetest.OpenStore(t)}
@@ -340,8 +339,8 @@ func TestHeldRecords(t *testing.T) {
 	}
 }
 
-// TestRefundOfWhatIsPaidMeanwhile records a refund of an order that another node is
-// about to be told is paid: it is refused, or the license goes with it.
+// TestRefundOfWhatIsPaidMeanwhile records a refund of an order while another node gets the provider's confirmation: the
+// store refuses the refund, or the refund also revokes the license.
 func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	n, owner := nodetest.New(t, plain), nodetest.NewOwner(licensing.Test)

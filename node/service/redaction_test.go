@@ -73,7 +73,7 @@ func wantRedaction(
 	}
 }
 
-// told is all that is told of an order and its license, as text.
+// told returns everything that the service returns about an order and its license, as text.
 func told(t *testing.T, n *service.Service, order licensing.Order) (text string) {
 	t.Helper()
 	order, err := n.Order(nodetest.Context(t), order.Owner, order.OrderNo)
@@ -91,7 +91,7 @@ func told(t *testing.T, n *service.Service, order licensing.Order) (text string)
 	return text
 }
 
-// wantForgotten demands that nothing of the buyer is told any more.
+// wantForgotten checks that the service no longer returns any data of the buyer.
 func wantForgotten(t *testing.T, n *service.Service, orders ...licensing.Order) {
 	t.Helper()
 	for _, order := range orders {
@@ -242,8 +242,8 @@ func (b *between) ListOrders(
 	return list, err
 }
 
-// TestRedactWhilePaid has an order paid right after it was found, and something
-// noted with the license: that goes too, since nobody would find it later.
+// TestRedactWhilePaid pays an order right after the redaction has found it, and adds metadata to the license: the
+// redaction removes that metadata, too, since no later redaction would find it.
 func TestRedactWhilePaid(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	other := nodetest.New(t, nodetest.OpenStore(t))
@@ -316,8 +316,8 @@ func TestRefundOfRedacted(t *testing.T) {
 	wantForgotten(t, other, order)
 }
 
-// TestRedactBreaksOff kills a node at every write of a redaction, before or after it
-// was made: nothing is told that is not so, and another node goes on.
+// TestRedactBreaksOff kills a node at every write of a redaction, before or after the write: no response is wrong, and
+// another node continues.
 func TestRedactBreaksOff(t *testing.T) {
 	const count = 3
 	for _, made := range []bool{true, false} {
@@ -369,8 +369,8 @@ func TestRedactBreaksOff(t *testing.T) {
 	}
 }
 
-// TestRedactWhileStoreIsAway loses the store in the midst of a redaction, or of many:
-// what was redacted by then is told, and that it was not all.
+// TestRedactWhileStoreIsAway loses the store during a redaction, or during many: the response names the redacted
+// orders, and says that others remain.
 func TestRedactWhileStoreIsAway(t *testing.T) {
 	const count = 5
 	for landing := range count + 1 {
@@ -413,8 +413,8 @@ func (s *saying) Commit(ctx context.Context, change store.Change) (store.Outcome
 	return s.Store.Commit(ctx, change)
 }
 
-// TestRedactInDoubt redacts orders of which one is in doubt, by an error that wraps why the
-// store gave up. Nothing may be told as if the rest had not been executed for certain.
+// TestRedactInDoubt redacts orders of which one is in doubt, by an error that wraps why the store gave up. The response
+// must not say that the redaction was certainly not executed.
 func TestRedactInDoubt(t *testing.T) {
 	doubt := fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, licensing.ErrOverloaded)
 	for _, landing := range []int32{0, 1, 2} {

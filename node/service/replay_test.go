@@ -41,12 +41,12 @@ func TestReplayThatCantBeRead(t *testing.T) {
 	_, replayed, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("o", "r"))
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 	if replayed {
-		t.Error("that an order can't be read is told as what came of the first request")
+		t.Error("an unreadable order is returned as the result of the first request")
 	}
 	_, replayed, err = n.Grant(nodetest.Context(t), owner, grant)
 	nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
 	if replayed {
-		t.Error("that licenses can't be read is told as what came of the first request")
+		t.Error("unreadable licenses are returned as the result of the first request")
 	}
 	away = false
 	_, replayed, err = n.Grant(nodetest.Context(t), owner, grant)
@@ -84,8 +84,8 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 	}
 }
 
-// TestStaleRequest sends a request that has become impossible meanwhile: only
-// one that was never made is refused for that.
+// TestStaleRequest sends a request that has become impossible meanwhile: the service refuses only a first request, and
+// no repetition.
 func TestStaleRequest(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	stale := &licensing.Error{Reason: licensing.ReasonInvalidField}

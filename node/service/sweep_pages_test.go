@@ -40,9 +40,9 @@ func (d *dueOrders) Due(
 		Next: fmt.Sprint(at + 1)}, nil
 }
 
-// TestBusyOwnerHidesNobody: records of a busy owner are put off, however many they are, and
-// the next passes come to the records behind them, and then to those that were put off.
-func TestBusyOwnerHidesNobody(t *testing.T) {
+// TestBusyOwnerHidesNoOther: a pass postpones the records of a busy owner, however many they are. The next passes reach
+// the records behind them, and then the postponed records.
+func TestBusyOwnerHidesNoOther(t *testing.T) {
 	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
 	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
 	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: maxDuePages, busy: busy, other: other},

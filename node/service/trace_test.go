@@ -9,8 +9,8 @@ import (
 	"licet/node"
 )
 
-// TestTraceOfWhatIsDue: what nobody asks for is a trace for each record, if it is sampled,
-// and says what kind of record it is, and how it ended.
+// TestTraceOfWhatIsDue: the background work on each due record is a trace, if it is sampled, which names the kind of
+// the record and the outcome.
 func TestTraceOfWhatIsDue(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 2} {
 		tracer, collector := otlptest.Tracer(t, ratio)

@@ -38,8 +38,8 @@ func (s *damagedStore) Load(ctx context.Context, wants ...store.Want) ([]store.S
 	return s.Store.Load(ctx, wants...)
 }
 
-// TestEventsOfUnreadableRecords reads a feed with events of a license and of an order that can't be read: they are told
-// without what only the record has, and all others whole.
+// TestEventsOfUnreadableRecords reads a feed with events of an unreadable license and of an unreadable order: these
+// events lack the data that only the record has, and all other events are complete.
 func TestEventsOfUnreadableRecords(t *testing.T) {
 	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, db)

@@ -142,8 +142,8 @@ func TestTooManyWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhooksOnce sends the same requests to two nodes, all at once: one endpoint is
-// made and rotated once, and its secrets are told to one caller each.
+// TestWebhooksOnce sends the same requests to two nodes at once: the service creates one endpoint and rotates its
+// secret once, and one caller each gets the secrets.
 func TestWebhooksOnce(t *testing.T) {
 	t.Parallel()
 	first, _ := hookNode(t)
@@ -161,7 +161,7 @@ func TestWebhooksOnce(t *testing.T) {
 				ctx := nodetest.Context(t)
 				issued, replayed, err := ask(ctx, nodes[i%2])
 				for errors.Is(err, licensing.ErrRequestInProgress) {
-					time.Sleep(time.Millisecond) // whoever works on it needs the processor
+					time.Sleep(time.Millisecond) // the other request needs the processor
 					issued, replayed, err = ask(ctx, nodes[i%2])
 				}
 				nodetest.WantError(t, err, nil)
@@ -179,7 +179,7 @@ func TestWebhooksOnce(t *testing.T) {
 		}
 		group.Wait()
 		if tellers != 1 || len(ids) != 1 {
-			t.Errorf("%d were told the secret, of %v", tellers, ids)
+			t.Errorf("%d callers got the secret, of %v", tellers, ids)
 		}
 		return told
 	}
@@ -282,9 +282,9 @@ func TestWebhooksNeedTheRing(t *testing.T) {
 	nodetest.WantError(t, wrong.DeleteWebhook(nodetest.Context(t), owner, issued.Endpoint.ID, ""), nil) // takes no ring
 }
 
-// TestSubscribeWhileActivating creates and deletes endpoints that want activations,
-// while two nodes activate all the time: each activation that was begun after the
-// creation was acknowledged is told of, and none that was begun after the deletion.
+// TestSubscribeWhileActivating creates and deletes endpoints that want activations, while two nodes activate all the
+// time: each activation that began after the creation was acknowledged has an event, and no activation that began
+// after the deletion has one.
 func TestSubscribeWhileActivating(t *testing.T) {
 	t.Parallel()
 	a, store := hookNode(t)
@@ -301,9 +301,9 @@ func TestSubscribeWhileActivating(t *testing.T) {
 		}
 		keys = append(keys, granted[0].License.Key)
 	}
-	var phase atomic.Int64 // of 4: nobody listens, it is changing, somebody does, it is changing
+	var phase atomic.Int64 // of 4: not listening, beginning to listen, listening, ending to listen
 	var lock sync.Mutex
-	var heard, unheard []string // devices that must be told of, or must not
+	var heard, unheard []string // devices that must have an event, or must not
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	for w := range 6 {
@@ -365,12 +365,12 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	}
 	for _, device := range heard {
 		if told[device] != 1 {
-			t.Errorf("%s is told of %d times, and was bound while somebody listened", device, told[device])
+			t.Errorf("%s has %d events, and was bound while the owner listened", device, told[device])
 		}
 	}
 	for _, device := range unheard {
 		if told[device] != 0 {
-			t.Errorf("%s is told of %d times, and nobody listened", device, told[device])
+			t.Errorf("%s has %d events, and the owner did not listen", device, told[device])
 		}
 	}
 }
