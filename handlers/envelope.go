@@ -83,6 +83,9 @@ func (s *Server) failure(r *request, cause error) document {
 		s.reportUnknown(r, cause)
 	}
 	answer := document{status: k.status, code: k.code()}
+	if known.Limit != nil {
+		s.noteRefusal(&r.call, known.Limit)
+	}
 	retryable := k.retry == always || k.retry == ifIdempotent && r.isIdempotent()
 	if after := max(k.after, r.retryAfter()); after > 0 {
 		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(after)})

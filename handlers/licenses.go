@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -119,7 +120,14 @@ func (in *grant) check(c *checks) {
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
 	in.expires = c.future("expires_at", in.ExpiresAt)
 	c.metadata("metadata", in.Metadata)
+	if most := maxGrantMetadata / max(int(in.Quantity.value), 1); len(in.Metadata.value) > most {
+		c.add("metadata", fmt.Sprintf("must have at most %d bytes as compact JSON for this quantity, %d bytes for all "+
+			"licenses together: grant fewer licenses at a time", most, maxGrantMetadata))
+	}
 }
+
+// maxGrantMetadata bounds the metadata of all licenses of a grant, in bytes.
+const maxGrantMetadata = 1 << 20
 
 // grantedLicenses are the licenses of a grant.
 type grantedLicenses struct {

@@ -71,6 +71,15 @@ func (s *Server) limit(c *call, d limits.Decision, refusal *licensing.Error) err
 	return refusal
 }
 
+// noteRefusal records that a limit of the node has refused the request.
+func (s *Server) noteRefusal(c *call, by *licensing.Limit) {
+	c.decisions = append(c.decisions, limits.Decision{
+		Policy:  &limits.Policy{Name: by.Policy, Rate: limits.Rate{Count: by.Count, Per: by.Per}},
+		Refused: true, Next: by.Next,
+	})
+	s.cfg.Metrics.RateLimited.WithLabelValues(by.Policy).Inc()
+}
+
 // client returns the address of a request's client. All requests that did not come over TCP count as
 // one client.
 func (s *Server) client(r *request) netip.Addr {

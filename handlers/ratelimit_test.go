@@ -12,6 +12,7 @@ import (
 
 	"licet/handlers"
 	"licet/handlers/limits"
+	"licet/node"
 	"licet/node/service"
 )
 
@@ -26,6 +27,28 @@ func limited(cfg limits.Config) []option {
 		}
 		h.Limits = l
 	}}
+}
+
+// TestWriteLimits: a refusal by a limit of the node carries the same headers as other limits, and changes nothing.
+func TestWriteLimits(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(_ *handlers.Config, n *service.Config) {
+		n.WriteLimits.NewDevices = node.WriteLimit{Count: 2, Per: 20 * time.Second}
+	})
+	key := s.license()
+	for i := range 2 {
+		s.activate(key, fmt.Sprint(i)).must(t, 0).wantCounts(t, "", "")
+	}
+	refused := s.activate(key, "third")
+	refused.wantLimited(t, "10")
+	refused.wantCounts(t, `"new_devices";q=2;w=20`, `"new_devices";r=0;t=10`)
+	s.activate(key, "0").must(t, 0).wantCounts(t, "", "")
+	view := s.send("GET", "/v1/licenses/"+key, keyAll, "").must(t, 0)
+	if got := view.data["current_devices"]; got != 2.0 {
+		t.Errorf("current_devices is %v after a refusal, want 2", got)
+	}
+	s.clock.advance(10 * time.Second)
+	s.activate(key, "third").must(t, 0)
 }
 
 // behindProxy makes the tests a trusted proxy, which names clients in X-Forwarded-For.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"licet/licensing"
 )
 
 // check sends a body and compares the names of the invalid members.
@@ -123,6 +125,7 @@ func TestActivationFields(t *testing.T) {
 	f(`"device_id":"d","device_name":"`+long(256)+`"`, "device_name")
 	f(`"device_id":"d","device_name":"a\nb"`, "device_name")
 	f(`"device_id":"d","device_name":null`)
+	s.clock.advance(licensing.DefaultSeenStep)
 	f(`"device_id":"d","device_name":""`)
 	f(`"device_id":"d","product_id":"","account_id":"","mode":""`, "product_id", "account_id", "mode")
 	f(`"device_id":"d","product_id":null,"account_id":null,"mode":null`)
@@ -173,6 +176,11 @@ func TestGrantFields(t *testing.T) {
 	f(`{"product_id":"p","quantity":1,"expires_at":"0001-01-01T00:00:00Z"}`, "expires_at") // Go's zero time
 	f(`{"product_id":"p","quantity":1,"expires_at":""}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"metadata":{"":1}}`, "metadata")
+	large := func(bytes int) string { return `{"a":"` + strings.Repeat("x", bytes-len(`{"a":""}`)) + `"}` }
+	f(`{"product_id":"p","quantity":64,"metadata":` + large(16384) + `}`) // 1 MiB in all
+	f(`{"product_id":"p","quantity":65,"metadata":`+large(16384)+`}`, "metadata")
+	f(`{"product_id":"p","quantity":1000,"metadata":` + large(1048) + `}`)
+	f(`{"product_id":"p","quantity":1000,"metadata":`+large(1049)+`}`, "metadata")
 }
 
 // The pages of a listing show every device of a license once.

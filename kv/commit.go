@@ -59,7 +59,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 						return store.Outcome{}, etcd.GaveUp(true, err) // stored, and not in effect yet
 					}
 				}
-				return store.Outcome{Landed: true}, nil
+				return store.Outcome{Landed: true, Bytes: swap.bytes}, nil
 			}
 			return s.lost(ctx, swap, r, me, inDoubt)
 		case etcd.Refused:
@@ -137,12 +137,12 @@ func (sw *swap) explainLoss(rivals []store.Snapshot, me layout.Writer, inDoubt b
 	token, exists := rivals[0].Token.(*stored)
 	if sw.removes && !exists && inDoubt {
 		// The record is gone, as the change demands, whichever writer removed the record.
-		return store.Outcome{Landed: true}, nil
+		return store.Outcome{Landed: true, Bytes: sw.bytes}, nil
 	}
 	if exists {
 		switch verdict := layout.FindSwap(token.writers, sw.before, me); {
 		case verdict == layout.SwapLanded:
-			return store.Outcome{Landed: true}, nil
+			return store.Outcome{Landed: true, Bytes: sw.bytes}, nil
 		case verdict == layout.SwapEvicted && inDoubt:
 			return store.Outcome{}, etcd.GaveUp(inDoubt, layout.ErrEvicted)
 		}

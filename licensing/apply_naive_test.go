@@ -197,12 +197,11 @@ func (n *naive) activate(c licensing.Activate, now time.Time) (licensing.Reason,
 			}
 		}
 	}
-	renamed := c.Named && (!d.Named || d.Name != c.Name)
-	if renamed {
+	late := now.Sub(d.LastSeenAt)
+	if c.Named && (!bound || late > 0 && late >= c.SeenStep) {
 		d.Name, d.Named = c.Name, true
 	}
-	late := now.Sub(d.LastSeenAt)
-	if late > 0 && (renamed || late >= c.SeenStep) {
+	if late > 0 && late >= c.SeenStep {
 		d.LastSeenAt = now
 	}
 	n.devices[c.Device] = d

@@ -1,6 +1,9 @@
 package licensing
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Reason names one kind of refusal or failure. One table in package handlers maps reasons to HTTP
 // statuses and numeric codes.
@@ -48,6 +51,15 @@ type Error struct {
 	Message string         // one lower-case English sentence, without a period
 	Fields  []FieldProblem // only with ReasonInvalidField: every invalid field, not only the first
 	Details map[string]int // counts that help the caller, or nil
+	Limit   *Limit         // only with ReasonRateLimited: the limit, if this layer or a layer below has it
+}
+
+// Limit is a rate limit that has refused a command.
+type Limit struct {
+	Policy string        // the name of the limit
+	Count  int           // what the limit allows at once, and again in each Per
+	Per    time.Duration // in whole seconds
+	Next   time.Duration // until the limit accepts the command
 }
 
 // FieldProblem says what is wrong with one field of a request.

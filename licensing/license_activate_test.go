@@ -1,6 +1,7 @@
 package licensing_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -31,7 +32,12 @@ func TestActivateDeviceLimit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := licensed(func(l *licensing.License) { l.MaxDevices, l.AllowedOver = c.max, c.over }, c.bound...)
-			result, err := run(t, &r, licensing.Activate{Target: ours, Device: c.device, SeenStep: time.Minute}, noon)
+			activate := licensing.Activate{Target: ours, Device: c.device, SeenStep: time.Minute}
+			binds := c.want == ok && !slices.Contains(c.bound, c.device)
+			if got := licensing.StoresDevice(&r, activate, noon); got != binds {
+				t.Errorf("StoresDevice returned %v, want %v", got, binds)
+			}
+			result, err := run(t, &r, activate, noon)
 			if got := reason(err); got != c.want {
 				t.Fatalf("answered %q, want %q", got, c.want)
 			}
@@ -145,12 +151,14 @@ func TestActivateBoundDevice(t *testing.T) {
 		{"at the same moment", "Box", licensing.Activate{}, seen, "Box", seen},
 		{"with a clock behind", "Box", licensing.Activate{}, seen.Add(-day), "Box", seen},
 		{"same name", "Box", named("Box"), noon, "Box", seen},
-		{"new name", "Box", named("Tin"), noon, "Tin", noon},
-		{"new name with a clock behind", "Box", named("Tin"), seen.Add(-day), "Tin", seen},
-		{"empty name", "Box", named(""), noon, "", noon},
+		{"new name too soon", "Box", named("Tin"), seen.Add(step - time.Millisecond), "Box", seen},
+		{"new name", "Box", named("Tin"), seen.Add(step), "Tin", seen.Add(step)},
+		{"new name with a clock behind", "Box", named("Tin"), seen.Add(-day), "Box", seen},
+		{"empty name", "Box", named(""), noon.Add(step), "", noon.Add(step)},
 		{"omitted name", "Box", licensing.Activate{Name: "ignored"}, seen.Add(step), "Box", seen.Add(step)},
-		{"first name", "-", named("Box"), noon, "Box", noon},
-		{"first name, empty", "-", named(""), noon, "", noon},
+		{"first name too soon", "-", named("Box"), noon, "-", seen},
+		{"first name", "-", named("Box"), noon.Add(step), "Box", noon.Add(step)},
+		{"first name, empty", "-", named(""), noon.Add(step), "", noon.Add(step)},
 		{"never named", "-", licensing.Activate{}, seen.Add(step), "-", seen.Add(step)},
 		{"empty name again", "", named(""), noon, "", seen},
 	} {
@@ -168,7 +176,14 @@ func TestActivateBoundDevice(t *testing.T) {
 			license := *r.License
 
 			c.command.Target, c.command.Device, c.command.SeenStep = ours, "laptop", step
+			renames := c.wantName != c.stored
+			if got := licensing.StoresDevice(&r, c.command, c.now); got != renames {
+				t.Errorf("StoresDevice returned %v, want %v", got, renames)
+			}
 			result := must(t, &r, c.command, c.now)
+			if r.Changed != renames {
+				t.Errorf("Changed is %v, want %v", r.Changed, renames)
+			}
 			if diff := cmp.Diff(want, result.Device); diff != "" {
 				t.Errorf("answered (-want +got):\n%s", diff)
 			}

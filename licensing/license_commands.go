@@ -36,7 +36,7 @@ func (t Target) license(r *Record) (*License, error) {
 }
 
 // Activate binds a device to a license. A bound device keeps its slot: Activate updates when it was
-// last seen, and its name if the command has one.
+// last seen, and its name if the command has one, at most once in each SeenStep.
 type Activate struct {
 	Target
 	ProductID string // the product that the license must be of, or empty
@@ -56,7 +56,7 @@ func (c Activate) growth(r *Record, now time.Time) Growth {
 		return NoGrowth
 	case l.MaxDevices == 0:
 		return OrdinaryGrowth
-	case l.CurrentDevices < l.MaxDevices:
+	case !l.full():
 		return BoundedGrowth
 	}
 	return NoGrowth
@@ -75,7 +75,7 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		c.refresh(r, entry, now)
 		return Result{License: *l, Device: entry.Device}, nil
 	}
-	if l.MaxDevices != 0 && l.CurrentDevices >= l.MaxDevices {
+	if l.full() {
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
 		return Result{}, deviceLimitReached(l)
 	}
@@ -94,24 +94,39 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 	return Result{License: *l, Device: entry.Device, Bound: true}, nil
 }
 
-// refresh notes that a bound device was seen. A clock that is behind never moves LastSeenAt back. A
-// new LastSeenAt does not make the record Changed: it is stored along with other changes, or by a Seen
-// command.
+// StoresDevice reports whether Apply would bind a device or store a new name of one. r and now are as for Apply.
+func StoresDevice(r *Record, cmd Command, now time.Time) bool {
+	c, ok := cmd.(Activate)
+	if !ok || !r.bound(c.Device) {
+		return ok && c.growth(r, now) != NoGrowth
+	}
+	l, err := c.license(r)
+	d := &r.Devices[c.Device].Device
+	return err == nil && l.unusable(c.ProductID, now) == nil && c.refreshes(d, now) && c.renames(d)
+}
+
+// refresh notes that a bound device was seen, and stores a new name along with that: both at most once in each
+// SeenStep. So an end user who changes the name back and forth writes no more than a device that is only used. A clock
+// that is behind changes nothing. A new LastSeenAt alone does not make the record Changed: it is stored along with
+// other changes, or by a Seen command.
 func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 	d := &entry.Device
-	renamed := c.Named && (!d.Named || d.Name != c.Name)
-	seen := now.Sub(d.LastSeenAt) >= max(c.SeenStep, time.Millisecond)
-	if !renamed && !seen {
+	if !c.refreshes(d, now) {
 		return
 	}
-	if renamed {
+	if c.renames(d) {
 		d.Name, d.Named, r.Changed = c.Name, true, true
 	}
-	if now.After(d.LastSeenAt) {
-		d.LastSeenAt, r.Touched = now, true
-	}
-	entry.Changed = true
+	d.LastSeenAt, r.Touched, entry.Changed = now, true, true
 }
+
+// refreshes reports whether SeenStep has passed since a bound device was seen last.
+func (c Activate) refreshes(d *Device, now time.Time) bool {
+	return now.Sub(d.LastSeenAt) >= max(c.SeenStep, time.Millisecond)
+}
+
+// renames reports whether the command has another name for a bound device.
+func (c Activate) renames(d *Device) bool { return c.Named && (!d.Named || d.Name != c.Name) }
 
 // Seen stores when a device was last seen. It never binds a device and changes nothing else.
 type Seen struct {

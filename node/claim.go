@@ -138,7 +138,7 @@ func (s *settler) CommitClaim(ctx context.Context, c *Claim, err error, writes .
 	if change == nil {
 		return err
 	}
-	outcome, failed := s.cfg.Records.Commit(ctx, *change)
+	outcome, failed := s.commit(ctx, *change)
 	switch {
 	case failed != nil:
 		return failed
@@ -176,7 +176,7 @@ func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			c.answer(result, err)
 			return
 		}
-		switch outcome, failed := s.cfg.Records.Commit(ctx, *change); {
+		switch outcome, failed := s.commit(ctx, *change); {
 		case failed != nil:
 			c.answer(licensing.Result{}, failed)
 			return

@@ -44,6 +44,7 @@
 //	settle.go       one turn: what the store remembers, what must be read
 //	fold.go         many commands on one snapshot
 //	swap.go         fold, commit, and fold again after a lost swap
+//	writelimit.go   how much a node writes for one license and one owner
 //	claim.go        commands with an Idempotency-Key
 //	hold.go         tasks under a record's lock, and swaps of several records
 //	seen.go         when devices were seen, stored in the background

@@ -72,6 +72,10 @@ again:
 			continue
 		}
 		events := len(record.Events)
+		if err := s.limits.refuse(&record, c, now); err != nil {
+			answers[i] = Answer{Err: err}
+			continue
+		}
 		result, err, panicked := s.apply(&record, c.cmd, now)
 		if panicked {
 			if poisoned == nil {
@@ -105,7 +109,11 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 
 // foldOne is a fold of one call, as most folds are.
 func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
-	result, err, panicked := s.apply(&record, c.cmd, s.Now())
+	now := s.Now()
+	if err := s.limits.refuse(&record, c, now); err != nil {
+		return foldResult{record: record, answers: []Answer{{Err: err}}}
+	}
+	result, err, panicked := s.apply(&record, c.cmd, now)
 	if panicked {
 		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}

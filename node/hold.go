@@ -77,7 +77,7 @@ func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Re
 		if err != nil || len(writes) == 0 {
 			return answer, err
 		}
-		outcome, err := s.cfg.Records.Commit(ctx, store.Change{Writes: writes})
+		outcome, err := s.commit(ctx, store.Change{Writes: writes})
 		if err != nil {
 			return licensing.Result{}, err
 		}

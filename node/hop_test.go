@@ -113,12 +113,15 @@ func eager(cfg *service.Config) { cfg.YieldAfter = 1 }
 func TestCommandsHop(t *testing.T) {
 	c, _, other, key := yielding(t)
 
-	bound := nodetest.MustActivate(t, other, key, "a device")
-	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
-		t.Errorf("told %+v", bound)
+	activate := licensing.Activate{
+		Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true,
 	}
-	again, err := other.Activate(nodetest.Context(t),
-		licensing.Activate{Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
+	bound, err := other.Activate(nodetest.Context(t), activate)
+	nodetest.WantError(t, err, nil)
+	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
+		t.Errorf("the answer is %+v", bound)
+	}
+	again, err := other.Activate(nodetest.Context(t), activate)
 	nodetest.WantError(t, err, nil)
 	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) ||
 		again.License.CurrentDevices != bound.License.CurrentDevices {

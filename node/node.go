@@ -29,6 +29,8 @@ type Config struct {
 	QueueLimit int           // how many commands may wait for one record; 0: 4096
 	QueueDelay time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 
+	WriteLimits WriteLimits
+
 	Peers      Peers             // reaches the other nodes; nil: this node runs all its commands itself
 	Self       store.Incarnation // the incarnation that the store's swaps name; needed with Peers
 	YieldAfter int               // how many lost swaps make the node yield a license; 0: 3
@@ -58,6 +60,7 @@ type settler struct {
 	guard     *guard.Guard
 	admission *admission
 	placement *placement
+	limits    *writeLimits
 	seen      seenDevices
 }
 
@@ -77,7 +80,10 @@ func New(cfg Config) *Node {
 	}
 	guarding := guard.New(cfg.Metrics, cfg.Log)
 	n := &Node{
-		settler:   &settler{cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg)},
+		settler: &settler{
+			cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg),
+			limits: newWriteLimits(&cfg),
+		},
 		lifecycle: lifecycle{guard: guarding},
 		seed:      maphash.MakeSeed(),
 		claiming:  make(map[licensing.Ref]struct{}),

@@ -181,7 +181,7 @@ func (s *settler) swapSeen(ctx context.Context, ref licensing.Ref, seen []licens
 		if !record.Touched {
 			return nil
 		}
-		outcome, err := s.cfg.Records.Commit(ctx,
+		outcome, err := s.commit(ctx,
 			store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: record}}})
 		if err != nil || outcome.Landed {
 			return err

@@ -261,11 +261,13 @@ func TestWrongGuesses(t *testing.T) {
 	}
 }
 
-// TestRenameOfSpilled: a new name is stored at once.
+// TestRenameOfSpilled: a new name is stored in the key of its device.
 func TestRenameOfSpilled(t *testing.T) {
-	n := nodetest.New(t, nodetest.OpenStore(t))
+	var clock nodetest.Clock
+	n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(&clock))
 	key := nodetest.Grant(t, n, 0)
 	binds(names(20)...)(t, n, key)
+	clock.Advance(licensing.DefaultSeenStep)
 	result, err := n.Activate(nodetest.Context(t),
 		licensing.Activate{Target: licensing.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
 	if err != nil || result.Device.Name != "Desk" {

@@ -55,7 +55,7 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 		}
 		switch {
 		case fold.worthSwap:
-			outcome, err := s.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{
+			outcome, err := s.commit(ctx, store.Change{Writes: []store.Write{
 				{Ref: ref, Token: snapshot.Token, Record: fold.record},
 			}})
 			switch {
@@ -95,6 +95,13 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 			calls = nil
 		}
 	}
+}
+
+// commit stores a change, and counts what it wrote. All changes of the engine go this way.
+func (s *settler) commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	outcome, err := s.cfg.Records.Commit(ctx, change)
+	s.limits.wrote(&change, outcome.Bytes)
+	return outcome, err
 }
 
 // afterLoss returns the calls of a lost swap that this node folds again. Calls that hop to the node that

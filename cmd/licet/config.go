@@ -36,6 +36,7 @@ type config struct {
 	ShutdownTimeout time.Duration
 
 	AddressLimit, APIKeyLimit, LicenseLimit limits.Rate
+	NewDevicesLimit, LicenseKiB, AccountKiB limits.Rate
 
 	TrustedProxies []string
 }
@@ -60,6 +61,12 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"`rate` of requests for each API key; 0: no limit")
 	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{},
 		"`rate` of activations and validations for each license, such as 10/m; 0: no limit")
+	fs.TextVar(&c.NewDevicesLimit, "rate-limit-new-devices", limits.Rate{Count: 1000, Per: 100 * time.Second},
+		"`rate` of new devices and new device names stored for each license; 0: no limit")
+	fs.TextVar(&c.LicenseKiB, "rate-limit-license-kib", limits.Rate{Count: 10 << 10, Per: 10 * time.Second},
+		"`rate` of KiB written for each license; 0: no limit")
+	fs.TextVar(&c.AccountKiB, "rate-limit-account-kib", limits.Rate{Count: 64 << 10, Per: 4 * time.Second},
+		"`rate` of KiB written for each account and mode; 0: no limit")
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
 		"`networks` of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8,192.0.2.7")
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations,

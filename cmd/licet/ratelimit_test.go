@@ -57,3 +57,35 @@ func TestRateLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteLimits sees each setting of the limits on writes at work.
+func TestWriteLimits(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir(), "--rate-limit-new-devices", "3/h", "--rate-limit-license-kib", "2/h",
+		"--rate-limit-account-kib", "14/h")
+	small, large, other, last := p.grant(t, 0), p.grant(t, 0), p.grant(t, 0), p.grant(t, 0)
+	long := strings.Repeat("\U0001F600", 255) // 1,020 bytes
+	for _, c := range []struct{ key, device, name, policy string }{
+		{small, "1", "", ""},
+		{small, "2", "", ""},
+		{small, "3", "", ""},
+		{small, "4", "", `"new_devices";q=3;w=3600`},
+		{small, "1", "", ""},
+		{large, long, long, ""},
+		{large, "2", "", `"license_bytes";q=2048;w=3600`},
+		{large, long, "", ""},
+		{other, long, long, ""},
+		{last, "1", "", `"account_bytes";q=14336;w=3600`},
+		{small, "1", "", ""},
+	} {
+		status := http.StatusOK
+		if c.policy != "" {
+			status = http.StatusTooManyRequests
+		}
+		r := p.want(t, status, "POST", "/v1/licenses/activate",
+			fmt.Sprintf(`{"license_key":%q,"device_id":%q,"device_name":%q}`, c.key, c.device, c.name))
+		if got := r.header.Get("RateLimit-Policy"); !strings.HasSuffix(got, c.policy) {
+			t.Errorf("activating %.4s: RateLimit-Policy: %s, want %s", c.device, got, c.policy)
+		}
+	}
+}

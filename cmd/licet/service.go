@@ -160,6 +160,11 @@ func (s *instance) serveAPI() error {
 			Log:        s.log,
 			Tracer:     s.tracer,
 			QueueDelay: s.cfg.QueueDelay,
+			WriteLimits: node.WriteLimits{
+				NewDevices:   writeLimit(s.cfg.NewDevicesLimit, 1),
+				LicenseBytes: writeLimit(s.cfg.LicenseKiB, 1<<10),
+				AccountBytes: writeLimit(s.cfg.AccountKiB, 1<<10),
+			},
 		},
 		Sweeps:            s.store,
 		Entropy:           rand.Reader,
@@ -243,6 +248,11 @@ func (s *instance) serveAPI() error {
 		})
 	}
 	return nil
+}
+
+// writeLimit returns a setting as a limit in smaller units.
+func writeLimit(setting limits.Rate, units int) node.WriteLimit {
+	return node.WriteLimit{Count: setting.Count * units, Per: setting.Per}
 }
 
 // limit starts the rate limits and adds them to the configuration of the API.

@@ -161,6 +161,8 @@ type Outcome struct {
 	// Rivals are, after a loss, the current records of the writes, read in the swap's own round trip, with the entries
 	// of the same devices. If Rivals is nil, the caller must load the records.
 	Rivals []Snapshot
+	// Bytes is about what the writes took: keys and values. It is 0 unless the writes are stored.
+	Bytes int
 }
 
 // DuePage is a page of records for which work is due.
