@@ -46,8 +46,8 @@ func newEvents(factory promauto.Factory) Events {
 	return Events{
 		EventsRecorded: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_events_recorded_total",
-			Help: "Events that this node has recorded, by type. Those of activations are recorded only while " +
-				"somebody listens.",
+			Help: "Events that this node has recorded, by type. Events of activations are recorded only while " +
+				"their owner listens.",
 		}, []string{"type"}),
 		EventFeedLag: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_event_feed_lag_seconds",
@@ -80,7 +80,7 @@ func newEvents(factory promauto.Factory) Events {
 		WebhookLag: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_webhook_lag_seconds",
 			Help: "Age of the oldest event that was read for one of this node's webhook endpoints and not sent yet, " +
-				"without those that are failing.",
+				"without failing endpoints.",
 		}),
 		WebhookCheckpoints: vector(factory,
 			"licet_webhook_checkpoints_total",

@@ -184,7 +184,7 @@ func copyContext(t *testing.T, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What may lie in a working copy, at its top or where somebody has tried something.
+	// Files that a working copy may contain, at its top or elsewhere.
 	for _, name := range []string{
 		"master.keys", "cmd/licet/master.keys", "deploy/compose/master.keys", "store.db", "kv/store.db",
 		"licet-data/dev-key.json", "cmd/licet/licet-data/dev-key.json", "bin/licet", ".git/config",

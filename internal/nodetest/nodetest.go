@@ -30,7 +30,7 @@ const endpointsVariable = "LICET_NODETEST_ENDPOINTS"
 // creates records of its own.
 func Endpoints() []string { return strings.Split(os.Getenv(endpointsVariable), ",") }
 
-// Main starts the etcd, runs the tests of a package, and ends the process. Parallel tests are those that mostly wait.
+// Main starts the etcd, runs the tests of a package, and ends the process. Tests run in parallel if they mostly wait.
 func Main(m *testing.M) {
 	depth.Parallel(8)
 	embeddedtest.Main(m, func(ctx context.Context, etcd embeddedtest.Etcd) error {

@@ -58,7 +58,7 @@ func TestEnvelopeCode(t *testing.T) {
 	f(503, `{"code":50301,"message":"overloaded"}`, 50301)
 	f(409, `{"code":40901,"message":"device limit reached"}`, 40901)
 	f(200, `{"code":40901,"message":"a status that contradicts its code"}`, codeBroken)
-	f(503, `{"code":0,"message":"likewise"}`, codeBroken)
+	f(503, `{"code":0,"message":"success"}`, codeBroken)
 	f(200, `{"status":"ready"}`, codeBroken)
 	f(200, ``, codeBroken)
 	f(200, `{"code":`, codeBroken)

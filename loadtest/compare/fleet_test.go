@@ -80,7 +80,7 @@ func TestFleetEndsInTime(t *testing.T) {
 	}
 }
 
-// As with workers: what waits must look slow, and what never came must be told.
+// As with workers: waiting operations must look slow, and operations that were never sent must be reported.
 func TestFleetOmitsNothing(t *testing.T) {
 	f := openFleet(t, fakeNode(t, func(int) (int, string) {
 		time.Sleep(20 * time.Millisecond)
@@ -128,7 +128,7 @@ func TestFleetCountsBrokenConnections(t *testing.T) {
 	}
 	_ = listener.Close()
 	if o := f.closedLoop(t.Context(), 20, 0); o.made != 20 || o.failed[codeBroken] != 20 {
-		t.Errorf("with nobody there: %+v", o)
+		t.Errorf("without a server: %+v", o)
 	}
 }
 

@@ -69,8 +69,8 @@ func TestClosedLoopEndsInTime(t *testing.T) {
 	}
 }
 
-// One worker that takes far longer than the time between arrivals: what waits
-// for it must look slow, and what never came to it must be told.
+// One worker takes far longer than the time between arrivals: operations that wait for the worker must look slow, and
+// operations that never reached it must be reported.
 func TestOpenLoopOmitsNothing(t *testing.T) {
 	const took = 20 * time.Millisecond
 	slow := workers{func(int) int { time.Sleep(took); return 0 }}

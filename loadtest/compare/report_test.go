@@ -61,7 +61,7 @@ func TestResults(t *testing.T) {
 	for _, line := range results {
 		switch {
 		case line.Row == "soak":
-			t.Error("a row that nobody wants")
+			t.Error("a row that --only does not name")
 		case line.Row == "distinct", strings.HasSuffix(line.Figure, ": binding it"):
 		case line.Verdict != unknown:
 			t.Errorf("without a sample: %+v", line)

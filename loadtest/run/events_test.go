@@ -11,8 +11,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// directing makes a director of a service that belongs to somebody else: its
-// events are announced, and nothing is done.
+// directing returns a director of a foreign service: the director announces its events and does nothing.
 func directing(t *testing.T, duration time.Duration, events ...event) *director {
 	t.Helper()
 	cfg := &config{duration: duration, scenario: &scenario{Events: events}}

@@ -111,8 +111,7 @@ func TestFalsifiedJournal(t *testing.T) {
 	f("wrong 0 {}", "a wrong answer")
 }
 
-// TestDamagedStore takes from the store what was acknowledged, or puts in what
-// nobody asked for.
+// TestDamagedStore removes acknowledged changes from the store, or adds changes without a request.
 func TestDamagedStore(t *testing.T) {
 	f := func(want string, damage func(*stored)) {
 		t.Helper()

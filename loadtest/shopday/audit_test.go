@@ -114,7 +114,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			[]string{"order ord_0, order 1 (left unpaid) was acknowledged, and is not listed", "orders differs: 3 / 2",
 				"orders, in USD differs: 303 / 203"},
 		},
-		"an order that nobody made": {
+		"an order without a request": {
 			func(l *ledger, _ *books) { delete(l.orders, "ord_0") },
 			[]string{"order ord_0 (unpaid) is listed, and no request created it", "only in the service: [ord_0]",
 				"orders, unpaid differs: 0 / 1", "orders, unpaid, in USD differs: 0 / 100"},
@@ -177,7 +177,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			[]string{"order ord_1 is paid, and 2 licenses name it",
 				"order_no is  by the ledger, and ord_1 by the service"},
 		},
-		"a license of nobody": {
+		"a license without a request": {
 			func(_ *ledger, b *books) {
 				more := b.licenses[2]
 				more.LicenseKey = "EDIT-2"
@@ -194,7 +194,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			func(_ *ledger, b *books) { b.details["STUDIO-1"].Devices = nil },
 			[]string{"license STUDIO-1: devices: 1 by the ledger, 0 by the service; only in the ledger: [a called A]"},
 		},
-		"a device of nobody": {
+		"a device without a request": {
 			func(l *ledger, _ *books) { delete(l.licenses["STUDIO-1"].devices, "a") },
 			[]string{"current_devices is 0 by the ledger, and 1 by the service", "only in the service: [a called A]"},
 		},
@@ -239,7 +239,7 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			func(_ *ledger, b *books) { b.keys[0].Scopes = []string{"orders", "keys"} },
 			[]string{"scopes: 1 by the ledger, 2 by the service"},
 		},
-		"an API key of nobody": {
+		"an API key without a request": {
 			func(_ *ledger, b *books) { b.keys = append(b.keys, client.Key{ID: "key_2", Status: stateActive}) },
 			[]string{"only in the service: [key_2]"},
 		},

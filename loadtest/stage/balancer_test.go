@@ -26,8 +26,8 @@ func echo(t *testing.T, served *atomic.Int64) string {
 	return server.Listener.Addr().String()
 }
 
-// nobody is an address without a listener.
-func nobody(t *testing.T) string {
+// unused returns an address without a listener.
+func unused(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +77,7 @@ func TestBalancerSpreadsRequests(t *testing.T) {
 
 func TestBalancerLeavesOutWhoIsDown(t *testing.T) {
 	var served atomic.Int64
-	b := newBalancer([]string{nobody(t), echo(t, &served)})
+	b := newBalancer([]string{unused(t), echo(t, &served)})
 	defer b.CloseIdleConnections()
 	for range 10 {
 		if text, err := post(Toward(t.Context(), 0), b); err != nil || text != "licenses.example.com a body" {

@@ -47,11 +47,11 @@ func TestExitCodes(t *testing.T) {
 		{"nothing is wrong", []string{"--seed", "7", "--rounds", "4"}, sound, rig.ExitOK,
 			"seed 7, 0s: everybody knows everything\n", "rounds: 4"},
 		{"something is wrong", nil, func(context.Context, *settings, *rig.Progress) (*Report, error) {
-			return &Report{Proven: "everybody knows everything", Problems: []string{"nobody knew"}}, nil
-		}, rig.ExitFailed, "WRONG: nobody knew\n\nseed 0, 0s: WRONG: 1\n", ""},
+			return &Report{Proven: "all questions were answered", Problems: []string{"one answer"}}, nil
+		}, rig.ExitFailed, "WRONG: one answer\n\nseed 0, 0s: WRONG: 1\n", ""},
 		{"it can't be carried through", nil, func(context.Context, *settings, *rig.Progress) (*Report, error) {
-			return nil, errors.New("nobody came")
-		}, rig.ExitFailed, "", "quiz: FAILED: nobody came\n"},
+			return nil, errors.New("no candidate")
+		}, rig.ExitFailed, "", "quiz: FAILED: no candidate\n"},
 		{"help", []string{"--help"}, nil, rig.ExitOK, "", "--rounds"},
 		{"a flag of its own", []string{"--rounds", "0"}, nil, rig.ExitUsage, "",
 			"quiz: --rounds is 0: it must be at least 1\n"},

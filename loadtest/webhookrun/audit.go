@@ -81,7 +81,7 @@ func (f *findings) changes(e *evidence) {
 		one := &e.feed[i]
 		switch before := told[one.change]; {
 		case !e.changes[one.change]:
-			f.add("an event of what nobody did", "%s: %v", one.id, one.change)
+			f.add("an event without a change", "%s: %v", one.id, one.change)
 		case before != "":
 			f.add("one change has two events", "%v: %s and %s", one.change, before, one.id)
 		}

@@ -59,8 +59,8 @@ func TestAuditFindsDefects(t *testing.T) {
 			"got another event than the feed has"},
 		{"a change has no event", func(e *evidence) { e.changes[change{"device.removed", "LIC-1", "device 1"}] = true },
 			"a change has no event: device.removed of LIC-1 device 1"},
-		{"an event is of what nobody did", func(e *evidence) { delete(e.changes, e.feed[4].change) },
-			"an event of what nobody did: evt_04"},
+		{"an event has no change", func(e *evidence) { delete(e.changes, e.feed[4].change) },
+			"an event without a change: evt_04"},
 		{"one change has two events", func(e *evidence) { e.feed[6].change = e.feed[4].change },
 			"one change has two events"},
 		{"a sequence has a gap", func(e *evidence) { e.feed[7].sequence++ },
@@ -105,7 +105,7 @@ func TestParseEvent(t *testing.T) {
 		`"type":"order.paid","data":{"order":{"order_no":"ord_1","license_key":"LIC-1"}}`: {"order.paid", "ord_1", ""},
 		`"type":"device.bound","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"a b"}}`: {
 			"device.bound", "LIC-1", "a b"},
-		`"type":"license.activated","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"whoever"}}`: {
+		`"type":"license.activated","data":{"license":{"license_key":"LIC-1"},"device":{"device_id":"other"}}`: {
 			"license.activated", "LIC-1", ""},
 	} {
 		e, err := parseEvent([]byte(`{"id":"evt_1",` + text + "}"))

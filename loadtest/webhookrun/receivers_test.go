@@ -76,7 +76,7 @@ func TestReceiverKeepsBooks(t *testing.T) {
 	// What it must complain of:
 	other := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
 	if status := call(t.Context(), t, r, other, "evt_3", body("evt_3")); status != http.StatusBadRequest {
-		t.Errorf("what somebody else has signed is answered %d", status)
+		t.Errorf("the status for a message with a foreign signature is %d", status)
 	}
 	call(t.Context(), t, r, testSecret, "evt_1", `{"id":"evt_1","type":"order.refunded"}`)
 	found := strings.Join(r.troubles(), "\n")
@@ -87,7 +87,7 @@ func TestReceiverKeepsBooks(t *testing.T) {
 		}
 	}
 	if b := r.books(); b.seen["evt_3"] != nil || b.taken["evt_3"] != 0 {
-		t.Error("what somebody else has signed is in the books")
+		t.Error("the books have a message with a foreign signature")
 	}
 }
 

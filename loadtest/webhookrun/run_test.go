@@ -45,7 +45,7 @@ func TestSmallRun(t *testing.T) {
 		client.Activation{LicenseKey: s.shop.shared[0], DeviceID: "unnoted"}); err != nil {
 		t.Fatal(err)
 	}
-	want := "an event of what nobody did: "
+	want := "an event without a change: "
 	for found := audit(e); !strings.Contains(strings.Join(found, "\n"), want); found = audit(e) {
 		if ctx.Err() != nil {
 			t.Fatalf("it never says %q", want)

@@ -121,8 +121,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestSchedules: of a CronJob's jobs one runs at a time, each ends before the next is due,
-// and one that was missed by little is made up for.
+// TestSchedules: a CronJob runs one job at a time, each job ends before the next is due, and a job that is slightly
+// late still runs.
 func TestSchedules(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		jobs := manifests.All[batchv1.CronJob](set)

@@ -64,7 +64,7 @@ func TestPoliciesLetThroughWhatIsNeeded(t *testing.T) {
 			for name, from := range all {
 				want := d.who[name]
 				if d.who == nil {
-					// Whoever may send at all: the namespace's own pods need no API.
+					// All other senders: the namespace's own pods need no API.
 					want = from.namespace != namespace
 				}
 				f(name+" to "+what, from, d.to, d.port, want)
@@ -111,8 +111,7 @@ func portOf(t *testing.T, pod peer, name string) int32 {
 	return 0
 }
 
-// TestPoliciesNamePorts: a port that no pod has would let nobody in, and a selector that
-// matches none would be about nobody.
+// TestPoliciesNamePorts: every policy names ports that some pod has, and selects at least one pod.
 func TestPoliciesNamePorts(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		for _, p := range manifests.All[networkingv1.NetworkPolicy](set) {

@@ -212,8 +212,8 @@ func TestMembersTakeTheirSettings(t *testing.T) {
 	})
 }
 
-// TestEtcdVersion: the members are of the etcd that nodes take, which is the one that is
-// built here, and the restore is of the same.
+// TestEtcdVersion: the members run the version of etcd that nodes accept, which is the version built here, and the
+// restore uses the same version.
 func TestEtcdVersion(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), kube(t, "etcd"), "--version").Output()
 	if err != nil {

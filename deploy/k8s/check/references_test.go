@@ -81,8 +81,7 @@ func TestSelectors(t *testing.T) {
 	})
 }
 
-// TestReferences: every ConfigMap and claim that a pod wants is there, and every Secret is
-// one that etcdcerts writes, or that the user makes.
+// TestReferences: every ConfigMap and volume claim of a pod exists, and etcdcerts or the user creates every Secret.
 func TestReferences(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		written := writtenSecrets(t, set)
@@ -102,7 +101,7 @@ func TestReferences(t *testing.T) {
 				switch {
 				case v.Secret != nil:
 					if name := v.Secret.SecretName; name != "licet-master-keys" && !slices.Contains(written, name) {
-						t.Errorf("%s wants the Secret %s, which nobody writes", w.name, name)
+						t.Errorf("%s wants the Secret %s, which neither etcdcerts nor the user writes", w.name, name)
 					}
 				case v.PersistentVolumeClaim != nil:
 					if set.Find("PersistentVolumeClaim/"+v.PersistentVolumeClaim.ClaimName) == nil {
@@ -127,7 +126,7 @@ func TestReferences(t *testing.T) {
 	})
 }
 
-// writtenSecrets lists those that etcdcerts may read and replace.
+// writtenSecrets lists the Secrets that etcdcerts may read and replace.
 func writtenSecrets(t *testing.T, set manifests.Set) []string {
 	t.Helper()
 	object := set.Find("Role/etcd-certificates")
@@ -238,8 +237,7 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// TestAutoscaler: it scales the nodes, nobody else says how many there are, and its metric is
-// the one that the adapter's rule makes.
+// TestAutoscaler: only the autoscaler sets the number of nodes, and its metric is the metric of the adapter's rule.
 func TestAutoscaler(t *testing.T) {
 	set := render(t, "prod")
 	scalers := manifests.All[autoscalingv2.HorizontalPodAutoscaler](set)

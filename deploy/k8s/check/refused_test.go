@@ -132,7 +132,7 @@ func set(node any, path []string, value any) (any, error) {
 	return nil, errors.New("there is no " + path[0])
 }
 
-// TestPut: a path that leads nowhere is told of, or a case above would try nothing.
+// TestPut: put returns an error for a path that does not exist; otherwise a case above would test nothing.
 func TestPut(t *testing.T) {
 	object := func() map[string]any {
 		return map[string]any{"a": []any{map[string]any{"b": "c"}}, "l": map[string]any{"app.kubernetes.io/name": "x"}}

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestPageIsRun holds the page and the steps together: no block is forgotten, and no step
-// names one that there is not.
+// TestPageIsRun compares the page with the steps: the steps run every block, and name no other block.
 func TestPageIsRun(t *testing.T) {
 	p, err := newPage("../../..")
 	if err != nil {

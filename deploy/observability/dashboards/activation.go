@@ -137,13 +137,13 @@ func activation() page {
 				{title: "Shed by reason", unit: "ops", show: stacked,
 					about: "Commands and reads refused unexecuted in a second. limit: the node is full; share: " +
 						"one license has half of it; mailbox: that is full; deadline: would have passed; background: " +
-						"put off, nobody waits; lists, waits, pings: as many as may be are under way; connection: " +
-						"one too many, which was closed.",
+						"postponed work, for which no caller waits; lists, waits, pings: the highest number is under way; " +
+						"connection: the listener was full and closed the connection.",
 					queries:  []query{{sum("reason", rate(licet("licet_commands_shed_total"))), "{{reason}}"}},
 					runbooks: []string{"LicetShedding"}},
 				{title: "Shed of requests", unit: "percentunit",
-					about: "What was refused because of too much load, as a share of all requests. What was put off " +
-						"(background) is refused to nobody.",
+					about: "Requests that were refused because of load, as a share of all requests. Postponed work " +
+						"(background) does not count.",
 					queries: []query{{
 						sum("", rate(licet("licet_commands_shed_total", `reason!="background"`))) + " / (" + sum("",
 							rate(licet("licet_http_responses_total", noProbe))) + " > 0)", "shed",

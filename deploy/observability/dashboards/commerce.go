@@ -128,8 +128,8 @@ func webhooks() row {
 			queries: []query{{sum("", "delta("+recorded("job:licet_webhook_dead_letters:sum")+"[6h])"), "given up"}},
 			steps:   []step{warning(100)}, runbooks: []string{"LicetWebhookDeadLetters"}},
 		{title: "Pending and dead", unit: "short", width: 6,
-			about: "Messages that have failed and are to be tried again, and those that were given up. Both are " +
-				"their receivers' doing, unless all of them have some: then look at the way out of the cluster.",
+			about: "Failed messages that wait for their next attempt, and messages that were given up. The cause is " +
+				"their receivers, unless all endpoints have some: then check the network out of the cluster.",
 			queries: []query{
 				{sum("", licet("licet_webhook_pending")), "pending"},
 				{sum("", licet("licet_webhook_dead_letters")), "dead letters"},

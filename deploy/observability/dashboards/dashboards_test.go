@@ -107,7 +107,7 @@ func TestSelectors(t *testing.T) {
 		for _, panel := range p.all() {
 			for _, q := range panel.queries {
 				found := series.FindAllStringSubmatch(q.expr, -1)
-				// Without labels, each name is one that was found.
+				// Without labels, each name is a found name.
 				if names := naked.FindAllString(aside.ReplaceAllString(q.expr, ""), -1); len(found) < max(1,
 					len(names)) {
 					t.Errorf("%s, %s: a series without a selector in %s", p.title, panel.title, q.expr)

@@ -63,7 +63,7 @@ func storeSpace() row {
 func storeRaft() row {
 	return row{"Raft", []panel{
 		{title: "Proposals", unit: "ops", of: members,
-			about: "Changes that the cluster agrees on in a second, and those that a member applies.",
+			about: "Changes that the cluster commits in a second, and changes that a member applies.",
 			queries: []query{
 				{highest("", rate(etcd("etcd_server_proposals_committed_total"))), "committed"},
 				{by("min", "", rate(etcd("etcd_server_proposals_applied_total"))), "applied by the slowest"},

@@ -38,7 +38,7 @@ func overview() page {
 					queries: []query{{quantile("0.99", "", licet(requestBuckets, activating)), ""}},
 					steps:   []step{warning(0.1)}, runbooks: []string{"LicetLatencyBudgetBurn"}},
 				{title: "Nodes ready", unit: "short", show: number, empty: "none",
-					about:    "Nodes that answer /readyz with 200: those that a load balancer sends requests to.",
+					about:    "Nodes that answer /readyz with 200. Load balancers send requests to these nodes.",
 					queries:  []query{{sum("", licet("licet_ready")), ""}},
 					runbooks: []string{"LicetNoNodeReady", "LicetNodeDown"}},
 				{title: "Invariant violations", unit: "short", show: number,

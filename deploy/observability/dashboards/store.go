@@ -24,8 +24,8 @@ func storeGlance() row {
 	const requests = "licet_store_request_duration_seconds_count"
 	return row{"At a glance", []panel{
 		{title: "Requests unknown", unit: "percentunit", show: number,
-			about: "Share of the nodes' requests to etcd of which the outcome is unknown: no answer came in time, or " +
-				"one that leaves it open.",
+			about: "Share of the nodes' requests to etcd with an unknown outcome: no answer came in time, or an answer " +
+				"that leaves the outcome open.",
 			queries: []query{{
 				share(sum("", rate(licet(requests, `outcome="unknown"`))), sum("", rate(licet(requests)))), "",
 			}}},
@@ -48,8 +48,8 @@ func storeGlance() row {
 			queries: []query{{highest("", quantile("0.99", "instance", etcd(fsyncs))), ""}},
 			steps:   []step{warning(0.01), critical(0.5)}, runbooks: []string{"LicetEtcdSlowFsync"}},
 		{title: "Alarms", unit: "short", show: number, of: members,
-			about: "Alarms of members, such as NOSPACE: the quota was used up. A member that was told to disarm may " +
-				"go on counting it until it restarts; etcdctl alarm list decides.",
+			about: "Alarms of members, such as NOSPACE: the quota was used up. After a disarm, a member may go on " +
+				"counting the alarm until it restarts; etcdctl alarm list decides.",
 			queries: []query{{
 				orNone(by("count", "", highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms"))+" > 0"),
 					by("count", "", etcd(leading))), "",

@@ -76,11 +76,11 @@ func TestExpressionsHaveSeries(t *testing.T) {
 	}
 	for expr, why := range empty {
 		if !without[expr] {
-			t.Errorf("this has series, or nobody asks for it, and is listed as without (%s):\n%s", why, expr)
+			t.Errorf("this expression has series or is unused, and is listed as without series (%s):\n%s", why, expr)
 		}
 	}
 	if answered(t, l.Prometheus, wrong) == nil {
-		t.Error("a misspelled metric is taken for one that has series")
+		t.Error("a misspelled metric counts as a metric with series")
 	}
 	t.Logf("%d expressions", len(questions))
 

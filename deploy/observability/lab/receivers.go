@@ -22,7 +22,7 @@ func newReceivers() (*receivers, error) {
 	if err != nil {
 		return nil, err
 	}
-	nobody := "http://" + closed.Addr().String() + "/nobody"
+	unused := "http://" + closed.Addr().String() + "/unused"
 	if err := closed.Close(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func newReceivers() (*receivers, error) {
 	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	base := "http://" + listener.Addr().String()
 	r := &receivers{server: &http.Server{Handler: mux},
-		urls: []string{base + "/well", base + "/now-and-then", base + "/gone", nobody}}
+		urls: []string{base + "/well", base + "/now-and-then", base + "/gone", unused}}
 	go func() { _ = r.server.Serve(listener) }() // it ends by close
 	return r, nil
 }

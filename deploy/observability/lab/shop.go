@@ -16,7 +16,7 @@ import (
 type shop struct {
 	balancer      *stage.Balancer
 	desk, program *client.Client // with an API key, and without
-	nobody        *client.Client // with an API key that does not exist
+	stranger      *client.Client // with an API key that does not exist
 	browser       *stage.Browser
 	receivers     *receivers
 
@@ -44,7 +44,7 @@ func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error)
 	for _, c := range []struct {
 		into **client.Client
 		key  string
-	}{{&h.desk, apiKey}, {&h.program, ""}, {&h.nobody, "lk_test_nobody"}} {
+	}{{&h.desk, apiKey}, {&h.program, ""}, {&h.stranger, "lk_test_unknown"}} {
 		var err error
 		*c.into, err = client.New(stage.PublicURL, c.key,
 			client.WithHTTPClient(&http.Client{Transport: h.balancer, Timeout: 15 * time.Second}), client.RetryFor(0))
@@ -182,8 +182,8 @@ func (h *shop) refused(ctx context.Context, i int) error {
 		DeviceID: "laptop"}); !refusedWith(err, 40001, 42900) {
 		return fmt.Errorf("a mistyped license key: %w", err)
 	}
-	if _, err := h.nobody.License(ctx, h.hot); !refusedWith(err, 40100) {
-		return fmt.Errorf("an API key that nobody has: %w", err)
+	if _, err := h.stranger.License(ctx, h.hot); !refusedWith(err, 40100) {
+		return fmt.Errorf("an unknown API key: %w", err)
 	}
 	return nil
 }
