@@ -76,7 +76,7 @@ func TestReasonsAreTheDocumentedOnes(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatNoServiceHas(t *testing.T) {
+func TestNewRefusesInvalidAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "licenses.example.com", "ftp://a.example", "http://", "https://:80",
 		"https://user:secret@a.example", "https://a.example/?b", "https://a.example/?", "https://a.example/#b", "http://a b"} {

@@ -132,9 +132,9 @@ func (r *receiver) waitForExactly(l *testCluster, events []string) {
 	}
 }
 
-// TestChangeJudgesWhatFollows: events that are recorded after a change of an endpoint was acknowledged follow the
+// TestChangeAppliesToLaterEvents: events that are recorded after a change of an endpoint was acknowledged follow the
 // change, whatever keeps the scan from seeing it.
-func TestChangeJudgesWhatFollows(t *testing.T) {
+func TestChangeAppliesToLaterEvents(t *testing.T) {
 	for _, how := range []string{hangingMark, oldMark, slowList} {
 		t.Run(how, func(t *testing.T) {
 			l := newTestCluster(t)

@@ -119,8 +119,8 @@ func TestSlowEndpointsDelayNoOther(t *testing.T) {
 	})
 }
 
-// TestSlowEndpointsLeavePlaces: endpoints that accept each message slowly don't take all extra slots of the node.
-func TestSlowEndpointsLeavePlaces(t *testing.T) {
+// TestSlowEndpointsLeaveSlots: endpoints that accept each message slowly don't take all extra slots of the node.
+func TestSlowEndpointsLeaveSlots(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	s.sendWithin(slowAfter * 3 / 2)
@@ -152,8 +152,8 @@ func TestSlowEndpointsLeavePlaces(t *testing.T) {
 	}
 }
 
-// TestLastPlacesAreForTheQuick: slow endpoints get none of the last quarter of the extra slots.
-func TestLastPlacesAreForTheQuick(t *testing.T) {
+// TestLastSlotsAreForFastEndpoints: slow endpoints get none of the last quarter of the extra slots.
+func TestLastSlotsAreForFastEndpoints(t *testing.T) {
 	e := New(Config{Node: &service.Service{}})
 	e.busyLimit.busy = func() bool { return false }
 	for range cap(e.extraSlots) * 3 / 4 {
@@ -351,8 +351,8 @@ func TestReplays(t *testing.T) {
 	})
 }
 
-// TestSkipsWhatIsGone: the progress says that events were swept before they were delivered, and later events arrive.
-func TestSkipsWhatIsGone(t *testing.T) {
+// TestProgressSkipsTrimmedEvents: the progress says that events were swept before they were delivered, and later events arrive.
+func TestProgressSkipsTrimmedEvents(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
 	r := newReceiver(t)

@@ -485,8 +485,8 @@ func TestPageAfterAChange(t *testing.T) {
 	}
 }
 
-// TestPlaceWaitsForCheckpoint: the place does not move past an event that became pending until a checkpoint says so.
-func TestPlaceWaitsForCheckpoint(t *testing.T) {
+// TestPositionWaitsForCheckpoint: the place does not move past an event that became pending until a checkpoint says so.
+func TestPositionWaitsForCheckpoint(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(1, now)
 	for n := range maxCheckpoint {

@@ -140,7 +140,7 @@ func TestDecodeRefuses(t *testing.T) {
 	f(`{"object":{"a":`+strings.Repeat(`[`, maxDepth)+strings.Repeat(`]`, maxDepth)+`}}`, "nests deeper")
 }
 
-func TestDecodeSkipsUnknownMembersWhereTold(t *testing.T) {
+func TestDecodeSkipsUnknownMembersIfAllowed(t *testing.T) {
 	got, err := decodeSample(`{"Text":"x","other":{"text":"y"},"text":"a","more":[1.5e3]}`, false)
 	if want := (sample{Text: text{"a", true}}); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)

@@ -38,8 +38,8 @@ func TestReplayAfterItsTime(t *testing.T) {
 	}
 }
 
-// TestFailureIsNoReplay: a replay whose read fails is no replay.
-func TestFailureIsNoReplay(t *testing.T) {
+// TestFailedReadIsNoReplay: a replay whose read fails is no replay.
+func TestFailedReadIsNoReplay(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k")

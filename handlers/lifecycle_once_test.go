@@ -104,8 +104,8 @@ func TestRenewalReplayedAfterItsTime(t *testing.T) {
 	}
 }
 
-// TestWhatIsRetryable: after an unknown outcome, idempotent requests are retryable.
-func TestWhatIsRetryable(t *testing.T) {
+// TestRetryableErrors: after an unknown outcome, idempotent requests are retryable.
+func TestRetryableErrors(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.product("editor", `"self_service_deactivation":true`).must(t, 0)

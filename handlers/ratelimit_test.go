@@ -181,8 +181,8 @@ func TestAddressLimitRefills(t *testing.T) {
 	s.sendWire(guess()).must(t, 40001).wantCounts(t, `"address";q=2;w=60`, `"address";r=1;t=30`)
 }
 
-// TestWhoseAddress: a client can't choose its address by a header. With IPv6, a /64 is one client.
-func TestWhoseAddress(t *testing.T) {
+// TestAddressOfTheClient: a client can't choose its address by a header. With IPv6, a /64 is one client.
+func TestAddressOfTheClient(t *testing.T) {
 	t.Parallel()
 	one := limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}
 	for _, c := range []struct {

@@ -332,8 +332,8 @@ func TestBlocksInDoubt(t *testing.T) {
 	}
 }
 
-// TestPlacesInBlocks refuses what is of no event in a block.
-func TestPlacesInBlocks(t *testing.T) {
+// TestInvalidPositionsInBlocks refuses what is of no event in a block.
+func TestInvalidPositionsInBlocks(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("places")

@@ -66,9 +66,9 @@ func bind(t *testing.T, ref licensing.Ref, s store.Snapshot, device string) stor
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
 }
 
-// TestSettle drives one swap through every combination of what etcd did with
+// TestSwapInDoubt drives one swap through every combination of what etcd did with
 // its attempts and what it said.
-func TestSettle(t *testing.T) {
+func TestSwapInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
 		name   string
@@ -146,9 +146,9 @@ func rivals(t *testing.T, ref licensing.Ref, n int) {
 	}
 }
 
-// TestSettleAmongRivals loses the answer of a swap, lets others write, and
+// TestSwapInDoubtAmongRivals loses the answer of a swap, lets others write, and
 // checks that the record's writers tell whose swap it was.
-func TestSettleAmongRivals(t *testing.T) {
+func TestSwapInDoubtAmongRivals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		first  kvtest.Applied
@@ -213,9 +213,9 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 	}
 }
 
-// TestDoubtThenNoRoom loses the answer of a swap that was made, and then finds
+// TestDoubtThenFull loses the answer of a swap that was made, and then finds
 // the line full: it is in doubt all the same.
-func TestDoubtThenNoRoom(t *testing.T) {
+func TestDoubtThenFull(t *testing.T) {
 	s := faultyStore(t, nil)
 	faulty := s.etcd.Remote.(*kvtest.FaultyKV)
 	faulty.Next = kvtest.Script()
@@ -286,7 +286,7 @@ func TestHiddenResend(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestFindSwap(t *testing.T) {
 	me := layout.Writer{By: store.Incarnation{1}, Swap: 7}
 	others := func(n int) (ws []layout.Writer) {
 		for i := range n {

@@ -17,9 +17,9 @@ import (
 	"licet/node/store"
 )
 
-// TestDeviceCacheTellsTheTruth lets two stores change licenses in any order. Of
+// TestDeviceCacheMatchesEtcd lets two stores change licenses in any order. Of
 // whatever a store remembers and confirms, every word must be true.
-func TestDeviceCacheTellsTheTruth(t *testing.T) {
+func TestDeviceCacheMatchesEtcd(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
@@ -304,9 +304,9 @@ func TestLargeFold(t *testing.T) {
 	}
 }
 
-// TestRoom: of what is not a license with all devices known, there is room for
+// TestMaxDevicesPerCommit: of what is not a license with all devices known, there is room for
 // the usual number.
-func TestRoom(t *testing.T) {
+func TestMaxDevicesPerCommit(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	inline, _ := createStored(t, s)
 	for _, ref := range []licensing.Ref{

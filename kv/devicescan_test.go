@@ -28,10 +28,10 @@ func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) 
 	}
 }
 
-// TestSurvey binds devices of a license that another store has filled, until it
+// TestDeviceScan binds devices of a license that another store has filled, until it
 // pays to know them all. Whatever happens to the license meanwhile, what is
 // known in the end must be true.
-func TestSurvey(t *testing.T) {
+func TestDeviceScan(t *testing.T) {
 	const before = 2500
 	spread := func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }
 	clustered := func(i int) store.DeviceCursor {

@@ -18,8 +18,8 @@ import (
 	"licet/node/store"
 )
 
-// TestDuePlaces: what is due comes back from a place as it went in.
-func TestDuePlaces(t *testing.T) {
+// TestDueEntries: what is due comes back from a place as it went in.
+func TestDueEntries(t *testing.T) {
 	order := licensing.OrderRef(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
 	for _, c := range []struct {
 		kind  licensing.DueKind
@@ -69,9 +69,9 @@ func (l *lab) places() []string {
 	return keys
 }
 
-// TestActivationsWriteNoPlace: of an activation nothing more is written than of
+// TestActivationsWriteNoIndexEntry: of an activation nothing more is written than of
 // one on a license without an end, but where it sets the end.
-func TestActivationsWriteNoPlace(t *testing.T) {
+func TestActivationsWriteNoIndexEntry(t *testing.T) {
 	s, kv := seenStore(t)
 	puts := func(ref licensing.Ref, device string) (n int) {
 		t.Helper()

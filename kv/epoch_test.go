@@ -188,9 +188,9 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	}
 }
 
-// TestWhoListensIsLearned makes an owner listen behind a store's back, which only
+// TestListenersAreLearned makes an owner listen behind a store's back, which only
 // looks after the epoch, and brings it news that are older than what it knows.
-func TestWhoListensIsLearned(t *testing.T) {
+func TestListenersAreLearned(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("learned")

@@ -151,10 +151,10 @@ func maxLost(cuts []*ownerLedger) (bytes int64) {
 	return bytes
 }
 
-// TestCutsAreSaidOnce has two nodes read the ledgers, of which an owner's grows in
+// TestOneNodeDecidesCuts has two nodes read the ledgers, of which an owner's grows in
 // between, so that they would have different owners give up events: only the first one's
 // word counts.
-func TestCutsAreSaidOnce(t *testing.T) {
+func TestOneNodeDecidesCuts(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	ctx := kvtest.Context(t, 30*time.Second)

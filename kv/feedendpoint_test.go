@@ -56,9 +56,9 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 	}
 }
 
-// TestEndpointJudgesItsPage: a page has the events that its endpoint wants, and none
+// TestEndpointFiltersItsPage: a page has the events that its endpoint wants, and none
 // where the endpoint is disabled, is gone, or is another owner's.
-func TestEndpointJudgesItsPage(t *testing.T) {
+func TestEndpointFiltersItsPage(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	owner, other := acct("judges"), acct("other")

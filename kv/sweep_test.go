@@ -45,9 +45,9 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	}
 }
 
-// TestSweepGoesOnBehindWhatItCantRead: one damaged claim must not keep all that
+// TestSweepSkipsUnreadableRecords: one damaged claim must not keep all that
 // are younger.
-func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
+func TestSweepSkipsUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for i := range 3 {

@@ -248,9 +248,9 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l.clean()
 }
 
-// TestLeaveWithoutKnowing has a store change whether an owner listens that thinks it is
+// TestUnsubscribeOnAStaleStore has a store change whether an owner listens that thinks it is
 // so already: it has not heard of what others did meanwhile.
-func TestLeaveWithoutKnowing(t *testing.T) {
+func TestUnsubscribeOnAStaleStore(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unknowing")
 	s := l.open(nil)

@@ -55,8 +55,8 @@ func TestEventsOfAGrant(t *testing.T) {
 	}
 }
 
-// TestFreeOrderTells all that its one transaction does.
-func TestFreeOrderTells(t *testing.T) {
+// TestEventsOfAFreeOrder all that its one transaction does.
+func TestEventsOfAFreeOrder(t *testing.T) {
 	store, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Live)
 	n := nodetest.New(t, store)
 	nodetest.WantError(t, put(t, n, owner), nil)
@@ -91,8 +91,8 @@ func put(t *testing.T, n *service.Service, owner licensing.Owner) error {
 	return err
 }
 
-// TestOrderTells goes through the life of an order at two nodes, each step twice.
-func TestOrderTells(t *testing.T) {
+// TestEventsOfAnOrder goes through the life of an order at two nodes, each step twice.
+func TestEventsOfAnOrder(t *testing.T) {
 	store, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	nodes := []*service.Service{nodetest.New(t, store), nodetest.New(t, nodetest.OpenStore(t))}
 	ctx := nodetest.Context(t)
@@ -128,8 +128,8 @@ func TestOrderTells(t *testing.T) {
 	}
 }
 
-// TestRefundOfRevokedTells nothing of a license that was revoked before.
-func TestRefundOfRevokedTells(t *testing.T) {
+// TestEventsOfARefundWithARevokedLicense nothing of a license that was revoked before.
+func TestEventsOfARefundWithARevokedLicense(t *testing.T) {
 	store, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, store)
 	order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(0))
@@ -262,8 +262,8 @@ func TestEventsOfAFold(t *testing.T) {
 	}
 }
 
-// TestRefusalsTellNothing, nor does what changes nothing.
-func TestRefusalsTellNothing(t *testing.T) {
+// TestRefusalsLeakNothing, nor does what changes nothing.
+func TestRefusalsLeakNothing(t *testing.T) {
 	store, owner := openHearing(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, store)
 	key := grantTo(t, n, owner, 1)

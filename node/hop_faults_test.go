@@ -163,9 +163,9 @@ func TestBadKeyHop(t *testing.T) {
 	}
 }
 
-// TestHurriedMate: a caller with much time left does not get "outcome unknown" because another caller of the same hop
+// TestDeadlinesOfAHopAreApart: a caller with much time left does not get "outcome unknown" because another caller of the same hop
 // had little time.
-func TestHurriedMate(t *testing.T) {
+func TestDeadlinesOfAHopAreApart(t *testing.T) {
 	c := newCrowd(t)
 	inner := nodetest.OpenStore(t)
 	var slow atomic.Bool

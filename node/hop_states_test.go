@@ -36,9 +36,9 @@ func stateCall(within time.Duration, state int32, hopped bool) *call {
 	return c
 }
 
-// TestOverIsBeforeAll: a hop is over the margin before the most hurried of its
+// TestHopEndsBeforeItsDeadlines: a hop is over the margin before the most hurried of its
 // callers, and who is much more hurried than the others does not hop.
-func TestOverIsBeforeAll(t *testing.T) {
+func TestHopEndsBeforeItsDeadlines(t *testing.T) {
 	peers := &sends{}
 	n := stateNode(peers)
 	calls := []*call{stateCall(9*time.Second, callTaken, false), stateCall(8500*time.Millisecond, callTaken, false),
@@ -50,9 +50,9 @@ func TestOverIsBeforeAll(t *testing.T) {
 	}
 }
 
-// TestOverIsNotBegun: whatever came by a hop and is over is not begun, even where
+// TestEndedHopIsNotBegun: whatever came by a hop and is over is not begun, even where
 // its caller has not noticed yet.
-func TestOverIsNotBegun(t *testing.T) {
+func TestEndedHopIsNotBegun(t *testing.T) {
 	box := &mailbox{queue: []*call{stateCall(-time.Millisecond, callWaiting, true),
 		stateCall(time.Minute, callWaiting, true), stateCall(-time.Millisecond, callWaiting, false)}}
 	if got := box.take(10); len(got) != 2 {

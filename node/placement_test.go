@@ -152,8 +152,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestBlindLosses: a swap may not tell to whom it was lost; a read told before.
-func TestBlindLosses(t *testing.T) {
+// TestLossWithoutAKnownWriter: a swap may not tell to whom it was lost; a read told before.
+func TestLossWithoutAKnownWriter(t *testing.T) {
 	p := newTestPlacement(5)
 	if p.loses(2*yieldAfter, 0) {
 		t.Error("yields to an unknown node")
@@ -169,8 +169,8 @@ func TestBlindLosses(t *testing.T) {
 	p.wantOwner(t, 7)
 }
 
-// TestTie: of two that yield to each other the lower one goes on yielding.
-func TestTie(t *testing.T) {
+// TestLowerNodeOfATieYields: of two that yield to each other the lower one goes on yielding.
+func TestLowerNodeOfATieYields(t *testing.T) {
 	low, high := newTestPlacement(3), newTestPlacement(9)
 	low.loses(yieldAfter, 9)
 	high.loses(yieldAfter, 3)
@@ -191,8 +191,8 @@ func TestTie(t *testing.T) {
 	}
 }
 
-// TestTieIsTold: the same where only one of them is sent commands.
-func TestTieIsTold(t *testing.T) {
+// TestTieIsSent: the same where only one of them is sent commands.
+func TestTieIsSent(t *testing.T) {
 	high := newTestPlacement(9)
 	high.loses(yieldAfter, 3)
 	high.served(contestedRef, incarnation(3), incarnation(9), false)

@@ -120,9 +120,9 @@ func TestStaleMemory(t *testing.T) {
 	}
 }
 
-// TestFullItThinks: a license that is full and spilled has a device of which a
+// TestUnknownDeviceOfAFullLicense: a license that is full and spilled has a device of which a
 // node knows nothing. It must not be refused for want of room.
-func TestFullItThinks(t *testing.T) {
+func TestUnknownDeviceOfAFullLicense(t *testing.T) {
 	other := nodetest.New(t, nodetest.OpenStore(t))
 	key := nodetest.Grant(t, other, 18)
 	binds(names(18)...)(t, other, key)

@@ -109,9 +109,9 @@ func TestStoredRefundIsNotUnavailable(t *testing.T) {
 	}
 }
 
-// TestFailureIsNoReplay: if the request of an Idempotency-Key was withdrawn and can't be stored again, the error
+// TestFailedReadIsNoReplay: if the request of an Idempotency-Key was withdrawn and can't be stored again, the error
 // is no replay of an earlier result.
-func TestFailureIsNoReplay(t *testing.T) {
+func TestFailedReadIsNoReplay(t *testing.T) {
 	w := newFixture(t)
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: payment.ErrRefused}}

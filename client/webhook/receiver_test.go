@@ -63,7 +63,7 @@ func TestVerifyKnowsTheReferenceVector(t *testing.T) {
 	}
 }
 
-func TestReceiveRefusesWhatWasChanged(t *testing.T) {
+func TestReceiveRefusesChangedMessages(t *testing.T) {
 	at := time.Unix(vectorTime, 0)
 	secret := secretOf(1, 32)
 	r := receiverAt(t, at, secret)
@@ -147,7 +147,7 @@ func TestReceiveGoesByTheClock(t *testing.T) {
 	f(-50*365*24*time.Hour, ErrTimestamp)
 }
 
-func TestNewRefusesWhatIsNoSecret(t *testing.T) {
+func TestNewRefusesInvalidSecrets(t *testing.T) {
 	f := func(what string, secrets ...string) {
 		t.Helper()
 		r, err := New(secrets...)
@@ -204,7 +204,7 @@ func TestReceiveReadsTheEvent(t *testing.T) {
 	}
 }
 
-func TestReceiveRefusesWhatIsSignedAndNoEvent(t *testing.T) {
+func TestReceiveRefusesSignedNonEvents(t *testing.T) {
 	at := time.Unix(vectorTime, 0)
 	secret := secretOf(1, 32)
 	f := func(body string) {

@@ -13,10 +13,10 @@ import (
 	"licet/internal/otlptest"
 )
 
-// TestLogAndTracesHoldNothingThatOpensAnything does the main job, and makes mistakes
+// TestLogAndTracesHoldNoSecrets does the main job, and makes mistakes
 // along the way, with values that can be recognized, and searches all that the
 // process has written, all of its traces and all of its metrics for them.
-func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
+func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	traces := otlptest.Start(t)
 	p := startProcess(t, t.TempDir(), "--log-level", "debug", "--metrics-listen", "127.0.0.1:0",

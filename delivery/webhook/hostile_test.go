@@ -253,8 +253,8 @@ func TestHugeAnswersOverHTTP2(t *testing.T) {
 	}
 }
 
-// TestLittleLiesUnread checks how many unread bytes a sender accepts on one HTTP/2 stream.
-func TestLittleLiesUnread(t *testing.T) {
+// TestUnreadBytesAreBounded checks how many unread bytes a sender accepts on one HTTP/2 stream.
+func TestUnreadBytesAreBounded(t *testing.T) {
 	server := receiver(t, nil) // for its certificate
 	listener, err := tls.Listen("tcp", "127.0.0.1:0",
 		&tls.Config{Certificates: server.TLS.Certificates, NextProtos: []string{"h2"}})
@@ -289,7 +289,7 @@ func TestLittleLiesUnread(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	f := func(what, answer string, want webhook.Failure) {
 		t.Helper()
 		url := raw(t, func(conn net.Conn) { _, _ = io.WriteString(conn, answer) })

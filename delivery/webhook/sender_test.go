@@ -21,8 +21,8 @@ import (
 	"licet/delivery/webhook"
 )
 
-// TestReceiversTakeWhatIsSent: package client/webhook, which receivers use, accepts the messages.
-func TestReceiversTakeWhatIsSent(t *testing.T) {
+// TestReceiversAcceptSentMessages: package client/webhook, which receivers use, accepts the messages.
+func TestReceiversAcceptSentMessages(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		var got *http.Request
 		var sent []byte

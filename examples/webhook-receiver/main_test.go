@@ -121,7 +121,7 @@ func TestEventsAreShownOnce(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsNotRemembered(t *testing.T) {
+func TestFailuresAreNotRemembered(t *testing.T) {
 	s, err := openSeen(filepath.Join(t.TempDir(), "seen.txt"))
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func TestOrder(t *testing.T) {
 	lacks(t, renderOrder(t, bare), "Description", "Pay before", "<time")
 }
 
-func TestSandboxIsSaidOnEveryPageOfAnOrder(t *testing.T) {
+func TestEveryOrderPageNamesTheSandbox(t *testing.T) {
 	for state := range outcomes {
 		p := inState(state)
 		p.Sandbox = true
@@ -272,8 +272,8 @@ func TestPolicyFormTargets(t *testing.T) {
 	f("'self' https:", "https://bücher.example/", "https://a;script-src*/", "https://*.example/", "https://a'b,c/")
 }
 
-// TestNothingThatThePolicyBlocks: no page has an element that its policy would block.
-func TestNothingThatThePolicyBlocks(t *testing.T) {
+// TestPagesObeyTheirPolicy: no page has an element that its policy would block.
+func TestPagesObeyTheirPolicy(t *testing.T) {
 	blocked := regexp.MustCompile(`(?i)<(script|link|img|iframe|object|base)|\sstyle=|\son[a-z]+=|@import|url\(|http-equiv`)
 	pages := []string{render(t, New().NotFound), renderOrder(t, order())}
 	for state := range outcomes {

@@ -94,9 +94,9 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 }
 
-// TestGhostClaim: a claim that comes to be long after it was asked for, when it was
+// TestLateClaimOfAReleasedEndpoint: a claim that comes to be long after it was asked for, when it was
 // released already, does not keep others off.
-func TestGhostClaim(t *testing.T) {
+func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s, next := scripted(t)
 	w, other := newWorker(t, s), newWorker(t, openDeliveries(t))

@@ -49,7 +49,7 @@ func putEmbedded(t *testing.T, e *Server, key, value string) {
 	}
 }
 
-func TestEmbeddedKeepsWhatItAcknowledged(t *testing.T) {
+func TestEmbeddedKeepsAcknowledgedWrites(t *testing.T) {
 	dir := t.TempDir()
 	e := startServed(t, dir)
 	putEmbedded(t, e, "key", "value")
@@ -151,7 +151,7 @@ func leaveSocket(t *testing.T, dir string) {
 	}
 }
 
-func TestEmbeddedTellsThatItDied(t *testing.T) {
+func TestEmbeddedReportsItsFailure(t *testing.T) {
 	e := startServed(t, t.TempDir())
 	e.etcd.Server.HardStop()
 	select {

@@ -67,7 +67,7 @@ func TestGuessRequest(t *testing.T) {
 	}
 }
 
-func TestRemovalNamesWhatWasBound(t *testing.T) {
+func TestRemovalNamesTheBoundDevice(t *testing.T) {
 	d := device{2, 7}
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(appendRemoval(nil, []byte(testKey), d, "secret"))))
 	if err != nil {

@@ -96,7 +96,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-func TestReportTellsWhatDiffers(t *testing.T) {
+func TestReportNamesDifferences(t *testing.T) {
 	p := program()
 	p.Run = func(context.Context, *config, *rig.Progress) (*trial.Report, error) {
 		r := &trial.Report{}

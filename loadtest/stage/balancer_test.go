@@ -75,7 +75,7 @@ func TestBalancerSpreadsRequests(t *testing.T) {
 	}
 }
 
-func TestBalancerLeavesOutWhoIsDown(t *testing.T) {
+func TestBalancerSkipsDownNodes(t *testing.T) {
 	var served atomic.Int64
 	b := newBalancer([]string{unused(t), echo(t, &served)})
 	defer b.CloseIdleConnections()

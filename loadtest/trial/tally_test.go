@@ -34,7 +34,7 @@ func TestEachComesOnce(t *testing.T) {
 	}
 }
 
-func TestErrTellsAllProblems(t *testing.T) {
+func TestErrListsAllProblems(t *testing.T) {
 	var tally Tally
 	if err := tally.Err(); err != nil {
 		t.Error(err)
@@ -46,9 +46,9 @@ func TestErrTellsAllProblems(t *testing.T) {
 	}
 }
 
-// TestClientCountsWhatItSendsAgain gets no answer once, is refused once, and then gets
+// TestClientCountsRetries gets no answer once, is refused once, and then gets
 // what it has asked for.
-func TestClientCountsWhatItSendsAgain(t *testing.T) {
+func TestClientCountsRetries(t *testing.T) {
 	var calls atomic.Int64
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch calls.Add(1) {

@@ -73,8 +73,8 @@ func lost(t *testing.T, m *metrics.Metrics) (count float64) {
 	return count
 }
 
-// TestWhatIsSampled: the parent decides, whatever the ratio. A malformed parent counts as none.
-func TestWhatIsSampled(t *testing.T) {
+// TestSampling: the parent decides, whatever the ratio. A malformed parent counts as none.
+func TestSampling(t *testing.T) {
 	never, _, _ := newTracer(t, otlptest.Start(t).URL+"/v1/traces", 0)
 	always, _, _ := newTracer(t, otlptest.Start(t).URL+"/v1/traces", 1)
 	f := func(traceparent string, withNever, withAlways bool, id string) {

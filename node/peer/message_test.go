@@ -148,8 +148,8 @@ func filledError(t *testing.T) *licensing.Error {
 	}
 }
 
-// TestReplyTellsOfALicenseOnce, also where each of its answers was an event.
-func TestReplyTellsOfALicenseOnce(t *testing.T) {
+// TestReplyHasEachLicenseOnce, also where each of its answers was an event.
+func TestReplyHasEachLicenseOnce(t *testing.T) {
 	c := newTestCodec(t)
 	var a node.HopAnswer
 	for i := range 50 {

@@ -127,8 +127,8 @@ func TestHopKeys(t *testing.T) {
 	}
 }
 
-// TestAge: of what is known of another node's age the most is kept, for a while.
-func TestAge(t *testing.T) {
+// TestAgeOfAnotherNode: of what is known of another node's age the most is kept, for a while.
+func TestAgeOfAnotherNode(t *testing.T) {
 	var l link
 	if _, known := l.ageAt(time.Now()); known {
 		t.Error("the age is known before the other node has sent it")

@@ -22,9 +22,9 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestStoreAway cuts a node off its store: the keys that it remembers are good
+// TestKeysWithoutTheStore cuts a node off its store: the keys that it remembers are good
 // for two seconds, and no longer.
-func TestStoreAway(t *testing.T) {
+func TestKeysWithoutTheStore(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = 10 * time.Millisecond })
 	s.store.DeafWatch = true
 	maker := keymaker(t, nodetest.OpenStore(t))

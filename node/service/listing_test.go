@@ -72,7 +72,7 @@ func same[T ~string](t *testing.T, what string, got, want []T) {
 
 // Whatever makes something lists it: grants of many, orders that are paid, free
 // ones, and the products that test mode makes along with them.
-func TestWhatIsMadeIsListed(t *testing.T) {
+func TestNewRecordsAreListed(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
 	var keys []licensing.LicenseKey

@@ -339,9 +339,9 @@ func TestHeldRecords(t *testing.T) {
 	}
 }
 
-// TestRefundOfWhatIsPaidMeanwhile records a refund of an order while another node gets the provider's confirmation: the
+// TestRefundDuringAPayment records a refund of an order while another node gets the provider's confirmation: the
 // store refuses the refund, or the refund also revokes the license.
-func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
+func TestRefundDuringAPayment(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	n, owner := nodetest.New(t, plain), nodetest.NewOwner(licensing.Test)
 	order, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100))

@@ -10,9 +10,9 @@ import (
 	"licet/node"
 )
 
-// TestNoRoomHidesNoFailure: a pass in which one record has failed, and for another of which
+// TestFullNodeHidesNoFailure: a pass in which one record has failed, and for another of which
 // there was no room, has failed, in whatever order both came.
-func TestNoRoomHidesNoFailure(t *testing.T) {
+func TestFullNodeHidesNoFailure(t *testing.T) {
 	n := stateService(Config{})
 	broken := errors.New("broken")
 	licenseRef := licensing.LicenseRef("TEST-AAAAA-AAAAA-AAAAA-AAAAA-AAAAA")

@@ -133,9 +133,9 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestSweepGoesPastWhatFails: one record that can't be read must not keep the
+// TestSweepContinuesAfterFailures: one record that can't be read must not keep the
 // others from their turn.
-func TestSweepGoesPastWhatFails(t *testing.T) {
+func TestSweepContinuesAfterFailures(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
 	var damaged atomic.Pointer[string]
@@ -222,8 +222,8 @@ func TestOrderLifetimes(t *testing.T) {
 	}
 }
 
-// TestSweepStopsWhereNothingWorks, and does not try it all.
-func TestSweepStopsWhereNothingWorks(t *testing.T) {
+// TestSweepStopsIfEveryRecordFails, and does not try it all.
+func TestSweepStopsIfEveryRecordFails(t *testing.T) {
 	const many = 100
 	var failing atomic.Bool
 	var loads atomic.Int32

@@ -9,9 +9,9 @@ import (
 	"licet/node"
 )
 
-// TestTraceOfWhatIsDue: the background work on each due record is a trace, if it is sampled, which names the kind of
+// TestTraceOfDueWork: the background work on each due record is a trace, if it is sampled, which names the kind of
 // the record and the outcome.
-func TestTraceOfWhatIsDue(t *testing.T) {
+func TestTraceOfDueWork(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 2} {
 		tracer, collector := otlptest.Tracer(t, ratio)
 		n := stateService(Config{Config: node.Config{Tracer: tracer}})

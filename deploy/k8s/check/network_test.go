@@ -10,8 +10,8 @@ import (
 	"licet/deploy/k8s/check/manifests"
 )
 
-// TestPoliciesLetThroughWhatIsNeeded, and nothing else.
-func TestPoliciesLetThroughWhatIsNeeded(t *testing.T) {
+// TestPoliciesAllowNeededTraffic, and nothing else.
+func TestPoliciesAllowNeededTraffic(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		policies := manifests.All[networkingv1.NetworkPolicy](set)
 		namespace := set[0].Raw.GetName()

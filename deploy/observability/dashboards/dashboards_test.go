@@ -66,8 +66,8 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// TestTold: every panel says what it shows, in what unit, and is found by its title.
-func TestTold(t *testing.T) {
+// TestPanelsAreDocumented: every panel says what it shows, in what unit, and is found by its title.
+func TestPanelsAreDocumented(t *testing.T) {
 	uids := map[string]bool{}
 	for _, p := range pages() {
 		if uids[p.uid] || p.uid == "" || p.about == "" || p.file != p.uid+".json" {

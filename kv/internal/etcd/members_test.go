@@ -231,8 +231,8 @@ func TestOpenNamesTheCauseWhenTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestOpenTellsOfALostQuorum meets a member that runs and has no majority.
-func TestOpenTellsOfALostQuorum(t *testing.T) {
+// TestOpenReportsALostQuorum meets a member that runs and has no majority.
+func TestOpenReportsALostQuorum(t *testing.T) {
 	member := startImposter(t, "3.7.3", 7)
 	ctx, timeIsUp := context.WithCancel(t.Context())
 	defer timeIsUp()

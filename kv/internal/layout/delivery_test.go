@@ -104,8 +104,8 @@ func TestBrokenDeliveries(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptOfDeliveries holds the bounds of what receivers answer.
-func TestWhatIsKeptOfDeliveries(t *testing.T) {
+// TestStoredDeliveries holds the bounds of what receivers answer.
+func TestStoredDeliveries(t *testing.T) {
 	d := kvtest.Delivery()
 	d.Answer = strings.Repeat("x", maxAnswer-1) + "é" + strings.Repeat("y", maxAnswer)
 	for i := range 2 * maxAttempts {

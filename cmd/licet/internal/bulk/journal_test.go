@@ -234,7 +234,7 @@ func TestJournalIsOnDiskBeforeARowIsSent(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedGrantMeans(t *testing.T) {
+func TestOutcomesOfFailedGrants(t *testing.T) {
 	answer := func(status, n int, reason string, retryable bool) error {
 		return fmt.Errorf("POST /v1/licenses: %w",
 			&client.Error{Status: status, Code: status*100 + n, Reason: reason, Retryable: retryable})
