@@ -7,8 +7,6 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
-
-	"licet/licensing"
 )
 
 // finish writes and counts a response, and writes the request's log line. Of what the caller sent, the line
@@ -27,7 +25,7 @@ func (s *Server) finish(r *request, answer document) {
 	if r.activates() {
 		s.activations.count(answer.code, r.bound)
 	}
-	s.log(s.level(r, answer), requestLine{
+	s.accessLog.write(s.accessLog.level(r, answer), requestLine{
 		id:     r.id,
 		method: r.method,
 		route:  pattern,
@@ -47,8 +45,14 @@ type requestLine struct {
 	trace               string // the id of the trace; empty if the trace is not sampled
 }
 
-func (s *Server) log(level zerolog.Level, line requestLine) {
-	event := s.cfg.Log.WithLevel(level).
+// accessLog writes the log lines of requests.
+type accessLog struct {
+	log        zerolog.Logger
+	overloaded int // the code of refusals for want of a place
+}
+
+func (l *accessLog) write(level zerolog.Level, line requestLine) {
+	event := l.log.WithLevel(level).
 		Str("request_id", line.id)
 	if line.trace != "" {
 		event = event.Str("trace_id", line.trace)
@@ -64,11 +68,11 @@ func (s *Server) log(level zerolog.Level, line requestLine) {
 }
 
 // level returns the level of the log line.
-func (s *Server) level(r *request, answer document) zerolog.Level {
+func (l *accessLog) level(r *request, answer document) zerolog.Level {
 	switch {
 	case answer.status == fasthttp.StatusInternalServerError:
 		return zerolog.ErrorLevel
-	case answer.code == s.errors[licensing.ReasonOverloaded].code():
+	case answer.code == l.overloaded:
 		// There are thousands of these, and they must cost little. The node logs its overload once.
 		return zerolog.InfoLevel
 	case answer.status > fasthttp.StatusInternalServerError:
@@ -111,19 +115,19 @@ func methodLabel(method []byte) string {
 	return otherMethod
 }
 
-// reportUnknown logs an error that no caller may see. It logs only the types of the error, because the text may
-// hold anything.
-func (s *Server) reportUnknown(r *request, err error) {
+// unknown logs an error that no caller may see. It logs only the types of the error, because the text may hold
+// anything.
+func (l *accessLog) unknown(r *request, err error) {
 	var types []string
 	for ; err != nil; err = errors.Unwrap(err) {
 		types = append(types, fmt.Sprintf("%T", err))
 	}
-	s.errorOf(r).Strs("types", types).Msg("unknown error")
+	l.failure(r).Strs("types", types).Msg("unknown error")
 }
 
-// errorOf begins a log line about the failure of a request.
-func (s *Server) errorOf(r *request) *zerolog.Event {
-	event := s.cfg.Log.Error().Str("request_id", r.id).Str("route", r.routeLabel())
+// failure begins a log line about the failure of a request.
+func (l *accessLog) failure(r *request) *zerolog.Event {
+	event := l.log.Error().Str("request_id", r.id).Str("route", r.routeLabel())
 	if r.span != nil {
 		event = event.Str("trace_id", r.span.TraceID())
 	}

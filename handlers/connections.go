@@ -37,7 +37,7 @@ func (s *Server) newListener(inner net.Listener) *connection.Listener {
 		BodyRefused:    s.cfg.Metrics.CommandsShed.WithLabelValues("bodies"),
 		Guard:          s.guard,
 		Refuse: func(request []byte) (response []byte) {
-			s.guard.Do("refusal", func() { response = s.refuse(request) })
+			s.guard.Do("refusal", func() { response = s.refusals.refuse(request) })
 			return response // nil after a panic: fasthttp then reads the request
 		},
 		IdleTimeout:  s.cfg.IdleTimeout,

@@ -43,7 +43,7 @@ type activations struct {
 }
 
 // newActivations returns the counters, at 0.
-func newActivations(m *metrics.Metrics, reasons map[licensing.Reason]kind) activations {
+func newActivations(m *metrics.Metrics, reasons errorTable) activations {
 	a := activations{
 		bound:  m.Activations.WithLabelValues("bound"),
 		again:  m.Activations.WithLabelValues("again"),

@@ -9,7 +9,7 @@
 //     node is full, a connection refuses plain activations before fasthttp reads them (refusal.go).
 //  2. Package connection checks the head as soon as it is complete: its size, its framing, and the
 //     declared length of the body (server.go).
-//  3. The raw path selects a row of the table of routes (routes.go). Only then are the variables of
+//  3. The raw path selects a row of the table of routes (routes.go, routetable.go). Only then are the variables of
 //     the path decoded, once (target.go).
 //  4. request.go does what all routes share: request id, credentials and signature
 //     (auth.go), scopes, rate limits (ratelimit.go), media type (media.go), deadline, recovery
@@ -74,7 +74,8 @@
 //	requestid.go       request ids
 //	requesttype.go     request types, compiled, and the limits of their inputs
 //	routelist.go       the list of routes for generators and tests
-//	routes.go          the table of routes
+//	routes.go          the list of routes: one row each
+//	routetable.go      finds the route of a request target, and its limit of bodies
 //	selfservice.go     activate, validate and deactivate
 //	server.go          configuration, start and shutdown, limits of bodies
 //	target.go          request targets

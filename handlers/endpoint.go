@@ -89,7 +89,7 @@ func (s *Server) read(r *request, of *requestType, in any) error {
 
 // readForm reads the form of a page. It refuses forms that were sent from elsewhere.
 func (s *Server) readForm(r *request, of *requestType, into reflect.Value) error {
-	if !s.sameOrigin(r) {
+	if !r.sameOrigin(s.origin) {
 		return errForeignOrigin
 	}
 	form, err := url.ParseQuery(string(r.body()))

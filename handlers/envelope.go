@@ -78,9 +78,9 @@ func success(r *request, value any) (document, error) {
 
 // failure returns the response for an error. No other function turns errors into responses.
 func (s *Server) failure(r *request, cause error) document {
-	known, k := s.explain(cause)
+	known, k := s.errors.explain(cause)
 	if known == licensing.ErrInternal && cause != error(licensing.ErrInternal) {
-		s.reportUnknown(r, cause)
+		s.accessLog.unknown(r, cause)
 	}
 	answer := document{status: k.status, code: k.code()}
 	if known.Limit != nil {

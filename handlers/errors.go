@@ -104,9 +104,12 @@ type kind struct {
 
 func (k kind) code() int { return k.status*100 + k.n }
 
+// errorTable holds the HTTP form of each reason.
+type errorTable map[licensing.Reason]kind
+
 // kinds returns the table of reasons. Reasons and codes never change.
-func kinds() map[licensing.Reason]kind {
-	return map[licensing.Reason]kind{
+func kinds() errorTable {
+	return errorTable{
 		reasonMalformedRequest:               {status: 400, n: 0},
 		licensing.ReasonInvalidLicenseKey:    {status: 400, n: 1},
 		reasonUnauthenticated:                {status: 401, n: 0},
@@ -152,12 +155,12 @@ func kinds() map[licensing.Reason]kind {
 
 // explain returns the error that a caller may see, and its HTTP form. An error that is no licensing.Error, or has a
 // reason that the table lacks, is a bug: the caller sees ErrInternal.
-func (s *Server) explain(err error) (*licensing.Error, kind) {
+func (t errorTable) explain(err error) (*licensing.Error, kind) {
 	var known *licensing.Error
 	if errors.As(err, &known) {
-		if k, ok := s.errors[known.Reason]; ok {
+		if k, ok := t[known.Reason]; ok {
 			return known, k
 		}
 	}
-	return licensing.ErrInternal, s.errors[licensing.ReasonInternal]
+	return licensing.ErrInternal, t[licensing.ReasonInternal]
 }

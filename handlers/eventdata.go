@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rs/zerolog"
+
 	"licet/licensing"
+	"licet/metrics"
+	"licet/metrics/guard"
 	"licet/node/service"
 )
 
@@ -36,33 +40,41 @@ type eventLicense struct {
 	licenseState
 }
 
-// eventAnswer renders an event. An event that can't be rendered becomes a placeholder: it must not
+// eventRenderer renders events for the feed and for webhooks.
+type eventRenderer struct {
+	publicURL string
+	metrics   *metrics.Metrics
+	log       zerolog.Logger
+	guard     *guard.Guard
+}
+
+// answer renders an event. An event that can't be rendered becomes a placeholder: it must not
 // break its page of the feed, nor an endpoint's deliveries.
-func (s *Server) eventAnswer(v *service.EventView) event {
+func (e *eventRenderer) answer(v *service.EventView) event {
 	answer := event{
 		ID: v.ID, Type: v.Type, Timestamp: timestamp(v.At), Sequence: v.Sequence, Revision: v.Revision, Actor: v.Actor,
 	}
 	var err error
-	if answer.Data, err = s.renderData(v); err != nil {
-		if s.cfg.Metrics.EventValuesUnreadable.CountOnce(v.ID) {
-			s.cfg.Log.Error().Err(err).Str("event_id", v.ID).Msg("an event can't be rendered; readers get a placeholder")
+	if answer.Data, err = e.data(v); err != nil {
+		if e.metrics.EventValuesUnreadable.CountOnce(v.ID) {
+			e.log.Error().Err(err).Str("event_id", v.ID).Msg("an event can't be rendered; readers get a placeholder")
 		}
 		answer.Type, answer.Actor, answer.Data = licensing.EventUnreadable, licensing.System, json.RawMessage("{}")
 	}
 	return answer
 }
 
-// renderData renders the data of an event. A panic becomes an error.
-func (s *Server) renderData(v *service.EventView) (data json.RawMessage, err error) {
+// data renders the data of an event. A panic becomes an error.
+func (e *eventRenderer) data(v *service.EventView) (data json.RawMessage, err error) {
 	err = errors.New("rendering panicked")
-	s.guard.Do("event", func() { data, err = s.renderMembers(v) })
+	e.guard.Do("event", func() { data, err = e.members(v) })
 	return data, err
 }
 
-func (s *Server) renderMembers(v *service.EventView) (json.RawMessage, error) {
+func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 	var data eventData
 	if v.Order != nil {
-		o := s.orderAnswerAt(v.Order, v.At)
+		o := orderAnswer(v.Order, e.publicURL, v.At)
 		data.Order = &o
 	}
 	if v.License != nil {
@@ -73,8 +85,8 @@ func (s *Server) renderMembers(v *service.EventView) (json.RawMessage, error) {
 		data.Device = &d
 	}
 	if v.Webhook != nil {
-		e := webhookAnswer(v.Webhook, v.Owner, v.At)
-		data.Webhook = &e
+		endpoint := webhookAnswer(v.Webhook, v.Owner, v.At)
+		data.Webhook = &endpoint
 	}
 	return data.encode(v.Members)
 }
@@ -120,7 +132,7 @@ func withMember(object []byte, of, name, value string) ([]byte, error) {
 
 // RenderEvent writes an event as the body of a webhook, equal to the data that a lookup answers.
 func (s *Server) RenderEvent(v *service.EventView) ([]byte, error) {
-	return encodeEvent(s.eventAnswer(v))
+	return encodeEvent(s.events.answer(v))
 }
 
 // encodeEvent writes an event as the body of a webhook.

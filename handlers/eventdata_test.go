@@ -16,7 +16,7 @@ import (
 
 // TestRenderEvent renders events of newer versions, and events that can't be rendered.
 func TestRenderEvent(t *testing.T) {
-	s := &Server{cfg: Config{Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()}}
+	s := &Server{events: eventRenderer{metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), log: zerolog.Nop()}}
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	render := func(e licensing.Event, metadata string) map[string]any {
 		t.Helper()

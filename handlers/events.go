@@ -85,7 +85,7 @@ func (s eventRoutes) listEvents(ctx context.Context, c *call, q feedQuery) (even
 	if err != nil {
 		return eventFeed{}, err
 	}
-	return eventFeed{eventList{answers(feed.Events, s.eventAnswer), orNull(string(feed.Next))}, feed.More}, nil
+	return eventFeed{eventList{answers(feed.Events, s.events.answer), orNull(string(feed.Next))}, feed.More}, nil
 }
 
 // feedPlace is the place in the feed where a page begins.
@@ -173,7 +173,7 @@ func (s eventRoutes) getEvent(ctx context.Context, c *call, in eventPath) (event
 	if err != nil {
 		return event{}, err
 	}
-	return s.eventAnswer(&view), nil
+	return s.events.answer(&view), nil
 }
 
 // licenseHistory asks for a page of a license's events.
@@ -222,5 +222,5 @@ func (s eventRoutes) historyAnswer(q *pageQuery, history service.EventHistory, e
 	if err != nil {
 		return eventList{}, err
 	}
-	return eventList{answers(history.Events, s.eventAnswer), q.formatCursor(store.Position(history.Next))}, nil
+	return eventList{answers(history.Events, s.events.answer), q.formatCursor(store.Position(history.Next))}, nil
 }

@@ -28,7 +28,7 @@ func (c oneConn) Accept() (net.Conn, error) { return c.Conn, nil }
 func (c oneConn) Addr() net.Addr { return c.LocalAddr() }
 
 // SetLimits replaces the limits of a server that serves no request at the moment.
-func (s *Server) SetLimits(l *limits.Limits) { s.cfg.Limits = l }
+func (s *Server) SetLimits(l *limits.Limits) { s.rates.limits = l }
 
 // Refuse returns what a connection sends before fasthttp reads the request; nil if fasthttp reads it.
-func (s *Server) Refuse(request []byte) []byte { return s.refuse(request) }
+func (s *Server) Refuse(request []byte) []byte { return s.refusals.refuse(request) }

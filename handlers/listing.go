@@ -205,7 +205,7 @@ func (s orderRoutes) listOrders(ctx context.Context, c *call, q orderQuery) (ord
 	if err != nil {
 		return orderList{}, err
 	}
-	return orderList{answers(list.Items, s.orderAnswer), q.formatCursor(list.Next)}, nil
+	return orderList{answers(list.Items, s.answer), q.formatCursor(list.Next)}, nil
 }
 
 // productQuery asks for a page of products.

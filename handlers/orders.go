@@ -37,10 +37,12 @@ type order struct {
 	Mode        licensing.Mode        `json:"mode"`
 }
 
-func (s *Server) orderAnswer(o *licensing.Order) order { return s.orderAnswerAt(o, s.cfg.Node.Now()) }
+func (s orderRoutes) answer(o *licensing.Order) order {
+	return orderAnswer(o, s.cfg.PublicURL, s.cfg.Node.Now())
+}
 
-// orderAnswerAt shows an order as of a time.
-func (s *Server) orderAnswerAt(o *licensing.Order, at time.Time) order {
+// orderAnswer shows an order as of a time. Its pay page is below publicURL.
+func orderAnswer(o *licensing.Order, publicURL string, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
 		OrderNo:     o.OrderNo,
@@ -65,7 +67,7 @@ func (s *Server) orderAnswerAt(o *licensing.Order, at time.Time) order {
 		Mode:        o.Owner.Mode,
 	}
 	if status == licensing.OrderUnpaid {
-		pay := s.cfg.PublicURL + payPath(o)
+		pay := publicURL + payPath(o)
 		answer.PayURL = &pay
 	}
 	return answer
@@ -117,7 +119,7 @@ func (s orderRoutes) changedOrder(c *call, o *licensing.Order, replayed bool, er
 	if err != nil {
 		return order{}, err
 	}
-	return s.orderAnswer(o), nil
+	return s.answer(o), nil
 }
 
 // orderPath names an order.
@@ -131,7 +133,7 @@ func (s orderRoutes) getOrder(ctx context.Context, c *call, in orderPath) (order
 	if err != nil {
 		return order{}, err
 	}
-	return s.orderAnswer(&o), nil
+	return s.answer(&o), nil
 }
 
 // orderChange asks to change the state of an order.

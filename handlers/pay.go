@@ -85,12 +85,12 @@ func (s payRoutes) settleOrder(ctx context.Context, _ *call, in payForm) (docume
 	return seeOther(s.cfg.PublicURL + payPath(&o)), nil
 }
 
-// sameOrigin reports whether a form comes from our own page, or from a client that
+// sameOrigin reports whether a form comes from a page of our own origin, or from a client that
 // sends no origin, which is no browser. Browsers send Origin with every POST. They
 // send "null" for pages that hide their origin, and we have no such page. If a
 // browser sends Sec-Fetch-Site, that decides, so that the page also works at other
 // addresses than the public one.
-func (s *Server) sameOrigin(r *request) bool {
+func (r *request) sameOrigin(origin string) bool {
 	switch r.header("Sec-Fetch-Site") {
 	case "same-origin":
 		return true
@@ -99,7 +99,7 @@ func (s *Server) sameOrigin(r *request) bool {
 		return false
 	}
 	origins := r.fast.Request.Header.PeekAll(fasthttp.HeaderOrigin)
-	return len(origins) == 0 || len(origins) == 1 && s.origin != "" && strings.EqualFold(string(origins[0]), s.origin)
+	return len(origins) == 0 || len(origins) == 1 && origin != "" && strings.EqualFold(string(origins[0]), origin)
 }
 
 func seeOther(location string) document {
@@ -136,10 +136,11 @@ func (s payRoutes) orderPage(o *licensing.Order) (document, error) {
 	if p.State == paypage.Unpaid {
 		render = s.pages.Order
 	}
-	return s.page(fasthttp.StatusOK, s.pages.CSP(), func(w io.Writer) error { return render(w, p) })
+	return renderPage(fasthttp.StatusOK, s.pages.CSP(), func(w io.Writer) error { return render(w, p) })
 }
 
-func (s *Server) page(status int, policy string, render func(io.Writer) error) (document, error) {
+// renderPage returns the response with a page. policy is its Content-Security-Policy.
+func renderPage(status int, policy string, render func(io.Writer) error) (document, error) {
 	var body bytes.Buffer
 	if err := render(&body); err != nil {
 		return document{}, err
@@ -172,9 +173,9 @@ func (s *Server) problemPage(r *request, answer *document, known *licensing.Erro
 	if known.Reason == licensing.ReasonOrderNotFound || known.Reason == reasonNotFound {
 		render = s.pages.NotFound
 	}
-	rendered, err := s.page(answer.status, s.pages.CSP(), render)
+	rendered, err := renderPage(answer.status, s.pages.CSP(), render)
 	if err != nil {
-		s.reportUnknown(r, err)
+		s.accessLog.unknown(r, err)
 		return false
 	}
 	rendered.code = answer.code

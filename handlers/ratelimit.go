@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers/limits"
@@ -22,24 +23,31 @@ const (
 	exposedWithRateLimits = exposed + ", " + headerRateLimit + ", " + headerRateLimitPolicy
 )
 
-// limitAPIKey counts a request against the limit of its API key, if the request has one.
-func (s *Server) limitAPIKey(c *call) error {
+// rateLimits counts requests against their rate limits, and refuses those beyond.
+type rateLimits struct {
+	limits  *limits.Limits
+	proxies limits.Proxies
+	refused *prometheus.CounterVec // by the name of the limit
+}
+
+// apiKey counts a request against the limit of its API key, if the request has one.
+func (l *rateLimits) apiKey(c *call) error {
 	if c.key == nil {
 		return nil
 	}
-	return s.limit(c, s.cfg.Limits.APIKey(c.key.Hash), errAPIKeyLimited)
+	return l.count(c, l.limits.APIKey(c.key.Hash), errAPIKeyLimited)
 }
 
-// limitLicense counts a request against the limit of the license that the request names.
-func (s *Server) limitLicense(c *call, key licensing.LicenseKey) error {
-	return s.limit(c, s.cfg.Limits.License(string(key)), errLicenseLimited)
+// license counts a request against the limit of the license that the request names.
+func (l *rateLimits) license(c *call, key licensing.LicenseKey) error {
+	return l.count(c, l.limits.License(string(key)), errLicenseLimited)
 }
 
-// limitFailures counts a failed request against the limit of its client's address if the request names
-// no existing license. It returns the error to report. limitFailures runs after the lookup, so a
+// failure counts a failed request against the limit of its client's address if the request names
+// no existing license. It returns the error to report. failure runs after the lookup, so a
 // well-formed guess costs a lookup. In return, requests for existing licenses are never limited by
 // address, however many clients share one. Requests with an API key have the limit of that key instead.
-func (s *Server) limitFailures(r *request, cause error) error {
+func (l *rateLimits) failure(r *request, cause error) error {
 	if r.route == nil || r.key != nil || r.route.access != OptionalAuth {
 		return cause
 	}
@@ -52,14 +60,14 @@ func (s *Server) limitFailures(r *request, cause error) error {
 	default:
 		return cause
 	}
-	if err := s.limit(&r.call, s.cfg.Limits.Address(s.client(r)), errAddressLimited); err != nil {
+	if err := l.count(&r.call, l.limits.Address(l.client(r)), errAddressLimited); err != nil {
 		return err
 	}
 	return cause
 }
 
-// limit records the decision of a limit, and returns refusal if the limit refuses the request.
-func (s *Server) limit(c *call, d limits.Decision, refusal *licensing.Error) error {
+// count records the decision of a limit, and returns refusal if the limit refuses the request.
+func (l *rateLimits) count(c *call, d limits.Decision, refusal *licensing.Error) error {
 	if d.Policy == nil {
 		return nil
 	}
@@ -67,7 +75,7 @@ func (s *Server) limit(c *call, d limits.Decision, refusal *licensing.Error) err
 	if !d.Refused {
 		return nil
 	}
-	s.cfg.Metrics.RateLimited.WithLabelValues(d.Policy.Name).Inc()
+	l.refused.WithLabelValues(d.Policy.Name).Inc()
 	return refusal
 }
 
@@ -82,12 +90,12 @@ func (s *Server) noteRefusal(c *call, by *licensing.Limit) {
 
 // client returns the address of a request's client. All requests that did not come over TCP count as
 // one client.
-func (s *Server) client(r *request) netip.Addr {
+func (l *rateLimits) client(r *request) netip.Addr {
 	peer, ok := r.fast.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	return s.cfg.Proxies.Client(peer.AddrPort().Addr(), r.fast.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
+	return l.proxies.Client(peer.AddrPort().Addr(), r.fast.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
 }
 
 // retryAfter returns the seconds until the limit that has refused the request accepts one; 0 if no limit

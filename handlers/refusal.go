@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"reflect"
 	"strings"
 	"time"
 
@@ -24,23 +25,30 @@ type routeRefusal struct {
 	kind      kind
 }
 
-// makeRefusals returns a refusal for each route of commands.
-func (s *Server) makeRefusals(routes []route) []*routeRefusal {
+// refusals refuses requests before fasthttp reads them. It never changes.
+type refusals struct {
+	server  *Server
+	routes  []*routeRefusal
+	license *requestType // of licenseMember
+}
+
+// newRefusals returns a refusal for each route of commands.
+func newRefusals(s *Server, routes []route) *refusals {
 	// No other part of a response has question marks.
 	id := strings.Repeat("?", ulid.EncodedSize)
-	var all []*routeRefusal
+	all := &refusals{server: s, license: compile(reflect.TypeFor[licenseMember]())}
 	for i := range routes {
 		r := &routes[i]
 		if !r.command {
 			continue
 		}
-		sample := &request{fast: &fasthttp.RequestCtx{}, id: id, resource: s.fixed[r.pattern], route: r}
+		sample := &request{fast: &fasthttp.RequestCtx{}, id: id, resource: s.table.fixed[r.pattern], route: r}
 		sample.write(s.failure(sample, licensing.ErrOverloaded))
-		all = append(all, &routeRefusal{
+		all.routes = append(all.routes, &routeRefusal{
 			Refusal: connection.NewRefusal(connection.RefusalConfig{
 				Method:      r.method,
 				Path:        r.pattern,
-				BodyLimit:   s.bodyLimits[r.pattern],
+				BodyLimit:   s.table.bodyLimits[r.pattern],
 				IDHeader:    headerRequestID,
 				Response:    &sample.fast.Response,
 				Placeholder: id,
@@ -56,18 +64,19 @@ func (s *Server) makeRefusals(routes []route) []*routeRefusal {
 
 // refuse writes the refusal of a request over the request's own bytes, if the node is full or has no
 // place left for the license's owner. refuse returns nil if fasthttp must read the request.
-func (s *Server) refuse(request []byte) (response []byte) {
+func (f *refusals) refuse(request []byte) (response []byte) {
 	// A server that shuts down must close the connection too.
-	full := s.cfg.Node.Full()
-	if !full && !s.cfg.Node.Crowded() || s.stopping.Load() {
+	node := f.server.cfg.Node
+	full := node.Full()
+	if !full && !node.Crowded() || f.server.stopping.Load() {
 		return nil
 	}
-	for _, r := range s.refusals {
+	for _, r := range f.routes {
 		given, body, matches := r.Match(request)
 		switch {
 		case !matches, given != nil && !validRequestID(given):
-		case full && s.cfg.Node.RefuseIfFull() != nil, !full && s.refuseIfShared(body):
-			return s.refuseAs(r, given, request[:0])
+		case full && node.RefuseIfFull() != nil, !full && f.refuseIfShared(body):
+			return f.refuseAs(r, given, request[:0])
 		}
 	}
 	return nil
@@ -80,19 +89,20 @@ type licenseMember struct {
 
 // refuseIfShared reports whether the node has no place left for the owner of the license that body
 // names, and counts the refusal.
-func (s *Server) refuseIfShared(body []byte) bool {
+func (f *refusals) refuseIfShared(body []byte) bool {
 	var in licenseMember
-	if decodeObject(body, false, s.licenseOnly, &in) != nil {
+	if decodeObject(body, false, f.license, &in) != nil {
 		return false
 	}
-	c := checks{server: s}
+	c := checks{server: f.server}
 	key := c.licenseKey("license_key", in.LicenseKey)
-	return c.err() == nil && s.cfg.Node.RefuseIfShared(key) != nil
+	return c.err() == nil && f.server.cfg.Node.RefuseIfShared(key) != nil
 }
 
 // refuseAs writes, counts and logs a refusal, as finish does for other responses. given, the id that
 // the client gave the request, may overlap with to.
-func (s *Server) refuseAs(r *routeRefusal, given, to []byte) []byte {
+func (f *refusals) refuseAs(r *routeRefusal, given, to []byte) []byte {
+	s := f.server
 	began := time.Now()
 	var buffer [maxRequestID]byte
 	id := append(buffer[:0], given...)
@@ -107,7 +117,7 @@ func (s *Server) refuseAs(r *routeRefusal, given, to []byte) []byte {
 		s.activations.count(r.kind.code(), false)
 	}
 	if s.cfg.Log.GetLevel() <= zerolog.InfoLevel {
-		s.log(zerolog.InfoLevel, requestLine{
+		s.accessLog.write(zerolog.InfoLevel, requestLine{
 			id:     string(id),
 			method: r.method,
 			route:  r.pattern,

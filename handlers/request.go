@@ -99,7 +99,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 func (s *Server) attempt(r *request) (answer document) {
 	returned := s.guard.Catch(
 		func() { answer = s.work(r) },
-		func() *zerolog.Event { return s.errorOf(r) },
+		func() *zerolog.Event { return s.accessLog.failure(r) },
 	)
 	if !returned {
 		r.fast.Response.Reset()
@@ -111,7 +111,7 @@ func (s *Server) attempt(r *request) (answer document) {
 func (s *Server) work(r *request) document {
 	value, err := s.dispatch(r)
 	if err != nil {
-		return s.failure(r, s.limitFailures(r, err))
+		return s.failure(r, s.rates.failure(r, err))
 	}
 	if ready, ok := value.(document); ok {
 		return ready
@@ -127,11 +127,11 @@ func (s *Server) work(r *request) document {
 // of the contract: the first error wins.
 func (s *Server) dispatch(r *request) (any, error) {
 	head := &r.fast.Request.Header
-	path, query := s.target(r, head.RequestURI())
+	path, query := s.table.find(r, head.RequestURI())
 	r.page = pageWanted(r.resource, path)
 	s.beginTrace(r)
 
-	chunked, err := connection.CheckHead(head, s.bodyLimit(head))
+	chunked, err := connection.CheckHead(head, s.table.bodyLimit(head))
 	if err == nil && chunked {
 		if c := connection.Of(r.fast); c == nil || !c.TakeChunkedBody() {
 			err = connection.ErrAmbiguousFraming
@@ -184,26 +184,13 @@ func (s *Server) dispatch(r *request) (any, error) {
 			}
 		}
 	}
-	if err := s.limitAPIKey(&r.call); err != nil {
+	if err := s.rates.apiKey(&r.call); err != nil {
 		return nil, err
 	}
 	if err := checkMediaType(r.route.body, head, len(r.fast.Request.Body()) > 0); err != nil {
 		return nil, err
 	}
 	return r.route.endpoint.run(s, r)
-}
-
-// target finds the resource that a request target names, and returns the target's path and query.
-func (s *Server) target(r *request, target []byte) (path, query string) {
-	if res := s.fixed[string(target)]; res != nil {
-		r.resource = res
-		return res.pattern, ""
-	}
-	path, query, named := splitTarget(string(target))
-	if named {
-		r.resource = s.match(r.fast, path)
-	}
-	return path, query
 }
 
 // pathValues returns the variable segments that the router has stored in ctx, decoded. It reports false if a

@@ -2,10 +2,8 @@ package handlers
 
 import (
 	"iter"
-	"slices"
 	"strings"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 )
 
@@ -180,77 +178,4 @@ func probes() []route {
 		newRoute[noInput]("GET", "/livez", probeRoutes.live, quiet),
 		newRoute[noInput]("GET", "/readyz", probeRoutes.ready, quiet),
 	}
-}
-
-// resource is all routes of one pattern.
-type resource struct {
-	pattern string
-	routes  map[string]*route // by method
-	fixed   bool              // the pattern has no variable segments
-	allow   string            // the header
-	open    bool              // scripts of any web page may call; see OptionalAuth
-	page    bool
-	quiet   bool
-}
-
-// addRoutes hands every pattern to the router, for all methods: a known path with an unknown method
-// is another error than an unknown path.
-func (s *Server) addRoutes(routes []route) {
-	resources := make(map[string]*resource)
-	s.bodyLimits = make(map[string]int)
-	s.fixed = make(map[string]*resource)
-	for i := range routes {
-		r := &routes[i]
-		res := resources[r.pattern]
-		if res == nil {
-			res = &resource{pattern: r.pattern, routes: make(map[string]*route)}
-			resources[r.pattern] = res
-		}
-		res.routes[r.method] = r
-		res.open = res.open || r.access == OptionalAuth
-		res.page = res.page || r.page
-		res.quiet = res.quiet || r.is(quiet)
-		if r.limit != 0 {
-			s.bodyLimits[r.pattern] = r.limit
-		}
-	}
-	s.matcher = router.New()
-	for pattern, res := range resources {
-		res.allow = res.methods()
-		if res.fixed = !strings.Contains(pattern, "{"); res.fixed {
-			s.fixed[pattern] = res
-		}
-		s.matcher.ANY(res.pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(matchedResource{}, res) })
-	}
-}
-
-// matchedResource is the key under which the router leaves the resource.
-type matchedResource struct{}
-
-// match returns the resource of a raw path, or nil. It leaves the values of the
-// path's variables in ctx, still encoded. match only uses the router's lookup: the
-// router's handler would look up the path that fasthttp decoded and cleaned.
-func (s *Server) match(ctx *fasthttp.RequestCtx, path string) *resource {
-	if !plainPath(path) {
-		return nil
-	}
-	found, _ := s.matcher.Lookup(router.MethodWild, path, ctx)
-	if found == nil {
-		return nil
-	}
-	found(ctx)
-	res, _ := ctx.UserValue(matchedResource{}).(*resource)
-	return res
-}
-
-func (r *resource) methods() string {
-	var methods []string
-	for method := range r.routes {
-		methods = append(methods, method)
-	}
-	if r.open {
-		methods = append(methods, fasthttp.MethodOptions)
-	}
-	slices.Sort(methods)
-	return strings.Join(methods, ", ")
 }

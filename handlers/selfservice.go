@@ -46,7 +46,7 @@ func (in *validationRequest) check(c *checks) {
 
 // validateLicense reports whether a device may use a license.
 func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
-	if err := s.limitLicense(c, in.key); err != nil {
+	if err := s.rates.license(c, in.key); err != nil {
 		return validation{}, err
 	}
 	cmd := licensing.ValidateLicense{Target: c.target(in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
@@ -152,7 +152,7 @@ func (in *activationRequest) check(c *checks) {
 
 // activate binds a device to a license.
 func (s endUserRoutes) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
-	if err := s.limitLicense(c, in.key); err != nil {
+	if err := s.rates.license(c, in.key); err != nil {
 		return nil, err
 	}
 	cmd := licensing.Activate{

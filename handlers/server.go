@@ -5,13 +5,11 @@ import (
 	"errors"
 	"net"
 	"net/url"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
@@ -79,19 +77,19 @@ type Server struct {
 	guard    *guard.Guard
 	origin   string // of PublicURL
 	basePath string // of PublicURL, without a slash at its end
-	errors   map[licensing.Reason]kind
+	errors   errorTable
 	pages    *paypage.Renderer
 
-	matcher     *router.Router
-	fixed       map[string]*resource // by path; resources without variables in their path
-	bodyLimits  map[string]int       // by path; limits other than bodyLimit
+	table       *routeTable
+	rates       rateLimits
+	events      eventRenderer
+	accessLog   accessLog
 	deadlines   connection.RequestDeadlines
 	times       *metrics.RequestTimes
 	activations activations
 	pings       pings
-	requests    sync.Pool       // of *request
-	refusals    []*routeRefusal // never changes
-	licenseOnly *requestType    // of licenseMember
+	requests    sync.Pool // of *request
+	refusals    *refusals
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[connection.Listener] // set by Serve
 	stopping    atomic.Bool                         // every response closes its connection; see Shutdown
@@ -121,10 +119,12 @@ func newServer(cfg Config, routes []route) *Server {
 	}
 	s.requests.New = func() any { return new(request) }
 	s.deadlines.Timeout = cfg.RequestTimeout
-	s.addRoutes(routes)
+	s.table = newRouteTable(routes)
+	s.rates = rateLimits{limits: cfg.Limits, proxies: cfg.Proxies, refused: cfg.Metrics.RateLimited}
+	s.events = eventRenderer{publicURL: cfg.PublicURL, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
+	s.accessLog = accessLog{log: cfg.Log, overloaded: s.errors[licensing.ReasonOverloaded].code()}
 	s.count(routes)
-	s.refusals = s.makeRefusals(routes)
-	s.licenseOnly = compile(reflect.TypeFor[licenseMember]())
+	s.refusals = newRefusals(s, routes)
 	s.fast = &fasthttp.Server{
 		Handler:        s.serve,
 		ErrorHandler:   s.serveBroken,
@@ -204,23 +204,11 @@ const (
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limit := bodyLimit
 	s.guard.Do("head", func() {
-		limit = s.bodyLimit(h)
+		limit = s.table.bodyLimit(h)
 		if _, err := connection.CheckHead(h, limit); err != nil {
 			h.SetContentLength(0)
 			h.Del(fasthttp.HeaderExpect)
 		}
 	})
 	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
-}
-
-// bodyLimit returns the body limit of the path that a head names.
-func (s *Server) bodyLimit(h *fasthttp.RequestHeader) int {
-	if limit, special := s.bodyLimits[string(h.RequestURI())]; special {
-		return limit
-	}
-	path, _, _ := splitTarget(string(h.RequestURI()))
-	if limit, special := s.bodyLimits[path]; special {
-		return limit
-	}
-	return bodyLimit
 }
