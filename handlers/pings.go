@@ -2,9 +2,9 @@ package handlers
 
 import (
 	"context"
-	"sync"
 
 	"licet/delivery/webhook"
+	"licet/internal/fair"
 	"licet/licensing"
 )
 
@@ -21,37 +21,9 @@ const (
 // pingType is the type of test messages. No event has this type.
 const pingType licensing.EventType = "webhook.ping"
 
-// pings counts and bounds the test messages in flight.
-type pings struct {
-	mu sync.Mutex
-	// Guarded by mu:
-	total   int
-	byOwner map[licensing.Owner]int
-}
-
-// enter reports whether the owner may send another test message. If so, leave must follow.
-func (p *pings) enter(owner licensing.Owner) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.total >= maxPings || p.byOwner[owner] >= maxOwnerPings {
-		return false
-	}
-	if p.byOwner == nil {
-		p.byOwner = make(map[licensing.Owner]int)
-	}
-	p.total++
-	p.byOwner[owner]++
-	return true
-}
-
-// leave ends a test message that enter has admitted.
-func (p *pings) leave(owner licensing.Owner) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.total--
-	if p.byOwner[owner]--; p.byOwner[owner] == 0 {
-		delete(p.byOwner, owner)
-	}
+// newPings returns the places for test messages in flight.
+func newPings() *fair.Places[licensing.Owner] {
+	return fair.New[licensing.Owner](fair.Config{Places: maxPings, Each: maxOwnerPings})
 }
 
 // ping is the result of a test message.
@@ -82,11 +54,11 @@ func (s webhookRoutes) testWebhook(ctx context.Context, c *call, in webhookTest)
 	if err != nil {
 		return ping{}, err
 	}
-	if !s.pings.enter(owner) {
+	if !s.pings.TryEnter(owner) {
 		s.cfg.Metrics.CommandsShed.WithLabelValues("pings").Inc()
 		return ping{}, licensing.ErrOverloaded
 	}
-	defer s.pings.leave(owner)
+	defer s.pings.Leave(owner)
 	// Not r.ctx: its deadline is for the work of the service. This request waits for a receiver, until the
 	// sender gives up or the server stops.
 	attempt, err := s.cfg.Pings.Send(s.life, message)

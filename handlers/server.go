@@ -17,6 +17,7 @@ import (
 	"licet/handlers/connection"
 	"licet/handlers/limits"
 	"licet/handlers/paypage"
+	"licet/internal/fair"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/metrics/guard"
@@ -87,7 +88,7 @@ type Server struct {
 	deadlines   connection.RequestDeadlines
 	times       *metrics.RequestTimes
 	activations activations
-	pings       pings
+	pings       *fair.Places[licensing.Owner]
 	requests    sync.Pool // of *request
 	refusals    *refusals
 	fast        *fasthttp.Server
@@ -111,7 +112,9 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 
-	s := &Server{cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), errors: kinds(), pages: paypage.New()}
+	s := &Server{
+		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), errors: kinds(), pages: paypage.New(), pings: newPings(),
+	}
 	s.life, s.stop = context.WithCancel(context.Background())
 	if u, err := url.Parse(cfg.PublicURL); err == nil && u.Host != "" {
 		s.origin = origin(u)

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/fair"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -25,7 +26,6 @@ type fences struct {
 	begun     chan struct{} // closed when epoch changes
 	written   int64         // bytes of events that were sent into epoch
 	listeners listeners
-	waits     map[licensing.Owner]int // for a move of layout.ListenKey, see awaitMoves
 
 	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
 	markLooked atomic.Int64 // the revision of layout.WebhooksMark as of which no owner waits for a move; see moveLeft
@@ -36,8 +36,9 @@ type epochs struct {
 	*core
 	fences    fences
 	owners    *eventOwners
-	moveEvery time.Duration // how long layout.ListenKey rests between two moves
-	moveTurn  chan struct{} // holds one token while this store moves layout.ListenKey
+	moveEvery time.Duration                 // how long layout.ListenKey rests between two moves
+	moveTurn  chan struct{}                 // holds one token while this store moves layout.ListenKey
+	moveWaits *fair.Places[licensing.Owner] // see awaitMoves
 }
 
 // known is the epoch as far as is known; 0 before the first one.

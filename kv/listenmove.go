@@ -38,6 +38,8 @@ const (
 	// moveWaits is how many look-ups and repeated requests of one owner may wait on a node
 	// for one move. Each of them holds a place that other owners need too.
 	moveWaits = 8
+	// maxMoveWaits is how many of all owners may wait: 1 in 8 of the places of the largest node.
+	maxMoveWaits = 1024
 	// moveChild is how many keys one nested transaction of a move writes: etcd.MaxOps counts
 	// by depth.
 	moveChild = 100
@@ -108,37 +110,16 @@ func (s *epochs) awaitMoves(ctx context.Context, snapshots []store.Snapshot) err
 			continue
 		}
 		owner := snapshot.Record.Webhooks.Owner
-		if !s.fences.beginWait(owner) {
+		if !s.moveWaits.TryEnter(owner) {
 			return licensing.ErrOverloaded
 		}
 		err := s.awaitMove(ctx, token.request)
-		s.fences.endWait(owner)
+		s.moveWaits.Leave(owner)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (f *fences) beginWait(owner licensing.Owner) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.waits[owner] >= moveWaits {
-		return false
-	}
-	if f.waits == nil {
-		f.waits = make(map[licensing.Owner]int)
-	}
-	f.waits[owner]++
-	return true
-}
-
-func (f *fences) endWait(owner licensing.Owner) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.waits[owner]--; f.waits[owner] == 0 {
-		delete(f.waits, owner)
-	}
 }
 
 // moveInTurn calls moveListeners, and gives back the turn that the caller has taken.

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/fair"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -109,6 +110,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	e := &epochs{
 		core: c, fences: fences{begun: make(chan struct{}), listeners: newListeners()}, owners: newEventOwners(),
 		moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
+		moveWaits: fair.New[licensing.Owner](fair.Config{Places: maxMoveWaits, Each: moveWaits}),
 	}
 	r := newRequests(e)
 	f := &feeds{requests: r}

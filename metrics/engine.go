@@ -74,8 +74,8 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 		CommandsShed: vector(factory,
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
-			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "waits", "pings",
-				"connection", "connection_address", "bodies")...),
+			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "redactions",
+				"waits", "pings", "connection", "connection_address", "bodies")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",

@@ -103,7 +103,7 @@ var packages = []row{
 		imports: []string{
 			"handlers/connection", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook",
 			"handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics",
-			"licensing",
+			"internal/fair", "licensing",
 		},
 	},
 	{
@@ -153,7 +153,7 @@ var packages = []row{
 		path:    "kv",
 		purpose: "implements node/store on etcd",
 		imports: []string{
-			"internal/backoff",
+			"internal/backoff", "internal/fair",
 			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard",
 			"metrics/tracing", "metrics", "licensing",
 		},
@@ -230,7 +230,7 @@ var packages = []row{
 		path:    "node/service",
 		purpose: "the use cases",
 		imports: []string{
-			"internal/backoff",
+			"internal/backoff", "internal/fair",
 			"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
 		},
 	},
@@ -268,6 +268,11 @@ var packages = []row{
 		path:       "metrics",
 		purpose:    "the metrics",
 		thirdParty: []string{"github.com/prometheus/..."},
+	},
+	{
+		path:       "internal/fair",
+		purpose:    "shares places among owners",
+		thirdParty: []string{},
 	},
 	{
 		path:       "internal/backoff",

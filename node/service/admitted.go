@@ -31,13 +31,13 @@ func admitted[T any](
 	return work(place)
 }
 
-// admittedToList runs read as admitted does, and also enters the listGate.
+// admittedToList runs read as admitted does, and also enters the gate of lists.
 func admittedToList[T any](ctx context.Context, c *core, owner licensing.Owner, read func() (T, error)) (T, error) {
 	return admitted(ctx, c, owner, func(node.Place) (result T, err error) {
-		if err := c.lists.enter(ctx); err != nil {
+		if err := c.lists.enter(ctx, owner); err != nil {
 			return result, err
 		}
-		defer c.lists.leave()
+		defer c.lists.leave(owner)
 		return read()
 	})
 }

@@ -7,39 +7,29 @@ import (
 	"licet/node/store"
 )
 
-// deliveryPages bounds how many pages of events are read for deliveries at the same time.
+// deliveryPages bounds how many pages of events are read for deliveries at the same time. An owner may have as many as
+// are still free.
 const deliveryPages = 8
 
 // DeliveryEvents reads a page of an owner's events for delivery. It does not wait for events. It takes
 // no admission place: deliveries have a limit of their own, so they take no places from API callers.
 func (e *Events) DeliveryEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
-	if err := e.enterDelivery(ctx); err != nil {
+	if err := e.delivering.Enter(ctx, owner); err != nil {
 		return EventFeed{}, err
 	}
-	defer e.leaveDelivery()
+	defer e.delivering.Leave(owner)
 	return e.viewPage(ctx, owner, page)
 }
 
 // DeliveryEvent reads an event for delivery; nil if the event is no longer kept.
 func (e *Events) DeliveryEvent(ctx context.Context, owner licensing.Owner, id string) (*EventView, error) {
-	if err := e.enterDelivery(ctx); err != nil {
+	if err := e.delivering.Enter(ctx, owner); err != nil {
 		return nil, err
 	}
-	defer e.leaveDelivery()
+	defer e.delivering.Leave(owner)
 	return e.viewEvent(ctx, owner, id)
 }
 
 // NewEvents returns a channel that is closed when there may be events that a page read before the call
 // did not have.
 func (e *Events) NewEvents() <-chan struct{} { return e.cfg.Events.NewEvents() }
-
-func (e *Events) enterDelivery(ctx context.Context) error {
-	select {
-	case e.delivering <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (e *Events) leaveDelivery() { <-e.delivering }

@@ -20,13 +20,13 @@
 //
 //	service.go         the service: its parts, settings and shutdown
 //	admitted.go        what use cases share: admission places, Idempotency-Keys, retries, ids
+//	gate.go            the limits on pages of lists and on redactions at the same time
 //	orders.go          create, read and pay orders
 //	orderchanges.go    cancel and refund orders
 //	products.go        products
 //	licenses.go        licenses and their devices
 //	grants.go          licenses without an order
 //	listing.go         lists of orders, licenses, products and API keys
-//	lists.go           the limit on pages read at the same time
 //	redaction.go       removal of a buyer's personal data
 //	apikeys.go         create, change and read API keys
 //	keymaker.go        creation and rotation of API keys and their secrets

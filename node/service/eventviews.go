@@ -57,11 +57,11 @@ func (e *Events) Feed(
 	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
 		return got, err
 	}
-	if !e.feed.enter(owner) {
+	if !e.feed.waits.TryEnter(owner) {
 		e.waitsShed.Inc()
 		return EventFeed{}, licensing.ErrOverloaded
 	}
-	defer e.feed.leave(owner)
+	defer e.feed.waits.Leave(owner)
 	timeout := time.NewTimer(wait.For)
 	defer timeout.Stop()
 	key, err := e.monitorKey(ctx, wait.Key)
@@ -97,12 +97,10 @@ func (e *Events) Feed(
 // readAwaited reads a page after a wait. Only feedReadsAtOnce callers do so at the same time, since a
 // new epoch wakes all callers that wait.
 func (e *Events) readAwaited(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
-	select {
-	case e.feed.reading <- struct{}{}:
-	case <-ctx.Done():
+	if e.feed.reading.Enter(ctx, owner) != nil {
 		return EventFeed{}, licensing.ErrUnavailable
 	}
-	defer func() { <-e.feed.reading }()
+	defer e.feed.reading.Leave(owner)
 	return e.readFeed(ctx, owner, page)
 }
 

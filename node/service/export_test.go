@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -33,9 +34,40 @@ func (s *Service) KeyUses() int {
 }
 
 // AwaitListsWaiting returns when count pages of lists wait to be read.
-func (s *Service) AwaitListsWaiting(count int64) {
-	for s.Keys.lists.waiting.Load() != count {
+func (s *Service) AwaitListsWaiting(count int) { s.Keys.lists.awaitWaiting(count) }
+
+// AwaitRedactionsWaiting returns when count redactions wait for others.
+func (s *Service) AwaitRedactionsWaiting(count int) { s.Keys.redactions.awaitWaiting(count) }
+
+func (g *gate) awaitWaiting(count int) { await(count, g.places.Waiting) }
+
+// AwaitEventReadsWaiting returns when count readers of pages of events wait for others.
+func (s *Service) AwaitEventReadsWaiting(count int) {
+	await(count, func() int { return s.Events.delivering.Waiting() + s.Events.feed.reading.Waiting() })
+}
+
+func await(count int, waiting func() int) {
+	for waiting() != count {
 		runtime.Gosched()
+	}
+}
+
+// TakeEventReads takes all places that an owner may have to read pages of events for deliveries and after waits. It
+// returns how many there are, and the function that gives them back.
+func (s *Service) TakeEventReads(owner licensing.Owner) (deliveries, awaited int, giveBack func()) {
+	for s.Events.delivering.TryEnter(owner) {
+		deliveries++
+	}
+	for s.Events.feed.reading.TryEnter(owner) {
+		awaited++
+	}
+	return deliveries, awaited, func() {
+		for range deliveries {
+			s.Events.delivering.Leave(owner)
+		}
+		for range awaited {
+			s.Events.feed.reading.Leave(owner)
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"math"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/fair"
 	"licet/licensing"
 )
 
@@ -22,53 +24,33 @@ type Events struct {
 	*core
 	keys       *keyCache
 	feed       *feed
-	delivering chan struct{}      // bounds the pages read for deliveries
-	waitsShed  prometheus.Counter // refusals because maxFeedWaits callers wait
+	delivering *fair.Places[licensing.Owner] // to read pages for deliveries
+	waitsShed  prometheus.Counter            // refusals for want of a place to wait
 }
 
 func newEvents(c *core, keys *keyCache) *Events {
 	return &Events{
-		core: c, keys: keys, feed: newFeed(), delivering: make(chan struct{}, deliveryPages),
-		waitsShed: c.cfg.Metrics.CommandsShed.WithLabelValues("waits"),
+		core: c, keys: keys, feed: newFeed(),
+		// The number of endpoints bounds the deliveries that wait.
+		delivering: fair.New[licensing.Owner](fair.Config{Places: deliveryPages, Waiting: math.MaxInt}),
+		waitsShed:  c.cfg.Metrics.CommandsShed.WithLabelValues("waits"),
 	}
 }
 
 // feed bounds the callers that wait for events.
 type feed struct {
-	mu      sync.Mutex
-	waiting int                     // the sum of waits
-	waits   map[licensing.Owner]int // the waiting callers of each owner
-	reading chan struct{}           // bounds the callers that read after a wait
-	ended   chan struct{}           // closed when no caller may wait any more
-	end     func()                  // closes ended
+	waits   *fair.Places[licensing.Owner] // of the callers that wait
+	reading *fair.Places[licensing.Owner] // of those that read after a wait
+	ended   chan struct{}                 // closed when no caller may wait any more
+	end     func()                        // closes ended
 }
 
 func newFeed() *feed {
 	ended := make(chan struct{})
 	return &feed{
-		waits: make(map[licensing.Owner]int), reading: make(chan struct{}, feedReadsAtOnce),
-		ended: ended, end: sync.OnceFunc(func() { close(ended) }),
-	}
-}
-
-// enter counts a caller that waits for an owner's events, and reports whether there was a place for
-// it. A caller that entered must call leave.
-func (f *feed) enter(owner licensing.Owner) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.waits[owner] >= maxFeedWaits-f.waiting {
-		return false
-	}
-	f.waits[owner]++
-	f.waiting++
-	return true
-}
-
-func (f *feed) leave(owner licensing.Owner) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiting--
-	if f.waits[owner]--; f.waits[owner] == 0 {
-		delete(f.waits, owner)
+		waits: fair.New[licensing.Owner](fair.Config{Places: maxFeedWaits}),
+		// All callers that wait may want to read at the same time.
+		reading: fair.New[licensing.Owner](fair.Config{Places: feedReadsAtOnce, Waiting: 2 * maxFeedWaits}),
+		ended:   ended, end: sync.OnceFunc(func() { close(ended) }),
 	}
 }

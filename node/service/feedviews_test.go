@@ -47,3 +47,40 @@ func TestFeedLooksThroughABacklog(t *testing.T) {
 		})
 	}
 }
+
+// TestEventReadsAreShared: an owner who reads all the pages that it may read at the same time, for deliveries and
+// after waits, leaves places for another owner.
+func TestEventReadsAreShared(t *testing.T) {
+	n := nodetest.New(t, nodetest.OpenStore(t), func(cfg *service.Config) { cfg.Events = &backlog{} })
+	greedy, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
+	deliveries, awaited, giveBack := n.TakeEventReads(greedy)
+	if deliveries != 4 || awaited != 2 {
+		t.Errorf("one owner has %d places for deliveries and %d after waits, want 4 of 8 and 2 of 4", deliveries, awaited)
+	}
+	const short = 20 * time.Millisecond
+	reads := map[string]func(ctx context.Context, owner licensing.Owner, wait time.Duration) error{
+		"for a delivery": func(ctx context.Context, owner licensing.Owner, _ time.Duration) error {
+			_, err := n.DeliveryEvents(ctx, owner, store.FeedPage{Limit: 1})
+			return err
+		},
+		"after a wait": func(ctx context.Context, owner licensing.Owner, wait time.Duration) error {
+			_, err := n.Feed(ctx, owner, store.FeedPage{Limit: 1}, service.FeedWait{For: wait})
+			return err
+		},
+	}
+	for name, read := range reads {
+		nodetest.WantError(t, read(nodetest.Context(t), other, short), nil)
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
+		result := make(chan error)
+		go func() { result <- read(ctx, greedy, time.Hour) }()
+		n.AwaitEventReadsWaiting(1)
+		cancel()
+		if err := <-result; err == nil {
+			t.Errorf("%s: a page was read beyond the owner's places", name)
+		}
+	}
+	giveBack()
+	for _, read := range reads {
+		nodetest.WantError(t, read(nodetest.Context(t), greedy, short), nil)
+	}
+}

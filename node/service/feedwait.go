@@ -70,14 +70,13 @@ func (w *keyMonitor) check(ctx context.Context) error {
 	known, found, _ := w.events.keys.lookup(w.key.Hash)
 	if !found {
 		// Few at a time: once one caller has read the key, the others find it in the cache.
-		select {
-		case w.events.feed.reading <- struct{}{}:
-		case <-ctx.Done():
+		reading := w.events.feed.reading
+		if reading.Enter(ctx, w.key.Owner) != nil {
 			return licensing.ErrUnavailable
 		}
 		var err error
 		known, err = w.events.keys.find(ctx, w.key.Hash)
-		<-w.events.feed.reading
+		reading.Leave(w.key.Owner)
 		if err != nil {
 			return err
 		}

@@ -254,47 +254,59 @@ func (s slowLists) ListOrders(
 	return s.Store.ListOrders(ctx, owner, buyer, page, keep)
 }
 
-// TestListsAtOnce asks for more pages than are read at a time: the others wait, only so
-// many of them and only for so long, and commands go on meanwhile.
+// TestListsAtOnce asks for more pages than the node reads at the same time. The others wait, only so many of them and
+// only for so long, and commands go on meanwhile. Owners share the places: an owner has half of them at most, and
+// another owner's page is read at once.
 func TestListsAtOnce(t *testing.T) {
-	const atOnce, waiting = 16, 64
+	const atOnce, waiting = 16, 64 // of all owners
 	plain := nodetest.OpenStore(t)
 	db := slowLists{Store: plain, began: make(chan struct{}, 2*(atOnce+waiting)), goOn: make(chan struct{})}
 	n := nodetest.New(t, db)
-	list := func(ctx context.Context) error {
-		_, err := n.ListOrders(ctx, nodetest.Owner, service.OrderFilter{}, store.Page{Limit: 1})
+	greedy := nodetest.NewOwner(licensing.Test)
+	list := func(ctx context.Context, owner licensing.Owner) error {
+		_, err := n.ListOrders(ctx, owner, service.OrderFilter{}, store.Page{Limit: 1})
 		return err
 	}
 	var group sync.WaitGroup
-	for range atOnce + waiting {
-		group.Go(func() { nodetest.WantError(t, list(nodetest.Context(t)), nil) })
+	start := func(owner licensing.Owner, lists int) {
+		for range lists {
+			group.Go(func() { nodetest.WantError(t, list(nodetest.Context(t), owner), nil) })
+		}
 	}
-	for range atOnce {
-		<-db.began
+	awaitBegun := func(lists int) {
+		t.Helper()
+		for range lists {
+			<-db.began
+		}
+		if len(db.began) != 0 {
+			t.Errorf("%d more are read than may be", len(db.began))
+		}
 	}
-	n.AwaitListsWaiting(waiting)
-	nodetest.WantError(t, list(nodetest.Context(t)), licensing.ErrOverloaded)
-	if len(db.began) != 0 {
-		t.Errorf("%d more are read than may be", len(db.began))
+	start(greedy, atOnce/2+waiting/2)
+	awaitBegun(atOnce / 2)
+	n.AwaitListsWaiting(waiting / 2)
+	nodetest.WantError(t, list(nodetest.Context(t), greedy), licensing.ErrOverloaded)
+	for _, free := range []int{4, 2, 1, 1} {
+		start(nodetest.NewOwner(licensing.Test), free)
+		awaitBegun(free)
 	}
+	start(nodetest.NewOwner(licensing.Test), 1)
+	n.AwaitListsWaiting(waiting/2 + 1)
+	awaitBegun(0)
 	nodetest.Grant(t, n, 1)
 	close(db.goOn)
 	group.Wait()
 
-	// Whose time is up while it waits is refused, and leaves no trace.
-	db.goOn = make(chan struct{})
-	n = nodetest.New(t, db)
-	for range atOnce {
-		group.Go(func() { nodetest.WantError(t, list(nodetest.Context(t)), nil) })
-	}
-	for range waiting {
-		<-db.began // the earlier waiters
-	}
-	for range atOnce {
+	// A list whose time is up while it waits is refused, and leaves no trace.
+	for len(db.began) > 0 {
 		<-db.began
 	}
+	db.goOn = make(chan struct{})
+	n = nodetest.New(t, db)
+	start(greedy, atOnce/2)
+	awaitBegun(atOnce / 2)
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
-	group.Go(func() { nodetest.WantError(t, list(ctx), licensing.ErrOverloaded) })
+	group.Go(func() { nodetest.WantError(t, list(ctx, greedy), licensing.ErrOverloaded) })
 	n.AwaitListsWaiting(1)
 	cancel()
 	n.AwaitListsWaiting(0)

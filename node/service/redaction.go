@@ -72,10 +72,14 @@ func redacted(claim *node.Claim) (before licensing.Redaction) {
 }
 
 // redactSome redacts the newest of a buyer's orders, some at the same time. It also returns along with
-// an error how many it has redacted.
+// an error how many it has redacted. Only some redactions are under way at the same time.
 func (r *Redactions) redactSome(
 	ctx context.Context, owner licensing.Owner, buyerEmail string,
 ) (licensing.Redaction, error) {
+	if err := r.redactions.enter(ctx, owner); err != nil {
+		return licensing.Redaction{}, err
+	}
+	defer r.redactions.leave(owner)
 	refs, keys, more, err := r.ordersToRedact(ctx, owner, buyerEmail)
 	if err != nil {
 		return licensing.Redaction{}, err
@@ -112,10 +116,10 @@ func (r *Redactions) redactSome(
 func (r *Redactions) ordersToRedact(
 	ctx context.Context, owner licensing.Owner, buyerEmail string,
 ) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
-	if err := r.lists.enter(ctx); err != nil {
+	if err := r.lists.enter(ctx, owner); err != nil {
 		return nil, nil, false, err
 	}
-	defer r.lists.leave()
+	defer r.lists.leave(owner)
 	page := store.Page{Limit: MaxRedact, Scan: store.MaxListScan}
 	list, err := r.cfg.Queries.ListOrders(ctx, owner, buyerEmail, page, nil)
 	if err != nil {

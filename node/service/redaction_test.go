@@ -484,7 +484,7 @@ func TestRedactTogether(t *testing.T) {
 // those of lists, so that redactions don't fill a node's memory either. One whose time
 // is up while it waits has changed nothing.
 func TestRedactionWaitsAsLists(t *testing.T) {
-	const atOnce = 16
+	const atOnce = 8 // of one owner
 	db := slowLists{Store: nodetest.OpenStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
 	n := nodetest.New(t, db)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -526,4 +526,59 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	if n.InFlight() != 0 {
 		t.Errorf("%d places are still taken", n.InFlight())
 	}
+}
+
+// slowCommits is a store whose commits of an owner's orders wait until they are let go.
+type slowCommits struct {
+	store.Store
+	owner *licensing.Owner // nil: none
+	began chan struct{}
+	goOn  chan struct{}
+}
+
+func (s *slowCommits) Commit(ctx context.Context, c store.Change) (store.Outcome, error) {
+	for _, w := range c.Writes {
+		if o := w.Record.Order; s.owner != nil && o != nil && o.Owner == *s.owner {
+			s.began <- struct{}{}
+			<-s.goOn
+		}
+	}
+	return s.Store.Commit(ctx, c)
+}
+
+// TestRedactionsAtOnce: only some redactions of an owner are under way at the same time, and another owner's redaction
+// waits for none of them.
+func TestRedactionsAtOnce(t *testing.T) {
+	const atOnce = 8 // of one owner
+	db := &slowCommits{Store: nodetest.OpenStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
+	n := nodetest.New(t, db)
+	greedy, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
+	redact := func(owner licensing.Owner, buyer string) {
+		got, _, err := n.Redact(nodetest.Context(t), owner, buyer, nil)
+		if want := (licensing.Redaction{Orders: 1, Complete: true}); err != nil || got != want {
+			t.Errorf("redacted %+v, %v", got, err)
+		}
+	}
+	var buyers []string
+	for i := range atOnce + 1 {
+		buyers = append(buyers, fmt.Sprintf("%d-%s", i, buyer))
+		bought(t, n, greedy, buyers[i])
+	}
+	order := bought(t, n, other, buyer)
+	db.owner = &greedy
+	var group sync.WaitGroup
+	for _, buyer := range buyers {
+		group.Go(func() { redact(greedy, buyer) })
+	}
+	for range atOnce {
+		<-db.began
+	}
+	n.AwaitRedactionsWaiting(1)
+	redact(other, buyer)
+	wantForgotten(t, n, order)
+	if len(db.began) != 0 {
+		t.Errorf("%d more redactions are under way than may be", len(db.began))
+	}
+	close(db.goOn)
+	group.Wait()
 }

@@ -64,7 +64,9 @@ type core struct {
 	cfg    Config
 	engine *node.Node
 	guard  *guard.Guard
-	lists  *listGate
+
+	lists      *gate // pages of lists
+	redactions *gate
 }
 
 // New returns a service with its engine. New starts no goroutine.
@@ -94,7 +96,12 @@ func New(cfg Config) *Service {
 		cfg.KeepEvents.Bytes = store.DefaultEventBytes
 	}
 	engine := node.New(cfg.Config)
-	c := &core{cfg: cfg, engine: engine, guard: guard.New(cfg.Metrics, cfg.Log), lists: newListGate(cfg.Metrics)}
+	shed := cfg.Metrics.CommandsShed
+	c := &core{
+		cfg: cfg, engine: engine, guard: guard.New(cfg.Metrics, cfg.Log),
+		lists:      newGate(listsAtOnce, shed.WithLabelValues("lists")),
+		redactions: newGate(redactionsAtOnce, shed.WithLabelValues("redactions")),
+	}
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	s := &Service{
 		Node:       engine,

@@ -1,0 +1,45 @@
+package service
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet/internal/fair"
+	"licet/licensing"
+)
+
+const (
+	// listsAtOnce bounds the pages of lists that the node reads at the same time. A page takes up to some megabytes
+	// and 25 requests to the store, many times the cost of a command.
+	listsAtOnce = 16
+	// redactionsAtOnce bounds the redactions under way. Each of them changes up to dueConcurrency orders at the same
+	// time.
+	redactionsAtOnce = 16
+	// gateWaiting bounds the requests that wait at a gate. Each holds an admission place that a command could use.
+	gateWaiting = 64
+)
+
+// gate bounds how much work of one expensive kind the node does at the same time. Owners share the places, those to
+// wait in as well: an owner may have as many as are still free.
+type gate struct {
+	places *fair.Places[licensing.Owner]
+	shed   prometheus.Counter // refusals
+}
+
+func newGate(atOnce int, shed prometheus.Counter) *gate {
+	return &gate{fair.New[licensing.Owner](fair.Config{Places: atOnce, Waiting: gateWaiting}), shed}
+}
+
+// enter waits until the owner may begin the work, or fails with ErrOverloaded. After a nil error the caller must call
+// leave.
+func (g *gate) enter(ctx context.Context, owner licensing.Owner) error {
+	if g.places.Enter(ctx, owner) != nil {
+		g.shed.Inc()
+		return licensing.ErrOverloaded
+	}
+	return nil
+}
+
+// leave ends the work that enter has allowed.
+func (g *gate) leave(owner licensing.Owner) { g.places.Leave(owner) }
