@@ -90,7 +90,7 @@ func TestLostSecrets(t *testing.T) {
 // TestRateLimit: the client waits as long as the service demands, and no longer than RetryFor.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
-	limited := servicetest.New(t, servicetest.Config{APIKeyLimit: limits.Rate{Count: 1, Per: time.Second}})
+	limited := servicetest.New(t, servicetest.Config{AccountLimit: limits.Rate{Count: 1, Per: time.Second}})
 	key, err := limited.Key(servicetest.NewAccount())
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func BenchmarkReadActivation(b *testing.B) {
 	s := New(Config{Node: service.New(service.Config{Config: node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) +
 		`","device_name":"the laptop in the office"}`)
-	r := &request{fast: &fasthttp.RequestCtx{}, route: &route{}}
+	r := &request{call: call{fast: &fasthttp.RequestCtx{}}, route: &route{}}
 	r.fast.Request.SetBody(body)
 	of, in := compile(reflect.TypeFor[activationRequest]()), new(activationRequest)
 	b.ReportAllocs()
@@ -51,7 +51,7 @@ func BenchmarkEncodeActivation(b *testing.B) {
 		Mode:           licensing.Live,
 		AccountID:      "acct_acme",
 	}
-	r := &request{route: &route{}, fast: &fasthttp.RequestCtx{}}
+	r := &request{route: &route{}, call: call{fast: &fasthttp.RequestCtx{}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := success(r, answer); err != nil {

@@ -15,30 +15,57 @@ import (
 // sends no credentials. Credentials that are sent must be valid also where none
 // are required: a shop whose key has expired must learn it, and not count as an
 // end user.
-func (s *Server) authenticate(ctx context.Context, h *fasthttp.RequestHeader, need Auth) (*licensing.APIKey, error) {
+//
+// Bad credentials count against the limit of the client's address. An API key that the node does not remember costs a
+// request to the store, so the node looks it up only while the address is below that limit. API keys that the node
+// remembers work all the same.
+func (s *Server) authenticate(ctx context.Context, c *call, need Auth) (*licensing.APIKey, error) {
 	if need == NoAuth {
 		return nil, nil
 	}
-	sent := h.PeekAll(fasthttp.HeaderAuthorization)
-	switch {
-	case len(sent) == 0 && need == OptionalAuth:
-		return nil, nil
-	case len(sent) != 1:
+	sent := c.fast.Request.Header.PeekAll(fasthttp.HeaderAuthorization)
+	if len(sent) == 0 {
+		if need == OptionalAuth {
+			return nil, nil
+		}
 		return nil, errUnauthenticated
 	}
-	scheme, text, _ := strings.Cut(string(sent[0]), " ")
-	text = strings.TrimLeft(text, " ")
-	if !strings.EqualFold(scheme, "Bearer") || text == "" {
-		return nil, errUnauthenticated
+	text := bearer(sent)
+	if text == "" {
+		return nil, s.rates.failedAuthentication(c, errUnauthenticated)
 	}
-	key, err := s.cfg.Node.Authenticate(ctx, text)
-	if err != nil {
-		return nil, err
+	key, remembered := s.cfg.Node.RememberedKey(text)
+	if !remembered {
+		return s.lookUpKey(ctx, c, text)
 	}
 	if key == nil {
-		return nil, errUnauthenticated
+		return nil, s.rates.failedAuthentication(c, errUnauthenticated)
 	}
 	return key, nil
+}
+
+// bearer returns the token of the header Authorization; empty if there is not exactly one.
+func bearer(sent [][]byte) string {
+	if len(sent) != 1 {
+		return ""
+	}
+	scheme, text, _ := strings.Cut(string(sent[0]), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(text, " ")
+}
+
+// lookUpKey returns an API key that the node does not remember.
+func (s *Server) lookUpKey(ctx context.Context, c *call, text string) (key *licensing.APIKey, err error) {
+	err = s.rates.attempt(c, func() (good bool, err error) {
+		key, err = s.cfg.Node.Authenticate(ctx, text)
+		return key != nil, err
+	})
+	if err == nil && key == nil {
+		err = errUnauthenticated
+	}
+	return key, err
 }
 
 const (
@@ -46,17 +73,17 @@ const (
 	headerSignatureInput = "Signature-Input"
 )
 
-// checkSignature verifies the signature of a request. path is the path as sent. On routes that check
+// checkSignature verifies the signature of a request. A bad signature counts as a failed authentication. path is the path as sent. On routes that check
 // credentials, a signature must be valid even if the API key does not require one: a client that signs
 // relies on the check.
-func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *licensing.APIKey) error {
-	head := &ctx.Request.Header
+func (s *Server) checkSignature(c *call, path string) error {
+	head, caller := &c.fast.Request.Header, c.key
 	// Most requests come from end users, and need only one lookup. Signature without Signature-Input
 	// is a signature of another kind, or an incomplete one.
 	signed := len(head.Peek(headerSignatureInput)) > 0 || caller != nil && len(head.Peek(headerSignature)) > 0
 	switch {
 	case !signed && caller != nil && caller.RequireSignature:
-		return errSignatureRequired
+		return s.rates.failedAuthentication(c, errSignatureRequired)
 	case !signed:
 		return nil
 	case caller == nil:
@@ -74,10 +101,10 @@ func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *l
 		Method:    string(head.Method()),
 		TargetURI: s.targetURI(path, head.RequestURI()),
 		Fields:    head.RawHeaders(),
-		Body:      ctx.Request.Body(),
+		Body:      c.fast.Request.Body(),
 	}
 	if err := signature.Verify(&message, signature.Key{ID: caller.ID, Secrets: secrets}, now); err != nil {
-		return invalidSignature(err.Error())
+		return s.rates.failedAuthentication(c, invalidSignature(err.Error()))
 	}
 	return nil
 }

@@ -248,7 +248,7 @@ func FuzzReadBodies(f *testing.F) {
 // readBody reads a request with a body and a product in its path.
 func readBody[In any](s *Server, body string) (In, error) {
 	var in In
-	r := &request{fast: &fasthttp.RequestCtx{}, route: &route{access: RequiredAuth}, values: map[string]string{"product_id": "editor"}}
+	r := &request{call: call{fast: &fasthttp.RequestCtx{}}, route: &route{access: RequiredAuth}, values: map[string]string{"product_id": "editor"}}
 	r.fast.Request.SetBodyString(body)
 	return in, s.read(r, compile(reflect.TypeFor[In]()), &in)
 }

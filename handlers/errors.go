@@ -63,9 +63,13 @@ var (
 		Reason:  licensing.ReasonRateLimited,
 		Message: "too many requests from this address that name no license",
 	}
-	errAPIKeyLimited = &licensing.Error{
+	errAuthenticationLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,
-		Message: "too many requests with this API key",
+		Message: "too many bad API keys, signatures or payment links from this address",
+	}
+	errAccountLimited = &licensing.Error{
+		Reason:  licensing.ReasonRateLimited,
+		Message: "too many requests with the API keys of this account",
 	}
 	errLicenseLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,

@@ -10,7 +10,7 @@ import (
 // fingerprints.
 func TestFingerprint(t *testing.T) {
 	f := func(method, path, body, key string) [32]byte {
-		r := &request{fast: &fasthttp.RequestCtx{}, path: path}
+		r := &request{call: call{fast: &fasthttp.RequestCtx{}}, path: path}
 		r.fast.Request.Header.SetMethod(method)
 		r.fast.Request.SetBodyString(body)
 		return fingerprint(r, []byte(key))

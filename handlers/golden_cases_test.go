@@ -201,22 +201,30 @@ var goldenCases = []struct {
 		s.sendWire(guess())
 		return guess()
 	}},
-	{"42900_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 2 * time.Second}}),
+	{"42900_account", limited(limits.Config{Account: limits.Rate{Count: 2, Per: 2 * time.Second}}),
 		func(s *fixture) wire {
 			w := s.lookup(s.order("5"))
 			s.sendWire(w)
 			return w
 		}},
-	{"42900_license", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second},
+	{"42900_license", limited(limits.Config{Account: limits.Rate{Count: 500, Per: time.Second},
 		License: limits.Rate{Count: 1, Per: time.Hour}}), func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		s.sendWire(w)
 		w.key = keyAll
 		return w
 	}},
+	{"42900_authentication", limited(limits.Config{Authentication: limits.Rate{Count: 1, Per: time.Minute}}),
+		func(s *fixture) wire {
+			w := wire{method: "GET", path: "/v1/products", key: keyRevoked}
+			s.sendWire(w)
+			return w
+		}},
+	{"counted_authentication", limited(limits.Config{Authentication: limits.Rate{Count: 300, Per: time.Minute}}),
+		func(*fixture) wire { return wire{method: "GET", path: "/v1/products", key: keyRevoked} }},
 	{"counted_address", limited(limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}}),
 		func(*fixture) wire { return guess() }},
-	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}),
+	{"counted_account", limited(limits.Config{Account: limits.Rate{Count: 500, Per: time.Second}}),
 		func(s *fixture) wire {
 			return s.lookup(s.order("5"))
 		}},

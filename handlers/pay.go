@@ -39,12 +39,30 @@ type payPagePath struct {
 }
 
 // showOrder answers the pay page of an order, or the result of the payment.
-func (s payRoutes) showOrder(ctx context.Context, _ *call, in payPagePath) (document, error) {
-	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
+func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (document, error) {
+	o, err := s.orderToPay(ctx, c, &in)
 	if err != nil {
 		return document{}, err
 	}
 	return s.orderPage(&o)
+}
+
+// orderToPay looks up the order of a pay page. The token in the address may be a guess, so a wrong token counts as a
+// failed authentication.
+func (s payRoutes) orderToPay(ctx context.Context, c *call, in *payPagePath) (o licensing.Order, err error) {
+	wrong := false
+	err = s.rates.attempt(c, func() (good bool, err error) {
+		o, err = s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
+		wrong = licensing.ReasonOf(err) == licensing.ReasonOrderNotFound
+		if wrong {
+			err = nil
+		}
+		return !wrong, err
+	})
+	if err == nil && wrong {
+		err = licensing.ErrOrderNotFound
+	}
+	return o, err
 }
 
 // payForm is the form of the pay page. It needs no cookie and no token beside the address, which
@@ -62,8 +80,8 @@ func (in *payForm) check(c *checks) {
 }
 
 // settleOrder pays or cancels an order.
-func (s payRoutes) settleOrder(ctx context.Context, _ *call, in payForm) (document, error) {
-	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
+func (s payRoutes) settleOrder(ctx context.Context, c *call, in payForm) (document, error) {
+	o, err := s.orderToPay(ctx, c, &in.payPagePath)
 	if err != nil {
 		return document{}, err
 	}
@@ -197,6 +215,8 @@ func problemText(reason licensing.Reason) (title, advice string) {
 		return "The payment did not go through",
 			"The payment provider did not answer as expected, and nothing was changed. " +
 				"Please try again in a moment."
+	case licensing.ReasonRateLimited:
+		return "Please try again in a minute", "Too many wrong payment links were opened from your network."
 	case licensing.ReasonUnavailable, licensing.ReasonOverloaded:
 		return "Please try again in a moment", "The service can't be reached right now, and nothing was changed."
 	case licensing.ReasonOutcomeUnknown:

@@ -30,12 +30,38 @@ type rateLimits struct {
 	refused *prometheus.CounterVec // by the name of the limit
 }
 
-// apiKey counts a request against the limit of its API key, if the request has one.
-func (l *rateLimits) apiKey(c *call) error {
+// account counts a request against the limit of the account and mode of its API key, if the request has one.
+func (l *rateLimits) account(c *call) error {
 	if c.key == nil {
 		return nil
 	}
-	return l.count(c, l.limits.APIKey(c.key.Hash), errAPIKeyLimited)
+	return l.count(c, l.limits.Account(c.key.Owner), errAccountLimited)
+}
+
+// attempt runs look, which looks up credentials that the client may have guessed, and reports whether they are good.
+// attempt counts it against the limit of the client's address unless the credentials are good or the look-up fails.
+// While that limit is used up, attempt does not run look.
+func (l *rateLimits) attempt(c *call, look func() (good bool, err error)) error {
+	client := l.client(c)
+	d := l.limits.Attempt(client)
+	if d.Refused {
+		return l.count(c, d, errAuthenticationLimited)
+	}
+	good, err := look()
+	if good || err != nil {
+		l.limits.AttemptSucceeded(client)
+		return err
+	}
+	return l.count(c, d, nil)
+}
+
+// failedAuthentication counts bad credentials, which needed no look-up, against the limit of the client's address. It
+// returns the error to report.
+func (l *rateLimits) failedAuthentication(c *call, cause error) error {
+	if err := l.count(c, l.limits.FailedAuthentication(l.client(c)), errAuthenticationLimited); err != nil {
+		return err
+	}
+	return cause
 }
 
 // license counts a request against the limit of the license that the request names.
@@ -46,7 +72,7 @@ func (l *rateLimits) license(c *call, key licensing.LicenseKey) error {
 // failure counts a failed request against the limit of its client's address if the request names
 // no existing license. It returns the error to report. failure runs after the lookup, so a
 // well-formed guess costs a lookup. In return, requests for existing licenses are never limited by
-// address, however many clients share one. Requests with an API key have the limit of that key instead.
+// address, however many clients share one. Requests with an API key have the limit of its account instead.
 func (l *rateLimits) failure(r *request, cause error) error {
 	if r.route == nil || r.key != nil || r.route.access != OptionalAuth {
 		return cause
@@ -60,7 +86,7 @@ func (l *rateLimits) failure(r *request, cause error) error {
 	default:
 		return cause
 	}
-	if err := l.count(&r.call, l.limits.Address(l.client(r)), errAddressLimited); err != nil {
+	if err := l.count(&r.call, l.limits.Address(l.client(&r.call)), errAddressLimited); err != nil {
 		return err
 	}
 	return cause
@@ -90,12 +116,12 @@ func (s *Server) noteRefusal(c *call, by *licensing.Limit) {
 
 // client returns the address of a request's client. All requests that did not come over TCP count as
 // one client.
-func (l *rateLimits) client(r *request) netip.Addr {
-	peer, ok := r.fast.RemoteAddr().(*net.TCPAddr)
+func (l *rateLimits) client(c *call) netip.Addr {
+	peer, ok := c.fast.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	return l.proxies.Client(peer.AddrPort().Addr(), r.fast.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
+	return l.proxies.Client(peer.AddrPort().Addr(), c.fast.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
 }
 
 // retryAfter returns the seconds until the limit that has refused the request accepts one; 0 if no limit

@@ -24,8 +24,8 @@ func BenchmarkRateLimits(b *testing.B) {
 		most float64 // 0: no bound
 	}{
 		{"by_default", limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute},
-			APIKey: limits.Rate{Count: 500, Per: time.Second}}, 1.02},
-		{"by_license_too", limits.Config{Address: plenty, APIKey: plenty, License: plenty}, 0},
+			Account: limits.Rate{Count: 500, Per: time.Second}}, 1.02},
+		{"by_license_too", limits.Config{Address: plenty, Account: plenty, License: plenty}, 0},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			c.cfg.Clock = time.Now

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -259,8 +260,9 @@ func (s *fixture) limitedBy(name string) float64 {
 	return 0
 }
 
-// TestAPIKeyLimit: every request with a sufficient API key counts. A refusal comes before the body is read.
-func TestAPIKeyLimit(t *testing.T) {
+// TestAccountLimit: every request with a sufficient API key counts for the key's account and mode. A refusal comes
+// before the body is read.
+func TestAccountLimit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -281,30 +283,205 @@ func TestAPIKeyLimit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 5 * time.Second}})...)
+			s := newService(t, limited(limits.Config{Account: limits.Rate{Count: 2, Per: 5 * time.Second}})...)
 			w := c.wire(s.license()).with(keyAll)
 			s.clock.advance(5 * time.Second)
-			const policy = `"api_key";q=2;w=5`
-			s.sendWire(w).must(t, c.code).wantCounts(t, policy, `"api_key";r=1;t=3`)
-			s.sendWire(w).must(t, c.code).wantCounts(t, policy, `"api_key";r=0;t=3`)
+			const policy = `"account";q=2;w=5`
+			s.sendWire(w).must(t, c.code).wantCounts(t, policy, `"account";r=1;t=3`)
+			s.sendWire(w).must(t, c.code).wantCounts(t, policy, `"account";r=0;t=3`)
 			before := s.store.atRevision()
 			a := s.sendWire(w)
 			a.wantLimited(t, "3")
-			a.wantCounts(t, policy, `"api_key";r=0;t=3`)
+			a.wantCounts(t, policy, `"account";r=0;t=3`)
 			if after := s.store.atRevision(); after != before {
 				t.Errorf("something was written: revision %d became %d", before, after)
 			}
 
-			// The limit applies only to this key. End users have none.
+			// The limit applies to all keys of the account in this mode, and to no others. End users have none.
+			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyReadOnly}).wantLimited(t, "3")
+			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyLive}).must(t, 40403)
 			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy,
-				`"api_key";r=1;t=3`)
+				`"account";r=1;t=3`)
 			s.sendWire(guess()).must(t, 40001).wantCounts(t, "", "")
 			s.clock.advance(2500 * time.Millisecond)
 			s.sendWire(w).must(t, c.code)
-			if got := s.limitedBy("api_key"); got != 1 {
+			if got := s.limitedBy("account"); got != 2 {
 				t.Errorf("%v are counted as limited", got)
 			}
 		})
+	}
+}
+
+// authenticationLimit limits failed authentications, of clients behind a proxy.
+func authenticationLimit(count int) []option {
+	rate := limits.Rate{Count: count, Per: time.Minute}
+	return append(limited(limits.Config{Authentication: rate}), behindProxy)
+}
+
+// followKeys lets the node remember API keys, and makes it remember some.
+func (s *fixture) followKeys(keys ...string) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.node.FollowKeys(ctx)
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	for _, key := range keys {
+		for remembered := false; !remembered; _, remembered = s.node.RememberedKey(key) {
+			if _, err := s.node.Authenticate(ctx, key); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestGuessedAPIKeys: an address may guess a number of API keys. Then the node looks up no more keys for this address.
+// API keys that the node remembers still work there, and all keys work from elsewhere.
+func TestGuessedAPIKeys(t *testing.T) {
+	t.Parallel()
+	const allowed, address = 10, "203.0.113.1"
+	s := newService(t, authenticationLimit(allowed)...)
+	s.followKeys(keyAll)
+	var reads atomic.Int64
+	s.store.onRead(func() { reads.Add(1) })
+	lookup := func(key string) wire { return wire{method: "GET", path: "/v1/orders/x", key: key}.from(address) }
+	for range 3 * allowed { // good keys count for nothing, remembered or not
+		s.sendWire(lookup(keyAll)).must(t, 40403).wantCounts(t, "", "")
+	}
+	s.sendWire(lookup(keyOther)).must(t, 40403).wantCounts(t, "", "")
+	reads.Store(0)
+	const policy = `"authentication";q=10;w=60`
+	for i := range allowed {
+		a := s.sendWire(lookup(fmt.Sprint("lk_test_guess", i))).must(t, 40100)
+		a.wantCounts(t, policy, fmt.Sprintf(`"authentication";r=%d;t=6`, allowed-1-i))
+	}
+	if n := reads.Load(); n != allowed {
+		t.Errorf("%d guesses cost %d requests to the store", allowed, n)
+	}
+	for i := range allowed {
+		a := s.sendWire(lookup(fmt.Sprint("lk_test_more", i)))
+		a.wantLimited(t, "6")
+		a.wantCounts(t, policy, `"authentication";r=0;t=6`)
+	}
+	s.sendWire(guess().with("lk_test_guess").from(address)).wantLimited(t, "6")
+	s.sendWire(lookup(keyReadOnly)).wantLimited(t, "6") // the node does not remember it
+	if n := reads.Load(); n != allowed {
+		t.Errorf("guesses above the limit cost %d requests to the store", n-allowed)
+	}
+	if got := s.limitedBy("authentication"); got != allowed+2 {
+		t.Errorf("%v are counted as limited", got)
+	}
+	s.sendWire(lookup(keyAll)).must(t, 40403)
+	s.sendWire(lookup(keyReadOnly).from("203.0.113.2")).must(t, 40403)
+	s.sendWire(lookup(keyReadOnly)).must(t, 40403) // the node remembers it now
+}
+
+// TestRevokedKeyInALoop: a client that sends a revoked API key all the time is limited, and keeps no other client of
+// its address from working, whether or not the node remembers the other client's API key.
+func TestRevokedKeyInALoop(t *testing.T) {
+	t.Parallel()
+	s := newService(t, authenticationLimit(10)...)
+	s.followKeys(keyAll, keyRevoked)
+	lookup := wire{method: "GET", path: "/v1/orders/x"}
+	for range 5 {
+		s.sendWire(lookup.with(keyRevoked)).must(t, 40100)
+	}
+	for range 100 {
+		s.sendWire(lookup.with(keyRevoked)).wantLimited(t, "6")
+		s.sendWire(lookup.with("")).must(t, 40100) // no credentials, so nothing to guess
+	}
+	s.sendWire(lookup.with(keyAll)).must(t, 40403)
+	s.sendWire(lookup.with(keyOther)).must(t, 40403)
+}
+
+// TestBadCredentialsCount: whatever makes credentials bad, they count as a failed authentication.
+func TestBadCredentialsCount(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		headers []string
+		code    int
+	}{
+		"another scheme": {[]string{"Authorization", "Basic " + keyAll}, 40100},
+		"two headers":    {[]string{"Authorization", "Bearer " + keyAll, "Authorization", "Bearer " + keyAll}, 40100},
+		"a signature": {[]string{"Authorization", "Bearer " + keyAll, "Signature-Input", "x", "Signature", "y"},
+			40101},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withRing := func(h *handlers.Config, n *service.Config) { h.Ring = n.Ring }
+			s := newService(t, append(authenticationLimit(4), withRing)...)
+			w := wire{method: "GET", path: "/v1/orders/x", headers: c.headers}
+			s.sendWire(w).must(t, c.code)
+			s.sendWire(w).must(t, c.code).wantCounts(t, `"authentication";q=4;w=60`, `"authentication";r=0;t=15`)
+			s.sendWire(w).wantLimited(t, "15")
+		})
+	}
+}
+
+// TestGuessedPayTokens: an address may guess a number of payment links. Then the node looks up no more orders for this
+// address.
+func TestGuessedPayTokens(t *testing.T) {
+	t.Parallel()
+	const allowed, address = 10, "203.0.113.1"
+	s := newService(t, authenticationLimit(allowed)...)
+	good := strings.TrimPrefix(s.order("100").must(t, 0).text("pay_url"), publicURL)
+	open := func(path string) answer { return s.sendWire(wire{method: "GET", path: path}.from(address)) }
+	for range 3 * allowed {
+		if a := open(good); a.status != 200 || a.header.Get("RateLimit") != "" {
+			t.Fatalf("a good link: %d %v", a.status, a.header)
+		}
+	}
+	var reads atomic.Int64
+	s.store.onRead(func() { reads.Add(1) })
+	wrong := good[:len(good)-4]
+	for i := range allowed {
+		if a := open(fmt.Sprint(wrong, 1000+i)); a.status != 404 {
+			t.Fatalf("guess %d: %d %s", i, a.status, a.body)
+		}
+	}
+	before := reads.Load()
+	for _, w := range []wire{
+		{method: "GET", path: wrong + "0000"}, {method: "GET", path: good},
+		{method: "POST", path: good, body: "action=pay", headers: []string{"Content-Type", "-", "Content-Type",
+			"application/x-www-form-urlencoded"}},
+	} {
+		a := s.sendWire(w.from(address))
+		if a.status != 429 || a.header.Get("Retry-After") != "6" || !strings.Contains(a.body, "try again") {
+			t.Errorf("above the limit: %d %v %s", a.status, a.header, a.body)
+		}
+		a.wantCounts(t, `"authentication";q=10;w=60`, `"authentication";r=0;t=6`)
+	}
+	if n := reads.Load(); n != before {
+		t.Errorf("guesses above the limit cost %d requests to the store", n-before)
+	}
+	if a := s.sendWire(wire{method: "GET", path: good}.from("203.0.113.2")); a.status != 200 {
+		t.Errorf("from elsewhere: %d", a.status)
+	}
+	s.clock.advance(6 * time.Second)
+	if a := open(good); a.status != 200 {
+		t.Errorf("later: %d", a.status)
+	}
+}
+
+// TestGuessesAtOnce: guesses that come at the same time don't exceed the limit either.
+func TestGuessesAtOnce(t *testing.T) {
+	t.Parallel()
+	const allowed = 10
+	s := newService(t, authenticationLimit(allowed)...)
+	var reads atomic.Int64
+	s.store.onRead(func() { reads.Add(1) })
+	var group sync.WaitGroup
+	for i := range 10 * allowed {
+		group.Go(func() { s.send("GET", "/v1/orders/x", fmt.Sprint("lk_test_guess", i), "") })
+	}
+	group.Wait()
+	if n := reads.Load(); n != allowed {
+		t.Errorf("the store was asked %d times, want %d", n, allowed)
 	}
 }
 
@@ -314,10 +491,10 @@ func (s *memStore) atRevision() int64 {
 	return s.revision
 }
 
-// TestAPIKeyLimitComesAfterScope: errors of the scope, and of all checks before, win over the limit.
-func TestAPIKeyLimitComesAfterScope(t *testing.T) {
+// TestAccountLimitComesAfterScope: errors of the scope, and of all checks before, win over the limit.
+func TestAccountLimitComesAfterScope(t *testing.T) {
 	t.Parallel()
-	s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 1, Per: time.Minute}})...)
+	s := newService(t, limited(limits.Config{Account: limits.Rate{Count: 1, Per: time.Minute}})...)
 	lookup := wire{method: "GET", path: "/v1/orders/x", key: keyReadOnly}
 	unscoped := newOrder("{}").with(keyReadOnly)
 	for range 3 {
@@ -333,7 +510,7 @@ func TestAPIKeyLimitComesAfterScope(t *testing.T) {
 // TestLimitedOrderIsMadeLater: a refusal is no result of its Idempotency-Key.
 func TestLimitedOrderIsMadeLater(t *testing.T) {
 	t.Parallel()
-	s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 1, Per: time.Minute}})...)
+	s := newService(t, limited(limits.Config{Account: limits.Rate{Count: 1, Per: time.Minute}})...)
 	s.order("1")
 	w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k")
 	s.sendWire(w).wantLimited(t, "60")
@@ -347,7 +524,7 @@ func TestLimitedOrderIsMadeLater(t *testing.T) {
 func TestLicenseLimit(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{
-		APIKey: limits.Rate{Count: 100, Per: time.Second}, License: limits.Rate{Count: 2, Per: time.Minute},
+		Account: limits.Rate{Count: 100, Per: time.Second}, License: limits.Rate{Count: 2, Per: time.Minute},
 	})...)
 	key, other := s.license(), s.license()
 	s.clock.advance(time.Second)
@@ -357,7 +534,7 @@ func TestLicenseLimit(t *testing.T) {
 	s.sendWire(guess()).must(t, 40001).wantCounts(t, "", "")
 	s.sendWire(w).must(t, 0).wantCounts(t, policy, `"license";r=1;t=30`)
 	s.sendWire(activation(strings.ToLower(key), `"device_id":"d"`).with(keyAll)).must(t, 0).
-		wantCounts(t, `"api_key";q=100;w=1, `+policy, `"api_key";r=99;t=1, "license";r=0;t=30`)
+		wantCounts(t, `"account";q=100;w=1, `+policy, `"account";r=99;t=1, "license";r=0;t=30`)
 
 	before := s.store.atRevision()
 	a := s.sendWire(activation(key, `"device_id":"another"`))
@@ -386,7 +563,7 @@ func TestLicenseLimit(t *testing.T) {
 func TestOverloadCostsNothing(t *testing.T) {
 	t.Parallel()
 	once := limits.Rate{Count: 1, Per: time.Minute}
-	s := newService(t, append(limited(limits.Config{Address: once, APIKey: once, License: once}), smallest)...)
+	s := newService(t, append(limited(limits.Config{Address: once, Account: once, License: once}), smallest)...)
 	free := s.fill()
 	for _, w := range []wire{guess(), guess().with(keyAll), activation(absentKey(), `"device_id":"d"`)} {
 		s.sendWire(w).must(t, 50301).wantCounts(t, "", "")

@@ -42,7 +42,7 @@ func newRefusals(s *Server, routes []route) *refusals {
 		if !r.command {
 			continue
 		}
-		sample := &request{fast: &fasthttp.RequestCtx{}, id: id, resource: s.table.fixed[r.pattern], route: r}
+		sample := &request{call: call{fast: &fasthttp.RequestCtx{}}, id: id, resource: s.table.fixed[r.pattern], route: r}
 		sample.write(s.failure(sample, licensing.ErrOverloaded))
 		all.routes = append(all.routes, &routeRefusal{
 			Refusal: connection.NewRefusal(connection.RefusalConfig{

@@ -17,7 +17,6 @@ import (
 // request is a request in progress and its response so far. The server pools requests: nothing may keep a
 // request after the response.
 type request struct {
-	fast    *fasthttp.RequestCtx
 	id      string
 	method  string // as a label
 	started time.Time
@@ -87,7 +86,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	now := time.Now()
 	r := s.requests.Get().(*request)
 	*r = request{
-		fast:    ctx,
+		call:    call{fast: ctx},
 		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID), now),
 		method:  methodLabel(ctx.Request.Header.Method()),
 		started: now,
@@ -166,14 +165,14 @@ func (s *Server) dispatch(r *request) (any, error) {
 	}
 	// fasthttp's own context ends only at shutdown.
 	ctx := tracing.NewContext(s.deadlines.Context(r.started), r.span)
-	caller, err := s.authenticate(ctx, head, r.route.access)
+	caller, err := s.authenticate(ctx, &r.call, r.route.access)
 	if err != nil {
 		return nil, err
 	}
 	r.ctx, r.path, r.query, r.values = ctx, path, query, values
-	r.call = call{key: caller, conn: connection.Of(r.fast)}
+	r.key = caller
 	if r.route.access != NoAuth {
-		if err := s.checkSignature(r.fast, path, caller); err != nil {
+		if err := s.checkSignature(&r.call, path); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +183,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 			}
 		}
 	}
-	if err := s.rates.apiKey(&r.call); err != nil {
+	if err := s.rates.account(&r.call); err != nil {
 		return nil, err
 	}
 	if err := checkMediaType(r.route.body, head, len(r.fast.Request.Body()) > 0); err != nil {
@@ -224,8 +223,8 @@ func decodeSegments(ctx *fasthttp.RequestCtx) (map[string]string, bool) {
 // call is what the function of a route sees of a request beside the request type: who calls. The
 // function notes in it what the response says beside the answer.
 type call struct {
+	fast *fasthttp.RequestCtx
 	key  *licensing.APIKey // nil: an end user
-	conn *connection.Conn  // nil: no listener of package connection accepted the connection
 
 	replayed   bool              // the response repeats an earlier one
 	created    bool              // the request has created something; see mayCreate
@@ -261,8 +260,9 @@ func (c *call) target(key licensing.LicenseKey) licensing.Target {
 // watcher returns the function that watches the connection while the route's function waits; nil
 // if there is none.
 func (c *call) watcher() func() (gone <-chan struct{}, stop func()) {
-	if c.conn == nil {
-		return nil
+	conn := connection.Of(c.fast)
+	if conn == nil {
+		return nil // no listener of package connection accepted the connection
 	}
-	return c.conn.Watch
+	return conn.Watch
 }

@@ -51,7 +51,8 @@ func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 		RateLimited: vector(factory,
 			"licet_rate_limited_total",
 			"Requests refused because of a rate limit, by what it counts.",
-			[]string{"limit"}, each("address", "api_key", "license", "new_devices", "license_bytes", "account_bytes")...),
+			[]string{"limit"}, each("address", "authentication", "account", "license", "new_devices",
+				"license_bytes", "account_bytes")...),
 		Activations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_activations_total",
 			Help: "Answers to activations: bound, again where the device was bound already, or the reason why not.",

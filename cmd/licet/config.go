@@ -35,8 +35,8 @@ type config struct {
 	LogFormat       string
 	ShutdownTimeout time.Duration
 
-	AddressLimit, APIKeyLimit, LicenseLimit limits.Rate
-	NewDevicesLimit, LicenseKiB, AccountKiB limits.Rate
+	AddressLimit, AuthenticationLimit, AccountLimit, LicenseLimit limits.Rate
+	NewDevicesLimit, LicenseKiB, AccountKiB                       limits.Rate
 
 	TrustedProxies []string
 }
@@ -57,8 +57,10 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"how long requests may wait under load, 10ms to 1s; the node refuses further requests at once")
 	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute},
 		"`rate` of the errors 40000, 40001 and 40401 for each client address on routes without API key; 0: no limit")
-	fs.TextVar(&c.APIKeyLimit, "rate-limit-api-key", limits.Rate{Count: 500, Per: time.Second},
-		"`rate` of requests for each API key; 0: no limit")
+	fs.TextVar(&c.AuthenticationLimit, "rate-limit-authentication", limits.Rate{Count: 300, Per: time.Minute},
+		"`rate` of bad API keys, signatures and payment links for each client address; 0: no limit")
+	fs.TextVar(&c.AccountLimit, "rate-limit-account", limits.Rate{Count: 500, Per: time.Second},
+		"`rate` of requests with the API keys of each account and mode; 0: no limit")
 	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{},
 		"`rate` of activations and validations for each license, such as 10/m; 0: no limit")
 	fs.TextVar(&c.NewDevicesLimit, "rate-limit-new-devices", limits.Rate{Count: 1000, Per: 100 * time.Second},

@@ -10,9 +10,10 @@ import (
 // TestRateLimits sees each setting of the limits at work.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, t.TempDir(), "--rate-limit-address", "2/h", "--rate-limit-api-key", "3/h",
-		"--rate-limit-license", "1/h", "--trusted-proxies", "10.0.0.0/8,127.0.0.0/8", "--metrics-listen", "127.0.0.1:0")
-	guess := func(client string) reply {
+	p := startProcess(t, t.TempDir(), "--rate-limit-address", "2/h", "--rate-limit-account", "3/h",
+		"--rate-limit-license", "1/h", "--rate-limit-authentication", "2/h",
+		"--trusted-proxies", "10.0.0.0/8,127.0.0.0/8", "--metrics-listen", "127.0.0.1:0")
+	guess := func(client, credentials string) reply {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/licenses/activate",
 			strings.NewReader(`{"license_key":"LIC-00000-00000-00000-00000-00000","device_id":"d"}`))
@@ -21,6 +22,9 @@ func TestRateLimits(t *testing.T) {
 		}
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("X-Forwarded-For", client)
+		if credentials != "" {
+			request.Header.Set("Authorization", credentials)
+		}
 		r, err := p.do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -28,14 +32,19 @@ func TestRateLimits(t *testing.T) {
 		return r
 	}
 	for i, want := range []int{40001, 40001, 42900, 42900} {
-		if r := guess(fmt.Sprintf("192.0.2.%d, 203.0.113.1, 10.0.0.1", i)); r.Code != want {
+		if r := guess(fmt.Sprintf("192.0.2.%d, 203.0.113.1, 10.0.0.1", i), ""); r.Code != want {
 			t.Errorf("guess %d: %s, want %d", i, r.body, want)
 		}
 	}
-	if r := guess("203.0.113.2"); r.Code != 40001 || r.header.Get("RateLimit-Policy") != `"address";q=2;w=3600` {
+	if r := guess("203.0.113.2", ""); r.Code != 40001 || r.header.Get("RateLimit-Policy") != `"address";q=2;w=3600` {
 		t.Errorf("from elsewhere: %s %v", r.body, r.header)
 	}
 
+	for i, want := range []int{40100, 40100, 42900} {
+		if r := guess("203.0.113.3", fmt.Sprint("Bearer lk_test_guess", i)); r.Code != want {
+			t.Errorf("guess of API key %d: %s, want %d", i, r.body, want)
+		}
+	}
 	key := p.grant(t, 1)
 	for i, want := range []int{0, 42900} {
 		if r, err := p.activate(t.Context(), key, "d"); err != nil || r.Code != want {
@@ -50,7 +59,7 @@ func TestRateLimits(t *testing.T) {
 	scrape := p.get(t, logged(p.log.String(), "metrics", "url"))
 	for _, line := range []string{
 		`licet_rate_limited_total{limit="address"} 2`, `licet_rate_limited_total{limit="license"} 1`,
-		`licet_rate_limited_total{limit="api_key"} 1`,
+		`licet_rate_limited_total{limit="account"} 1`, `licet_rate_limited_total{limit="authentication"} 1`,
 	} {
 		if !strings.Contains(scrape.body, line) {
 			t.Errorf("/metrics lacks %s", line)

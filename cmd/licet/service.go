@@ -258,10 +258,11 @@ func writeLimit(setting limits.Rate, units int) node.WriteLimit {
 // limit starts the rate limits and adds them to the configuration of the API.
 func (s *instance) limit(api *handlers.Config) (err error) {
 	api.Limits, err = limits.New(limits.Config{
-		Address: s.cfg.AddressLimit,
-		APIKey:  s.cfg.APIKeyLimit,
-		License: s.cfg.LicenseLimit,
-		Clock:   time.Now,
+		Address:        s.cfg.AddressLimit,
+		Authentication: s.cfg.AuthenticationLimit,
+		Account:        s.cfg.AccountLimit,
+		License:        s.cfg.LicenseLimit,
+		Clock:          time.Now,
 	})
 	if err != nil {
 		return err

@@ -66,20 +66,35 @@ func (b *buckets[K]) take(key K) Decision {
 	if b == nil {
 		return Decision{}
 	}
+	return b.takeAbove(key, 0)
+}
+
+// takeAbove is take, but leaves a number of tokens in the bucket to others. A few more may be gone: other requests may
+// take tokens at any moment. So Remaining and Next are hints, too.
+func (b *buckets[K]) takeAbove(key K, reserve int) Decision {
 	bucket := b.find(key)
 	if bucket == nil {
 		return Decision{}
 	}
 	now := b.clock()
-	taken := bucket.AllowN(now, 1)
-	// Remaining and Next are hints: other requests may take tokens at any moment.
-	left := bucket.TokensAt(now)
+	taken := (reserve == 0 || bucket.TokensAt(now) >= float64(reserve+1)) && bucket.AllowN(now, 1)
+	left := bucket.TokensAt(now) - float64(reserve)
 	whole := math.Floor(left)
 	return Decision{
 		Policy:    &b.policy,
 		Refused:   !taken,
-		Remaining: int(whole),
-		Next:      time.Duration((whole + 1 - left) / b.policy.Rate.perSecond() * float64(time.Second)),
+		Remaining: max(int(whole), 0),
+		Next:      time.Duration((max(whole, 0) + 1 - left) / b.policy.Rate.perSecond() * float64(time.Second)),
+	}
+}
+
+// giveBack puts a token back that take has taken.
+func (b *buckets[K]) giveBack(key K) {
+	if b == nil {
+		return
+	}
+	if bucket := b.find(key); bucket != nil {
+		bucket.AllowN(b.clock(), -1) // never more than a full bucket: the next take discards what is above
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package limits limits the rate of requests. Each limit counts requests by client address, API key
+// Package limits limits the rate of requests. Each limit counts requests by client address, account
 // or license key, with a token bucket for each that it has seen lately. Each process counts for
 // itself, and stores nothing.
 //

@@ -5,13 +5,16 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"time"
+
+	"licet/licensing"
 )
 
 // Config holds the rate of each limit. A zero Rate is no limit.
 type Config struct {
-	Address Rate // of a client address, or its network; see [Network]
-	APIKey  Rate // of an API key
-	License Rate // of a license
+	Address        Rate // of a client address, or its network; see [Network]
+	Authentication Rate // of failed authentications of a client address, or its network
+	Account        Rate // of an account in one mode
+	License        Rate // of a license
 
 	Clock func() time.Time // monotonic, like time.Now
 }
@@ -19,16 +22,18 @@ type Config struct {
 // Limits are the limits of a process. They are safe for concurrent use. The zero value limits nothing.
 // Make any other value with [New], and close it.
 type Limits struct {
-	address *buckets[netip.Addr]
-	apiKey  *buckets[[32]byte]
-	license *buckets[string]
+	address        *buckets[netip.Addr]
+	authentication *buckets[netip.Addr]
+	account        *buckets[licensing.Owner]
+	license        *buckets[string]
 }
 
 // The names of the limits, in metrics and headers.
 const (
-	NameAddress = "address"
-	NameAPIKey  = "api_key"
-	NameLicense = "license"
+	NameAddress        = "address"
+	NameAuthentication = "authentication"
+	NameAccount        = "account"
+	NameLicense        = "license"
 )
 
 // Policy is the name and the rate of a limit.
@@ -51,14 +56,17 @@ func New(cfg Config) (*Limits, error) {
 	seed := maphash.MakeSeed()
 	var l Limits
 	var err error
-	if l.address, err = newBuckets(Policy{NameAddress, cfg.Address}, cfg.Clock, func(network netip.Addr) uint64 {
-		return maphash.Comparable(seed, region(network))
-	}); err != nil {
+	byRegion := func(network netip.Addr) uint64 { return maphash.Comparable(seed, region(network)) }
+	if l.address, err = newBuckets(Policy{NameAddress, cfg.Address}, cfg.Clock, byRegion); err != nil {
+		return nil, err
+	}
+	authentication := Policy{NameAuthentication, cfg.Authentication}
+	if l.authentication, err = newBuckets(authentication, cfg.Clock, byRegion); err != nil {
 		return nil, err
 	}
 	// These requests have a valid API key, or a license key with good check characters. No client
 	// has millions of those, so these limits need no shared buckets.
-	if l.apiKey, err = newBuckets[[32]byte](Policy{NameAPIKey, cfg.APIKey}, cfg.Clock, nil); err != nil {
+	if l.account, err = newBuckets[licensing.Owner](Policy{NameAccount, cfg.Account}, cfg.Clock, nil); err != nil {
 		return nil, err
 	}
 	if l.license, err = newBuckets[string](Policy{NameLicense, cfg.License}, cfg.Clock, nil); err != nil {
@@ -70,15 +78,33 @@ func New(cfg Config) (*Limits, error) {
 // Close stops the background goroutines.
 func (l *Limits) Close() {
 	l.address.close()
-	l.apiKey.close()
+	l.authentication.close()
+	l.account.close()
 	l.license.close()
 }
 
 // Address counts a request by its client's network.
 func (l *Limits) Address(client netip.Addr) Decision { return l.address.take(Network(client)) }
 
-// APIKey counts a request by the hash of its API key.
-func (l *Limits) APIKey(hash [32]byte) Decision { return l.apiKey.take(hash) }
+// Attempt counts an attempt of a client's network to authenticate that needs a look-up, before the look-up. Unless it
+// fails, AttemptSucceeded must follow. So the attempts under way can't exceed the limit either.
+func (l *Limits) Attempt(client netip.Addr) Decision { return l.authentication.take(Network(client)) }
+
+// AttemptSucceeded undoes Attempt: the attempt has not failed.
+func (l *Limits) AttemptSucceeded(client netip.Addr) { l.authentication.giveBack(Network(client)) }
+
+// FailedAuthentication counts a failed authentication that needed no look-up. Such failures leave half of the limit to
+// attempts that need one: a client that repeats a bad API key all the time does not keep those of other clients of the
+// network from being looked up.
+func (l *Limits) FailedAuthentication(client netip.Addr) Decision {
+	if l.authentication == nil {
+		return Decision{}
+	}
+	return l.authentication.takeAbove(Network(client), l.authentication.policy.Rate.Count/2)
+}
+
+// Account counts a request by the account and mode of its API key.
+func (l *Limits) Account(owner licensing.Owner) Decision { return l.account.take(owner) }
 
 // License counts a request by the license key that it names, in canonical form.
 func (l *Limits) License(key string) Decision { return l.license.take(key) }

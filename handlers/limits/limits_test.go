@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"licet/licensing"
 )
 
 // clock is a clock that tests advance.
@@ -31,6 +33,8 @@ func newLimits(t testing.TB, cfg Config) (*Limits, *clock) {
 
 var perMinute = Rate{Count: 60, Per: time.Minute}
 
+var acme = licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+
 // client returns address i of the /32 whose first four bytes are first. Each address has its own /64.
 func client(first uint32, i int) netip.Addr {
 	var b [16]byte
@@ -48,7 +52,7 @@ func (d Decision) String() string {
 
 func TestBucket(t *testing.T) {
 	t.Parallel()
-	l, clock := newLimits(t, Config{APIKey: Rate{Count: 3, Per: 6 * time.Second}})
+	l, clock := newLimits(t, Config{Account: Rate{Count: 3, Per: 6 * time.Second}})
 	for i, step := range []struct {
 		after time.Duration
 		want  string
@@ -64,25 +68,58 @@ func TestBucket(t *testing.T) {
 		{time.Hour, "refused false, 2 remain, next in 2s"},
 	} {
 		clock.advance(step.after)
-		if got := l.APIKey([32]byte{1}).String(); got != step.want {
+		if got := l.Account(acme).String(); got != step.want {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
-	if got := l.APIKey([32]byte{2}); got.Refused || got.Remaining != 2 ||
-		got.Policy.Name != NameAPIKey || got.Policy.Rate.Count != 3 {
-		t.Errorf("another key: %v of %v", got, got.Policy)
+	if got := l.Account(licensing.Owner{AccountID: acme.AccountID, Mode: licensing.Live}); got.Refused || got.Remaining != 2 ||
+		got.Policy.Name != NameAccount || got.Policy.Rate.Count != 3 {
+		t.Errorf("the other mode: %v of %v", got, got.Policy)
 	}
+}
+
+// TestAuthentication: attempts that succeed count for nothing. Failures without a look-up leave half of the limit to
+// attempts with one.
+func TestAuthentication(t *testing.T) {
+	t.Parallel()
+	l, clock := newLimits(t, Config{Authentication: Rate{Count: 4, Per: 40 * time.Second}})
+	network, other := client(provider, 1), client(provider, 2)
+	want := func(what string, got Decision, want string) {
+		t.Helper()
+		if got.String() != want || got.Policy.Name != NameAuthentication {
+			t.Errorf("%s: %s of %q, want %s", what, got, got.Policy.Name, want)
+		}
+	}
+	for range 3 {
+		for i := range 4 {
+			want("an attempt", l.Attempt(network), fmt.Sprintf("refused false, %d remain, next in 10s", 3-i))
+		}
+		want("one attempt too many", l.Attempt(network), "refused true, 0 remain, next in 10s")
+		for range 6 { // two more than there were
+			l.AttemptSucceeded(network)
+		}
+	}
+	want("a failure", l.FailedAuthentication(network), "refused false, 1 remain, next in 10s")
+	want("another failure", l.FailedAuthentication(network), "refused false, 0 remain, next in 10s")
+	want("one failure too many", l.FailedAuthentication(network), "refused true, 0 remain, next in 10s")
+	want("an attempt among failures", l.Attempt(network), "refused false, 1 remain, next in 10s")
+	want("a failure among attempts", l.FailedAuthentication(network), "refused true, 0 remain, next in 20s")
+	want("an attempt from elsewhere", l.Attempt(other), "refused false, 3 remain, next in 10s")
+	clock.advance(20 * time.Second)
+	want("a failure later", l.FailedAuthentication(network), "refused false, 0 remain, next in 10s")
 }
 
 func TestOff(t *testing.T) {
 	t.Parallel()
 	made, _ := newLimits(t, Config{})
 	for _, l := range []*Limits{made, {}} {
-		for _, d := range []Decision{l.Address(netip.Addr{}), l.APIKey([32]byte{1}), l.License("LIC-x")} {
+		for _, d := range []Decision{l.Address(netip.Addr{}), l.Account(acme), l.Attempt(netip.Addr{}),
+			l.FailedAuthentication(netip.Addr{}), l.License("LIC-x")} {
 			if d != (Decision{}) {
 				t.Errorf("a limit that is off counted a request: %v", d)
 			}
 		}
+		l.AttemptSucceeded(netip.Addr{})
 		l.Close()
 	}
 }

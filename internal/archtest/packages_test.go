@@ -247,6 +247,7 @@ var packages = []row{
 	{
 		path:       "handlers/limits",
 		purpose:    "rate limits",
+		imports:    []string{"licensing"},
 		thirdParty: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"},
 	},
 	{

@@ -32,7 +32,7 @@ import (
 
 // Config is the configuration of the service. The zero value is the usual one.
 type Config struct {
-	APIKeyLimit limits.Rate // zero: none
+	AccountLimit limits.Rate // zero: none
 	// OrderLifetime is how long an order can be paid; 0: a day.
 	OrderLifetime time.Duration
 }
@@ -139,7 +139,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 
 // serve serves the API on a free port.
 func (s *Service) serve(cfg Config, instruments *metrics.Metrics, ring licensing.MasterRing) error {
-	bounds, err := limits.New(limits.Config{APIKey: cfg.APIKeyLimit, Clock: time.Now})
+	bounds, err := limits.New(limits.Config{Account: cfg.AccountLimit, Clock: time.Now})
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type rival struct {
 // defaults.
 func (l *lab) fair(ctx context.Context) error {
 	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--rate-limit-api-key", "500/s")...)
+	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--rate-limit-account", "500/s")...)
 	if err != nil {
 		return err
 	}

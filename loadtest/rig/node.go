@@ -39,7 +39,7 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 	n.args = append([]string{
 		"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","), "--master-key-file", l.Ring(),
 		"--listen", n.Address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--log-level", l.logLevel,
-		"--rate-limit-api-key", "0", "--rate-limit-new-devices", "0",
+		"--rate-limit-account", "0", "--rate-limit-new-devices", "0",
 		"--rate-limit-license-kib", "0", "--rate-limit-account-kib", "0",
 	}, more...)
 	if err := n.Start(ctx); err != nil {

@@ -106,6 +106,11 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	if found {
 		return known, nil
 	}
+	if c.trusted() {
+		c.lookups[lookupMiss].Inc()
+	} else {
+		c.lookups[lookupUntrusted].Inc()
+	}
 	place, err := c.engine.EnterUnknown(ctx, node.UnknownAPIKey)
 	if err != nil {
 		return nil, err
@@ -126,7 +131,8 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	return known, nil
 }
 
-// lookup looks a key up in the cache. It also returns the number of the last successful scan.
+// lookup looks a key up in the cache. found is false if only the store has the answer. lookup also returns the number of
+// the last successful scan.
 func (c *keyCache) lookup(hash [32]byte) (key *knownKey, found bool, scan int) {
 	now := c.clock()
 	c.mu.RLock()
@@ -136,17 +142,17 @@ func (c *keyCache) lookup(hash [32]byte) (key *knownKey, found bool, scan int) {
 	scan = c.scans
 	c.mu.RUnlock()
 
-	result := lookupMiss
 	switch {
 	case !trusted:
-		result = lookupUntrusted
+		return nil, false, scan
 	case known:
-		result, found = lookupHit, true
+		c.lookups[lookupHit].Inc()
+		return key, true, scan
 	case unknown && elapsed(readAt, now) < unknownFor:
-		result, found = lookupUnknown, true
+		c.lookups[lookupUnknown].Inc()
+		return nil, true, scan
 	}
-	c.lookups[result].Inc()
-	return key, found, scan
+	return nil, false, scan
 }
 
 // trustedAt reports whether a scan has succeeded within keyTrust. The caller holds mu.
@@ -311,15 +317,29 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 // revoked. The key is shared: callers must not change it.
 func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
 	known, err := k.cache.find(ctx, licensing.HashAPIKey(text))
-	if err != nil || known == nil {
+	if err != nil {
 		return nil, err
+	}
+	return k.use(known), nil
+}
+
+// RememberedKey returns what Authenticate returns, if the node's cache has the answer; else remembered is false.
+func (k *Keys) RememberedKey(text string) (key *licensing.APIKey, remembered bool) {
+	known, remembered, _ := k.cache.lookup(licensing.HashAPIKey(text))
+	return k.use(known), remembered
+}
+
+// use notes the use of a key and returns the key; nil if the key is not usable.
+func (k *Keys) use(known *knownKey) *licensing.APIKey {
+	if known == nil {
+		return nil
 	}
 	now := k.engine.Now()
 	if !known.key.Usable(now) {
-		return nil, nil
+		return nil
 	}
 	known.used(now)
-	return known.key, nil
+	return known.key
 }
 
 // FollowKeys lets the node cache API keys until ctx ends. Before and after that, the node reads every
