@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -53,6 +54,7 @@ type store interface {
 type api struct {
 	base      string
 	namespace string
+	writer    string // names this run among the writers of a Secret, see put
 	tokenFile string
 	client    *http.Client
 }
@@ -88,6 +90,7 @@ func newAPI(base, namespace, folder string) (*api, error) {
 	return &api{
 		base: base, namespace: namespace, tokenFile: filepath.Join(folder, "token"),
 		client: &http.Client{Transport: transport},
+		writer: "etcdcerts-" + rand.Text(),
 	}, nil
 }
 
@@ -100,9 +103,12 @@ func (a *api) get(ctx context.Context, name string) (*secret, error) {
 	return s, a.call(ctx, http.MethodGet, a.path("/"+name), nil, s)
 }
 
+// put creates a Secret by server-side apply, because a Role can allow that by the name of the Secret: a POST has no
+// name that a Role could allow. If another run has created the Secret meanwhile, the two name different writers for
+// its data, which Kubernetes refuses as a conflict.
 func (a *api) put(ctx context.Context, s *secret) error {
 	if s.Metadata.ResourceVersion == "" {
-		return a.call(ctx, http.MethodPost, a.path(""), s, nil)
+		return a.call(ctx, http.MethodPatch, a.path("/"+s.Metadata.Name+"?fieldManager="+a.writer), s, nil)
 	}
 	return a.call(ctx, http.MethodPut, a.path("/"+s.Metadata.Name), s, nil)
 }
@@ -131,6 +137,9 @@ func (a *api) call(ctx context.Context, method, path string, in, out any) error 
 	}
 	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/apply-patch+yaml") // JSON is YAML
+	}
 	request.Header.Set("Accept", "application/json")
 	answer, err := a.client.Do(request)
 	if err != nil {

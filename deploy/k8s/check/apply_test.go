@@ -207,8 +207,10 @@ func TestAccountsMayDoNoMore(t *testing.T) {
 	namespace := set[0].Raw.GetName()
 	secrets := "/api/v1/namespaces/" + namespace + "/secrets"
 	for account, allowed := range map[string]map[string]int{
-		"etcd-certificates": {"GET " + secrets + "/etcd-no-such-secret": 403,
-			"GET " + secrets + "/etcd-authority": 200},
+		"etcd-certificates": {
+			"GET " + secrets + "/etcd-no-such-secret": 403, "GET " + secrets + "/etcd-authority": 200,
+			"POST " + secrets: 403, "PATCH " + secrets + "/etcd-no-such-secret": 403,
+		},
 		"licet": {"GET " + secrets + "/etcd-authority": 403},
 		"etcd":  {"GET " + secrets + "/etcd-authority": 403},
 	} {
