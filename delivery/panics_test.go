@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"crypto/rand"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,6 +103,18 @@ func (h panickingClaim) Dead(ctx context.Context, after string, limit int) ([]st
 // TestPanicsEndNothing: after a panic in any goroutine of an engine the process goes on, the panic is counted, and the
 // endpoint gets every event.
 func TestPanicsEndNothing(t *testing.T) {
+	for _, steps := range [][]string{
+		{"a page", "a message", "a checkpoint"},
+		{"the list of replays", "an event", "the dead messages"},
+		{"the count of dead messages", "the state", "a claim"},
+		{"the scan", "the watch"},
+	} {
+		t.Run(strings.Join(steps, ", "), func(t *testing.T) { panicAt(t, steps) })
+	}
+}
+
+// panicAt has an engine panic at each of some steps.
+func panicAt(t *testing.T, steps []string) {
 	l := newTestCluster(t)
 	s := l.node()
 	f := &panickingStore{Store: s.deliveries, Events: s.store}
@@ -155,10 +168,7 @@ func TestPanicsEndNothing(t *testing.T) {
 		})
 	}
 	served("the start")
-	for i, step := range []string{
-		"a page", "a message", "a checkpoint", "the list of replays", "an event", "the dead messages",
-		"the count of dead messages", "the state", "a claim", "the scan", "the watch",
-	} {
+	for i, step := range steps {
 		f.at.Store(&step)
 		switch step {
 		case "an event":

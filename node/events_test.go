@@ -166,6 +166,7 @@ func TestBuyerCancels(t *testing.T) {
 // TestOneEventPerIdempotencyKey: a change under an Idempotency-Key has one event, also if its answer was lost, and if
 // several callers send the request at once.
 func TestOneEventPerIdempotencyKey(t *testing.T) {
+	t.Parallel()
 	for _, made := range []bool{true, false} {
 		db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 		key := grantTo(t, nodetest.New(t, db), owner, 3)

@@ -20,6 +20,7 @@ import (
 // TestOwnerCutOffFromTheStore: an owner that takes hops and can't serve them,
 // since its own way to the store is cut, is not sent one after the other.
 func TestOwnerCutOffFromTheStore(t *testing.T) {
+	t.Parallel()
 	c := newCrowd(t)
 	var cut atomic.Bool
 	inner := nodetest.OpenStore(t)

@@ -19,6 +19,7 @@ func longest(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("ðŸ˜
 // longest ids and names are removed and bound again, while their owner listens. Their
 // devices and events take more bytes than one request to etcd may have.
 func TestFoldOfLargeCommands(t *testing.T) {
+	t.Parallel()
 	for _, rival := range []bool{false, true} {
 		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
 			cfg := nodetest.StoreConfig()

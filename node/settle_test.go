@@ -81,6 +81,7 @@ func TestOneRoundTrip(t *testing.T) {
 // TestStaleMemory lets another node change a license behind a node's back: what
 // the first remembers is wrong then, and none of its answers may be.
 func TestStaleMemory(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		max    int
@@ -356,6 +357,7 @@ func TestChangeBesideSwap(t *testing.T) {
 // TestManyPresent activates more devices than a request may read of a license of
 // which a node has come to know where all devices are, and nothing else.
 func TestManyPresent(t *testing.T) {
+	t.Parallel()
 	first := nodetest.New(t, nodetest.OpenStore(t))
 	key := nodetest.Grant(t, first, 0)
 	var group sync.WaitGroup

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"licet/internal/depth"
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
@@ -46,6 +47,9 @@ var server struct {
 var lingering sync.WaitGroup
 
 func TestMain(m *testing.M) {
+	if !depth.Full() {
+		depth.Parallel(4) // without the race detector, runs wait half of their time
+	}
 	code, err := withServer(m)
 	if err == nil && code == 0 {
 		// fasthttp's own end some seconds after their server, or never.

@@ -152,6 +152,7 @@ func TestOpenRefusesMembers(t *testing.T) {
 
 // TestMemberThatGetsOlder finds a version that changes behind a store's back.
 func TestMemberThatGetsOlder(t *testing.T) {
+	t.Parallel()
 	member := startImposter(t, "3.7.3", 7)
 	s, err := clientAt(t, t.Context(), member.endpoint)
 	if err != nil {
@@ -169,6 +170,7 @@ func TestMemberThatGetsOlder(t *testing.T) {
 
 // TestMemberThatSaysItDoesNotServe: a member that is being defragmented reports that it does not serve.
 func TestMemberThatSaysItDoesNotServe(t *testing.T) {
+	t.Parallel()
 	one, other := startImposter(t, "3.7.3", 7), startImposter(t, "3.7.3", 7)
 	s, err := clientAt(t, t.Context(), one.endpoint, other.endpoint)
 	if err != nil {
@@ -297,53 +299,63 @@ func silentEndpoint(t *testing.T) string {
 // TestHangingMembersAreLeftOut stops a member of a cluster of three, or cuts one
 // off from its peers, and sees that calls stop going there and come back.
 func TestHangingMembersAreLeftOut(t *testing.T) {
-	t.Parallel()
-	cluster := etcdtest.Start(t, 3)
-	s, err := clientAt(t, t.Context(), cluster.Endpoints()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inRotation := func(n int) func() bool {
-		return func() bool { return len(s.Native.Endpoints()) == n }
-	}
 	for _, fault := range []struct {
 		name         string
 		leader       bool
-		inject, heal func(*etcdtest.Member)
+		inject, heal func(*testing.T, *etcdtest.Cluster, *etcdtest.Member)
 	}{
-		{"stopped follower", false, func(m *etcdtest.Member) { m.Stop(t) }, func(m *etcdtest.Member) { m.Continue(t) }},
-		{"isolated leader", true, cluster.Isolate, cluster.Join},
+		{
+			"stopped follower", false,
+			func(t *testing.T, _ *etcdtest.Cluster, m *etcdtest.Member) { m.Stop(t) },
+			func(t *testing.T, _ *etcdtest.Cluster, m *etcdtest.Member) { m.Continue(t) },
+		},
+		{
+			"isolated leader", true,
+			func(_ *testing.T, c *etcdtest.Cluster, m *etcdtest.Member) { c.Isolate(m) },
+			func(_ *testing.T, c *etcdtest.Cluster, m *etcdtest.Member) { c.Join(m) },
+		},
 	} {
-		kvtest.Await(t, inRotation(3))
-		member, follower := cluster.Leader(t)
-		if !fault.leader {
-			member = follower
-		}
-		began := time.Now()
-		fault.inject(member)
-		kvtest.Await(t, inRotation(2))
-		if slices.Contains(s.Native.Endpoints(), member.Endpoint) {
-			t.Errorf("%s: it is asked, and another is not", fault.name)
-		}
-		noticed := time.Since(began)
-		kvtest.Await(t, func() bool { return ping(s) == nil })
-		for range 6 {
-			began := time.Now()
-			if err := ping(s); err != nil || time.Since(began) > time.Second {
-				t.Errorf("%s: a read took %v: %v", fault.name, time.Since(began), err)
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			cluster := etcdtest.Start(t, 3)
+			s, err := clientAt(t, t.Context(), cluster.Endpoints()...)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		starting := time.Now()
-		if fresh, err := clientAt(t, t.Context(), cluster.Endpoints()...); err != nil {
-			t.Errorf("%s: a node can't start: %v", fault.name, err)
-		} else if err := ping(fresh); err != nil {
-			t.Errorf("%s: a node that has just started: %v", fault.name, err)
-		}
-		if took := time.Since(starting); took > openTimeout {
-			t.Errorf("%s: a node started only after %v", fault.name, took)
-		}
-		t.Logf("%s: noticed after %v, calls are answered after %v", fault.name, noticed, time.Since(began))
-		fault.heal(member)
+			inRotation := func(n int) func() bool {
+				return func() bool { return len(s.Native.Endpoints()) == n }
+			}
+			kvtest.Await(t, inRotation(3))
+			member, follower := cluster.Leader(t)
+			if !fault.leader {
+				member = follower
+			}
+			began := time.Now()
+			fault.inject(t, cluster, member)
+			kvtest.Await(t, inRotation(2))
+			if slices.Contains(s.Native.Endpoints(), member.Endpoint) {
+				t.Error("it is asked, and another is not")
+			}
+			noticed := time.Since(began)
+			kvtest.Await(t, func() bool { return ping(s) == nil })
+			for range 6 {
+				began := time.Now()
+				if err := ping(s); err != nil || time.Since(began) > time.Second {
+					t.Errorf("a read took %v: %v", time.Since(began), err)
+				}
+			}
+			starting := time.Now()
+			if fresh, err := clientAt(t, t.Context(), cluster.Endpoints()...); err != nil {
+				t.Errorf("a node can't start: %v", err)
+			} else if err := ping(fresh); err != nil {
+				t.Errorf("a node that has just started: %v", err)
+			}
+			if took := time.Since(starting); took > openTimeout {
+				t.Errorf("a node started only after %v", took)
+			}
+			t.Logf("noticed after %v, calls are answered after %v", noticed, time.Since(began))
+			fault.heal(t, cluster, member)
+			kvtest.Await(t, inRotation(3))
+		})
 	}
-	kvtest.Await(t, inRotation(3))
 }

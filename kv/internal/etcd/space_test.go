@@ -127,6 +127,7 @@ func (l *spaceLab) want(space store.Space) {
 
 // TestReserve: the reserve begins at 90 % of the quota in use, and ends below 85 %.
 func TestReserve(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t, 1)
 	l.want(store.SpaceFree)
 	l.fill("in_use", 0.87)
@@ -144,6 +145,7 @@ func TestReserve(t *testing.T) {
 // TestReserveByFile: a file of 97 % of the quota begins the reserve, however little is in use. A member whose file is
 // larger than the files of the others decides.
 func TestReserveByFile(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t, 3)
 	l.fill("file", 0.97)
 	l.want(store.SpaceReserve)
