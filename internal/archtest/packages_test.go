@@ -42,7 +42,7 @@ var packages = []row{
 	{
 		path:     "loadtest/trial/trialtest",
 		purpose:  "helpers for the tests of load tests",
-		imports:  []string{"loadtest/..."},
+		imports:  []string{"loadtest/...", "internal/depth"},
 		testOnly: true,
 	},
 	{

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"licet/client"
+	"licet/internal/depth"
 	"licet/loadtest/rig"
 	"licet/loadtest/trial"
 	"licet/loadtest/trial/trialtest"
@@ -18,7 +19,8 @@ import (
 // done that the journal does not know of, and deliveries are struck from the books,
 // each of which must be found.
 func TestSmallRun(t *testing.T) {
-	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--activations", "80", "--kills", "4", "--failures-each", "1")
+	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--activations", depth.Of("80", "150"), "--kills", "4",
+		"--failures-each", "1")
 	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)
