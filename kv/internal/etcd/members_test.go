@@ -145,7 +145,7 @@ func TestOpenRefusesMembers(t *testing.T) {
 		t.Errorf("with a member that is too old: %v", err)
 	}
 	_, err = clientAt(t, t.Context(), good.endpoint, foreign.endpoint)
-	if err == nil || !strings.Contains(err.Error(), "etcd at "+foreign.endpoint+" is of another cluster") {
+	if err == nil || !strings.Contains(err.Error(), "etcd at "+foreign.endpoint+" belongs to another cluster") {
 		t.Errorf("with a member of another cluster: %v", err)
 	}
 }
