@@ -276,6 +276,12 @@ var packages = []row{
 		thirdParty: []string{},
 	},
 	{
+		path:       "internal/depth",
+		purpose:    "how deep tests go, and how many run at once",
+		thirdParty: []string{},
+		testOnly:   true,
+	},
+	{
 		path:       "internal/backoff",
 		purpose:    "waits for a random time, and between attempts",
 		thirdParty: []string{},
