@@ -59,6 +59,13 @@ type health struct {
 	Status string `json:"status"`
 }
 
+// readiness also says which changes the store has room for. A node without room is ready: it serves look-ups,
+// validations and activations of bound devices, and no other node has more room.
+type readiness struct {
+	Status string `json:"status"`
+	Space  string `json:"store_space"`
+}
+
 // live reports that the process runs. It does not ask the store: restarting a
 // node does not repair its store.
 func (s probeRoutes) live(context.Context, *call, noInput) (health, error) {
@@ -67,15 +74,15 @@ func (s probeRoutes) live(context.Context, *call, noInput) (health, error) {
 
 // ready reports whether this node takes requests: the store answers, and the
 // node is not shutting down.
-func (s probeRoutes) ready(ctx context.Context, _ *call, _ noInput) (health, error) {
+func (s probeRoutes) ready(ctx context.Context, _ *call, _ noInput) (readiness, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	err := s.cfg.Node.Ready(ctx)
 	if ctx.Err() != nil {
-		return health{}, licensing.ErrUnavailable
+		return readiness{}, licensing.ErrUnavailable
 	}
 	if err != nil {
-		return health{}, err
+		return readiness{}, err
 	}
-	return health{"ready"}, nil
+	return readiness{"ready", s.cfg.Node.Space().String()}, nil
 }

@@ -163,6 +163,11 @@ func (s *Server) dispatch(r *request) (any, error) {
 			return nil, err
 		}
 	}
+	if r.route.is(grows) {
+		if err := s.cfg.Node.RefuseGrowth(); err != nil {
+			return nil, err
+		}
+	}
 	// fasthttp's own context ends only at shutdown.
 	ctx := tracing.NewContext(s.deadlines.Context(r.started), r.span)
 	caller, err := s.authenticate(ctx, &r.call, r.route.access)

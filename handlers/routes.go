@@ -49,6 +49,7 @@ const (
 	creates          // a success creates something: 201 instead of 200
 	mayCreate        // a success may create something
 	activates        // answers are counted by the outcome of the activation
+	grows            // makes the store grow: refused while the store is almost full
 	quiet            // called by machines every few seconds: logged at debug level
 )
 
@@ -114,7 +115,7 @@ func apiRoutes() []route {
 		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense),
 		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate),
 
-		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates),
+		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows),
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
 		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
 		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense),
@@ -132,11 +133,11 @@ func apiRoutes() []route {
 			licenseRoutes.removeDevice),
 
 		keyed[productQuery]("GET", "/v1/products", "products:read", productRoutes.listProducts),
-		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate),
+		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate, grows),
 		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", productRoutes.getProduct),
 		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct),
 
-		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates),
+		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows),
 		keyed[orderQuery]("GET", "/v1/orders", "orders:read", orderRoutes.listOrders),
 		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
 		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
@@ -147,7 +148,7 @@ func apiRoutes() []route {
 		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents),
 		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent),
 
-		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates),
+		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates, grows),
 		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", webhookRoutes.listWebhooks),
 		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", webhookRoutes.getWebhook),
 		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.updateWebhook),
@@ -159,9 +160,9 @@ func apiRoutes() []route {
 		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
 			webhookRoutes.listDeliveries),
 		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks",
-			webhookRoutes.replayWebhook),
+			webhookRoutes.replayWebhook, grows),
 
-		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates),
+		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows),
 		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),
 		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey),
 		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey),

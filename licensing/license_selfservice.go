@@ -1,6 +1,9 @@
 package licensing
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // NotBound is the reason why a license is not valid on a device that is not bound to it. No Error has
 // this reason.
@@ -38,6 +41,19 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 		result.Device = entry.Device
 	}
 	return result, nil
+}
+
+// WithoutRefresh returns a command that does the same, except that it does not note that a bound device was seen.
+func WithoutRefresh(c Command) Command {
+	switch c := c.(type) {
+	case Activate:
+		c.SeenStep = math.MaxInt64
+		return c
+	case ValidateLicense:
+		c.SeenStep = math.MaxInt64
+		return c
+	}
+	return c
 }
 
 // unusable returns why a license can't be used for a product now, or nil. An empty product matches

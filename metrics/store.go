@@ -37,6 +37,9 @@ type Store struct {
 	// StoreQuotaUsed is the share of its quota that the fullest member of etcd uses, by kind: in_use (the
 	// data with its history) or file (the database file, with its free pages).
 	StoreQuotaUsed *prometheus.GaugeVec
+	// GrowthRefused counts changes that a node refused for want of space in the store, by reason: reserve (the store
+	// is almost full) or full.
+	GrowthRefused *prometheus.CounterVec
 	// InvariantViolations counts licenses that violate an invariant, when the node reads or is about to
 	// write them. It stays 0 unless there is a bug.
 	InvariantViolations prometheus.Counter
@@ -93,6 +96,10 @@ func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 			Name: "licet_store_quota_used_ratio",
 			Help: "Share of its quota that the fullest etcd member uses: by its data (in_use) and by its file (file).",
 		}, []string{"kind"}),
+		GrowthRefused: vector(factory,
+			"licet_growth_refused_total",
+			"Changes refused because the store is almost full (reserve) or full.",
+			[]string{"reason"}, each("reserve", "full")...),
 		InvariantViolations: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_invariant_violations_total",
 			Help: "Licenses found that contradict themselves, read or about to be written. Always 0 unless there is " +

@@ -72,11 +72,12 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		if err := s.limits.refuse(&record, c, now); err != nil {
+		cmd, err := s.permitted(&record, c, now)
+		if err != nil {
 			answers[i] = Answer{Err: err}
 			continue
 		}
-		result, err, panicked := s.apply(&record, c.cmd, now)
+		result, err, panicked := s.apply(&record, cmd, now)
 		if panicked {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
@@ -110,10 +111,11 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 // foldOne is a fold of one call, as most folds are.
 func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
 	now := s.Now()
-	if err := s.limits.refuse(&record, c, now); err != nil {
+	cmd, err := s.permitted(&record, c, now)
+	if err != nil {
 		return foldResult{record: record, answers: []Answer{{Err: err}}}
 	}
-	result, err, panicked := s.apply(&record, c.cmd, now)
+	result, err, panicked := s.apply(&record, cmd, now)
 	if panicked {
 		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}

@@ -105,8 +105,13 @@ func (n *Node) KeepSeen(ctx context.Context) {
 }
 
 // storeSeen stores the collected devices, license by license. If the store can't be reached, storeSeen forgets the
-// rest: to try them all would delay the stop of a node.
+// rest: to try them all would delay the stop of a node. While the store is almost full, storeSeen forgets all: the
+// devices will be seen again.
 func (n *Node) storeSeen() {
+	if n.Space() != store.SpaceFree {
+		n.seen.take()
+		return
+	}
 	var group sync.WaitGroup
 	var failed atomic.Bool
 	free := make(chan struct{}, seenAtOnce)

@@ -4,6 +4,7 @@
 // kv/embedded/embeddedtest.
 //
 //	cluster.go       clusters and their members
+//	ballast.go       keys that fill an etcd
 //	network.go       the connections between members, which a test can cut
 //	certificates.go  a certificate authority for tests
 package etcdtest

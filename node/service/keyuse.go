@@ -88,8 +88,11 @@ func (k *Keys) KeepKeyUses(ctx context.Context) {
 	}
 }
 
-// storeKeyUses stores the uses. If the store fails, the uses are kept for the next interval.
+// storeKeyUses stores the uses. If the store fails or is almost full, the uses are kept for the next interval.
 func (k *Keys) storeKeyUses() {
+	if k.engine.Space() != store.SpaceFree {
+		return
+	}
 	uses := k.cache.takeUses()
 	if len(uses) == 0 {
 		return

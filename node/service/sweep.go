@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -70,6 +71,9 @@ func (s *Sweeps) SweepWebhooks(ctx context.Context) error {
 	}
 }
 
+// errNoSpace puts off a pass that makes the store grow, while the store is almost full.
+var errNoSpace = fmt.Errorf("%w: the store is almost full", node.ErrNoRoom)
+
 // RecordOrderEnds records the end of expired orders.
 func (s *Sweeps) RecordOrderEnds(ctx context.Context) error {
 	return s.recordEnds(ctx, licensing.DueOrderEnd, func(_ licensing.Ref, before time.Time) licensing.Command {
@@ -87,6 +91,9 @@ func (s *Sweeps) RecordLicenseEnds(ctx context.Context) error {
 func (s *Sweeps) recordEnds(
 	ctx context.Context, kind licensing.DueKind, record func(ref licensing.Ref, before time.Time) licensing.Command,
 ) error {
+	if s.engine.Space() != store.SpaceFree {
+		return errNoSpace
+	}
 	before := s.engine.Now().Add(-s.cfg.ExpiryMargin)
 	return s.eachDue(ctx, kind, before, func(ctx context.Context, ref licensing.Ref) error {
 		return s.engine.DoInBackground(ctx, ref, record(ref, before))

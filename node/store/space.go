@@ -16,6 +16,18 @@ const (
 	SpaceFull
 )
 
+// String returns the name of a space, for metrics and readiness.
+func (s Space) String() string {
+	switch s {
+	case SpaceReserve:
+		return "reserve"
+	case SpaceFull:
+		return "full"
+	default:
+		return "free"
+	}
+}
+
 // ErrReserve refuses a change that needs more room than a store in SpaceReserve gives.
 var ErrReserve = &licensing.Error{
 	Reason: licensing.ReasonUnavailable,

@@ -123,8 +123,9 @@ func (m *members) noteSpace() {
 func (m *members) reportSpace(fullest usage) {
 	now, before := m.space.now(), m.space.logged
 	m.space.logged = now
-	m.metrics.StoreSpace.WithLabelValues("reserve").Set(zeroOrOne(now == store.SpaceReserve))
-	m.metrics.StoreSpace.WithLabelValues("full").Set(zeroOrOne(now == store.SpaceFull))
+	for _, state := range []store.Space{store.SpaceReserve, store.SpaceFull} {
+		m.metrics.StoreSpace.WithLabelValues(state.String()).Set(zeroOrOne(now == state))
+	}
 	if now == before {
 		return
 	}

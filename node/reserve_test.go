@@ -1,0 +1,169 @@
+package node_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet/internal/nodetest"
+	"licet/licensing"
+	"licet/node"
+	"licet/node/service"
+	"licet/node/store"
+)
+
+// spaced is a store that has as much space as a test says, and counts its commits.
+type spaced struct {
+	store.Store
+	space   atomic.Int32
+	commits trips
+}
+
+func openSpaced(t *testing.T) *spaced {
+	s := &spaced{}
+	s.Store = s.commits.watch(nodetest.OpenStore(t))
+	return s
+}
+
+func (s *spaced) Space() store.Space { return store.Space(s.space.Load()) }
+
+func (s *spaced) set(space store.Space) { s.space.Store(int32(space)) }
+
+// TestReserveOfLicenses: while the store keeps its reserve, a node refuses changes of licenses that make the store
+// grow. It makes all other changes, and answers for bound devices.
+func TestReserveOfLicenses(t *testing.T) {
+	db := openSpaced(t)
+	n := nodetest.New(t, db)
+	finite, unlimited, full := nodetest.Grant(t, n, 3), nodetest.Grant(t, n, 0), nodetest.Grant(t, n, 1)
+	for _, key := range []licensing.LicenseKey{finite, unlimited, full} {
+		nodetest.MustActivate(t, n, key, "bound")
+	}
+	target := licensing.Target{Key: finite, Caller: nodetest.Owner}
+	change := func(cmd licensing.Command) error {
+		_, _, err := n.ChangeLicense(nodetest.Context(t), nodetest.Owner, service.LicenseChange{Key: finite, Command: cmd})
+		return err
+	}
+	db.set(store.SpaceReserve)
+
+	for _, key := range []licensing.LicenseKey{finite, unlimited} {
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "new")
+		nodetest.WantError(t, err, store.ErrReserve)
+		if count, _ := nodetest.Devices(t, n, key); count != 1 {
+			t.Errorf("%d devices", count)
+		}
+		nodetest.MustActivate(t, n, key, "bound")
+	}
+	_, err := nodetest.Activate(nodetest.Context(t), n, full, "new")
+	nodetest.WantError(t, err, &licensing.Error{Reason: licensing.ReasonDeviceLimitReached})
+	nodetest.WantError(t, change(licensing.UpdateLicense{Target: target, Metadata: `{"a":1}`}), store.ErrReserve)
+
+	five := 5
+	for _, cmd := range []licensing.Command{
+		licensing.UpdateLicense{Target: target, MaxDevices: &five},
+		licensing.SuspendLicense{Target: target, Reason: "unpaid"},
+		licensing.ReinstateLicense{Target: target},
+		licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour)},
+		licensing.RevokeLicense{Target: target},
+	} {
+		if err := change(cmd); err != nil {
+			t.Errorf("%T: %v", cmd, err)
+		}
+	}
+	for _, key := range []licensing.LicenseKey{finite, unlimited} {
+		if _, err := remove(nodetest.Context(t), n, key, "bound"); err != nil {
+			t.Errorf("removing a device: %v", err)
+		}
+	}
+	db.set(store.SpaceFree)
+	nodetest.MustActivate(t, n, unlimited, "new")
+}
+
+// TestReserveOfManyCalls folds activations of bound and new devices of one license: each gets the answer that it gets
+// alone.
+func TestReserveOfManyCalls(t *testing.T) {
+	db := openSpaced(t)
+	n := nodetest.New(t, db)
+	key := nodetest.Grant(t, n, 0)
+	binds(names(20)...)(t, n, key)
+	db.set(store.SpaceReserve)
+	var group sync.WaitGroup
+	for i := range 40 {
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, fmt.Sprint("device-", i))
+			if refused := errors.Is(err, store.ErrReserve); refused != (i >= 20) || !refused && err != nil {
+				t.Errorf("device-%d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	if count, _ := nodetest.Devices(t, n, key); count != 20 {
+		t.Errorf("%d devices are bound", count)
+	}
+}
+
+// TestReserveStoresNoUse: a bound device is answered, and nothing is stored of when it was seen or what it is called
+// now, neither while the store keeps its reserve nor while it is full.
+func TestReserveStoresNoUse(t *testing.T) {
+	db := openSpaced(t)
+	var clock nodetest.Clock
+	n := nodetest.New(t, db, nodetest.WithClock(&clock))
+	key := nodetest.Grant(t, n, 1)
+	nodetest.MustActivate(t, n, key, "laptop")
+	bound := seenAt(t, n, key, "laptop")
+	clock.Advance(time.Hour)
+	nodetest.MustActivate(t, n, key, "laptop") // the node has not stored this use yet
+	db.commits.commits.Store(0)
+	for _, space := range []store.Space{store.SpaceReserve, store.SpaceFull} {
+		db.set(space)
+		clock.Advance(time.Hour)
+		nodetest.MustActivate(t, n, key, "laptop")
+		n.StoreSeen()
+	}
+	db.set(store.SpaceFree)
+	n.StoreSeen()
+	if commits := db.commits.commits.Load(); commits != 0 || !seenAt(t, n, key, "laptop").Equal(bound) {
+		t.Errorf("%d commits, and the device was seen at %v", commits, seenAt(t, n, key, "laptop"))
+	}
+	clock.Advance(time.Hour)
+	nodetest.MustActivate(t, n, key, "laptop")
+	n.StoreSeen()
+	if !seenAt(t, n, key, "laptop").After(bound) {
+		t.Error("with space again, the node does not store when the device was seen")
+	}
+}
+
+// TestRefuseGrowth: the refusal says why, and costs the store nothing.
+func TestRefuseGrowth(t *testing.T) {
+	db := openSpaced(t)
+	n := nodetest.New(t, db)
+	for space, want := range map[store.Space]error{
+		store.SpaceFree: nil, store.SpaceReserve: store.ErrReserve, store.SpaceFull: store.ErrFull,
+	} {
+		db.set(space)
+		got := n.RefuseGrowth()
+		nodetest.WantError(t, got, want)
+		if want != nil && got.Error() != want.Error() {
+			t.Errorf("%v says %q", space, got)
+		}
+	}
+}
+
+// TestReservePutsOffEnds: passes that record the ends of licenses and orders wait until the store has space again.
+func TestReservePutsOffEnds(t *testing.T) {
+	db := openSpaced(t)
+	n := nodetest.New(t, db)
+	for _, space := range []store.Space{store.SpaceReserve, store.SpaceFull} {
+		db.set(space)
+		for _, chore := range n.Chores() {
+			err := chore.Once(nodetest.Context(t))
+			putOff := slices.Contains([]string{"order_ends", "license_ends"}, chore.Label)
+			if errors.Is(err, node.ErrNoRoom) != putOff || !putOff && err != nil {
+				t.Errorf("%s while the store is %v: %v", chore.Name, space, err)
+			}
+		}
+	}
+}
