@@ -79,8 +79,8 @@ func (in *payForm) check(c *checks) {
 	}
 }
 
-// settleOrder pays or cancels an order.
-func (s payRoutes) settleOrder(ctx context.Context, c *call, in payForm) (document, error) {
+// payOrCancel pays or cancels an order.
+func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (document, error) {
 	o, err := s.orderToPay(ctx, c, &in.payPagePath)
 	if err != nil {
 		return document{}, err

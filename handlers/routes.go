@@ -169,7 +169,7 @@ func apiRoutes() []route {
 		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
 
 		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder),
-		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.settleOrder),
+		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel),
 	}, probes()...)
 }
 

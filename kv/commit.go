@@ -10,7 +10,7 @@ import (
 	"licet/node/store"
 )
 
-// Commit makes a change, and settles it: an attempt whose answer is lost is
+// Commit makes a change, and resolves its outcome: an attempt whose answer is lost is
 // issued again, under the same number, until one is answered or ctx ends.
 func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	span := s.etcd.StartSpan(ctx, "swap")
@@ -30,9 +30,9 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 		return store.Outcome{}, etcd.Unavailable(err)
 	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
-	settled := false
+	resolved := false
 	defer func() {
-		if inDoubt && !settled {
+		if inDoubt && !resolved {
 			s.forget(swap)
 		}
 	}()
@@ -51,7 +51,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 		}
 		switch etcd.Classify(r.err) {
 		case etcd.Succeeded:
-			settled = true
+			resolved = true
 			if r.succeeded {
 				s.landed(swap, r.revision)
 				if swap.pends {

@@ -48,13 +48,13 @@ func (s *Store) startDeviceScan(id licensing.LicenseID, v *deviceScan) {
 		s.memory.deviceCaches.putOffScan(id, v)
 		return
 	}
-	s.guard.StartIn(&s.background, "survey", func() {
+	s.guard.StartIn(&s.background, "scan devices", func() {
 		var bound map[store.DeviceCursor]struct{}
 		defer s.scanning.Store(false)
 		defer func() { s.memory.deviceCaches.endScan(id, v, bound) }()
 		found, err := s.readPositions(s.life, id, v)
 		if err != nil {
-			s.log.Debug().Err(err).Int("devices", v.devices).Msg("gave up surveying the devices of a license")
+			s.log.Debug().Err(err).Int("devices", v.devices).Msg("gave up scanning the devices of a license")
 		} else if len(found) != v.devices {
 			s.countBrokenRule("device_count", "read")
 		} else {
@@ -78,7 +78,7 @@ func (s *Store) readPositions(
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position+width))
 		}
 		began := time.Now()
-		response, err := s.etcd.Page(ctx, "survey_devices", from, to, 2*scanPage, v.revision, clientv3.WithKeysOnly())
+		response, err := s.etcd.Page(ctx, "scan_devices", from, to, 2*scanPage, v.revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}

@@ -87,14 +87,14 @@ func TestDeviceScan(t *testing.T) {
 			loadOne(t, s, ref)
 			for i := 0; !s.scanning.Load(); i++ {
 				if i == 50 {
-					t.Fatal("no survey is made")
+					t.Fatal("no scan begins")
 				}
 				bindNew(t, s, ref, fmt.Sprint("new-", i), store.MaxTouchedDevices)
 			}
 			select {
 			case <-arrived:
 			case <-time.After(time.Minute):
-				t.Fatal("no survey reads a second time")
+				t.Fatal("no scan reads a second time")
 			}
 			if c.during != nil {
 				c.during(t, s, other, ref)

@@ -61,7 +61,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 func TestEndpointFiltersItsPage(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
-	owner, other := acct("judges"), acct("other")
+	owner, other := acct("reader"), acct("other")
 	l.license(l.store, owner)
 	l.seal()
 	endpoint := func(types ...licensing.EventType) licensing.Endpoint {

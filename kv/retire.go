@@ -97,7 +97,7 @@ func (m *masterUsage) of(id string) *MasterUse {
 }
 
 func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUsage, error) {
-	response, err := s.etcd.Txn(ctx, "survey_masters", nil, []clientv3.Op{
+	response, err := s.etcd.Txn(ctx, "scan_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.APIKeysMark),
@@ -137,7 +137,7 @@ func (s *apiKeys) readFamily(
 ) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
-		page, err := s.etcd.List(ctx, "survey_masters", from, clientv3.WithRange(end),
+		page, err := s.etcd.List(ctx, "scan_masters", from, clientv3.WithRange(end),
 			clientv3.WithLimit(masterPage), clientv3.WithRev(revision))
 		if err != nil {
 			return err

@@ -92,7 +92,7 @@ func TestEventsConformance(t *testing.T) {
 }
 
 // TestConformanceUnderFaults runs the same suite while every second write
-// fails: applied or not, at once or late. Commit must settle all of it.
+// fails: applied or not, at once or late. Commit must resolve all outcomes.
 func TestConformanceUnderFaults(t *testing.T) {
 	for seed := range depth.Of[uint64](1, 3) {
 		open := func(t *testing.T, hearAll bool) storetest.EventfulStore {

@@ -143,7 +143,7 @@ func TestErrorMessages(t *testing.T) {
 	}
 }
 
-// TestReasonOf judges errors by their outermost Error: an outcome that is unknown stays so
+// TestReasonOf classifies errors by their outermost Error: an outcome that is unknown stays so
 // whatever it wraps.
 func TestReasonOf(t *testing.T) {
 	f := func(err error, reason licensing.Reason, notExecuted bool) {

@@ -146,7 +146,7 @@ func TestRefundsSurviveKills(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	book.settle(t, all, bank)
+	book.complete(t, all, bank)
 	book.verify(t, all, bank)
 	verified := runLicet(t, "store", "verify", "--etcd-endpoints", endpoints)
 	if verified.code != exitOK {
@@ -160,10 +160,10 @@ func providerRefusal(err error) bool {
 	return is && odd.status == http.StatusBadGateway
 }
 
-// settle does what the outside world does in the end: the bank says again what it has
+// complete does what the outside world does in the end: the bank says again what it has
 // taken, as buyers do who press the button again, and shops ask again for refunds that
 // were not answered. What was never tried goes on by itself before that.
-func (l *till) settle(t *testing.T, a api, b *bank) {
+func (l *till) complete(t *testing.T, a api, b *bank) {
 	t.Helper()
 	resumed, asked := 0, 0
 	for orderNo, payURL := range l.orders {

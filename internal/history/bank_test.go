@@ -95,13 +95,13 @@ func (r *run) balance() {
 			p := r.slots[0].current()
 			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
 			order, err := r.desk(p).Confirm(ctx, o, "the last word")
-			d.Return, d.After, d.Out = time.Since(r.started), revision(), judge(err)
+			d.Return, d.After, d.Out = time.Since(r.started), revision(), outputOf(err)
 			r.noteDeed(d)
 			if err == nil && !order.RefundDue {
 				break
 			}
 			if ctx.Err() != nil {
-				r.complain("books", "%s can't be settled in the end: %v", number, err)
+				r.complain("books", "%s can't be completed in the end: %v", number, err)
 				return
 			}
 			time.Sleep(time.Millisecond)

@@ -357,7 +357,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 		return r.look(ctx, p, l, in), 0
 	}
 	result, err := r.command(ctx, p, l, in)
-	out = judge(err)
+	out = outputOf(err)
 	if err != nil {
 		if out.Verdict == unknown && r.bug.unknown != nil {
 			r.bug.unknown(r, p, l, in)
@@ -404,13 +404,13 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 	if err == nil && !outcome.Landed {
 		return output{Verdict: refused, Reason: alreadyThere}
 	}
-	return judge(err)
+	return outputOf(err)
 }
 
 // look reads the license with all its devices.
 func (r *run) look(ctx context.Context, p *process, l *license, in input) output {
 	view, err := p.node.License(ctx, r.owner, in.Key, store.DevicePage{Limit: 1000})
-	out := judge(err)
+	out := outputOf(err)
 	if err != nil {
 		return out
 	}
@@ -428,8 +428,8 @@ func (l *license) bit(id string) uint64 {
 	return forever
 }
 
-// judge sorts an error as the API documents.
-func judge(err error) output {
+// outputOf classifies an error as the API documents.
+func outputOf(err error) output {
 	var refusal *licensing.Error
 	switch {
 	case err == nil:

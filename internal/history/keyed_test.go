@@ -45,7 +45,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 			a.view, a.replayed, a.err = p.node.ChangeLicense(ctx, r.owner, change)
 			return a
 		})
-		out := judge(a.err)
+		out := outputOf(a.err)
 		if !answered {
 			out = output{Verdict: unknown}
 		}

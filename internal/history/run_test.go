@@ -171,7 +171,7 @@ func (r *run) play() error {
 	<-following
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
-	return errors.Join(err, r.settle(), r.finish(f), r.end())
+	return errors.Join(err, r.rest(), r.finish(f), r.end())
 }
 
 // calm ends all faults, and waits until no write is on its way any more.
@@ -183,9 +183,9 @@ func (r *run) calm() error {
 	return nil
 }
 
-// settle waits until nothing is under way any more, and has every node look
+// rest waits until nothing is under way any more, and has every node look
 // at every license once more.
-func (r *run) settle() error {
+func (r *run) rest() error {
 	for orderNo, l := range r.bySale {
 		r.operations = append(r.operations, r.revokes(l, orderNo)...)
 	}
@@ -245,7 +245,7 @@ type result struct {
 	violations []violation
 }
 
-// check plays a run and judges it.
+// check plays a run and checks its history.
 func check(seed uint64, b bug) (*result, error) {
 	before := revision()
 	r := newRun(seed, b)

@@ -42,7 +42,7 @@ func (r *run) transact(
 			return a
 		})
 		d.Return, d.After = time.Since(r.started), revision()
-		d.Out = judge(a.err)
+		d.Out = outputOf(a.err)
 		failed := d.Out.Reason == licensing.ReasonProviderFailed // then it may go on, or not
 		if !answered || failed {
 			d.Out = output{Verdict: unknown}
@@ -232,7 +232,7 @@ func (r *run) grant() {
 			return a
 		})
 		d.Return, d.After = time.Since(r.started), revision()
-		if d.Out = judge(a.err); !answered {
+		if d.Out = outputOf(a.err); !answered {
 			d.Out = output{Verdict: unknown}
 		}
 		for _, l := range a.licenses {

@@ -45,7 +45,7 @@ func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, d.client.Close()) }()
-	states, err := d.survey(ctx)
+	states, err := d.statuses(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was done: %w", err)
 	}
@@ -84,8 +84,8 @@ func (s memberState) worthwhile() bool {
 	return s.DbSize-s.DbSizeInUse >= max(s.DbSize/worthShare, worthBytes)
 }
 
-// survey asks all members. Each must be well, and all of them be named.
-func (d *defragmenter) survey(ctx context.Context) ([]memberState, error) {
+// statuses reads the status of all members. It fails if a member is not healthy, or if the caller has not named it.
+func (d *defragmenter) statuses(ctx context.Context) ([]memberState, error) {
 	var states []memberState
 	seen := map[uint64]string{}
 	for _, endpoint := range d.cfg.Endpoints {
@@ -134,7 +134,7 @@ func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState
 // member works on one member, if all are well. One that leads, perhaps only since a moment
 // ago, hands its part on before.
 func (d *defragmenter) member(ctx context.Context, endpoint string) error {
-	states, err := d.survey(ctx)
+	states, err := d.statuses(ctx)
 	if err != nil {
 		return err
 	}

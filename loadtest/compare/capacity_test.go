@@ -118,7 +118,7 @@ func TestCapacityConfig(t *testing.T) {
 	f("licenses", "--devices", "30000000")
 	cfg := f("", "--only", "capacity")
 	if cfg.fillLicenses() != 1_666_667 || (&full{lab: &lab{cfg: cfg}}).small() != 50_000 ||
-		cfg.Settle/5*30 < time.Minute || !cfg.wants("bytes") {
+		cfg.Quiet/5*30 < time.Minute || !cfg.wants("bytes") {
 		t.Errorf("got %+v", cfg)
 	}
 	cfg = f("", "--only", "capacity", "--devices", "1000", "--per-license", "1")
@@ -145,10 +145,10 @@ func TestShareOfTheQuota(t *testing.T) {
 }
 
 func TestJudgeDisk(t *testing.T) {
-	if err := judgeDisk("/stores", 3*gibibyte, 3*gibibyte); err != nil {
+	if err := checkFree("/stores", 3*gibibyte, 3*gibibyte); err != nil {
 		t.Error(err)
 	}
-	if err := judgeDisk("/stores", 3*gibibyte, 2*gibibyte); err == nil ||
+	if err := checkFree("/stores", 3*gibibyte, 2*gibibyte); err == nil ||
 		!strings.Contains(err.Error(), "3.0 GiB are needed in /stores") {
 		t.Errorf("got %v", err)
 	}

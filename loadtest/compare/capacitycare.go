@@ -86,7 +86,7 @@ func (f *full) dropHistory(ctx context.Context) error {
 	return err
 }
 
-// defragment returns free space of the database to the disk, and lets etcd's memory settle.
+// defragment returns free space of the database to the disk, and waits until etcd shrinks no more.
 func (f *full) defragment(ctx context.Context) error {
 	f.progress.Step("defragmenting")
 	began := time.Now()
@@ -94,8 +94,8 @@ func (f *full) defragment(ctx context.Context) error {
 		return err
 	}
 	f.report.inform("defragmentation, in which etcd serves nothing", "s", time.Since(began).Seconds())
-	f.progress.Step("letting etcd's memory settle")
-	now, err := f.settled(ctx)
+	f.progress.Step("waiting until etcd shrinks no more")
+	now, err := f.steady(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (f *full) defragment(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until etcd's memory shrinks no more: Go's runtime returns pages to the
+// steady waits until etcd's memory shrinks no more: Go's runtime returns pages to the
 // kernel little by little.
-func (f *full) settled(ctx context.Context) (now fillPoint, err error) {
+func (f *full) steady(ctx context.Context) (now fillPoint, err error) {
 	const looks, enough = 30, 5 // looks in all, and looks in a row without a change
 	least, since := int64(math.MaxInt64), 0
 	for range looks {
-		rig.Rest(ctx, f.cfg.Settle/5)
+		rig.Rest(ctx, f.cfg.Quiet/5)
 		if now, err = look(ctx, f.etcd, f.node); err != nil {
 			return now, err
 		}
@@ -142,7 +142,7 @@ func (f *full) restart(ctx context.Context) error {
 	if err := f.restartNode(ctx, "node: start after it was compacted"); err != nil {
 		return err
 	}
-	now, err := f.settled(ctx)
+	now, err := f.steady(ctx)
 	if err != nil {
 		return err
 	}

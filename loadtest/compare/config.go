@@ -25,7 +25,7 @@ type settings struct {
 	IdleOps     int           `json:"idle_operations"`
 	Span        time.Duration `json:"span"`       // of a load that is bound by time
 	SweepSpan   time.Duration `json:"sweep_span"` // of one try of a sweep
-	Settle      time.Duration `json:"settle"`     // at most, before memory is read
+	Quiet       time.Duration `json:"quiet"`      // at most, before memory is read
 	Soak        time.Duration `json:"soak"`
 	Backlog     int           `json:"backlog"` // events
 	Devices     int           `json:"devices"` // of capacity
@@ -47,7 +47,7 @@ func fullSettings() settings {
 	return settings{
 		Rounds: 5, Licenses: 20_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
 		Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
-		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Settle: 30 * time.Second, Soak: 10 * time.Minute,
+		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Quiet: 30 * time.Second, Soak: 10 * time.Minute,
 		Backlog: 1_000_000, Devices: claimedDevices,
 		Sweep: []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
 	}
@@ -58,7 +58,7 @@ func quickSettings() settings {
 	return settings{
 		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,
 		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
-		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Settle: 200 * time.Millisecond,
+		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Quiet: 200 * time.Millisecond,
 		Soak: 2 * time.Second, Backlog: 1_000, Devices: 3_000,
 		Sweep: []int{32}, Clients: []int{1},
 	}

@@ -61,7 +61,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
 		}
 	}
-	rig.Rest(ctx, l.cfg.Settle/10)
+	rig.Rest(ctx, l.cfg.Quiet/10)
 	with, err := rig.MemoryOf(b.node.PID())
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 // quiet waits until the goroutines that served connections have ended: the HTTP server
 // keeps idle ones for up to twenty seconds.
 func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFacts, error) {
-	for end := time.Now().Add(l.cfg.Settle); ; rig.Rest(ctx, l.cfg.Settle/20) {
+	for end := time.Now().Add(l.cfg.Quiet); ; rig.Rest(ctx, l.cfg.Quiet/20) {
 		facts, err := factsOf(ctx, n)
 		if err != nil || facts.goroutines <= before || time.Now().After(end) {
 			return facts, err

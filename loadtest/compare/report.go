@@ -80,7 +80,7 @@ const (
 	unknown verdict = "none" // not measured
 )
 
-func judge(c *check, median float64) verdict {
+func verdictOf(c *check, median float64) verdict {
 	switch {
 	case math.IsNaN(median):
 		return unknown
@@ -109,7 +109,7 @@ func (r *report) results(wanted func(id ...string) bool) []result {
 			}
 			if len(samples) > 0 {
 				line.Median, line.Min, line.Max = median(samples), slices.Min(samples), slices.Max(samples)
-				line.Verdict = judge(c, line.Median)
+				line.Verdict = verdictOf(c, line.Median)
 			}
 			list = append(list, line)
 		}

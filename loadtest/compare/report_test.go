@@ -28,7 +28,7 @@ func TestMedian(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	f := func(c check, value float64, want verdict) {
 		t.Helper()
-		if got := judge(&c, value); got != want {
+		if got := verdictOf(&c, value); got != want {
 			t.Errorf("%v against %+v: got %v, want %v", value, c, got, want)
 		}
 	}

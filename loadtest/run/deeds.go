@@ -71,13 +71,13 @@ func weighNodes(_ context.Context, d *director, _ int) error {
 	d.progress.Say("the nodes hold %d MiB", sum>>20)
 	before := d.weight
 	if d.weight = sum; before > 0 {
-		return judgeWeight(before, sum, len(d.service.stage.Nodes))
+		return checkWeight(before, sum, len(d.service.stage.Nodes))
 	}
 	return nil
 }
 
-// judgeWeight allows half as much again, and garbage.
-func judgeWeight(before, after int64, nodes int) error {
+// checkWeight allows half as much again, and garbage.
+func checkWeight(before, after int64, nodes int) error {
 	const garbage = 32 << 20 // of one node
 	if after > before+before/2+int64(nodes)*garbage {
 		return fmt.Errorf("the nodes hold %d MiB, and held %d before: they grow", after>>20, before>>20)

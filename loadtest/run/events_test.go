@@ -87,12 +87,12 @@ func TestLoadThatProvesNothing(t *testing.T) {
 	}
 }
 
-func TestJudgeWeight(t *testing.T) {
+func TestCheckWeight(t *testing.T) {
 	const mebibyte = 1 << 20
-	if err := judgeWeight(100*mebibyte, 180*mebibyte, 1); err != nil {
+	if err := checkWeight(100*mebibyte, 180*mebibyte, 1); err != nil {
 		t.Error(err)
 	}
-	if err := judgeWeight(100*mebibyte, 190*mebibyte, 1); err == nil {
+	if err := checkWeight(100*mebibyte, 190*mebibyte, 1); err == nil {
 		t.Error("nearly twice as much is let pass")
 	}
 }

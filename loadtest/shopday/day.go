@@ -85,7 +85,7 @@ func (s *day) morning(ctx context.Context) error {
 	return s.meanwhile(ctx, "they are paid late, while the nodes are restarted with a new master key",
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, made, func(ctx context.Context, o *orderEntry) {
-				s.sales.settle(ctx, o)
+				s.sales.carryOut(ctx, o)
 				count()
 			})
 		}, func(ctx context.Context, _ func(int)) error {
@@ -106,7 +106,7 @@ func (s *day) forenoon(ctx context.Context) error {
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
 				if o := s.sales.make(ctx, p); o != nil && p.paid == forenoon {
-					s.sales.settle(ctx, o)
+					s.sales.carryOut(ctx, o)
 				}
 				count()
 			})
@@ -141,7 +141,7 @@ func (s *day) afternoon(ctx context.Context) error {
 					o = s.sales.make(ctx, p)
 				}
 				if o != nil {
-					s.sales.settle(ctx, o)
+					s.sales.carryOut(ctx, o)
 				}
 				count()
 			})

@@ -58,8 +58,8 @@ func (s *sales) make(ctx context.Context, p *orderPlan) *orderEntry {
 	return o
 }
 
-// settle does what was planned for an order, up to the activation of its license.
-func (s *sales) settle(ctx context.Context, o *orderEntry) {
+// carryOut does what was planned for an order, up to the activation of its license.
+func (s *sales) carryOut(ctx context.Context, o *orderEntry) {
 	if o.payURL == "" && o.plan.fate != free {
 		return // the service was too busy to show the address in time
 	}

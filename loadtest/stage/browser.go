@@ -34,8 +34,8 @@ func (b *Browser) visit(ctx context.Context, address, action string) (status int
 	until := time.Now().Add(Patience)
 	for {
 		status, location, page, err = b.try(ctx, address, action)
-		settled := err == nil && status < http.StatusInternalServerError
-		if settled || ctx.Err() != nil || time.Now().After(until) {
+		final := err == nil && status < http.StatusInternalServerError
+		if final || ctx.Err() != nil || time.Now().After(until) {
 			return status, location, page, err
 		}
 		select {

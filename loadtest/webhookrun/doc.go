@@ -15,5 +15,5 @@
 //	delivering.go  waiting until the remaining events are delivered
 //	feed.go        reading the feed of events
 //	audit.go       comparing changes, feed and deliveries
-//	judging.go     the verdict and the report
+//	verdict.go     the verdict and the report
 package main

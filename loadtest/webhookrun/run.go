@@ -40,7 +40,7 @@ type scene struct {
 	hurried   int
 }
 
-// run plays everything, and judges it.
+// run plays everything, and checks the evidence.
 func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

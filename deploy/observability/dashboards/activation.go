@@ -1,7 +1,7 @@
 package dashboards
 
-// settled are the outcomes of an activation that are no refusal.
-const settled = `outcome=~"bound|again"`
+// accepted are the outcomes of an activation that are no refusal.
+const accepted = `outcome=~"bound|again"`
 
 func activation() page {
 	const (
@@ -26,7 +26,7 @@ func activation() page {
 				{title: "Refused", unit: "percentunit", show: number,
 					about: "Share of activations that bound nothing: the license is full, revoked, unknown and so " +
 						"on, or the service could not.",
-					queries: []query{{"1 - " + sum("", rate(licet(activations, settled))) + " / (" + all + " > 0)",
+					queries: []query{{"1 - " + sum("", rate(licet(activations, accepted))) + " / (" + all + " > 0)",
 						""}}},
 				{title: "Commands in a fold", unit: "short", show: number,
 					about: "Commands that one transaction carries, on average. 1 at rest; more where many ask for " +

@@ -266,7 +266,7 @@ func TestOutcomesOfFailedGrants(t *testing.T) {
 		{"key revoked since", answer(401, 0, client.ReasonUnauthenticated, false), 2, "", false, true},
 		{"key revoked", answer(401, 0, client.ReasonUnauthenticated, false), 1, refused, false, true},
 	} {
-		e, stop := judge(c.err, c.tries)
+		e, stop := resultOf(c.err, c.tries)
 		if e.Result != c.result || e.Kept != c.kept || (stop != nil) != c.stops || (e.Error != "") != (e.Result != "") {
 			t.Errorf("%s: %+v, stops with %v", c.name, e, stop)
 		}

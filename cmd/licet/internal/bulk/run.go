@@ -138,7 +138,7 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	var answer client.Response
 	made, err := r.Service.GrantLicenses(ctx, row.grant, client.IdempotencyKey(r.key(row, try)), client.Record(&answer))
 	if err != nil {
-		e, stop := judge(err, answer.Tries)
+		e, stop := resultOf(err, answer.Tries)
 		if e.Result == "" || ctx.Err() != nil {
 			return err // the outcome stays unknown
 		}
@@ -156,9 +156,9 @@ func (r *run) key(row *row, try int) string {
 	return fmt.Sprintf("licet-import-%s-%d-%s-%d", r.id, row.index+1, hex.EncodeToString(row.hash[:8]), try)
 }
 
-// judge returns the result of a failed grant, or an error that ends the run. Only an answer about the row itself is a
+// resultOf returns the result of a failed grant, or an error that ends the run. Only an answer about the row itself is a
 // refusal: after any other failure an earlier try of the request may have succeeded.
-func judge(err error, tries int) (e entry, stop error) {
+func resultOf(err error, tries int) (e entry, stop error) {
 	var answer *client.Error
 	if !errors.As(err, &answer) || answer.Code == 0 {
 		return entry{}, err // no response, or not from the service

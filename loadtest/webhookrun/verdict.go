@@ -40,7 +40,7 @@ func (s *scene) inspect(ctx context.Context, r *receiver) error {
 	return nil
 }
 
-// report judges the evidence.
+// report compares the evidence, and reports problems.
 func (s *scene) report(e *evidence) *trial.Report {
 	r := s.journal.Report()
 	r.Seed, r.Proven = s.cfg.Seed, "every event was delivered, and none was made up"
