@@ -73,6 +73,7 @@
 //	request.go         a request in progress, and the steps that all routes share
 //	requestid.go       request ids
 //	requesttype.go     request types, compiled, and the limits of their inputs
+//	responses.go       bounds the bytes of responses that have not left yet
 //	routelist.go       the list of routes for generators and tests
 //	routes.go          the list of routes: one row each
 //	routetable.go      finds the route of a request target, and its limit of bodies

@@ -136,9 +136,13 @@ type grantedLicenses struct {
 
 // grantLicenses issues licenses without an order.
 func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (grantedLicenses, error) {
+	quantity := int(in.Quantity.value)
+	if err := s.responses.reserve(c, quantity*(grantedLicense+len(in.Metadata.value))); err != nil {
+		return grantedLicenses{}, err
+	}
 	granted, replayed, err := s.cfg.Node.Grant(ctx, c.owner(), service.Grant{
 		ProductID:  in.ProductID.value,
-		Quantity:   int(in.Quantity.value),
+		Quantity:   quantity,
 		MaxDevices: maxDevices(in.MaxDevices),
 		ExpiresAt:  in.expires,
 		Metadata:   string(in.Metadata.value),

@@ -46,6 +46,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.orFail(ctx, func() {
 		r := s.begin(ctx)
 		s.finish(r, s.attempt(r))
+		s.responses.giveLater(r)
 		*r = request{}
 		s.requests.Put(r)
 	})
@@ -82,6 +83,9 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 
 // begin returns the request in progress for a request of fasthttp.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
+	if c := connection.Of(ctx); c != nil {
+		c.EndResponse()
+	}
 	s.cfg.Metrics.HTTPInFlight.Inc()
 	now := time.Now()
 	r := s.requests.Get().(*request)
@@ -116,6 +120,9 @@ func (s *Server) work(r *request) document {
 		return ready
 	}
 	answer, err := success(r, value)
+	if err == nil {
+		err = s.responses.charge(r, &answer)
+	}
 	if err != nil {
 		return s.failure(r, err)
 	}
@@ -191,6 +198,11 @@ func (s *Server) dispatch(r *request) (any, error) {
 	if err := s.rates.account(&r.call); err != nil {
 		return nil, err
 	}
+	if r.route.access == RequiredAuth {
+		if err := s.responses.refuseIfOver(r); err != nil {
+			return nil, err
+		}
+	}
 	if err := checkMediaType(r.route.body, head, len(r.fast.Request.Body()) > 0); err != nil {
 		return nil, err
 	}
@@ -236,6 +248,7 @@ type call struct {
 	bound      bool              // the request has bound a device
 	repeatable bool              // the request is idempotent, though not every request to the route is
 	decisions  []limits.Decision // of the limits that count the request
+	response   int64             // bytes of the response that count; see responses
 }
 
 // owner returns the owner that the caller's API key acts for. The zero owner of an end user

@@ -54,6 +54,7 @@ type Config struct {
 	WriteTimeout   time.Duration // for a whole response to leave; 0: 10 s
 	IdleTimeout    time.Duration // of a kept connection between requests; 0: 75 s
 	MaxConnections int           // at once; 0: 16,384. Any further connection gets the code 50301
+	MaxResponses   int64         // bytes of responses that have not left yet; see responses. 0: 64 MiB
 	MaxBodies      int64         // bytes of request bodies at once; see connection.Config. 0: 64 MiB
 
 	// MaxConnectionAge is the age at which the next response closes a kept connection, or up to a
@@ -69,6 +70,7 @@ const (
 	defaultIdleTimeout    = 75 * time.Second
 	defaultMaxConnections = 16384
 	defaultMaxBodies      = 64 << 20
+	defaultMaxResponses   = 64 << 20
 	defaultConnectionAge  = 5 * time.Minute
 )
 
@@ -89,6 +91,7 @@ type Server struct {
 	times       *metrics.RequestTimes
 	activations activations
 	pings       *fair.Places[licensing.Owner]
+	responses   responses
 	requests    sync.Pool // of *request
 	refusals    *refusals
 	fast        *fasthttp.Server
@@ -108,6 +111,7 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.IdleTimeout, defaultIdleTimeout)
 	setDefault(&cfg.MaxConnections, defaultMaxConnections)
 	setDefault(&cfg.MaxBodies, defaultMaxBodies)
+	setDefault(&cfg.MaxResponses, defaultMaxResponses)
 	setDefault(&cfg.MaxConnectionAge, defaultConnectionAge)
 	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
@@ -120,6 +124,11 @@ func newServer(cfg Config, routes []route) *Server {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
 	}
+	s.responses = responses{
+		bytes: connection.NewShares[licensing.Owner](cfg.MaxResponses),
+		shed:  cfg.Metrics.CommandsShed.WithLabelValues("responses"),
+	}
+	cfg.Metrics.ResponseBytes.AddSource(func() float64 { return float64(s.responses.bytes.Taken()) })
 	s.requests.New = func() any { return new(request) }
 	s.deadlines.Timeout = cfg.RequestTimeout
 	s.table = newRouteTable(routes)

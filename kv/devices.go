@@ -216,6 +216,13 @@ func (s *views) viewLicense(
 		return view, nil
 	}
 	if license.Spilled {
+		if page.Enter != nil {
+			leave, err := page.Enter()
+			if err != nil {
+				return nil, err
+			}
+			defer leave()
+		}
 		if listing, err = s.listDevices(ctx, &license.License, page, revision); err != nil {
 			return nil, err
 		}

@@ -37,6 +37,7 @@ type Engine struct {
 	//   - connection: too many connections
 	//   - connection_address: an address has used its share of the connections
 	//   - bodies: the bodies of requests take too many bytes, or those of an address its share
+	//   - responses: the responses of an owner that have not left yet take its share of the bytes
 	CommandsShed *prometheus.CounterVec
 	// Panics counts recovered panics. The log has the stack of each.
 	Panics prometheus.Counter
@@ -75,7 +76,7 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
 			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "redactions",
-				"waits", "pings", "connection", "connection_address", "bodies")...),
+				"waits", "pings", "connection", "connection_address", "bodies", "responses")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",

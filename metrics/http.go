@@ -17,6 +17,8 @@ type HTTP struct {
 	HTTPInFlight prometheus.Gauge
 	// IdleConnectionsClosed counts idle connections that the node has closed to accept others.
 	IdleConnectionsClosed prometheus.Counter
+	// ResponseBytes is the number of bytes of responses that have not left yet.
+	ResponseBytes *FuncGauge
 	// BodyBytes is the number of bytes of request bodies that the node waits for or works on.
 	BodyBytes *FuncGauge
 	// RateLimited counts requests refused with 42900, by limit: address, api_key, license, new_devices,
@@ -46,6 +48,8 @@ func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 			Name: "licet_idle_connections_closed_total",
 			Help: "Idle connections closed to accept others, because as many were open as the node accepts.",
 		}),
+		ResponseBytes: newFuncGauge(reg, "licet_response_bytes_in_flight", "Bytes of responses that clients have not "+
+			"read yet. Small responses do not count."),
 		BodyBytes: newFuncGauge(reg, "licet_request_body_bytes", "Bytes of request bodies that the node waits for or "+
 			"works on. Small bodies do not count."),
 		RateLimited: vector(factory,

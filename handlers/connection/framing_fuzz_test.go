@@ -172,7 +172,9 @@ func FuzzFraming(f *testing.F) {
 				break
 			}
 		}
-		never := &Listener{cfg: Config{Refuse: func([]byte) []byte { return nil }}}
+		never := NewListener(nil, Config{
+			MaxBodies: bodyLimit, MaxBody: bodyLimit, Refuse: func([]byte) []byte { return nil },
+		})
 		c := &Conn{Conn: &pieces{rest: sent, size: int(size) + 1}, listener: never}
 		through := &recorder{from: c}
 		got := readRequests(through, func() []byte { return through.read }, c.TakeChunkedBody)

@@ -49,6 +49,13 @@ func (s *Shares[K]) Give(owner K, n int64) {
 	}
 }
 
+// Over reports whether an owner holds more than is free, as an owner may after others have taken more.
+func (s *Shares[K]) Over(owner K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[owner] > s.most-s.taken
+}
+
 // Held returns how much an owner holds; 0 for the zero owner.
 func (s *Shares[K]) Held(owner K) int64 {
 	s.mu.Lock()

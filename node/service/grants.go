@@ -206,6 +206,10 @@ func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	return views, nil
 }
 
+// maxWithDevices is the greatest number of licenses of a grant that a repeated grant returns with their
+// first devices. The owner reads the devices of a larger grant by license.
+const maxWithDevices = 16
+
 // read reads licenses of the grant, the first one with index from. They are stored, so read must not
 // return an error that says that nothing happened.
 func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView) error {
@@ -213,7 +217,7 @@ func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView)
 	for i := range keys {
 		keys[i] = g.progress.Key(g.cfg.KeyCheck, store.Cell, from+i)
 	}
-	views, err := g.cfg.Queries.ReadLicenses(ctx, keys, store.ViewDevices)
+	views, err := g.cfg.Queries.ReadLicenses(ctx, keys, 0)
 	if licensing.NotExecuted(err) {
 		return g.failed(err)
 	}
@@ -223,6 +227,9 @@ func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView)
 	for i, view := range views {
 		if err := visible(view, g.owner, keys[i]); err != nil {
 			return err
+		}
+		if g.progress.Quantity > maxWithDevices && view.License.CurrentDevices > 0 {
+			view.Devices, view.Next = nil, &store.DeviceCursor{}
 		}
 		into[i] = *view
 	}

@@ -58,7 +58,7 @@ func (l *Licenses) ChangeLicense(
 		if _, err := place.DoOnce(ctx, licensing.LicenseRef(in.Key), in.Command, claim); err != nil {
 			return nil, claim.Replayed(), err
 		}
-		view, err = l.cfg.Queries.ReadLicense(ctx, in.Key, store.DevicePage{Limit: store.ViewDevices})
+		view, err = l.readLicense(ctx, owner, in.Key, store.DevicePage{Limit: store.ViewDevices})
 		switch {
 		case err != nil && claim.Replayed():
 			return nil, false, err // the failed read is not the outcome of the first request
@@ -76,7 +76,7 @@ func (l *Licenses) License(
 	ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.DevicePage,
 ) (view *store.LicenseView, err error) {
 	return admitted(ctx, l.core, owner, func(node.Place) (view *store.LicenseView, err error) {
-		view, err = l.cfg.Queries.ReadLicense(ctx, key, page)
+		view, err = l.readLicense(ctx, owner, key, page)
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +85,25 @@ func (l *Licenses) License(
 		}
 		return view, nil
 	})
+}
+
+// smallPage is the number of devices up to which a page of devices costs about what a command costs.
+const smallPage = 16
+
+// readLicense reads a license with a page of its devices for an owner. A page of more than smallPage
+// devices, of a license that has more, counts as a page of a list.
+func (l *Licenses) readLicense(
+	ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.DevicePage,
+) (*store.LicenseView, error) {
+	if page.Limit > smallPage {
+		page.Enter = func() (leave func(), err error) {
+			if err := l.lists.enter(ctx, owner); err != nil {
+				return nil, err
+			}
+			return func() { l.lists.leave(owner) }, nil
+		}
+	}
+	return l.cfg.Queries.ReadLicense(ctx, key, page)
 }
 
 // visible returns ErrLicenseNotFound if the view is not of the license with this key, or not of the

@@ -179,6 +179,9 @@ type DeviceCursor [16]byte
 type DevicePage struct {
 	After DeviceCursor
 	Limit int
+	// Enter, if it is not nil, may delay or refuse the read of devices that are not in the license's own
+	// record. The store calls Enter before such a read, and leave after it.
+	Enter func() (leave func(), err error)
 }
 
 // LicenseView is a license with its metadata and a page of its devices.
