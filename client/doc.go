@@ -60,7 +60,7 @@
 //   - request.go: one call: its path, its body, its headers
 //   - retry.go: sends a call until it succeeds, fails for good, or its time is over
 //   - response.go: reads a response, or reports that no Licet service has responded
-//   - errors.go: the error of a refused request, and the reasons of errors
+//   - errors.go: the error of a refused request as a client decodes it, and the reasons of errors
 //   - signing.go: signs requests with the API secret
 //   - lists.go: pages, and iterators over all pages of a list
 //   - orders.go: orders

@@ -348,7 +348,8 @@ func TestReplays(t *testing.T) {
 	})
 }
 
-// TestProgressSkipsTrimmedEvents: the progress says that events were swept before they were delivered, and later events arrive.
+// TestProgressSkipsTrimmedEvents: the progress says that events were trimmed before their delivery, and later events
+// arrive.
 func TestProgressSkipsTrimmedEvents(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()

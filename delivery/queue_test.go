@@ -485,7 +485,8 @@ func TestPageAfterAChange(t *testing.T) {
 	}
 }
 
-// TestPositionWaitsForCheckpoint: the place does not move past an event that became pending until a checkpoint says so.
+// TestPositionWaitsForCheckpoint: the position does not move past an event that became pending until a checkpoint
+// stores the message.
 func TestPositionWaitsForCheckpoint(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(1, now)

@@ -332,7 +332,7 @@ func TestBlocksInDoubt(t *testing.T) {
 	}
 }
 
-// TestInvalidPositionsInBlocks refuses what is of no event in a block.
+// TestInvalidPositionsInBlocks: the feed refuses positions in a block that belong to no event.
 func TestInvalidPositionsInBlocks(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

@@ -66,8 +66,7 @@ func bind(t *testing.T, ref licensing.Ref, s store.Snapshot, device string) stor
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
 }
 
-// TestSwapInDoubt drives one swap through every combination of what etcd did with
-// its attempts and what it said.
+// TestSwapInDoubt drives one swap through every combination of what etcd did with its attempts and of its answers.
 func TestSwapInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
@@ -146,8 +145,8 @@ func rivals(t *testing.T, ref licensing.Ref, n int) {
 	}
 }
 
-// TestSwapInDoubtAmongRivals loses the answer of a swap, lets others write, and
-// checks that the record's writers tell whose swap it was.
+// TestSwapInDoubtAmongRivals loses the answer of a swap, lets others write, and checks that the record's writers show
+// whose swap landed.
 func TestSwapInDoubtAmongRivals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -213,8 +212,7 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 	}
 }
 
-// TestDoubtThenFull loses the answer of a swap that was made, and then finds
-// the line full: it is in doubt all the same.
+// TestDoubtThenFull loses the answer of a swap that landed, and then finds the batcher full: the swap stays in doubt.
 func TestDoubtThenFull(t *testing.T) {
 	s := faultyStore(t, nil)
 	faulty := s.etcd.Remote.(*kvtest.FaultyKV)

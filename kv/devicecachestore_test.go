@@ -17,8 +17,8 @@ import (
 	"licet/node/store"
 )
 
-// TestDeviceCacheMatchesEtcd lets two stores change licenses in any order. Of
-// whatever a store remembers and confirms, every word must be true.
+// TestDeviceCacheMatchesEtcd lets two stores change licenses in any order. Everything that a store remembers and
+// confirms must be true.
 func TestDeviceCacheMatchesEtcd(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -304,8 +304,7 @@ func TestLargeFold(t *testing.T) {
 	}
 }
 
-// TestMaxDevicesPerCommit: of what is not a license with all devices known, there is room for
-// the usual number.
+// TestMaxDevicesPerCommit: unless a license has all its devices known, a commit holds the usual number of devices.
 func TestMaxDevicesPerCommit(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	inline, _ := createStored(t, s)

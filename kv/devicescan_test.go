@@ -28,9 +28,8 @@ func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) 
 	}
 }
 
-// TestDeviceScan binds devices of a license that another store has filled, until it
-// pays to know them all. Whatever happens to the license meanwhile, what is
-// known in the end must be true.
+// TestDeviceScan binds devices of a license that another store has filled, until scanning all devices pays off.
+// Whatever happens to the license meanwhile, the result must be true.
 func TestDeviceScan(t *testing.T) {
 	const before = 2500
 	spread := func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }

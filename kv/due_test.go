@@ -18,7 +18,7 @@ import (
 	"licet/node/store"
 )
 
-// TestDueEntries: what is due comes back from a place as it went in.
+// TestDueEntries: an entry of the index of due work decodes to the encoded values.
 func TestDueEntries(t *testing.T) {
 	order := licensing.OrderRef(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
 	for _, c := range []struct {
@@ -69,8 +69,8 @@ func (l *lab) places() []string {
 	return keys
 }
 
-// TestActivationsWriteNoIndexEntry: of an activation nothing more is written than of
-// one on a license without an end, but where it sets the end.
+// TestActivationsWriteNoIndexEntry: an activation writes no more keys than an activation of a license without an end,
+// unless it sets the end.
 func TestActivationsWriteNoIndexEntry(t *testing.T) {
 	s, kv := seenStore(t)
 	puts := func(ref licensing.Ref, device string) (n int) {

@@ -188,8 +188,8 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	}
 }
 
-// TestListenersAreLearned makes an owner listen behind a store's back, which only
-// looks after the epoch, and brings it news that are older than what it knows.
+// TestListenersAreLearned makes an owner listen without the knowledge of a store that follows only the epoch, and
+// gives the store older news than it has.
 func TestListenersAreLearned(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

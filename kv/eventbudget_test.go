@@ -151,9 +151,8 @@ func maxLost(cuts []*ownerLedger) (bytes int64) {
 	return bytes
 }
 
-// TestOneNodeDecidesCuts has two nodes read the ledgers, of which an owner's grows in
-// between, so that they would have different owners give up events: only the first one's
-// word counts.
+// TestOneNodeDecidesCuts has two nodes read the ledgers, and one ledger grows in between, so that the nodes would trim
+// different owners: only the first node's decision counts.
 func TestOneNodeDecidesCuts(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

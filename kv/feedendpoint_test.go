@@ -56,8 +56,8 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 	}
 }
 
-// TestEndpointFiltersItsPage: a page has the events that its endpoint wants, and none
-// where the endpoint is disabled, is gone, or is another owner's.
+// TestEndpointFiltersItsPage: a page has the events that its endpoint wants, and none if the endpoint is disabled,
+// missing, or belongs to another owner.
 func TestEndpointFiltersItsPage(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

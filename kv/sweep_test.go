@@ -45,8 +45,7 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	}
 }
 
-// TestSweepSkipsUnreadableRecords: one damaged claim must not keep all that
-// are younger.
+// TestSweepSkipsUnreadableRecords: a damaged claim must not keep younger claims from being removed.
 func TestSweepSkipsUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -248,8 +248,8 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l.clean()
 }
 
-// TestUnsubscribeOnAStaleStore has a store change whether an owner listens that thinks it is
-// so already: it has not heard of what others did meanwhile.
+// TestUnsubscribeOnAStaleStore has a store unsubscribe an owner that the store already believes to be unsubscribed:
+// the store has not read the latest changes.
 func TestUnsubscribeOnAStaleStore(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unknowing")

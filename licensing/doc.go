@@ -48,7 +48,7 @@
 //	due.go                  work that is due on a record
 //	event.go                events of changes
 //	eventlater.go           events that only a newer version knows, for a test of two versions
-//	errors.go               the errors that callers see
+//	errors.go               the errors that callers see: reasons, codes, and what is wrong with each field
 //	metadata.go             metadata of a license
 //	currency.go             currencies and amounts
 //	period.go               calendar periods

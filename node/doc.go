@@ -33,7 +33,7 @@
 //
 // The map of the package:
 //
-//	node.go         the configuration and the parts of a node
+//	node.go         the configuration and the parts of a node; its time; license keys from text
 //	lifecycle.go    how a node leaves and drains
 //	place.go        how use cases get a place on the node and run commands
 //	admission.go    how many commands a node lets in, and which it refuses

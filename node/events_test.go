@@ -55,7 +55,7 @@ func TestEventsOfAGrant(t *testing.T) {
 	}
 }
 
-// TestEventsOfAFreeOrder all that its one transaction does.
+// TestEventsOfAFreeOrder: the events of a free order cover all changes of its one transaction.
 func TestEventsOfAFreeOrder(t *testing.T) {
 	store, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Live)
 	n := nodetest.New(t, store)
@@ -128,7 +128,7 @@ func TestEventsOfAnOrder(t *testing.T) {
 	}
 }
 
-// TestEventsOfARefundWithARevokedLicense nothing of a license that was revoked before.
+// TestEventsOfARefundWithARevokedLicense: a refund has no event about a license that was revoked before.
 func TestEventsOfARefundWithARevokedLicense(t *testing.T) {
 	store, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, store)
@@ -263,8 +263,8 @@ func TestEventsOfAFold(t *testing.T) {
 	}
 }
 
-// TestRefusalsLeakNothing, nor does what changes nothing.
-func TestRefusalsLeakNothing(t *testing.T) {
+// TestRefusalsHaveNoEvents: refused commands and commands that change nothing have no events.
+func TestRefusalsHaveNoEvents(t *testing.T) {
 	store, owner := openHearing(t), nodetest.NewOwner(licensing.Test)
 	n := nodetest.New(t, store)
 	key := grantTo(t, n, owner, 1)

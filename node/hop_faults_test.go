@@ -164,8 +164,8 @@ func TestBadKeyHop(t *testing.T) {
 	}
 }
 
-// TestDeadlinesOfAHopAreApart: a caller with much time left does not get "outcome unknown" because another caller of the same hop
-// had little time.
+// TestDeadlinesOfAHopAreApart: a caller with much time left does not get "outcome unknown" because another caller of
+// the same hop had little time.
 func TestDeadlinesOfAHopAreApart(t *testing.T) {
 	c := newCrowd(t)
 	inner := nodetest.OpenStore(t)

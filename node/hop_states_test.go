@@ -36,8 +36,8 @@ func stateCall(within time.Duration, state int32, hopped bool) *call {
 	return c
 }
 
-// TestHopEndsBeforeItsDeadlines: a hop is over the margin before the most hurried of its
-// callers, and who is much more hurried than the others does not hop.
+// TestHopEndsBeforeItsDeadlines: a hop ends the margin before the earliest deadline of its callers, and a caller with
+// a much earlier deadline does not hop.
 func TestHopEndsBeforeItsDeadlines(t *testing.T) {
 	peers := &sends{}
 	n := stateNode(peers)
@@ -50,8 +50,7 @@ func TestHopEndsBeforeItsDeadlines(t *testing.T) {
 	}
 }
 
-// TestEndedHopIsNotBegun: whatever came by a hop and is over is not begun, even where
-// its caller has not noticed yet.
+// TestEndedHopIsNotBegun: a node does not begin commands of an ended hop, even if the caller has not given up yet.
 func TestEndedHopIsNotBegun(t *testing.T) {
 	box := &mailbox{queue: []*call{stateCall(-time.Millisecond, callWaiting, true),
 		stateCall(time.Minute, callWaiting, true), stateCall(-time.Millisecond, callWaiting, false)}}

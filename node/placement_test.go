@@ -152,7 +152,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestLossWithoutAKnownWriter: a swap may not tell to whom it was lost; a read told before.
+// TestLossWithoutAKnownWriter: if a lost swap does not name the winner, an earlier read does.
 func TestLossWithoutAKnownWriter(t *testing.T) {
 	p := newTestPlacement(5)
 	if p.loses(2*yieldAfter, 0) {
@@ -169,7 +169,7 @@ func TestLossWithoutAKnownWriter(t *testing.T) {
 	p.wantOwner(t, 7)
 }
 
-// TestLowerNodeOfATieYields: of two that yield to each other the lower one goes on yielding.
+// TestLowerNodeOfATieYields: of two nodes that yield to each other, the lower node goes on yielding.
 func TestLowerNodeOfATieYields(t *testing.T) {
 	low, high := newTestPlacement(3), newTestPlacement(9)
 	low.loses(yieldAfter, 9)
@@ -191,8 +191,8 @@ func TestLowerNodeOfATieYields(t *testing.T) {
 	}
 }
 
-// TestTieIsSent: the same where only one of them is sent commands.
-func TestTieIsSent(t *testing.T) {
+// TestTieWithOneSender: the lower node of a tie goes on yielding, even if only one of the two nodes is sent commands.
+func TestTieWithOneSender(t *testing.T) {
 	high := newTestPlacement(9)
 	high.loses(yieldAfter, 3)
 	high.served(contestedRef, incarnation(3), incarnation(9), false)

@@ -121,8 +121,8 @@ func TestStaleMemory(t *testing.T) {
 	}
 }
 
-// TestUnknownDeviceOfAFullLicense: a license that is full and spilled has a device of which a
-// node knows nothing. It must not be refused for want of room.
+// TestUnknownDeviceOfAFullLicense: a full and spilled license has a device that a node does not know. The node must
+// not refuse that device as one too many.
 func TestUnknownDeviceOfAFullLicense(t *testing.T) {
 	other := nodetest.New(t, nodetest.OpenStore(t))
 	key := nodetest.Grant(t, other, 18)

@@ -13,9 +13,8 @@ import (
 	"licet/internal/otlptest"
 )
 
-// TestLogAndTracesHoldNoSecrets does the main job, and makes mistakes
-// along the way, with values that can be recognized, and searches all that the
-// process has written, all of its traces and all of its metrics for them.
+// TestLogAndTracesHoldNoSecrets does the main job, and makes mistakes on the way, with recognizable secrets. Then it
+// searches the log, the traces and the metrics of the process for them.
 func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	traces := otlptest.Start(t)

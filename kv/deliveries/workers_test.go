@@ -94,8 +94,7 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 }
 
-// TestLateClaimOfAReleasedEndpoint: a claim that comes to be long after it was asked for, when it was
-// released already, does not keep others off.
+// TestLateClaimOfAReleasedEndpoint: a claim that lands late, after its release, does not keep other workers off.
 func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s, next := scripted(t)

@@ -46,8 +46,7 @@ func TestErrListsAllProblems(t *testing.T) {
 	}
 }
 
-// TestClientCountsRetries gets no answer once, is refused once, and then gets
-// what it has asked for.
+// TestClientCountsRetries loses one response, gets one refusal, and then the requested result.
 func TestClientCountsRetries(t *testing.T) {
 	var calls atomic.Int64
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

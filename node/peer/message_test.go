@@ -148,7 +148,7 @@ func filledError(t *testing.T) *licensing.Error {
 	}
 }
 
-// TestReplyHasEachLicenseOnce, also where each of its answers was an event.
+// TestReplyHasEachLicenseOnce: a reply has a license once, even if each of its answers is an event of that license.
 func TestReplyHasEachLicenseOnce(t *testing.T) {
 	c := newTestCodec(t)
 	var a node.HopAnswer

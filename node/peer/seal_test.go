@@ -127,7 +127,7 @@ func TestHopKeys(t *testing.T) {
 	}
 }
 
-// TestAgeOfAnotherNode: of what is known of another node's age the most is kept, for a while.
+// TestAgeOfAnotherNode: the client keeps the highest known age of another node, for a while.
 func TestAgeOfAnotherNode(t *testing.T) {
 	var l link
 	if _, known := l.ageAt(time.Now()); known {

@@ -22,8 +22,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestKeysWithoutTheStore cuts a node off its store: the keys that it remembers are good
-// for two seconds, and no longer.
+// TestKeysWithoutTheStore cuts a node off its store: remembered keys work for two seconds, and no longer.
 func TestKeysWithoutTheStore(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = 10 * time.Millisecond })
 	s.store.DeafWatch = true

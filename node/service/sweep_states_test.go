@@ -10,8 +10,8 @@ import (
 	"licet/node"
 )
 
-// TestFullNodeHidesNoFailure: a pass in which one record has failed, and for another of which
-// there was no room, has failed, in whatever order both came.
+// TestFullNodeHidesNoFailure: a pass has failed if one record has failed, even if the node was too full for another
+// record, in either order.
 func TestFullNodeHidesNoFailure(t *testing.T) {
 	n := stateService(Config{})
 	broken := errors.New("broken")

@@ -133,8 +133,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	}
 }
 
-// TestSweepContinuesAfterFailures: one record that can't be read must not keep the
-// others from their turn.
+// TestSweepContinuesAfterFailures: an unreadable record must not keep the sweep from other records.
 func TestSweepContinuesAfterFailures(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -222,7 +221,7 @@ func TestOrderLifetimes(t *testing.T) {
 	}
 }
 
-// TestSweepStopsIfEveryRecordFails, and does not try it all.
+// TestSweepStopsIfEveryRecordFails: a sweep stops early if every record fails.
 func TestSweepStopsIfEveryRecordFails(t *testing.T) {
 	const many = 100
 	var failing atomic.Bool

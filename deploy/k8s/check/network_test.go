@@ -10,7 +10,7 @@ import (
 	"licet/deploy/k8s/check/manifests"
 )
 
-// TestPoliciesAllowNeededTraffic, and nothing else.
+// TestPoliciesAllowNeededTraffic: the policies allow the needed traffic and nothing else.
 func TestPoliciesAllowNeededTraffic(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		policies := manifests.All[networkingv1.NetworkPolicy](set)

@@ -66,7 +66,7 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// TestPanelsAreDocumented: every panel says what it shows, in what unit, and is found by its title.
+// TestPanelsAreDocumented: every panel says what it shows and in which unit, and has a unique title.
 func TestPanelsAreDocumented(t *testing.T) {
 	uids := map[string]bool{}
 	for _, p := range pages() {

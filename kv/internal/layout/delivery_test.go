@@ -104,7 +104,7 @@ func TestBrokenDeliveries(t *testing.T) {
 	}
 }
 
-// TestStoredDeliveries holds the bounds of what receivers answer.
+// TestStoredDeliveries checks the bounds on stored data of receivers' responses.
 func TestStoredDeliveries(t *testing.T) {
 	d := kvtest.Delivery()
 	d.Answer = strings.Repeat("x", maxAnswer-1) + "é" + strings.Repeat("y", maxAnswer)

@@ -84,6 +84,8 @@
 // While nodes are updated, an older node reads values that a newer node wrote. It keeps unknown fields of
 // licenses, orders, products and endpoints as they are when it writes the record back.
 //
+// A value that can't be decoded is an error that wraps licensing.ErrInternal.
+//
 // Where a value of events can't be read, placeholders take the place of the events in it, see
 // eventdecode.go. A newer version's kinds of events, actors and members are stored by name, so an older
 // node returns them.
