@@ -3,7 +3,7 @@ package kv
 import (
 	"context"
 	"encoding/binary"
-	"strconv"
+	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -45,7 +45,7 @@ func (s *apiKeys) WatchAPIKeys(ctx context.Context, wake func()) {
 // of all keys alone. etcd counts the puts of each key (Version), so the puts that
 // no part shares show in a difference, whatever came after them. A restore starts
 // that count again at the backup's, and so could hide one put behind another: but
-// the first put after a restore moves the revision by layout.RevisionBump.
+// the first put after a restore changes the era.
 func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)
@@ -60,8 +60,7 @@ func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 		}
 	}
 	if all != nil {
-		era := all.ModRevision / (layout.RevisionBump / 2)
-		marks.All = store.KeyMark(strconv.FormatInt(all.Version-apart, 10) + "/" + strconv.FormatInt(era, 10))
+		marks.All = store.KeyMark(fmt.Sprint(all.Version-apart, "/", layout.Era(all.ModRevision)))
 	}
 	return marks
 }

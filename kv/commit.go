@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"fmt"
 
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
@@ -29,56 +30,44 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	if err := s.readyForEvents(ctx, swap.eventWrites); err != nil {
 		return store.Outcome{}, etcd.Unavailable(err)
 	}
+	var r reply
 	inDoubt := false // an earlier attempt may have been made, or may yet be
-	resolved := false
-	defer func() {
-		if inDoubt && !resolved {
-			s.forget(swap)
+	attempts := 0
+	err = s.etcd.Reissue(ctx, "swap", &inDoubt, func() error {
+		if attempts++; attempts > 1 {
+			traceRetry(span, attempts)
 		}
-	}()
-	for attempt := 0; ; attempt++ {
-		if ctx.Err() != nil {
-			return store.Outcome{}, etcd.GaveUp(inDoubt, ctx.Err())
-		}
-		r, sent := s.writes.do(ctx, &batchItem{
+		sent := false
+		if r, sent = s.writes.do(ctx, &batchItem{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
 			bytes: swap.bytes, inDoubt: inDoubt,
 			eventWrites: swap.eventWrites, assumed: swap.assumed,
 			span: span,
-		})
-		if !sent {
-			return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
+		}); !sent {
+			return fmt.Errorf("%w: %w", errNotSent, r.err)
 		}
-		switch etcd.Classify(r.err) {
-		case etcd.Succeeded:
-			resolved = true
-			if r.succeeded {
-				s.landed(swap, r.revision)
-				if swap.pends {
-					if err := s.awaitMove(ctx, r.revision); err != nil {
-						return store.Outcome{}, etcd.GaveUp(true, err) // stored, and not in effect yet
-					}
-				}
-				return store.Outcome{Landed: true, Bytes: swap.bytes}, nil
-			}
-			return s.lost(ctx, swap, r, me, inDoubt)
-		case etcd.Refused:
-			return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
-		case etcd.Rejected:
-			s.log.Error().Err(r.err).Int("compares", len(swap.compares)).Int("operations", len(swap.then)).
-				Msg("etcd rejects a transaction's form")
-			if inDoubt {
-				return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
-			}
-			return store.Outcome{}, layout.Internal(r.err)
-		case etcd.Unknown:
-			inDoubt = true
-			traceRetry(span, attempt)
-			s.metrics.SwapsReissued.Inc()
-			etcd.PauseBeforeReissue(ctx, attempt)
+		return r.err
+	})
+	switch {
+	case err != nil:
+		if inDoubt {
+			s.forget(swap)
+		}
+		return store.Outcome{}, err
+	case !r.succeeded:
+		return s.lost(ctx, swap, r, me, inDoubt)
+	}
+	s.landed(swap, r.revision)
+	if swap.pends {
+		if err := s.awaitMove(ctx, r.revision); err != nil {
+			return store.Outcome{}, etcd.GaveUp(true, err) // stored, and not in effect yet
 		}
 	}
+	return store.Outcome{Landed: true, Bytes: swap.bytes}, nil
 }
+
+// errNotSent is the error of an attempt that the batcher did not send.
+const errNotSent = etcd.NotSent("the change was not sent")
 
 // landed remembers what a swap wrote.
 func (s *Store) landed(sw *swap, revision int64) {

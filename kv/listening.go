@@ -95,7 +95,7 @@ func (f *fences) replace(revision, read, moved int64, owners map[licensing.Owner
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := &f.listeners; read >= l.read {
-		if revision < l.revision { // the store was restored: what was in effect may wait again
+		if layout.Restored(l.revision, revision) { // what was in effect may wait again
 			l.moved = 0
 			f.markLooked.Store(0)
 		}

@@ -30,7 +30,7 @@ func traceEvent(batch []*batchItem, name string) {
 // traceRetry tells that a swap is issued again, since its outcome is in doubt.
 func traceRetry(span *tracing.Span, attempt int) {
 	if span != nil {
-		span.Event("retry", tracing.Int("licet.store.attempt", attempt+2))
+		span.Event("retry", tracing.Int("licet.store.attempt", attempt))
 	}
 }
 

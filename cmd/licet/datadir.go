@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"licet/licensing"
+	"licet/node/service"
 )
 
 // The files of a data directory besides those of the store. Only the owner can read them.
@@ -124,17 +123,17 @@ func newDevKey(ring licensing.MasterRing, entropy io.Reader, now time.Time) (*de
 	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
 		return nil, err
 	}
-	account, err := ulid.New(ulid.Timestamp(now), entropy)
+	account, err := service.NewULID(now, entropy, "an account")
 	if err != nil {
 		return nil, err
 	}
-	id, err := ulid.New(ulid.Timestamp(now), entropy)
+	id, err := service.NewULID(now, entropy, "an API key")
 	if err != nil {
 		return nil, err
 	}
 	return &devKey{
-		AccountID:     "acct_" + strings.ToLower(account.String()),
-		KeyID:         "key_" + strings.ToLower(id.String()),
+		AccountID:     "acct_" + strings.ToLower(account),
+		KeyID:         "key_" + strings.ToLower(id),
 		APIKey:        licensing.NewAPIKeyText(licensing.Test, secret),
 		SecretVersion: 1,
 		MasterID:      ring.Current().ID,

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
 	"licet/cmd/licet/internal/cli"
 	"licet/licensing"
+	"licet/node/service"
 )
 
 func newMasterKeyCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -93,15 +93,15 @@ master key before any node derives secrets from it:
 
 // makeMasterKey returns a new master key with a new id.
 func makeMasterKey(entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
-	id, err := ulid.New(ulid.Timestamp(now), entropy)
+	id, err := service.NewULID(now, entropy, "a master key")
 	if err != nil {
-		return licensing.MasterKey{}, fmt.Errorf("make the id of a master key: %w", err)
+		return licensing.MasterKey{}, err
 	}
 	var key [licensing.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
 		return licensing.MasterKey{}, fmt.Errorf("make a master key: %w", err)
 	}
-	return licensing.NewMasterKey("mk_"+strings.ToLower(id.String()), key)
+	return licensing.NewMasterKey("mk_"+strings.ToLower(id), key)
 }
 
 // addMasterKey adds a new master key to the ring at path.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/spf13/pflag"
 
 	"licet/metrics/tracing"
+	"licet/node/service"
 )
 
 // tracingConfig holds the settings of tracing.
@@ -72,13 +72,13 @@ func (s *instance) startTracing(ctx context.Context, build build) error {
 	if err != nil {
 		return fmt.Errorf("--tracing-otlp-endpoint: %w", err)
 	}
-	id, err := ulid.New(ulid.Timestamp(time.Now()), rand.Reader)
+	id, err := service.NewULID(time.Now(), rand.Reader, "an instance in traces")
 	if err != nil {
-		return fmt.Errorf("create an instance id for traces: %w", err)
+		return err
 	}
 	s.tracer, err = tracing.New(ctx, tracing.Config{
 		Endpoint: to, Ratio: s.cfg.TraceRatio,
-		Version: build.version, Instance: id.String(),
+		Version: build.version, Instance: id,
 		Metrics: s.instruments, Log: s.log,
 	})
 	if err != nil {
@@ -88,6 +88,6 @@ func (s *instance) startTracing(ctx context.Context, build build) error {
 		s.tracer.Close(ctx)
 		return nil
 	})
-	s.log.Info().Str("url", to).Float64("sample_ratio", s.cfg.TraceRatio).Stringer("instance", id).Msg("tracing")
+	s.log.Info().Str("url", to).Float64("sample_ratio", s.cfg.TraceRatio).Str("instance", id).Msg("tracing")
 	return nil
 }

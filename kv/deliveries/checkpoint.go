@@ -31,11 +31,14 @@ func (h *holder) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 func (h *holder) finish(ctx context.Context) error {
 	for len(h.steps) > 0 || len(h.todo) > 0 {
 		if len(h.steps) == 0 {
-			steps, err := h.layOutAgain(ctx, &h.todo[0])
+			err := h.insist(ctx, func() (err error) {
+				h.steps, err = h.layOut(ctx, &h.todo[0]) // for which it may have to read
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			h.steps, h.todo = steps, h.todo[1:]
+			h.todo = h.todo[1:]
 		}
 		revision, err := h.take(ctx, &h.steps[0])
 		if err != nil {
@@ -53,17 +56,16 @@ func (h *holder) finish(ctx context.Context) error {
 	return nil
 }
 
-// layOutAgain lays a checkpoint out, for which something may have to be read.
-func (h *holder) layOutAgain(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
+// insist calls do until do succeeds or ctx ends: etcd may refuse requests for a while. After any other error the claim
+// is lost.
+func (h *holder) insist(ctx context.Context, do func() error) error {
 	for attempt := 0; ; attempt++ {
-		steps, err := h.layOut(ctx, done)
+		err := do()
 		switch {
-		case err == nil:
-			return steps, nil
-		case ctx.Err() != nil:
-			return nil, etcd.Unavailable(ctx.Err())
-		case !licensing.NotExecuted(err):
-			return nil, h.fail(err)
+		case err == nil || ctx.Err() != nil:
+			return err
+		case !licensing.NotExecuted(err) && etcd.Classify(err) != etcd.Refused:
+			return h.fail(err)
 		}
 		etcd.PauseBeforeReissue(ctx, attempt)
 	}
@@ -81,32 +83,24 @@ func (h *holder) fail(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrClaimLost, err)
 }
 
-// take makes one transaction, and makes it again as it is until there is an answer,
-// as long as ctx lives. It gives the revision of the progress that it wrote.
-func (h *holder) take(ctx context.Context, step *checkpointStep) (int64, error) {
+// take makes one transaction and returns the revision of the progress that the transaction has written.
+func (h *holder) take(ctx context.Context, step *checkpointStep) (revision int64, err error) {
 	then := append(slices.Clone(step.ops),
 		clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
-	s := h.worker.store
 	inDoubt := false
-	for attempt := 0; ; attempt++ {
-		if ctx.Err() != nil {
-			return 0, etcd.GaveUp(inDoubt, ctx.Err())
+	err = h.insist(ctx, func() error {
+		response, err := h.worker.store.etcd.Resolve(ctx, "checkpoint", &inDoubt, h.compares(), then, h.guardReads())
+		switch {
+		case err != nil:
+			return fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err)
+		case response.Succeeded:
+			revision = response.Header.Revision
+			return nil
 		}
-		response, err := s.etcd.Txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
-		switch etcd.Classify(err) {
-		case etcd.Succeeded:
-			if response.Succeeded {
-				return response.Header.Revision, nil
-			}
-			return h.explainLoss(response, step)
-		case etcd.Rejected:
-			return 0, h.fail(fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err))
-		case etcd.Unknown:
-			inDoubt = true
-			s.etcd.Reissued.Inc()
-		}
-		etcd.PauseBeforeReissue(ctx, attempt)
-	}
+		revision, err = h.explainLoss(response, step)
+		return err
+	})
+	return revision, err
 }
 
 var errProgressMoved = errors.New("the progress was changed though the claim is held")
@@ -117,9 +111,9 @@ func (h *holder) explainLoss(response *clientv3.TxnResponse, step *checkpointSte
 	now, err := h.readGuards(response)
 	switch {
 	case err != nil:
-		return 0, h.fail(err)
+		return 0, err
 	case now.progress != nil && now.progress.Number == step.progress.Number && now.revision != h.revision:
 		return now.revision, nil
 	}
-	return 0, h.fail(errProgressMoved)
+	return 0, errProgressMoved
 }

@@ -42,42 +42,17 @@ func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format 
 // checkCounts compares a license's count of devices with the devices there
 // are, and with its limit. own is how many have keys of their own.
 func (v *recordChecks) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
-	l, inline := &stored.License, len(stored.Devices)
-	if l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0 {
-		bad("negative", "it counts %d devices of %d, and %d allowed beyond", l.CurrentDevices, l.MaxDevices,
-			l.AllowedOver)
-		return
-	}
-	if stored.Spilled && inline > 0 {
-		bad("spilled", "its devices have keys of their own, and %d are in its record too", inline)
-	}
-	if !stored.Spilled && own > 0 {
-		bad("spilled", "its devices are in its record, and %d have keys of their own too", own)
-	}
-	if inline > layout.MaxInline {
-		bad("inline_limit", "%d devices are in its record, and %d is the most", inline, layout.MaxInline)
-	}
-	ids := make(map[string]bool, inline)
-	devices, err := layout.DecodeInline(stored.Devices, l.CreatedAt)
+	stored.EachBrokenRule(own, bad)
+	ids := make(map[string]bool, len(stored.Devices))
+	devices, err := layout.DecodeInline(stored.Devices, stored.License.CreatedAt)
 	if err != nil {
 		bad("value", "a device in its record can't be read: %v", err)
 	}
 	for i := range devices {
 		ids[devices[i].ID] = true
 	}
-	if err == nil && len(ids) < inline {
+	if err == nil && len(ids) < len(stored.Devices) {
 		bad("inline_twice", "one device stands twice in its record")
-	}
-	entries := inline
-	if stored.Spilled {
-		entries = own
-	}
-	if l.CurrentDevices != entries {
-		bad("device_count", "it counts %d devices, and there are %d", l.CurrentDevices, entries)
-	}
-	if l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver) {
-		bad("device_limit", "it counts %d devices, and %d are allowed", l.CurrentDevices,
-			max(l.MaxDevices, l.AllowedOver))
 	}
 }
 

@@ -76,8 +76,8 @@ func retryConflicts(try func() error) error {
 	return licensing.ErrUnavailable
 }
 
-// newULID returns a new id. what names the object in an error message.
-func newULID(now time.Time, entropy io.Reader, what string) (string, error) {
+// NewULID returns a new id. what names the object in an error message.
+func NewULID(now time.Time, entropy io.Reader, what string) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), entropy)
 	if err != nil {
 		return "", fmt.Errorf("make the id of %s: %w", what, err)

@@ -99,7 +99,7 @@ func (w *Webhooks) addReplay(ctx context.Context, in *ReplayRequest, claims []st
 	if err := w.checkReplay(ctx, in); err != nil {
 		return err
 	}
-	id, err := newULID(w.engine.Now(), w.cfg.Entropy, "a replay")
+	id, err := NewULID(w.engine.Now(), w.cfg.Entropy, "a replay")
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (m Keymaker) newKey(wanted NewKey) (IssuedKey, error) {
 	if _, err := io.ReadFull(m.Entropy, entropy[:]); err != nil {
 		return IssuedKey{}, fmt.Errorf("make an API key: %w", err)
 	}
-	id, err := newULID(now, m.Entropy, "an API key")
+	id, err := NewULID(now, m.Entropy, "an API key")
 	if err != nil {
 		return IssuedKey{}, err
 	}

@@ -93,7 +93,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		return licensing.Record{}, licensing.ErrPaymentNotConfigured
 	}
 	now := o.engine.Now()
-	id, err := newULID(now, o.cfg.Entropy, "an order")
+	id, err := NewULID(now, o.cfg.Entropy, "an order")
 	if err != nil {
 		return licensing.Record{}, err
 	}

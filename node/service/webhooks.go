@@ -47,7 +47,7 @@ func (w *Webhooks) CreateWebhook(
 	ctx context.Context, in EndpointCreation,
 ) (issued IssuedEndpoint, replayed bool, err error) {
 	create := func(ctx context.Context) (cmd licensing.Command, endpointID string, err error) {
-		id, err := newULID(w.engine.Now(), w.cfg.Entropy, "a webhook endpoint")
+		id, err := NewULID(w.engine.Now(), w.cfg.Entropy, "a webhook endpoint")
 		if err != nil {
 			return nil, "", err
 		}

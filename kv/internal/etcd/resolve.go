@@ -11,30 +11,39 @@ import (
 	"licet/licensing"
 )
 
-// Resolve sends a transaction until its outcome is known. The compares must make sure that only one
-// copy of the transaction lands. resolve sets inDoubt once the outcome of an attempt is unknown: then
-// a transaction that lost may have lost to an earlier copy of itself.
+// Resolve sends a transaction until its outcome is known. See Reissue.
 func (c *Client) Resolve(
 	ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op,
-) (*clientv3.TxnResponse, error) {
+) (response *clientv3.TxnResponse, err error) {
+	err = c.Reissue(ctx, operation, inDoubt, func() (err error) {
+		response, err = c.Txn(ctx, operation, compares, then, otherwise)
+		return err
+	})
+	return response, err
+}
+
+// Reissue calls send, which sends one transaction, until the outcome of the transaction is known or ctx ends. The
+// compares of the transaction must make sure that only one copy of it lands. Reissue sets inDoubt once the outcome of
+// an attempt is unknown: then a transaction that lost may have lost to an earlier copy of itself.
+func (c *Client) Reissue(ctx context.Context, operation string, inDoubt *bool, send func() error) error {
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return nil, GaveUp(*inDoubt, ctx.Err())
+			return GaveUp(*inDoubt, ctx.Err())
 		}
-		response, err := c.Txn(ctx, operation, compares, then, otherwise)
+		err := send()
 		switch Classify(err) {
 		case Succeeded:
-			return response, nil
+			return nil
 		case Refused:
-			return nil, GaveUp(*inDoubt, err)
+			return GaveUp(*inDoubt, err)
 		case Rejected:
 			if !errors.Is(err, rpctypes.ErrLeaseNotFound) { // a lease may end at any time
 				c.Log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
 			}
 			if *inDoubt {
-				return nil, GaveUp(*inDoubt, err)
+				return GaveUp(*inDoubt, err)
 			}
-			return nil, fmt.Errorf("%w: %w", licensing.ErrInternal, err)
+			return fmt.Errorf("%w: %w", licensing.ErrInternal, err)
 		case Unknown:
 			*inDoubt = true
 			c.Reissued.Inc()

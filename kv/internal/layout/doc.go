@@ -113,7 +113,9 @@
 //	ledger.go        how many bytes of events an owner has
 //	usage.go         how much an owner stores
 //	mark.go          when epochs were sealed
+//	restored.go      how a restore of the store shows in revisions
 //	license.go       licenses and devices
+//	licenserules.go  the rules that a stored license must not break
 //	inline.go        devices in the record of their license
 //	order.go         orders
 //	product.go       products

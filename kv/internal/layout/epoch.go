@@ -85,13 +85,3 @@ func (f Field) lastEvent() (told Location, sequence uint64, err error) {
 	}
 	return ReadLocation(f.Bytes), sequence, nil
 }
-
-// RevisionBump is added to a restored store's revision. It must be more
-// than what the lost store wrote after the backup, so that no revision
-// comes twice with different content: nodes that are still up remember
-// some, and their swaps would land on records they never saw.
-const RevisionBump = 1_000_000_000
-
-// RestoredSince reports whether the store was restored from a backup between two epochs: then the later one is lower,
-// or so much higher as no store writes by itself.
-func (e Epoch) RestoredSince(before Epoch) bool { return e < before || e >= before+RevisionBump/2 }

@@ -273,22 +273,3 @@ func hexDigit(c byte) byte {
 // moves them all to keys of their own, for good: from then on an activation
 // writes the facts and one device, however many there are.
 const MaxInline = 16
-
-// BrokenRule names the first rule that a stored license breaks, as far as its own
-// key tells; empty where it breaks none. It is cheap enough for every request.
-func (s *License) BrokenRule() string {
-	l := &s.License
-	switch {
-	case s.Spilled && len(s.Devices) > 0:
-		return "spilled"
-	case len(s.Devices) > MaxInline:
-		return "inline_limit"
-	case l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0:
-		return "negative"
-	case !s.Spilled && l.CurrentDevices != len(s.Devices):
-		return "device_count"
-	case l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver):
-		return "device_limit"
-	}
-	return ""
-}

@@ -72,3 +72,51 @@ func TestMovedDeviceKeepsNewerFields(t *testing.T) {
 		t.Errorf("a broken one gave %x, %v", alone, err)
 	}
 }
+
+// TestBrokenRules breaks each rule that the record of a license shows. The check of a good license allocates nothing:
+// a node checks each license that it reads or writes.
+func TestBrokenRules(t *testing.T) {
+	device := NewInlineDevice(&licensing.Device{ID: "a", BoundAt: kvtest.Time}, kvtest.Time)
+	licenses := func(max, current, over, inline int, spilled bool) *License {
+		s := &License{Spilled: spilled}
+		s.License.MaxDevices, s.License.CurrentDevices, s.License.AllowedOver = max, current, over
+		for range inline {
+			s.Devices = append(s.Devices, device)
+		}
+		return s
+	}
+	for _, c := range []struct {
+		license *License
+		own     int
+		want    string
+	}{
+		{licenses(3, 2, 0, 2, false), NotCounted, ""},
+		{licenses(3, 2, 0, 2, false), 0, ""},
+		{licenses(0, 20, 0, 0, true), NotCounted, ""},
+		{licenses(0, 20, 0, 0, true), 20, ""},
+		{licenses(3, 5, 5, 5, false), 0, ""},
+		{licenses(3, -1, 0, 0, false), 0, "negative"},
+		{licenses(-3, 0, 0, 0, false), 0, "negative"},
+		{licenses(3, 0, -1, 0, false), 0, "negative"},
+		{licenses(3, 1, 0, 1, true), 1, "spilled"},
+		{licenses(3, 1, 0, 1, false), 1, "spilled"},
+		{licenses(0, 17, 0, 17, false), 0, "inline_limit"},
+		{licenses(3, 2, 0, 1, false), NotCounted, "device_count"},
+		{licenses(0, 20, 0, 0, true), 19, "device_count"},
+		{licenses(1, 2, 0, 2, false), 0, "device_limit"},
+		{licenses(1, 20, 19, 0, true), NotCounted, "device_limit"},
+	} {
+		got := ""
+		c.license.EachBrokenRule(c.own, func(rule, _ string, _ ...any) { got += rule })
+		if got != c.want {
+			t.Errorf("%+v breaks %q, want %q", c.license, got, c.want)
+		}
+		if rule := c.license.BrokenRule(); c.own == NotCounted && rule != c.want {
+			t.Errorf("the first broken rule of %+v is %q, want %q", c.license, rule, c.want)
+		}
+	}
+	good := licenses(3, 2, 0, 2, false)
+	if n := testing.AllocsPerRun(100, func() { good.BrokenRule() }); n != 0 {
+		t.Errorf("the check of a good license allocates %v times", n)
+	}
+}
