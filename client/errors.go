@@ -90,6 +90,7 @@ const (
 	ReasonPaymentNotConfigured  = "payment_not_configured"
 	ReasonWebhookLimit          = "webhook_limit"
 	ReasonReplayLimit           = "replay_limit"
+	ReasonAPIKeyLimit           = "api_key_limit"
 	ReasonCursorExpired         = "cursor_expired"
 	ReasonBodyTooLarge          = "body_too_large"
 	ReasonURITooLong            = "uri_too_long"

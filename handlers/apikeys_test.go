@@ -2,11 +2,14 @@ package handlers_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"licet/handlers"
 	"licet/licensing"
+	"licet/node/service"
 )
 
 func (s *fixture) createKey(creator, members string) answer {
@@ -181,7 +184,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 			continue
 		}
 		message, _ := rotated.must(t, 40300).raw["message"].(string)
-		if !strings.HasSuffix(message, "; this one lacks "+c.lacks) || s.store.allKeys() != before {
+		if !strings.HasSuffix(message, "; yours lacks "+c.lacks) || s.store.allKeys() != before {
 			t.Errorf("%s rotated %s: %s", c.by, c.scopes, rotated.body)
 		}
 		// The scopes of the caller were the reason: with another API key the same request succeeds.
@@ -338,8 +341,11 @@ func TestAPIKeyOnce(t *testing.T) {
 	s.sendWire(newKey(w.body)).must(t, 42200)
 	s.sendWire(newKey(w.body).once("k3")).must(t, 42200)
 
-	// After a day, the Idempotency-Keys are free again.
+	// After a day, a sweep makes the Idempotency-Keys free again.
 	s.clock.advance(24 * time.Hour)
+	if err := s.node.SweepClaims(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 0)
 }
 
@@ -364,4 +370,64 @@ func TestAPIKeyUnknownOutcome(t *testing.T) {
 			t.Errorf("%s %s: retryable is %v, want %v", c.request.method, c.request.path, told, c.retryable)
 		}
 	}
+}
+
+// maxAPIKeys makes a service have a maximum of API keys of an owner.
+func maxAPIKeys(most int) []option {
+	return []option{func(_ *handlers.Config, n *service.Config) { n.MaxAPIKeys = most }}
+}
+
+// TestAPIKeyMaximum: an account has a maximum of usable API keys in each mode. A refusal is not kept under the
+// request's Idempotency-Key.
+func TestAPIKeyMaximum(t *testing.T) {
+	t.Parallel()
+	const usable = 3 // keys of the fixture in this mode that are neither revoked nor expired
+	s := newService(t, maxAPIKeys(usable+2)...)
+	w := newKey(`{"name":"shop","scopes":["orders"]}`).once("k")
+	full := func() {
+		t.Helper()
+		refused := s.sendWire(w).must(t, 40909)
+		if details := refused.raw["error"].(map[string]any)["details"].(map[string]any); details["max_api_keys"] != 5.0 {
+			t.Errorf("refused with %s", refused.body)
+		}
+	}
+	ends := s.clock.Now().Add(time.Hour).Format(time.RFC3339)
+	s.createKey(keyAll, `"scopes":["orders"],"expires_at":"`+ends+`"`).must(t, 0)
+	last := s.createKey(keyAll, `"scopes":["orders"]`).must(t, 0)
+	full()
+	full()
+	s.createKey(keyOther, `"scopes":["orders"]`).must(t, 0)
+	s.createKey(keyLive, `"scopes":["orders"]`).must(t, 0)
+
+	s.clock.advance(time.Hour) // the first one expires
+	made := s.sendWire(w).must(t, 0)
+	if made.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("the refusal was kept: %v", made.header)
+	}
+	s.sendWire(w).must(t, 0) // a replay, not another key
+	w = newKey(w.body).once("k2")
+	full()
+	s.send("DELETE", "/v1/keys/"+last.text("id"), keyAll, "").must(t, 0)
+	s.sendWire(w).must(t, 0)
+}
+
+// TestAPIKeyMaximumOfManyPages counts usable API keys among many that are not.
+func TestAPIKeyMaximumOfManyPages(t *testing.T) {
+	t.Parallel()
+	const most = 150
+	s := newService(t, maxAPIKeys(most)...)
+	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	for i := range 3 * most {
+		key := licensing.APIKey{Owner: acme, Scopes: []string{"orders"}}
+		if i%3 != 0 {
+			key.RevokedAt = s.clock.Now()
+		}
+		s.store.addKey(fmt.Sprintf("lk_many%03d", i), key)
+	}
+	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 40909)
+	for i := range 4 { // with the fixture's three, one more than the maximum allows
+		s.send("DELETE", fmt.Sprintf("/v1/keys/key_many%03d", 3*i), keyAll, "").must(t, 0)
+	}
+	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 0)
+	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 40909)
 }

@@ -141,6 +141,7 @@ func kinds() errorTable {
 		licensing.ReasonPaymentNotConfigured: {status: 409, n: 4},
 		licensing.ReasonWebhookLimit:         {status: 409, n: 5},
 		licensing.ReasonReplayLimit:          {status: 409, n: 6},
+		licensing.ReasonAPIKeyLimit:          {status: 409, n: 9},
 		licensing.ReasonCursorExpired:        {status: 410, n: 0},
 		reasonBodyTooLarge:                   {status: 413, n: 0},
 		reasonURITooLong:                     {status: 414, n: 0},

@@ -689,6 +689,7 @@ var goldenCases = []struct {
 		}
 		return w
 	}},
+	{"40909", maxAPIKeys(1), func(*fixture) wire { return newKey(`{"name":"shop","scopes":["orders"]}`).once("k") }},
 	{"42200_webhook", nil, func(*fixture) wire {
 		return newWebhook(`{"url":"http://shop.example.com/licet","description":"a\nb","event_types":["order.paid","order.paid"]}`).once("")
 	}},

@@ -329,8 +329,17 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, 
 	return &key, nil
 }
 
-// SweepClaims removes nothing.
-func (s *memStore) SweepClaims(context.Context, time.Time) (int, error) { return 0, nil }
+func (s *memStore) SweepClaims(_ context.Context, before time.Time) (swept int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ref, r := range s.records {
+		if r.record.Claim != nil && r.record.Claim.CreatedAt.Before(before) {
+			delete(s.records, ref)
+			swept++
+		}
+	}
+	return swept, s.fail
+}
 
 // Due looks at every record.
 func (s *memStore) Due(

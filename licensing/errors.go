@@ -33,6 +33,7 @@ const (
 	ReasonPaymentNotConfigured Reason = "payment_not_configured"
 	ReasonWebhookLimit         Reason = "webhook_limit"
 	ReasonReplayLimit          Reason = "replay_limit"
+	ReasonAPIKeyLimit          Reason = "api_key_limit"
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonCursorExpired        Reason = "cursor_expired"

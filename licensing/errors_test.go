@@ -31,6 +31,7 @@ func TestReasonsAreFrozen(t *testing.T) {
 		licensing.ReasonPaymentNotConfigured: "payment_not_configured",
 		licensing.ReasonWebhookNotFound:      "webhook_endpoint_not_found",
 		licensing.ReasonWebhookLimit:         "webhook_limit",
+		licensing.ReasonAPIKeyLimit:          "api_key_limit",
 		licensing.ReasonInvalidField:         "invalid_field",
 		licensing.ReasonInternal:             "internal",
 		licensing.ReasonProviderFailed:       "provider_failed",

@@ -37,6 +37,7 @@ type config struct {
 
 	AddressLimit, AuthenticationLimit, AccountLimit, LicenseLimit limits.Rate
 	NewDevicesLimit, LicenseKiB, AccountKiB                       limits.Rate
+	MaxAPIKeys                                                    int
 
 	TrustedProxies []string
 }
@@ -69,6 +70,8 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"`rate` of KiB written for each license; 0: no limit")
 	fs.TextVar(&c.AccountKiB, "rate-limit-account-kib", limits.Rate{Count: 64 << 10, Per: 4 * time.Second},
 		"`rate` of KiB written for each account and mode; 0: no limit")
+	fs.IntVar(&c.MaxAPIKeys, "max-api-keys", 1000,
+		"how many API keys each account may have in each mode, except revoked and expired ones; 0: no maximum")
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
 		"`networks` of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8,192.0.2.7")
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations,
@@ -163,6 +166,9 @@ func (c *config) validate() error {
 	}
 	if c.QueueDelay < minQueueDelay || c.QueueDelay > maxQueueDelay {
 		return badUsage("--queue-delay is %v: write a duration from 10ms to 1s", c.QueueDelay)
+	}
+	if c.MaxAPIKeys < 0 {
+		return badUsage("--max-api-keys is %d: write a number of API keys, or 0 for no maximum", c.MaxAPIKeys)
 	}
 	if _, err := parseNetworks(c.TrustedProxies); err != nil {
 		return badUsage("--trusted-proxies: %w", err)

@@ -172,6 +172,7 @@ func (s *instance) serveAPI() error {
 		KeepEvents:        store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
 		Deliveries:        deliveries.New(s.store),
 		Keys:              s.store,
+		MaxAPIKeys:        s.cfg.MaxAPIKeys,
 		Ring:              s.ring,
 		OrderLifetime:     s.cfg.OrderLifetime,
 		TestOrderLifetime: s.cfg.TestOrders,

@@ -35,11 +35,62 @@ type KeyRotation struct {
 }
 
 // CreateAPIKey creates an API key. With in.Once, repeating the request returns the key as it is now,
-// without its text and secret, and replayed is true.
+// without its text and secret, and replayed is true. CreateAPIKey refuses with ReasonAPIKeyLimit if the owner has
+// Config.MaxAPIKeys usable keys. This refusal is not kept for in.Once, so the request may be repeated once there are
+// fewer keys.
 func (k *Keys) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedKey, replayed bool, err error) {
 	return k.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claimsFor) (IssuedKey, error) {
+		if err := k.checkCount(ctx, in.Owner); err != nil {
+			return IssuedKey{}, err
+		}
 		return k.keymaker().create(ctx, in.NewKey, claims)
 	})
+}
+
+// countedKeys is how many of an owner's newest API keys checkCount looks at, as a multiple of the maximum. Without it,
+// each new key of an owner with many revoked keys would cost a read of all of them.
+const countedKeys = 10
+
+// checkCount refuses a new API key of an owner who has as many usable keys as an owner may have. Requests at the same
+// time may exceed the maximum by as many. An exact count would have to be stored with each change of a key.
+func (k *Keys) checkCount(ctx context.Context, owner licensing.Owner) error {
+	most := k.cfg.MaxAPIKeys
+	if most == 0 {
+		return nil
+	}
+	if err := k.lists.enter(ctx, owner); err != nil {
+		return err
+	}
+	defer k.lists.leave(owner)
+	usable, now := 0, k.engine.Now()
+	page := clamp(store.Page{Limit: store.MaxListPage})
+	for looked := 0; looked < countedKeys*most; looked += store.MaxListPage {
+		list, err := k.cfg.Keys.ListAPIKeys(ctx, owner, page)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if list.Items[i].Usable(now) {
+				usable++
+			}
+		}
+		switch {
+		case usable >= most:
+			return tooManyAPIKeys(most)
+		case list.Next == "":
+			return nil
+		}
+		page.Before = list.Next
+	}
+	return nil
+}
+
+func tooManyAPIKeys(most int) error {
+	return &licensing.Error{
+		Reason:  licensing.ReasonAPIKeyLimit,
+		Message: "there are as many API keys as there may be: revoke one first",
+		Details: map[string]int{"max_api_keys": most},
+	}
 }
 
 // RotateAPIKey gives an API key a new secret, derived from the ring's current master key. in.Once

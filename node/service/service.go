@@ -38,7 +38,9 @@ type Config struct {
 	Deliveries store.DeliveryLog // nil: this node answers no questions about deliveries
 
 	Keys store.Keys
-	Ring licensing.MasterRing // the master keys, which API secrets are derived from; required to create API keys
+	// MaxAPIKeys is how many usable API keys an owner may have. 0: no maximum.
+	MaxAPIKeys int
+	Ring       licensing.MasterRing // the master keys, which API secrets are derived from; required to create API keys
 }
 
 const (
