@@ -197,10 +197,15 @@ func (s *memStore) Commit(ctx context.Context, change store.Change) (store.Outco
 		return store.Outcome{Rivals: rivals}, nil
 	}
 	s.revision++
+	bytes := 0
 	for _, w := range change.Writes {
 		s.write(w)
+		bytes += 100 // about a record
+		if w.Record.Metadata != nil {
+			bytes += len(w.Record.Metadata.Object)
+		}
 	}
-	return store.Outcome{Landed: true}, s.commit
+	return store.Outcome{Landed: true, Bytes: bytes}, s.commit
 }
 
 // stale reports whether a record has changed since the read of a write.

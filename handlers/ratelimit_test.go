@@ -52,6 +52,36 @@ func TestWriteLimits(t *testing.T) {
 	s.activate(key, "third").must(t, 0)
 }
 
+// TestAccountBytesLimit: an account that has written too much creates nothing more for a while. It may still look up,
+// revoke and remove, and other accounts notice nothing.
+func TestAccountBytesLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(_ *handlers.Config, n *service.Config) {
+		n.WriteLimits.AccountBytes = node.WriteLimit{Count: 16 << 10, Per: 16 * time.Second}
+	})
+	key := s.license()
+	large := `{"product_id":"editor","quantity":2,"metadata":{"a":"` + strings.Repeat("x", 16000) + `"}}`
+	s.send("POST", "/v1/licenses", keyAll, large).must(t, 0)
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/v1/licenses", large},
+		{"POST", "/v1/orders", `{"product_id":"editor","amount":1,"currency":"EUR"}`},
+		{"PUT", "/v1/products/other", `{}`},
+		{"POST", "/v1/webhook_endpoints", `{"url":"https://example.com","event_types":["*"]}`},
+		{"POST", "/v1/keys", `{"name":"more","scopes":["*"]}`},
+		{"PATCH", "/v1/licenses/" + key, `{"metadata":{"a":1}}`},
+	} {
+		got := s.send(c.method, c.path, keyAll, c.body).must(t, 42900)
+		if policy := got.header.Get("RateLimit-Policy"); !strings.HasSuffix(policy, `"account_bytes";q=16384;w=16`) {
+			t.Errorf("%s %s: RateLimit-Policy: %s", c.method, c.path, policy)
+		}
+	}
+	s.send("GET", "/v1/licenses/"+key, keyAll, "").must(t, 0)
+	s.change(key, "revoke", "").must(t, 0)
+	s.send("POST", "/v1/licenses", keyOther, `{"product_id":"theirs","quantity":1}`).must(t, 0)
+	s.clock.advance(30 * time.Second)
+	s.send("POST", "/v1/licenses", keyAll, large).must(t, 0)
+}
+
 // behindProxy makes the tests a trusted proxy, which names clients in X-Forwarded-For.
 func behindProxy(h *handlers.Config, _ *service.Config) {
 	h.Proxies = limits.Proxies{netip.MustParsePrefix("127.0.0.0/8")}

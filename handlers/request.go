@@ -198,6 +198,11 @@ func (s *Server) dispatch(r *request) (any, error) {
 	if err := s.rates.account(&r.call); err != nil {
 		return nil, err
 	}
+	if r.route.is(grows) {
+		if err := s.cfg.Node.RefuseWrites(caller.Owner); err != nil {
+			return nil, err
+		}
+	}
 	if r.route.access == RequiredAuth {
 		if err := s.responses.refuseIfOver(r); err != nil {
 			return nil, err

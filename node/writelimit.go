@@ -84,6 +84,15 @@ func (w *writeLimits) refuse(record *licensing.Record, c *call, now time.Time) e
 	return nil
 }
 
+// RefuseWrites returns the error of an owner that has written as much as its limit allows, else nil. The engine asks
+// the limits itself about commands on licenses; callers ask before all other growth.
+func (s *settler) RefuseWrites(owner licensing.Owner) error {
+	if s.limits == nil {
+		return nil
+	}
+	return s.limits.accountBytes.refuse(s.limits.accountBytes.account(owner), s.limits.now())
+}
+
 // wrote counts the bytes of a change for the owner and the licenses of its records.
 func (w *writeLimits) wrote(change *store.Change, bytes int) {
 	if w == nil || bytes == 0 {
