@@ -22,7 +22,7 @@ type HTTP struct {
 	// BodyBytes is the number of bytes of request bodies that the node waits for or works on.
 	BodyBytes *FuncGauge
 	// RateLimited counts requests refused with 42900, by limit: address, api_key, license, new_devices,
-	// license_bytes or account_bytes.
+	// reserve, license_bytes or account_bytes.
 	RateLimited *prometheus.CounterVec
 	// Activations counts responses to activations, by outcome: bound, again (the device was already
 	// bound), or the reason of an error.
@@ -55,7 +55,7 @@ func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 		RateLimited: vector(factory,
 			"licet_rate_limited_total",
 			"Requests refused because of a rate limit, by what it counts.",
-			[]string{"limit"}, each("address", "authentication", "account", "license", "new_devices",
+			[]string{"limit"}, each("address", "authentication", "account", "license", "new_devices", "reserve",
 				"license_bytes", "account_bytes")...),
 		Activations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_activations_total",

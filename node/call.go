@@ -43,7 +43,7 @@ type call struct {
 	hopped   bool // another node sent the call, and knows that the call ends at its deadline
 	leaving  bool // the call goes to the outbox after the turn; only the turn uses this
 	waited   bool // the call has waited for a turn that another goroutine runs
-	counted  bool // the write limits have counted the call; only the turn uses this
+	counted  bool // the write limits, or the limit of changes, have counted the call; only the turn uses this
 	state    atomic.Int32
 	who      atomic.Uint32 // the share that the call counts for; see countForOwner
 	// done is closed once result and err are set. It is nil while only the caller's own goroutine can

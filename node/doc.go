@@ -46,6 +46,7 @@
 //	swap.go         fold, commit, and fold again after a lost swap
 //	writelimit.go   how much a node writes for one license and one owner
 //	reserve.go      what a node refuses while the store is almost full
+//	changelimit.go  how many changes each owner may make meanwhile
 //	claim.go        commands with an Idempotency-Key
 //	hold.go         tasks under a record's lock, and swaps of several records
 //	seen.go         when devices were seen, stored in the background

@@ -72,12 +72,7 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		cmd, err := s.permitted(&record, c, now)
-		if err != nil {
-			answers[i] = Answer{Err: err}
-			continue
-		}
-		result, err, panicked := s.apply(&record, cmd, now)
+		answer, panicked := s.run(&record, c, now)
 		if panicked {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
@@ -86,7 +81,7 @@ again:
 			answers[i] = Answer{Err: licensing.ErrInternal}
 			goto again
 		}
-		answers[i] = Answer{Result: result, Err: err}
+		answers[i] = answer
 		worthSwap = worthSwap || record.Changed
 		bytes += bytesOf(&record, c.cmd, events)
 	}
@@ -110,20 +105,26 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 
 // foldOne is a fold of one call, as most folds are.
 func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
-	now := s.Now()
-	cmd, err := s.permitted(&record, c, now)
-	if err != nil {
-		return foldResult{record: record, answers: []Answer{{Err: err}}}
-	}
-	result, err, panicked := s.apply(&record, cmd, now)
+	answer, panicked := s.run(&record, c, s.Now())
 	if panicked {
 		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}
 	return foldResult{
 		record:    record,
-		answers:   []Answer{{Result: result, Err: err}},
+		answers:   []Answer{answer},
 		worthSwap: record.Changed,
 	}
+}
+
+// run runs a call on a record, unless a limit refuses the call.
+func (s *settler) run(record *licensing.Record, c *call, now time.Time) (answer Answer, panicked bool) {
+	if s.Space() != store.SpaceFree {
+		return s.runInReserve(record, c, now)
+	}
+	if answer.Err = s.limits.refuse(record, c, now); answer.Err == nil {
+		answer.Result, answer.Err, panicked = s.apply(record, c.cmd, now)
+	}
+	return answer, panicked
 }
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and

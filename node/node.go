@@ -61,6 +61,7 @@ type settler struct {
 	admission *admission
 	placement *placement
 	limits    *writeLimits
+	changes   *changeLimit
 	seen      seenDevices
 }
 
@@ -82,7 +83,7 @@ func New(cfg Config) *Node {
 	n := &Node{
 		settler: &settler{
 			cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg),
-			limits: newWriteLimits(&cfg),
+			limits: newWriteLimits(&cfg), changes: newChangeLimit(&cfg),
 		},
 		lifecycle: lifecycle{guard: guarding},
 		seed:      maphash.MakeSeed(),

@@ -28,17 +28,41 @@ func (s *settler) RefuseGrowth() error {
 // Space returns which changes the store has room for.
 func (s *settler) Space() store.Space { return s.cfg.Queries.Space() }
 
-// permitted returns the command that a call runs on a record, or the error of a limit that refuses the call. The
-// command is the call's own, unless the store is almost full: then growth is refused, and an activation of a bound
-// device stores nothing.
-func (s *settler) permitted(record *licensing.Record, c *call, now time.Time) (licensing.Command, error) {
-	if s.Space() == store.SpaceFree {
-		return c.cmd, s.limits.refuse(record, c, now)
-	}
+// runInReserve runs a call on a record while the store is almost full: it refuses growth, and an activation of a bound
+// device stores nothing. It bounds the other changes of each owner, since each of them is a write too.
+func (s *settler) runInReserve(record *licensing.Record, c *call, now time.Time) (answer Answer, panicked bool) {
 	if licensing.GrowthOf(c.cmd, record, now) > licensing.RequiredGrowth {
 		if err := s.RefuseGrowth(); err != nil {
-			return nil, err
+			return Answer{Err: err}, false
 		}
 	}
-	return licensing.WithoutRefresh(c.cmd), nil
+	who, limited := changerOf(record, c.cmd)
+	limited = limited && !c.counted
+	if limited {
+		if err := s.changes.refuse(who); err != nil {
+			return Answer{Err: err}, false
+		}
+	}
+	changed := record.Changed
+	record.Changed = false
+	answer.Result, answer.Err, panicked = s.apply(record, licensing.WithoutRefresh(c.cmd), now)
+	if limited && (record.Changed || c.kind == kindClaimed) {
+		s.changes.count(who)
+		c.counted = true
+	}
+	record.Changed = record.Changed || changed
+	return answer, panicked
+}
+
+// TakeChange counts a change of an owner that no command makes, or fails if the owner has made too many changes while
+// the store is almost full.
+func (s *settler) TakeChange(owner licensing.Owner) error {
+	if s.Space() == store.SpaceFree {
+		return nil
+	}
+	err := s.changes.refuse(changer{owner: owner})
+	if err == nil {
+		s.changes.count(changer{owner: owner})
+	}
+	return err
 }

@@ -115,6 +115,9 @@ func (k *Keys) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id strin
 	}
 	defer k.engine.EndWork()
 	return admitted(ctx, k.core, owner, func(node.Place) (licensing.APIKey, error) {
+		if err := k.engine.TakeChange(owner); err != nil {
+			return licensing.APIKey{}, err
+		}
 		revoked, err := k.keymaker().Revoke(ctx, owner, id)
 		if err != nil {
 			return licensing.APIKey{}, err
@@ -159,6 +162,9 @@ func (k *Keys) issue(
 			if claim.Replayed() {
 				key, err := k.readAPIKey(ctx, owner, claim.Earlier.APIKeyID)
 				issued, replayed = IssuedKey{Key: key}, err == nil
+				return err
+			}
+			if err := k.engine.TakeChange(owner); err != nil {
 				return err
 			}
 			issued, err = do(func(keyID string) []store.Write {

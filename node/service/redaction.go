@@ -29,6 +29,9 @@ func (r *Redactions) Redact(
 	ctx context.Context, owner licensing.Owner, buyerEmail string, once *node.Once,
 ) (done licensing.Redaction, replayed bool, err error) {
 	run := func(_ node.Place, claim *node.Claim) (done licensing.Redaction, replayed bool, err error) {
+		if err := r.engine.TakeChange(owner); err != nil {
+			return done, false, err
+		}
 		if done, err = r.beginRedaction(ctx, claim); err != nil || done.Complete {
 			return done, err == nil, err
 		}
@@ -86,6 +89,9 @@ func (r *Redactions) redactSome(
 	}
 	var orders, licenses atomic.Int64
 	all, err := r.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
+		if r.engine.TakeChange(owner) != nil {
+			return store.ErrReserve // another request can redact the order
+		}
 		result, err := r.redactOrder(ctx, ref, buyerEmail, keys[ref])
 		switch {
 		case errors.Is(err, licensing.ErrOrderNotFound):

@@ -1,0 +1,90 @@
+package node
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"licet/licensing"
+)
+
+// PolicyReserve is the name of the limit of changes while the store is almost full, in metrics and headers.
+const PolicyReserve = "reserve"
+
+// How many changes an owner may make while the store is almost full: 100 at once, and 10 a second. The end users of the
+// owner may make as many. With a few KiB for each change, an owner takes hours to write a GiB.
+const (
+	reserveChanges = 100
+	reservePer     = 10 * time.Second
+)
+
+// changeLimit bounds the changes that each owner may make while the store is almost full. What the payment provider
+// makes is not limited: each order is paid and refunded once.
+type changeLimit struct {
+	clock func() time.Time
+	began time.Time
+	meter func() *meter // made at its first use, since it takes 1 MiB
+}
+
+// changer is who makes changes. An owner's end users do not use up what the owner may change.
+type changer struct {
+	owner   licensing.Owner
+	endUser bool
+}
+
+func newChangeLimit(cfg *Config) *changeLimit {
+	return &changeLimit{
+		clock: cfg.Clock,
+		began: cfg.Clock(),
+		meter: sync.OnceValue(func() *meter {
+			return newMeter(PolicyReserve, WriteLimit{Count: reserveChanges, Per: reservePer},
+				"the store is almost full, and this account makes too many changes for that; nothing was changed")
+		}),
+	}
+}
+
+// refuse returns the refusal if a changer has no changes left, else nil.
+func (l *changeLimit) refuse(who changer) error {
+	m := l.meter()
+	return m.refusalAfter(m.fullIn(m.cells(maphash.Comparable(m.seed, who)), l.now()) + m.cost(1) - m.limit.Per)
+}
+
+// count counts a change.
+func (l *changeLimit) count(who changer) {
+	m := l.meter()
+	m.add(m.cells(maphash.Comparable(m.seed, who)), l.now(), 1)
+}
+
+// now returns the time since the node was made, by the monotonic clock.
+func (l *changeLimit) now() time.Duration { return l.clock().Sub(l.began) }
+
+// changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
+// The payment provider and the service itself may change what they must. Validations and activations of bound devices
+// change nothing while the store is almost full.
+func changerOf(record *licensing.Record, cmd licensing.Command) (who changer, limited bool) {
+	switch cmd := cmd.(type) {
+	case licensing.PayOrder, licensing.TryRefund, licensing.WithdrawRefund, licensing.DisableEndpoint,
+		licensing.ValidateLicense:
+		return changer{}, false
+	case licensing.Activate:
+		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound {
+			return changer{}, false
+		}
+	case licensing.CancelOrder:
+		who.endUser = cmd.By == licensing.EndUser
+	}
+	switch {
+	case record.License != nil:
+		who.owner = record.License.Owner
+		who.endUser = licensing.CallerOf(cmd) == licensing.Owner{}
+	case record.Order != nil:
+		who.owner = record.Order.Owner
+	case record.Product != nil:
+		who.owner = record.Product.Owner
+	case record.Webhooks != nil:
+		who.owner = record.Webhooks.Owner
+	default:
+		return changer{}, false
+	}
+	return who, true
+}
