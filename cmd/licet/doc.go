@@ -6,7 +6,8 @@
 //
 // The tests run the whole program: the binary as a process, its commands in a shell, several nodes on members of etcd
 // that the tests kill, and every route with valid, invalid and foreign input over TCP. They also run the commands that
-// the guides print. Tests of one route are in handlers, and histories that a model checks are in internal/history.
+// the guides print, compare help texts and settings with the pages in docs, and search logs, traces and metrics for
+// secrets. Tests of one route are in handlers, and histories that a model checks are in internal/history.
 //
 //	main.go             exit codes, signals, usage errors
 //	root.go             the command line and its groups; licet dev, licet version

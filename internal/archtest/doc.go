@@ -3,9 +3,9 @@
 // variable changes. It also checks the pages: links lead to files and headings that exist, and lines
 // have at most 120 columns.
 //
-// The table in packages_test.go holds the order of the packages: what each is for, and what it may
-// import. A new package needs a row there. The checks read syntax only: they need no network and no
-// build, and take less than a second.
+// The table in packages_test.go holds the order of the packages: what each is for, and what it may import. A new
+// package needs a row there. The checks read syntax only: they need no network and no build, and take less than a
+// second. Tests of the checks run them on small modules, whose sources are strings in archtest_test.go.
 //
 // The map of the package:
 //

@@ -1,6 +1,7 @@
-// Package dashboards builds Licet's Grafana dashboards in Go, so that selectors, units and links are written once. make
-// dashboards writes them to deploy/grafana as JSON, and a test compares these files with what this package builds. The
-// alerting rules are in deploy/prometheus; package promtool tests them.
+// Package dashboards builds Licet's Grafana dashboards in Go, so that selectors, units and links are written once.
+// make dashboards writes them to deploy/grafana as JSON, and a test compares these files with what this package
+// builds. Other tests check that some panel shows every metric, and that every panel says what it shows. The alerting
+// rules are in deploy/prometheus; package promtool tests them.
 //
 // Files:
 //
