@@ -14,7 +14,7 @@ import (
 	"licet/metrics/tracing"
 )
 
-// What one etcd request may hold.
+// Limits of one etcd request.
 const (
 	// maxBatchBytes keeps requests small: etcd holds thousands of the latest in
 	// memory, and its own limit is 1.5 MiB.

@@ -18,7 +18,7 @@ const (
 	fewFlights  = 2
 	mostFlights = 8
 	// nestedAfterLoss is how many batches go nested after a flat one was lost.
-	// Where there is one rival there are more.
+	// One rival suggests more rivals.
 	nestedAfterLoss = 8
 	// readAfterLoss is the same for batches of checks.
 	readAfterLoss = 8

@@ -21,7 +21,7 @@ import (
 	"licet/node/store"
 )
 
-// binds gives changes that bind a first device to new licenses of owners, in turns.
+// binds returns changes that bind a first device to new licenses of owners, in turns.
 func (l *eventsLab) binds(n int, owners ...licensing.Owner) []store.Change {
 	l.t.Helper()
 	changes := make([]store.Change, n)
@@ -57,7 +57,7 @@ func blocksIn(entries []layout.EventsKey) (blocks int) {
 	return blocks
 }
 
-// verified gives what verify finds, but for the key of the license that batched makes.
+// verified returns what verify finds, but for the key of the license that batched makes.
 func (l *eventsLab) verified() []verify.Violation {
 	l.t.Helper()
 	_, found := (&lab{t: l.t, store: l.store}).verify(verify.Config{})

@@ -32,7 +32,7 @@ func (k *seenKV) Txn(
 	return k.KVClient.Txn(ctx, request, opts...)
 }
 
-// shape tells what was asked since it was called last: c for a request with
+// shape returns the requests since its last call: c for a request with
 // compares, g for one of gets alone.
 func (k *seenKV) shape() (shape string) {
 	k.mu.Lock()

@@ -89,11 +89,11 @@ func (s *Store) landed(sw *swap, revision int64) {
 	}
 }
 
-// lost tells what a swap that did not go through was lost to.
+// lost returns the winners of a swap that did not land.
 func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
-		// What it lost to can't be read, so not even whether it lost.
+		// The winner's value can't be read, so it is unknown whether the swap lost.
 		return store.Outcome{}, layout.Internal(err)
 	}
 	s.checkSnapshots(rivals)
@@ -119,7 +119,7 @@ func (s *Store) forget(sw *swap) {
 	}
 }
 
-// explainLoss tells of a swap that did not go through whether an earlier copy of
+// explainLoss reports for a swap that did not land whether an earlier copy of
 // it did, by its first record. It is asked even where no attempt was in doubt: the
 // client may have sent one twice by itself.
 func (sw *swap) explainLoss(rivals []store.Snapshot, me layout.Writer, inDoubt bool) (store.Outcome, error) {

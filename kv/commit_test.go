@@ -56,7 +56,7 @@ func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store
 	return snapshots[0]
 }
 
-// bind gives the change that activates a device on a snapshot.
+// bind returns the change that activates a device on a snapshot.
 func bind(t *testing.T, ref licensing.Ref, s store.Snapshot, device string) store.Change {
 	t.Helper()
 	cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}

@@ -58,7 +58,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	return ref, loadOne(t, s, ref)
 }
 
-// changed gives what a command makes of an order.
+// changed returns what a command makes of an order.
 func changed(t *testing.T, ref licensing.Ref, from store.Snapshot, cmd licensing.Command) store.Change {
 	t.Helper()
 	record := from.Record.Clone()

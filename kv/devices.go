@@ -105,7 +105,7 @@ func (sw *swap) keep(
 	})
 }
 
-// changedEntries gives the entries to be written, in the order the devices
+// changedEntries returns the entries to be written, in the order the devices
 // were bound, so that the same change always makes the same transaction.
 func changedEntries(devices licensing.Devices) []*licensing.DeviceEntry {
 	var changed []*licensing.DeviceEntry

@@ -19,7 +19,7 @@ import (
 	"licet/node/store"
 )
 
-// eventIDs gives those of all events of the lab's owner that a store has, of the open epoch
+// eventIDs returns those of all events of the lab's owner that a store has, of the open epoch
 // too.
 func (l *lab) eventIDs() []string {
 	l.t.Helper()
@@ -138,7 +138,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 	}
 }
 
-// keptIDs gives the ids of all events in the store, without a seal.
+// keptIDs returns the ids of all events in the store, without a seal.
 func (l *lab) keptIDs() []string {
 	l.t.Helper()
 	var ids []string

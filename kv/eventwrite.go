@@ -11,7 +11,7 @@ import (
 	"licet/licensing"
 )
 
-// eventsOf gives those of a record's events that are of one thing: the record
+// eventsOf returns those of a record's events that are of one thing: the record
 // itself, or the license that it issues.
 func eventsOf[T licensing.License | licensing.Order](r *licensing.Record, _ *T) []licensing.Event {
 	var of []licensing.Event
@@ -137,7 +137,7 @@ func (s *requests) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
 	return j
 }
 
-// randomBlock gives the first of as many numbers of blocks in a row. They sort blocks of
+// randomBlock returns the first of as many numbers of blocks in a row. They sort blocks of
 // one request. Others may have them, if hardly ever: then a compare keeps them apart.
 func randomBlock(count int) layout.Block {
 	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))

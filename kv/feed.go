@@ -259,7 +259,7 @@ func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layou
 	return len(entries), nil
 }
 
-// add tells of the events of one key, as far as the page has room for them.
+// add adds the events of one key to the page, as far as the page has room for them.
 func (r *feedReading) add(e *layout.EventsKey, value []byte) (whole bool, err error) {
 	runs, bad := layout.DecodeRuns(e, value)
 	r.store.noteUnreadable(r.owner, e, bad)
@@ -297,7 +297,7 @@ func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, 
 	return from, from >= 0
 }
 
-// addRun tells of events of one record. Some may have been told, where the last that
+// addRun adds events of one record to the page. The reader may have some of them, if the last event that
 // was is among them.
 func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, err error) {
 	rank, hash := layout.FeedRank(run.Record), run.Hash(e.Block)

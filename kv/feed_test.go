@@ -100,7 +100,7 @@ func (l *eventsLab) commit(s *Store, change store.Change) {
 	}
 }
 
-// bound gives the change that binds devices, as s sees the license.
+// bound returns the change that binds devices, as s sees the license.
 func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) store.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, devices...)

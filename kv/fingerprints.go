@@ -27,7 +27,7 @@ func newFingerprints() fingerprints {
 	return fingerprints{seed: maphash.MakeSeed(), slots: make([]atomic.Uint64, fingerprintSlots)}
 }
 
-// find gives the slots that a device may be in, and its fingerprint, which is
+// find returns the slots that a device may be in, and its fingerprint, which is
 // never 0.
 func (f *fingerprints) find(id licensing.LicenseID, device string) ([]atomic.Uint64, uint64) {
 	// A license id is random, so its first bytes tell licenses apart.

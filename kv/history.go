@@ -92,7 +92,7 @@ func readHistoryPlace(text string) (p historyPlace, ok bool) {
 	return p, (p.sequence <= p.last || p.last == 0) && p.last>>(8*layout.SequenceSize) == 0 && p.text() == text
 }
 
-// latestEvents tells of a record, as it was read, where its latest events stand.
+// latestEvents returns the location of the latest events of a record that was read.
 func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Owner, at historyPlace, err error) {
 	kv := etcd.First(r.responses, 0)
 	if kv == nil {
@@ -131,7 +131,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 	return layout.LicenseInEvents(id), l.Owner, historyPlace{stored.LastEvent, l.Sequence, l.Sequence}, nil
 }
 
-// historyStep tells of the events of one key, and gives the place before them.
+// historyStep returns the events of one key, and the place before them.
 func (s *feeds) historyStep(
 	ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History,
 ) (historyPlace, error) {

@@ -41,7 +41,7 @@ func (k *workKV) note(responses ...*etcdserverpb.RangeResponse) {
 	}
 }
 
-// take gives the work since it was taken last.
+// take returns the work since it was taken last.
 func (k *workKV) take() work {
 	k.mu.Lock()
 	defer k.mu.Unlock()

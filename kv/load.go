@@ -276,7 +276,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 	return snapshot, err
 }
 
-// deviceEntries tells of each wanted device whether it is bound: by its own
+// deviceEntries returns for each wanted device whether it is bound: by its own
 // key where the license's devices have such, else by the license itself.
 func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyValue) (licensing.Devices, error) {
 	devices := make(licensing.Devices, len(wanted))
@@ -312,7 +312,7 @@ func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyVa
 	return devices, nil
 }
 
-// entryRevisions gives the revisions of devices' own keys, as far as they exist.
+// entryRevisions returns the revisions of devices' own keys, as far as they exist.
 func entryRevisions(wanted []string, own []*mvccpb.KeyValue) map[string]int64 {
 	var revisions map[string]int64
 	for i, entry := range own {

@@ -67,7 +67,7 @@ func newMemory(licenses int) (*memory, error) {
 	return &memory{licenses: cache, deviceCaches: rosters, devices: newFingerprints()}, nil
 }
 
-// recall gives what was last seen of a license; without a slot, nothing was.
+// recall returns what was last seen of a license; without a slot, nothing was.
 func (m *memory) recall(id licensing.LicenseID) (*slot, cachedValue) {
 	s, ok := m.licenses.GetIfPresent(id)
 	if !ok {
@@ -190,7 +190,7 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 	return room
 }
 
-// recallDevices tells what is remembered of the devices of a license that has
+// recallDevices returns what is remembered of the devices of a license that has
 // many, and of which it is unsure.
 func (s *Store) recallDevices(
 	id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices,

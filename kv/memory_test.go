@@ -23,7 +23,7 @@ func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	return ref
 }
 
-// guessed gives what is remembered of a license, and of devices that are taken
+// guessed returns what is remembered of a license, and of devices that are taken
 // for absent.
 func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store.Snapshot {
 	t.Helper()

@@ -57,7 +57,7 @@ func (l *lab) wantForgotten() {
 	}
 }
 
-// traced tells how many keys have a trace of the buyer.
+// traced returns how many keys have a trace of the buyer.
 func (l *lab) traced() (count int) {
 	l.t.Helper()
 	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t).Kvs {

@@ -16,7 +16,7 @@ import (
 	"licet/licensing"
 )
 
-// MasterUse tells what is derived from a master key.
+// MasterUse counts the secrets that are derived from a master key.
 type MasterUse struct {
 	ID      string
 	Retired bool // nothing is, and nothing will be

@@ -57,7 +57,7 @@ func (w *walk) more(ctx context.Context) (bool, error) {
 	return len(w.ready) > 0, nil
 }
 
-// next gives the positions of up to limit entries, newest first; none at the end.
+// next returns the positions of up to limit entries, newest first; none at the end.
 func (w *walk) next(ctx context.Context, limit int) ([]string, error) {
 	var positions []string
 	for len(positions) < limit {

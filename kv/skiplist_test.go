@@ -43,7 +43,7 @@ func TestSkipHeights(t *testing.T) {
 	}
 }
 
-// heights gives positions of entries, some of each height.
+// heights returns positions of entries, some of each height.
 func heights() (positions []string) {
 	for i := range 100_000 {
 		position := fmt.Sprintf("%024d", i)
@@ -79,7 +79,7 @@ func plantListing(t *testing.T, listing string, positions []string, leave func(l
 	}
 }
 
-// walked gives all positions of a walk, so many at a time.
+// walked returns all positions of a walk, so many at a time.
 func walked(t *testing.T, w *walk, size int) (positions []string) {
 	t.Helper()
 	for {

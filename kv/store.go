@@ -155,7 +155,7 @@ func (s *core) Ping(ctx context.Context) error {
 // Space returns which changes etcd has room for.
 func (s *core) Space() store.Space { return s.etcd.Space() }
 
-// KeyCheck gives the store's check of license keys. The first one to ask makes
+// KeyCheck returns the store's check of license keys. The first one to ask makes
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
@@ -189,7 +189,7 @@ func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
 	return licensing.NewKeyCheck(stored), nil
 }
 
-// OrderOwner tells whose order a number is.
+// OrderOwner returns the owner of the order with a number.
 func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
 	value, err := s.etcd.Get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
 	if err != nil || value == nil {

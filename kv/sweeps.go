@@ -98,7 +98,7 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 	return due, nil
 }
 
-// Due tells for which records something is due at a moment. The range that etcd
+// Due returns the records with work that is due at a moment. The range that etcd
 // counts ends at that moment: what is due later costs nothing.
 func (s *Store) Due(
 	ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int,

@@ -10,7 +10,7 @@ import (
 // shows when a request has left with the share, and with how many others. So the trace shows whether the wait or etcd
 // took long. Each request without a batch has a span. No span names a key.
 
-// traceSent tells that a request leaves with a batch.
+// traceSent records that a request leaves with a batch.
 func traceSent(batch []*batchItem) {
 	for _, p := range batch {
 		if p.span != nil {
@@ -20,14 +20,14 @@ func traceSent(batch []*batchItem) {
 	}
 }
 
-// traceEvent tells that something has happened to a batch.
+// traceEvent records an event of a batch.
 func traceEvent(batch []*batchItem, name string) {
 	for _, p := range batch {
 		p.span.Event(name)
 	}
 }
 
-// traceRetry tells that a swap is issued again, since its outcome is in doubt.
+// traceRetry records that a swap is sent again, since its outcome is in doubt.
 func traceRetry(span *tracing.Span, attempt int) {
 	if span != nil {
 		span.Event("retry", tracing.Int("licet.store.attempt", attempt))

@@ -46,7 +46,7 @@ func atWork(t *testing.T, s *Store, do func(ctx context.Context, w store.Deliver
 	}
 }
 
-// holding gives a claim on the lab's endpoint.
+// holding returns a claim on the lab's endpoint.
 func holding(t *testing.T, ctx context.Context, w store.DeliveryWorker) store.DeliveryHold {
 	t.Helper()
 	hold, ok, err := w.Claim(ctx, labOwner, hooked)

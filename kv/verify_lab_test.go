@@ -83,11 +83,11 @@ func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Servi
 	})
 }
 
-// labSeed gives the licenses and orders that fill makes ids of which one order
+// labSeed returns the licenses and orders that fill makes ids of which one order
 // stands on an upper level of its two listings.
 const labSeed = 36
 
-// seededEntropy gives the same bytes in every run: who stands on which level of a
+// seededEntropy returns the same bytes in every run: who stands on which level of a
 // listing follows from ids.
 type seededEntropy struct {
 	mu     sync.Mutex
@@ -128,7 +128,7 @@ func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
 	return granted[0].License.Key
 }
 
-// once gives an Idempotency-Key of its own to what is free or has one slot.
+// once returns an Idempotency-Key of its own to what is free or has one slot.
 func (l *lab) once(n int64) *node.Once {
 	if n > 1 {
 		return nil

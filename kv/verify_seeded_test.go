@@ -49,7 +49,7 @@ func (l *lab) write(s seed) {
 	kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 }
 
-// license gives a seed that changes a license's record.
+// license returns a seed that changes a license's record.
 func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) seed {
 	l.t.Helper()
 	record := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(l.t)
@@ -77,7 +77,7 @@ func (l *lab) retell(s seed, key string, change func(*licensing.Event)) {
 	}
 }
 
-// events gives a seed that changes events.
+// events returns a seed that changes events.
 func (l *lab) events(key string, change func(*layout.Events)) seed {
 	l.t.Helper()
 	at, _ := layout.ReadEventsKey([]byte(key[len(layout.EventsOf(labOwner)):]))
@@ -86,7 +86,7 @@ func (l *lab) events(key string, change func(*layout.Events)) seed {
 	return seed{key: layout.EncodeEvents(stored.Events, stored.Before)}
 }
 
-// orderSeed gives a seed that changes an order's record.
+// orderSeed returns a seed that changes an order's record.
 func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	l.t.Helper()
 	key := layout.OrderKey(o.Owner, o.OrderNo)
@@ -99,7 +99,7 @@ func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	return changed
 }
 
-// productValue gives a product's value after a change.
+// productValue returns a product's value after a change.
 func (l *lab) productValue(id string, change func(*layout.Product)) []byte {
 	l.t.Helper()
 	record := kvtest.Must(layout.DecodeProduct(licensing.ProductRef(labOwner, id),
@@ -108,7 +108,7 @@ func (l *lab) productValue(id string, change func(*layout.Product)) []byte {
 	return record.Encode()
 }
 
-// hooks gives a seed that changes an owner's endpoints.
+// hooks returns a seed that changes an owner's endpoints.
 func (l *lab) hooks(owner licensing.Owner, change func(*layout.Webhooks)) seed {
 	l.t.Helper()
 	record := kvtest.Must(layout.DecodeWebhooks(owner, l.value(layout.WebhooksKey(owner))))(l.t)
@@ -122,7 +122,7 @@ func both(a, b seed) seed {
 	return a
 }
 
-// claim gives a seed that changes a claim.
+// claim returns a seed that changes a claim.
 func (l *lab) claim(key string, change func(*licensing.Claim)) seed {
 	l.t.Helper()
 	claim, writers, err := layout.DecodeClaim(l.value(key))

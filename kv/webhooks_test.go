@@ -17,7 +17,7 @@ import (
 	"licet/node/store"
 )
 
-// hooked gives the change that a command makes of an owner's endpoints, as s sees them.
+// hooked returns the change that a command makes of an owner's endpoints, as s sees them.
 func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Command) store.Change {
 	l.t.Helper()
 	ref := licensing.WebhooksRef(owner)

@@ -26,7 +26,7 @@ var (
 	ours = licensing.Target{Key: shopKey}
 )
 
-// licensed gives the record of a perpetual license for 3 devices, changed by
+// licensed returns the record of a perpetual license for 3 devices, changed by
 // edit. The named devices were bound one hour and last seen 10 seconds before
 // noon. The entries of laptop, phone, tablet and tv are loaded.
 func licensed(edit func(*licensing.License), bound ...string) licensing.Record {

@@ -40,7 +40,7 @@ func base32(n *big.Int, digits int) string {
 	return b.String()
 }
 
-// checkCharacters gives the check characters of a prefix and 21 characters.
+// checkCharacters returns the check characters of a prefix and 21 characters.
 func checkCharacters(key []byte, prefix, body string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(prefix + "-" + body))

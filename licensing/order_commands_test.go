@@ -29,7 +29,7 @@ refunded                  | =        | =       | !state   | =
 refunded, was canceled    | =        | =       | !state   | =
 `
 
-// ordered gives the record of an unpaid order that runs out an hour after
+// ordered returns the record of an unpaid order that runs out an hour after
 // noon, changed by edit.
 func ordered(edit func(*licensing.Order)) licensing.Record {
 	o := &licensing.Order{

@@ -21,7 +21,7 @@ func newEndpoint(id string, types ...licensing.EventType) licensing.CreateEndpoi
 	}}
 }
 
-// hooked gives the record of endpoints, made at noon.
+// hooked returns the record of endpoints, made at noon.
 func hooked(t testing.TB, made ...licensing.CreateEndpoint) licensing.Record {
 	t.Helper()
 	var r licensing.Record

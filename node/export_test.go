@@ -41,7 +41,7 @@ func (n *Node) Admit(serving, limit int, rate float64) {
 	n.admission.rate.slow.Store(math.Float64bits(rate))
 }
 
-// UnderWay tells how many commands and reads the node has let in.
+// UnderWay returns how many commands and reads the node has let in.
 func (n *Node) UnderWay() int { return int(n.admission.underWay.Load()) }
 
 // Admission is the admission of a node, without one.
@@ -66,10 +66,10 @@ func (a *Admission) Leave(owner licensing.Owner, err error) {
 // SetLimit says how many commands may be under way.
 func (a *Admission) SetLimit(limit int) { a.admission.limit.Store(int64(limit)) }
 
-// Under tells how many commands all shares have under way, by either row.
+// Under returns how many commands all shares have under way, by either row.
 func (a *Admission) Under() [2]int { return a.admission.shares.sums() }
 
-// SharesUnder tells how many commands all shares have under way, by either row, and
+// SharesUnder returns how many commands all shares have under way, by either row, and
 // how many that came by a hop.
 func (n *Node) SharesUnder() (own, hopped [2]int) {
 	return n.admission.shares.sums(), n.admission.hopShare.sums()
@@ -94,7 +94,7 @@ func (n *Node) NoteSeen(key licensing.LicenseKey, device string, at time.Time) {
 	n.seen.add(key, &licensing.Device{ID: device, LastSeenAt: at})
 }
 
-// Hopped tells how many commands that came by a hop are under way.
+// Hopped returns how many commands that came by a hop are under way.
 func (n *Node) Hopped() int { return int(n.admission.hopped.Load()) }
 
 // BusyCommands is from how many commands on, for each thread, a node is busy.

@@ -94,7 +94,7 @@ func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.Lic
 	}
 }
 
-// yielding gives two nodes, of which one sends what comes for a license to the
+// yielding returns two nodes, of which one sends what comes for a license to the
 // other.
 func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licensing.LicenseKey) {
 	c = newCrowd(t)

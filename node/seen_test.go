@@ -14,7 +14,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// seenAt tells when a device was last seen, as the store has it.
+// seenAt returns when a device was last seen, as the store has it.
 func seenAt(t *testing.T, n *service.Service, key licensing.LicenseKey, device string) time.Time {
 	t.Helper()
 	view, err := n.License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 1000})

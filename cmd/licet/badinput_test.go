@@ -493,7 +493,7 @@ func newStoreImage(t *testing.T, endpoint string) *storeImage {
 	return &storeImage{client}
 }
 
-// read gives every key with its revision and value.
+// read returns every key with its revision and value.
 func (s *storeImage) read(t *testing.T) map[string]string {
 	t.Helper()
 	all, err := s.client.Get(t.Context(), "", clientv3.WithPrefix())

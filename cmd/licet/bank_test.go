@@ -96,7 +96,7 @@ type money struct {
 	asked           int // to return it
 }
 
-// of tells what was done for an order by now.
+// of returns what was done for an order by now.
 func (b *bank) of(orderNo string) money {
 	b.mu.Lock()
 	defer b.mu.Unlock()

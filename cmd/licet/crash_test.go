@@ -263,7 +263,7 @@ func (l *ledger) clear(t *testing.T, p api, key string) {
 	}
 }
 
-// brokenConnection tells an error of a connection whose other end has died.
+// brokenConnection reports whether an error is of a connection whose other end has died.
 func brokenConnection(err error) bool {
 	var operation *net.OpError
 	return errors.As(err, &operation) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||

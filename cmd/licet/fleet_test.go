@@ -143,7 +143,7 @@ type fleet struct {
 	slowest time.Duration // of all requests
 }
 
-// newFleet gives an API that is served by several nodes.
+// newFleet returns an API that is served by several nodes.
 func newFleet(key string, nodes ...*process) (*fleet, api) {
 	f := &fleet{inner: newClient().Transport}
 	for _, node := range nodes {

@@ -235,7 +235,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	}
 }
 
-// absent gives a license key and an order number that are well formed, and
+// absent returns a license key and an order number that are well formed, and
 // belong to nothing.
 func (s *instance) absent(t *testing.T) (key, orderNo string) {
 	t.Helper()

@@ -79,7 +79,7 @@ func (d *dialog) says(words, answer string) {
 	}
 }
 
-// ends gives the exit code.
+// ends returns the exit code.
 func (d *dialog) ends() int {
 	d.t.Helper()
 	timer := time.AfterFunc(time.Minute, func() { _ = d.cmd.Process.Kill() })

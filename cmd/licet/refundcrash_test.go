@@ -154,7 +154,7 @@ func TestRefundsSurviveKills(t *testing.T) {
 	}
 }
 
-// providerRefusal tells 50200, or its like of the pay page: money may be on its way.
+// providerRefusal reports whether a response is 50200, or the same on the pay page: money may be on its way.
 func providerRefusal(err error) bool {
 	odd, is := err.(*oddAnswer)
 	return is && odd.status == http.StatusBadGateway

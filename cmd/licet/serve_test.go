@@ -232,7 +232,7 @@ func TestServeOverTLS(t *testing.T) {
 	kept := dialTLS(t, address, &tls.Config{RootCAs: ca.Pool()})
 	kept.wantLive(t)
 	kept.wantSerial(t, 10)
-	// serves tells the certificate that a new connection is shown.
+	// serves returns the certificate that a new connection gets.
 	serves := func(serial int64) func() bool {
 		return func() bool {
 			c := dialTLS(t, address, &tls.Config{RootCAs: ca.Pool()})

@@ -383,7 +383,7 @@ func TestTracingSettings(t *testing.T) {
 	f("invalid argument", "--tracing-sample-ratio", "some")
 }
 
-// exemplars gives the buckets of the requests' durations, in the form that has exemplars.
+// exemplars returns the buckets of the requests' durations, in the form that has exemplars.
 func (p *process) exemplars(t *testing.T) string {
 	t.Helper()
 	var buckets strings.Builder
@@ -411,7 +411,7 @@ func (p *process) openMetrics(t *testing.T) string {
 	return r.body
 }
 
-// theOne gives the only span of a name.
+// theOne returns the only span of a name.
 func theOne(t *testing.T, spans []otlptest.Span, name string) otlptest.Span {
 	t.Helper()
 	found := otlptest.Named(spans, name)

@@ -318,7 +318,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 	return op
 }
 
-// span tells what times the clocks can have shown that an operation at a process
+// span returns the times that the clocks can have shown that an operation at a process
 // went by: its own, or, where its commands may hop, any.
 func (r *run) span(p *process, from, to time.Duration) span {
 	s := p.clock.span(from, to)

@@ -316,7 +316,7 @@ func (c *clock) step(offset time.Duration) {
 	c.steps = append(c.steps, clockStep{time.Since(c.epoch), offset})
 }
 
-// span tells what times the clock can have shown between two moments.
+// span returns the times that the clock can have shown between two moments.
 func (c *clock) span(from, to time.Duration) span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

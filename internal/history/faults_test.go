@@ -57,7 +57,7 @@ func newFaults(r *run, process int) *faults {
 	return &faults{run: r, random: r.random("faults", uint64(process))}
 }
 
-// IntN gives a random number below n.
+// IntN returns a random number below n.
 func (f *faults) IntN(n int) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -61,7 +61,7 @@ type window struct{ from, to int64 }
 
 func (w window) holds(revision int64) bool { return w.from < revision && revision <= w.to }
 
-// windowOf tells when an operation can have changed its license. One whose
+// windowOf returns when an operation can have changed its license. One whose
 // outcome is unknown can do so late, but only as the very next change: its
 // swap was made for the state that there was when its caller was answered.
 // Else it would bring back what was removed since. Only a command that its node
@@ -367,7 +367,7 @@ func (r *run) undone(op operation, by action, ops []operation) bool {
 	})
 }
 
-// set gives the model's set of some devices.
+// set returns the model's set of some devices.
 func (l *license) set(devices map[string]int64) uint64 {
 	var bits uint64
 	for id := range devices {

@@ -17,7 +17,7 @@ const (
 	still = noon + 1 // a later moment
 )
 
-// at gives an operation that took from call to ret, with the clock at noon.
+// at returns an operation that took from call to ret, with the clock at noon.
 func at(call, ret int64, in input, out output) porcupine.Operation {
 	if out.Clock == (span{}) {
 		out.Clock = span{noon, noon}

@@ -85,7 +85,7 @@ func newRun(seed uint64, b bug) *run {
 	return r
 }
 
-// random gives numbers of its own to each part of a run.
+// random returns numbers of its own to each part of a run.
 func (r *run) random(part string, numbers ...uint64) *mathrand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, part, numbers)
@@ -304,7 +304,7 @@ func explaining(operations []operation) []operation {
 	})
 }
 
-// history gives the operations to the checker. What is unknown may happen at any later
+// history returns the operations to the checker. What is unknown may happen at any later
 // time.
 func (r *run) history() []porcupine.Operation {
 	var end time.Duration

@@ -35,7 +35,7 @@ const (
 // Config says which etcd to back up.
 type Config = etcd.Config
 
-// Info tells of a backup that was made.
+// Info describes a new backup.
 type Info struct {
 	Endpoint string // the member it is of
 	Revision int64  // every change up to it is in the backup; later ones may be

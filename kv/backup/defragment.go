@@ -26,7 +26,7 @@ const (
 	worthBytes = 1 << 20
 )
 
-// Defragmented tells what was done with a member.
+// Defragmented is the result of one member.
 type Defragmented struct {
 	Endpoint      string
 	Before, After int64 // bytes of its database's file

@@ -16,7 +16,7 @@ import (
 	"licet/kv/internal/layout"
 )
 
-// Restored tells of a backup that was restored.
+// Restored describes a restored backup.
 type Restored struct {
 	Bytes  int64
 	SHA256 string // of the backup, in hex

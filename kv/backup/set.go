@@ -48,7 +48,7 @@ func Prune(made string, keep int) error {
 	return errors.Join(append(failures, syncDir(dir))...)
 }
 
-// unfinished tells the name that a file would have got.
+// unfinished returns the final name of an unfinished file.
 func unfinished(name string) (string, bool) {
 	base := name[:len(name)-len(filepath.Ext(name))]
 	return base, filepath.Ext(name) == newSuffix

@@ -32,7 +32,7 @@ func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 	return owner, endpoint
 }
 
-// newWorker gives the worker that a store is until the test ends.
+// newWorker returns the worker that a store is until the test ends.
 func newWorker(t *testing.T, s *Store) *worker {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -43,7 +43,7 @@ func (l *stepsOf) step() *checkpointStep {
 	return &l.steps[len(l.steps)-1]
 }
 
-// room gives the transaction that more operations go into.
+// room returns the transaction that more operations go into.
 func (l *stepsOf) room(ops, bytes int) *checkpointStep {
 	if n := len(l.steps); n > 0 {
 		if last := &l.steps[n-1]; len(last.ops)+ops <= stepOps && last.bytes+bytes <= stepBytes {
@@ -100,7 +100,7 @@ func (h *holder) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpoi
 	return l.steps, nil
 }
 
-// jobsOf tells what becomes of the keys of replays, and how many bytes that is. One may
+// jobsOf returns the changes of the keys of replays, and their bytes. One may
 // have come on several times, and to its end: a transaction has each key once.
 func (h *holder) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
 	jobs = make(map[string][]byte)

@@ -161,7 +161,7 @@ func (w *worker) Claim(ctx context.Context, owner licensing.Owner, endpoint stri
 	return &holder{worker: w, owner: owner, endpoint: endpoint, fence: fence}, true, nil
 }
 
-// claim gives the revision at which the claim was made; 0 where it was not.
+// claim returns the revision at which the claim was made; 0 where it was not.
 func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
 	s, claim, record := w.store, layout.DeliveryClaimKey(endpoint), layout.WebhooksKey(owner)
 	for range claimTries {

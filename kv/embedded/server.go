@@ -147,7 +147,7 @@ func (e *Server) Endpoints() []string {
 	return []string{u.String()}
 }
 
-// Err gives one error if the server ends without having been closed. The
+// Err returns one error if the server ends without having been closed. The
 // process must end then, since nothing can be stored any more. On some
 // failures, such as a full disk, etcd ends the process itself, after it has
 // logged the reason.

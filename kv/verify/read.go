@@ -62,7 +62,7 @@ func (v *reading) stream(prefix string) *stream {
 	}
 }
 
-// peek gives the next key and leaves it there; more is false at the end.
+// peek returns the next key and leaves it there; more is false at the end.
 func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 	for len(s.page) == 0 {
 		if s.ended {
@@ -77,7 +77,7 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil
 }
 
-// next gives the next key and goes on behind it.
+// next returns the next key and goes on behind it.
 func (s *stream) next(ctx context.Context) (e entry, more bool, err error) {
 	e, more, err = s.peek(ctx)
 	if more {

@@ -54,8 +54,8 @@ type FamilyCount struct {
 	Keys int64
 }
 
-// ErrCompacted tells that the store's history was compacted while it was read,
-// so that what is left can't be read at the same revision.
+// ErrCompacted means that the store's history was compacted during the verification, so that the rest can't be read
+// at the same revision.
 var ErrCompacted = errors.New("the history was compacted while the store was being read; run it again, or keep " +
 	"history for longer")
 
@@ -65,12 +65,11 @@ type Store interface{ Client() *etcd.Client }
 // verifyTries bounds how often a verification starts over after a compaction.
 const verifyTries = 3
 
-// Run reads the whole store at one revision and proves that it does not
-// contradict itself. It holds a bounded part of it at any time, takes no lock
-// and changes nothing; others may write meanwhile.
+// Run reads the whole store at one revision and proves that the store does not contradict itself. Run holds a bounded
+// part of the store in memory, takes no lock and changes nothing; other processes may write meanwhile.
 //
-// Where history is compacted under it, it starts over, unless it has reported
-// a violation already: then it fails with [ErrCompacted].
+// If etcd compacts the history meanwhile, Run starts over, unless it has reported a violation already: then Run fails
+// with [ErrCompacted].
 func Run(ctx context.Context, s Store, cfg Config) (Summary, error) {
 	started := time.Now()
 	var v *verification
@@ -92,8 +91,7 @@ func Run(ctx context.Context, s Store, cfg Config) (Summary, error) {
 	return v.summary, err
 }
 
-// CountKeys counts the keys that a verification will read. etcd walks over all
-// of them for it.
+// CountKeys counts the keys that a verification will read. etcd walks over all of these keys.
 func CountKeys(ctx context.Context, s Store) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -104,7 +102,7 @@ func CountKeys(ctx context.Context, s Store) (int64, error) {
 	return response.Count, nil
 }
 
-// family is one kind of key: all that begin with a prefix.
+// family is one kind of key: all keys that begin with a prefix.
 type family struct {
 	name   string
 	prefix string // below the layout's
@@ -113,8 +111,8 @@ type family struct {
 	check func(context.Context) error
 }
 
-// families is every kind of key there is, in the order of their prefixes. A
-// new kind gets a row here, or verify takes it for an unknown one.
+// families returns every kind of key, in the order of their prefixes. A new kind needs a row here: otherwise its keys
+// are unknown, which is a violation.
 func (v *verification) families() []family {
 	return []family{
 		{"api_key_index", "a/", v.each("a/", v.keys.checkAPIKeyIndex)},

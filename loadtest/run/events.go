@@ -20,8 +20,8 @@ type happening struct {
 	Ended int64  `json:"ended"`
 }
 
-// director does to the service what the scenario says, counted from when the load begins.
-// k6 tells it over HTTP on loopback.
+// director runs the events of the scenario, at times counted from the beginning of the load, which k6 reports over HTTP
+// on loopback.
 type director struct {
 	cfg      *config
 	service  *service

@@ -18,7 +18,7 @@ func TestVersionOfTheMessages(t *testing.T) {
 	}
 }
 
-// shape tells what a message of a type consists of.
+// shape returns the parts of a message of a type.
 func shape(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:

@@ -60,7 +60,7 @@ func (c *Writes) Lost(answers []*etcdserverpb.ResponseOp) bool {
 	return false
 }
 
-// FindSwap tells from the answers to the gets whether the transaction me, which writes the
+// FindSwap reports, by the answers to the gets, whether the transaction me, which writes the
 // claims, was made. It is for transactions of which nothing else that is kept tells.
 func (c *Writes) FindSwap(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
 	for i, before := range c.writers {

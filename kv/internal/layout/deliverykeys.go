@@ -7,7 +7,7 @@ import (
 	"licet/node/store"
 )
 
-// What the delivery of webhooks keeps stands under the endpoint that it is about.
+// All keys of deliveries stand under their endpoint.
 // Who may write it holds the endpoint's claim, and everything that is written
 // compares it: see package kv, under Deliveries.
 const (

@@ -24,7 +24,7 @@ func (d InlineDevice) Decode(created time.Time) (licensing.Device, error) {
 	return decodeDevice(d, created)
 }
 
-// Alone gives the value for a key of the device's own. All but the time stays
+// Alone returns the value for a key of the device's own. All but the time stays
 // as it is, also what only a newer format knows.
 func (d InlineDevice) Alone(created time.Time) ([]byte, error) {
 	b := append(make([]byte, 0, 1+len(d)+binary.MaxVarintLen64), formatVersion)
@@ -67,7 +67,7 @@ func DecodeInline(stored []InlineDevice, created time.Time) ([]licensing.Device,
 	return devices, nil
 }
 
-// MergeInline gives the devices of a license after a change. It leaves stored
+// MergeInline returns the devices of a license after a change. It leaves stored
 // itself as it is: a token may be used again.
 func MergeInline(stored []InlineDevice, changed []*licensing.DeviceEntry, created time.Time) []InlineDevice {
 	merged := make([]InlineDevice, len(stored), len(stored)+len(changed))

@@ -59,7 +59,7 @@ type License struct {
 	Unknown   []byte   // fields of a newer format, to be kept
 }
 
-// Encode gives the value for the license's key, in no more memory than it
+// Encode returns the value for the license's key, in no more memory than it
 // takes: it is what a store remembers of the license.
 func (s *License) Encode() []byte {
 	var buffer [160]byte

@@ -12,7 +12,7 @@ import (
 // longAgo is when nothing but this test's records end.
 var longAgo = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// due tells which of some records stand among those for which something is due at
+// due returns which of some records stand among the records for which something is due at
 // a moment, in order. Others' may stand between them.
 func (f fixture) due(kind licensing.DueKind, at time.Time, limit int, of ...licensing.Ref) []licensing.Ref {
 	f.t.Helper()
