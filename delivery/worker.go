@@ -108,8 +108,15 @@ func (w *worker) awaitScan(ctx context.Context) error {
 	}
 }
 
-// scan claims endpoints, releases endpoints, and tells loops to reread endpoints that have changed.
+// scan claims endpoints, releases endpoints, and tells loops to reread endpoints that have changed. A node whose clock
+// is wrong leaves its endpoints to other nodes: it would give up messages and sign with wrong times.
 func (w *worker) scan(ctx context.Context) error {
+	if w.engine.cfg.Node.RefuseByClock() != nil {
+		for _, l := range w.loops {
+			l.requestRelease()
+		}
+		return nil
+	}
 	began := time.Now()
 	workers, claims, err := w.readState(ctx)
 	w.scanAgainAt = readAgainAt(began, takeoverAfter) // after an error too: a failed read may have taken long

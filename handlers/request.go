@@ -164,6 +164,11 @@ func (s *Server) dispatch(r *request) (any, error) {
 		return document{status: r.fast.Response.StatusCode(), written: true}, nil
 	}
 
+	if !r.route.is(quiet) { // probes are answered in any case
+		if err := s.cfg.Node.RefuseByClock(); err != nil {
+			return nil, err
+		}
+	}
 	if r.route.command {
 		// Before any check that costs something; see routeRefusal.
 		if err := s.cfg.Node.RefuseIfFull(); err != nil {

@@ -2,12 +2,17 @@ package kv
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/backoff"
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
+	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -17,14 +22,19 @@ const (
 	registrationTTL = 10
 	// maxNodes bounds the nodes that one look at them finds.
 	maxNodes = 1000
+	// stampEvery is how often a node stores its time.
+	stampEvery = time.Second
 )
 
-// Register keeps a node registered, under a lease, until ctx ends, and then
-// removes it. Nothing but speed depends on it, so it fails in silence, and tries
-// again.
-func (s *Store) Register(ctx context.Context, r store.Registration) {
+// errUnregistered reports that a node's registration is gone, though its lease may live.
+var errUnregistered = fmt.Errorf("%w: the registration is gone", licensing.ErrUnavailable)
+
+// Register keeps a node registered, under a lease, until ctx ends, and then removes the
+// registration. Each second Register stores the time that clock stamps, and gives clock all
+// nodes' times. Register does not fail: it tries again.
+func (s *Store) Register(ctx context.Context, r store.Registration, clock store.Stamper) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		began, err := s.register(ctx, r)
+		began, err := s.register(ctx, r, clock)
 		if ctx.Err() != nil {
 			return
 		}
@@ -32,35 +42,112 @@ func (s *Store) Register(ctx context.Context, r store.Registration) {
 		if began {
 			attempt = 0
 		}
+		// Under the alarm NOSPACE no node can register, and a node without a registration
+		// can still compare its clock.
+		s.compareClocks(ctx, clock)
 		backoff.Exponential{First: 100 * time.Millisecond, Longest: 5 * time.Second}.Wait(ctx, attempt)
 	}
 }
 
-// register registers a node for as long as its lease lives, and reports whether the node was ever registered.
-func (s *Store) register(ctx context.Context, r store.Registration) (began bool, err error) {
+// register registers a node for as long as its lease lives, and reports whether it
+// ever was registered.
+func (s *Store) register(ctx context.Context, r store.Registration, clock store.Stamper) (began bool, err error) {
 	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation),
-		string(layout.EncodeNode(r)),
-		func(ctx context.Context, _ clientv3.LeaseID) error {
-			<-ctx.Done()
-			return nil
-		})
+		string(layout.EncodeNode(r, time.Time{})),
+		func(ctx context.Context, lease clientv3.LeaseID) error { return s.keepStamping(ctx, r, clock, lease) })
 }
 
-// Nodes lists the nodes that are up, this one too. One that is dead may be among
-// them for some seconds.
+// keepStamping stores a node's time each second, until ctx ends or the registration is gone.
+func (s *Store) keepStamping(
+	ctx context.Context, r store.Registration, clock store.Stamper, lease clientv3.LeaseID,
+) error {
+	revision := int64(0) // not known
+	for ctx.Err() == nil {
+		now, stored, err := s.stamp(ctx, r, clock, lease, revision)
+		switch {
+		case errors.Is(err, errUnregistered):
+			return err
+		case err != nil:
+			s.log.Debug().Err(err).Msg("can't store this node's time")
+			s.compareClocks(ctx, clock)
+		default:
+			revision = now
+		}
+		if stored || err != nil {
+			backoff.Sleep(ctx, stampEvery)
+		}
+	}
+	return nil
+}
+
+// stamp stores a node's time in its registration, and reads the times of all nodes in the
+// same transaction. If the registration does not have the given revision, stamp stores
+// nothing: so no request that was on its way for long puts an old time in the place of a
+// newer one. stamp returns the revision that the registration has now.
+func (s *Store) stamp(
+	ctx context.Context, r store.Registration, clock store.Stamper, lease clientv3.LeaseID, revision int64,
+) (now int64, stored bool, err error) {
+	key := layout.NodeKey(r.Incarnation)
+	list := clientv3.OpGet(layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	value := string(layout.EncodeNode(r, clock.Stamp()))
+	done, err := s.etcd.Txn(ctx, "stamp", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", revision)},
+		[]clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(lease)), list}, []clientv3.Op{list})
+	if err != nil {
+		return 0, false, etcd.Unavailable(err)
+	}
+	kvs := done.Responses[len(done.Responses)-1].GetResponseRange().Kvs
+	clock.Compare(s.stamps(kvs))
+	for _, kv := range kvs {
+		if string(kv.Key) == key {
+			return kv.ModRevision, done.Succeeded, nil
+		}
+	}
+	return 0, false, errUnregistered
+}
+
+// compareClocks reads the times of all nodes, and stores none.
+func (s *Store) compareClocks(ctx context.Context, clock store.Stamper) {
+	clock.Stamp()
+	response, err := s.listNodes(ctx)
+	if err != nil {
+		s.log.Debug().Err(err).Msg("can't read the other nodes' times")
+		return
+	}
+	clock.Compare(s.stamps(response.Kvs))
+}
+
+// stamps returns the times in registrations. Nodes of an older version have none.
+func (s *Store) stamps(kvs []*mvccpb.KeyValue) (stamps []store.Stamp) {
+	for _, kv := range kvs {
+		r, at, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
+		if err == nil && !at.IsZero() {
+			stamps = append(stamps,
+				store.Stamp{Node: r.Incarnation, At: at, Created: kv.CreateRevision, Version: kv.Version})
+		}
+	}
+	return stamps
+}
+
+func (s *Store) listNodes(ctx context.Context) (*clientv3.GetResponse, error) {
+	return s.etcd.List(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+}
+
+// Nodes lists the nodes that are up and listen to other nodes, this one too. One that is
+// dead may be among them for some seconds.
 func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
-	response, err := s.etcd.List(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	response, err := s.listNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var nodes []store.Registration
 	for _, kv := range response.Kvs {
-		r, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
-		if err != nil {
+		r, _, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
+		switch {
+		case err != nil:
 			s.log.Debug().Err(err).Msg("a node's registration can't be read")
-			continue
+		case r.Address != "":
+			nodes = append(nodes, r)
 		}
-		nodes = append(nodes, r)
 	}
 	return nodes, nil
 }

@@ -2,7 +2,9 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,18 +36,125 @@ func registration(s *Store) store.Registration {
 	return store.Registration{Incarnation: s.Incarnation(), Address: "127.0.0.1:7070", PublicKey: [32]byte{1, 2, 3}}
 }
 
+// stamper is a clock that keeps the stamps that it was given last.
+type stamper struct {
+	ahead time.Duration
+	mu    sync.Mutex
+	last  []store.Stamp
+}
+
+func (s *stamper) Stamp() time.Time { return time.Now().Add(s.ahead) }
+
+func (s *stamper) Compare(stamps []store.Stamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = stamps
+}
+
+// of returns the stamp of a node as it was read last.
+func (s *stamper) of(node store.Incarnation) (stamp store.Stamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, each := range s.last {
+		if each.Node == node {
+			return each
+		}
+	}
+	return stamp
+}
+
+// registered keeps a node registered until the test ends, or until leave is called.
+func registered(t *testing.T, s *Store, r store.Registration, clock store.Stamper) (leave func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Register(ctx, r, clock)
+	}()
+	leave = func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(leave)
+	return leave
+}
+
+// TestStamps: each node stores its time again and again, and reads the times of all nodes. A node that does not listen
+// to other nodes does so too, and is no node to send commands to.
+func TestStamps(t *testing.T) {
+	t.Parallel()
+	s, other := openStore(t), openStore(t)
+	clock, ahead := &stamper{}, &stamper{ahead: time.Hour}
+	registered(t, s, registration(s), clock)
+	leave := registered(t, other, store.Registration{Incarnation: other.Incarnation()}, ahead)
+	awaitNode(t, s, registration(s), true)
+	var first, second store.Stamp
+	kvtest.Await(t, func() bool { first = clock.of(other.Incarnation()); return !first.At.IsZero() })
+	if off := time.Until(first.At); off < 50*time.Minute || off > time.Hour {
+		t.Errorf("the stamp of a clock that is an hour ahead is %v ahead", off)
+	}
+	kvtest.Await(t, func() bool { second = clock.of(other.Incarnation()); return second.At.After(first.At) })
+	if second.Created != first.Created || second.Version <= first.Version {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	kvtest.Await(t, func() bool { return !ahead.of(s.Incarnation()).At.IsZero() })
+	nodes, err := s.Nodes(kvtest.Context(t, 10*time.Second))
+	if err != nil || slices.ContainsFunc(nodes,
+		func(r store.Registration) bool { return r.Incarnation == other.Incarnation() }) {
+		t.Errorf("nodes to send commands to: %+v, %v", nodes, err)
+	}
+	leave()
+	kvtest.Await(t, func() bool { return clock.of(other.Incarnation()).At.IsZero() })
+}
+
+// TestLateStamp: a stamp that was on its way while another one was stored is not stored.
+func TestLateStamp(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	clock := &stamper{}
+	r := registration(s)
+	r.Incarnation = store.Incarnation{'l', 'a', 't', 'e'}
+	ctx := kvtest.Context(t, 10*time.Second)
+	_, err := s.etcd.UnderLease(ctx, "lease", registrationTTL, layout.NodeKey(r.Incarnation),
+		string(layout.EncodeNode(r, time.Time{})), func(ctx context.Context, lease clientv3.LeaseID) error {
+			first, stored, err := s.stamp(ctx, r, clock, lease, 0)
+			if err != nil || stored {
+				t.Errorf("a stamp at an unknown revision: stored %v, %v", stored, err)
+			}
+			second, stored, err := s.stamp(ctx, r, clock, lease, first)
+			if err != nil || !stored || second <= first {
+				t.Errorf("a stamp: stored %v, %v", stored, err)
+			}
+			newest := clock.of(r.Incarnation)
+			now, stored, err := s.stamp(ctx, r, &stamper{ahead: -time.Minute}, lease, first)
+			if err != nil || stored || now != second {
+				t.Errorf("a stamp that is late: stored %v at revision %d, %v", stored, now, err)
+			}
+			if _, _, err = s.stamp(ctx, r, clock, lease, second); err != nil ||
+				clock.of(r.Incarnation).Version != newest.Version+1 {
+				t.Errorf("%+v after %+v, %v", clock.of(r.Incarnation), newest, err)
+			}
+			if _, err = server.Client.Delete(ctx, layout.NodeKey(r.Incarnation)); err != nil {
+				return err
+			}
+			if _, _, err = s.stamp(ctx, r, clock, lease, second); !errors.Is(err, errUnregistered) {
+				t.Errorf("a registration that is gone: %v", err)
+			}
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRegister: a node is registered while it lives, again after its lease was
 // lost, and gone as soon as it leaves.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	s, other := openStore(t), openStore(t)
 	want := registration(s)
-	ctx, leave := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.Register(ctx, want)
-	}()
+	leave := registered(t, s, want, &stamper{})
 	awaitNode(t, other, want, true)
 
 	kv, err := server.Client.Get(t.Context(), layout.NodeKey(s.Incarnation()))
@@ -59,20 +168,20 @@ func TestRegister(t *testing.T) {
 	awaitNode(t, other, want, true)
 
 	leave()
-	<-ended
 	awaitNode(t, other, want, false)
 }
 
 // TestBadRegistrations are left out, and verify names them.
 func TestBadRegistrations(t *testing.T) {
 	for name, x := range map[string]struct{ rest, value string }{
-		"no value":   {"12345678", ""},
-		"short name": {"1234567", string(layout.EncodeNode(store.Registration{Address: "a:1", PublicKey: [32]byte{1}}))},
-		"no address": {"12345678", string(layout.EncodeNode(store.Registration{PublicKey: [32]byte{1}}))},
-		"no key":     {"12345678", string(layout.EncodeNode(store.Registration{Address: "a:1"}))},
+		"no value": {"12345678", ""},
+		"short name": {"1234567", string(layout.EncodeNode(store.Registration{Address: "a:1", PublicKey: [32]byte{1}},
+			time.Now()))},
+		"no address": {"12345678", string(layout.EncodeNode(store.Registration{PublicKey: [32]byte{1}}, time.Now()))},
+		"no key":     {"12345678", string(layout.EncodeNode(store.Registration{Address: "a:1"}, time.Now()))},
 		"newer form": {"12345678", "\x02"},
 	} {
-		if got, err := layout.DecodeNode(x.rest, []byte(x.value)); err == nil {
+		if got, _, err := layout.DecodeNode(x.rest, []byte(x.value)); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

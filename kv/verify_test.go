@@ -70,7 +70,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	l := newLab(t)
 	l.fill()
 	l.write(seed{layout.NodeKey(store.Incarnation{7}): layout.EncodeNode(store.Registration{Address: "127.0.0.1:7070",
-		PublicKey: [32]byte{1}})})
+		PublicKey: [32]byte{1}}, kvtest.Time)})
 	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@
 //
 //	node/service  the use cases: orders, licenses, API keys, webhooks, lists, sweeps
 //	node/store    the interfaces of the database, and their conformance tests
+//	node/clocks   the comparison of the node's clock with the other nodes' clocks
 //	node/peer     carries hops to other nodes over TLS
 //
 // The tests here run turns on a real etcd with swaps that the test delays, loses or fails, and nodes that hop to each

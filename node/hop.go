@@ -132,6 +132,9 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if n.leaving.Load() {
 		return HopAnswer{}, notTaken(errDraining.Message)
 	}
+	if err := n.RefuseByClock(); err != nil {
+		return HopAnswer{}, notTaken(err.Error())
+	}
 	ctx, cancel := context.WithDeadline(context.Background(), hop.Over)
 	defer cancel()
 	span := n.cfg.Tracer.Continue(hop.Trace, tracing.Start{Kind: tracing.Server, Name: "hop run"})

@@ -12,6 +12,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
+	"licet/node/clocks"
 	"licet/node/store"
 )
 
@@ -21,6 +22,7 @@ type Config struct {
 	Queries  store.Queries
 	KeyCheck licensing.KeyCheck
 	Clock    func() time.Time
+	Clocks   *clocks.Comparison // of Clock with the other nodes' clocks; nil: the node trusts Clock
 	Metrics  *metrics.Metrics
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer // nil: the node traces nothing
@@ -124,10 +126,17 @@ func (n *Node) RefuseIfShared(key licensing.LicenseKey) error {
 	return n.admission.refuseIfShared(n.shareOf(licensing.LicenseRef(key), nil))
 }
 
-// Ready fails if the node can't serve: it is leaving, or its store does not answer.
+// RefuseByClock fails if the node must refuse every request because of its clock, see package clocks. It costs a look
+// at the clock.
+func (n *Node) RefuseByClock() error { return n.cfg.Clocks.Refusal() }
+
+// Ready fails if the node can't serve: it is leaving, its clock is wrong, or its store does not answer.
 func (n *Node) Ready(ctx context.Context) error {
 	if n.leaving.Load() {
 		return errDraining
+	}
+	if err := n.RefuseByClock(); err != nil {
+		return err
 	}
 	return n.cfg.Queries.Ping(ctx)
 }

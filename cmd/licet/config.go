@@ -13,6 +13,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 	"licet/handlers/limits"
 	"licet/kv"
+	"licet/node/clocks"
 )
 
 // config holds the settings that licet dev and licet serve share. addFlags has one line for each setting, with its
@@ -34,6 +35,7 @@ type config struct {
 	LogLevel        string
 	LogFormat       string
 	ShutdownTimeout time.Duration
+	ClockTolerance  time.Duration // see package clocks
 
 	AddressLimit, AuthenticationLimit, AccountLimit, LicenseLimit limits.Rate
 	NewDevicesLimit, LicenseKiB, AccountKiB                       limits.Rate
@@ -80,6 +82,9 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	c.tracingConfig.addFlags(fs)
 	fs.StringVar(&c.LogLevel, "log-level", "info", "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
+	fs.DurationVar(&c.ClockTolerance, "clock-tolerance", clocks.DefaultTolerance,
+		"how far the clocks of nodes may be apart, 500ms to 30s; a node whose clock differs from most nodes' clocks "+
+			"refuses requests")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout,
 		"how long a stop may take; after that the remaining requests are cut off")
 }
@@ -142,6 +147,9 @@ const (
 
 	minQueueDelay = 10 * time.Millisecond
 	maxQueueDelay = time.Second // well below the deadline of a request
+
+	minClockTolerance = 500 * time.Millisecond // clocks that are set right jump by less
+	maxClockTolerance = 30 * time.Second       // well below the two minutes after which ends are recorded
 )
 
 func (c *config) validate() error {
@@ -169,6 +177,9 @@ func (c *config) validate() error {
 	}
 	if c.MaxAPIKeys < 0 {
 		return badUsage("--max-api-keys is %d: write a number of API keys, or 0 for no maximum", c.MaxAPIKeys)
+	}
+	if c.ClockTolerance < minClockTolerance || c.ClockTolerance > maxClockTolerance {
+		return badUsage("--clock-tolerance is %v: write a duration from 500ms to 30s", c.ClockTolerance)
 	}
 	if _, err := parseNetworks(c.TrustedProxies); err != nil {
 		return badUsage("--trusted-proxies: %w", err)

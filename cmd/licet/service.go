@@ -23,6 +23,7 @@ import (
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/clocks"
 	"licet/node/peer"
 	"licet/node/service"
 	"licet/node/store"
@@ -150,12 +151,15 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 
 // serveAPI starts the node and its background work, and then serves the API.
 func (s *instance) serveAPI() error {
+	comparison := clocks.New(clocks.Config{Self: s.store.Incarnation(), Clock: clocks.System(),
+		Tolerance: s.cfg.ClockTolerance, Metrics: s.instruments, Log: s.log})
 	cfg := service.Config{
 		Config: node.Config{
 			Records:    s.store,
 			Queries:    s.store,
 			KeyCheck:   s.check,
 			Clock:      time.Now,
+			Clocks:     comparison,
 			Metrics:    s.instruments,
 			Log:        s.log,
 			Tracer:     s.tracer,
@@ -243,11 +247,11 @@ func (s *instance) serveAPI() error {
 		}
 		return nil
 	})
+	registration := store.Registration{Incarnation: s.store.Incarnation()}
 	if peers != nil {
-		s.background("the registration", func(ctx context.Context) {
-			s.store.Register(ctx, peers.Registration(s.peering.address))
-		})
+		registration = peers.Registration(s.peering.address)
 	}
+	s.background("the registration", func(ctx context.Context) { s.store.Register(ctx, registration, comparison) })
 	return nil
 }
 

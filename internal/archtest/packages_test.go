@@ -231,13 +231,21 @@ var packages = []row{
 		purpose: "the use cases",
 		imports: []string{
 			"internal/backoff", "internal/fair",
-			"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+			"node", "node/clocks", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
 		},
 	},
 	{
 		path:    "node",
 		purpose: "the engine: runs commands on records, one record at a time",
-		imports: []string{"internal/backoff", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{
+			"internal/backoff",
+			"node/clocks", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing",
+		},
+	},
+	{
+		path:    "node/clocks",
+		purpose: "compares the clock of a node with the other nodes' clocks",
+		imports: []string{"node/store", "metrics", "licensing"},
 	},
 	{
 		path:    "node/store",

@@ -190,7 +190,7 @@ func (v *recordChecks) checkNode(e entry) {
 		v.report("node", "n/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a node's")
 		return
 	}
-	if _, err := layout.DecodeNode(e.rest, e.value); err != nil {
+	if _, _, err := layout.DecodeNode(e.rest, e.value); err != nil {
 		v.report("node", "n/"+v.names.Opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
 	}
 }

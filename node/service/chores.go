@@ -10,6 +10,7 @@ import (
 	"licet/internal/backoff"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/clocks"
 )
 
 // Chore is periodic work of a node.
@@ -49,12 +50,16 @@ func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore
 				return // the pass was interrupted, so its error says nothing
 			}
 			counts[i].add(began, s.cfg.Clock(), err)
-			if err != nil && !errors.Is(err, node.ErrNoRoom) {
+			if err != nil && !putOff(err) {
 				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
 			}
 		}
 	}
 }
+
+// putOff reports whether a pass ended because the node has much else to do, or because its clock is not
+// known to agree with the other nodes' clocks. Metrics and the log of clocks show either.
+func putOff(err error) bool { return errors.Is(err, node.ErrNoRoom) || clocks.IsUntrusted(err) }
 
 // doChore runs a chore once. If the chore panics, only this pass fails: other chores and later passes
 // run.
@@ -90,7 +95,7 @@ func (p *passes) add(began, ended time.Time, err error) {
 	case err == nil:
 		p.ok.Inc()
 		p.success.Set(float64(ended.UnixMilli()) / 1000)
-	case errors.Is(err, node.ErrNoRoom):
+	case putOff(err):
 		p.putOff.Inc()
 	default:
 		p.failed.Inc()

@@ -124,7 +124,7 @@ func New(cfg Config) *Service {
 // every second anyway. Load balancers send no requests to a node that is not ready, so no request
 // metric would show the state.
 func (s *Service) readiness() float64 {
-	if s.Node.Leaving() || !s.Keys.cache.trusted() {
+	if s.Node.Leaving() || s.Node.RefuseByClock() != nil || !s.Keys.cache.trusted() {
 		return 0
 	}
 	return 1

@@ -37,11 +37,22 @@ type Sweeps struct {
 	dueFrom sync.Map
 }
 
+// timeToActBy returns the time by which the sweeps remove and record what has ended. It fails with
+// clocks.ErrUntrusted unless the clock is known to agree with the other nodes' clocks. Each write of a
+// sweep that depends on time needs a call of its own: the clock may be set between two writes.
+func (s *Sweeps) timeToActBy() (time.Time, error) {
+	now := s.engine.Now() // before the check, which notices a step since the last comparison
+	return now, s.cfg.Clocks.Untrusted()
+}
+
 // SweepClaims removes all expired claims.
 func (s *Sweeps) SweepClaims(ctx context.Context) error {
-	before := s.engine.Now().Add(-licensing.ClaimLifetime)
 	for {
-		swept, err := s.cfg.Sweeps.SweepClaims(ctx, before)
+		now, err := s.timeToActBy()
+		if err != nil {
+			return err
+		}
+		swept, err := s.cfg.Sweeps.SweepClaims(ctx, now.Add(-licensing.ClaimLifetime))
 		if err != nil || swept == 0 {
 			return err
 		}
@@ -51,7 +62,11 @@ func (s *Sweeps) SweepClaims(ctx context.Context) error {
 // SweepEvents removes all expired events.
 func (s *Sweeps) SweepEvents(ctx context.Context) error {
 	for {
-		swept, err := s.cfg.Sweeps.SweepEvents(ctx, s.engine.Now(), s.cfg.KeepEvents)
+		now, err := s.timeToActBy()
+		if err != nil {
+			return err
+		}
+		swept, err := s.cfg.Sweeps.SweepEvents(ctx, now, s.cfg.KeepEvents)
 		if err != nil || swept == 0 {
 			return err
 		}
@@ -94,7 +109,11 @@ func (s *Sweeps) recordEnds(
 	if s.engine.Space() != store.SpaceFree {
 		return errNoSpace
 	}
-	before := s.engine.Now().Add(-s.cfg.ExpiryMargin)
+	now, err := s.timeToActBy()
+	if err != nil {
+		return err
+	}
+	before := now.Add(-s.cfg.ExpiryMargin)
 	return s.eachDue(ctx, kind, before, func(ctx context.Context, ref licensing.Ref) error {
 		return s.engine.DoInBackground(ctx, ref, record(ref, before))
 	})
@@ -109,13 +128,13 @@ func worseError(one, other error) error {
 	return one
 }
 
-// severity ranks errors by what they say about the records: nil, no admission place for the pass, not
-// executed, anything else.
+// severity ranks errors by what they say about the records: nil, the pass was put off, not executed,
+// anything else.
 func severity(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, node.ErrNoRoom):
+	case putOff(err):
 		return 1
 	case licensing.NotExecuted(err):
 		return 2
@@ -130,8 +149,12 @@ func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, l
 	sendRef := func(ctx context.Context, ref licensing.Ref) error {
 		return send(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
 	}
-	failed := s.eachDue(ctx, licensing.DueRefund, s.engine.Now(), sendRef)
-	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, s.engine.Now().Add(refundHorizon), "", store.MaxDue)
+	now, err := s.timeToActBy()
+	if err != nil {
+		return err
+	}
+	failed := s.eachDue(ctx, licensing.DueRefund, now, sendRef)
+	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, now.Add(refundHorizon), "", store.MaxDue)
 	if err == nil {
 		s.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
 	}
@@ -150,7 +173,7 @@ func (s *Sweeps) eachDue(
 		from = last.(string)
 	}
 	var failed error
-	do = s.traceDue(do)
+	do = s.whileTrusted(s.traceDue(do))
 	for range maxDuePages {
 		page, err := s.cfg.Queries.Due(ctx, kind, at, from, store.MaxDue)
 		if err != nil {
@@ -203,7 +226,7 @@ func (c *core) doEach(
 			failed = worseError(failed, err)
 			switch {
 			case errors.Is(err, node.ErrOwnerBusy):
-			case errors.Is(err, node.ErrNoRoom):
+			case putOff(err):
 				failures = maxDueFailures
 			case licensing.NotExecuted(err), licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 				failures++
@@ -223,6 +246,18 @@ func (c *core) doOne(
 		return licensing.ErrInternal
 	}
 	return err
+}
+
+// whileTrusted wraps do in a check of the clock.
+func (s *Sweeps) whileTrusted(
+	do func(context.Context, licensing.Ref) error,
+) func(context.Context, licensing.Ref) error {
+	return func(ctx context.Context, ref licensing.Ref) error {
+		if _, err := s.timeToActBy(); err != nil {
+			return err
+		}
+		return do(ctx, ref)
+	}
 }
 
 // traceDue wraps do in a root span for each record, if the span is sampled: no request from outside

@@ -10,6 +10,6 @@
 //	keymarks.go    marks that show which API keys may have changed
 //	events.go      the feed and the history of events
 //	deliveries.go  deliveries of webhooks
-//	nodes.go       the nodes and their incarnations
+//	nodes.go       the nodes, their incarnations and their times
 //	space.go       which changes the store has room for
 package store

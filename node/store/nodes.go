@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/hex"
+	"time"
 )
 
 // Cell is the character that all ids of this store cluster carry. There is one cluster today. Ids name
@@ -21,9 +22,30 @@ func (i Incarnation) Below(other Incarnation) bool { return string(i[:]) < strin
 // String returns i in hex, for logs.
 func (i Incarnation) String() string { return hex.EncodeToString(i[:]) }
 
-// Registration says how other nodes reach a running node.
+// Registration says that a node runs, and how other nodes reach the node. Address and PublicKey are both set or, if the
+// node does not listen to other nodes, both zero.
 type Registration struct {
 	Incarnation Incarnation
 	Address     string   // host:port of the listener for other nodes
 	PublicKey   [32]byte // SHA-256 of the public key of that listener, in PKIX form
+}
+
+// Stamp is the time of a node by its own clock, which the node stores in its registration.
+type Stamp struct {
+	Node Incarnation
+	At   time.Time
+	// Created identifies the registration: it is another number once the node has registered again.
+	Created int64
+	// Version counts how often the registration was written. A node makes the stamp of a version once it knows that
+	// the version before is stored.
+	Version int64
+}
+
+// Stamper makes the stamps of a node. clocks.Comparison implements it.
+type Stamper interface {
+	// Stamp returns the time of the node. The caller stores the time, and reads all stamps in the same transaction,
+	// linearizably. If the caller can't store the time, it only reads.
+	Stamp() time.Time
+	// Compare takes the stamps that were read since the last call of Stamp, the node's own too.
+	Compare(stamps []Stamp)
 }

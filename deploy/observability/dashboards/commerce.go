@@ -167,6 +167,16 @@ func chores() row {
 		{title: "Duration of chores, p95", unit: "s", legend: true, width: 12,
 			about:   "Time within which 95 % of the passes of a chore were done.",
 			queries: []query{{quantile("0.95", "sweep", licet("licet_sweep_duration_seconds_bucket")), "{{sweep}}"}}},
+		{title: "Nodes by the state of their clock", unit: "short", legend: true, width: 12,
+			about: "How many nodes' clocks agree with the clocks of most nodes. undecided: the node removes and " +
+				"records nothing by time. differs: the node refuses all requests.",
+			queries:  []query{{sum("state", licet("licet_clock_state")), "{{state}}"}},
+			runbooks: []string{"LicetClocksUndecided"}},
+		{title: "Difference of clocks", unit: "s", width: 12,
+			about: "By how much the clock of another node is at least ahead of the node's clock; negative where it is " +
+				"behind.",
+			queries:  []query{{highest("pod, instance", licet("licet_clock_difference_seconds")), node}},
+			runbooks: []string{"LicetClockDiffers"}},
 		{title: "Backup age over time", unit: "s", width: 12,
 			about:   "Time since the last backup that ended well. Nothing is shown where none is known.",
 			queries: []query{{since("", licet("licet_backup_last_success_timestamp_seconds")), "backup"}},

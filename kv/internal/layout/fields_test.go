@@ -22,7 +22,7 @@ func TestFieldNumbers(t *testing.T) {
 		grantTable(&licensing.GrantProgress{}), refusalTable(&licensing.Error{}), redactionTable(&licensing.Redaction{}),
 		(&Webhooks{}).table(), endpointTable(&licensing.Endpoint{}, new([]byte)), (&Progress{}).table(),
 		deliveryTable(&store.Delivery{}), attemptTable(&store.DeliveryAttempt{}), loggedTable(&store.Delivery{}, new(uint64)),
-		replayTable(&licensing.Owner{}, &store.Replay{}), registrationTable(&store.Registration{}),
+		replayTable(&licensing.Owner{}, &store.Replay{}), registrationTable(&store.Registration{}, new(time.Time)),
 		(&RetentionMark{}).table(), keyUseTable(new(time.Time)), orderOwnerTable(&licensing.Owner{}),
 		listenRequestTable(new(bool)), (&Usage{}).table(), (&Recount{}).table(),
 	} {
@@ -99,8 +99,10 @@ func TestGoldenFields(t *testing.T) {
 	show("replay with the other fields", EncodeReplay(sandbox, &store.Replay{EventID: "evt_001", Dead: true}))
 	show("page of deliveries without optional fields", encodePage([]store.Delivery{{}, {EventID: "evt_001"}}, maxAnswer))
 
-	show("registration without an address", EncodeNode(store.Registration{}))
-	show("registration", EncodeNode(store.Registration{Address: "node-1:8081", PublicKey: [32]byte{1, 2, 3}}))
+	show("registration without an address", EncodeNode(store.Registration{}, time.Time{}))
+	node := store.Registration{Address: "node-1:8081", PublicKey: [32]byte{1, 2, 3}}
+	show("registration", EncodeNode(node, time.Time{}))
+	show("registration with a time", EncodeNode(node, kvtest.Time))
 	show("mark of events that were not measured", (&RetentionMark{At: kvtest.Time}).Encode())
 	show("ledger without spans", (&Ledger{}).Encode())
 	golden(t, "fields.golden", b.String())

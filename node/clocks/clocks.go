@@ -1,0 +1,238 @@
+package clocks
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet/licensing"
+	"licet/metrics"
+	"licet/node/store"
+)
+
+const (
+	// DefaultTolerance is by how much clocks may differ and still agree.
+	DefaultTolerance = 2 * time.Second
+	// trustFor is how long a verdict allows the node to act by time.
+	trustFor = 30 * time.Second
+	// stepGrace bounds how long a node refuses requests only because its clock was set. New bounds take about three
+	// seconds; they take forever while the store takes no stamps.
+	stepGrace = 10 * time.Second
+)
+
+var (
+	// ErrUntrusted reports that the node does not act by time at present. Nothing was executed.
+	ErrUntrusted = fmt.Errorf("the node does not act by its clock: %w", &licensing.Error{
+		Reason:  licensing.ReasonUnavailable,
+		Message: "the node's clock is not known to agree with the clocks of most nodes; nothing was changed",
+	})
+	errDiffers = &licensing.Error{
+		Reason:  licensing.ReasonUnavailable,
+		Message: "the node's clock differs from the clocks of most nodes; nothing was changed",
+	}
+	errStepped = &licensing.Error{
+		Reason:  licensing.ReasonUnavailable,
+		Message: "the node's clock was set, and must be compared with the other nodes' clocks; nothing was changed",
+	}
+)
+
+// Source reads a clock: the wall time, and at the same moment the monotonic time since the start of the process.
+type Source func() (wall time.Time, elapsed time.Duration)
+
+// System returns the clock of the machine.
+func System() Source {
+	start := time.Now()
+	return func() (time.Time, time.Duration) {
+		now := time.Now()
+		return now, now.Sub(start)
+	}
+}
+
+// Config configures a Comparison. Every field is required unless its comment says otherwise.
+type Config struct {
+	Self      store.Incarnation
+	Clock     Source
+	Tolerance time.Duration // 0: DefaultTolerance
+	Metrics   *metrics.Metrics
+	Log       zerolog.Logger
+}
+
+// Comparison compares the clock of a node with the other nodes' clocks. Make it with [New]. It is safe for concurrent
+// use, except that one goroutine calls Stamp and Compare. A nil Comparison trusts the clock.
+type Comparison struct {
+	cfg   Config
+	state atomic.Pointer[state]
+
+	mu       sync.Mutex // guards what follows
+	evidence evidence
+	began    time.Duration // when Stamp was called last
+	newest   time.Time     // the latest time that Stamp has returned
+	// doubted: the clock has differed from another node's clock, and has not agreed with one since.
+	doubted bool
+}
+
+// state is the result of the latest comparison. It never changes.
+type state struct {
+	verdict verdict
+	zero    time.Time     // the wall time at the monotonic time 0, as the clock was set then
+	at      time.Duration // of the comparison; monotonic
+	// refuseUntil: requests are refused until this monotonic time, since the clock was set.
+	refuseUntil time.Duration
+}
+
+// New returns a Comparison that has compared nothing yet: the node serves, and does not act by time.
+func New(cfg Config) *Comparison {
+	if cfg.Tolerance == 0 {
+		cfg.Tolerance = DefaultTolerance
+	}
+	c := &Comparison{cfg: cfg, evidence: evidence{}}
+	wall, elapsed := c.now()
+	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed})
+	c.report(undecided, nil)
+	return c
+}
+
+// now reads the clock. The wall time has no monotonic reading, so differences are differences of wall time.
+func (c *Comparison) now() (wall time.Time, elapsed time.Duration) {
+	wall, elapsed = c.cfg.Clock()
+	return wall.Round(0), elapsed
+}
+
+// stepped returns by how much the clock was set since a state.
+func (s *state) stepped(wall time.Time, elapsed time.Duration) time.Duration {
+	return wall.Sub(s.zero.Add(elapsed))
+}
+
+// beyond reports whether a difference is more than the tolerance.
+func (c *Comparison) beyond(d time.Duration) bool { return d > c.cfg.Tolerance || d < -c.cfg.Tolerance }
+
+// Refusal returns why the node must refuse all requests at present; nil if it may serve. Refusal costs a look at the
+// clock.
+func (c *Comparison) Refusal() error {
+	if c == nil {
+		return nil
+	}
+	s := c.state.Load()
+	wall, elapsed := c.now()
+	switch {
+	case s.verdict == differs:
+		return errDiffers
+	case elapsed < s.refuseUntil, elapsed-s.at < stepGrace && c.beyond(s.stepped(wall, elapsed)):
+		return errStepped
+	default:
+		return nil
+	}
+}
+
+// Untrusted returns ErrUntrusted unless the node may act by time at present: remove or record what has ended.
+func (c *Comparison) Untrusted() error {
+	if c == nil {
+		return nil
+	}
+	s := c.state.Load()
+	wall, elapsed := c.now()
+	if s.verdict != agrees || elapsed-s.at > trustFor || c.beyond(s.stepped(wall, elapsed)) {
+		return ErrUntrusted
+	}
+	return nil
+}
+
+// IsUntrusted reports whether an error is ErrUntrusted.
+func IsUntrusted(err error) bool { return errors.Is(err, ErrUntrusted) }
+
+// Stamp implements store.Stamper.
+func (c *Comparison) Stamp() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wall, elapsed := c.now()
+	c.began = elapsed
+	if wall.After(c.newest) {
+		c.newest = wall
+	}
+	return wall
+}
+
+// Compare implements store.Stamper.
+func (c *Comparison) Compare(stamps []store.Stamp) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.state.Load()
+	wall, elapsed := c.now()
+	next := &state{zero: wall.Add(-elapsed), at: elapsed}
+	next.refuseUntil = last.refuseUntil
+	step := last.stepped(wall, elapsed)
+	if c.beyond(step) {
+		c.cfg.Log.Warn().Dur("by", step).Msg("the clock was set; it is compared anew with the other nodes' clocks")
+		c.doubted = false
+		next.refuseUntil = elapsed + stepGrace
+		clear(c.evidence)
+	}
+	c.evidence.learn(c.cfg.Self, stamps, c.began, elapsed)
+	if c.beyond(step) {
+		c.evidence.forgetReads()
+	}
+	others := c.evidence.bounds(next.zero)
+	next.verdict = c.judge(others, wall)
+	if next.verdict != undecided || len(others) < 2 {
+		next.refuseUntil = 0
+	}
+	if next.verdict != last.verdict {
+		c.log(last.verdict, next.verdict, others)
+	}
+	c.report(next.verdict, others)
+	c.state.Store(next)
+}
+
+// judge returns the verdict that follows from the other nodes' bounds, and for a lone node from its own past.
+func (c *Comparison) judge(others []bounds, wall time.Time) verdict {
+	v := judge(others, c.cfg.Tolerance)
+	switch {
+	case len(others) > 0 && v == agrees:
+		c.doubted = false
+	case len(others) > 0:
+		c.doubted = c.doubted || c.beyond(farthest(others))
+	case c.doubted || c.newest.Sub(wall) > c.cfg.Tolerance:
+		return undecided
+	}
+	return v
+}
+
+// farthest returns the greatest difference that is proven.
+func farthest(others []bounds) (most time.Duration) {
+	for _, b := range others {
+		if d := b.differ(); max(d, -d) > max(most, -most) {
+			most = d
+		}
+	}
+	return most
+}
+
+// log tells of a new verdict.
+func (c *Comparison) log(before, now verdict, others []bounds) {
+	switch {
+	case now == agrees:
+		c.cfg.Log.Info().Int("other_nodes", len(others)).Msg("the clock agrees with the clocks of most nodes")
+	case now == differs:
+		c.cfg.Log.Error().Dur("another_is_ahead_by", farthest(others)).
+			Msg("the clock differs from the clocks of most nodes: this node refuses all requests until the clock is right")
+	case before == agrees || c.doubted:
+		c.cfg.Log.Warn().Dur("another_is_ahead_by", farthest(others)).Int("other_nodes", len(others)).
+			Msg("no majority of nodes is known to agree with the clock: this node removes and records nothing by time")
+	}
+}
+
+// report sets the metrics.
+func (c *Comparison) report(now verdict, others []bounds) {
+	for _, v := range []verdict{undecided, agrees, differs} {
+		value := 0.0
+		if v == now {
+			value = 1
+		}
+		c.cfg.Metrics.ClockState.WithLabelValues(v.String()).Set(value)
+	}
+	c.cfg.Metrics.ClockDifference.Set(farthest(others).Seconds())
+}

@@ -1,0 +1,286 @@
+package clocks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+
+	"licet/licensing"
+	"licet/metrics"
+	"licet/node/store"
+)
+
+// bench is some nodes on one store. Its time passes only in rounds and passes.
+type bench struct {
+	t       *testing.T
+	elapsed time.Duration
+	nodes   []*benchNode
+	full    bool // the store takes no stamps
+}
+
+type benchNode struct {
+	*Comparison
+	ahead   time.Duration // of the true time
+	gone    bool
+	stamp   store.Stamp // as it is stored
+	metrics *metrics.Metrics
+}
+
+// newBench makes nodes whose clocks are ahead by some times.
+func newBench(t *testing.T, ahead ...time.Duration) *bench {
+	b := &bench{t: t}
+	for _, by := range ahead {
+		b.add(by)
+	}
+	return b
+}
+
+func (b *bench) add(ahead time.Duration) *benchNode {
+	n := &benchNode{ahead: ahead, metrics: metrics.New(prometheus.NewRegistry(), "", "", "")}
+	id := store.Incarnation{byte(len(b.nodes) + 1)}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n.stamp = store.Stamp{Node: id, Created: int64(len(b.nodes) + 1)}
+	n.Comparison = New(Config{Self: id, Metrics: n.metrics, Log: zerolog.Nop(),
+		Clock: func() (time.Time, time.Duration) { return start.Add(b.elapsed + n.ahead), b.elapsed }})
+	b.nodes = append(b.nodes, n)
+	return n
+}
+
+// rounds lets so many seconds pass, in each of which each node stores its stamp and reads all others.
+func (b *bench) rounds(count int) {
+	for range count {
+		for _, n := range b.nodes {
+			b.elapsed += time.Second / time.Duration(len(b.nodes))
+			if n.gone {
+				continue
+			}
+			at := n.Stamp()
+			if !b.full {
+				n.stamp.At, n.stamp.Version = at, n.stamp.Version+1
+			}
+			var read []store.Stamp
+			for _, other := range b.nodes {
+				if !other.gone && other.stamp.Version > 0 {
+					read = append(read, other.stamp)
+				}
+			}
+			n.Compare(read)
+		}
+	}
+}
+
+// want demands of each node: s, serves and acts by time; u, serves only; r, refuses.
+func (b *bench) want(when, states string) {
+	b.t.Helper()
+	got := ""
+	for _, n := range b.nodes {
+		refusal, untrusted := n.Refusal(), n.Untrusted()
+		switch {
+		case n.gone:
+			got += "-"
+		case refusal != nil && untrusted != nil:
+			got += "r"
+			if licensing.ReasonOf(refusal) != licensing.ReasonUnavailable {
+				b.t.Errorf("refuses with %v", refusal)
+			}
+		case untrusted != nil:
+			got += "u"
+			if !IsUntrusted(untrusted) || licensing.ReasonOf(untrusted) != licensing.ReasonUnavailable {
+				b.t.Errorf("untrusted with %v", untrusted)
+			}
+		case refusal == nil:
+			got += "s"
+		default:
+			got += "?"
+		}
+	}
+	if got != states {
+		b.t.Errorf("%s the nodes are %s, want %s", when, got, states)
+	}
+}
+
+// value returns the value of a gauge.
+func value(t *testing.T, gauge prometheus.Gauge) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := gauge.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetGauge().GetValue()
+}
+
+// enough is how many rounds decide.
+const enough = 5
+
+func TestMajority(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ahead []time.Duration
+		want  string
+	}{
+		{"alone", []time.Duration{9 * day}, "s"},
+		{"two agree", []time.Duration{0, time.Second}, "ss"},
+		{"two differ", []time.Duration{0, 9 * day}, "uu"},
+		{"three agree", []time.Duration{0, time.Second, -time.Second}, "sss"},
+		{"one of three is days ahead", []time.Duration{0, 9 * day, 0}, "srs"},
+		{"one of three is days behind", []time.Duration{-9 * day, 0, 0}, "rss"},
+		{"one of three is seconds ahead", []time.Duration{0, 0, 8 * time.Second}, "ssr"},
+		{"three differ", []time.Duration{0, day, -day}, "uuu"},
+		{"two of five are wrong", []time.Duration{0, day, 0, -day, 0}, "srsrs"},
+		{"three of five are wrong", []time.Duration{0, day, 0, -day, 2 * day}, "uuuuu"},
+		{"a century behind", []time.Duration{0, 0, -100 * 365 * day}, "ssr"},
+	} {
+		b := newBench(t, c.ahead...)
+		b.rounds(enough)
+		b.want(c.name, c.want)
+	}
+}
+
+// TestFirstSeconds: until the clocks are compared, a node serves and does not act by time.
+func TestFirstSeconds(t *testing.T) {
+	b := newBench(t, 0, 9*day, 0)
+	b.want("at first", "uuu")
+	b.rounds(1)
+	b.want("after a round", "suu") // the first saw no other
+	b.rounds(enough)
+	b.want("later", "srs")
+	for i, state := range []string{"agrees", "differs", "agrees"} {
+		for _, other := range []string{"agrees", "differs", "undecided"} {
+			want := 0.0
+			if other == state {
+				want = 1
+			}
+			if got := value(t, b.nodes[i].metrics.ClockState.WithLabelValues(other)); got != want {
+				t.Errorf("node %d: %s is %v", i, other, got)
+			}
+		}
+	}
+	for i, want := range []time.Duration{9 * day, -9 * day, 9 * day} {
+		got := value(t, b.nodes[i].metrics.ClockDifference)
+		if off := got - want.Seconds(); off < -3 || off > 3 {
+			t.Errorf("node %d: a difference of %v s, want about %v s", i, got, want.Seconds())
+		}
+	}
+	b.add(0)
+	b.rounds(1)
+	b.want("beside a new node", "srsu")
+	b.rounds(enough)
+	b.want("beside a known node", "srss")
+}
+
+// TestStep: a node notices at once that its clock was set, and a cluster decides within seconds.
+func TestStep(t *testing.T) {
+	b := newBench(t, 0, 0, 0)
+	b.rounds(enough)
+	b.nodes[0].ahead = 9 * day
+	b.want("as soon as it is set", "rss")
+	b.rounds(1)
+	b.want("a second later", "rss")
+	b.rounds(enough)
+	b.want("ahead", "rss")
+	b.nodes[0].ahead = 0
+	b.rounds(1)
+	b.want("just set right", "rss")
+	b.rounds(enough)
+	b.want("right again", "sss")
+	for range 20 { // a clock that does not come to rest
+		b.nodes[2].ahead += day
+		b.want("set again", "ssr")
+		b.rounds(2)
+		b.want("set again, two seconds ago", "ssr")
+	}
+	b.nodes[2].ahead = time.Second
+	b.rounds(enough + 1)
+	b.want("at rest", "sss")
+	for _, n := range b.nodes {
+		n.ahead += 8 * time.Hour // all machines have slept
+	}
+	b.rounds(enough + 1)
+	b.want("after a sleep", "sss")
+}
+
+// TestLone: a lone node can only tell that its clock is behind its own newest stamp.
+func TestLone(t *testing.T) {
+	b := newBench(t, 0)
+	b.rounds(1)
+	b.want("alone", "s")
+	b.nodes[0].ahead = day
+	b.want("as soon as it is set", "r")
+	b.rounds(1)
+	b.want("set forward", "s")
+	b.nodes[0].ahead = day - time.Minute
+	b.rounds(1)
+	b.want("set back", "u")
+	b.rounds(50)
+	b.want("not yet where it was", "u")
+	b.rounds(20)
+	b.want("past its newest stamp", "s")
+}
+
+// TestOthersGone: that the others have gone proves no clock right.
+func TestOthersGone(t *testing.T) {
+	b := newBench(t, 0, 0, 9*day)
+	b.rounds(enough)
+	b.want("three", "ssr")
+	b.nodes[0].gone = true
+	b.rounds(enough)
+	b.want("two", "-uu")
+	b.nodes[1].gone = true
+	b.rounds(enough)
+	b.want("one, which was wrong", "--u")
+	b.nodes[2].ahead = 0
+	b.rounds(enough)
+	b.want("set right", "--u") // its newest stamp is days later
+	b.add(0)
+	b.rounds(enough)
+	b.want("with another", "--ss")
+
+	b = newBench(t, 0, 0)
+	b.rounds(enough)
+	b.nodes[0].gone = true
+	b.rounds(1)
+	b.want("one, which was right", "-s")
+}
+
+// TestStoreFails: neither a full store nor one that can't be reached makes a node refuse requests for its clock alone.
+func TestStoreFails(t *testing.T) {
+	b := newBench(t, 0, 0, 9*day)
+	b.rounds(enough)
+	b.full = true
+	b.rounds(100)
+	b.want("full", "ssr")
+	b.nodes[0].ahead = time.Minute
+	b.rounds(3)
+	b.want("full, and set", "rsr")
+	b.rounds(10)
+	b.want("full, and set some time ago", "usr")
+	b.full = false
+	b.rounds(enough)
+	b.want("full no longer", "uuu") // three clocks that differ
+
+	b = newBench(t, 0, 0, 0)
+	b.rounds(enough)
+	b.elapsed += trustFor - time.Second
+	b.want("cut off for a while", "sss")
+	b.elapsed += 2 * time.Second
+	b.want("cut off for long", "uuu")
+	b.nodes[0].ahead = day
+	b.want("cut off and set", "uuu")
+	b.rounds(enough)
+	b.want("back", "rss")
+}
+
+// TestNoComparison: nil trusts the clock.
+func TestNoComparison(t *testing.T) {
+	var none *Comparison
+	if none.Refusal() != nil || none.Untrusted() != nil {
+		t.Error("nil does not trust the clock")
+	}
+	wall, elapsed := System()()
+	if time.Since(wall) > time.Minute || elapsed < 0 {
+		t.Errorf("the machine's clock is %v, %v after its start", wall, elapsed)
+	}
+}
