@@ -65,7 +65,7 @@ func (sw *swap) writeEvents(value, events []byte, owner licensing.Owner, record 
 	key := []byte(layout.EventsKeyOf(owner, layout.Location{}, record, last))
 	sw.eventWrites = append(sw.eventWrites, eventWrite{
 		owner: owner, record: record, last: last, events: events, op: len(sw.then),
-		location: layout.LocationIn(value), epoch: key[len(layout.EventsOf(owner)):][:layout.EpochSize],
+		location: layout.LocationIn(value), epoch: layout.EpochIn(owner, key),
 	})
 	sw.put(key, events)
 }

@@ -33,41 +33,58 @@ func deliveryTable(d *store.Delivery) fieldTable {
 func attemptTable(a *store.DeliveryAttempt) fieldTable {
 	return fieldTable{
 		timeField(1, &a.At),
-		customField(2, &a.Duration, appendMilliseconds, Field.milliseconds),
-		customField(3, &a.Status, appendNatural, Field.status),
+		{2, millisecondsVar{&a.Duration}},
+		{3, statusVar{&a.Status}},
 		textField(4, &a.Failure),
 	}
 }
 
-// status reads an HTTP status.
-func (f Field) status() (int, error) { return f.int(), nil }
+// statusVar is an HTTP status.
+type statusVar struct{ at *int }
 
-// attemptsField is a repeated field with the latest attempts.
-func attemptsField(num protowire.Number, at *[]store.DeliveryAttempt) tableField {
-	encode := func(b []byte, num protowire.Number, all []store.DeliveryAttempt) []byte {
-		kept := all[max(0, len(all)-maxAttempts):]
-		for i := range kept {
-			b = appendBytes(b, num, attemptTable(&kept[i]).appendTo(nil))
-		}
-		return b
-	}
-	return customField(num, at, encode, func(f Field) ([]store.DeliveryAttempt, error) {
-		var a store.DeliveryAttempt
-		err := decodeMessage(f.Bytes, attemptTable(&a).read)
-		return append(*at, a), err
-	})
+func (v statusVar) write(b []byte, num protowire.Number) []byte { return appendNatural(b, num, *v.at) }
+func (v statusVar) read(f Field) error                          { *v.at = f.int(); return nil }
+
+// millisecondsVar is a duration in whole milliseconds. A negative duration is written as zero.
+type millisecondsVar struct{ at *time.Duration }
+
+func (v millisecondsVar) write(b []byte, num protowire.Number) []byte {
+	return appendUint(b, num, uint64(max(0, v.at.Milliseconds())))
 }
 
-// appendMilliseconds writes a duration in whole milliseconds, and a negative one as zero.
-func appendMilliseconds(b []byte, num protowire.Number, d time.Duration) []byte {
-	return appendUint(b, num, uint64(max(0, d.Milliseconds())))
-}
-
-func (f Field) milliseconds() (time.Duration, error) {
+func (v millisecondsVar) read(f Field) error {
 	if f.varint > uint64(maxDuration/time.Millisecond) {
-		return 0, ErrMalformed
+		return ErrMalformed
 	}
-	return time.Duration(f.varint) * time.Millisecond, nil
+	*v.at = time.Duration(f.varint) * time.Millisecond
+	return nil
+}
+
+// attemptsVar is a repeated field with the latest attempts.
+type attemptsVar struct {
+	at    *[]store.DeliveryAttempt
+	one   store.DeliveryAttempt // the attempt that is being written or read
+	table fieldTable            // of one
+}
+
+func attemptsField(num protowire.Number, at *[]store.DeliveryAttempt) tableField {
+	v := &attemptsVar{at: at}
+	v.table = attemptTable(&v.one)
+	return tableField{num, v}
+}
+
+func (v *attemptsVar) write(b []byte, num protowire.Number) []byte {
+	for _, v.one = range (*v.at)[max(0, len(*v.at)-maxAttempts):] {
+		b = appendMessage(b, num, v.table)
+	}
+	return b
+}
+
+func (v *attemptsVar) read(f Field) error {
+	v.one = store.DeliveryAttempt{}
+	err := decodeMessage(f.Bytes, v.table.read)
+	*v.at = append(*v.at, v.one)
+	return err
 }
 
 // EncodeDelivery returns the value of a pending or dead message.

@@ -89,15 +89,17 @@ func encodePage(delivered []store.Delivery, longest int) []byte {
 	b := []byte{formatVersion}
 	var answers []string
 	places := make(map[string]uint64)
-	for i := range delivered {
-		d := &delivered[i]
+	var d store.Delivery
+	var place uint64
+	table := loggedTable(&d, &place)
+	for _, d = range delivered {
 		text := cutText(d.Answer, longest)
 		if text != "" && places[text] == 0 {
 			answers = append(answers, text)
 			places[text] = uint64(len(answers))
 		}
-		place := places[text]
-		b = appendBytes(b, pageDelivery, loggedTable(d, &place).appendTo(nil))
+		place = places[text]
+		b = appendMessage(b, pageDelivery, table)
 	}
 	for _, text := range answers {
 		b = appendString(b, pageAnswer, text)
@@ -110,11 +112,18 @@ func DecodePage(value []byte) ([]store.Delivery, error) {
 	var delivered []store.Delivery
 	var answers []string
 	var places []uint64 // of the deliveries' answers
+	var d store.Delivery
+	var place uint64
+	table := loggedTable(&d, &place)
 	err := DecodeValue(value, func(f Field) error {
 		switch f.Num {
 		case pageDelivery:
-			d, answer, err := decodeLogged(f.Bytes)
-			delivered, places = append(delivered, d), append(places, answer)
+			d, place = store.Delivery{Status: store.DeliveryDelivered}, 0
+			err := decodeMessage(f.Bytes, table.read)
+			if err == nil && d.EventID == "" {
+				err = ErrMalformed
+			}
+			delivered, places = append(delivered, d), append(places, place)
 			return err
 		case pageAnswer:
 			answers = append(answers, f.string())
@@ -133,13 +142,4 @@ func DecodePage(value []byte) ([]store.Delivery, error) {
 		}
 	}
 	return delivered, nil
-}
-
-func decodeLogged(message []byte) (d store.Delivery, answer uint64, err error) {
-	d.Status = store.DeliveryDelivered
-	err = decodeMessage(message, loggedTable(&d, &answer).read)
-	if err == nil && d.EventID == "" {
-		err = ErrMalformed
-	}
-	return d, answer, err
 }

@@ -22,6 +22,9 @@ func EventsKeyOf(owner licensing.Owner, at Location, record string, last uint64)
 	return string(appendSequence(b, last))
 }
 
+// EpochIn returns the bytes of an owner's key of events that hold the epoch.
+func EpochIn(owner licensing.Owner, key []byte) []byte { return key[len(EventsOf(owner)):][:EpochSize] }
+
 // BlockKey returns the key of a block of events.
 func BlockKey(owner licensing.Owner, at Location) string { return EventsKeyOf(owner, at, "", 0) }
 

@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -38,6 +40,15 @@ func (t fieldTable) appendTo(b []byte) []byte {
 
 // value returns the format version and the message.
 func (t fieldTable) value() []byte { return t.appendTo([]byte{formatVersion}) }
+
+// appendMessage appends a field with the message of a table.
+func appendMessage(b []byte, num protowire.Number, t fieldTable) []byte {
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	from := len(b)
+	b = t.appendTo(b)
+	var size [binary.MaxVarintLen64]byte
+	return slices.Insert(b, from, protowire.AppendVarint(size[:0], uint64(len(b)-from))...)
+}
 
 // read reads one field of the message into its variable. It skips a field that the table does not list.
 func (t fieldTable) read(f Field) error {
@@ -121,7 +132,15 @@ func unknownFields(at *[]byte) tableField { return tableField{otherNumbers, unkn
 func (v unknownVar) write(b []byte, _ protowire.Number) []byte { return append(b, *v.at...) }
 func (v unknownVar) read(f Field) error                        { *v.at = append(*v.at, f.raw...); return nil }
 
-// customVar is a variable of any other type.
+// bytesVar is written even if it is empty. What it reads aliases the message.
+type bytesVar struct{ at *[]byte }
+
+func bytesField(num protowire.Number, at *[]byte) tableField { return tableField{num, bytesVar{at}} }
+
+func (v bytesVar) write(b []byte, num protowire.Number) []byte { return appendBytes(b, num, *v.at) }
+func (v bytesVar) read(f Field) error                          { *v.at = f.Bytes; return nil }
+
+// customVar is a variable of any other type. It takes an allocation, so orders and the log of deliveries have none.
 type customVar[T any] struct {
 	at     *T
 	encode func(b []byte, num protowire.Number, v T) []byte
@@ -154,7 +173,7 @@ func messageField[T comparable](num protowire.Number, at *T, table func(*T) fiel
 		if m == *new(T) {
 			return b
 		}
-		return appendBytes(b, num, table(&m).appendTo(nil))
+		return appendMessage(b, num, table(&m))
 	}
 	return customField(num, at, encode, func(f Field) (m T, err error) {
 		err = decodeMessage(f.Bytes, table(&m).read)
@@ -168,7 +187,7 @@ func pointerField[T any](num protowire.Number, at **T, table func(*T) fieldTable
 		if m == nil {
 			return b
 		}
-		return appendBytes(b, num, table(m).appendTo(nil))
+		return appendMessage(b, num, table(m))
 	}
 	return customField(num, at, encode, func(f Field) (*T, error) {
 		m := new(T)
@@ -176,6 +195,13 @@ func pointerField[T any](num protowire.Number, at **T, table func(*T) fieldTable
 	})
 }
 
+type writersVar struct{ at *[]Writer }
+
 func writersField(num protowire.Number, at *[]Writer) tableField {
-	return customField(num, at, appendWriters, func(f Field) ([]Writer, error) { return decodeWriter(*at, f.Bytes) })
+	return tableField{num, writersVar{at}}
 }
+
+func (v writersVar) write(b []byte, num protowire.Number) []byte {
+	return appendWriters(b, num, *v.at)
+}
+func (v writersVar) read(f Field) (err error) { *v.at, err = decodeWriter(*v.at, f.Bytes); return err }

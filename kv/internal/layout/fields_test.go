@@ -17,7 +17,7 @@ import (
 // TestFieldNumbers: a table lists each number once, and the unknown fields at its end.
 func TestFieldNumbers(t *testing.T) {
 	for i, table := range []fieldTable{
-		(&Order{}).table(new([]byte)), (&Product{}).table(), termsTable(&licensing.Terms{}, new(bool)),
+		(&Order{}).table(new([]byte)), (&Product{}).table(), termsTable(&licensing.Terms{}),
 		(&APIKey{}).table(), previousTable(&licensing.PreviousSecret{}), claimTable(&licensing.Claim{}, new([]Writer)),
 		grantTable(&licensing.GrantProgress{}), refusalTable(&licensing.Error{}), redactionTable(&licensing.Redaction{}),
 		(&Webhooks{}).table(), endpointTable(&licensing.Endpoint{}, new([]byte)), (&Progress{}).table(),

@@ -22,7 +22,6 @@ type Order struct {
 // table lists the fields of an order. payToken holds the bytes that the hex text of the pay token stands for.
 func (s *Order) table(payToken *[]byte) fieldTable {
 	o := &s.Order
-	readBytes := func(f Field) ([]byte, error) { return f.Bytes, nil }
 	return fieldTable{
 		lastEventField(24, &s.LastEvent, &o.Sequence),
 		textField(1, &o.ProductID),
@@ -32,7 +31,7 @@ func (s *Order) table(payToken *[]byte) fieldTable {
 		textField(5, &o.BuyerEmail),
 		textField(6, &o.Metadata),
 		textField(7, &o.SuccessURL),
-		customField(8, payToken, appendBytes, readBytes),
+		bytesField(8, payToken),
 		termsField(9, &o.Terms),
 		timeField(10, &o.CreatedAt),
 		timeField(11, &o.ExpiresAt),

@@ -54,32 +54,59 @@ func (f Field) selfService() (licensing.SelfService, error) {
 	return licensing.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}, nil
 }
 
-// termsTable lists the fields of terms. Reading the limit of devices sets limited.
-func termsTable(t *licensing.Terms, limited *bool) fieldTable {
-	readLimit := func(f Field) (int, error) {
-		*limited = f.Bytes == nil
-		return f.int(), nil
-	}
+// termsMaxDevices is the number of the limit of devices in terms.
+const termsMaxDevices protowire.Number = 2
+
+// termsTable lists the fields of terms.
+func termsTable(t *licensing.Terms) fieldTable {
 	return fieldTable{
 		textField(1, &t.KeyPrefix),
-		customField(2, &t.MaxDevices, appendCount, readLimit),
-		customField(3, &t.Validity, appendPeriod, Field.period),
+		{termsMaxDevices, limitVar{&t.MaxDevices}},
+		{3, periodVar{&t.Validity}},
 		boolField(4, &t.FromActivation),
-		customField(5, &t.SelfService, appendSelfService, Field.selfService),
+		{5, selfServiceVar{&t.SelfService}},
 	}
 }
 
-// termsField refuses terms without a limit of devices: a missing limit must not be read as no limit.
+type limitVar struct{ at *int }
+
+func (v limitVar) write(b []byte, num protowire.Number) []byte { return appendCount(b, num, *v.at) }
+func (v limitVar) read(f Field) error                          { *v.at = f.int(); return nil }
+
+type periodVar struct{ at *licensing.Period }
+
+func (v periodVar) write(b []byte, num protowire.Number) []byte { return appendPeriod(b, num, *v.at) }
+func (v periodVar) read(f Field) (err error)                    { *v.at, err = f.period(); return err }
+
+type selfServiceVar struct{ at *licensing.SelfService }
+
+func (v selfServiceVar) write(b []byte, num protowire.Number) []byte {
+	return appendSelfService(b, num, *v.at)
+}
+func (v selfServiceVar) read(f Field) (err error) { *v.at, err = f.selfService(); return err }
+
+// termsVar refuses terms without a limit of devices: a missing limit must not be read as no limit.
+type termsVar struct{ at *licensing.Terms }
+
 func termsField(num protowire.Number, at *licensing.Terms) tableField {
-	var limited bool
-	encode := func(b []byte, num protowire.Number, t licensing.Terms) []byte {
-		return appendBytes(b, num, termsTable(&t, &limited).appendTo(nil))
-	}
-	return customField(num, at, encode, func(f Field) (t licensing.Terms, err error) {
-		limited = false
-		if err = decodeMessage(f.Bytes, termsTable(&t, &limited).read); err == nil && !limited {
-			err = ErrMalformed
+	return tableField{num, termsVar{at}}
+}
+
+func (v termsVar) write(b []byte, num protowire.Number) []byte {
+	return appendMessage(b, num, termsTable(v.at))
+}
+
+func (v termsVar) read(f Field) error {
+	*v.at = licensing.Terms{}
+	limited, table := false, termsTable(v.at)
+	err := decodeMessage(f.Bytes, func(f Field) error {
+		if f.Num == termsMaxDevices {
+			limited = f.Bytes == nil
 		}
-		return t, err
+		return table.read(f)
 	})
+	if err == nil && !limited {
+		err = ErrMalformed
+	}
+	return err
 }
