@@ -18,7 +18,7 @@ const (
 	unreadDevices = 1000
 	// unreadGrowth bounds how much the attack may grow the process, in bytes: the responses of one account, 16 lookups
 	// under way with all that they take, and garbage.
-	unreadGrowth = 512 << 20
+	unreadGrowth = 384 << 20
 )
 
 // TestUnreadResponses: 160 clients that pipeline three lookups of a license with 1,000 devices, and read nothing,
