@@ -5,6 +5,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers/connection"
+	"licet/internal/fair"
 	"licet/licensing"
 )
 
@@ -21,7 +22,7 @@ const (
 // asked for it, until it is written or its connection has failed: a client may read slowly, or not at
 // all, and the response waits in memory. An owner may have as many bytes as are still free.
 type responses struct {
-	bytes *connection.Shares[licensing.Owner]
+	bytes *fair.Shares[licensing.Owner]
 	shed  prometheus.Counter // counts refused requests
 }
 

@@ -125,7 +125,7 @@ func newServer(cfg Config, routes []route) *Server {
 		s.basePath = u.EscapedPath()
 	}
 	s.responses = responses{
-		bytes: connection.NewShares[licensing.Owner](cfg.MaxResponses),
+		bytes: fair.NewShares[licensing.Owner](cfg.MaxResponses),
 		shed:  cfg.Metrics.CommandsShed.WithLabelValues("responses"),
 	}
 	cfg.Metrics.ResponseBytes.AddSource(func() float64 { return float64(s.responses.bytes.Taken()) })

@@ -10,7 +10,6 @@
 // Files:
 //
 //   - listener.go: accepts connections up to a limit, and closes unused ones at shutdown
-//   - shares.go: divides connections and bytes among networks or owners
 //   - idle.go: closes the longest-idle connection to make a place for another
 //   - conn.go: one connection; reads ahead, checks the framing, and lets clients read a refusal
 //   - body.go: bounds the bytes of bodies whose sender is not known yet

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/fair"
 	"licet/metrics/guard"
 )
 
@@ -75,9 +76,9 @@ type Listener struct {
 	net.Listener
 	cfg      Config
 	began    time.Time
-	draining atomic.Bool         // unused connections must be closed
-	places   *Shares[netip.Addr] // of MaxConnections
-	bodies   *Shares[netip.Addr] // of MaxBodies
+	draining atomic.Bool              // unused connections must be closed
+	places   *fair.Shares[netip.Addr] // of MaxConnections
+	bodies   *fair.Shares[netip.Addr] // of MaxBodies
 
 	mu      sync.Mutex
 	conns   map[*Conn]struct{} // the open connections; guarded by mu
@@ -91,7 +92,7 @@ type Listener struct {
 func NewListener(inner net.Listener, cfg Config) *Listener {
 	return &Listener{
 		Listener: inner, cfg: cfg, began: time.Now(), conns: make(map[*Conn]struct{}),
-		places: NewShares[netip.Addr](int64(cfg.MaxConnections)), bodies: NewShares[netip.Addr](cfg.MaxBodies),
+		places: fair.NewShares[netip.Addr](int64(cfg.MaxConnections)), bodies: fair.NewShares[netip.Addr](cfg.MaxBodies),
 	}
 }
 

@@ -109,7 +109,7 @@ var packages = []row{
 	{
 		path:       "handlers/connection",
 		purpose:    "HTTP connections: listener, framing, early refusal, deadlines",
-		imports:    []string{"metrics/guard", "licensing"},
+		imports:    []string{"internal/fair", "metrics/guard", "licensing"},
 		thirdParty: []string{"github.com/prometheus/client_golang/prometheus", "github.com/valyala/fasthttp"},
 	},
 	{

@@ -1,6 +1,7 @@
-// Package fair shares a number of places among owners, so that no owner takes all of them.
+// Package fair shares places and amounts among owners, so that no owner takes all of them.
 //
 // The map of the package:
 //
-//	fair.go  Places
+//	fair.go    Places, which callers may wait for
+//	shares.go  Shares of an amount, such as bytes
 package fair
