@@ -136,7 +136,7 @@ var packages = []row{
 	{
 		path:    "node/peer",
 		purpose: "carries commands between nodes",
-		imports: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{"internal/fair", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
 	},
 	{
 		path:    "payment",

@@ -27,7 +27,7 @@
 //	client.go    the client, and the list of nodes
 //	link.go      connections to one other node, and its age
 //	server.go    the server
-//	limit.go     the limit on connections
+//	callers.go   the connections of nodes and of strangers
 //	message.go   encoding of commands
 //	reply.go     encoding of results
 //	seal.go      the seal: authentication and expiry

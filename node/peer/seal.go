@@ -46,6 +46,7 @@ var (
 	errSeal      = errors.New("the seal is invalid")
 	errNoKey     = errors.New("the seal uses a master key that this node does not have")
 	errNotForUs  = errors.New("the seal names another node")
+	errTooMany   = errors.New("too many nodes are connected, or the connection was closed as a stranger's")
 	errTooLong   = errors.New("the commands are too long to be sent together")
 	errMalformed = errors.New("the message is malformed")
 )

@@ -23,12 +23,14 @@ const (
 	hopPath = "/hop"
 	// maxMessage bounds the commands of a hop, and its answer. A command has at most some kilobytes.
 	maxMessage = 2 << 20
-	// readTimeout bounds the read of one request, idleTimeout the wait for the next one. Callers close idle
-	// connections earlier.
+	// headTimeout bounds the TLS handshake and the head of a request: until then the caller is a stranger.
+	// readTimeout bounds the rest of a request with a valid seal, idleTimeout the wait for the next one. Callers
+	// close idle connections earlier.
+	headTimeout  = time.Second
 	readTimeout  = 5 * time.Second
 	idleTimeout  = 60 * time.Second
 	writeTimeout = 5 * time.Second
-	// maxCallers bounds the connections. Each node has a few to each other node.
+	// maxCallers bounds the connections of nodes, and those of strangers. Each node has a few to each other node.
 	maxCallers = 128
 	// maxRefusalLogs bounds the refusals that are logged in a refusalLogPeriod: any client that
 	// reaches the listener can cause refusals.
@@ -89,8 +91,8 @@ func NewServer(
 		HeaderReceived:               s.limitBody,
 		ErrorHandler:                 s.unread,
 		Name:                         "licet",
-		Concurrency:                  2 * maxCallers, // never reached, see limited
-		ReadTimeout:                  readTimeout,
+		Concurrency:                  4 * maxCallers, // never reached, see callers
+		ReadTimeout:                  headTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxRequestBodySize:           maxMessage,
@@ -111,7 +113,7 @@ func (s *Server) Registration(address string) store.Registration {
 
 // Serve accepts commands until Shutdown, or until the listener fails.
 func (s *Server) Serve(listener net.Listener) error {
-	return s.http.Serve(tls.NewListener(&limited{Listener: listener, most: maxCallers}, s.identity.serverConfig()))
+	return s.http.Serve(tls.NewListener(newCallers(listener, maxCallers), s.identity.serverConfig()))
 }
 
 // Shutdown waits until running requests end, or ctx ends.
@@ -123,19 +125,18 @@ func (s *Server) age() time.Duration { return time.Since(s.born) }
 // limitBody bounds the body of a request once its header is read: to the size in a valid seal, or to
 // one byte.
 func (s *Server) limitBody(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	size := uint64(0)
+	limits := fasthttp.RequestConfig{MaxRequestBodySize: 1} // 0: no bound
 	s.guard.Do("seal", func() {
 		if said, err := s.sealer.open(header.Peek(sealHeader), s.self); err == nil {
-			size = min(said.size, maxMessage)
+			limits.MaxRequestBodySize = int(min(max(said.size, 1), maxMessage))
+			limits.ReadTimeout = readTimeout
 		}
 	})
-	return fasthttp.RequestConfig{MaxRequestBodySize: int(max(size, 1))} // 0: no bound
+	return limits
 }
 
 // unread answers a request that could not be read. No command of it was run.
-func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
-	s.write(ctx, refused, []byte(s.refuse(err).Error()))
-}
+func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) { s.turnAway(ctx, err) }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if !s.guard.Do("hop", func() { s.serve(ctx) }) {
@@ -146,11 +147,21 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 }
 
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	if !ctx.IsPost() || string(ctx.Path()) != hopPath {
-		ctx.SetStatusCode(fasthttp.StatusNotFound)
+	said, err := s.sealer.open(ctx.Request.Header.Peek(sealHeader), s.self)
+	switch {
+	case errors.Is(err, errNotForUs): // the seal itself is valid
+		s.write(ctx, refused, []byte(s.refuse(err).Error()))
+		return
+	case err == nil && (!ctx.IsPost() || string(ctx.Path()) != hopPath || !said.holds(ctx.PostBody())):
+		err = errSeal
+	case err == nil && !isNode(ctx.Conn()):
+		err = errTooMany
+	}
+	if err != nil {
+		s.turnAway(ctx, err)
 		return
 	}
-	body, err := s.answer(&ctx.Request.Header, ctx.PostBody())
+	body, err := s.answer(&ctx.Request.Header, said, ctx.PostBody())
 	switch {
 	case err == nil:
 		s.write(ctx, answered, body)
@@ -163,14 +174,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 }
 
 // answer runs sealed commands. If it returns an error other than ErrNotTaken, the commands have run.
-func (s *Server) answer(head *fasthttp.RequestHeader, body []byte) ([]byte, error) {
-	said, err := s.sealer.open(head.Peek(sealHeader), s.self)
-	if err == nil && !said.holds(body) {
-		err = errSeal
-	}
-	if err != nil {
-		return nil, s.refuse(err)
-	}
+func (s *Server) answer(head *fasthttp.RequestHeader, said seal, body []byte) ([]byte, error) {
 	if len(body) == 0 {
 		return nil, nil // the caller asks only for the age
 	}
@@ -184,6 +188,14 @@ func (s *Server) answer(head *fasthttp.RequestHeader, body []byte) ([]byte, erro
 		return nil, err
 	}
 	return s.codec.reply(answers)
+}
+
+// turnAway answers a stranger and closes the connection. All strangers get the same answer, whatever they have sent;
+// the log has the reason.
+func (s *Server) turnAway(ctx *fasthttp.RequestCtx, why error) {
+	_ = s.refuse(why) // the caller does not get the reason
+	ctx.SetConnectionClose()
+	s.write(ctx, refused, []byte(errSeal.Error()))
 }
 
 // refuse logs and returns a refusal of a request that no correct node sends.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,86 +95,149 @@ func TestBiggestHop(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotBlockTheListener: a client that opens connections and sends nothing
-// does not keep other nodes out for longer than a handshake may take.
-func TestStrangersDoNotBlockTheListener(t *testing.T) {
-	t.Parallel()
-	ring := newRing(t)
-	registration, _ := serve(t, self, ring, bind)
-	var conns []net.Conn
-	defer func() {
-		for _, c := range conns {
-			c.Close()
-		}
-	}()
-	for range 1024 + 1 {
-		conn, err := net.Dial("tcp", registration.Address)
+// silentFrom opens connections from an address that send nothing.
+func silentFrom(t *testing.T, from string, to store.Registration, count int) []net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	conns := make([]net.Conn, count)
+	for i := range conns {
+		conn, err := dialer.Dial("tcp", to.Address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conns = append(conns, conn)
+		t.Cleanup(func() { conn.Close() })
+		conns[i] = conn
 	}
-	// The node refuses more connections until readTimeout, 5 s, ends the silent ones.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	for {
-		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp",
-			registration.Address)
-		if err == nil {
-			conn.Close()
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("no TLS handshake within 10 s of a stranger's 1025 silent connections: %v", err)
-		}
-		time.Sleep(50 * time.Millisecond)
+	return conns
+}
+
+// TestStrangersDoNotBlockTheListener: clients that open connections and send nothing never keep a node out, whether
+// they have an address of their own or the node's.
+func TestStrangersDoNotBlockTheListener(t *testing.T) {
+	t.Parallel()
+	for name, addresses := range map[string][]string{
+		"the node's address": {"127.0.0.1"},
+		"another address":    {"127.0.0.2"},
+		"many addresses":     {"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6", "127.0.0.7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ring := newRing(t)
+			registration, _ := serve(t, self, ring, bind)
+			nodes := &registry{nodes: []store.Registration{registration}}
+			early := newClient(t, ring, nodes)
+			if _, err := early.Send(testContext(t), self, hop(time.Minute, "a")); err != nil {
+				t.Fatal(err)
+			}
+			for _, from := range addresses {
+				silentFrom(t, from, registration, 300)
+			}
+			for range 3 {
+				// The client gives up the connection and the handshake after half a second.
+				if _, err := newClient(t, ring, nodes).Send(testContext(t), self, hop(time.Minute, "b")); err != nil {
+					t.Errorf("a node among strangers: %v", err)
+				}
+			}
+			if _, err := early.Send(testContext(t), self, hop(time.Minute, "c")); err != nil {
+				t.Errorf("a node that came before the strangers: %v", err)
+			}
+		})
 	}
 }
 
-// TestStrangersAreNotRead: the node reads no command from a sender without a valid seal, or beyond the sealed length,
-// and writes a bounded log.
-func TestStrangersAreNotRead(t *testing.T) {
+// TestSilentStrangersEnd: the node closes a stranger's connection well before the time that a node has for a request,
+// without a handshake, after one, and within a request. It serves a kept connection of a node after that.
+func TestSilentStrangersEnd(t *testing.T) {
+	t.Parallel()
+	ring := newRing(t)
+	registration, _ := serve(t, self, ring, bind)
+	c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
+	if _, err := c.Send(testContext(t), self, hop(time.Minute, "a")); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	half := strangerTo(t, registration)
+	if _, err := io.WriteString(half, "POST /hop HTTP/1.1\r\nHost: x\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for name, conn := range map[string]net.Conn{
+		"no handshake": silentFrom(t, "127.0.0.1", registration, 1)[0],
+		"no request":   strangerTo(t, registration),
+		"half a head":  half,
+	} {
+		if err := conn.SetDeadline(began.Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the connection stays open", name)
+		}
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the strangers' connections ended after %v", took)
+	}
+	if _, err := c.Send(testContext(t), self, hop(time.Minute, "b")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStrangersGetOneAnswer: the node answers all strangers alike, reads no commands of them, closes their
+// connections, and writes a bounded log that has the reasons.
+func TestStrangersGetOneAnswer(t *testing.T) {
 	ring := newRing(t)
 	var log strings.Builder
 	registration, _ := serveLogging(t, self, ring, func(h node.Hop) (node.HopAnswer, error) {
 		t.Error("commands were run")
 		return bind(h)
 	}, zerolog.New(zerolog.SyncWriter(&log)))
-	for i, seal := range []string{"", "Licet-Seal: none\r\n", "Licet-Seal: AQJtMQ\r\n"} {
+	var first string
+	for _, request := range []string{
+		"POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na",
+		"GET /hop HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"no HTTP\r\n\r\n",
 		// All of the header, and a little of a mebibyte that is announced.
+		"POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\nabc",
+		"POST /hop HTTP/1.1\r\nHost: x\r\nLicet-Seal: none\r\nContent-Length: 1048576\r\n\r\nabc",
+		"POST /hop HTTP/1.1\r\nHost: x\r\nLicet-Seal: AQJtMQ\r\nContent-Length: 1\r\n\r\na",
+	} {
 		conn := strangerTo(t, registration)
-		if _, err := fmt.Fprintf(conn, "POST /hop HTTP/1.1\r\nHost: x\r\n%sContent-Length: 1048576\r\n\r\nabc",
-			seal); err != nil {
+		if _, err := io.WriteString(conn, request); err != nil {
 			t.Fatal(err)
 		}
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Fatalf("case %d: %v", i, err)
+			t.Fatalf("%q: %v", request, err)
 		}
 		answer, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || len(answer) < 9 || answer[0] != 2 || !strings.Contains(string(answer), "body size exceeds") {
-			t.Errorf("case %d: %s, %q, %v", i, response.Status, answer, err)
+		if err != nil || len(answer) < 9 || !response.Close {
+			t.Fatalf("%q: %q, %v, closes: %v", request, answer, err, response.Close)
+		}
+		// 8 bytes are the age of the node.
+		got := fmt.Sprintf("%s %v %q", response.Status, response.Header, string(answer[:1])+string(answer[9:]))
+		if first == "" {
+			first = got
+		}
+		if got != first || answer[0] != 2 {
+			t.Errorf("%q is answered\n%s, and another stranger\n%s", request, got, first)
 		}
 		conn.Close()
 	}
-	conn := strangerTo(t, registration)
-	reader := bufio.NewReader(conn)
 	for range 100 {
-		if _, err := fmt.Fprint(conn, "POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"); err != nil {
+		conn := strangerTo(t, registration)
+		if _, err := io.WriteString(conn, "POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"); err != nil {
 			t.Fatal(err)
 		}
-		response, err := http.ReadResponse(reader, nil)
-		if err != nil {
+		if _, err := io.Copy(io.Discard, conn); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
+		conn.Close()
 	}
 	if lines := strings.Count(log.String(), "\n"); lines < 1 || lines > 20 {
 		t.Errorf("%d lines in the log", lines)
+	}
+	if !strings.Contains(log.String(), "body size exceeds") {
+		t.Errorf("the log has no reason:\n%s", log.String())
 	}
 }
 
