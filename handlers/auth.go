@@ -58,7 +58,7 @@ func bearer(sent [][]byte) string {
 
 // lookUpKey returns an API key that the node does not remember.
 func (s *Server) lookUpKey(ctx context.Context, c *call, text string) (key *licensing.APIKey, err error) {
-	err = s.rates.attempt(c, func() (good bool, err error) {
+	err = s.rates.attempt(ctx, c, func() (good bool, err error) {
 		key, err = s.cfg.Node.Authenticate(ctx, text)
 		return key != nil, err
 	})

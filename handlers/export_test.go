@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net"
+	"runtime"
 
 	"github.com/valyala/fasthttp"
 
@@ -32,3 +33,10 @@ func (s *Server) SetLimits(l *limits.Limits) { s.rates.limits = l }
 
 // Refuse returns what a connection sends before fasthttp reads the request; nil if fasthttp reads it.
 func (s *Server) Refuse(request []byte) []byte { return s.refusals.refuse(request) }
+
+// AwaitLookUpsWaiting returns when count requests wait to look credentials up.
+func (s *Server) AwaitLookUpsWaiting(count int) {
+	for s.rates.lookUps.Waiting() != count {
+		runtime.Gosched()
+	}
+}

@@ -51,7 +51,7 @@ func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (docu
 // failed authentication.
 func (s payRoutes) orderToPay(ctx context.Context, c *call, in *payPagePath) (o licensing.Order, err error) {
 	wrong := false
-	err = s.rates.attempt(c, func() (good bool, err error) {
+	err = s.rates.attempt(ctx, c, func() (good bool, err error) {
 		o, err = s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 		wrong = licensing.ReasonOf(err) == licensing.ReasonOrderNotFound
 		if wrong {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 	"math"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers/limits"
+	"licet/internal/fair"
 	"licet/licensing"
 )
 
@@ -23,11 +25,30 @@ const (
 	exposedWithRateLimits = exposed + ", " + headerRateLimit + ", " + headerRateLimitPolicy
 )
 
+const (
+	// lookUpsAtOnce bounds the look-ups of credentials under way. The owner of credentials is not known before the
+	// look-up, so client addresses share these places.
+	lookUpsAtOnce = 256
+	// lookUpsWaiting bounds the requests that wait to look credentials up.
+	lookUpsWaiting = 1024
+)
+
 // rateLimits counts requests against their rate limits, and refuses those beyond.
 type rateLimits struct {
 	limits  *limits.Limits
 	proxies limits.Proxies
 	refused *prometheus.CounterVec // by the name of the limit
+
+	lookUps     *fair.Places[netip.Addr] // of credentials, by the client's network
+	lookUpsShed prometheus.Counter       // refusals for want of a place
+}
+
+func newRateLimits(cfg *Config) rateLimits {
+	return rateLimits{
+		limits: cfg.Limits, proxies: cfg.Proxies, refused: cfg.Metrics.RateLimited,
+		lookUps:     fair.New[netip.Addr](fair.Config{Places: lookUpsAtOnce, Waiting: lookUpsWaiting}),
+		lookUpsShed: cfg.Metrics.CommandsShed.WithLabelValues("credentials"),
+	}
 }
 
 // account counts a request against the limit of the account and mode of its API key, if the request has one.
@@ -40,19 +61,31 @@ func (l *rateLimits) account(c *call) error {
 
 // attempt runs look, which looks up credentials that the client may have guessed, and reports whether they are good.
 // attempt counts it against the limit of the client's address unless the credentials are good or the look-up fails.
-// While that limit is used up, attempt does not run look.
-func (l *rateLimits) attempt(c *call, look func() (good bool, err error)) error {
+// While that limit is used up, attempt does not run look. The look-ups under way share places by network.
+func (l *rateLimits) attempt(ctx context.Context, c *call, look func() (good bool, err error)) error {
 	client := l.client(c)
 	d := l.limits.Attempt(client)
 	if d.Refused {
 		return l.count(c, d, errAuthenticationLimited)
 	}
-	good, err := look()
+	good, err := l.inTurn(ctx, limits.Network(client), look)
 	if good || err != nil {
 		l.limits.AttemptSucceeded(client)
 		return err
 	}
 	return l.count(c, d, nil)
+}
+
+// inTurn runs look in one of the places of a network.
+func (l *rateLimits) inTurn(
+	ctx context.Context, network netip.Addr, look func() (good bool, err error),
+) (good bool, err error) {
+	if l.lookUps.Enter(ctx, network) != nil {
+		l.lookUpsShed.Inc()
+		return false, licensing.ErrOverloaded
+	}
+	defer l.lookUps.Leave(network)
+	return look()
 }
 
 // failedAuthentication counts bad credentials, which needed no look-up, against the limit of the client's address. It

@@ -498,6 +498,37 @@ func TestGuessedPayTokens(t *testing.T) {
 	}
 }
 
+// TestLookUpsAtOnce: while the store is slow, the look-ups of one client address leave places to those of others.
+func TestLookUpsAtOnce(t *testing.T) {
+	t.Parallel()
+	const most, greedy = 256, "203.0.113.1"
+	patient := func(h *handlers.Config, _ *service.Config) { h.RequestTimeout = time.Minute }
+	s := newService(t, behindProxy, patient)
+	lookup := func(i int) wire {
+		return wire{method: "GET", path: "/v1/orders/x", key: fmt.Sprint("lk_test_guess", i)}
+	}
+	began, goOn := make(chan struct{}, most), make(chan struct{})
+	s.store.onRead(func() {
+		began <- struct{}{}
+		<-goOn
+	})
+	var group sync.WaitGroup
+	for i := range most {
+		group.Go(func() { s.sendWire(lookup(i).from(greedy)).must(t, 40100) })
+	}
+	for range most / 2 {
+		<-began
+	}
+	s.server.AwaitLookUpsWaiting(most / 2)
+	if len(began) != 0 {
+		t.Errorf("%d more look-ups of one address are under way than may be", len(began))
+	}
+	s.store.onRead(nil)
+	s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyAll}.from("203.0.113.2")).must(t, 40403)
+	close(goOn)
+	group.Wait()
+}
+
 // TestGuessesAtOnce: guesses that come at the same time don't exceed the limit either.
 func TestGuessesAtOnce(t *testing.T) {
 	t.Parallel()

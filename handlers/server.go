@@ -132,7 +132,7 @@ func newServer(cfg Config, routes []route) *Server {
 	s.requests.New = func() any { return new(request) }
 	s.deadlines.Timeout = cfg.RequestTimeout
 	s.table = newRouteTable(routes)
-	s.rates = rateLimits{limits: cfg.Limits, proxies: cfg.Proxies, refused: cfg.Metrics.RateLimited}
+	s.rates = newRateLimits(&cfg)
 	s.events = eventRenderer{publicURL: cfg.PublicURL, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
 	s.accessLog = accessLog{log: cfg.Log, overloaded: s.errors[licensing.ReasonOverloaded].code()}
 	s.count(routes)

@@ -76,7 +76,7 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
 			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "redactions",
-				"waits", "pings", "connection", "connection_address", "bodies", "responses")...),
+				"waits", "pings", "credentials", "connection", "connection_address", "bodies", "responses")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",
