@@ -19,23 +19,23 @@ const (
 	// maxBatchBytes keeps requests small: etcd holds thousands of the latest in
 	// memory, and its own limit is 1.5 MiB.
 	maxBatchBytes = 256 << 10
-	// hotOps is from how many operations on an item travels alone: a record that
-	// is stormed fills a request by itself, and must not hold up others.
+	// hotOps is the number of operations from which an item is sent alone: a record with very many changes fills a
+	// request by itself, and must not delay other records.
 	hotOps = 32
 	// maxWaiting bounds the items that wait in one batcher.
 	maxWaiting = 8192
 )
 
-// batchItem is one caller's share of an etcd request: a change, whose reads are made
-// only where a compare does not hold; reads alone; or a check of compares, whose
-// reads are their keys, in their order. It names single keys, never ranges.
+// batchItem is one caller's share of an etcd request: a change, whose reads happen only if a compare does not hold;
+// reads alone; or a check of compares, whose reads are the compared keys, in their order. A batchItem names single
+// keys, never ranges.
 type batchItem struct {
 	compares      []*etcdserverpb.Compare
 	then          []*etcdserverpb.RequestOp // puts and deletes
 	reads         [][]byte
-	bytes         int  // about what it adds to the request
-	inDoubt       bool // an earlier attempt may have been made
-	failedCompare bool // etcd has answered that it has not made it, see errFailedCompare; set by who sends it
+	bytes         int  // about its size in the request
+	inDoubt       bool // an earlier attempt may have landed
+	failedCompare bool // etcd has refused an attempt, see errFailedCompare; the sender sets it
 
 	eventWrites []eventWrite // of the puts in then, those of events
 	assumed     []layout.Listening
@@ -49,7 +49,7 @@ type batchItem struct {
 	sent bool // guarded by the batcher
 }
 
-// reply is what became of an item.
+// reply is the result of an item.
 type reply struct {
 	succeeded bool
 	revision  int64 // the store's, as of the request
@@ -57,11 +57,11 @@ type reply struct {
 	err       error
 }
 
-// width is how many operations an item has by itself.
+// width returns how many operations an item has by itself.
 func (p *batchItem) width() int { return max(len(p.compares), len(p.then), len(p.reads)) }
 
-// ops is how many operations an item adds to a flat request, but for those of its events,
-// which it may share with others.
+// ops returns how many operations an item adds to a flat request, except for the puts of its events, which several
+// items may share.
 func (p *batchItem) ops() int {
 	return max(len(p.compares), len(p.then)-len(p.eventWrites), len(p.reads))
 }
@@ -88,8 +88,7 @@ func (p *batchItem) answer(r reply) {
 	close(p.done)
 }
 
-// answerOnce answers an item unless it has been answered. Only who sends an item
-// may call it.
+// answerOnce answers an item unless the item has an answer. Only the sender of an item may call answerOnce.
 func (p *batchItem) answerOnce(r reply) {
 	select {
 	case <-p.done:
@@ -120,14 +119,14 @@ func (l *batcher) free() bool {
 	return l.dispatching < l.few || l.dispatching < l.most && l.ops+l.eventKeys.keys >= etcd.MaxOps
 }
 
-// removed takes off an item that waits no more.
+// removed subtracts an item that no longer waits.
 func (l *batcher) removed(p *batchItem) {
 	l.ops -= p.ops()
 	l.eventKeys.add(p.eventWrites, -1)
 }
 
-// do takes an item through a request. Where ctx ends before it was sent, it
-// never will be, and sent is false; an item that was sent is in doubt then.
+// do sends an item with a request and waits for the answer. If ctx ends before the item was sent, the item is never
+// sent, and sent is false. If ctx ends later, the item is in doubt.
 func (l *batcher) do(ctx context.Context, p *batchItem) (r reply, sent bool) {
 	if ctx.Err() != nil {
 		return reply{err: ctx.Err()}, false
@@ -193,8 +192,8 @@ func (l *batcher) dispatch() {
 	}
 }
 
-// abandon ends a flight that a panic has ended. What has made it panic may wait still, and would
-// end each later flight too: so abandon answers all items that wait.
+// abandon ends a request that panicked. The item that caused the panic may still wait, and would end each later
+// request, too: so abandon answers all waiting items.
 func (l *batcher) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,8 +206,8 @@ func (l *batcher) abandon() {
 	}
 }
 
-// nextBatch takes the next batch from those who wait, first come, first served. Who
-// does not fit stays in place, and others may pass. If no item waits, nextBatch ends the dispatch.
+// nextBatch takes the next batch from the waiting items, first come, first served. An item that does not fit keeps its
+// position, and later items may pass it. If no item waits, nextBatch ends the dispatch.
 func (l *batcher) nextBatch(packer *packer) []*batchItem {
 	l.mu.Lock()
 	defer l.mu.Unlock()

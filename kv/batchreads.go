@@ -6,13 +6,12 @@ import (
 	"licet/kv/internal/etcd"
 )
 
-// sendReads makes the reads and checks of a batch in one request. It holds Gets
-// and no writes, and so is linearizable.
+// sendReads makes the reads and checks of a batch in one request, which holds Gets and no writes, and so is
+// linearizable.
 //
-// Checks are compares at the top, like those of flat changes: etcd answers all of
-// them with one bit, which costs it and us half of what the revisions of as many
-// keys do. They hold nearly always. Where one does not, nothing was read, and
-// revisions are asked for, as they are for some batches after that.
+// Checks are compares at the top, like the compares of flat changes: etcd answers all checks with one bit, which costs
+// etcd and this process half as much as the revisions of as many keys. Checks hold nearly always. If one does not hold,
+// the request has read nothing, and sendReads reads revisions instead, also for some batches after that.
 func (s *requests) sendReads(batch []*batchItem) {
 	s.counts.reads.Observe(float64(len(batch)))
 	traceSent(batch)
@@ -25,8 +24,7 @@ func (s *requests) sendReads(batch []*batchItem) {
 	}
 }
 
-// sendChecks makes a batch if all of its checks hold, and answers its items only
-// then.
+// sendChecks makes the reads of a batch if all of its checks hold, and answers its items only then.
 func (s *requests) sendChecks(batch []*batchItem) (held bool, err error) {
 	request := &etcdserverpb.TxnRequest{}
 	for _, p := range batch {
@@ -69,8 +67,7 @@ func (s *requests) readNext() bool {
 	return true
 }
 
-// sendGets reads all that a batch asks for, and of what is to be checked the
-// revisions.
+// sendGets reads all keys of a batch's reads, and the revisions of the keys of its checks.
 func (s *requests) sendGets(batch []*batchItem) error {
 	ops := make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps)
 	for _, p := range batch {

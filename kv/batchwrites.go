@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// Requests under way at a time, of writes and of reads: two keep etcd busy
-	// while its disk syncs, and more would only make the batches smaller. Where
-	// there is enough for full ones, more are.
+	// Requests under way at a time, of writes and of reads: two keep etcd busy while its disk syncs, and more would
+	// only make the batches smaller. If the waiting items fill a request, more are under way.
 	fewFlights  = 2
 	mostFlights = 8
-	// nestedAfterLoss is how many batches go nested after a flat one was lost.
+	// nestedAfterLoss is how many batches are sent nested after a flat batch was lost.
 	// One rival suggests more rivals.
 	nestedAfterLoss = 8
 	// readAfterLoss is the same for batches of checks.
@@ -28,8 +27,8 @@ const (
 type requests struct {
 	*epochs
 	writes, reads batcher
-	nested        atomic.Int32                 // how many batches are to be nested from the start
-	checksLost    atomic.Int32                 // how many batches of checks are to be read from the start
+	nested        atomic.Int32                 // how many batches to send nested from the start
+	checksLost    atomic.Int32                 // how many batches of checks to read from the start
 	firstBlock    func(count int) layout.Block // see randomBlock
 }
 
@@ -40,13 +39,11 @@ func newRequests(e *epochs) *requests {
 	return s
 }
 
-// sendWrites makes the changes of a batch in one request. A flat request has
-// every compare at the top, so that one loser makes all of it fail; it costs
-// etcd and us less than one with a nested transaction for each change. So a
-// batch is sent flat first, and nested when that was lost.
+// sendWrites makes the changes of a batch in one request. A flat request has every compare at the top, so one loser
+// makes the whole request fail; but it costs etcd and this process less than a request with a nested transaction for
+// each change. So sendWrites sends a batch flat first, and nested after a loss.
 //
-// A request that a fence has refused has made nothing, and is sent again; see
-// fences.
+// A request that a fence has refused has changed nothing, and is sent again; see fences.
 func (s *requests) sendWrites(batch []*batchItem) {
 	s.counts.writes.Observe(float64(len(batch)))
 	if err := s.payEpoch(batch); err != nil {
@@ -73,12 +70,10 @@ func (s *requests) sendWrites(batch []*batchItem) {
 	fail(batch, errFence)
 }
 
-// fenceTries bounds how often a batch is sent again since a fence has moved. They
-// move about once a second.
+// fenceTries bounds how often a batch is sent again because a fence has moved. Fences move about once a second.
 const fenceTries = 16
 
-// sendFenced makes the changes of a batch, unless a fence has moved. Where it fails,
-// no item was answered.
+// sendFenced makes the changes of a batch, unless a fence has moved. If sendFenced fails, no item has an answer.
 func (s *requests) sendFenced(top fenced, batch []*batchItem) (moved bool, err error) {
 	if len(batch) == 1 {
 		return s.sendAlone(top, batch[0])
@@ -146,7 +141,7 @@ func (s *requests) sendLost(lost []*batchItem) {
 // errPanicked is the error of items whose request ended in a panic. The request may have been sent.
 var errPanicked = errors.New("panic")
 
-// guarded answers a batch also where sending it panics.
+// guarded answers a batch even if sending it panics.
 func (s *requests) guarded(send func([]*batchItem)) func([]*batchItem) {
 	return func(batch []*batchItem) {
 		if !s.guard.Do("batch", func() { send(batch) }) {
@@ -172,8 +167,7 @@ func (s *requests) nestNext(batch []*batchItem) bool {
 	return true
 }
 
-// sendFlat makes a batch all at once or not at all. It answers the items only
-// if it was made.
+// sendFlat makes all changes of a batch or none. It answers the items only if the batch has landed.
 func (s *requests) sendFlat(top fenced, batch []*batchItem) (made, moved bool, err error) {
 	response, err := s.etcd.Transact("swap", s.flat(top, batch))
 	if err != nil {
@@ -208,8 +202,7 @@ func (s *requests) flat(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest
 	return request
 }
 
-// sendNested makes each item of a batch by itself, as a transaction in the
-// request's one.
+// sendNested makes each change of a batch by itself, as a transaction nested in the request's transaction.
 func (s *requests) sendNested(top fenced, batch []*batchItem) (moved bool, err error) {
 	response, err := s.etcd.Transact("swap", nested(top, batch))
 	if err != nil {
@@ -239,8 +232,8 @@ func nested(top fenced, batch []*batchItem) *etcdserverpb.TxnRequest {
 		Failure: etcd.AppendGets(nil, top.gets, true)}
 }
 
-// refuse answers a batch whose request failed. Where etcd found fault with its
-// form, each item is sent by itself, so that only the one at fault is hurt.
+// refuse answers a batch whose request failed. If etcd has rejected the form of the request, refuse sends each item by
+// itself, so that only the invalid item fails.
 func (s *requests) refuse(batch []*batchItem, err error) {
 	if etcd.Classify(err) != etcd.Rejected || len(batch) == 1 {
 		fail(batch, err)

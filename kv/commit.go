@@ -11,8 +11,8 @@ import (
 	"licet/node/store"
 )
 
-// Commit makes a change, and resolves its outcome: an attempt whose answer is lost is
-// issued again, under the same number, until one is answered or ctx ends.
+// Commit makes a change and resolves its outcome: if the answer of an attempt is lost, Commit sends the same swap
+// again, under the same number, until an attempt is answered or ctx ends.
 func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	span := s.etcd.StartSpan(ctx, "swap")
 	outcome, err := s.commit(ctx, change, span)
@@ -31,7 +31,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 		return store.Outcome{}, etcd.Unavailable(err)
 	}
 	var r reply
-	inDoubt := false // an earlier attempt may have been made, or may yet be
+	inDoubt := false // an earlier attempt may have landed, or may still land
 	attempts := 0
 	err = s.etcd.Reissue(ctx, "swap", &inDoubt, func() error {
 		if attempts++; attempts > 1 {
@@ -119,9 +119,8 @@ func (s *Store) forget(sw *swap) {
 	}
 }
 
-// explainLoss reports for a swap that did not land whether an earlier copy of
-// it did, by its first record. It is asked even where no attempt was in doubt: the
-// client may have sent one twice by itself.
+// explainLoss reports for a swap that did not land whether an earlier copy of the swap has landed, by its first record.
+// Commit calls explainLoss even if no attempt was in doubt: the client may have sent a request twice by itself.
 func (sw *swap) explainLoss(rivals []store.Snapshot, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	token, exists := rivals[0].Token.(*stored)
 	if sw.removes && !exists && inDoubt {

@@ -12,18 +12,16 @@ import (
 )
 
 const (
-	// deviceCacheWeight bounds all caches together, in positions of some 26 bytes. A
-	// cache is weighed anew whenever it has grown by a quarter or shrunk by half.
+	// deviceCacheWeight bounds all caches together, in positions of some 26 bytes. A cache is weighed again whenever it
+	// has grown by a quarter or shrunk by half.
 	deviceCacheWeight = 1 << 20
-	// emptyWeight is about what a cache weighs in which nothing is, and
-	// entryWeight a device that is known in full, without its texts.
+	// emptyWeight is about the weight of an empty cache, and entryWeight of a complete device without its texts.
 	emptyWeight = 16
 	entryWeight = 10
 	textWeight  = 26 // bytes of text that weigh 1
-	// passedReads is how many reads wait for a swap to be followed. Few come while
-	// one is under way.
+	// passedReads is how many reads wait for the report of a swap. Few reads come while a swap is under way.
 	passedReads = 8
-	// completeDevices bounds the devices of one license that are known in full.
+	// completeDevices bounds the complete devices of one license in the cache.
 	completeDevices = 1 << 14
 )
 
@@ -38,7 +36,7 @@ type deviceCache struct {
 	// this store moves a license's devices out of its record, or has scanned them. It stays complete until another
 	// store writes to the license.
 	complete bool
-	bound    map[store.DeviceCursor]struct{} // by position; only where whole
+	bound    map[store.DeviceCursor]struct{} // by position; only if complete
 	entries  map[store.DeviceCursor]knownDevice
 
 	texts   int         // bytes of text in entries
@@ -55,7 +53,7 @@ type knownDevice struct {
 	revision int64             // of the device's own key
 }
 
-// deviceCaches are those of the licenses that were asked for lately.
+// deviceCaches holds the caches of licenses that were used lately.
 type deviceCaches struct {
 	cache *otter.Cache[licensing.LicenseID, *deviceCache]
 }
@@ -68,7 +66,7 @@ func newDeviceCaches(weight uint64) (deviceCaches, error) {
 	return deviceCaches{cache}, err
 }
 
-// use calls f with the cache of a license, which is held meanwhile.
+// use calls f with the locked cache of a license.
 func (s *deviceCaches) use(id licensing.LicenseID, begin bool, f func(*deviceCache)) {
 	r, known := s.cache.GetIfPresent(id)
 	if !known {
@@ -104,14 +102,13 @@ func (r *deviceCache) weight() uint32 {
 	return uint32(weight)
 }
 
-// forget begins a cache anew that what was written last is not known of.
+// forget clears a cache that does not know the latest write.
 func (s *deviceCaches) forget(id licensing.LicenseID) {
 	s.use(id, false, func(r *deviceCache) { r.restart(0) })
 }
 
-// forgetBefore begins a cache anew unless it holds at a revision at which the
-// license was just read. What was lost there is that a device was seen, which
-// says nothing of who is bound.
+// forgetBefore clears a cache unless it is valid at the revision at which the license was just read. There, only a
+// write of last_seen was lost, which changes no binding.
 func (s *deviceCaches) forgetBefore(id licensing.LicenseID, revision int64) {
 	s.use(id, false, func(r *deviceCache) {
 		if r.revision != revision {
@@ -120,8 +117,7 @@ func (s *deviceCaches) forgetBefore(id licensing.LicenseID, revision int64) {
 	})
 }
 
-// follow notes a swap of this store's own that has landed. It gives a scan
-// where one is due.
+// follow notes a landed swap of this store. It returns a scan if one is due.
 func (s *deviceCaches) follow(f *fresh, to int64) (due *deviceScan) {
 	s.use(f.id, true, func(r *deviceCache) {
 		switch {
@@ -158,8 +154,8 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 		case r.revision != 0 && !read.corrects && r.revision > read.revision:
 			return // overtaken
 		case r.revision != 0 && !read.corrects && read.own && r.passed < passedReads:
-			// A swap of this store's own has written that, and is yet to be followed,
-			// which tells more. One that was made after it was given up never is.
+			// A swap of this store wrote this revision. follow will report it in full, unless the caller of the swap
+			// gave up before it landed.
 			r.passed++
 			return
 		default:
@@ -177,7 +173,7 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 	})
 }
 
-// findings are what was read of a license with many devices.
+// findings is the result of reading a license with many devices.
 type findings struct {
 	revision int64              // of the license
 	devices  []licensing.Device // the requested devices; never changed
@@ -186,8 +182,7 @@ type findings struct {
 	corrects bool               // a swap was lost to it
 }
 
-// touched notes that when a device was seen was stored, over what its key held
-// at a revision.
+// touched notes that a write of a device's last_seen has replaced a revision of the device's key.
 func (s *deviceCaches) touched(id licensing.LicenseID, device licensing.Device, from, to int64) {
 	s.use(id, false, func(r *deviceCache) {
 		position := layout.DevicePosition(device.ID)
@@ -215,7 +210,7 @@ func (r *deviceCache) bind(position store.DeviceCursor, known knownDevice) {
 	r.keep(position, known)
 }
 
-// keep keeps what is known of a device in full, as far as there is room.
+// keep caches a complete device, as far as there is room.
 func (r *deviceCache) keep(position store.DeviceCursor, known knownDevice) {
 	if r.entries[position].revision > known.revision {
 		return // it was read before it was touched
@@ -237,7 +232,7 @@ func (r *deviceCache) keep(position store.DeviceCursor, known knownDevice) {
 	}
 }
 
-// drop forgets what is known of a device in full.
+// drop forgets a complete device.
 func (r *deviceCache) drop(position store.DeviceCursor) {
 	if known, ok := r.entries[position]; ok {
 		r.texts -= known.texts()
@@ -255,7 +250,7 @@ func (r *deviceCache) remove(position store.DeviceCursor) {
 	r.drop(position)
 }
 
-// standing is what a cache says of a device.
+// standing is the state of a device by the cache.
 type standing int
 
 const (

@@ -86,8 +86,7 @@ func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, 
 	}
 }
 
-// keep puts a license, and notes what is to be remembered of it once it has
-// landed.
+// keep puts a license, and notes what to cache once the swap has landed.
 func (sw *swap) keep(
 	key []byte, next *layout.License, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry,
 	guesses int,
@@ -122,8 +121,7 @@ func byBinding(a, b licensing.Device) int {
 	return cmp.Or(a.BoundAt.Compare(b.BoundAt), cmp.Compare(a.ID, b.ID))
 }
 
-// readTries bounds how often a lookup starts over when history was compacted
-// under it.
+// readTries bounds how often a look-up starts over because etcd has compacted the revision.
 const readTries = 3
 
 // ReadLicense reads a license and a page of its devices at one revision.
@@ -178,8 +176,7 @@ func (s *views) tryLicenses(
 	return views, nil
 }
 
-// viewStored makes a view of a license as its keys were read at a revision; nil
-// where there is none.
+// viewStored returns the view of a license whose keys were read at a revision; nil if there is no license.
 func (s *views) viewStored(
 	ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page store.DevicePage,
 	revision int64,
@@ -248,9 +245,8 @@ func (s *views) viewLicense(
 
 func comparePositions(a, b store.DeviceCursor) int { return slices.Compare(a[:], b[:]) }
 
-// listDevices reads up to one device more than the page holds, from its
-// beginning on, at a revision. Where a license has many devices it reads hash
-// space slice by slice, each so wide that it should hold what is missing.
+// listDevices reads up to one device more than the page holds, from the page's beginning on, at a revision. For a
+// license with many devices, listDevices reads hash space slice by slice, each wide enough for the missing devices.
 func (s *views) listDevices(
 	ctx context.Context, l *licensing.License, page store.DevicePage, revision int64,
 ) ([]licensing.Device, error) {
@@ -262,8 +258,8 @@ func (s *views) listDevices(
 	for round := 0; ; round++ {
 		missing := page.Limit + 1 - len(devices)
 		to := end
-		// Each slice is twice as wide for the same need: device ids are the end
-		// users' to choose, so hashes may cluster, and then most slices are empty.
+		// Each slice is twice as wide as the slice before, for the same need: end users choose device ids, so hashes
+		// may cluster, and then most slices are empty.
 		width := sliceWidth(missing, l.CurrentDevices>>round)
 		last := position >= math.MaxUint64-width
 		if !last {
@@ -288,9 +284,8 @@ func (s *views) listDevices(
 	}
 }
 
-// sliceWidth is how much of the space of 64-bit hashes holds, almost surely,
-// the wanted number of a license's devices: the expected share and four
-// standard deviations.
+// sliceWidth returns how much of the space of 64-bit hashes almost surely holds the wanted number of a license's
+// devices: the expected share and four standard deviations.
 func sliceWidth(wanted, devices int) uint64 {
 	generous := float64(wanted) + 4*math.Sqrt(float64(wanted)) + 16
 	share := generous / float64(max(devices, 1))

@@ -13,8 +13,7 @@ import (
 	"licet/node/store"
 )
 
-// stored is the token of a record that exists: what a swap must know of it
-// beyond the record itself.
+// stored is the token of an existing record: the facts that a swap needs besides the record itself.
 type stored struct {
 	revision  int64 // of the record's key
 	writers   []layout.Writer
@@ -36,22 +35,19 @@ type stored struct {
 	spilled  bool                  // the devices have keys of their own
 	complete bool                  // all devices are known, so an absent device is certainly not bound
 	slot     *slot                 // where it is remembered
-	// Devices that were taken for absent without having been looked for: a swap
-	// must see to it that they are.
+	// Devices that were assumed absent without a read: a swap must compare that they are absent.
 	assumed map[string]struct{}
-	// The revisions of the devices' own keys, as far as they were read along or
-	// are remembered.
+	// The revisions of the devices' own keys, as far as they were read or are cached.
 	entries map[string]int64
 }
 
 // Version returns the revision of the record's key, and the record's writers.
 func (t *stored) Version() (revision int64, writers []layout.Writer) { return t.revision, t.writers }
 
-// query is a want as it is asked of etcd.
+// query is a want as reads of etcd.
 type query struct {
 	store.Want
-	// Devices: the keys that the devices would have of their own are read too.
-	// Most licenses have no such keys, so those are asked for only where the
+	// Devices: also read the devices' own keys. Most licenses have no such keys, so the query reads them only if the
 	// license is known to have them.
 	devices bool
 }
@@ -59,15 +55,14 @@ type query struct {
 // metadata reports whether the query also reads the key of the license's metadata.
 func (q *query) metadata() bool { return q.Metadata && q.Ref.Kind == licensing.KindLicense }
 
-// incomplete reports whether a license turned out to have devices of their own
-// that were not asked for.
+// incomplete reports whether the license has devices with keys of their own that the query did not read.
 func (q *query) incomplete(s store.Snapshot) bool {
 	token, exists := s.Token.(*stored)
 	return exists && token.spilled && !q.devices && len(q.Devices) > 0
 }
 
-// Load reads records in one transaction, which is linearizable because it
-// holds Gets that are. Others' reads may share the transaction.
+// Load reads records in one transaction, which is linearizable because its Gets are. Reads of other callers may share
+// the transaction.
 func (s *Store) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	queries := make([]query, len(wants))
 	for i, want := range wants {
@@ -132,7 +127,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 	return r.succeeded, nil
 }
 
-// read takes reads or a check through a request that others may share.
+// read sends reads or a check with a request that other callers may share.
 func (s *requests) read(ctx context.Context, operation string, p *batchItem) reply {
 	p.span = s.etcd.StartSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
@@ -276,8 +271,8 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 	return snapshot, err
 }
 
-// deviceEntries returns for each wanted device whether it is bound: by its own
-// key where the license's devices have such, else by the license itself.
+// deviceEntries returns for each wanted device whether the device is bound: by the device's own key if the license's
+// devices have keys, and otherwise by the license's record.
 func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyValue) (licensing.Devices, error) {
 	devices := make(licensing.Devices, len(wanted))
 	for i, id := range wanted {

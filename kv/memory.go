@@ -16,26 +16,23 @@ import (
 // DefaultRemembered is how many licenses a store remembers.
 const DefaultRemembered = 100_000
 
-// memory is what a store remembers of licenses: the value of the license's key
-// as it was last seen, still encoded, since that is a tenth of what it takes
-// decoded. It is never proof of anything: it tells which revision to swap
-// against, and whether a command is likely to change something.
+// memory is the store's cache of licenses: the last seen value of the license's key, still encoded, since a decoded
+// value takes ten times as much memory. The cache never proves anything: it says which revision to swap against, and
+// whether a command is likely to change something.
 type memory struct {
 	licenses     *otter.Cache[licensing.LicenseID, *slot]
 	deviceCaches deviceCaches
 	devices      fingerprints
 }
 
-// slot holds what is remembered of one license. It stays in the cache while
-// what it holds is replaced. There may be many, so it has the fields of what was
-// seen in it, in an order that leaves no gaps.
+// slot is the entry of one license. The slot stays in the cache while its contents are replaced. Since there may be
+// many slots, the fields of cachedValue are its own, in an order without padding.
 type slot struct {
 	mu       sync.Mutex
 	revision int64  // guarded by mu
 	value    []byte // guarded by mu
-	// distrust is above 0 where a device that nothing is known of was bound after
-	// all: then such devices are read before they are swapped. Each that is
-	// found absent lowers it.
+	// distrust is above 0 if a device that was assumed absent was bound after all: then such devices are read before a
+	// swap. Each device that is found absent lowers distrust.
 	distrust atomic.Int32
 	spilled  bool // guarded by mu
 	// owner is the owner of the license, decoded at the first use; guarded by mu. A license never changes its owner.
@@ -67,7 +64,7 @@ func newMemory(licenses int) (*memory, error) {
 	return &memory{licenses: cache, deviceCaches: rosters, devices: newFingerprints()}, nil
 }
 
-// recall returns what was last seen of a license; without a slot, nothing was.
+// recall returns the last seen value of a license; the zero value without a slot.
 func (m *memory) recall(id licensing.LicenseID) (*slot, cachedValue) {
 	s, ok := m.licenses.GetIfPresent(id)
 	if !ok {
@@ -78,7 +75,7 @@ func (m *memory) recall(id licensing.LicenseID) (*slot, cachedValue) {
 	return s, cachedValue{revision: s.revision, value: s.value, spilled: s.spilled}
 }
 
-// note remembers what was read or written, unless something newer is known.
+// note stores a value that was read or written, unless the slot has a newer value.
 func (m *memory) note(id licensing.LicenseID, next cachedValue) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
@@ -96,8 +93,8 @@ func (s *slot) note(next cachedValue) {
 	}
 }
 
-// correct remembers what a swap was lost to, whatever was known before: that
-// was wrong, even where it seemed newer, as it does after a restore.
+// correct stores the value that won against a swap, whatever the slot held before: that value was wrong, even if it
+// seemed newer, as after a restore.
 func (m *memory) correct(id licensing.LicenseID, next cachedValue) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
@@ -171,9 +168,8 @@ func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
 	return slot.owner.Value(), true
 }
 
-// MaxDevicesPerCommit returns how many devices one swap of a record may touch. Where all devices
-// of a license are known, a swap compares nothing but the license, and so its
-// operations can be divided.
+// MaxDevicesPerCommit returns how many devices one swap of a record may touch. If all devices of a license are known, a
+// swap compares nothing but the license, and so its operations can be divided.
 func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 	room = store.MaxTouchedDevices
 	if ref.Kind != licensing.KindLicense {
@@ -190,8 +186,7 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 	return room
 }
 
-// recallDevices returns what is remembered of the devices of a license that has
-// many, and of which it is unsure.
+// recallDevices returns the cached devices of a license with many devices, and the ids of which the cache is unsure.
 func (s *Store) recallDevices(
 	id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices,
 ) (unsure []string) {
@@ -242,8 +237,7 @@ func (m *memory) spilled(ref licensing.Ref) bool {
 	return last.spilled
 }
 
-// remember keeps what was read of a license in mind. corrects: a swap was lost
-// to it.
+// remember caches a license that was read. corrects: a swap lost to this value.
 func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snapshot, corrects bool) {
 	id := licensing.LicenseKey(q.Ref.ID).ID()
 	token := snapshot.Token.(*stored)

@@ -15,8 +15,7 @@ type packer struct {
 
 	eventKeys eventKeys
 
-	// Keys, as hashes: two that are taken for one only keep two items apart that
-	// might have travelled together. Only where apart.
+	// Keys, as hashes: a collision only separates two items that could share a request. Set only if apart is true.
 	seed          maphash.Seed
 	writes, reads map[uint64]struct{}
 }
@@ -37,8 +36,8 @@ func (b *packer) begin() {
 	clear(b.reads)
 }
 
-// room is how many operations a flat request has room for, beside the compares of
-// fences, and the keys of events and their compares.
+// room returns how many operations fit into a flat request besides the compares of fences, and the keys of events and
+// their compares.
 func (b *packer) room() int {
 	if b.apart {
 		return etcd.MaxOps - fenceOps - b.eventKeys.keys
@@ -46,11 +45,11 @@ func (b *packer) room() int {
 	return etcd.MaxOps
 }
 
-// full reports whether nothing more can get in.
+// full reports whether no further item fits.
 func (b *packer) full() bool { return b.closed || b.ops >= b.room() || b.bytes >= maxBatchBytes }
 
-// fits lets an item in, or not. The limits are those of a flat request and of a
-// nested one, since either may be made of the batch.
+// fits adds an item to the batch, or reports false. The batch must stay within the limits of a flat request and of a
+// nested request, since either may be sent.
 func (b *packer) fits(p *batchItem) bool {
 	ops, width := p.ops(), p.width()
 	alone := b.apart && width >= hotOps
@@ -76,9 +75,8 @@ func (b *packer) fits(p *batchItem) bool {
 	return true
 }
 
-// meets reports whether an item writes what the batch touches, or touches what
-// the batch writes. etcd evaluates every compare of a request before any
-// write, and refuses two writes of one key, or puts them in another order.
+// meets reports whether an item writes a key that the batch touches, or touches a key that the batch writes. etcd
+// evaluates every compare of a request before any write, and refuses two writes of one key, or reorders them.
 func (b *packer) meets(p *batchItem) bool {
 	for _, c := range p.compares {
 		if has(b.writes, b.hash(c.Key)) {

@@ -16,45 +16,43 @@ type swap struct {
 	compares   []*etcdserverpb.Compare
 	then       []*etcdserverpb.RequestOp
 	reads      [][]byte // of queries
-	bytes      int      // of what it puts, and about of the rest
+	bytes      int      // of its puts, and about of the rest
 	queries    []query
 	fresh      []fresh // the licenses as they will be
 	touches    []touch
 	before     []layout.Writer // the writers of the first record when it was read
-	removes    bool            // the first record is to be removed
-	brokenRule string          // the rule that a license breaks which it writes; normally empty
+	removes    bool            // the swap removes the first record
+	brokenRule string          // the first rule that the written license violates; empty if none
 
 	listens func(licensing.Owner) bool // whether an owner listens, as far as is known
-	pends   bool                       // it asks for an owner to listen, or no longer to
+	pends   bool                       // it requests that an owner listens, or stops listening
 
 	eventWrites []eventWrite // see batchItem
 	assumed     []layout.Listening
 }
 
-// fresh is what a swap makes of a license that was there before.
+// fresh is a license after a swap. The license existed before the swap.
 type fresh struct {
 	id      licensing.LicenseID
 	slot    *slot
-	from    int64 // the revision that it is made of
+	from    int64 // the revision that the swap replaces
 	value   []byte
 	spilled bool
 	moved   bool                     // the devices get keys of their own: entries are all of them
-	entries []*licensing.DeviceEntry // those with keys of their own that it writes
-	guesses int                      // devices that are compared, since they were taken for absent
+	entries []*licensing.DeviceEntry // written devices with keys of their own
+	guesses int                      // devices assumed absent, which the swap compares
 	devices int                      // how many the license will have
 }
 
-// touch is a device with a key of its own of which only is stored when it was
-// seen.
+// touch is a device with a key of its own, of which a swap stores only last_seen.
 type touch struct {
 	id     licensing.LicenseID
 	device licensing.Device
 	from   int64 // the revision of the device's key that is replaced
 }
 
-// newSwap builds the transaction of a change. Every record carries the number by
-// which the swap is known again, and the first of the writes tells. A record that
-// is removed tells by not being there.
+// newSwap builds the transaction of a change. Every written record carries the number of the swap, and the first record
+// shows later whether the swap has landed. If the first record is removed, its absence shows this.
 func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 	sw := &swap{listens: s.fences.listens}
 	for i, write := range change.Writes {
@@ -115,14 +113,13 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	return nil
 }
 
-// compare demands that a key is as it was at a revision; at 0, that it does not
-// exist.
+// compare demands that a key has a revision; 0 demands that the key does not exist.
 func (sw *swap) compare(key []byte, revision int64) {
 	sw.compares = append(sw.compares, etcd.Unchanged(key, revision))
 	sw.bytes += 2*len(key) + operationBytes // the same key is read in Else
 }
 
-// operationBytes is about what an operation takes besides its key and value.
+// operationBytes is about the size of an operation besides its key and value.
 const operationBytes = 24
 
 func (sw *swap) put(key, value []byte) {
@@ -135,7 +132,7 @@ func (sw *swap) remove(key []byte) {
 	sw.bytes += len(key) + operationBytes
 }
 
-// putProduct writes a product, or removes it, along with its place in the listing.
+// putProduct writes or removes a product, along with its entry in the listing.
 func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
 	if removes(write) {
 		sw.remove(key)
@@ -199,8 +196,8 @@ func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writ
 	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))
 }
 
-// putMetadata writes a license's metadata where it has changed. The license's
-// revision guards it, so that the license is written along with it.
+// putMetadata writes a license's metadata if the metadata has changed. The license's revision guards the metadata, so
+// the swap also writes the license.
 func (sw *swap) putMetadata(record *licensing.Record) {
 	if record.Metadata == nil || !record.Metadata.Changed {
 		return
@@ -231,8 +228,7 @@ func (sw *swap) listAbove(entry string) {
 	}
 }
 
-// relist takes an entry out of its listing and puts another one in. Either may
-// be empty, for none.
+// relist removes an entry from its listing and puts another entry. Either may be empty: no entry.
 func (sw *swap) relist(from, to string) {
 	if from == to {
 		return
@@ -248,8 +244,8 @@ func (sw *swap) relist(from, to string) {
 	}
 }
 
-// reschedule moves a record from the place where it was read to the one where it
-// belongs now. Most changes move nothing.
+// reschedule moves a record's entry in the index of due work from its stored time to its new time. Most changes move
+// nothing.
 func (sw *swap) reschedule(record string, from, to layout.Due, value []byte) {
 	if from == to {
 		return
