@@ -57,6 +57,14 @@ func (s *core) noteUnreadable(owner licensing.Owner, e *layout.EventsKey, err er
 	}
 }
 
+// skipped notes that a list leaves out a record that can't be read: one damaged record must not end a list. err is nil
+// if the record can be read. name is the record's key, or its kind if the key is secret.
+func (s *core) skipped(key, name string, err error) {
+	if err != nil {
+		s.etcd.NoteUnreadable(key, name, err)
+	}
+}
+
 // noteUnreadableRun notes that events of one record in a key can't be read.
 func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run *layout.Run, err error) {
 	if err != nil {

@@ -143,10 +143,9 @@ func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 	}
 	views := make([]*store.LicenseView, len(ids))
 	for i, id := range ids {
-		// No device is read along, so that it need not be said at which revision.
-		if views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], store.DevicePage{}, 0); err != nil {
-			return nil, err
-		}
+		// The page is empty, so viewStored reads no device and needs no revision. All its errors concern the value.
+		views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], store.DevicePage{}, 0)
+		s.skipped(keys[2*i], "a license", err)
 	}
 	return views, nil
 }
@@ -186,7 +185,8 @@ func (s *views) readOrders(
 		}
 		stored, err := layout.DecodeOrder(licensing.OrderRef(owner, orderNos[i]), kv.Value)
 		if err != nil {
-			return nil, layout.Internal(err)
+			s.skipped(keys[i], keys[i], err)
+			continue
 		}
 		if buyerEmail == "" || licensing.FoldEmail(stored.Order.BuyerEmail) == licensing.FoldEmail(buyerEmail) {
 			orders[i] = &stored.Order
@@ -218,7 +218,8 @@ func (s *views) ListProducts(
 			}
 			stored, err := layout.DecodeProduct(licensing.ProductRef(owner, positions[i][layout.TimeSize:]), kv.Value)
 			if err != nil {
-				return nil, layout.Internal(err)
+				s.skipped(keys[i], keys[i], err)
+				continue
 			}
 			products[i] = &stored.Product
 		}

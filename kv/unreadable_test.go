@@ -375,3 +375,37 @@ func TestSearchHistory(t *testing.T) {
 		}
 	}
 }
+
+// TestListsSkipUnreadableRecords: a record that can't be read does not end the lists that it stands in.
+func TestListsSkipUnreadableRecords(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	licenses := []licensing.LicenseKey{l.grant(1, ""), l.grant(1, ""), l.grant(1, "")}
+	orders := []licensing.Order{l.order(100), l.order(100), l.order(100)}
+	before := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable)
+	l.write(seed{
+		layout.LicenseKey(licenses[1].ID()):          bytesOf("?"),
+		layout.OrderKey(labOwner, orders[1].OrderNo): bytesOf("?"),
+	})
+	page := store.Page{Limit: 10}
+	for range 2 { // each value counts once
+		listed := kvtest.Must(l.store.ListLicenses(l.ctx(), labOwner, "", page, nil))(t)
+		var keys []licensing.LicenseKey
+		for _, view := range listed.Items {
+			keys = append(keys, view.License.Key)
+		}
+		if want := []licensing.LicenseKey{licenses[2], licenses[0]}; !slices.Equal(keys, want) {
+			t.Errorf("the licenses are %v, want %v", keys, want)
+		}
+		var numbers []string
+		for _, order := range kvtest.Must(l.store.ListOrders(l.ctx(), labOwner, "", page, nil))(t).Items {
+			numbers = append(numbers, order.OrderNo)
+		}
+		if want := []string{orders[2].OrderNo, orders[0].OrderNo}; !slices.Equal(numbers, want) {
+			t.Errorf("the orders are %v, want %v", numbers, want)
+		}
+	}
+	if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable) - before; n != 2 {
+		t.Errorf("%v unreadable values were counted, want 2", n)
+	}
+}
