@@ -95,9 +95,11 @@ func TestChangesInReserve(t *testing.T) {
 	later := clock.Load().Add(time.Second)
 	clock.Store(&later)
 	wantChanges(t, 10, func(int) error { return toggle(owner, key) })
-	db.set(store.SpaceFree)
-	nodetest.WantError(t, toggle(owner, key), nil)
-	nodetest.WantError(t, n.TakeChange(owner), nil)
+	for _, space := range []store.Space{store.SpaceFull, store.SpaceFree} {
+		db.set(space)
+		nodetest.WantError(t, toggle(owner, key), nil) // a store that is full refuses the change itself
+		nodetest.WantError(t, n.TakeChange(owner), nil)
+	}
 }
 
 // TestPaymentsInReserve: an owner whose changes are used up is still paid, and the node records the refunds that the

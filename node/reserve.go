@@ -37,7 +37,7 @@ func (s *settler) runInReserve(record *licensing.Record, c *call, now time.Time)
 		}
 	}
 	who, limited := changerOf(record, c.cmd)
-	limited = limited && !c.counted
+	limited = limited && !c.counted && s.Space() == store.SpaceReserve // a full store refuses the changes itself
 	if limited {
 		if err := s.changes.refuse(who); err != nil {
 			return Answer{Err: err}, false
@@ -55,9 +55,9 @@ func (s *settler) runInReserve(record *licensing.Record, c *call, now time.Time)
 }
 
 // TakeChange counts a change of an owner that no command makes, or fails if the owner has made too many changes while
-// the store is almost full.
+// the store keeps its reserve.
 func (s *settler) TakeChange(owner licensing.Owner) error {
-	if s.Space() == store.SpaceFree {
+	if s.Space() != store.SpaceReserve {
 		return nil
 	}
 	err := s.changes.refuse(changer{owner: owner})
