@@ -76,12 +76,39 @@ type newAPIKey struct {
 	idempotencyKey   `json:"-"`
 
 	expires time.Time
+	signed  bool
 }
 
 func (in *newAPIKey) check(c *checks) {
 	c.apiKeyName("name", in.Name)
 	c.scopes("scopes", in.Scopes)
-	in.expires = c.future("expires_at", in.ExpiresAt)
+	in.expires = c.inheritedEnd("expires_at", in.ExpiresAt)
+	in.signed = c.inheritedDemand("require_signature", in.RequireSignature)
+}
+
+// inheritedEnd checks the end of a new API key, which is not after the end of its creator. Without one the new key ends
+// with its creator.
+func (c *checks) inheritedEnd(field string, in text) time.Time {
+	end := c.future(field, in)
+	switch {
+	case c.caller == nil || c.caller.ExpiresAt.IsZero():
+		return end
+	case !in.given:
+		return c.caller.ExpiresAt
+	case end.After(c.caller.ExpiresAt):
+		c.add(field, "must not be after "+c.caller.ExpiresAt.UTC().Format(time.RFC3339Nano)+
+			", when the API key that makes this one expires")
+	}
+	return end
+}
+
+// inheritedDemand checks whether requests with a new API key must be signed: always, if this holds for its creator.
+func (c *checks) inheritedDemand(field string, in flag) bool {
+	demanded := c.caller != nil && c.caller.RequireSignature
+	if demanded && in.given && !in.value {
+		c.add(field, "must be true or left out, since requests with the API key that makes this one must be signed")
+	}
+	return demanded || in.value
 }
 
 func (c *checks) apiKeyName(field string, in text) {
@@ -119,21 +146,33 @@ func (s keyRoutes) createAPIKey(ctx context.Context, c *call, in newAPIKey) (iss
 			Name:             in.Name.value,
 			Scopes:           in.Scopes.value,
 			ExpiresAt:        in.expires,
-			RequireSignature: in.RequireSignature.value,
+			RequireSignature: in.signed,
 		},
 		Once:  in.once,
 		Stale: in.stale,
 	}
 	issued, replayed, err := s.cfg.Node.CreateAPIKey(ctx, created)
-	return s.issuedKey(c, &issued, replayed, err)
+	return s.issuedKey(c, "created", &issued, replayed, err)
 }
 
-func (s keyRoutes) issuedKey(c *call, issued *service.IssuedKey, replayed bool, err error) (issuedAPIKey, error) {
+func (s keyRoutes) issuedKey(
+	c *call, what string, issued *service.IssuedKey, replayed bool, err error,
+) (issuedAPIKey, error) {
 	c.replayed = replayed
 	if err != nil {
 		return issuedAPIKey{}, err
 	}
+	if !replayed {
+		s.logChange(c, what, &issued.Key)
+	}
 	return issuedAnswer(issued, s.cfg.Node.Now()), nil
+}
+
+// logChange logs a change of an API key, its actor and the address of the client, since no event reports the change.
+func (s keyRoutes) logChange(c *call, what string, key *licensing.APIKey) {
+	s.cfg.Log.Info().Str("account_id", key.Owner.AccountID).Str("mode", string(key.Owner.Mode)).
+		Str("api_key_id", key.ID).Str("by", string(c.actor())).Stringer("address", s.rates.client(c)).
+		Msg("an API key was " + what)
 }
 
 // apiKeyPath names an API key.
@@ -156,6 +195,7 @@ func (s keyRoutes) revokeAPIKey(ctx context.Context, c *call, in apiKeyPath) (ap
 	if err != nil {
 		return apiKey{}, err
 	}
+	s.logChange(c, "revoked", &key)
 	return apiKeyAnswer(&key, s.cfg.Node.Now()), nil
 }
 
@@ -185,7 +225,7 @@ func (s keyRoutes) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation)
 		By:      c.key,
 		Once:    in.once,
 	})
-	return s.issuedKey(c, &issued, replayed, err)
+	return s.issuedKey(c, "rotated", &issued, replayed, err)
 }
 
 // overlap parses how long a replaced secret stays valid.

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -430,4 +431,97 @@ func TestAPIKeyMaximumOfManyPages(t *testing.T) {
 	}
 	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 0)
 	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 40909)
+
+// TestKeysInherit: a key whose creator expires expires with it, or sooner. Requests with a key whose creator must sign
+// must be signed too.
+func TestKeysInherit(t *testing.T) {
+	t.Parallel()
+	s := newSigningService(t)
+	end := s.clock.Now().Add(time.Hour)
+	const ending = "lk_test_ending"
+	s.store.addKey(ending, licensing.APIKey{
+		Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}, ExpiresAt: end,
+	})
+	text := func(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z") }
+	for given, want := range map[string]string{
+		"":                          text(end),
+		text(end):                   text(end),
+		text(end.Add(-time.Minute)): text(end.Add(-time.Minute)),
+	} {
+		members := `"scopes":["keys"]`
+		if given != "" {
+			members += `,"expires_at":"` + given + `"`
+		}
+		made := s.createKey(ending, members).must(t, 0)
+		if made.text("expires_at") != want {
+			t.Errorf("with the end %q it expires at %s, want %s", given, made.text("expires_at"), want)
+		}
+		grandchild := s.createKey(made.text("api_key"), `"scopes":["keys"]`).must(t, 0)
+		if grandchild.text("expires_at") != want {
+			t.Errorf("a key of a key expires at %s, want %s", grandchild.text("expires_at"), want)
+		}
+	}
+	late := s.createKey(ending, `"scopes":["keys"],"expires_at":"`+text(end.Add(time.Millisecond))+`"`).must(t, 42200)
+	if names := late.fieldNames(); !slices.Equal(names, []string{"expires_at"}) {
+		t.Errorf("a later end: %s", late.body)
+	}
+
+	const demanding = "lk_test_demanding"
+	key := licensing.APIKey{
+		ID: "key_demanding", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
+		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", RequireSignature: true,
+	}
+	s.store.addKey(demanding, key)
+	signed := func(number, members string) answer {
+		d := s.draft(newKey(`{"name":"shop","scopes":["keys"]`+members+`}`), key.ID)
+		d.key = demanding
+		d.set("Idempotency-Key", number)
+		return s.sendWire(d.sign())
+	}
+	for number, members := range map[string]string{"k1": "", "k2": `,"require_signature":true`} {
+		made := signed(number, members).must(t, 0)
+		if made.data["require_signature"] != true {
+			t.Errorf("with %q: %s", members, made.body)
+		}
+		s.createKey(made.text("api_key"), `"scopes":["keys"]`).must(t, 40102)
+	}
+	unsigned := signed("k3", `,"require_signature":false`).must(t, 42200)
+	if names := unsigned.fieldNames(); !slices.Equal(names, []string{"require_signature"}) {
+		t.Errorf("without signatures: %s", unsigned.body)
+	}
+}
+
+// TestKeyChangesAreLogged: the log has each change of an API key once, with its account, its actor and the client's
+// address.
+func TestKeyChangesAreLogged(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	w := newKey(`{"name":"shop","scopes":["orders"]}`)
+	w.headers = append(w.headers, "Idempotency-Key", "k")
+	made := s.sendWire(w).must(t, 0)
+	s.sendWire(w).must(t, 0) // a replay
+	path := "/v1/keys/" + made.text("id")
+	s.send("POST", path+"/rotate", keyAll, "").must(t, 0)
+	s.send("DELETE", path, keyAll, "").must(t, 0)
+	s.send("DELETE", "/v1/keys/key_none", keyAll, "").must(t, 40407)
+	var got []string
+	for line := range strings.Lines(s.log.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := fields["message"].(string)
+		what, found := strings.CutPrefix(text, "an API key was ")
+		if !found {
+			continue
+		}
+		got = append(got, what)
+		if fields["level"] != "info" || fields["account_id"] != "acct_acme" || fields["mode"] != "test" ||
+			fields["api_key_id"] != made.text("id") || fields["by"] != keyID(keyAll) || fields["address"] != "127.0.0.1" {
+			t.Errorf("logged: %s", line)
+		}
+	}
+	if want := []string{"created", "rotated", "revoked"}; !slices.Equal(got, want) {
+		t.Errorf("logged are %v, want %v", got, want)
+	}
 }

@@ -3,8 +3,6 @@ package handlers
 import (
 	"fmt"
 	"net/mail"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -210,26 +208,21 @@ func plausibleEmail(address string) bool {
 	return strings.EqualFold(domain, "localhost") || strings.Contains(strings.Trim(domain, "."), ".")
 }
 
-// successURL checks the address that a buyer is sent to after paying: https, or a loopback address.
+// successURL checks the address to which a buyer's browser goes after paying, as webhookURL does. Loopback addresses are
+// always allowed: they lead to the buyer's own machine.
 func (c *checks) successURL(field string, in text) {
 	if c.describe(field, Limits{MaxLength: maxSuccessURL, Format: formatURL}) || !in.given {
 		return
 	}
-	switch u, err := url.Parse(in.value); {
-	case len(in.value) > maxSuccessURL:
+	if len(in.value) > maxSuccessURL {
 		c.add(field, fmt.Sprintf("must have at most %d characters", maxSuccessURL))
-	case err != nil, u.Hostname() == "", u.User != nil, strings.ContainsFunc(in.value, notPlainASCII):
-		c.add(field, "must be an absolute URL, percent-encoded and without user information")
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		c.add(field, "must begin with https:// (http:// is for loopback addresses)")
+		return
 	}
-}
-
-func notPlainASCII(c rune) bool { return c <= ' ' || c >= 0x7f }
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+	policy := c.server.cfg.Webhooks
+	policy.Loopback = true
+	if problem := policy.CheckURL(in.value); problem != "" {
+		c.add(field, problem)
+	}
 }
 
 // period parses an optional ISO 8601 duration.

@@ -75,12 +75,14 @@ func TestOrderFields(t *testing.T) {
 			243) + "@example.com"} {
 		f(`"buyer_email":"`+bad+`"`, "buyer_email")
 	}
-	for _, good := range []string{"https://example.com", "https://example.com:8443/a%20b?c=d#e",
+	for _, good := range []string{"https://example.com", "https://example.com:443/a%20b?c=d", "https://192.0.2.1x.com/",
 		"http://localhost:3000/x", "http://127.0.0.1/", "http://[::1]:1/", "https://example.com/" + strings.Repeat("x",
 			1980)} {
 		f(`"success_url":"` + good + `"`)
 	}
 	for _, bad := range []string{"", "example.com", "/x", "//example.com", "http://example.com",
+		"https://example.com:8443/", "https://example.com/#thanks", "https://10.0.0.1/", "https://2130706433/",
+		"https://0x7f.1/", "https://[fe80::1%25eth0]/", "https://example.com:/", "https://ex ample.com/",
 		"http://127.0.0.1.example.com/", "javascript:alert(1)", "https://", "https://a:b@example.com", "https://example.com/ x", "https://example.com/ü", `https://example.com/\r\nX: y`, "https://example.com/" + strings.Repeat("x", 1981)} {
 		f(`"success_url":"`+bad+`"`, "success_url")
 	}

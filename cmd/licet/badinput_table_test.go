@@ -228,6 +228,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
 				email, metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`,
 					`"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
+					`"https://example.com/#x"`, `"https://example.com:8443/"`, `"https://10.0.0.1/"`,
 					`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`,
 					`"https://example.com/`+strings.Repeat("x", 2000)+`"`),
 			},

@@ -67,7 +67,15 @@ func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error)
 
 // readMasterRing reads the master keys at path.
 func readMasterRing(path string) (licensing.MasterRing, error) {
-	text, err := os.ReadFile(path)
+	file, err := os.Open(path)
+	if err != nil {
+		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
+	}
+	defer file.Close()
+	if err := checkPrivate(file); err != nil {
+		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
+	}
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
 	}

@@ -21,6 +21,7 @@
 //	certificate.go      the TLS certificate of a listener, read again when its files change
 //	dev.go              licet dev: embedded etcd, keys, readiness
 //	datadir.go          the files of a data directory
+//	private_linux.go    who can read a file of secrets; elsewhere: private_other.go
 //	quickstart.go       the commands that licet dev prints
 //	serve.go            licet serve: one node on an etcd cluster
 //	service.go          the parts of a service, from the listeners to the API
