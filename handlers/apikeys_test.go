@@ -431,6 +431,7 @@ func TestAPIKeyMaximumOfManyPages(t *testing.T) {
 	}
 	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 0)
 	s.createKey(keyAll, `"scopes":["orders"]`).must(t, 40909)
+}
 
 // TestKeysInherit: a key whose creator expires expires with it, or sooner. Requests with a key whose creator must sign
 // must be signed too.

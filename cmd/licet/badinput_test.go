@@ -24,7 +24,7 @@ import (
 // parameter or a variable of a path that the table lacks fails the test.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, t.TempDir(), "--rate-limit-address", "0")
+	p := startProcess(t, t.TempDir(), "--rate-limit-address", "0", "--rate-limit-authentication", "0")
 	b := &badInputs{api: p.api, store: newStoreImage(t, p.socket())}
 	weakKey := func(scope string) string {
 		return p.want(t, 201, "POST", "/v1/keys", `{"name":"weak","scopes":["`+scope+`"]}`).Data.text("api_key")
@@ -510,10 +510,9 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 	return image
 }
 
-// byItself is what the service writes without being asked: when API keys were used,
-// epochs of events, marks of how old these are, ledgers of how many there are, and who
-// delivers webhooks.
-var byItself = []string{"lc1/u/", "lc1/s/epoch", "lc1/s/ledger/", "lc1/t/", "lc1/g/"}
+// byItself lists the keys that the service writes without a request: last uses of API keys, epochs of events, marks of
+// their age, ledgers of their number, the claims of endpoints, and nodes with their times.
+var byItself = []string{"lc1/u/", "lc1/s/epoch", "lc1/s/ledger/", "lc1/t/", "lc1/g/", "lc1/n/"}
 
 func storeDifference(before, after map[string]string) (text string) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {
