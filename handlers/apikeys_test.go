@@ -518,7 +518,8 @@ func TestKeyChangesAreLogged(t *testing.T) {
 		}
 		got = append(got, what)
 		if fields["level"] != "info" || fields["account_id"] != "acct_acme" || fields["mode"] != "test" ||
-			fields["api_key_id"] != made.text("id") || fields["by"] != keyID(keyAll) || fields["address"] != "127.0.0.1" {
+			fields["api_key_id"] != made.text("id") || fields["by"] != keyID(keyAll) ||
+			fields["address"] != "127.0.0.1" {
 			t.Errorf("logged: %s", line)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"licet/licensing"
 )
 
-// TestRequestIDsHoldNoSecret: the service replaces an id that contains a secret, wherever in the id and in any case, also
-// in a refusal on the connection. It keeps ids that only look similar.
+// TestRequestIDsHoldNoSecret: the service replaces an id that contains a secret, wherever in the id and in any case,
+// also in a refusal on the connection. It keeps ids that only look similar.
 func TestRequestIDsHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	key := string(licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)).Mint("EDITOR", '0',

@@ -208,8 +208,8 @@ func plausibleEmail(address string) bool {
 	return strings.EqualFold(domain, "localhost") || strings.Contains(strings.Trim(domain, "."), ".")
 }
 
-// successURL checks the address to which a buyer's browser goes after paying, as webhookURL does. Loopback addresses are
-// always allowed: they lead to the buyer's own machine.
+// successURL checks the address to which a buyer's browser goes after paying, as webhookURL does. Loopback addresses
+// are always allowed: they lead to the buyer's own machine.
 func (c *checks) successURL(field string, in text) {
 	if c.describe(field, Limits{MaxLength: maxSuccessURL, Format: formatURL}) || !in.given {
 		return

@@ -18,7 +18,8 @@ func TestMasterKeysOfEveryone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := readMasterRing(path)
-		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "every user of this machine can read "+path) {
+		if refused != (err != nil) ||
+			refused && !strings.Contains(err.Error(), "every user of this machine can read "+path) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 	}
