@@ -79,7 +79,8 @@ func TestReasonsAreTheDocumentedOnes(t *testing.T) {
 func TestNewRefusesInvalidAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "licenses.example.com", "ftp://a.example", "http://", "https://:80",
-		"https://user:secret@a.example", "https://a.example/?b", "https://a.example/?", "https://a.example/#b", "http://a b"} {
+		"https://user:secret@a.example", "https://a.example/?b", "https://a.example/?", "https://a.example/#b",
+		"http://a b"} {
 		if _, err := client.New(address, ""); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", address, err)
 		}

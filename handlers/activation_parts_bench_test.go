@@ -22,7 +22,8 @@ func BenchmarkReadActivation(b *testing.B) {
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
 	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
-	s := New(Config{Node: service.New(service.Config{Config: node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}}), Metrics: instruments})
+	engine := node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}
+	s := New(Config{Node: service.New(service.Config{Config: engine}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) +
 		`","device_name":"the laptop in the office"}`)
 	r := &request{call: call{fast: &fasthttp.RequestCtx{}}, route: &route{}}

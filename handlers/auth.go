@@ -73,9 +73,9 @@ const (
 	headerSignatureInput = "Signature-Input"
 )
 
-// checkSignature verifies the signature of a request. A bad signature counts as a failed authentication. path is the path as sent. On routes that check
-// credentials, a signature must be valid even if the API key does not require one: a client that signs
-// relies on the check.
+// checkSignature verifies the signature of a request. A bad signature counts as a failed authentication. path is the
+// path as sent. On routes that check credentials, a signature must be valid even if the API key does not require one: a
+// client that signs relies on the check.
 func (s *Server) checkSignature(c *call, path string) error {
 	head, caller := &c.fast.Request.Header, c.key
 	// Most requests come from end users, and need only one lookup. Signature without Signature-Input

@@ -60,8 +60,10 @@ func TestPlainBodies(t *testing.T) {
 func TestPlainAgrees(t *testing.T) {
 	t.Parallel()
 	pieces := rapid.SampledFrom([]string{
-		"{", "}", "[", "]", ":", ",", `"a"`, `"b"`, `"n"`, `"c"`, `"a":"x"`, `"b":"y"`, `,"b":"z"`, `"`, `\`, `\"`, "1", "null",
-		" ", "\n", "\t", "\r", "\v", "\x00", "\x1f", "\x7f", "\x80", "\xff", "\u00e9", "\u2028", "\ufffd", "\ufeff", "\U0001f600", "\xed\xa0\x80",
+		"{", "}", "[", "]", ":", ",", `"a"`, `"b"`, `"n"`, `"c"`, `"a":"x"`, `"b":"y"`, `,"b":"z"`, `"`, `\`, `\"`, "1",
+		"null",
+		" ", "\n", "\t", "\r", "\v", "\x00", "\x1f", "\x7f", "\x80", "\xff", "\u00e9", "\u2028", "\ufffd", "\ufeff",
+		"\U0001f600", "\xed\xa0\x80",
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		body := strings.Join(rapid.SliceOfN(pieces, 0, 9).Draw(t, "pieces"), "")

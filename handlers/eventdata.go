@@ -91,7 +91,7 @@ func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 	return data.encode(v.Members)
 }
 
-// encode writes the data with further members, except those that the data has itself.
+// encode writes the data with further members, except members that the data has itself.
 func (d *eventData) encode(further []licensing.EventMember) (json.RawMessage, error) {
 	encoded, err := encode(d)
 	if err != nil {

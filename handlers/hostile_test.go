@@ -158,7 +158,8 @@ func TestBadJSONNeverReachesTheStore(t *testing.T) {
 			bad[fmt.Sprint("cut at ", cut)] = body[:cut]
 		}
 		for name, sent := range bad {
-			if a := s.send("POST", path, keyAll, sent, "Content-Type", "-", "Content-Type", "application/json"); a.code != 40000 || a.closes {
+			a := s.send("POST", path, keyAll, sent, "Content-Type", "-", "Content-Type", "application/json")
+			if a.code != 40000 || a.closes {
 				t.Errorf("%s, %s: status %d, closes: %v, %s", path, name, a.status, a.closes, a.body)
 			}
 		}

@@ -200,7 +200,8 @@ func TestBatchRejected(t *testing.T) {
 // request of all, so its batch is nested from the start.
 func TestBatchInDoubt(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
-	mate, inDoubt := putting("lc1/test/"+t.Name()+"/"+string(newKey(t))), putting("lc1/test/"+t.Name()+"/"+string(newKey(t)))
+	mate := putting("lc1/test/" + t.Name() + "/" + string(newKey(t)))
+	inDoubt := putting("lc1/test/" + t.Name() + "/" + string(newKey(t)))
 	inDoubt.inDoubt = true
 	mate.done, inDoubt.done = make(chan struct{}), make(chan struct{})
 	s.sendWrites([]*batchItem{mate, inDoubt})

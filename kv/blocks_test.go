@@ -406,14 +406,14 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	}{
 		{"a record is missing", seed{key: with(runs[0], runs[2])},
 			[]string{"event unlinked e/", "license event_missing " + license(1)}},
-		{"one that nothing leads to", seed{moved: with(runs[1])}, []string{"event unlinked e/"}},
+		{"a block without a reference", seed{moved: with(runs[1])}, []string{"event unlinked e/"}},
 		{"one has moved", seed{key: with(runs[0], runs[2]), moved: with(runs[1])},
 			[]string{"event unlinked e/", "license event_missing " + license(1)}},
 		{"out of order", seed{key: with(runs[1], runs[0], runs[2])}, []string{"event value " + name}},
 		{"one twice", seed{key: with(runs[0], runs[0], runs[1], runs[2])}, []string{"event value " + name}},
 		{"empty", seed{key: with()}, []string{"event value " + name}},
 		{"cut short", seed{key: value[:len(value)-1]}, []string{"event value " + name}},
-		{"one that can't be read", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last,
+		{"an unreadable block", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last,
 			Value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
 		{"another number", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last + 1,
 			Value: runs[1].Value}, runs[2])}, []string{

@@ -93,7 +93,7 @@ func TestChecks(t *testing.T) {
 			"c"},
 		{"among reads", []*batchItem{read(), check(records[0]), read()}, []bool{true, true, true}, "c"},
 		{"reads alone", []*batchItem{read(), read()}, []bool{true, true}, "g"},
-		{"one that does not hold", []*batchItem{check(stale)}, []bool{false}, "cg"},
+		{"a check that does not hold", []*batchItem{check(stale)}, []bool{false}, "cg"},
 		{"one among others", []*batchItem{check(records[0]), check(stale), read(), check(records[2])},
 			[]bool{true, false, true, true}, "cg"},
 		{"there, and should not be", []*batchItem{check(records[0], etcd.Unchanged(records[1].key, 0))}, []bool{false},

@@ -183,7 +183,8 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 		l.clean()
 	}
 	l.sweep(now.Add(1000*time.Hour), bySpans(1))
-	if events, marks, ledgers := l.keys(layout.EventsPrefix), l.keys(layout.MarksPrefix), l.keys(layout.LedgersPrefix); events+marks+ledgers != 0 {
+	events, marks, ledgers := l.keys(layout.EventsPrefix), l.keys(layout.MarksPrefix), l.keys(layout.LedgersPrefix)
+	if events+marks+ledgers != 0 {
 		t.Errorf("of what is too old there are %d keys of events, %d marks and %d ledgers", events, marks, ledgers)
 	}
 	l.clean()

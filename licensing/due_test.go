@@ -105,7 +105,8 @@ func TestExpireLicense(t *testing.T) {
 	}
 	for name, other := range map[string]licensing.Record{"nothing": {}, "an order": ordered(nil),
 		"another license": licensed(nil)} {
-		if _, err := run(t, &other, licensing.ExpireLicense{Key: otherKey, Before: noon}, noon); err != licensing.ErrLicenseNotFound {
+		_, err := run(t, &other, licensing.ExpireLicense{Key: otherKey, Before: noon}, noon)
+		if err != licensing.ErrLicenseNotFound {
 			t.Errorf("on %s it answers %v", name, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestGrowthOfCommands lists the growth of every command. A new command is missing here until somebody has decided.
+// TestGrowthOfCommands lists the growth of every command, so that the author of a new command has to decide.
 func TestGrowthOfCommands(t *testing.T) {
 	text, limit := "x", 1
 	want := []struct {

@@ -113,7 +113,8 @@ func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (l
 	if err != nil {
 		if reason(err) == licensing.ReasonDeviceLimitReached && len(r.Events) == 1 {
 			// The one refusal that may have an event; nothing else has changed.
-			after.Events, after.License.Sequence, after.License.LimitReportedAt = nil, before.License.Sequence, before.License.LimitReportedAt
+			after.Events, after.License.Sequence = nil, before.License.Sequence
+			after.License.LimitReportedAt = before.License.LimitReportedAt
 			diff = cmp.Diff(before, after)
 		}
 		if diff != "" || seen {

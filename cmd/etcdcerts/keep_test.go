@@ -148,7 +148,8 @@ func TestAuthoritiesAreKept(t *testing.T) {
 	delete(broken.Data, "peer-ca.key")
 	m.secrets["etcd-authority"] = broken
 	f("put it back from a copy", start())
-	broken.Data["peer-ca.key"], broken.Data["peer-ca.crt"] = m.secrets["etcd-peer-tls"].Data["tls.key"], m.secrets["etcd-peer-tls"].Data["tls.crt"]
+	other := m.secrets["etcd-peer-tls"].Data
+	broken.Data["peer-ca.key"], broken.Data["peer-ca.crt"] = other["tls.key"], other["tls.crt"]
 	f("put it back from a copy", start())
 }
 

@@ -35,9 +35,11 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 		"PEM `file` with the certificate for HTTPS; you may replace the file at any time")
 	fs.StringVar(&c.TLSKeyFile, "tls-key", "", "PEM `file` with the private key of --tls-cert")
 	fs.StringVar(&c.InternalListen, "internal-listen", "",
-		"`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes use (default: off)")
+		"`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes "+
+			"use (default: off)")
 	fs.StringVar(&c.InternalAddress, "internal-address", "",
-		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port of --internal-listen)")
+		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port "+
+			"of --internal-listen)")
 	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second,
 		"how long a stopping node fails readiness but still serves requests, before the shutdown timeout begins")
 	nameVariables(fs)

@@ -35,11 +35,13 @@ type eventsConfig struct {
 func (c *eventsConfig) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.RetainedAge, "event-retention-age", store.DefaultEventAge, "how long to keep events, at least 1m")
 	fs.Int64Var(&c.RetainedBytes, "event-retention-bytes", store.DefaultEventBytes,
-		"how many `bytes` of events to keep, for all accounts together, at least 1048576; above that the account with the most bytes loses its oldest events")
+		"how many `bytes` of events to keep, for all accounts together, at least 1048576; above that the account with "+
+			"the most bytes loses its oldest events")
 	fs.BoolVar(&c.Deliver, "webhook-delivery", true,
 		"deliver events to webhook endpoints; if false, other nodes must deliver them")
 	fs.StringSliceVar(&c.Networks, "webhook-allow-networks", nil,
-		"private `networks` that webhooks may reach, such as 10.0.0.0/8; a loopback network, such as 127.0.0.0/8, also allows http:// and any port there")
+		"private `networks` that webhooks may reach, such as 10.0.0.0/8; a loopback network, such as 127.0.0.0/8, also "+
+			"allows http:// and any port there")
 	fs.UintSliceVar(&c.Ports, "webhook-ports", []uint{443}, "`ports` that webhooks may reach")
 }
 

@@ -51,7 +51,7 @@ func (l *Listener) evict() bool {
 	return l.evictCandidate()
 }
 
-// evictCandidate evicts the candidate that is idle for longest, of those that are still idle since the
+// evictCandidate evicts the longest idle candidate among the candidates that are still idle since the
 // same moment. The caller holds mu.
 func (l *Listener) evictCandidate() bool {
 	for len(l.candidates) > 0 {

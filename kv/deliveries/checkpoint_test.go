@@ -292,10 +292,10 @@ func TestStaleHolder(t *testing.T) {
 			faults.Store(&next)
 			done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_stale"}, Pending: messages(0, 3)}
 			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
-				t.Errorf("the stale holder is told %v", err)
+				t.Errorf("the stale holder gets %v", err)
 			}
 			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
-				t.Errorf("the stale holder is told %v", err)
+				t.Errorf("the stale holder gets %v", err)
 			}
 			if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 				t.Error(err)

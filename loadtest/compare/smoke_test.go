@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestEveryRowIsFilled runs the comparison in small: real etcd, real nodes. At full depth it runs every row, at the usual
-// depth the rows that share one store, and deliveries. Their speed does not matter here.
+// TestEveryRowIsFilled runs the comparison in small: real etcd, real nodes. At full depth it runs every row, at the
+// usual depth the rows that share one store, and deliveries. Their speed does not matter here.
 func TestEveryRowIsFilled(t *testing.T) {
 	t.Parallel()
 	var cfg config

@@ -15,8 +15,8 @@ import (
 	"licet/loadtest/trial/trialtest"
 )
 
-// TestSmallDay plays a day in small, and at full depth a whole one: real etcd, real nodes. Then it changes things without
-// telling the ledger, and each change must be found.
+// TestSmallDay plays a day in small, and at full depth a whole one: real etcd, real nodes. Then it changes things
+// without telling the ledger, and each change must be found.
 func TestSmallDay(t *testing.T) {
 	size := depth.Of([]string{"--orders", "60", "--refunds", "8"}, []string{"--members", "3"})
 	ctx, cfg, progress := trialtest.Small(t, parseConfig, size...)

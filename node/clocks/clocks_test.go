@@ -245,7 +245,7 @@ func TestOthersGone(t *testing.T) {
 	b.want("one, which was right", "-s")
 }
 
-// TestStoreFails: neither a full store nor one that can't be reached makes a node refuse requests for its clock alone.
+// TestStoreFails: neither a full store nor an unreachable store makes a node refuse requests for its clock alone.
 func TestStoreFails(t *testing.T) {
 	b := newBench(t, 0, 0, 9*day)
 	b.rounds(enough)

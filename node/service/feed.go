@@ -40,7 +40,7 @@ func newEvents(c *core, keys *keyCache) *Events {
 // feed bounds the callers that wait for events.
 type feed struct {
 	waits   *fair.Places[licensing.Owner] // of the callers that wait
-	reading *fair.Places[licensing.Owner] // of those that read after a wait
+	reading *fair.Places[licensing.Owner] // places for reads after a wait
 	ended   chan struct{}                 // closed when no caller may wait any more
 	end     func()                        // closes ended
 }

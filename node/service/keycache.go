@@ -131,8 +131,8 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	return known, nil
 }
 
-// lookup looks a key up in the cache. found is false if only the store has the answer. lookup also returns the number of
-// the last successful scan.
+// lookup looks a key up in the cache. found is false if only the store has the answer. lookup also returns the number
+// of the last successful scan.
 func (c *keyCache) lookup(hash [32]byte) (key *knownKey, found bool, scan int) {
 	now := c.clock()
 	c.mu.RLock()

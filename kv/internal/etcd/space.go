@@ -43,7 +43,7 @@ var ErrFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", store.ErrFull)
 type space struct {
 	known   atomic.Int32 // a store.Space
 	reserve bool         // owned by the goroutine of members
-	logged  store.Space  // the log says so; owned likewise
+	logged  store.Space  // the last logged state; owned by the same goroutine
 }
 
 func (s *space) now() store.Space { return store.Space(s.known.Load()) }

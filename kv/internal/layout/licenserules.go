@@ -2,7 +2,7 @@ package layout
 
 import "cmp"
 
-// NotCounted stands for the number of the devices of a license that have keys of their own, if nobody has counted them.
+// NotCounted is the number of a license's devices with keys of their own if the caller has not counted them.
 const NotCounted = -1
 
 // EachBrokenRule calls broken with each rule that a stored license breaks and with a description. own is the number of

@@ -48,7 +48,7 @@ const (
 	SwapEvicted                // too many others have written since to tell
 )
 
-// ErrEvicted says that too many others have written since to tell whether a swap was made.
+// ErrEvicted means that eight other writers have written since the swap, so it is unknown whether the swap landed.
 var ErrEvicted = errors.New("eight others have written since")
 
 // FindSwap reports whether the swap w landed on a record, by the record's writers now and its writers before w was

@@ -102,7 +102,8 @@ func testHeldEndpoint(d deliveries) {
 	}
 	endpoint := licensing.Endpoint{ID: d.endpoint, URL: "https://shop.example/hook"}
 	read("at first", endpoint, true)
-	endpoint.URL, endpoint.Types, endpoint.ResetAt = "https://shop.example/moved", []licensing.EventType{licensing.EventOrderPaid}, created
+	endpoint.URL, endpoint.ResetAt = "https://shop.example/moved", created
+	endpoint.Types = []licensing.EventType{licensing.EventOrderPaid}
 	d.put(d.t, d.owner, []licensing.Endpoint{{ID: d.newEndpoint()}, endpoint})
 	read("after a change", endpoint, true)
 	d.put(d.t, d.owner, nil)

@@ -28,8 +28,8 @@ type Import struct {
 	IgnoreUnknown bool // ignore unknown columns
 	Parallel      int  // how many rows to send at once
 
-	// Skip and Resend are the lines of rows whose outcome only a person can find out: Skip those that were granted,
-	// and Resend those that were not.
+	// Skip and Resend are the lines of rows whose outcome only a person can find out: Skip has the granted rows, and
+	// Resend has the rows that were not granted.
 	Skip, Resend []int
 
 	Now      func() time.Time
@@ -194,7 +194,7 @@ func (r *run) sameInput(b beginning, hash string) error {
 	if b.SHA256 != hash {
 		return fmt.Errorf("%s has changed since its import began at %s. Put it back as it was, and the same command "+
 			"finishes it. "+
-			"To import other rows, save them in a file of another name, without those that %s has",
+			"To import other rows, save them in a file of another name, without the rows of %s",
 			r.Input, b.Started.Format(time.RFC3339), b.Results)
 	}
 	results, err := filepath.Abs(r.Results)

@@ -156,8 +156,8 @@ func (r *run) key(row *row, try int) string {
 	return fmt.Sprintf("licet-import-%s-%d-%s-%d", r.id, row.index+1, hex.EncodeToString(row.hash[:8]), try)
 }
 
-// resultOf returns the result of a failed grant, or an error that ends the run. Only an answer about the row itself is a
-// refusal: after any other failure an earlier try of the request may have succeeded.
+// resultOf returns the result of a failed grant, or an error that ends the run. Only an answer about the row itself is
+// a refusal: after any other failure an earlier try of the request may have succeeded.
 func resultOf(err error, tries int) (e entry, stop error) {
 	var answer *client.Error
 	if !errors.As(err, &answer) || answer.Code == 0 {

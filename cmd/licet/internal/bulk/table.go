@@ -192,10 +192,12 @@ func (t *table) malformed(err error) error {
 		return err
 	case errors.Is(err, csv.ErrQuote):
 		return errMalformed{Problem{Line: parse.StartLine,
-			Text: fmt.Sprintf(`a quote is not closed, or not doubled, at line %d, byte %d: inside quotes, write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
+			Text: fmt.Sprintf(`a quote is not closed, or not doubled, at line %d, byte %d: inside quotes, write "" `+
+				`for each ". The following rows were not checked`, parse.Line, parse.Column)}}
 	case errors.Is(err, csv.ErrBareQuote):
 		return errMalformed{Problem{Line: parse.StartLine,
-			Text: fmt.Sprintf(`a quote is inside a cell without quotes, at line %d, byte %d: put the whole cell into quotes and write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
+			Text: fmt.Sprintf(`a quote is inside a cell without quotes, at line %d, byte %d: put the whole cell into `+
+				`quotes and write "" for each ". The following rows were not checked`, parse.Line, parse.Column)}}
 	}
 	return errMalformed{Problem{Line: parse.StartLine,
 		Text: parse.Err.Error() + ". The following rows were not checked"}}

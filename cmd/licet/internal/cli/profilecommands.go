@@ -80,7 +80,7 @@ from the second line.`,
 	fs.SortFlags = false
 	fs.StringVar(&p.URL, "url", "", "`URL` of the service")
 	fs.StringVar(&p.APIKeyID, "api-key-id", "", "`id` of the API key, key_…, for signed requests")
-	fs.BoolVar(&p.Sign, "sign", false, "sign all requests, not only those that need a signature")
+	fs.BoolVar(&p.Sign, "sign", false, "sign all requests, not only requests that need a signature")
 	fs.StringVar(&envFile, "from-env", "", "read all values from a `file` such as the dev.env of licet dev")
 	return cmd
 }
