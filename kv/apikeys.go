@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/fair"
 	"licet/kv/internal/claimwrite"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
@@ -18,7 +19,7 @@ import (
 // apiKeys keeps API keys, and the fingerprints of master keys.
 type apiKeys struct {
 	*core
-	keyTurns keyTurns // of the API keys that are being changed
+	keyTurns *fair.Places[keyName] // of the API keys that are being changed
 }
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.

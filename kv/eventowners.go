@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/internal/fair"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -21,41 +22,15 @@ func compareOwners(a, b licensing.Owner) int {
 
 // eventOwners are the owners whose keys a store knows to be there.
 type eventOwners struct {
+	turns *fair.Places[licensing.Owner] // to write an owner's key
+
 	mu    sync.Mutex
 	known map[licensing.Owner]struct{}
-	turns map[licensing.Owner]*turn // of owners whose keys are being written
 	asOf  layout.Epoch
 }
 
-// turn lets one call at a time write an owner's key. Other owners don't wait for it.
-type turn struct {
-	token chan struct{}
-	users int // calls that have the turn or wait for it
-}
-
 func newEventOwners() *eventOwners {
-	return &eventOwners{known: make(map[licensing.Owner]struct{}), turns: make(map[licensing.Owner]*turn)}
-}
-
-// enter joins the calls that take turns for an owner; leave must follow.
-func (o *eventOwners) enter(owner licensing.Owner) *turn {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	t := o.turns[owner]
-	if t == nil {
-		t = &turn{token: make(chan struct{}, 1)}
-		o.turns[owner] = t
-	}
-	t.users++
-	return t
-}
-
-func (o *eventOwners) leave(owner licensing.Owner, t *turn) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if t.users--; t.users == 0 {
-		delete(o.turns, owner)
-	}
+	return &eventOwners{known: make(map[licensing.Owner]struct{}), turns: fair.NewTurns[licensing.Owner]()}
 }
 
 func (o *eventOwners) has(owner licensing.Owner) bool {
@@ -132,14 +107,10 @@ func (s *epochs) readyForEvents(ctx context.Context, told []eventWrite) error {
 // once repeats do, which may be done twice, until it is done. Calls for one owner take
 // turns, so that the first does it for all of them.
 func (s *epochs) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
-	t := s.owners.enter(owner)
-	defer s.owners.leave(owner, t)
-	select {
-	case t.token <- struct{}{}:
-		defer func() { <-t.token }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.owners.turns.Enter(ctx, owner); err != nil {
+		return err
 	}
+	defer s.owners.turns.Leave(owner)
 	for attempt := 0; ; attempt++ {
 		done, err := do()
 		if done {

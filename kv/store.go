@@ -114,7 +114,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	}
 	r := newRequests(e)
 	f := &feeds{requests: r}
-	k := &apiKeys{core: c}
+	k := &apiKeys{core: c, keyTurns: fair.NewTurns[keyName]()}
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
 		views: &views{requests: r, keys: k},

@@ -3,6 +3,7 @@ package fair
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 )
@@ -45,6 +46,11 @@ func New[K comparable](cfg Config) *Places[K] {
 	return &Places[K]{
 		each: cfg.Each, free: cfg.Places, freeWaiting: cfg.Waiting, owners: make(map[K]*owner[K]),
 	}
+}
+
+// NewTurns returns a place for each owner: the callers of an owner take turns, and wait for no other owner.
+func NewTurns[K comparable]() *Places[K] {
+	return New[K](Config{Places: math.MaxInt, Each: 1, Waiting: math.MaxInt})
 }
 
 // TryEnter takes a place for an owner, and reports whether the owner may have one now. If so, Leave must follow.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -140,6 +141,23 @@ func TestNewOwnerEntersAtOnce(t *testing.T) {
 		for range 8 {
 			q.Leave("greedy")
 		}
+	})
+}
+
+// TestTurns: callers of one owner wait for each other, and for no other owner.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{NewTurns[string](), t, make(chan string, 100)}
+		q.come("a", "a", "b", "a")
+		q.want("a", "b")
+		q.Leave("a")
+		q.want("a")
+		q.Leave("b")
+		q.want()
+		q.Leave("a")
+		q.want("a")
+		q.Leave("a")
+		wantEmpty(t, q.Places, Config{Places: math.MaxInt, Waiting: math.MaxInt})
 	})
 }
 
