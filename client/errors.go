@@ -74,6 +74,7 @@ const (
 	ReasonLicenseExpired        = "license_expired"
 	ReasonProductMismatch       = "product_mismatch"
 	ReasonSelfServiceNotAllowed = "self_service_not_allowed"
+	ReasonAccountBudgetReached  = "account_budget_reached"
 	ReasonNotFound              = "not_found"
 	ReasonLicenseNotFound       = "license_not_found"
 	ReasonDeviceNotFound        = "device_not_found"

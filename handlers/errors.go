@@ -125,6 +125,7 @@ func kinds() errorTable {
 		licensing.ReasonLicenseExpired:       {status: 403, n: 3},
 		licensing.ReasonProductMismatch:      {status: 403, n: 4},
 		licensing.ReasonSelfServiceForbidden: {status: 403, n: 5},
+		licensing.ReasonAccountBudgetReached: {status: 403, n: 9},
 		reasonNotFound:                       {status: 404, n: 0},
 		licensing.ReasonLicenseNotFound:      {status: 404, n: 1},
 		licensing.ReasonDeviceNotFound:       {status: 404, n: 2},

@@ -70,12 +70,18 @@ func (s *apiKeys) swapAPIKey(
 	if master != have.Key.MasterID {
 		compares = append(compares, masterInUse(master))
 	}
+	value := string(next.Encode())
+	growth := along.Growth.Plus(licensing.Size{Bytes: int64(len(value) - len(have.value))})
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "change_api_key", &inDoubt, compares,
-		append(append(along.Puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
+		append(append(along.Puts, clientv3.OpPut(record, value)), s.markAPIKeys(next.Key.Owner)...),
 		append([]clientv3.Op{clientv3.OpGet(record)}, along.Gets...))
-	if err != nil || response.Succeeded {
+	if err != nil {
 		return nil, err
+	}
+	if response.Succeeded {
+		s.growth.note(next.Key.Owner, response.Header.Revision, growth)
+		return nil, nil
 	}
 	kv := etcd.First(response.Responses, 0)
 	if kv == nil {
@@ -86,6 +92,7 @@ func (s *apiKeys) swapAPIKey(
 	}
 	switch verdict := layout.FindSwap(rival.Writers, have.Writers, me); {
 	case verdict == layout.SwapLanded:
+		s.growth.note(next.Key.Owner, kv.ModRevision, growth)
 		return nil, nil
 	case verdict == layout.SwapEvicted && inDoubt:
 		return nil, etcd.GaveUp(inDoubt, layout.ErrEvicted)

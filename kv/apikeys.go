@@ -55,6 +55,8 @@ func (s *apiKeys) storeNewAPIKey(
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
 	along := claimwrite.Of(claims, me)
+	value := string((&layout.APIKey{Key: *key, Writers: []layout.Writer{me}}).Encode())
+	growth := along.Growth.Plus(layout.SizeOf(len(record), len(value))).Plus(sizeOfAPIKeyIndex(index))
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "create_api_key", &inDoubt,
 		slices.Concat(compares, along.Compares, []clientv3.Cmp{
@@ -62,11 +64,15 @@ func (s *apiKeys) storeNewAPIKey(
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
 		}),
 		slices.Concat(along.Puts, putAPIKeyIndex(index, key.Hash), []clientv3.Op{
-			clientv3.OpPut(record, string((&layout.APIKey{Key: *key, Writers: []layout.Writer{me}}).Encode())),
+			clientv3.OpPut(record, value),
 		}, s.markAPIKeys(key.Owner)),
 		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.Gets...))
-	if err != nil || response.Succeeded {
+	if err != nil {
 		return err
+	}
+	if response.Succeeded {
+		s.growth.note(key.Owner, response.Header.Revision, growth)
+		return nil
 	}
 	haveRecord, haveIndex := etcd.First(response.Responses, 0), etcd.First(response.Responses, 1)
 	switch {
@@ -84,19 +90,33 @@ func (s *apiKeys) storeNewAPIKey(
 	case have.Key.ID != key.ID || have.Key.Owner != key.Owner:
 		return errAPIKeyTaken
 	case haveIndex == nil:
-		return s.indexAPIKey(ctx, index, key.Hash)
+		return s.indexAPIKey(ctx, key.Owner, index, key.Hash)
+	case layout.FindSwap(have.Writers, nil, me) == layout.SwapLanded:
+		s.growth.note(key.Owner, haveRecord.CreateRevision, growth)
 	}
 	return nil
 }
 
 // indexAPIKey gives a key its place in the index, which stores did not have
 // from the first.
-func (s *apiKeys) indexAPIKey(ctx context.Context, index string, hash [32]byte) error {
+func (s *apiKeys) indexAPIKey(ctx context.Context, owner licensing.Owner, index string, hash [32]byte) error {
 	var inDoubt bool
-	_, err := s.etcd.Resolve(ctx, "create_api_key", &inDoubt,
+	response, err := s.etcd.Resolve(ctx, "create_api_key", &inDoubt,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(index), "=", 0)},
 		putAPIKeyIndex(index, hash), nil)
+	if err == nil && response.Succeeded {
+		s.growth.note(owner, response.Header.Revision, sizeOfAPIKeyIndex(index))
+	}
 	return err
+}
+
+// sizeOfAPIKeyIndex is the size of what putAPIKeyIndex puts.
+func sizeOfAPIKeyIndex(index string) licensing.Size {
+	size := layout.SizeOf(len(index), len(licensing.APIKey{}.Hash))
+	for _, key := range layout.SkipKeys(index) {
+		size = size.Plus(layout.SizeOf(len(key), 0))
+	}
+	return size
 }
 
 // putAPIKeyIndex puts a key's entry into the index, which is a listing.

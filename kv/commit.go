@@ -58,6 +58,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 		return s.lost(ctx, swap, r, me, inDoubt)
 	}
 	s.landed(swap, r.revision)
+	s.growth.note(swap.owner, r.revision, swap.growth)
 	if swap.pends {
 		if err := s.awaitMove(ctx, r.revision); err != nil {
 			return store.Outcome{}, etcd.GaveUp(true, err) // stored, and not in effect yet
@@ -98,6 +99,14 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, i
 	}
 	s.checkSnapshots(rivals)
 	outcome, err := sw.explainLoss(rivals, me, inDoubt)
+	if err == nil && outcome.Landed {
+		// An earlier copy of the swap has landed, not after the revision that its record has now.
+		at := r.revision
+		if token, exists := rivals[0].Token.(*stored); exists && token.revision > 0 {
+			at = token.revision
+		}
+		s.growth.note(sw.owner, at, sw.growth)
+	}
 	if err == nil {
 		if err := s.awaitMoves(ctx, rivals); err != nil {
 			return store.Outcome{}, etcd.GaveUp(inDoubt || outcome.Landed, err)

@@ -163,9 +163,8 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 		}
 		for i := range read.devices {
 			position := layout.DevicePosition(read.devices[i].ID)
-			if revision, bound := read.entries[read.devices[i].ID]; bound {
-				device := read.devices[i] // alone, so that it keeps no other in memory
-				r.bind(position, knownDevice{&device, revision})
+			if known, bound := read.entries[read.devices[i].ID]; bound {
+				r.bind(position, known)
 			} else {
 				r.remove(position)
 			}
@@ -175,11 +174,11 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 
 // findings is the result of reading a license with many devices.
 type findings struct {
-	revision int64              // of the license
-	devices  []licensing.Device // the requested devices; never changed
-	entries  map[string]int64   // the revisions of bound devices
-	own      bool               // this store was the last to write to the license
-	corrects bool               // a swap was lost to it
+	revision int64                  // of the license
+	devices  []licensing.Device     // the requested devices; never changed
+	entries  map[string]knownDevice // the bound devices
+	own      bool                   // this store was the last to write to the license
+	corrects bool                   // a swap was lost to it
 }
 
 // touched notes that a write of a device's last_seen has replaced a revision of the device's key.
@@ -238,6 +237,14 @@ func (r *deviceCache) drop(position store.DeviceCursor) {
 		r.texts -= known.texts()
 		delete(r.entries, position)
 	}
+}
+
+// size returns the size of the value of the device's own key; 0 for a device that is not known.
+func (k knownDevice) size() int {
+	if k.device == nil {
+		return 0
+	}
+	return len(layout.EncodeDevice(k.device))
 }
 
 func (k knownDevice) texts() int { return len(k.device.ID) + len(k.device.Name) }

@@ -58,24 +58,24 @@ func TestRoster(t *testing.T) {
 			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "d"), false), 11) },
 		}, 12, is{"c": bound, "d": absent}},
 		{"read at the same revision", []func(*deviceCaches){
-			read(findings{revision: 10, entries: map[string]int64{"b": 10}}, "b", "c"),
+			read(findings{revision: 10, entries: knownAt("b", 10)}, "b", "c"),
 		}, 10, is{"a": bound, "b": bound, "c": absent}},
 		{"read of a rival's", []func(*deviceCaches){
-			read(findings{revision: 11, entries: map[string]int64{"b": 10}}, "b", "c"),
+			read(findings{revision: 11, entries: knownAt("b", 10)}, "b", "c"),
 		}, 11, is{"a": unheardOf, "b": bound, "c": unheardOf}},
 		{"read of what we have just written", []func(*deviceCaches){
-			read(findings{revision: 11, entries: map[string]int64{"c": 11}, own: true}, "c"),
+			read(findings{revision: 11, entries: knownAt("c", 11), own: true}, "c"),
 			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "c", "d"), false), 11) },
 		}, 11, is{"a": bound, "c": bound, "d": bound, "e": absent}},
 		{"an old read", []func(*deviceCaches){
 			func(s *deviceCaches) { s.follow(swapped(id, 10, named(false, "a"), false), 12) },
-			read(findings{revision: 11, entries: map[string]int64{"a": 10}}, "a"),
+			read(findings{revision: 11, entries: knownAt("a", 10)}, "a"),
 		}, 12, is{"a": absent, "b": bound}},
 		{"a loss to what seems older", []func(*deviceCaches){
-			read(findings{revision: 7, entries: map[string]int64{"z": 5}, corrects: true}, "z", "a"),
+			read(findings{revision: 7, entries: knownAt("z", 5), corrects: true}, "z", "a"),
 		}, 7, is{"a": unheardOf, "b": unheardOf, "z": bound}},
 		{"a loss to a copy of our own", []func(*deviceCaches){
-			read(findings{revision: 11, entries: map[string]int64{"c": 11}, own: true, corrects: true}, "c"),
+			read(findings{revision: 11, entries: knownAt("c", 11), own: true, corrects: true}, "c"),
 		}, 11, is{"a": unheardOf, "c": bound}},
 		{"moved out anew", []func(*deviceCaches){
 			func(s *deviceCaches) { s.follow(swapped(id, 20, named(true, "x"), true), 21) },
@@ -118,7 +118,7 @@ func TestDeviceCacheTouch(t *testing.T) {
 	at(11)
 	s.touched(id, licensing.Device{ID: "a"}, 10, 12)
 	at(11)
-	older := &findings{revision: 10, devices: []licensing.Device{{ID: "a"}}, entries: map[string]int64{"a": 10}}
+	older := &findings{revision: 10, devices: []licensing.Device{{ID: "a"}}, entries: knownAt("a", 10)}
 	s.learn(id, older)
 	at(11)
 	s.touched(id, licensing.Device{ID: "never"}, 0, 12)
@@ -174,7 +174,7 @@ func TestDeviceCacheWeight(t *testing.T) {
 		}},
 		{"read and seen anew", func(s *deviceCaches, id licensing.LicenseID) {
 			s.learn(id, &findings{revision: 10, devices: []licensing.Device{{ID: "a", Name: "first"}},
-				entries: map[string]int64{"a": 5}})
+				entries: knownAt("a", 5)})
 			for i := range 100 {
 				s.touched(id, licensing.Device{ID: "a", Name: "first"}, int64(5+i), int64(6+i))
 			}
@@ -210,4 +210,9 @@ func TestDeviceCacheWeight(t *testing.T) {
 	if got := s.cache.WeightedSize(); heavy < 1000*entryWeight/2 || got > 2*emptyWeight {
 		t.Errorf("a roster of 1,000 devices weighs %d, and after it began anew %d", heavy, got)
 	}
+}
+
+// knownAt is a device with a key of its own that was written at a revision.
+func knownAt(id string, revision int64) map[string]knownDevice {
+	return map[string]knownDevice{id: {&licensing.Device{ID: id}, revision}}
 }

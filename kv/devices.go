@@ -46,7 +46,7 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 				if err != nil {
 					return err
 				}
-				sw.put([]byte(layout.DeviceKey(id, d.ID)), value)
+				sw.create([]byte(layout.DeviceKey(id, d.ID)), value)
 				moved = append(moved, &licensing.DeviceEntry{Device: d, Bound: true})
 			}
 			next.Devices, next.Spilled = nil, true
@@ -63,10 +63,16 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 	}
 	for _, entry := range changed {
 		at := []byte(layout.DeviceKey(id, entry.Device.ID))
-		if entry.Bound {
-			sw.put(at, layout.EncodeDevice(&entry.Device))
-		} else {
-			sw.remove(at)
+		before, was := token.entries[entry.Device.ID]
+		switch {
+		case !entry.Bound && was:
+			sw.remove(at, before.size())
+		case !entry.Bound: // bound and removed by the same change
+			sw.drop(at)
+		case was:
+			sw.replace(at, layout.EncodeDevice(&entry.Device), before.size())
+		default:
+			sw.create(at, layout.EncodeDevice(&entry.Device))
 		}
 	}
 	sw.keep(key, &next, record, token, changed, guesses)
@@ -79,10 +85,10 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, token *stored) {
 	for _, entry := range changed[:min(len(changed), store.MaxTouchedDevices)] {
 		at := []byte(layout.DeviceKey(id, entry.Device.ID))
-		from := token.entries[entry.Device.ID]
-		sw.compare(at, from)
-		sw.put(at, layout.EncodeDevice(&entry.Device))
-		sw.touches = append(sw.touches, touch{id: id, device: entry.Device, from: from})
+		before := token.entries[entry.Device.ID]
+		sw.compare(at, before.revision)
+		sw.replace(at, layout.EncodeDevice(&entry.Device), before.size())
+		sw.touches = append(sw.touches, touch{id: id, device: entry.Device, from: before.revision})
 	}
 }
 
@@ -93,7 +99,7 @@ func (sw *swap) keep(
 ) {
 	sw.brokenRule = cmp.Or(sw.brokenRule, next.BrokenRule())
 	value := next.Encode()
-	sw.put(key, value)
+	sw.replace(key, value, token.size)
 	if len(record.Events) > 0 {
 		sw.writeLicenseEvents(value, record.Events, token.lastEvent)
 	}

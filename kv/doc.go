@@ -132,6 +132,7 @@
 //	masters.go       master keys in use
 //	retire.go        what is derived from a master key; retiring one
 //	nodes.go         registrations of nodes
+//	growth.go        how much more changes make their owners store
 //	counts.go        metrics of swaps and batches
 //	trace.go         spans of swaps and batches
 //	badvalues.go     values that can't be read, and licenses that break a rule

@@ -16,13 +16,15 @@ import (
 // stored is the token of an existing record: the facts that a swap needs besides the record itself.
 type stored struct {
 	revision  int64 // of the record's key
+	size      int   // of its value
+	metadata  int   // of a license: the size of its metadata, if that was read
 	writers   []layout.Writer
 	unknown   []byte          // fields that only a newer format knows
 	lastEvent layout.Location // of the latest event
 	listens   bool            // of a license: its owner listened, as far as was known
 	due       layout.Due      // of a license or an order: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
-	// layout.BuyerListingKey and layout.CatalogKey.
+	// layout.BuyerListingKey and layout.CatalogKey. Of a claim: its place by age.
 	listed string
 	// Of an owner's endpoints of webhooks: as they were read, and the revision of the
 	// owner's request to listen; 0: there is none.
@@ -37,8 +39,8 @@ type stored struct {
 	slot     *slot                 // where it is remembered
 	// Devices that were assumed absent without a read: a swap must compare that they are absent.
 	assumed map[string]struct{}
-	// The revisions of the devices' own keys, as far as they were read or are cached.
-	entries map[string]int64
+	// The devices with keys of their own, as far as they were read or are cached.
+	entries map[string]knownDevice
 }
 
 // Version returns the revision of the record's key, and the record's writers.
@@ -215,6 +217,7 @@ func (s *Store) readSnapshots(
 			snapshots[i].Record.Metadata = &licensing.Metadata{}
 			if metadata != nil {
 				snapshots[i].Record.Metadata.Object = string(metadata.Value)
+				snapshots[i].Token.(*stored).metadata = len(metadata.Value)
 			}
 		}
 		if q.Ref.Kind == licensing.KindLicense {
@@ -226,7 +229,7 @@ func (s *Store) readSnapshots(
 }
 
 func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.KeyValue) (store.Snapshot, error) {
-	token := &stored{revision: record.ModRevision}
+	token := &stored{revision: record.ModRevision, size: len(record.Value)}
 	snapshot := store.Snapshot{Token: token}
 	var err error
 	switch want.Ref.Kind {
@@ -255,6 +258,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		snapshot.Record.Usage = &usage.Usage
 	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
+		token.listed = layout.ClaimAgeKey(snapshot.Record.Claim.CreatedAt, want.Ref.Owner, want.Ref.ID)
 	case licensing.KindLicense:
 		var license *layout.License
 		license, err = layout.DecodeLicense(licensing.LicenseKey(want.Ref.ID).ID(), record.Value)
@@ -266,7 +270,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		token.inline, token.spilled, token.lastEvent = license.Devices, license.Spilled, license.LastEvent
 		snapshot.Record.License = &license.License
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
-		token.entries = entryRevisions(want.Devices, entries)
+		token.entries = knownEntries(want.Devices, entries, snapshot.Record.Devices)
 	}
 	return snapshot, err
 }
@@ -307,17 +311,18 @@ func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyVa
 	return devices, nil
 }
 
-// entryRevisions returns the revisions of devices' own keys, as far as they exist.
-func entryRevisions(wanted []string, own []*mvccpb.KeyValue) map[string]int64 {
-	var revisions map[string]int64
-	for i, entry := range own {
-		if entry == nil {
+// knownEntries returns the devices that have keys of their own, as these keys hold them.
+func knownEntries(wanted []string, own []*mvccpb.KeyValue, devices licensing.Devices) map[string]knownDevice {
+	var known map[string]knownDevice
+	for i, kv := range own {
+		if kv == nil || devices[wanted[i]] == nil {
 			continue
 		}
-		if revisions == nil {
-			revisions = make(map[string]int64, len(own))
+		if known == nil {
+			known = make(map[string]knownDevice, len(own))
 		}
-		revisions[wanted[i]] = entry.ModRevision
+		device := devices[wanted[i]].Device
+		known[wanted[i]] = knownDevice{&device, kv.ModRevision}
 	}
-	return revisions
+	return known
 }

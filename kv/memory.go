@@ -130,7 +130,7 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 		return store.Snapshot{}, nil, false
 	}
 	token := &stored{
-		revision: last.revision, writers: license.Writers, unknown: license.Unknown,
+		revision: last.revision, size: len(last.value), writers: license.Writers, unknown: license.Unknown,
 		due:    layout.DueOf(license.License.Due()),
 		inline: license.Devices, spilled: license.Spilled, lastEvent: license.LastEvent, slot: slot,
 	}
@@ -201,9 +201,9 @@ func (s *Store) recallDevices(
 			case bound:
 				devices[device] = &licensing.DeviceEntry{Device: *known.device, Bound: true}
 				if token.entries == nil {
-					token.entries = make(map[string]int64, len(wanted))
+					token.entries = make(map[string]knownDevice, len(wanted))
 				}
-				token.entries[device] = known.revision
+				token.entries[device] = known
 			case absent:
 				devices[device] = &licensing.DeviceEntry{Device: licensing.Device{ID: device}}
 			case present:

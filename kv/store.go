@@ -75,6 +75,7 @@ type core struct {
 	counts  *counts
 	log     zerolog.Logger
 
+	growth      growth
 	sampledLog  zerolog.Logger // see newSampledLog
 	incarnation store.Incarnation
 	swaps       atomic.Uint64 // the last swap number that was given out

@@ -29,6 +29,9 @@ type swap struct {
 
 	eventWrites []eventWrite // see batchItem
 	assumed     []layout.Listening
+
+	owner  licensing.Owner // of the records
+	growth licensing.Size  // how much more the owner stores afterwards
 }
 
 // fresh is a license after a swap. The license existed before the swap.
@@ -75,6 +78,9 @@ func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 
 func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) error {
 	key := []byte(layout.RecordKey(write.Ref))
+	if sw.owner = write.Ref.Owner; write.Ref.Kind == licensing.KindLicense {
+		sw.owner = write.Record.License.Owner
+	}
 	// If all devices are known, no other store writes the license, and a loss is not expected. Then the swap does not
 	// read the devices along.
 	record := &write.Record
@@ -91,8 +97,13 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	case licensing.KindUsage:
 		sw.putUsage(key, &write, token, writers)
 	case licensing.KindClaim:
-		sw.put(key, layout.EncodeClaim(record.Claim, writers))
-		sw.put([]byte(layout.ClaimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
+		sw.putRecord(key, layout.EncodeClaim(record.Claim, writers), token)
+		place := layout.ClaimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)
+		if place == token.listed {
+			sw.put([]byte(place), nil)
+		} else {
+			sw.create([]byte(place), nil)
+		}
 	case licensing.KindOrder:
 		if err := sw.putOrder(key, write, token, writers); err != nil {
 			return err
@@ -106,7 +117,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		} else if err := sw.putLicense(key, record, token, writers); err != nil {
 			return err
 		}
-		sw.putMetadata(record)
+		sw.putMetadata(record, token)
 	}
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)
@@ -122,12 +133,41 @@ func (sw *swap) compare(key []byte, revision int64) {
 // operationBytes is about the size of an operation besides its key and value.
 const operationBytes = 24
 
+// put puts a key that is not part of what its owner stores, such as events; see licensing.Usage.
 func (sw *swap) put(key, value []byte) {
 	sw.then = append(sw.then, etcd.Put(key, value))
 	sw.bytes += len(key) + len(value) + operationBytes
 }
 
-func (sw *swap) remove(key []byte) {
+// create puts a key that does not exist.
+func (sw *swap) create(key, value []byte) {
+	sw.put(key, value)
+	sw.growth = sw.growth.Plus(layout.SizeOf(len(key), len(value)))
+}
+
+// replace puts a key whose value has had so many bytes.
+func (sw *swap) replace(key, value []byte, before int) {
+	sw.put(key, value)
+	sw.growth.Bytes += int64(len(value) - before)
+}
+
+// putRecord puts the key of a record.
+func (sw *swap) putRecord(key, value []byte, token *stored) {
+	if token.revision == 0 {
+		sw.create(key, value)
+	} else {
+		sw.replace(key, value, token.size)
+	}
+}
+
+// remove removes a key whose value has so many bytes.
+func (sw *swap) remove(key []byte, before int) {
+	sw.drop(key)
+	sw.growth = sw.growth.Minus(layout.SizeOf(len(key), before))
+}
+
+// drop removes a key that most likely does not exist.
+func (sw *swap) drop(key []byte) {
 	sw.then = append(sw.then, etcd.Delete(key))
 	sw.bytes += len(key) + operationBytes
 }
@@ -135,10 +175,10 @@ func (sw *swap) remove(key []byte) {
 // putProduct writes or removes a product, along with its entry in the listing.
 func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
 	if removes(write) {
-		sw.remove(key)
+		sw.remove(key, token.size)
 	} else {
 		product := layout.Product{Product: *write.Record.Product, Writers: writers, Unknown: token.unknown}
-		sw.put(key, product.Encode())
+		sw.putRecord(key, product.Encode(), token)
 	}
 	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
 }
@@ -168,10 +208,10 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 			return err
 		}
 	}
-	sw.put(key, value)
+	sw.putRecord(key, value, token)
 	sw.reschedule(string(key), token.due, layout.DueOf(order.Due()), nil)
 	if token.revision == 0 {
-		sw.put([]byte(layout.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
+		sw.create([]byte(layout.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
 		sw.listAbove(string(key))
 	}
 	sw.relist(token.listed, layout.BuyerListingKey(order))
@@ -188,7 +228,7 @@ func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writ
 	sw.brokenRule = cmp.Or(sw.brokenRule, fresh.BrokenRule())
 	key := layout.LicenseKey(id)
 	value := fresh.Encode()
-	sw.put([]byte(key), value)
+	sw.create([]byte(key), value)
 	if len(told) > 0 {
 		sw.writeLicenseEvents(value, told, layout.Location{})
 	}
@@ -198,15 +238,20 @@ func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writ
 
 // putMetadata writes a license's metadata if the metadata has changed. The license's revision guards the metadata, so
 // the swap also writes the license.
-func (sw *swap) putMetadata(record *licensing.Record) {
+func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 	if record.Metadata == nil || !record.Metadata.Changed {
 		return
 	}
 	key := []byte(layout.MetadataKey(record.License.Key.ID()))
-	if record.Metadata.Object == "" {
-		sw.remove(key)
-	} else {
-		sw.put(key, []byte(record.Metadata.Object))
+	switch object := []byte(record.Metadata.Object); {
+	case token.metadata == 0 && len(object) > 0:
+		sw.create(key, object)
+	case len(object) > 0:
+		sw.replace(key, object, token.metadata)
+	case token.metadata > 0:
+		sw.remove(key, token.metadata)
+	default:
+		sw.drop(key)
 	}
 }
 
@@ -217,14 +262,14 @@ func removes(write *store.Write) bool {
 
 // list puts an entry into its listing.
 func (sw *swap) list(entry string) {
-	sw.put([]byte(entry), nil)
+	sw.create([]byte(entry), nil)
 	sw.listAbove(entry)
 }
 
 // listAbove puts an entry whose own key holds a record into the upper levels.
 func (sw *swap) listAbove(entry string) {
 	for _, key := range layout.SkipKeys(entry) {
-		sw.put([]byte(key), nil)
+		sw.create([]byte(key), nil)
 	}
 }
 
@@ -234,9 +279,9 @@ func (sw *swap) relist(from, to string) {
 		return
 	}
 	if from != "" {
-		sw.remove([]byte(from))
+		sw.remove([]byte(from), 0)
 		for _, key := range layout.SkipKeys(from) {
-			sw.remove([]byte(key))
+			sw.remove([]byte(key), 0)
 		}
 	}
 	if to != "" {
@@ -251,9 +296,9 @@ func (sw *swap) reschedule(record string, from, to layout.Due, value []byte) {
 		return
 	}
 	if from != 0 {
-		sw.remove([]byte(from.Key(record)))
+		sw.remove([]byte(from.Key(record)), len(value))
 	}
 	if to != 0 {
-		sw.put([]byte(to.Key(record)), value)
+		sw.create([]byte(to.Key(record)), value)
 	}
 }

@@ -42,6 +42,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	}
 	var compares []clientv3.Cmp
 	var deletes []clientv3.Op
+	var removed []removedKey // of deletes
 	var unreadable error
 	swept := 0
 	for i, c := range due {
@@ -55,9 +56,11 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 		}
 		swept++
 		deletes = append(deletes, clientv3.OpDelete(c.place))
+		removed = append(removed, removedKey{c.owner, layout.SizeOf(len(c.place), 0)})
 		if claim != nil && !claim.CreatedAt.After(c.made) {
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(c.key), "=", kv.ModRevision))
 			deletes = append(deletes, clientv3.OpDelete(c.key))
+			removed = append(removed, removedKey{c.owner, layout.SizeOf(len(c.key), len(kv.Value))})
 		}
 	}
 	if swept == 0 {
@@ -71,6 +74,12 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	if !response.Succeeded {
 		return 0, nil
 	}
+	for i, r := range removed {
+		// Another node may have removed the same place.
+		if response.Responses[i].GetResponseDeleteRange().Deleted > 0 {
+			s.growth.note(r.owner, response.Header.Revision, licensing.Size{}.Minus(r.size))
+		}
+	}
 	return swept, nil
 }
 
@@ -78,6 +87,13 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 type dueClaim struct {
 	key, place string
 	made       time.Time // as the place says
+	owner      licensing.Owner
+}
+
+// removedKey is what the removal of a key makes its owner store less.
+type removedKey struct {
+	owner licensing.Owner
+	size  licensing.Size
 }
 
 func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
@@ -92,7 +108,8 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 	for _, kv := range response.Kvs {
 		if place := string(kv.Key); len(place) > at && strings.Contains(place[at:], "/") {
 			made := time.UnixMilli(int64(binary.BigEndian.Uint64(kv.Key[len(layout.ClaimAgePrefix):])))
-			due = append(due, dueClaim{key: layout.Prefix + "y/" + place[at:], place: place, made: made})
+			owner, _, _ := layout.CutOwner(place[at:]) // zero if the place has none, which verify reports
+			due = append(due, dueClaim{key: layout.Prefix + "y/" + place[at:], place: place, made: made, owner: owner})
 		}
 	}
 	return due, nil

@@ -1,12 +1,20 @@
 package kv
 
 import (
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -85,4 +93,113 @@ func TestUsageRecord(t *testing.T) {
 	if got := kvtest.Must(s.Load(ctx, store.Want{Ref: other}))(t)[0]; got.Record.RecountAt != mark.Header.Revision {
 		t.Fatalf("%+v", got.Record)
 	}
+}
+
+// grown is what the growth of stores adds up to.
+type grown map[licensing.Owner]licensing.Size
+
+func (g grown) take(s *Store) {
+	for _, c := range s.TakeGrowth() {
+		if g[c.Owner] = g[c.Owner].Plus(c.Size); g[c.Owner] == (licensing.Size{}) {
+			delete(g, c.Owner)
+		}
+	}
+}
+
+// compare compares the growth of all changes of a lab with what verify.Sizes counts.
+func (g grown) compare(l *lab, when string) {
+	l.t.Helper()
+	g.take(l.store)
+	at := kvtest.Must(l.client.Get(l.ctx(), layout.CheckKey))(l.t).Header.Revision
+	stored := kvtest.Must(verify.Sizes(l.ctx(), l.store, at, 0))(l.t)
+	if diff := cmp.Diff(grown(stored), g); diff != "" {
+		l.t.Errorf("%s: growth differs from what is stored (-stored +grown):\n%s", when, diff)
+	}
+}
+
+// TestGrowthIsWhatIsStored compares the growth of the changes of a store with what verify.Sizes counts.
+func TestGrowthIsWhatIsStored(t *testing.T) {
+	l := newLab(t)
+	all := grown{}
+	all.compare(l, "empty")
+	made := l.fill()
+	all.compare(l, "filled")
+
+	other := labOn(t, l.client.Endpoints())
+	var nodes sync.WaitGroup
+	for i, node := range []*lab{l, other} {
+		nodes.Go(func() {
+			for n := range 20 {
+				if err := node.traffic(made.spilled, fmt.Sprint("machine ", i, n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	nodes.Wait()
+	all.take(other.store)
+	all.compare(l, "two nodes")
+
+	rename := licensing.Activate{Target: licensing.Target{Key: made.spilled}, Device: "device-3", Named: true}
+	rename.Name = "renamed"
+	kvtest.Must(l.node.Activate(l.ctx(), rename))(t)
+	l.remove(made.spilled, "device-3")
+	l.remove(made.spilled, "machine 10")
+	l.remove(made.inline, "device-1")
+	l.activate(made.spilled, "machine 10", "device-3")
+	for _, metadata := range []string{`{"seat":"another"}`, `{}`, `{"seat":"again"}`} {
+		kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(made.spilled),
+			licensing.UpdateLicense{Target: licensing.Target{Key: made.spilled}, Metadata: metadata}))(t)
+	}
+	if err := l.node.DeleteProduct(l.ctx(), labOwner, "own"); err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Must(l.store.ChangeAPIKey(l.ctx(), labOwner, "key_lab", func(k *licensing.APIKey) error {
+		k.Name = "a longer name"
+		return nil
+	}))(t)
+	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0gone"})
+	all.compare(l, "changed")
+
+	if _, _, err := l.node.Redact(l.ctx(), labOwner, labBuyer, nil); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if kvtest.Must(l.store.SweepClaims(l.ctx(), time.Now().Add(time.Hour)))(t) == 0 {
+			break
+		}
+	}
+	all.compare(l, "redacted and swept")
+}
+
+// TestGrowthUnderFaults compares the growth of a store whose writes fail with what is stored: a change whose answer is
+// lost counts once, and a change that was not made doesn't.
+func TestGrowthUnderFaults(t *testing.T) {
+	l := newLab(t)
+	l.product()
+	storm := kvtest.Storm(7)
+	next := func() kvtest.Fault {
+		f := storm()
+		if errors.Is(f.Tell, rpctypes.ErrNoSpace) { // after it, changes in doubt stay in doubt, and don't count
+			f.Tell = rpctypes.ErrTimeout
+		}
+		return f
+	}
+	l.store.etcd.Remote = &kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: next}
+	spilling := licensing.LicenseKey("")
+	for spilling == "" {
+		unlimited := 0
+		granted, _, err := l.node.Grant(l.ctx(), labOwner,
+			service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited})
+		if err == nil {
+			spilling = granted[0].License.Key
+		}
+	}
+	for n := range 60 {
+		err := l.traffic(spilling, fmt.Sprint("machine ", n))
+		if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
+			t.Fatal(err) // the change may have been made without being counted
+		}
+	}
+	grown{}.compare(l, "under faults")
 }

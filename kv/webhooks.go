@@ -24,7 +24,7 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner),
 			now.Sequence)
 	}
-	sw.put(key, value)
+	sw.putRecord(key, value, token)
 	sw.put([]byte(layout.WebhooksMark), nil)
 	if were != nil {
 		for i := range were.Endpoints {

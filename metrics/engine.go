@@ -7,6 +7,13 @@ import (
 
 // Engine holds the instruments of mailboxes, folds, admission and placement.
 type Engine struct {
+	// BudgetRefusals counts commands refused because the account has reached its budget of stored data.
+	BudgetRefusals prometheus.Counter
+	// BudgetWarnings is the number of owners, of those that this node has decided about lately, that store four fifths
+	// of what their budget allows ordinary growth.
+	BudgetWarnings prometheus.Gauge
+	// UsageCorrections counts the bytes by which recounts have corrected the usage of accounts, up or down.
+	UsageCorrections prometheus.Counter
 	// Mailboxes is the number of records with waiting or running commands.
 	Mailboxes *FuncGauge
 	// CommandsWaiting is the number of commands that wait in mailboxes.
@@ -45,6 +52,19 @@ type Engine struct {
 
 func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 	return Engine{
+		BudgetRefusals: factory.NewCounter(prometheus.CounterOpts{
+			Name: "licet_budget_refusals_total",
+			Help: "Commands refused because the account has reached its budget of stored data.",
+		}),
+		BudgetWarnings: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_budget_warned_accounts",
+			Help: "Accounts and modes, of those that this node has served lately, that store four fifths of what their " +
+				"budget allows ordinary growth.",
+		}),
+		UsageCorrections: factory.NewCounter(prometheus.CounterOpts{
+			Name: "licet_usage_corrected_bytes_total",
+			Help: "Bytes by which recounts have corrected what accounts store, up or down.",
+		}),
 		Mailboxes: newFuncGauge(reg, "licet_mailboxes", "Records with commands waiting or running on this node."),
 		CommandsWaiting: newFuncGauge(reg, "licet_mailbox_commands_waiting", "Commands waiting in mailboxes of this "+
 			"node for the ones before them."),

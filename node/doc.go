@@ -48,6 +48,7 @@
 //	writelimit.go   how much a node writes for one license and one owner
 //	reserve.go      what a node refuses while the store is almost full
 //	changelimit.go  how many changes each owner may make meanwhile
+//	budget.go       growth that the budgets of accounts refuse
 //	claim.go        commands with an Idempotency-Key
 //	hold.go         tasks under a record's lock, and swaps of several records
 //	seen.go         when devices were seen, stored in the background

@@ -32,6 +32,7 @@ type Config struct {
 	QueueDelay time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 
 	WriteLimits WriteLimits
+	Budgets     Budgets // nil: no account has a budget of stored data
 
 	Peers      Peers             // reaches the other nodes; nil: this node runs all its commands itself
 	Self       store.Incarnation // the incarnation that the store's swaps name; needed with Peers

@@ -13,6 +13,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 	"licet/handlers/limits"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node/clocks"
 )
 
@@ -30,6 +31,7 @@ type config struct {
 	QueueDelay    time.Duration
 	// RecordActivations records the events of activations for all accounts.
 	RecordActivations bool
+	Budget            licensing.Budget
 	eventsConfig
 	tracingConfig
 	LogLevel        string
@@ -76,6 +78,12 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"how many API keys each account may have in each mode, except revoked and expired ones; 0: no maximum")
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
 		"`networks` of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8,192.0.2.7")
+	fs.Int64Var(&c.Budget.Bytes, "account-budget-bytes", defaultBudgetBytes,
+		"how many `bytes` an account may store in each mode, without events; ordinary growth ends at four fifths; "+
+			"0: no limit")
+	fs.Int64Var(&c.Budget.Keys, "account-budget-keys", defaultBudgetKeys,
+		"how many `keys` an account may store in each mode, without events; ordinary growth ends at four fifths; "+
+			"0: no limit")
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations,
 		"also record the events of activations and devices, for all accounts; each event takes a key in etcd")
 	c.eventsConfig.addFlags(fs)
@@ -148,8 +156,11 @@ const (
 	minQueueDelay = 10 * time.Millisecond
 	maxQueueDelay = time.Second // well below the deadline of a request
 
-	minClockTolerance = 500 * time.Millisecond // clocks that are set right jump by less
-	maxClockTolerance = 30 * time.Second       // well below the two minutes after which ends are recorded
+	// An account with these budgets uses a quarter of the 8 GiB that etcd suggests as its largest quota.
+	defaultBudgetBytes = 2 << 30
+	defaultBudgetKeys  = 10_000_000
+	minClockTolerance  = 500 * time.Millisecond // clocks that are set right jump by less
+	maxClockTolerance  = 30 * time.Second       // well below the two minutes after which ends are recorded
 )
 
 func (c *config) validate() error {
@@ -180,6 +191,12 @@ func (c *config) validate() error {
 	}
 	if c.ClockTolerance < minClockTolerance || c.ClockTolerance > maxClockTolerance {
 		return badUsage("--clock-tolerance is %v: write a duration from 500ms to 30s", c.ClockTolerance)
+	}
+	if c.Budget.Bytes < 0 {
+		return badUsage("--account-budget-bytes is %d: write at least 0", c.Budget.Bytes)
+	}
+	if c.Budget.Keys < 0 {
+		return badUsage("--account-budget-keys is %d: write at least 0", c.Budget.Keys)
 	}
 	if _, err := parseNetworks(c.TrustedProxies); err != nil {
 		return badUsage("--trusted-proxies: %w", err)

@@ -42,7 +42,6 @@ type instance struct {
 	// Set by licet dev, whose single clock needs no margin:
 	sweepEvery, expiryMargin time.Duration
 	providers                map[licensing.Mode]payment.Provider // by mode; a mode without a provider takes no payments
-	clock                    clocks.Source                       // the machine's, except in tests
 	log                      zerolog.Logger
 	parts                    lifecycle
 
@@ -73,7 +72,6 @@ func newService(cfg config, log zerolog.Logger) *instance {
 	return &instance{
 		cfg:       cfg,
 		providers: map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}},
-		clock:     clocks.System(),
 		log:       log,
 		parts:     lifecycle{log: log},
 		failed:    make(chan error, 3), // one for each listener
@@ -153,14 +151,14 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 
 // serveAPI starts the node and its background work, and then serves the API.
 func (s *instance) serveAPI() error {
-	comparison := clocks.New(clocks.Config{Self: s.store.Incarnation(), Clock: s.clock,
+	comparison := clocks.New(clocks.Config{Self: s.store.Incarnation(), Clock: clocks.System(),
 		Tolerance: s.cfg.ClockTolerance, Metrics: s.instruments, Log: s.log})
 	cfg := service.Config{
 		Config: node.Config{
 			Records:    s.store,
 			Queries:    s.store,
 			KeyCheck:   s.check,
-			Clock:      func() time.Time { now, _ := s.clock(); return now },
+			Clock:      time.Now,
 			Clocks:     comparison,
 			Metrics:    s.instruments,
 			Log:        s.log,
@@ -173,6 +171,8 @@ func (s *instance) serveAPI() error {
 			},
 		},
 		Sweeps:            s.store,
+		Usages:            s.store,
+		Budget:            s.cfg.Budget,
 		Entropy:           rand.Reader,
 		Events:            s.store,
 		KeepEvents:        store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
@@ -204,6 +204,7 @@ func (s *instance) serveAPI() error {
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
+	s.background("the usage of accounts", n.KeepUsage)
 	desk := payment.NewDesk(n, payment.Instrument(s.instruments, s.providers))
 	every := cmp.Or(s.sweepEvery, sweepEvery)
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })

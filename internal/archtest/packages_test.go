@@ -195,7 +195,7 @@ var packages = []row{
 	{
 		path:    "kv/internal/claimwrite",
 		purpose: "writes claims of Idempotency-Keys",
-		imports: []string{"kv/internal/etcd", "kv/internal/layout", "node/store"},
+		imports: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "licensing"},
 	},
 	{
 		path:    "kv/internal/etcd",

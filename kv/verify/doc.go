@@ -19,5 +19,6 @@
 //	events.go      events and their keys
 //	eventlinks.go  the chain of a record's events
 //	ledgers.go     ledgers of events
-//	usage.go       how much owners store
+//	usage.go       records of how much owners store
+//	sizes.go       counting how much owners store
 package verify

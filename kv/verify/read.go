@@ -72,6 +72,9 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 			return entry{}, false, err
 		}
 		s.v.count(s.family, len(s.page))
+		if s.v.rest > 0 && !backoff.Sleep(ctx, s.v.rest) {
+			return entry{}, false, ctx.Err()
+		}
 	}
 	kv := s.page[0]
 	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil

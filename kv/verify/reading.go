@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -19,6 +20,7 @@ type reading struct {
 	checked  bool                // the store has a check key, valid or not
 	moved    int64               // requests to listen written up to this revision are in effect
 	paged    bool                // this etcd can't stream
+	rest     time.Duration       // after each page
 	lookups  []lookup
 	summary  Summary
 	places   map[string]int // the index of each prefix's family in summary.Families

@@ -82,13 +82,18 @@ func Run(ctx context.Context, s Store, cfg Config) (Summary, error) {
 		}
 	}
 	v.summary.Duration = time.Since(started)
+	return v.summary, explain(ctx, err)
+}
+
+// explain returns the error of a reading for the caller.
+func explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrCompacted):
-		err = ErrCompacted
+		return ErrCompacted
 	case err != nil && ctx.Err() == nil:
-		err = fmt.Errorf("read the store: %w", err)
+		return fmt.Errorf("read the store: %w", err)
 	}
-	return v.summary, err
+	return err
 }
 
 // CountKeys counts the keys that a verification will read. etcd walks over all of these keys.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -39,7 +40,8 @@ type KeyRotation struct {
 // Config.MaxAPIKeys usable keys. This refusal is not kept for in.Once, so the request may be repeated once there are
 // fewer keys.
 func (k *Keys) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedKey, replayed bool, err error) {
-	return k.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claimsFor) (IssuedKey, error) {
+	stale := cmp.Or(in.Stale, k.budgets.admit(ctx, in.Owner))
+	return k.issue(ctx, in.Owner, in.Once, stale, func(claims claimsFor) (IssuedKey, error) {
 		if err := k.checkCount(ctx, in.Owner); err != nil {
 			return IssuedKey{}, err
 		}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (l *Licenses) Grant(
 		}
 		return granted, replayed, nil
 	}
-	return idempotent(ctx, l.core, owner, in.Once, in.Stale, run)
+	return idempotent(ctx, l.core, owner, in.Once, cmp.Or(in.Stale, l.budgets.admit(ctx, owner)), run)
 }
 
 // grantRun is the state of a grant while one request works on it.

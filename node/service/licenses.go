@@ -53,6 +53,9 @@ type LicenseChange struct {
 func (l *Licenses) ChangeLicense(
 	ctx context.Context, owner licensing.Owner, in LicenseChange,
 ) (view *store.LicenseView, replayed bool, err error) {
+	if err := l.budgets.learnFor(ctx, owner, in.Command); err != nil {
+		return nil, false, err
+	}
 	run := func(place node.Place, claim *node.Claim) (view *store.LicenseView, replayed bool, err error) {
 		claim.Effect.LicenseKey = in.Key
 		if _, err := place.DoOnce(ctx, licensing.LicenseRef(in.Key), in.Command, claim); err != nil {

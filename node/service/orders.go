@@ -56,7 +56,7 @@ func (o *Orders) CreateOrder(
 		})
 		return order, replayed, err
 	}
-	return idempotent(ctx, o.core, owner, in.Once, nil, run)
+	return idempotent(ctx, o.core, owner, in.Once, o.budgets.admit(ctx, owner), run)
 }
 
 // claimedOrder returns the order that the first request with the claim has created or changed. If the

@@ -37,6 +37,12 @@ type Config struct {
 
 	Deliveries store.DeliveryLog // nil: this node answers no questions about deliveries
 
+	// Usages tells how much more owners store, and Budget bounds how much they may store. With Usages nil or a
+	// zero Budget, the service refuses no growth.
+	Usages     store.Usages
+	Budget     licensing.Budget
+	UsageEvery time.Duration // the pause between passes of KeepUsage; default 10 s
+
 	Keys store.Keys
 	// MaxAPIKeys is how many usable API keys an owner may have. 0: no maximum.
 	MaxAPIKeys int
@@ -58,6 +64,7 @@ type Service struct {
 	*Webhooks
 	*Events
 	*Redactions
+	*Budgets
 	*Sweeps
 }
 
@@ -69,6 +76,7 @@ type core struct {
 
 	lists      *gate // pages of lists
 	redactions *gate
+	budgets    *Budgets
 }
 
 // New returns a service with its engine. New starts no goroutine.
@@ -97,12 +105,19 @@ func New(cfg Config) *Service {
 	if cfg.KeepEvents.Bytes == 0 {
 		cfg.KeepEvents.Bytes = store.DefaultEventBytes
 	}
+	if cfg.UsageEvery == 0 {
+		cfg.UsageEvery = usageEvery
+	}
+	budgets := newBudgets(&cfg)
+	cfg.Config.Budgets = budgets
 	engine := node.New(cfg.Config)
+	budgets.engine = engine
 	shed := cfg.Metrics.CommandsShed
 	c := &core{
 		cfg: cfg, engine: engine, guard: guard.New(cfg.Metrics, cfg.Log),
 		lists:      newGate(listsAtOnce, shed.WithLabelValues("lists")),
 		redactions: newGate(redactionsAtOnce, shed.WithLabelValues("redactions")),
+		budgets:    budgets,
 	}
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	s := &Service{
@@ -114,6 +129,7 @@ func New(cfg Config) *Service {
 		Webhooks:   &Webhooks{c},
 		Events:     newEvents(c, keys.cache),
 		Redactions: &Redactions{c},
+		Budgets:    budgets,
 		Sweeps:     &Sweeps{core: c},
 	}
 	cfg.Metrics.Ready.AddSource(s.readiness)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -63,7 +64,8 @@ func (w *Webhooks) CreateWebhook(
 		}
 		return licensing.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
 	}
-	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, in.Stale, create)
+	stale := cmp.Or(in.Stale, w.budgets.admit(ctx, in.Owner))
+	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, stale, create)
 	if err == nil && !replayed {
 		w.logWebhook("made", in.Owner, issued.Endpoint.ID, in.By)
 	}
@@ -165,6 +167,9 @@ func (w *Webhooks) readWebhooks(ctx context.Context, owner licensing.Owner) (*li
 func (w *Webhooks) UpdateWebhook(
 	ctx context.Context, owner licensing.Owner, change licensing.UpdateEndpoint,
 ) (licensing.Endpoint, error) {
+	if err := w.budgets.learnFor(ctx, owner, change); err != nil {
+		return licensing.Endpoint{}, err
+	}
 	result, err := w.engine.Do(ctx, licensing.WebhooksRef(owner), change)
 	if err != nil {
 		return licensing.Endpoint{}, err

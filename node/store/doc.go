@@ -8,6 +8,7 @@
 //	listings.go    lists of an owner's records, and their pages
 //	keys.go        API keys and master keys
 //	keymarks.go    marks that show which API keys may have changed
+//	usage.go       how much owners store
 //	events.go      the feed and the history of events
 //	deliveries.go  deliveries of webhooks
 //	nodes.go       the nodes, their incarnations and their times

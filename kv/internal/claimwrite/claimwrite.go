@@ -6,6 +6,7 @@ import (
 
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
+	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -15,6 +16,7 @@ type Writes struct {
 	Compares  []clientv3.Cmp
 	Puts      []clientv3.Op
 	Gets      []clientv3.Op
+	Growth    licensing.Size    // how much more the owner of the claims stores afterwards
 	revisions []int64           // of the claims as they were read; 0: there was none
 	writers   [][]layout.Writer // of the claims as they were read
 }
@@ -36,9 +38,13 @@ func Of(claims []store.Write, me layout.Writer) Writes {
 		}
 		key, claim := layout.RecordKey(w.Ref), w.Record.Claim
 		along.Compares = append(along.Compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
-		along.Puts = append(along.Puts,
-			clientv3.OpPut(key, string(layout.EncodeClaim(claim, layout.WithWriter(writers, me)))),
-			clientv3.OpPut(layout.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID), ""))
+		value := string(layout.EncodeClaim(claim, layout.WithWriter(writers, me)))
+		place := layout.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID)
+		along.Puts = append(along.Puts, clientv3.OpPut(key, value), clientv3.OpPut(place, ""))
+		along.Growth = along.Growth.Plus(layout.SizeOf(len(place), 0))
+		if revision == 0 { // else the claim replaces an older one of about the same size
+			along.Growth = along.Growth.Plus(layout.SizeOf(len(key), len(value)))
+		}
 		along.Gets = append(along.Gets, clientv3.OpGet(key))
 		along.revisions = append(along.revisions, revision)
 		along.writers = append(along.writers, writers)

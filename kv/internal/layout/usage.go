@@ -23,6 +23,9 @@ const (
 // UsageKey returns the key of an owner's usage record.
 func UsageKey(owner licensing.Owner) string { return UsagePrefix + OwnerPath(owner) }
 
+// SizeOf returns the size of a key with a value, given their lengths.
+func SizeOf(key, value int) licensing.Size { return licensing.Size{Bytes: int64(key + value), Keys: 1} }
+
 // UsageWriter is the number of the repeated field with the writers of a usage record.
 const UsageWriter protowire.Number = 15
 

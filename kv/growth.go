@@ -1,0 +1,67 @@
+package kv
+
+import (
+	"sync"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// growth collects by how much changes of this store have made their owners store more, until TakeGrowth takes it.
+// Only changes that are known to have landed are in it. A change adds one element, so owners don't contend for a
+// counter in etcd or in memory.
+type growth struct {
+	mu      sync.Mutex
+	changes []store.OwnerGrowth
+}
+
+// maxGrowth bounds the collected changes: above it, changes of the same owner are added up. Then a recount that begins
+// meanwhile may count some of them twice.
+const maxGrowth = 1 << 16
+
+// note adds a change that has landed at a revision of the store.
+func (g *growth) note(owner licensing.Owner, revision int64, size licensing.Size) {
+	if size == (licensing.Size{}) || owner == (licensing.Owner{}) {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.changes) >= maxGrowth {
+		g.addUp()
+	}
+	g.changes = append(g.changes, store.OwnerGrowth{
+		Owner: owner, SizeChange: licensing.SizeChange{Revision: revision, Size: size},
+	})
+}
+
+// addUp leaves one change for each owner. The caller holds mu.
+func (g *growth) addUp() {
+	places := make(map[licensing.Owner]int)
+	sums := g.changes[:0]
+	for _, c := range g.changes {
+		at, known := places[c.Owner]
+		if !known {
+			places[c.Owner] = len(sums)
+			sums = append(sums, c)
+			continue
+		}
+		sum := &sums[at]
+		sum.Size, sum.Revision = sum.Size.Plus(c.Size), max(sum.Revision, c.Revision)
+	}
+	g.changes = sums
+}
+
+// TakeGrowth returns by how much the changes of this store that have landed since the last call have made their
+// owners store more.
+func (s *core) TakeGrowth() []store.OwnerGrowth {
+	s.growth.mu.Lock()
+	defer s.growth.mu.Unlock()
+	taken := s.growth.changes
+	s.growth.changes = nil
+	return taken
+}
+
+// NoteGrowth is for the packages below kv: it adds a change of theirs.
+func (s *core) NoteGrowth(owner licensing.Owner, revision int64, size licensing.Size) {
+	s.growth.note(owner, revision, size)
+}

@@ -1,0 +1,180 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+// Sizes counts how much each owner stores, as [licensing.Usage] counts it, at one revision of the store. It holds a
+// few bytes for each owner, and rests for so long after each page that it reads. If history is compacted under it,
+// Sizes fails with [ErrCompacted].
+func Sizes(
+	ctx context.Context, s Store, revision int64, rest time.Duration,
+) (map[licensing.Owner]licensing.Size, error) {
+	c := &sizes{
+		reading: &reading{kv: s.Client().KV, revision: revision, rest: rest},
+		of:      make(map[licensing.Owner]licensing.Size),
+	}
+	c.summary.Families = make([]FamilyCount, 1)
+	for _, count := range []func(context.Context) error{
+		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("i/", 0), c.owned("o/", 0), c.owned("q/", 0),
+		c.owned("w/", 0), c.owned("y/", 0), c.owned("j/", len("1i/")), c.owned("x/o/", layout.TimeSize),
+		c.owned("x/r/", layout.TimeSize), c.owned("z/", layout.TimeSize),
+		c.valued("k/", ownerOfAPIKey), c.valued("p/", layout.DecodeOwner), c.countLicenses, c.countDeliveries,
+	} {
+		if err := explain(ctx, count(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	return c.of, nil
+}
+
+// sizes is a count under way. Keys and values that can't be read count for nobody: the verification reports them.
+type sizes struct {
+	*reading
+	of map[licensing.Owner]licensing.Size
+}
+
+func (c *sizes) add(owner licensing.Owner, size licensing.Size) { c.of[owner] = c.of[owner].Plus(size) }
+
+// size returns the size of an entry of a family.
+func (e entry) size(prefix string) licensing.Size {
+	return layout.SizeOf(len(layout.Prefix)+len(prefix)+len(e.rest), len(e.value))
+}
+
+// eachEntry calls do for the entries of a family.
+func (c *sizes) eachEntry(ctx context.Context, prefix string, do func(entry)) error {
+	keys := c.stream(prefix)
+	defer keys.close()
+	for {
+		e, more, err := keys.next(ctx)
+		if err != nil || !more {
+			return err
+		}
+		do(e)
+	}
+}
+
+// owned counts a family whose keys name the owner, after so many bytes.
+func (c *sizes) owned(prefix string, at int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return c.eachEntry(ctx, prefix, func(e entry) {
+			if owner, _, ok := layout.CutOwner(e.rest[min(at, len(e.rest)):]); ok {
+				c.add(owner, e.size(prefix))
+			}
+		})
+	}
+}
+
+// valued counts a family whose values name the owner.
+func (c *sizes) valued(prefix string, ownerOf func([]byte) (licensing.Owner, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return c.eachEntry(ctx, prefix, func(e entry) {
+			if owner, err := ownerOf(e.value); err == nil {
+				c.add(owner, e.size(prefix))
+			}
+		})
+	}
+}
+
+func ownerOfAPIKey(value []byte) (licensing.Owner, error) {
+	stored, err := layout.DecodeAPIKey([32]byte{}, value)
+	if err != nil {
+		return licensing.Owner{}, fmt.Errorf("an API key: %w", err)
+	}
+	return stored.Key.Owner, nil
+}
+
+// countLicenses counts licenses, and along with them their devices, metadata and places by their ends. Devices and
+// metadata stand in the order of their licenses.
+func (c *sizes) countLicenses(ctx context.Context) error {
+	devices, metadata := c.stream("d/"), c.stream("m/")
+	defer devices.close()
+	defer metadata.close()
+	licenses := c.stream("l/")
+	defer licenses.close()
+	for {
+		e, more, err := licenses.next(ctx)
+		if err != nil || !more {
+			return err
+		}
+		size := e.size("l/")
+		for _, part := range []*stream{devices, metadata} {
+			of, err := c.sizeOfPart(ctx, part, e.rest)
+			if err != nil {
+				return err
+			}
+			size = size.Plus(of)
+		}
+		id, ok := layout.LicenseIDOf(e.rest)
+		if !ok {
+			continue
+		}
+		stored, err := layout.DecodeLicense(id, e.value)
+		if err != nil {
+			continue
+		}
+		l := &stored.License
+		if due := layout.DueOf(l.Due()); due != 0 {
+			size = size.Plus(layout.SizeOf(len(due.Key(layout.LicenseKey(id))), len(l.Key.Prefix())))
+		}
+		c.add(l.Owner, size)
+	}
+}
+
+// sizeOfPart returns the size of the keys of a license in a stream, and skips the keys before it.
+func (c *sizes) sizeOfPart(ctx context.Context, part *stream, license string) (size licensing.Size, err error) {
+	for {
+		e, more, err := part.peek(ctx)
+		if err != nil || !more {
+			return size, err
+		}
+		switch of := e.rest[:min(len(e.rest), len(license))]; {
+		case of > license:
+			return size, nil
+		case of == license:
+			size = size.Plus(layout.SizeOf(len(part.prefix)+len(e.rest), len(e.value)))
+		}
+		part.skip()
+	}
+}
+
+// countDeliveries counts what is kept of the deliveries to each endpoint. Its progress, or a replay, names the owner.
+func (c *sizes) countDeliveries(ctx context.Context) error {
+	var endpoint string
+	var owner licensing.Owner
+	var size licensing.Size
+	end := func() {
+		if owner != (licensing.Owner{}) {
+			c.add(owner, size)
+		}
+		owner, size = licensing.Owner{}, licensing.Size{}
+	}
+	err := c.eachEntry(ctx, "v/", func(e entry) {
+		of, kind, _, ok := layout.ReadDeliveryKey(e.rest)
+		if !ok {
+			return
+		}
+		if of != endpoint {
+			end()
+			endpoint = of
+		}
+		size = size.Plus(e.size("v/"))
+		switch kind {
+		case layout.KeyOfProgress:
+			if stored, err := layout.DecodeProgress(e.value); err == nil {
+				owner = stored.Owner
+			}
+		case layout.KeyOfReplay:
+			if of, _, err := layout.DecodeReplay("", e.value); err == nil {
+				owner = of
+			}
+		}
+	})
+	end()
+	return err
+}

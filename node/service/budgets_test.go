@@ -1,0 +1,229 @@
+package service_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"licet/internal/nodetest"
+	"licet/kv"
+	"licet/licensing"
+	"licet/node"
+	"licet/node/service"
+)
+
+// budgetNode returns a node with a budget of keys, and its store. Tests run the passes of KeepUsage by hand.
+func budgetNode(t *testing.T, keys int64) (*service.Service, *kv.Store) {
+	t.Helper()
+	db := nodetest.OpenStore(t)
+	return nodetest.New(t, db, func(cfg *service.Config) {
+		withRing(t)(cfg)
+		cfg.Usages, cfg.Budget = db, licensing.Budget{Keys: keys}
+	}), db
+}
+
+// grantTo grants licenses to an owner.
+func grantTo(
+	t *testing.T, n *service.Service, owner licensing.Owner, quantity, maxDevices int, once *node.Once,
+) ([]licensing.LicenseKey, bool, error) {
+	granted, replayed, err := n.Grant(nodetest.Context(t), owner,
+		service.Grant{ProductID: "pro", Quantity: quantity, MaxDevices: &maxDevices, Once: once})
+	var keys []licensing.LicenseKey
+	for _, l := range granted {
+		keys = append(keys, l.License.Key)
+	}
+	return keys, replayed, err
+}
+
+// mustGrant is grantTo without an Idempotency-Key, for requests that succeed.
+func mustGrant(
+	t *testing.T, n *service.Service, owner licensing.Owner, quantity, maxDevices int,
+) []licensing.LicenseKey {
+	t.Helper()
+	keys, _, err := grantTo(t, n, owner, quantity, maxDevices, nil)
+	nodetest.WantError(t, err, nil)
+	return keys
+}
+
+// TestBudgetRefusesOrdinaryGrowth fills the budget of an account. From then on the node refuses what makes the account
+// store more, and goes on with everything else.
+func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
+	n, db := budgetNode(t, 50) // ordinary growth ends at 40 keys; the warning comes at 32
+	owner, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
+	ctx := nodetest.Context(t)
+	warnings := func() []string {
+		t.Helper()
+		return nodetest.Lines(nodetest.HistoryOf(t, db, licensing.UsageRef(owner)))
+	}
+
+	unlimited := mustGrant(t, n, owner, 1, 0)[0]
+	limited := mustGrant(t, n, owner, 1, 3)[0]
+	order, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
+	second, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
+	endpoint, _, err := n.CreateWebhook(ctx, service.EndpointCreation{Owner: owner, URL: "https://shop.example/"})
+	nodetest.WantError(t, err, nil)
+	once := nodetest.Once("before", "r")
+	_, _, err = grantTo(t, n, owner, 1, 3, once)
+	nodetest.WantError(t, err, nil)
+	nodetest.MustActivate(t, n, unlimited, "first")
+	nodetest.MustActivate(t, n, unlimited, "gone")
+	n.StoreUsage(ctx)
+	usage, budget, err := n.Usage(ctx, owner)
+	if err != nil || budget.Keys != 50 || usage.Keys < 15 || usage.Keys >= 32 || len(warnings()) > 0 {
+		t.Fatalf("%+v, %+v, %v, %v", usage, budget, err, warnings())
+	}
+	mustGrant(t, n, owner, int(32-usage.Keys+1)/2, 3)
+	n.StoreUsage(ctx)
+	n.StoreUsage(ctx)
+	if got := warnings(); len(got) != 1 || got[0] != "1 account.budget_warning system" {
+		t.Fatalf("warnings %v", got)
+	}
+	suspended := mustGrant(t, n, owner, 4, 3)[0]
+	n.StoreUsage(ctx)
+	if got := warnings(); len(got) != 1 {
+		t.Errorf("warnings %v", got)
+	}
+
+	refused := nodetest.Once("refused", "r")
+	url := "https://shop.example/other"
+	for name, do := range map[string]func() error{
+		"a grant":         func() error { _, _, err := grantTo(t, n, owner, 1, 3, refused); return err },
+		"an order":        func() error { _, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(100)); return err },
+		"an unpaid order": func() error { _, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(0)); return err },
+		"a product": func() error {
+			_, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "new", Owner: owner, Terms: licensing.DefaultTerms()})
+			return err
+		},
+		"an API key": func() error {
+			_, _, err := n.CreateAPIKey(ctx, service.KeyCreation{
+				NewKey: service.NewKey{Owner: owner, Name: "shop", Scopes: []string{"orders"}}})
+			return err
+		},
+		"an endpoint": func() error {
+			_, _, err := n.CreateWebhook(ctx, service.EndpointCreation{Owner: owner, URL: url})
+			return err
+		},
+		"a longer URL": func() error {
+			_, err := n.UpdateWebhook(ctx, owner, licensing.UpdateEndpoint{ID: endpoint.Endpoint.ID, URL: &url})
+			return err
+		},
+		"a device of an unlimited license": func() error {
+			_, err := nodetest.Activate(ctx, n, unlimited, "new")
+			return err
+		},
+		"metadata": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: limited,
+				Command: licensing.UpdateLicense{Target: licensing.Target{Key: limited, Caller: owner}, Metadata: `{"a":1}`}})
+			return err
+		},
+	} {
+		t.Run("refuses "+name, func(t *testing.T) {
+			for range 2 {
+				nodetest.WantError(t, do(), licensing.ErrAccountBudgetReached)
+			}
+		})
+	}
+	target := licensing.Target{Key: limited, Caller: owner}
+	for name, do := range map[string]func() error{
+		"a bound device of an unlimited license": func() error {
+			_, err := nodetest.Activate(ctx, n, unlimited, "first")
+			return err
+		},
+		"a device within a limit": func() error { _, err := nodetest.Activate(ctx, n, limited, "a"); return err },
+		"a payment and its refund": func() error {
+			if _, err := n.PayOrder(ctx, order, "p"); err != nil {
+				return err
+			}
+			_, err := n.RecordRefund(ctx, order)
+			return err
+		},
+		"a cancellation": func() error { _, err := n.CancelOrder(ctx, second); return err },
+		"a renewal": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: limited, Once: nodetest.Once("renew", "r"),
+				Command: licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).Truncate(time.Millisecond)}})
+			return err
+		},
+		"a suspension": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner,
+				service.LicenseChange{Key: suspended, Command: licensing.SuspendLicense{
+					Target: licensing.Target{Key: suspended, Caller: owner}}})
+			return err
+		},
+		"a removal": func() error {
+			_, err := n.RemoveDevice(ctx, licensing.RemoveDevice{
+				Target: licensing.Target{Key: unlimited, Caller: owner}, Device: "gone"})
+			return err
+		},
+		"the repetition of an earlier grant": func() error {
+			_, replayed, err := grantTo(t, n, owner, 1, 3, once)
+			if err == nil && !replayed {
+				t.Error("not replayed")
+			}
+			return err
+		},
+		"another account": func() error { _, _, err := grantTo(t, n, other, 1, 0, nil); return err },
+	} {
+		t.Run("goes on with "+name, func(t *testing.T) { nodetest.WantError(t, do(), nil) })
+	}
+
+	// A larger budget helps at once, also the request with the same Idempotency-Key.
+	raised, _ := budgetNode(t, 1000)
+	if keys, replayed, err := grantTo(t, raised, owner, 1, 3, refused); err != nil || replayed || len(keys) != 1 {
+		t.Errorf("with a larger budget: %v, replayed %v, %v", keys, replayed, err)
+	}
+}
+
+// TestTwoNodesAddUp lets two nodes grow one account at the same time. The record has the sum, and each node refuses
+// growth because of the other.
+func TestTwoNodesAddUp(t *testing.T) {
+	first, _ := budgetNode(t, 100)
+	second, _ := budgetNode(t, 100)
+	nodes := []*service.Service{first, second}
+	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
+	mustGrant(t, first, owner, 1, 1) // also the product
+	var group sync.WaitGroup
+	for _, n := range nodes {
+		group.Go(func() {
+			for range 5 {
+				mustGrant(t, n, owner, 4, 1)
+				n.StoreUsage(ctx)
+			}
+		})
+	}
+	group.Wait()
+	for _, n := range nodes {
+		n.StoreUsage(ctx)
+		usage, _, err := n.Usage(ctx, owner)
+		if want := int64(2 * (1 + 2*5*4)); err != nil || usage.Keys < want || usage.Keys > want+4 {
+			t.Errorf("%+v, %v, want %d keys and a few more", usage, err, want)
+		}
+		_, _, err = grantTo(t, n, owner, 1, 1, nil)
+		nodetest.WantError(t, err, licensing.ErrAccountBudgetReached)
+	}
+
+	// A node that has just started knows the usage before its first grant.
+	third, _ := budgetNode(t, 100)
+	_, _, err := grantTo(t, third, owner, 1, 1, nil)
+	nodetest.WantError(t, err, licensing.ErrAccountBudgetReached)
+}
+
+// TestKeepUsage stores the growth of a node at intervals, and once more at the end.
+func TestKeepUsage(t *testing.T) {
+	db := nodetest.OpenStore(t)
+	n := nodetest.New(t, db, func(cfg *service.Config) {
+		cfg.Usages, cfg.Budget, cfg.UsageEvery = db, licensing.Budget{Keys: 1000}, time.Hour
+	})
+	owner := nodetest.NewOwner(licensing.Test)
+	mustGrant(t, n, owner, 3, 1)
+	ctx, stop := context.WithCancel(nodetest.Context(t))
+	done := make(chan struct{})
+	go func() { n.KeepUsage(ctx); close(done) }()
+	stop()
+	<-done
+	if usage, _, err := n.Usage(nodetest.Context(t), owner); err != nil || usage.Keys < 8 || usage.Bytes < 500 {
+		t.Errorf("%+v, %v", usage, err)
+	}
+}
