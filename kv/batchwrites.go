@@ -9,6 +9,7 @@ import (
 
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
+	"licet/node/store"
 )
 
 const (
@@ -46,6 +47,11 @@ func newRequests(e *epochs) *requests {
 // A request that a fence has refused has changed nothing, and is sent again; see fences.
 func (s *requests) sendWrites(batch []*batchItem) {
 	s.counts.writes.Observe(float64(len(batch)))
+	if s.etcd.Space() == store.SpaceFull {
+		if batch = refusePuts(batch); len(batch) == 0 {
+			return
+		}
+	}
 	if err := s.payEpoch(batch); err != nil {
 		fail(batch, err)
 		return
@@ -68,6 +74,18 @@ func (s *requests) sendWrites(batch []*batchItem) {
 		batch = send
 	}
 	fail(batch, errFence)
+}
+
+// refusePuts refuses the items of a batch that put a key, and returns the others: a full etcd still executes removals.
+func refusePuts(batch []*batchItem) (removals []*batchItem) {
+	for _, p := range batch {
+		if etcd.Puts(p.then) {
+			fail([]*batchItem{p}, etcd.ErrFull)
+		} else {
+			removals = append(removals, p)
+		}
+	}
+	return removals
 }
 
 // fenceTries bounds how often a batch is sent again because a fence has moved. Fences move about once a second.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -300,5 +301,41 @@ func TestMoveWhileFull(t *testing.T) {
 	if err := l.store.awaitMove(kvtest.Context(t, 5*time.Second), asked.Header.Revision); !errors.Is(err,
 		etcd.ErrFull) {
 		t.Errorf("a wait for a move under the alarm: %v", err)
+	}
+}
+
+// TestRemovalsWhileFull: under the alarm, a removal succeeds that shares its request with changes that put keys.
+func TestRemovalsWhileFull(t *testing.T) {
+	l := newSpaceLab(t)
+	if _, err := l.etcd.Put(l.ctx(), "gone", "x"); err != nil {
+		t.Fatal(err)
+	}
+	l.fill()
+	item := func(op *etcdserverpb.RequestOp) *batchItem {
+		return &batchItem{then: []*etcdserverpb.RequestOp{op}, reads: [][]byte{[]byte("gone")}, done: make(chan struct{})}
+	}
+	put, removal := item(etcd.Put([]byte("new"), nil)), item(etcd.Delete([]byte("gone")))
+	l.store.sendWrites([]*batchItem{put, removal})
+	if !errors.Is(put.reply.err, etcd.ErrFull) {
+		t.Errorf("the change that puts a key: %+v", put.reply)
+	}
+	if removal.reply.err != nil || !removal.reply.succeeded {
+		t.Errorf("the removal: %+v", removal.reply)
+	}
+	if left, err := l.etcd.Get(l.ctx(), "gone"); err != nil || left.Count != 0 {
+		t.Errorf("the key is still there: %v, %v", left, err)
+	}
+}
+
+// TestLeasesWhileFull: under the alarm, the store asks etcd for no lease.
+func TestLeasesWhileFull(t *testing.T) {
+	l := newSpaceLab(t)
+	l.fill()
+	put, err := l.store.etcd.UnderLease(l.ctx(), "test", 10, "leased", "", func(context.Context, clientv3.LeaseID) error {
+		t.Error("there is a lease")
+		return nil
+	})
+	if put || !errors.Is(err, etcd.ErrFull) {
+		t.Errorf("a lease under the alarm: %v, %v", put, err)
 	}
 }

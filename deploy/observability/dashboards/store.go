@@ -64,6 +64,18 @@ func storeSeen() row {
 		buckets = "licet_store_request_duration_seconds_bucket"
 	)
 	return row{"As the nodes see it", []panel{
+		{title: "Space", unit: "short", show: number,
+			about: "1 while the store is in this state: reserve, while nodes refuse growth, or full, while the store " +
+				"refuses all changes.",
+			queries: []query{{highest("state", licet("licet_store_space")), "{{state}}"}},
+			steps:   []step{critical(1)}, runbooks: []string{"LicetStoreSpace"}},
+		{title: "Quota used by the fullest member", unit: "percentunit", legend: true,
+			about: "Share of the quota, as the nodes see it. From 90 % in use, or a file of 97 %, nodes refuse growth " +
+				"until less than 85 % is in use.",
+			queries: []query{{highest("kind", licet("licet_store_quota_used_ratio")), "{{kind}}"}}},
+		{title: "Growth refused", unit: "reqps", legend: true,
+			about:   "Changes in a second that nodes refused for want of space in the store.",
+			queries: []query{{sum("reason", rate(licet("licet_growth_refused_total"))), "{{reason}}"}}},
 		{title: "Requests by operation", unit: "reqps", legend: true, width: 12,
 			about:   "The nodes' requests to etcd in a second, by what they are for.",
 			queries: []query{{sum("operation", rate(licet(count))), "{{operation}}"}}},

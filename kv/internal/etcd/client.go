@@ -210,7 +210,7 @@ func (c *Client) Txn(
 func (c *Client) Transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(c.life, CallTimeout)
 	defer cancel()
-	if full := c.members.refusalOfPuts(); full != nil && puts(request.Success) {
+	if full := c.members.refusalOfPuts(); full != nil && Puts(request.Success) {
 		return nil, full
 	}
 	started := c.sent()

@@ -19,10 +19,15 @@ var ErrLeaseLost = fmt.Errorf("%w: the lease is lost", licensing.ErrUnavailable)
 func (c *Client) UnderLease(
 	ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error,
 ) (put bool, err error) {
+	// A lease that etcd refuses raises its alarm anew.
+	if full := c.members.refusalOfPuts(); full != nil {
+		return false, full
+	}
 	starting, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	lease, err := c.Native.Grant(starting, ttl)
 	if err != nil {
+		c.members.learn(err)
 		return false, fmt.Errorf("%w: take a lease: %w", licensing.ErrUnavailable, err)
 	}
 	defer func() {
@@ -33,6 +38,7 @@ func (c *Client) UnderLease(
 		_, _ = c.Native.Revoke(leaving, lease.ID)
 	}()
 	if _, err := c.KV.Put(starting, key, value, clientv3.WithLease(lease.ID)); err != nil {
+		c.members.learn(err)
 		return false, fmt.Errorf("%w: put a key under the lease: %w", licensing.ErrUnavailable, err)
 	}
 	working, stop := context.WithCancel(ctx)

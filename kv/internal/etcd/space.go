@@ -159,18 +159,18 @@ func reportsNoSpace(status *etcdserverpb.StatusResponse) bool {
 	return false
 }
 
-// puts reports whether operations put a key. Of a transaction's branches only the first
+// Puts reports whether operations put a key. Of a transaction's branches only the first
 // ever does.
-func puts(ops []*etcdserverpb.RequestOp) bool {
+func Puts(ops []*etcdserverpb.RequestOp) bool {
 	for _, op := range ops {
-		if op.GetRequestPut() != nil || puts(op.GetRequestTxn().GetSuccess()) {
+		if op.GetRequestPut() != nil || Puts(op.GetRequestTxn().GetSuccess()) {
 			return true
 		}
 	}
 	return false
 }
 
-// opsPut reports whether operations of etcd's client put a key, as puts does.
+// opsPut reports whether operations of etcd's client put a key, as Puts does.
 func opsPut(ops []clientv3.Op) bool {
 	for _, op := range ops {
 		if op.IsPut() {
