@@ -124,6 +124,7 @@
 //	eventbudget.go   removing events beyond the budget
 //	listings.go      pages of licenses, orders, products and API keys
 //	skiplist.go      reading a listing from its end
+//	compact.go       compacting etcd's history early
 //	sweeps.go        what is due, and old claims
 //	apikeys.go       API keys
 //	apikeychange.go  changes of API keys, one at a time

@@ -339,3 +339,61 @@ func TestLeasesWhileFull(t *testing.T) {
 		t.Errorf("a lease under the alarm: %v, %v", put, err)
 	}
 }
+
+// TestCompactHistory fills etcd with history: the second call compacts it, and the store has space again. With space,
+// calls compact nothing.
+func TestCompactHistory(t *testing.T) {
+	l := newSpaceLab(t)
+	compact := func() {
+		t.Helper()
+		if err := l.store.CompactHistory(l.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(bytes int) (revision int64) {
+		t.Helper()
+		put, err := l.etcd.Put(l.ctx(), "changed", strings.Repeat("x", bytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return put.Header.Revision
+	}
+	wantHistory := func(revision int64, want bool) {
+		t.Helper()
+		_, err := l.etcd.Get(l.ctx(), "changed", clientv3.WithRev(revision))
+		if gone := errors.Is(err, rpctypes.ErrCompacted); gone == want || !gone && err != nil {
+			t.Fatalf("history at revision %d: %v", revision, err)
+		}
+	}
+	first := write(1)
+	compact()
+	compact()
+	wantHistory(first, true)
+	for range 90 {
+		write(16 << 10) // 1.4 MiB of the 2
+	}
+	for range 2000 { // etcd commits, and knows its size, each 100 ms
+		if l.store.Space() == store.SpaceReserve {
+			break
+		}
+		write(1 << 10)
+		time.Sleep(5 * time.Millisecond)
+	}
+	if l.store.Space() != store.SpaceReserve {
+		t.Fatal("the history does not begin the reserve")
+	}
+	compact()
+	wantHistory(first, true)
+	compact()
+	wantHistory(first, false)
+	kvtest.Await(t, func() bool {
+		write(1) // a commit frees the pages that the commit before it has emptied
+		return l.store.Space() == store.SpaceFree
+	})
+	compact()
+	latest := write(1)
+	write(1)
+	compact()
+	compact()
+	wantHistory(latest, true)
+}

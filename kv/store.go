@@ -57,6 +57,7 @@ type Store struct {
 	*retention
 	*apiKeys
 	*views
+	*historyCompactor
 
 	hearAll bool // every owner listens
 	memory  *memory
@@ -118,7 +119,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	k := &apiKeys{core: c, keyTurns: fair.NewTurns[keyName]()}
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
-		views: &views{requests: r, keys: k},
+		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error

@@ -28,6 +28,7 @@ type config struct {
 	OrderLifetime time.Duration
 	TestOrders    time.Duration // 0: OrderLifetime
 	Remember      int
+	CompactEarly  bool // compact etcd's history early while the store is almost full
 	QueueDelay    time.Duration
 	// RecordActivations records the events of activations for all accounts.
 	RecordActivations bool
@@ -58,6 +59,8 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"how long an order in test mode can be paid, 1s to 24h; 0: the value of --order-lifetime")
 	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses to keep in memory, about "+
 		"400 bytes each; changing such a license takes a single request to etcd")
+	fs.BoolVar(&c.CompactEarly, "compact-history-early", false,
+		"while etcd's data keep the store almost full, compact etcd's history about once a minute")
 	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond,
 		"how long requests may wait under load, 10ms to 1s; the node refuses further requests at once")
 	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute},

@@ -207,7 +207,12 @@ func (s *instance) serveAPI() error {
 	s.background("the usage of accounts", n.KeepUsage)
 	desk := payment.NewDesk(n, payment.Instrument(s.instruments, s.providers))
 	every := cmp.Or(s.sweepEvery, sweepEvery)
-	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })
+	chores := n.Chores()
+	if s.cfg.CompactEarly {
+		chores = append(chores,
+			service.Chore{Name: "the early compaction of etcd's history", Label: "history", Once: s.store.CompactHistory})
+	}
+	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, chores...) })
 	// Refunds run apart from the sweeps, because a payment provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -98,6 +99,22 @@ func (c *Client) Space() store.Space {
 		return store.SpaceFree
 	}
 	return c.members.space.now()
+}
+
+// DataHigh reports whether the data in use leave little room, so that a compaction of the history may help.
+func (c *Client) DataHigh() bool { return c.members != nil && c.members.space.data.Load() }
+
+// Compact removes the history before a revision. It is a no-op if the history is gone already.
+func (c *Client) Compact(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	started := c.sent()
+	_, err := c.Native.Compact(ctx, revision)
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		err = nil
+	}
+	c.answered(ctx, "compact", started, err)
+	return err
 }
 
 // SetSpace sets what Space returns, until the next probe of the members.

@@ -42,6 +42,7 @@ var ErrFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", store.ErrFull)
 // space is what the probes of the members say about etcd's space.
 type space struct {
 	known   atomic.Int32 // a store.Space
+	data    atomic.Bool  // the data in use alone begin the reserve, or keep it on
 	reserve bool         // owned by the goroutine of members
 	logged  store.Space  // the last logged state; owned by the same goroutine
 }
@@ -105,6 +106,7 @@ func (m *members) noteSpace() {
 	}
 	if answered {
 		m.space.reserve = fullest.reserves(m.space.reserve)
+		m.space.data.Store(m.space.reserve && fullest.inUse >= reserveInUseUntil)
 		m.metrics.StoreQuotaUsed.WithLabelValues("in_use").Set(fullest.inUse)
 		m.metrics.StoreQuotaUsed.WithLabelValues("file").Set(fullest.file)
 		now := store.SpaceFree
