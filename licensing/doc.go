@@ -47,7 +47,7 @@
 //	claim.go                claims of Idempotency-Keys
 //	due.go                  work that is due on a record
 //	event.go                events of changes
-//	eventlater.go           events that only a newer version knows, for a test of two versions
+//	eventlater.go           events that only a newer version knows; eventlater_next.go: such events, for a test
 //	errors.go               the errors that callers see: reasons, codes, and what is wrong with each field
 //	metadata.go             metadata of a license
 //	currency.go             currencies and amounts

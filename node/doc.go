@@ -41,6 +41,7 @@
 //	shares.go       how many of them each owner has
 //	servicerate.go  how many commands a second the node can serve
 //	mailbox.go      one queue for each record, and its turns
+//	mailboxes.go    all mailboxes of a node, and their number
 //	call.go         one command or task on its way through a mailbox
 //	settle.go       one turn: what the store remembers, what must be read
 //	fold.go         many commands on one snapshot

@@ -2,8 +2,6 @@ package node
 
 import (
 	"context"
-	"hash/maphash"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,19 +11,11 @@ import (
 )
 
 const (
-	shardCount = 64 // a power of two
 	// foldCommands bounds the commands of one fold, so that no command waits long for the others.
 	foldCommands = 512
 	// maxCallTime bounds a call whose context has no deadline, such as those of work in the background.
 	maxCallTime = 30 * time.Second
 )
-
-// shard holds the mailboxes of some of the records.
-type shard struct {
-	mu       sync.Mutex
-	boxes    map[licensing.Ref]*mailbox
-	outboxes map[licensing.Ref]*mailbox // of licenses that are yielded, see outbox.go
-}
 
 // mailbox queues the calls on one record. It is in its shard's map exactly while its turns run.
 type mailbox struct {
@@ -161,36 +151,6 @@ func (b *mailbox) wait() time.Duration {
 		return 0
 	}
 	return time.Duration(len(b.queue)/b.turnHeld) * b.turnTook
-}
-
-func (n *Node) shardOf(ref licensing.Ref) *shard {
-	return &n.shards[maphash.Comparable(n.seed, ref)%shardCount]
-}
-
-// countMailboxes returns how many records have calls waiting or running.
-func (n *Node) countMailboxes() float64 {
-	return n.sumShards(func(boxes map[licensing.Ref]*mailbox) int { return len(boxes) })
-}
-
-// countWaiting returns how many calls wait in all mailboxes.
-func (n *Node) countWaiting() float64 {
-	return n.sumShards(func(boxes map[licensing.Ref]*mailbox) (waiting int) {
-		for _, box := range boxes {
-			waiting += len(box.queue)
-		}
-		return waiting
-	})
-}
-
-func (n *Node) sumShards(count func(map[licensing.Ref]*mailbox) int) float64 {
-	sum := 0
-	for i := range n.shards {
-		s := &n.shards[i]
-		s.mu.Lock()
-		sum += count(s.boxes) + count(s.outboxes)
-		s.mu.Unlock()
-	}
-	return float64(sum)
 }
 
 // run runs turns until nothing waits.

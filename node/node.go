@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"hash/maphash"
 	"sync"
 	"time"
 
@@ -50,8 +49,7 @@ const (
 type Node struct {
 	*settler
 	lifecycle
-	seed   maphash.Seed
-	shards [shardCount]shard
+	mailboxes
 
 	claimLock sync.Mutex
 	claiming  map[licensing.Ref]struct{} // claims of requests under way here; guarded by claimLock
@@ -89,13 +87,9 @@ func New(cfg Config) *Node {
 			limits: newWriteLimits(&cfg), changes: newChangeLimit(&cfg),
 		},
 		lifecycle: lifecycle{guard: guarding},
-		seed:      maphash.MakeSeed(),
 		claiming:  make(map[licensing.Ref]struct{}),
 	}
-	for i := range n.shards {
-		n.shards[i].boxes = make(map[licensing.Ref]*mailbox)
-		n.shards[i].outboxes = make(map[licensing.Ref]*mailbox)
-	}
+	n.mailboxes.init()
 	cfg.Metrics.Mailboxes.AddSource(n.countMailboxes)
 	cfg.Metrics.CommandsWaiting.AddSource(n.countWaiting)
 	return n

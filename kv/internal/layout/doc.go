@@ -107,7 +107,7 @@
 //	epoch.go         epochs, blocks, and the location of a record's latest event
 //	events.go        encoding events
 //	eventdecode.go   decoding events; placeholders for unreadable events
-//	eventformat.go   the format version of events
+//	eventformat.go   the format version of events; eventformat_next.go: the same in a build of the next version
 //	eventid.go       ids of events, and places in a feed
 //	blocks.go        events of several records in one value
 //	ledger.go        how many bytes of events an owner has

@@ -16,7 +16,7 @@ func pinFlags(cmd *cobra.Command, product, account, mode *string) {
 	Complete(cmd, "mode", "test", "live")
 }
 
-func (s Setup) licensesActivate() *cobra.Command {
+func (s licenseGroup) licensesActivate() *cobra.Command {
 	var in client.Activation
 	return s.command(spec{
 		use: "activate LICENSE_KEY DEVICE_ID", short: "Bind a device to a license",
@@ -35,7 +35,7 @@ func (s Setup) licensesActivate() *cobra.Command {
 	})
 }
 
-func (s Setup) licensesValidate() *cobra.Command {
+func (s licenseGroup) licensesValidate() *cobra.Command {
 	var in client.Validation
 	return s.command(spec{
 		use: "validate LICENSE_KEY DEVICE_ID", short: "Check whether a device may use a license",
@@ -58,7 +58,7 @@ func (s Setup) licensesValidate() *cobra.Command {
 	})
 }
 
-func (s Setup) licensesDeactivate() *cobra.Command {
+func (s licenseGroup) licensesDeactivate() *cobra.Command {
 	return s.command(spec{
 		use: "deactivate LICENSE_KEY DEVICE_ID", short: "Remove a device as its user would, if the product allows it",
 		example: `  licet licenses deactivate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,

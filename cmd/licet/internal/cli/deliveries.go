@@ -9,7 +9,7 @@ import (
 	"licet/client"
 )
 
-func (s Setup) webhooksDeliveries() *cobra.Command {
+func (s webhookGroup) webhooksDeliveries() *cobra.Command {
 	var status string
 	return s.command(spec{
 		use: "deliveries ENDPOINT_ID", short: "List deliveries to an endpoint",
@@ -36,7 +36,7 @@ ones. Licet has given up a dead delivery.`,
 	})
 }
 
-func (s Setup) webhooksReplay() *cobra.Command {
+func (s webhookGroup) webhooksReplay() *cobra.Command {
 	var in client.WebhookReplay
 	return s.command(spec{
 		use: "replay ENDPOINT_ID", short: "Deliver events to an endpoint again",

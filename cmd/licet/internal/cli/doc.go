@@ -45,9 +45,9 @@ import (
 // Commands returns the commands of this package.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
-		setup.orderCommands(), setup.licenseCommands(), setup.productCommands(), setup.eventCommands(),
-		setup.webhookCommands(),
-		setup.keyCommands(), setup.redactCommand(), setup.profileCommands(),
+		orderGroup{setup}.orderCommands(), licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(),
+		eventGroup{setup}.eventCommands(), webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
+		setup.redactCommand(), setup.profileCommands(),
 	}
 }
 

@@ -13,7 +13,10 @@ import (
 	"licet/licensing"
 )
 
-func (s Setup) eventCommands() *cobra.Command {
+// eventGroup builds the commands of licet events.
+type eventGroup struct{ Setup }
+
+func (s eventGroup) eventCommands() *cobra.Command {
 	return group("events", "List and follow events", `  licet events tail
   licet events list --types order.paid,order.refunded
   licet events tail --after evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
@@ -32,7 +35,7 @@ func eventFilterFlags(cmd *cobra.Command, filter *client.EventFilter, without st
 	Complete(cmd, "types", words(licensing.EventTypes())...)
 }
 
-func (s Setup) eventsList() *cobra.Command {
+func (s eventGroup) eventsList() *cobra.Command {
 	var filter client.EventFilter
 	return s.command(spec{
 		use: "list", short: "List events, oldest first",
@@ -58,7 +61,7 @@ func (s Setup) eventsList() *cobra.Command {
 	})
 }
 
-func (s Setup) eventsGet() *cobra.Command {
+func (s eventGroup) eventsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get EVENT_ID", short: "Show an event",
 		example: `  licet events get evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
@@ -71,7 +74,7 @@ func (s Setup) eventsGet() *cobra.Command {
 	})
 }
 
-func (s Setup) eventsTail() *cobra.Command {
+func (s eventGroup) eventsTail() *cobra.Command {
 	var filter client.EventFilter
 	return s.command(spec{
 		use: "tail", short: "Follow new events until Ctrl-C",
@@ -201,7 +204,7 @@ func (s Setup) historyOf(
 	return s.command(is)
 }
 
-func (s Setup) licensesEvents() *cobra.Command {
+func (s licenseGroup) licensesEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events LICENSE_KEY", short: "List the events of a license, newest first",
 		example: `  licet licenses events LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
@@ -209,7 +212,7 @@ func (s Setup) licensesEvents() *cobra.Command {
 	}, (*client.Client).ListLicenseEvents)
 }
 
-func (s Setup) ordersEvents() *cobra.Command {
+func (s orderGroup) ordersEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events ORDER_NO", short: "List the events of an order, newest first",
 		example: `  licet orders events ord_001Q3G996SE003GW58W4CN32E1Z`,

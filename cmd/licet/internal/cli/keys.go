@@ -14,9 +14,12 @@ import (
 	"licet/licensing"
 )
 
+// keyGroup builds the commands of licet keys.
+type keyGroup struct{ Setup }
+
 const exampleKey = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 
-func (s Setup) keyCommands() *cobra.Command {
+func (s keyGroup) keyCommands() *cobra.Command {
 	cmd := group("keys", "Create, list, revoke and rotate API keys", `  licet keys create --name shop --scopes orders,licenses
   licet keys list
   licet keys rotate `+exampleKey+` --overlap 48h
@@ -40,7 +43,7 @@ func ScopeFlag(cmd *cobra.Command, into *[]string) {
 	Complete(cmd, "scopes", scopes...)
 }
 
-func (s Setup) keysCreate() *cobra.Command {
+func (s keyGroup) keysCreate() *cobra.Command {
 	var key client.NewKey
 	var end string
 	return s.command(spec{
@@ -87,7 +90,7 @@ func (c *session) printOnce(data json.RawMessage) error {
 	return c.print(data)
 }
 
-func (s Setup) keysList() *cobra.Command {
+func (s keyGroup) keysList() *cobra.Command {
 	return s.command(spec{
 		use: "list", short: "List API keys, newest first",
 		example: `  licet keys list
@@ -109,7 +112,7 @@ func (s Setup) keysList() *cobra.Command {
 	})
 }
 
-func (s Setup) keysGet() *cobra.Command {
+func (s keyGroup) keysGet() *cobra.Command {
 	return s.command(spec{
 		use: "get KEY_ID", short: "Show an API key, without its secret",
 		example: `  licet keys get ` + exampleKey,
@@ -122,7 +125,7 @@ func (s Setup) keysGet() *cobra.Command {
 	})
 }
 
-func (s Setup) keysRevoke() *cobra.Command {
+func (s keyGroup) keysRevoke() *cobra.Command {
 	return s.command(spec{
 		use: "revoke KEY_ID", short: "Revoke an API key for good",
 		long: `Revoke an API key for good: within 2 seconds every node refuses it. The command asks for
@@ -141,7 +144,7 @@ confirmation on a terminal. Revoking a revoked API key changes nothing.`,
 	})
 }
 
-func (s Setup) keysRotate() *cobra.Command {
+func (s keyGroup) keysRotate() *cobra.Command {
 	var overlap time.Duration
 	return s.command(spec{
 		use: "rotate KEY_ID", short: "Give an API key a new secret and print it once",

@@ -10,7 +10,7 @@ import (
 	"licet/client"
 )
 
-func (s Setup) licensesSuspend() *cobra.Command {
+func (s licenseGroup) licensesSuspend() *cobra.Command {
 	return s.licenseChange(spec{
 		use: "suspend LICENSE_KEY...", short: "Suspend licenses",
 		example: `  licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback`,
@@ -18,7 +18,7 @@ func (s Setup) licensesSuspend() *cobra.Command {
 	}, false, (*client.Client).SuspendLicense)
 }
 
-func (s Setup) licensesReinstate() *cobra.Command {
+func (s licenseGroup) licensesReinstate() *cobra.Command {
 	return s.licenseChange(spec{
 		use: "reinstate LICENSE_KEY...", short: "End the suspension of licenses",
 		example: `  licet licenses reinstate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
@@ -26,7 +26,7 @@ func (s Setup) licensesReinstate() *cobra.Command {
 	}, false, (*client.Client).ReinstateLicense)
 }
 
-func (s Setup) licensesRevoke() *cobra.Command {
+func (s licenseGroup) licensesRevoke() *cobra.Command {
 	return s.licenseChange(spec{
 		use: "revoke LICENSE_KEY...", short: "Revoke licenses for good",
 		long:    "Revoke licenses for good. The command asks for confirmation on a terminal, once for all licenses.",
@@ -37,7 +37,7 @@ func (s Setup) licensesRevoke() *cobra.Command {
 
 // licenseChange returns a command that changes licenses one after the other. After a failure it reports the failure and
 // continues with the next license.
-func (s Setup) licenseChange(
+func (s licenseGroup) licenseChange(
 	is spec, ask bool, change func(*client.Client, context.Context, string, string,
 		...client.CallOption) (*client.License, error),
 ) *cobra.Command {
@@ -96,7 +96,7 @@ func (c *session) each(keys []string, one func(string) question) error {
 	return nil
 }
 
-func (s Setup) licensesRenew() *cobra.Command {
+func (s licenseGroup) licensesRenew() *cobra.Command {
 	var renewal client.Renewal
 	var end string
 	return s.command(spec{
@@ -125,7 +125,7 @@ the current expiry, or from now if the license has expired.`,
 	})
 }
 
-func (s Setup) licensesUpdate() *cobra.Command {
+func (s licenseGroup) licensesUpdate() *cobra.Command {
 	var devices int
 	var extra string
 	return s.command(spec{

@@ -7,7 +7,10 @@ import (
 	"licet/licensing"
 )
 
-func (s Setup) licenseCommands() *cobra.Command {
+// licenseGroup builds the commands of licet licenses.
+type licenseGroup struct{ Setup }
+
+func (s licenseGroup) licenseCommands() *cobra.Command {
 	return group("licenses", "List, grant, change and activate licenses", `  licet licenses grant --product-id editor --quantity 10
   licet licenses list --status activated
   licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback
@@ -19,7 +22,7 @@ func (s Setup) licenseCommands() *cobra.Command {
 		s.licensesActivate(), s.licensesValidate(), s.licensesDeactivate())
 }
 
-func (s Setup) licensesList() *cobra.Command {
+func (s licenseGroup) licensesList() *cobra.Command {
 	var filter client.LicenseFilter
 	return s.command(spec{
 		use: "list", short: "List licenses, newest first",
@@ -55,7 +58,7 @@ func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
 	Complete(cmd, "status", words(licensing.Statuses())...)
 }
 
-func (s Setup) licensesGet() *cobra.Command {
+func (s licenseGroup) licensesGet() *cobra.Command {
 	return s.command(spec{
 		use: "get LICENSE_KEY", short: "Show a license with its devices",
 		example: `  licet licenses get LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
@@ -68,7 +71,7 @@ func (s Setup) licensesGet() *cobra.Command {
 	})
 }
 
-func (s Setup) licensesGrant() *cobra.Command {
+func (s licenseGroup) licensesGrant() *cobra.Command {
 	var grant client.Grant
 	var devices int
 	var end, extra string
@@ -116,7 +119,7 @@ func (s Setup) licensesGrant() *cobra.Command {
 	})
 }
 
-func (s Setup) licensesDevices() *cobra.Command {
+func (s licenseGroup) licensesDevices() *cobra.Command {
 	return s.command(spec{
 		use: "devices LICENSE_KEY", short: "List the devices of a license",
 		example: `  licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1
@@ -135,7 +138,7 @@ func (s Setup) licensesDevices() *cobra.Command {
 	})
 }
 
-func (s Setup) licensesRemoveDevice() *cobra.Command {
+func (s licenseGroup) licensesRemoveDevice() *cobra.Command {
 	return s.command(spec{
 		use: "remove-device LICENSE_KEY DEVICE_ID", short: "Remove a device from a license, which frees its slot",
 		example: `  licet licenses remove-device LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,

@@ -16,7 +16,7 @@ import (
 )
 
 // licensesExport returns the command for bulk.Export.
-func (s Setup) licensesExport() *cobra.Command {
+func (s licenseGroup) licensesExport() *cobra.Command {
 	var filter client.LicenseFilter
 	var path string
 	var restart bool

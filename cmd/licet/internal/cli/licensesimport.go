@@ -17,7 +17,7 @@ import (
 const maxParallel = 64
 
 // licensesImport returns the command for bulk.Import.
-func (s Setup) licensesImport() *cobra.Command {
+func (s licenseGroup) licensesImport() *cobra.Command {
 	im := bulk.Import{Now: time.Now, NewID: rand.Text}
 	var separator string
 	var dry bool

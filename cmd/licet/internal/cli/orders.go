@@ -9,7 +9,10 @@ import (
 	"licet/licensing"
 )
 
-func (s Setup) orderCommands() *cobra.Command {
+// orderGroup builds the commands of licet orders.
+type orderGroup struct{ Setup }
+
+func (s orderGroup) orderCommands() *cobra.Command {
 	return group("orders", "List, create, cancel and refund orders", `  licet orders create --product-id editor --amount 4900 --currency USD
   licet orders get ord_001Q3G996SE003GW58W4CN32E1Z
   licet orders list --status paid --all --output json`,
@@ -25,7 +28,7 @@ func words[T ~string](all []T) []string {
 	return plain
 }
 
-func (s Setup) ordersList() *cobra.Command {
+func (s orderGroup) ordersList() *cobra.Command {
 	var filter client.OrderFilter
 	return s.command(spec{
 		use: "list", short: "List orders, newest first",
@@ -55,7 +58,7 @@ func (s Setup) ordersList() *cobra.Command {
 	})
 }
 
-func (s Setup) ordersGet() *cobra.Command {
+func (s orderGroup) ordersGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ORDER_NO", short: "Show an order",
 		example: `  licet orders get ord_001Q3G996SE003GW58W4CN32E1Z`,
@@ -68,7 +71,7 @@ func (s Setup) ordersGet() *cobra.Command {
 	})
 }
 
-func (s Setup) ordersCreate() *cobra.Command {
+func (s orderGroup) ordersCreate() *cobra.Command {
 	var order client.NewOrder
 	var extra string
 	return s.command(spec{
@@ -105,7 +108,7 @@ order with amount 0 is paid at once.`,
 	})
 }
 
-func (s Setup) ordersCancel() *cobra.Command {
+func (s orderGroup) ordersCancel() *cobra.Command {
 	return s.orderChange(spec{
 		use: "cancel ORDER_NO", short: "Cancel an unpaid order",
 		example: `  licet orders cancel ord_001Q3G996SE003GW58W4CN32E1Z --reason "The buyer changed her mind."`,
@@ -113,7 +116,7 @@ func (s Setup) ordersCancel() *cobra.Command {
 	}, "", (*client.Client).CancelOrder)
 }
 
-func (s Setup) ordersRefund() *cobra.Command {
+func (s orderGroup) ordersRefund() *cobra.Command {
 	return s.orderChange(spec{
 		use: "refund ORDER_NO", short: "Refund a paid order and revoke its license",
 		long:    "Refund a paid order and revoke its license. The command asks for confirmation on a terminal.",
@@ -123,7 +126,7 @@ func (s Setup) ordersRefund() *cobra.Command {
 }
 
 // orderChange returns a command that changes an order. If ask is not empty, the command asks for confirmation with it.
-func (s Setup) orderChange(
+func (s orderGroup) orderChange(
 	is spec, ask string, change func(*client.Client, context.Context, string, string,
 		...client.CallOption) (*client.Order, error),
 ) *cobra.Command {

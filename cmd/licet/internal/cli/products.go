@@ -6,19 +6,22 @@ import (
 	"licet/client"
 )
 
+// productGroup builds the commands of licet products.
+type productGroup struct{ Setup }
+
 const (
 	pageStandard, pageMost     = 20, 100
 	devicesStandard, deviceMax = 100, 1000
 )
 
-func (s Setup) productCommands() *cobra.Command {
+func (s productGroup) productCommands() *cobra.Command {
 	return group("products", "List, define and remove products", `  licet products put editor --name Editor --max-devices 5 --validity P1Y
   licet products list
   licet products get editor --output json`,
 		s.productsList(), s.productsGet(), s.productsPut(), s.productsDelete())
 }
 
-func (s Setup) productsList() *cobra.Command {
+func (s productGroup) productsList() *cobra.Command {
 	return s.command(spec{
 		use: "list", short: "List products, newest first",
 		example: `  licet products list
@@ -46,7 +49,7 @@ func next[T any](list *client.List[T], err error) (string, error) {
 	return list.NextCursor, nil
 }
 
-func (s Setup) productsGet() *cobra.Command {
+func (s productGroup) productsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get PRODUCT_ID", short: "Show a product",
 		example: `  licet products get editor`,
@@ -59,7 +62,7 @@ func (s Setup) productsGet() *cobra.Command {
 	})
 }
 
-func (s Setup) productsPut() *cobra.Command {
+func (s productGroup) productsPut() *cobra.Command {
 	var terms client.ProductTerms
 	var devices int
 	var extra string
@@ -98,7 +101,7 @@ previous value. Existing licenses keep their terms.`,
 	})
 }
 
-func (s Setup) productsDelete() *cobra.Command {
+func (s productGroup) productsDelete() *cobra.Command {
 	return s.command(spec{
 		use: "delete PRODUCT_ID", short: "Remove a product",
 		long:    "Remove a product. Its licenses keep their terms. The command asks for confirmation on a terminal.",

@@ -10,7 +10,10 @@ import (
 	"licet/licensing"
 )
 
-func (s Setup) webhookCommands() *cobra.Command {
+// webhookGroup builds the commands of licet webhooks.
+type webhookGroup struct{ Setup }
+
+func (s webhookGroup) webhookCommands() *cobra.Command {
 	return group("webhooks", "Send events to your own servers", `  licet webhooks create https://shop.example.com/licet --event-types order.paid,order.refunded
   licet webhooks test we_01jd4q8x2m7r3n5t9v1w4y6z8a
   licet webhooks deliveries we_01jd4q8x2m7r3n5t9v1w4y6z8a --status pending`,
@@ -28,7 +31,7 @@ func typesFlag(cmd *cobra.Command, into *[]string, without string) {
 	Complete(cmd, "event-types", append([]string{client.AllTypes}, words(licensing.EventTypes())...)...)
 }
 
-func (s Setup) webhooksCreate() *cobra.Command {
+func (s webhookGroup) webhooksCreate() *cobra.Command {
 	var in client.NewWebhook
 	return s.command(spec{
 		use: "create ENDPOINT_URL", short: "Create an endpoint that receives events",
@@ -63,7 +66,7 @@ Licet can't print the secret again.`,
 	})
 }
 
-func (s Setup) webhooksList() *cobra.Command {
+func (s webhookGroup) webhooksList() *cobra.Command {
 	return s.command(spec{
 		use: "list", short: "List endpoints, newest first",
 		example: `  licet webhooks list
@@ -82,7 +85,7 @@ func (s Setup) webhooksList() *cobra.Command {
 	})
 }
 
-func (s Setup) webhooksGet() *cobra.Command {
+func (s webhookGroup) webhooksGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ENDPOINT_ID", short: "Show an endpoint with the state of its deliveries",
 		example: `  licet webhooks get ` + exampleEndpoint,
@@ -95,7 +98,7 @@ func (s Setup) webhooksGet() *cobra.Command {
 	})
 }
 
-func (s Setup) webhooksUpdate() *cobra.Command {
+func (s webhookGroup) webhooksUpdate() *cobra.Command {
 	var url, description string
 	var types []string
 	var enabled bool
@@ -126,7 +129,7 @@ receives the stored events of the time between.`,
 	})
 }
 
-func (s Setup) webhooksDelete() *cobra.Command {
+func (s webhookGroup) webhooksDelete() *cobra.Command {
 	return s.command(spec{
 		use: "delete ENDPOINT_ID", short: "Remove an endpoint",
 		long:    "Remove an endpoint with its deliveries. The command asks for confirmation on a terminal.",
@@ -145,7 +148,7 @@ func (s Setup) webhooksDelete() *cobra.Command {
 	})
 }
 
-func (s Setup) webhooksRotate() *cobra.Command {
+func (s webhookGroup) webhooksRotate() *cobra.Command {
 	var overlap time.Duration
 	return s.command(spec{
 		use: "rotate ENDPOINT_ID", short: "Give an endpoint a new secret",
@@ -178,7 +181,7 @@ are signed with both secrets, so the receiver has time to change.`,
 	})
 }
 
-func (s Setup) webhooksTest() *cobra.Command {
+func (s webhookGroup) webhooksTest() *cobra.Command {
 	return s.command(spec{
 		use: "test ENDPOINT_ID", short: "Send a test message to an endpoint",
 		long: `Send a message of type webhook.ping to an endpoint once, and print the outcome. The command may take
