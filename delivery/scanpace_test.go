@@ -14,6 +14,8 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -80,8 +82,13 @@ func TestChangesTakeAShare(t *testing.T) {
 				defer cancel()
 				store := &churningStore{listTime: c.list, scanTime: c.list / 10, listError: c.fails}
 				instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
+				node := service.New(service.Config{
+					Config: node.Config{Clock: time.Now, Metrics: instruments, Log: zerolog.Nop()},
+				})
 				e := &Engine{
-					cfg:          Config{Store: store, Clock: time.Now, Metrics: instruments, Log: zerolog.Nop()},
+					cfg: Config{
+						Store: store, Node: node, Clock: time.Now, Metrics: instruments, Log: zerolog.Nop(),
+					},
 					scanRequests: make(chan struct{}, 1), stopping: make(chan struct{}),
 					listInterval: listEvery, loops: make(map[string]*endpointLoop),
 				}
