@@ -436,7 +436,8 @@ func outputOf(err error) output {
 		return output{Verdict: accepted}
 	case errors.Is(err, licensing.ErrOutcomeUnknown): // whatever it wraps
 		return output{Verdict: unknown}
-	case errors.Is(err, licensing.ErrUnavailable), errors.Is(err, licensing.ErrOverloaded):
+	case errors.Is(err, licensing.ErrUnavailable), errors.Is(err, licensing.ErrOverloaded),
+		licensing.ReasonOf(err) == licensing.ReasonRateLimited: // as while the store keeps its reserve
 		return output{Verdict: nothing}
 	case errors.Is(err, licensing.ErrInternal):
 		return output{Verdict: unknown, Reason: licensing.ReasonInternal}
