@@ -38,9 +38,10 @@ func registration(s *Store) store.Registration {
 
 // stamper is a clock that keeps the stamps that it was given last.
 type stamper struct {
-	ahead time.Duration
-	mu    sync.Mutex
-	last  []store.Stamp
+	ahead    time.Duration
+	mu       sync.Mutex
+	last     []store.Stamp
+	compared int // how often stamps were read
 }
 
 func (s *stamper) Stamp() time.Time { return time.Now().Add(s.ahead) }
@@ -49,6 +50,14 @@ func (s *stamper) Compare(stamps []store.Stamp) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = stamps
+	s.compared++
+}
+
+// count returns how often stamps were read.
+func (s *stamper) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compared
 }
 
 // of returns the stamp of a node as it was read last.
@@ -146,6 +155,31 @@ func TestLateStamp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestStampsWhileFull: under etcd's alarm NOSPACE a node stays registered, and goes on reading the other nodes' times.
+// So does a node that starts then and can't register.
+func TestStampsWhileFull(t *testing.T) {
+	t.Parallel()
+	l := newSpaceLab(t)
+	clock, late := &stamper{}, &stamper{}
+	registered(t, l.store, registration(l.store), clock)
+	self := l.store.Incarnation()
+	kvtest.Await(t, func() bool { return !clock.of(self).At.IsZero() })
+	l.fill()
+	before, registration := clock.count(), clock.of(self).Created
+	kvtest.Await(t, func() bool { return clock.count() > before+3 })
+	registered(t, l.store, store.Registration{Incarnation: store.Incarnation{'l'}}, late)
+	kvtest.Await(t, func() bool { return late.count() > 1 })
+	for _, at := range []store.Stamp{clock.of(self), late.of(self)} {
+		if at.At.IsZero() || at.Created != registration {
+			t.Errorf("the stamp of the registered node is %+v, want one of registration %d", at, registration)
+		}
+	}
+	version := clock.of(self).Version
+	l.makeRoom()
+	kvtest.Await(t, func() bool { return clock.of(self).Version > version })
+	kvtest.Await(t, func() bool { return !clock.of(store.Incarnation{'l'}).At.IsZero() })
 }
 
 // TestRegister: a node is registered while it lives, again after its lease was

@@ -422,6 +422,8 @@ func TestServeUsageErrors(t *testing.T) {
 	etcd := []string{"--etcd-endpoints", "a:2379,b:2379", "--master-key-file", "ring"}
 	f("--tls-cert and --tls-key go together", append(etcd, "--tls-key", "key.pem")...)
 	f("--drain-delay is -1s", append(etcd, "--drain-delay", "-1s")...)
+	f("--clock-tolerance is 1ms", append(etcd, "--clock-tolerance", "1ms")...)
+	f("--clock-tolerance is 1m0s", append(etcd, "--clock-tolerance", "1m")...)
 	f("--log-level", append(etcd, "--log-level", "loud")...)
 
 	t.Setenv("LICET_ETCD_ENDPOINTS", "a:2379,http//b")

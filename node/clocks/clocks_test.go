@@ -202,6 +202,40 @@ func TestStep(t *testing.T) {
 	b.want("after a sleep", "sss")
 }
 
+// TestSleepOfAllMachines: all machines sleep during a read of one node. Their stamps from before the sleep prove nothing
+// after the sleep, although the monotonic clock has not moved.
+func TestSleepOfAllMachines(t *testing.T) {
+	wall, elapsed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Duration(0)
+	c := New(Config{Self: store.Incarnation{9}, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""),
+		Log: zerolog.Nop(), Clock: func() (time.Time, time.Duration) { return wall, elapsed }})
+	pass := func(d time.Duration) { wall, elapsed = wall.Add(d), elapsed+d }
+	stamps := func(version int64) (list []store.Stamp) {
+		for node := range byte(2) {
+			list = append(list, store.Stamp{Node: store.Incarnation{node}, At: wall, Created: 1, Version: version})
+		}
+		return list
+	}
+	for version := range int64(enough) {
+		c.Stamp()
+		c.Compare(stamps(version + 1))
+		pass(time.Second)
+	}
+	if err := c.Untrusted(); err != nil {
+		t.Fatal(err)
+	}
+	c.Stamp()
+	read := stamps(enough + 1)
+	pass(2 * time.Second)
+	later := stamps(enough + 3)
+	wall = wall.Add(8 * time.Hour)
+	c.Compare(read)
+	c.Stamp()
+	c.Compare(later)
+	if got := c.state.Load().verdict; got != undecided {
+		t.Errorf("after the sleep the verdict is %s", got)
+	}
+}
+
 // TestLone: a lone node can only tell that its clock is behind its own newest stamp.
 func TestLone(t *testing.T) {
 	b := newBench(t, 0)
