@@ -30,6 +30,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/clocks"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -47,8 +48,9 @@ type testCluster struct {
 	t            *testing.T
 	endpoints    []string
 	ring         licensing.MasterRing
-	clockOffset  atomic.Int64 // of the clock of all nodes
-	clockStopped atomic.Int64 // when the clock was stopped, in nanoseconds; 0: the clock runs
+	clockOffset  atomic.Int64       // of the clock of all nodes
+	clockStopped atomic.Int64       // when the clock was stopped, in nanoseconds; 0: the clock runs
+	clocks       *clocks.Comparison // of the next node; nil: the node trusts its clock
 	owner        licensing.Owner
 	nodes        []*testNode
 }
@@ -139,6 +141,7 @@ func (l *testCluster) node() *testNode {
 			Queries:  s.store,
 			KeyCheck: check,
 			Clock:    l.now,
+			Clocks:   l.clocks,
 			Metrics:  s.metrics,
 			Log:      zerolog.Nop(),
 		},

@@ -31,6 +31,14 @@ const runWithBank = "RUN_TEST_BINARY_WITH_BANK"
 
 // serveWithBank is licet serve, but for the provider and for how often it sweeps.
 func serveWithBank(address string, args []string) int {
+	return serveWith(args, func(n *serve) {
+		n.providers = map[licensing.Mode]payment.Provider{licensing.Test: bankClient(address)}
+		n.sweepEvery = 100 * time.Millisecond
+	})
+}
+
+// serveWith is licet serve with a change.
+func serveWith(args []string, change func(*serve)) int {
 	var cfg serveConfig
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	cfg.addFlags(flags)
@@ -45,8 +53,7 @@ func serveWithBank(address string, args []string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	n := newServe(cfg, log.Level(zerolog.InfoLevel))
-	n.providers = map[licensing.Mode]payment.Provider{licensing.Test: bankClient(address)}
-	n.sweepEvery = 100 * time.Millisecond
+	change(n)
 	if err := n.run(ctx, func(ctx context.Context) error { return n.start(ctx, build{}) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return exitFailed

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if bank := os.Getenv(runWithBank); bank != "" {
 		os.Exit(serveWithBank(bank, os.Args[1:]))
 	}
+	if offset := os.Getenv(runWithClock); offset != "" {
+		os.Exit(serveWithClock(offset, os.Args[1:]))
+	}
 	if os.Getenv(runAsLicet) != "" {
 		main() // it exits
 	}

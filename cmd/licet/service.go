@@ -42,6 +42,7 @@ type instance struct {
 	// Set by licet dev, whose single clock needs no margin:
 	sweepEvery, expiryMargin time.Duration
 	providers                map[licensing.Mode]payment.Provider // by mode; a mode without a provider takes no payments
+	clock                    clocks.Source                       // the machine's, except in tests
 	log                      zerolog.Logger
 	parts                    lifecycle
 
@@ -72,6 +73,7 @@ func newService(cfg config, log zerolog.Logger) *instance {
 	return &instance{
 		cfg:       cfg,
 		providers: map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}},
+		clock:     clocks.System(),
 		log:       log,
 		parts:     lifecycle{log: log},
 		failed:    make(chan error, 3), // one for each listener
@@ -151,14 +153,14 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 
 // serveAPI starts the node and its background work, and then serves the API.
 func (s *instance) serveAPI() error {
-	comparison := clocks.New(clocks.Config{Self: s.store.Incarnation(), Clock: clocks.System(),
+	comparison := clocks.New(clocks.Config{Self: s.store.Incarnation(), Clock: s.clock,
 		Tolerance: s.cfg.ClockTolerance, Metrics: s.instruments, Log: s.log})
 	cfg := service.Config{
 		Config: node.Config{
 			Records:    s.store,
 			Queries:    s.store,
 			KeyCheck:   s.check,
-			Clock:      time.Now,
+			Clock:      func() time.Time { now, _ := s.clock(); return now },
 			Clocks:     comparison,
 			Metrics:    s.instruments,
 			Log:        s.log,

@@ -4,7 +4,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet/metrics"
+	"licet/node/clocks"
 	"licet/node/service"
+	"licet/node/store"
 )
 
 // Clock is a clock that tests advance.
@@ -21,4 +27,22 @@ func (c *Clock) Advance(d time.Duration) { c.offset.Add(int64(d)) }
 // WithClock makes a service use a clock.
 func WithClock(clock *Clock) func(*service.Config) {
 	return func(cfg *service.Config) { cfg.Clock = clock.Now }
+}
+
+// NewComparison returns a comparison of the machine's clock with the clocks of nodes that tests make up, see MeetNodes.
+func NewComparison() *clocks.Comparison {
+	return clocks.New(clocks.Config{Self: store.Incarnation{9}, Clock: clocks.System(),
+		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()})
+}
+
+// MeetNodes lets a comparison see two other nodes, whose clocks are ahead by a time.
+func MeetNodes(c *clocks.Comparison, ahead time.Duration) {
+	created := time.Now().UnixNano() // other nodes than before
+	for version := range int64(4) {
+		at := c.Stamp().Add(ahead)
+		c.Compare([]store.Stamp{
+			{Node: store.Incarnation{1}, At: at, Created: created, Version: version + 1},
+			{Node: store.Incarnation{2}, At: at, Created: created, Version: version + 1},
+		})
+	}
 }

@@ -3,5 +3,5 @@
 //
 //	nodetest.go  the etcd, services, licenses and devices
 //	records.go   orders, Idempotency-Keys and events
-//	clock.go     a clock that tests move
+//	clock.go     a clock that tests move, and comparisons of clocks
 package nodetest

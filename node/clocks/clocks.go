@@ -166,7 +166,8 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	next.refuseUntil = last.refuseUntil
 	step := last.stepped(wall, elapsed)
 	if c.beyond(step) {
-		c.cfg.Log.Warn().Dur("by", step).Msg("the clock was set; it is compared anew with the other nodes' clocks")
+		c.cfg.Log.Warn().Stringer("by", step.Round(time.Millisecond)).
+			Msg("the clock was set; it is compared anew with the other nodes' clocks")
 		c.doubted = false
 		next.refuseUntil = elapsed + stepGrace
 		clear(c.evidence)
@@ -181,7 +182,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 		next.refuseUntil = 0
 	}
 	if next.verdict != last.verdict {
-		c.log(last.verdict, next.verdict, others)
+		c.log(next.verdict, others)
 	}
 	c.report(next.verdict, others)
 	c.state.Store(next)
@@ -211,18 +212,22 @@ func farthest(others []bounds) (most time.Duration) {
 	return most
 }
 
-// log tells of a new verdict.
-func (c *Comparison) log(before, now verdict, others []bounds) {
+// log writes a line about a new verdict. A verdict may be undecided for some seconds after a node has started: that is
+// no reason for a warning.
+func (c *Comparison) log(verdict verdict, others []bounds) {
+	event, message := c.cfg.Log.Info(), "the clock agrees with the clocks of most nodes"
 	switch {
-	case now == agrees:
-		c.cfg.Log.Info().Int("other_nodes", len(others)).Msg("the clock agrees with the clocks of most nodes")
-	case now == differs:
-		c.cfg.Log.Error().Dur("another_is_ahead_by", farthest(others)).
-			Msg("the clock differs from the clocks of most nodes: this node refuses all requests until the clock is right")
-	case before == agrees || c.doubted:
-		c.cfg.Log.Warn().Dur("another_is_ahead_by", farthest(others)).Int("other_nodes", len(others)).
-			Msg("no majority of nodes is known to agree with the clock: this node removes and records nothing by time")
+	case verdict == differs:
+		event, message = c.cfg.Log.Error(),
+			"the clock differs from the clocks of most nodes: this node refuses all requests until the clock is right"
+	case verdict == undecided:
+		message = "no majority of nodes is known to agree with the clock: this node removes and records nothing by time"
+		if c.doubted {
+			event = c.cfg.Log.Warn()
+		}
 	}
+	event.Int("other_nodes", len(others)).Stringer("another_is_ahead_by", farthest(others).Round(time.Millisecond)).
+		Msg(message)
 }
 
 // report sets the metrics.

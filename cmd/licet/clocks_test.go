@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/internal/etcdtest"
+	"licet/kv"
+	"licet/node/clocks"
+)
+
+// runWithClock tells this test binary to be licet serve whose clock is ahead by the duration in a file.
+const runWithClock = "RUN_TEST_BINARY_WITH_CLOCK"
+
+// serveWithClock is licet serve, but for the clock.
+func serveWithClock(file string, args []string) int {
+	system := clocks.System()
+	return serveWith(args, func(n *serve) {
+		n.clock = func() (time.Time, time.Duration) {
+			wall, elapsed := system()
+			text, _ := os.ReadFile(file)
+			ahead, _ := time.ParseDuration(string(text))
+			return wall.Round(0).Add(ahead), elapsed
+		}
+	})
+}
+
+// TestWrongClock runs three nodes, each a process of its own. One of them gets a clock that is days ahead, and then one
+// that is right again.
+func TestWrongClock(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, 1)
+	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
+	var nodes []*process
+	var files []string
+	for range 3 {
+		file := filepath.Join(t.TempDir(), "ahead")
+		node := startServeAs(t, []string{runWithClock + "=" + file},
+			"--etcd-endpoints", strings.Join(cluster.Endpoints(), ","), "--metrics-listen", "127.0.0.1:0")
+		node.key = key
+		nodes, files = append(nodes, node), append(files, file)
+	}
+	set := func(node int, ahead string) {
+		t.Helper()
+		// A rename, since the node reads the file all the time.
+		if err := os.WriteFile(files[node]+".new", []byte(ahead), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(files[node]+".new", files[node]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func(node int, state string) bool {
+		page := nodes[node].get(t, logged(nodes[node].log.String(), "metrics", "url")).body
+		return strings.Contains(page, `licet_clock_state{state="`+state+`"} 1`)
+	}
+	agree := func() bool { return state(0, "agrees") && state(1, "agrees") && state(2, "agrees") }
+	waitFor(t, agree)
+	set(2, "216h")
+	waitFor(t, func() bool { return state(2, "differs") && state(0, "agrees") && state(1, "agrees") })
+	if r := nodes[2].get(t, nodes[2].url+"/readyz"); r.status != 503 || !strings.Contains(r.body, "clock differs") {
+		t.Errorf("/readyz answers %d %s", r.status, r.body)
+	}
+	order := `{"product_id":"editor","amount":5,"currency":"USD"}`
+	if r, err := nodes[2].send(t.Context(), "POST", "/v1/orders", order); err != nil || r.Code != 50300 {
+		t.Errorf("a node that is days ahead answers %d %s, %v", r.status, r.body, err)
+	}
+	nodes[0].want(t, 201, "POST", "/v1/orders", order)
+	nodes[1].want(t, 201, "POST", "/v1/orders", order)
+	set(2, "0s")
+	waitFor(t, agree)
+	nodes[2].want(t, 201, "POST", "/v1/orders", order)
+	nodes[2].log.forgive("the clock differs from the clocks of most nodes")
+}
