@@ -7,8 +7,8 @@ import (
 	"licet/internal/nodetest"
 )
 
-// TestWrongClockDeliversNothing: a node whose clock differs from most nodes' clocks leaves its endpoints to other nodes,
-// and takes endpoints again once its clock agrees.
+// TestWrongClockDeliversNothing: a node whose clock differs from most nodes' clocks leaves its endpoints to other
+// nodes, and takes endpoints again once its clock agrees.
 func TestWrongClockDeliversNothing(t *testing.T) {
 	l := newTestCluster(t)
 	l.clocks = nodetest.NewComparison()

@@ -202,8 +202,8 @@ func TestStep(t *testing.T) {
 	b.want("after a sleep", "sss")
 }
 
-// TestSleepOfAllMachines: all machines sleep during a read of one node. Their stamps from before the sleep prove nothing
-// after the sleep, although the monotonic clock has not moved.
+// TestSleepOfAllMachines: all machines sleep during a read of one node. Their stamps from before the sleep prove
+// nothing after the sleep, although the monotonic clock has not moved.
 func TestSleepOfAllMachines(t *testing.T) {
 	wall, elapsed := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Duration(0)
 	c := New(Config{Self: store.Incarnation{9}, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""),
