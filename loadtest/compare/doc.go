@@ -29,6 +29,7 @@
 //	eventson.go        the cost of events and deliveries
 //	backlog.go         delivering a backlog of events
 //	fair.go            one account against another
+//	roughdoors.go      attacks of the row fair that share the measured node
 //	soak.go            half of the highest rate, for long
 //	capacity.go        a store of millions of devices: disk, memory, duration of the operator's tasks
 //	capacitycare.go    these tasks: compaction, defragmentation, backup, restore, verification

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"licet/client"
+	"licet/loadtest/rig"
 )
 
 const (
@@ -31,6 +32,12 @@ func doors() []door {
 		{"creates and deletes endpoints", (*rival).churnEndpoints},
 		{"creates and revokes API keys", (*rival).churnKeys},
 		{"binds and removes a device, with its events recorded", (*rival).pingPong},
+		{"asks for 100 pages of a list at the same time", (*rival).listAll},
+		{"reads none of its large lookups", (*rival).readNothing},
+		{"grants licenses with 1 MiB of metadata", (*rival).grantMetadata},
+		{"guesses API keys and payment links", (*rival).guess},
+		{"opens connections and uses none", (*rival).hoardConnections},
+		{"binds new devices and renames them", (*rival).addDevices},
 	}
 }
 
@@ -46,20 +53,30 @@ func fairRow() row {
 // attack is one turn of one of the rival's clients.
 type attack = func(ctx context.Context, client, turn int) error
 
-// rival is the account that attacks, with one API key and the default limits, at a node of
-// its own.
+// rival is the account that attacks, with one API key and the default limits.
 type rival struct {
-	api     *client.Client
-	license []byte
-	sink    *sink
+	bench       *bench
+	key         string
+	api         *client.Client // of a node of its own: what is shared is the store
+	here        *client.Client // of the measured node: the node is shared too
+	license     []byte
+	large       *rig.Keys // a license for many devices
+	connections int       // that the rival may open
+	sink        *sink
 }
 
-// fair measures one account's new devices on distinct licenses while another account, at
-// another node, attacks through one door after the other. The limits are the service's
-// defaults.
+// defaultLimits returns the flags of nodes with the service's own limits, which the nodes of a
+// load don't have.
+func defaultLimits() []string {
+	return append(webhookFlags(), "--rate-limit-account", "500/s", "--rate-limit-new-devices", "1000/1m40s",
+		"--rate-limit-license-kib", "10240/10s", "--rate-limit-account-kib", "65536/4s")
+}
+
+// fair measures one account's new devices on distinct licenses while another account
+// attacks through one door after the other, at the measured node or at another one.
 func (l *lab) fair(ctx context.Context) error {
 	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--rate-limit-account", "500/s")...)
+	b, err := l.bench(ctx, 1, usualRetention, defaultLimits()...)
 	if err != nil {
 		return err
 	}
@@ -115,13 +132,18 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rival{}
+	r := &rival{bench: b, key: key, connections: l.cfg.Connections}
 	// A client that repeats refused requests would be more polite than an attacker.
-	if r.api, err = client.New("http://"+b.seeder.Address, key, client.RetryFor(0)); err != nil {
-		return nil, err
+	for api, n := range map[**client.Client]*rig.Node{&r.api: b.seeder, &r.here: b.node} {
+		if *api, err = client.New("http://"+n.Address, key, client.RetryFor(0)); err != nil {
+			return nil, err
+		}
 	}
 	licenses, err := grant(ctx, b.seeder, key, 1, fairRivals)
 	if err != nil {
+		return nil, err
+	}
+	if r.large, err = grant(ctx, b.seeder, key, 1, unlimited); err != nil {
 		return nil, err
 	}
 	r.license = slices.Clone(licenses.At(0))

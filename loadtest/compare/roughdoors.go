@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"licet/client"
+)
+
+const (
+	// rivalAddress is the rival's own address on the loopback network. Not every system has it.
+	rivalAddress = "127.0.0.2"
+	rivalLists   = 25 // pages of lists that a client asks for at the same time
+	rivalUnread  = 40 // connections of a client that read no response
+	// rivalPause is how long a client with all its connections waits before it replaces the oldest one. A flood of
+	// new connections would measure the kernel.
+	rivalPause    = 50 * time.Millisecond
+	rivalGranted  = 60 // licenses of a grant, each with rivalMetadata bytes
+	rivalMetadata = 16 << 10
+	rivalDevices  = 1000 // of the license that is looked up
+)
+
+// listAll makes a client ask for many pages of a list at the same time.
+func (r *rival) listAll(context.Context) (attack, func(context.Context) error, error) {
+	lists := func(ctx context.Context, _, _ int) error {
+		var pages sync.WaitGroup
+		failures := make([]error, rivalLists)
+		for i := range failures {
+			pages.Go(func() { _, failures[i] = r.here.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 100}) })
+		}
+		pages.Wait()
+		for _, err := range failures {
+			if err == nil {
+				return nil
+			}
+		}
+		return failures[0]
+	}
+	return lists, done, nil
+}
+
+// readNothing makes a client look a large license up over many connections, three times on each, and read nothing.
+func (r *rival) readNothing(ctx context.Context) (attack, func(context.Context) error, error) {
+	if _, err := bind(ctx, r.bench.seeder, fairWorkers, r.large, rivalDevices, onto(0)); err != nil {
+		return nil, nil, err
+	}
+	lookups := strings.Repeat(fmt.Sprintf("GET /v1/licenses/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
+		r.large.At(0), r.key), 3)
+	open := newHoard(rivalUnread)
+	return func(ctx context.Context, c, _ int) error {
+		conn, err := open.replace(ctx, c, r.dial)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(conn, lookups)
+		return err
+	}, open.close, nil
+}
+
+// grantMetadata makes a client grant licenses with as much metadata as a license may have.
+func (r *rival) grantMetadata(context.Context) (attack, func(context.Context) error, error) {
+	metadata := map[string]string{"a": strings.Repeat("x", rivalMetadata-len(`{"a":""}`))}
+	return func(ctx context.Context, _, _ int) error {
+		_, err := r.here.GrantLicenses(ctx,
+			client.Grant{ProductID: "rival", Quantity: rivalGranted, Metadata: metadata})
+		return err
+	}, done, nil
+}
+
+// guess makes a client guess API keys and payment links. A guess that the node has looked up counts as done.
+func (r *rival) guess(context.Context) (attack, func(context.Context) error, error) {
+	guesser := &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: fairRivals,
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
+	}}
+	address := "http://" + r.bench.node.Address
+	guess := func(ctx context.Context, c, turn int) error {
+		target := fmt.Sprintf("%s/pay/ord_%026d/%032d", address, turn, c)
+		key := ""
+		if turn%2 == 0 {
+			target, key = address+"/v1/orders", fmt.Sprintf("Bearer lk_test_%d_%d", c, turn)
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+		if err != nil {
+			return err
+		}
+		if key != "" {
+			request.Header.Set("Authorization", key)
+		}
+		response, err := guesser.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			return err
+		}
+		if response.StatusCode == http.StatusTooManyRequests {
+			return fmt.Errorf("status %d", response.StatusCode)
+		}
+		return nil
+	}
+	return guess, func(context.Context) error { guesser.CloseIdleConnections(); return nil }, nil
+}
+
+// hoardConnections makes a client open connections and never use them.
+func (r *rival) hoardConnections(context.Context) (attack, func(context.Context) error, error) {
+	open := newHoard(r.connections / fairRivals)
+	return func(ctx context.Context, c, _ int) error {
+		_, err := open.replace(ctx, c, r.dial)
+		return err
+	}, open.close, nil
+}
+
+// addDevices makes an end user bind new devices to a license without a limit, and rename them.
+func (r *rival) addDevices(context.Context) (attack, func(context.Context) error, error) {
+	return func(ctx context.Context, c, turn int) error {
+		_, err := r.here.Activate(ctx, client.Activation{
+			LicenseKey: string(r.large.At(0)), DeviceID: fmt.Sprintf("new-%d-%d", c, turn/2), DeviceName: fmt.Sprint(turn),
+		})
+		return err
+	}, done, nil
+}
+
+// dial connects to the measured node from the rival's address.
+func (r *rival) dial(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(rivalAddress)}}
+	return dialer.DialContext(ctx, "tcp", r.bench.node.Address)
+}
+
+// done undoes nothing.
+func done(context.Context) error { return nil }
+
+// hoard holds the latest connections of each client.
+type hoard struct {
+	each  int
+	conns [fairRivals][]net.Conn
+}
+
+func newHoard(each int) *hoard { return &hoard{each: max(each, 1)} }
+
+// replace opens a connection for a client. If the client has all its connections, replace waits and closes the oldest
+// one first. Each client has a goroutine of its own.
+func (h *hoard) replace(
+	ctx context.Context, c int, dial func(context.Context) (net.Conn, error),
+) (net.Conn, error) {
+	if len(h.conns[c]) == h.each {
+		select {
+		case <-time.After(rivalPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		_ = h.conns[c][0].Close()
+		h.conns[c] = h.conns[c][1:]
+	}
+	conn, err := dial(ctx)
+	if err == nil {
+		h.conns[c] = append(h.conns[c], conn)
+	}
+	return conn, err
+}
+
+func (h *hoard) close(context.Context) error {
+	for _, conns := range h.conns {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+	return nil
+}
