@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"licet/client"
 	"licet/loadtest/rig"
@@ -15,6 +16,8 @@ import (
 const (
 	fairWorkers = 32 // connections of the account that only activates
 	fairRivals  = 4  // clients of the account that does its worst
+	// refusedPause is how long a client of that account waits after a refusal.
+	refusedPause = 2 * time.Millisecond
 )
 
 // door is one way for an account to use up what others need.
@@ -166,8 +169,15 @@ func (r *rival) meanwhile(
 	for c := range fairRivals {
 		clients.Go(func() {
 			for turn := 0; attacking.Err() == nil; turn++ {
-				if attack(attacking, c, turn) == nil { // the attack expects refusals
+				if attack(attacking, c, turn) == nil {
 					through.Add(1)
+					continue
+				}
+				// The attack expects refusals. The rival runs on the cores that are measured: without a pause, its own
+				// work would disturb more than the node's.
+				select {
+				case <-time.After(refusedPause):
+				case <-attacking.Done():
 				}
 			}
 		})

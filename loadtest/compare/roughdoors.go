@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -110,8 +111,13 @@ func (r *rival) guess(context.Context) (attack, func(context.Context) error, err
 }
 
 // hoardConnections makes a client open connections and never use them.
-func (r *rival) hoardConnections(context.Context) (attack, func(context.Context) error, error) {
+func (r *rival) hoardConnections(ctx context.Context) (attack, func(context.Context) error, error) {
 	open := newHoard(r.connections / fairRivals)
+	for i := range r.connections {
+		if _, err := open.replace(ctx, i%fairRivals, r.dial); err != nil {
+			return nil, nil, errors.Join(err, open.close(ctx))
+		}
+	}
 	return func(ctx context.Context, c, _ int) error {
 		_, err := open.replace(ctx, c, r.dial)
 		return err

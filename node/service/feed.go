@@ -14,7 +14,7 @@ const (
 	// maxFeedWaits bounds the callers that wait for events. An owner may have as many as are still free, so no
 	// owner takes all of them.
 	maxFeedWaits = 1024
-	// feedReadsAtOnce bounds how many of these callers read at the same time after a wait. It is far below
+	// feedReadsAtOnce bounds how many of these callers read at the same time after a wait. It is half of
 	// listsAtOnce, so that other lists don't wait for all of them.
 	feedReadsAtOnce = 4
 )

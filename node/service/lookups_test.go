@@ -14,7 +14,7 @@ import (
 // TestLargeLookupsCountAsLists: a lookup of more than 16 devices waits for a place among the lists, also after a
 // change. A lookup of fewer devices and a change itself need no place.
 func TestLargeLookupsCountAsLists(t *testing.T) {
-	const places = 8 // of one owner
+	const places = 4 // of one owner
 	db := slowLists{Store: nodetest.OpenStore(t), began: make(chan struct{}, places), goOn: make(chan struct{})}
 	n := nodetest.New(t, db)
 	large, small := nodetest.Grant(t, n, 0), nodetest.Grant(t, n, 0)

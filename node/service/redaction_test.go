@@ -484,7 +484,7 @@ func TestRedactTogether(t *testing.T) {
 // those of lists, so that redactions don't fill a node's memory either. One whose time
 // is up while it waits has changed nothing.
 func TestRedactionWaitsAsLists(t *testing.T) {
-	const atOnce = 8 // of one owner
+	const atOnce = 4 // of one owner
 	db := slowLists{Store: nodetest.OpenStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
 	n := nodetest.New(t, db)
 	owner := nodetest.NewOwner(licensing.Test)
