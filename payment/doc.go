@@ -4,9 +4,10 @@
 //
 // The only provider today is the [Sandbox], for test mode.
 //
-// The rules of orders and refunds are in package licensing, the HTML of the pay page in package handlers/paypage, and
-// the commands that pay an order in package node/service. The tests kill a node between any two steps of a payment or
-// a refund, with a provider that outlives the node.
+// The rules of orders and refunds are in package licensing, and the HTML of the pay page is in package
+// handlers/paypage. Package node/service runs the commands that change the order (pay, request, try, withdraw and
+// record a refund); this package decides when to run which. The tests kill a node between any two steps of a payment
+// or a refund, with a provider that outlives the node.
 //
 // Files:
 //

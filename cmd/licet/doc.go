@@ -33,7 +33,7 @@
 //	storecommands.go    licet store and its commands
 //	storekeys.go        licet store keys
 //	storekeysoutput.go  the output of licet store keys
-//	masterkey.go        licet store master-key new and add
+//	masterkey.go        licet store master-key new and add: creates master keys, writes the file with the ring
 //	masteruse.go        licet store master-key status and retire
 //	verify.go           licet store verify
 //	backup.go           licet store backup and restore

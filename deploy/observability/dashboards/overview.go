@@ -159,6 +159,15 @@ func processes() row {
 				{sum("pod, instance", ofNode(licet("process_resident_memory_bytes"))), node + " resident"},
 				{sum("pod, instance", ofNode(licet("go_memstats_heap_inuse_bytes"))), node + " heap"},
 			}},
+		{title: "Bytes in flight", unit: "bytes",
+			about: "Request bodies that each node waits for or works on, and responses that clients have not read yet.",
+			queries: []query{
+				{sum("pod, instance", ofNode(licet("licet_request_body_bytes"))), node + " bodies"},
+				{sum("pod, instance", ofNode(licet("licet_response_bytes_in_flight"))), node + " responses"},
+			}},
+		{title: "Idle connections closed", unit: "cps",
+			about:   "Idle connections in a second that each node closed to accept others, because it had no room for more.",
+			queries: []query{{sum("pod, instance", ofNode(rate(licet("licet_idle_connections_closed_total")))), node}}},
 		{title: "Goroutines", unit: "short",
 			about: "Goroutines of each node. They follow connections and what is under way; a number that only " +
 				"rises is a leak.",
