@@ -17,7 +17,7 @@ import (
 	"licet/node/store"
 )
 
-func newKey(t *testing.T) licensing.LicenseKey {
+func newKey(t testing.TB) licensing.LicenseKey {
 	t.Helper()
 	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
@@ -26,7 +26,7 @@ func newKey(t *testing.T) licensing.LicenseKey {
 	return kvtest.Check.Mint("LIC", '0', entropy)
 }
 
-func newLicense(t *testing.T, maxDevices int) *licensing.License {
+func newLicense(t testing.TB, maxDevices int) *licensing.License {
 	t.Helper()
 	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
 	owner := licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}

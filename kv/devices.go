@@ -133,26 +133,59 @@ const readTries = 3
 // ReadLicense reads a license and a page of its devices at one revision.
 func (s *views) ReadLicense(
 	ctx context.Context, key licensing.LicenseKey, page store.DevicePage,
+) (view *store.LicenseView, err error) {
+	for range readTries {
+		view, err = s.tryLicense(ctx, key.ID(), page)
+		if !errors.Is(err, rpctypes.ErrCompacted) {
+			break
+		}
+	}
+	return view, err
+}
+
+// tryLicense reads a license. It reads the metadata together with the facts only if the store remembers that the
+// license is of the page's owner: a caller with the key of a foreign license must not cost more than a caller with an
+// unknown key.
+func (s *views) tryLicense(
+	ctx context.Context, id licensing.LicenseID, page store.DevicePage,
 ) (*store.LicenseView, error) {
-	views, err := s.readLicenses(ctx, []licensing.LicenseKey{key}, page)
-	if err != nil {
+	owner, known := s.memory.ownerOf(id)
+	together := page.Owner == licensing.Owner{} || known && owner.Matches(page.Owner)
+	reads := [][]byte{[]byte(layout.LicenseKey(id)), []byte(layout.MetadataKey(id))}
+	if !together {
+		reads = reads[:1]
+	}
+	r := s.read(ctx, "load", &batchItem{reads: reads})
+	if r.err != nil {
+		return nil, etcd.Unavailable(r.err)
+	}
+	facts := etcd.First(r.responses, 0)
+	license, err := s.decodeLicense(id, facts)
+	if license == nil || !license.License.Owner.Matches(page.Owner) {
 		return nil, err
 	}
-	return views[0], nil
+	var metadata *mvccpb.KeyValue
+	if together {
+		metadata = etcd.First(r.responses, 1)
+	} else {
+		s.memory.note(id, cachedValue{revision: facts.ModRevision, value: facts.Value, spilled: license.Spilled})
+		found, err := s.etcd.List(ctx, "load", layout.MetadataKey(id), clientv3.WithRev(r.revision))
+		if err != nil {
+			return nil, err
+		}
+		if len(found.Kvs) > 0 {
+			metadata = found.Kvs[0]
+		}
+	}
+	return s.viewLicense(ctx, license, metadata, page, r.revision)
 }
 
 // ReadLicenses reads licenses, each with its first devices, at one revision.
 func (s *views) ReadLicenses(
 	ctx context.Context, keys []licensing.LicenseKey, devices int,
-) ([]*store.LicenseView, error) {
-	return s.readLicenses(ctx, keys, store.DevicePage{Limit: devices})
-}
-
-func (s *views) readLicenses(
-	ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage,
 ) (views []*store.LicenseView, err error) {
 	for range readTries {
-		views, err = s.tryLicenses(ctx, keys, page)
+		views, err = s.tryLicenses(ctx, keys, store.DevicePage{Limit: devices})
 		if !errors.Is(err, rpctypes.ErrCompacted) {
 			break
 		}
@@ -182,11 +215,9 @@ func (s *views) tryLicenses(
 	return views, nil
 }
 
-// viewStored returns the view of a license whose keys were read at a revision; nil if there is no license.
-func (s *views) viewStored(
-	ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page store.DevicePage,
-	revision int64,
-) (*store.LicenseView, error) {
+// decodeLicense decodes the key of a license as it was read, and counts a license that breaks a rule. It returns nil if
+// there is no such key.
+func (s *views) decodeLicense(id licensing.LicenseID, facts *mvccpb.KeyValue) (*layout.License, error) {
 	if facts == nil {
 		return nil, nil
 	}
@@ -195,19 +226,30 @@ func (s *views) viewStored(
 		return nil, layout.Internal(err)
 	}
 	s.checkRules(license, "read")
-	view, err := s.viewLicense(ctx, license, page, revision)
-	if err == nil && metadata != nil {
-		view.Metadata = string(metadata.Value)
-	}
-	return view, err
+	return license, nil
 }
 
-// viewLicense adds a page of devices to a license that was read at a revision. Without a page it returns the devices
-// in the license's own record.
+// viewStored returns the view of a license whose keys were read at a revision; nil if there is no license.
+func (s *views) viewStored(
+	ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page store.DevicePage,
+	revision int64,
+) (*store.LicenseView, error) {
+	license, err := s.decodeLicense(id, facts)
+	if license == nil {
+		return nil, err
+	}
+	return s.viewLicense(ctx, license, metadata, page, revision)
+}
+
+// viewLicense adds metadata and a page of devices to a license that was read at a revision. Without a page it returns
+// the devices in the license's own record.
 func (s *views) viewLicense(
-	ctx context.Context, license *layout.License, page store.DevicePage, revision int64,
+	ctx context.Context, license *layout.License, metadata *mvccpb.KeyValue, page store.DevicePage, revision int64,
 ) (*store.LicenseView, error) {
 	view := &store.LicenseView{License: license.License}
+	if metadata != nil {
+		view.Metadata = string(metadata.Value)
+	}
 	listing, err := layout.DecodeInline(license.Devices, license.License.CreatedAt)
 	if err != nil {
 		return nil, layout.Internal(err)

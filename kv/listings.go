@@ -26,7 +26,8 @@ const (
 // views reads licenses as a look-up shows them, and listings.
 type views struct {
 	*requests
-	keys *apiKeys
+	keys   *apiKeys
+	memory *memory
 }
 
 // collect reads a page of a listing. read gives the records of positions, in

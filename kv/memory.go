@@ -146,13 +146,17 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 }
 
 // OwnerOf returns whose license a record is, if the store remembers the license.
-// Each owner is in memory once, however many licenses are remembered.
 func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
 	if ref.Kind != licensing.KindLicense {
 		return licensing.Owner{}, false
 	}
-	id := licensing.LicenseKey(ref.ID).ID()
-	slot, remembered := s.memory.licenses.GetIfPresent(id)
+	return s.memory.ownerOf(licensing.LicenseKey(ref.ID).ID())
+}
+
+// ownerOf returns whose license it is, if the license is remembered. Each owner is in memory once, however many
+// licenses are remembered.
+func (m *memory) ownerOf(id licensing.LicenseID) (owner licensing.Owner, known bool) {
+	slot, remembered := m.licenses.GetIfPresent(id)
 	if !remembered {
 		return licensing.Owner{}, false
 	}

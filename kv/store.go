@@ -126,6 +126,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)
 	}
+	s.views.memory = s.memory
 	m.RecordsResident.AddSource(func() float64 { return float64(s.memory.licenses.EstimatedSize()) })
 	return s, nil
 }

@@ -136,11 +136,11 @@ func (e *Events) LicenseEvents(
 	ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.HistoryPage,
 ) (EventHistory, error) {
 	return e.history(ctx, owner, licensing.LicenseRef(key), page, func() error {
-		views, err := e.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
+		view, err := e.cfg.Queries.ReadLicense(ctx, key, store.DevicePage{Owner: owner})
 		if err != nil {
 			return err
 		}
-		return visible(views[0], owner, key)
+		return visible(view, owner, key)
 	})
 }
 

@@ -106,6 +106,7 @@ func (l *Licenses) readLicense(
 			return func() { l.lists.leave(owner) }, nil
 		}
 	}
+	page.Owner = owner
 	return l.cfg.Queries.ReadLicense(ctx, key, page)
 }
 

@@ -65,7 +65,7 @@ type Queries interface {
 	OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool)
 
 	// ReadLicense reads a license with a page of its devices, at one revision and linearizably.
-	// ReadLicense returns nil if there is no such license.
+	// ReadLicense returns nil if there is no such license, or if it is of another owner than the page names.
 	ReadLicense(ctx context.Context, key licensing.LicenseKey, page DevicePage) (*LicenseView, error)
 
 	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one, all at one
@@ -179,6 +179,9 @@ type DeviceCursor [16]byte
 type DevicePage struct {
 	After DeviceCursor
 	Limit int
+	// Owner is the owner of the license; zero: any. Of a license of another owner, the store reads neither metadata nor
+	// devices, and returns nil.
+	Owner licensing.Owner
 	// Enter, if it is not nil, may delay or refuse the read of devices that are not in the license's own
 	// record. The store calls Enter before such a read, and leave after it.
 	Enter func() (leave func(), err error)

@@ -22,7 +22,7 @@ func Await(t *testing.T, done func() bool) {
 }
 
 // Context returns a context that ends after a time, and with the test.
-func Context(t *testing.T, limit time.Duration) context.Context {
+func Context(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
