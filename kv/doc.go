@@ -85,7 +85,7 @@
 // # Packages below
 //
 //	kv/deliveries           deliveries to webhook endpoints: claims, progress, messages, replays
-//	kv/verify               licet store verify: checks every key and every rule of a store
+//	kv/verify               licet store verify: all checks of a whole store, key by key, and the rules that they name
 //	kv/backup               backups, restores and defragmentation of a store
 //	kv/embedded             an etcd in the process of licet dev
 //	kv/internal/layout      keys, codecs and events as bytes; no requests

@@ -2,6 +2,9 @@
 // types. It holds no implementation and imports only package licensing. Package kv implements it on
 // etcd. Package storetest holds the tests that every implementation passes.
 //
+// An operation that a shop or a device asks for, such as creating an order, is in package service, which calls these
+// interfaces. Requests to etcd, caches and stored formats are in package kv.
+//
 // The map of the package:
 //
 //	store.go       Store and its parts: records, queries and sweeps

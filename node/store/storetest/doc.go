@@ -2,6 +2,9 @@
 // that makes a store fail on demand. It tests by way of the interfaces only: what an implementation
 // stores, and how, is for its own tests.
 //
+// Here belongs a test of what Load, Commit, a list or a claim must do on any database. A test of a use case, such as
+// paying an order twice, belongs to package service, and a test of requests to etcd to package kv.
+//
 // The map of the package:
 //
 //	storetest.go               the suites, and the records that tests share
