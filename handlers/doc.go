@@ -43,6 +43,7 @@
 //
 //	accesslog.go       the log line and the metrics of a request
 //	admin.go           the listener for operators, probes, Go's profiles
+//	account.go         how much an account stores
 //	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
 //	connections.go     the listener, and refused connections

@@ -162,6 +162,8 @@ func apiRoutes() []route {
 		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks",
 			webhookRoutes.replayWebhook, grows),
 
+		keyed[noInput]("GET", "/v1/account/usage", "keys:read", accountRoutes.getUsage),
+
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows),
 		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),
 		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey),

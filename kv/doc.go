@@ -133,6 +133,7 @@
 //	masters.go       master keys in use
 //	retire.go        what is derived from a master key; retiring one
 //	nodes.go         registrations of nodes
+//	recount.go       recounts of how much owners store
 //	growth.go        how much more changes make their owners store
 //	counts.go        metrics of swaps and batches
 //	trace.go         spans of swaps and batches

@@ -305,7 +305,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 					"pay&action=pay", "%zz", url.QueryEscape("pay\x00")}},
 			},
 		},
-		"GET /livez":  {},
-		"GET /readyz": {},
+		"GET /v1/account/usage": {},
+		"GET /livez":            {},
+		"GET /readyz":           {},
 	}
 }

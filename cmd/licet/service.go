@@ -219,6 +219,10 @@ func (s *instance) serveAPI() error {
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
 	})
+	// So do recounts, which read the whole store.
+	s.background("the recount of usage", func(ctx context.Context) {
+		n.Sweep(ctx, every, service.Chore{Name: "counting what accounts store", Label: "usage", Once: n.Recount})
+	})
 	s.background("the time of the last backup", func(ctx context.Context) {
 		backup.Follow(ctx, s.store, s.instruments.BackupSuccess)
 	})

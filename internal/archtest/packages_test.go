@@ -154,7 +154,7 @@ var packages = []row{
 		purpose: "implements node/store on etcd",
 		imports: []string{
 			"internal/backoff", "internal/fair",
-			"kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard",
+			"kv/verify", "kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard",
 			"metrics/tracing", "metrics", "licensing",
 		},
 	},

@@ -265,7 +265,14 @@ func (b *Budgets) refresh(ctx context.Context, stored map[licensing.Owner][]lice
 
 // Usage returns how much an owner stores, and the budget. The read is linearizable, but nodes add growth only every
 // few seconds.
-func (b *Budgets) Usage(ctx context.Context, owner licensing.Owner) (licensing.Size, licensing.Budget, error) {
+func (b *Budgets) Usage(
+	ctx context.Context, owner licensing.Owner,
+) (size licensing.Size, budget licensing.Budget, err error) {
+	place, err := b.engine.Enter(ctx, owner)
+	if err != nil {
+		return size, budget, err
+	}
+	defer func() { place.Leave(err) }()
 	loaded, err := b.cfg.Records.Load(ctx, store.Want{Ref: licensing.UsageRef(owner)})
 	if err != nil || loaded[0].Record.Usage == nil {
 		return licensing.Size{}, b.cfg.Budget, err

@@ -39,6 +39,7 @@
 //	feed.go            the places of callers that wait for events
 //	feedwait.go        the wait for events, which ends with the caller's API key
 //	budgets.go         how much accounts store, and refusals at their budgets
+//	recount.go         recounts of how much accounts store
 //	chores.go          the periodic work of a node
 //	sweep.go           removal of expired records, and work on due records
 package service

@@ -1,0 +1,106 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+	"licet/kv/verify"
+	"licet/licensing"
+)
+
+const (
+	// recountEvery is the time from the beginning of a recount to the beginning of the next one, and recountAgain the
+	// same for a recount that has not ended: its node was killed, or could not read the store.
+	recountEvery = 24 * time.Hour
+	recountAgain = 2 * time.Hour
+	// recountRest is the rest after each page, so that a recount takes no more than a share of etcd's time.
+	recountRest = 20 * time.Millisecond
+	// usagePage is how many usage records are read at a time.
+	usagePage = 1000
+)
+
+// BeginRecount begins a recount of all usage, unless another node has begun one lately. revision is the revision at
+// which the recount must count.
+func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64, begun bool, err error) {
+	found, err := s.etcd.GetAll(ctx, "read_recount", []string{layout.RecountKey, layout.RecountedKey})
+	if err != nil {
+		return 0, false, err
+	}
+	latest, ended := found[0], found[1]
+	if latest != nil && !recountDue(latest, ended, now) {
+		return 0, false, nil
+	}
+	mark := layout.Recount{Begun: now, By: s.incarnation}
+	value := string(mark.Encode())
+	var inDoubt bool
+	response, err := s.etcd.Resolve(ctx, "begin_recount", &inDoubt,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.RecountKey), "=", latest.GetModRevision())},
+		[]clientv3.Op{clientv3.OpPut(layout.RecountKey, value)}, []clientv3.Op{clientv3.OpGet(layout.RecountKey)})
+	if err != nil {
+		return 0, false, err
+	}
+	if response.Succeeded {
+		return response.Header.Revision, true, nil
+	}
+	// An earlier copy of the transaction may have landed.
+	kv := etcd.First(response.Responses, 0)
+	return kv.GetModRevision(), inDoubt && kv != nil && string(kv.Value) == value, nil
+}
+
+// recountDue reports whether another recount is due after the latest one. A mark that can't be read counts for none.
+func recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
+	last, err := layout.DecodeRecount(latest.Value)
+	if err != nil {
+		return true
+	}
+	every := recountAgain
+	if ended != nil {
+		if done, err := layout.DecodeRecount(ended.Value); err == nil && done.Revision == latest.ModRevision {
+			every = recountEvery
+		}
+	}
+	return now.Sub(last.Begun) >= every
+}
+
+// CountUsage counts how much each owner stores at a revision. Owners with a usage record who store nothing are in the
+// result too.
+func (s *Store) CountUsage(ctx context.Context, revision int64) (map[licensing.Owner]licensing.Size, error) {
+	sizes, err := verify.Sizes(ctx, s, revision, recountRest)
+	if err != nil {
+		return nil, etcd.Unavailable(err)
+	}
+	end := clientv3.GetPrefixRangeEnd(layout.UsagePrefix)
+	for from, more := layout.UsagePrefix, true; more; {
+		page, err := s.etcd.Page(ctx, "list_usage", from, end, usagePage, revision, clientv3.WithKeysOnly())
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page.Kvs {
+			from = etcd.After(kv.Key)
+			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.UsagePrefix):]))
+			if ok && rest == "" {
+				sizes[owner] = sizes[owner].Plus(licensing.Size{})
+			}
+		}
+		more = page.More && len(page.Kvs) > 0
+	}
+	return sizes, nil
+}
+
+// EndRecount records that a recount has ended, unless a later one has begun.
+func (s *Store) EndRecount(ctx context.Context, revision int64, now time.Time) error {
+	mark := layout.Recount{Begun: now, By: s.incarnation, Revision: revision}
+	_, err := s.etcd.Txn(ctx, "end_recount",
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.RecountKey), "=", revision)},
+		[]clientv3.Op{clientv3.OpPut(layout.RecountedKey, string(mark.Encode()))}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
+	}
+	return nil
+}
