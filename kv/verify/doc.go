@@ -1,9 +1,9 @@
 // Package verify proves that a store does not contradict itself: [Run] reads all keys at one revision, decodes each,
 // and looks up what each key refers to. It changes nothing, and holds a bounded part of the store in memory.
 //
-// All checks of licet store verify are here, with the names of the rules that a store may break. Package kv has only the
-// cheap checks that a node makes of each license that it reads or writes. Keys and values are defined in
-// kv/internal/layout.
+// All checks of licet store verify are here, with the names of the rules that a store may break. Package kv has only
+// the cheap checks that a node makes of each license that it reads or writes. Package kv/internal/layout defines keys
+// and values.
 //
 // # Files
 //
