@@ -182,7 +182,8 @@ func (h *shop) refused(ctx context.Context, i int) error {
 		DeviceID: "laptop"}); !refusedWith(err, 40001, 42900) {
 		return fmt.Errorf("a mistyped license key: %w", err)
 	}
-	if _, err := h.stranger.License(ctx, h.hot); !refusedWith(err, 40100) {
+	// An unknown API key. After many of them the service answers 42900 to the address.
+	if _, err := h.stranger.License(ctx, h.hot); !refusedWith(err, 40100, 42900) {
 		return fmt.Errorf("an unknown API key: %w", err)
 	}
 	return nil
