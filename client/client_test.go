@@ -322,6 +322,9 @@ func walkKeys(t *testing.T, shop *client.Client) {
 	if k := must[*client.Key](t)(shop.Key(ctx, made.ID)); k.Status != "active" || k.LastUsedAt.After(time.Now()) {
 		t.Errorf("the key is %+v", k)
 	}
+	if u := must[*client.Usage](t)(shop.Usage(ctx)); u.AccountID == "" || u.Mode != "test" {
+		t.Errorf("the usage is %+v", u)
+	}
 	if k := must[*client.Key](t)(shop.RevokeKey(ctx, made.ID)); k.Status != "revoked" {
 		t.Errorf("the key is %+v", k)
 	}

@@ -68,6 +68,7 @@
 //   - licenses.go: licenses and their changes
 //   - activations.go: activate, validate and deactivate
 //   - keys.go: API keys
+//   - account.go: how much an account stores, and its budget
 //   - redactions.go: removal of a buyer's personal data
 //   - events.go: the feed of events, and the events of an order or a license
 //   - webhooks.go: webhook endpoints

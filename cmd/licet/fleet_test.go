@@ -85,7 +85,7 @@ func startServeAs(t *testing.T, env []string, args ...string) *process {
 
 func serveArgs(t *testing.T, args []string) []string {
 	return append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s",
-		"--rate-limit-account", "0"}, args...)
+		"--rate-limit-account", "0", "--rate-limit-new-devices", "0"}, args...)
 }
 
 // startNode starts a licet serve, of this build or of another one, in the same way.

@@ -117,7 +117,7 @@ const lastLineOfStart = "Ctrl-C stops the service."
 // API key is not limited: the tests do all with one, as fast as they can.
 func launch(dir string, args ...string) (*process, error) {
 	args = append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--log-format", "json",
-		"--rate-limit-account", "0"}, args...)
+		"--rate-limit-account", "0", "--rate-limit-new-devices", "0"}, args...)
 	p := &process{dir: dir, log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	stdout, err := p.cmd.StdoutPipe()

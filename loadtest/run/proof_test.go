@@ -127,7 +127,7 @@ func TestDamagedStore(t *testing.T) {
 		st.licenses["A"].CurrentDevices--
 	})
 	f("counts 1 devices and lists 2", func(st *stored) { st.licenses["A"].CurrentDevices = 1 })
-	f("device guest is bound, though its removal", func(st *stored) { st.licenses["A"].devices["guest"] = true })
+	f("device guest is bound, although its removal", func(st *stored) { st.licenses["A"].devices["guest"] = true })
 	f("device strange is bound, and no request bound it",
 		func(st *stored) { st.licenses["A"].devices["strange"] = true })
 	f("has 2 devices and allows 1", func(st *stored) { st.licenses["B"].devices["two"] = true })

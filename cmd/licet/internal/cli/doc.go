@@ -31,6 +31,7 @@
 //	webhooks.go         licet webhooks
 //	deliveries.go       licet webhooks deliveries, replay
 //	keys.go             licet keys
+//	account.go          licet account
 //	redact.go           licet redact
 package cli
 
@@ -47,7 +48,7 @@ func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
 		orderGroup{setup}.orderCommands(), licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(),
 		eventGroup{setup}.eventCommands(), webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
-		setup.redactCommand(), setup.profileCommands(),
+		accountGroup{setup}.accountCommands(), setup.redactCommand(), setup.profileCommands(),
 	}
 }
 
