@@ -46,6 +46,7 @@
 //	settle.go       one turn: what the store remembers, what must be read
 //	fold.go         many commands on one snapshot
 //	swap.go         fold, commit, and fold again after a lost swap
+//	meter.go        token buckets for any number of licenses and owners, in fixed memory
 //	writelimit.go   how much a node writes for one license and one owner
 //	reserve.go      what a node refuses while the store is almost full
 //	changelimit.go  how many changes each owner may make meanwhile
