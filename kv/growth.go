@@ -13,9 +13,11 @@ import (
 type growth struct {
 	mu      sync.Mutex
 	changes []store.OwnerGrowth
+	summed  int // how many changes addUp has left, one for each owner
 }
 
-// maxGrowth bounds the collected changes: above it, changes of the same owner are added up. Then a recount that begins
+// maxGrowth bounds the collected changes: from so many on, and from twice as many as there are owners, changes of the
+// same owner are added up, so adding up costs a change little however many owners there are. Then a recount that begins
 // meanwhile may count some of them twice.
 const maxGrowth = 1 << 16
 
@@ -26,7 +28,7 @@ func (g *growth) note(owner licensing.Owner, revision int64, size licensing.Size
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.changes) >= maxGrowth {
+	if len(g.changes) >= max(maxGrowth, 2*g.summed) {
 		g.addUp()
 	}
 	g.changes = append(g.changes, store.OwnerGrowth{
@@ -48,7 +50,7 @@ func (g *growth) addUp() {
 		sum := &sums[at]
 		sum.Size, sum.Revision = sum.Size.Plus(c.Size), max(sum.Revision, c.Revision)
 	}
-	g.changes = sums
+	g.changes, g.summed = sums, len(sums)
 }
 
 // TakeGrowth returns by how much the changes of this store that have landed since the last call have made their
@@ -57,7 +59,7 @@ func (s *core) TakeGrowth() []store.OwnerGrowth {
 	s.growth.mu.Lock()
 	defer s.growth.mu.Unlock()
 	taken := s.growth.changes
-	s.growth.changes = nil
+	s.growth.changes, s.growth.summed = nil, 0
 	return taken
 }
 

@@ -34,7 +34,7 @@ func TestActivateDeviceLimit(t *testing.T) {
 			r := licensed(func(l *licensing.License) { l.MaxDevices, l.AllowedOver = c.max, c.over }, c.bound...)
 			activate := licensing.Activate{Target: ours, Device: c.device, SeenStep: time.Minute}
 			binds := c.want == ok && !slices.Contains(c.bound, c.device)
-			if got := licensing.StoresDevice(&r, activate, noon); got != binds {
+			if got := licensing.StoresDevice(&r, activate, licensing.GrowthOf(activate, &r, noon), noon); got != binds {
 				t.Errorf("StoresDevice returned %v, want %v", got, binds)
 			}
 			result, err := run(t, &r, activate, noon)
@@ -177,7 +177,8 @@ func TestActivateBoundDevice(t *testing.T) {
 
 			c.command.Target, c.command.Device, c.command.SeenStep = ours, "laptop", step
 			renames := c.wantName != c.stored
-			if got := licensing.StoresDevice(&r, c.command, c.now); got != renames {
+			growth := licensing.GrowthOf(c.command, &r, c.now)
+			if got := licensing.StoresDevice(&r, c.command, growth, c.now); got != renames {
 				t.Errorf("StoresDevice returned %v, want %v", got, renames)
 			}
 			result := must(t, &r, c.command, c.now)

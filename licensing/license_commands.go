@@ -94,11 +94,12 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 	return Result{License: *l, Device: entry.Device, Bound: true}, nil
 }
 
-// StoresDevice reports whether Apply would bind a device or store a new name of one. r and now are as for Apply.
-func StoresDevice(r *Record, cmd Command, now time.Time) bool {
+// StoresDevice reports whether Apply would bind a device or store a new name of one. r and now are as for Apply,
+// growth is that of the command on the record.
+func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	c, ok := cmd.(Activate)
 	if !ok || !r.bound(c.Device) {
-		return ok && c.growth(r, now) != NoGrowth
+		return ok && growth != NoGrowth
 	}
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device

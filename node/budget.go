@@ -1,10 +1,6 @@
 package node
 
-import (
-	"time"
-
-	"licet/licensing"
-)
+import "licet/licensing"
 
 // Budgets refuses growth of owners that store as much as they may.
 type Budgets interface {
@@ -14,8 +10,8 @@ type Budgets interface {
 
 // overBudget returns the refusal of a command that makes its owner store more than the owner's budget allows, and nil
 // if the command may run on the record.
-func (s *settler) overBudget(record *licensing.Record, cmd licensing.Command, now time.Time) error {
-	if s.cfg.Budgets == nil || licensing.GrowthOf(cmd, record, now) < licensing.OrdinaryGrowth {
+func (s *settler) overBudget(record *licensing.Record, cmd licensing.Command, growth licensing.Growth) error {
+	if s.cfg.Budgets == nil || growth < licensing.OrdinaryGrowth {
 		return nil
 	}
 	return s.cfg.Budgets.Refuse(growingOwner(record, cmd))
@@ -23,11 +19,8 @@ func (s *settler) overBudget(record *licensing.Record, cmd licensing.Command, no
 
 // growingOwner returns the owner of the record that a command makes grow.
 func growingOwner(record *licensing.Record, cmd licensing.Command) licensing.Owner {
-	switch {
-	case record.License != nil:
-		return record.License.Owner
-	case record.Webhooks != nil:
-		return record.Webhooks.Owner
+	if owner := ownerOf(record); owner != (licensing.Owner{}) {
+		return owner
 	}
 	switch cmd := cmd.(type) {
 	case licensing.PutProduct:

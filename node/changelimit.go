@@ -1,7 +1,6 @@
 package node
 
 import (
-	"hash/maphash"
 	"sync"
 	"time"
 
@@ -21,8 +20,7 @@ const (
 // changeLimit bounds the changes that each owner may make while the store is almost full. What the payment provider
 // makes is not limited: each order is paid and refunded once.
 type changeLimit struct {
-	clock func() time.Time
-	began time.Time
+	stopwatch
 	meter func() *meter // made at its first use, since it takes 1 MiB
 }
 
@@ -34,8 +32,7 @@ type changer struct {
 
 func newChangeLimit(cfg *Config) *changeLimit {
 	return &changeLimit{
-		clock: cfg.Clock,
-		began: cfg.Clock(),
+		stopwatch: newStopwatch(cfg.Clock),
 		meter: sync.OnceValue(func() *meter {
 			return newMeter(PolicyReserve, WriteLimit{Count: reserveChanges, Per: reservePer},
 				"the store is almost full, and this account makes too many changes for that; nothing was changed")
@@ -46,17 +43,14 @@ func newChangeLimit(cfg *Config) *changeLimit {
 // refuse returns the refusal if a changer has no changes left, else nil.
 func (l *changeLimit) refuse(who changer) error {
 	m := l.meter()
-	return m.refusalAfter(m.fullIn(m.cells(maphash.Comparable(m.seed, who)), l.now()) + m.cost(1) - m.limit.Per)
+	return m.refuse(cellsOf(m, who), l.now(), 1)
 }
 
 // count counts a change.
 func (l *changeLimit) count(who changer) {
 	m := l.meter()
-	m.add(m.cells(maphash.Comparable(m.seed, who)), l.now(), 1)
+	m.add(cellsOf(m, who), l.now(), 1)
 }
-
-// now returns the time since the node was made, by the monotonic clock.
-func (l *changeLimit) now() time.Duration { return l.clock().Sub(l.began) }
 
 // changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
 // The payment provider and the service itself may change what they must. Validations and activations of bound devices
@@ -73,18 +67,24 @@ func changerOf(record *licensing.Record, cmd licensing.Command) (who changer, li
 	case licensing.CancelOrder:
 		who.endUser = cmd.By == licensing.EndUser
 	}
+	if record.License != nil {
+		who.endUser = licensing.CallerOf(cmd) == licensing.Owner{}
+	}
+	who.owner = ownerOf(record)
+	return who, who.owner != licensing.Owner{}
+}
+
+// ownerOf returns the owner of a record; zero if nothing is stored.
+func ownerOf(record *licensing.Record) licensing.Owner {
 	switch {
 	case record.License != nil:
-		who.owner = record.License.Owner
-		who.endUser = licensing.CallerOf(cmd) == licensing.Owner{}
+		return record.License.Owner
 	case record.Order != nil:
-		who.owner = record.Order.Owner
+		return record.Order.Owner
 	case record.Product != nil:
-		who.owner = record.Product.Owner
+		return record.Product.Owner
 	case record.Webhooks != nil:
-		who.owner = record.Webhooks.Owner
-	default:
-		return changer{}, false
+		return record.Webhooks.Owner
 	}
-	return who, true
+	return licensing.Owner{}
 }

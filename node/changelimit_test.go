@@ -88,8 +88,8 @@ func TestChangesInReserve(t *testing.T) {
 	if _, err := remove(nodetest.Context(t), n, key, "bound"); err != nil {
 		t.Errorf("a removal by an end user: %v", err)
 	}
-	target := licensing.Target{Key: other}
-	if _, err := n.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: target, Device: "absent"}); err != nil {
+	absent := licensing.RemoveDevice{Target: licensing.Target{Key: other}, Device: "absent"}
+	if _, err := n.RemoveDevice(nodetest.Context(t), absent); err != nil {
 		t.Errorf("another owner: %v", err)
 	}
 	later := clock.Load().Add(time.Second)

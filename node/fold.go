@@ -121,10 +121,11 @@ func (s *settler) run(record *licensing.Record, c *call, now time.Time) (answer 
 	if s.Space() != store.SpaceFree {
 		return s.runInReserve(record, c, now)
 	}
-	if answer.Err = s.overBudget(record, c.cmd, now); answer.Err != nil {
+	growth := licensing.GrowthOf(c.cmd, record, now)
+	if answer.Err = s.overBudget(record, c.cmd, growth); answer.Err != nil {
 		return answer, false
 	}
-	if answer.Err = s.limits.refuse(record, c, now); answer.Err == nil {
+	if answer.Err = s.limits.refuse(record, c, growth, now); answer.Err == nil {
 		answer.Result, answer.Err, panicked = s.apply(record, c.cmd, now)
 	}
 	return answer, panicked

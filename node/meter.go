@@ -38,44 +38,29 @@ func newMeter(policy string, limit WriteLimit, message string) *meter {
 	}
 }
 
-// license returns the counters of a license.
-func (m *meter) license(key licensing.LicenseKey) (c cells) {
+// cellsOf returns the counters of a key.
+func cellsOf[K comparable](m *meter, key K) (c cells) {
 	if m != nil {
-		c = m.cells(maphash.String(m.seed, string(key)))
+		hash := maphash.Comparable(m.seed, key)
+		c = cells{&m.rows[0][hash%meterCells], &m.rows[1][hash>>32%meterCells]}
 	}
 	return c
 }
 
-// account returns the counters of an owner.
-func (m *meter) account(owner licensing.Owner) (c cells) {
-	if m != nil {
-		c = m.cells(maphash.Comparable(m.seed, owner))
-	}
-	return c
-}
-
-func (m *meter) cells(hash uint64) cells {
-	return cells{&m.rows[0][hash%meterCells], &m.rows[1][hash>>32%meterCells]}
-}
-
-// refuse returns the refusal if the bucket is empty at a time, else nil.
-func (m *meter) refuse(c cells, at time.Duration) error {
+// refuse returns the refusal if the bucket has fewer than n tokens at a time, else nil. An n of 0 refuses a bucket from
+// which more tokens were taken than it had.
+func (m *meter) refuse(c cells, at time.Duration, n int) error {
 	if m == nil {
 		return nil
 	}
-	return m.refusalAfter(m.fullIn(c, at) - m.limit.Per)
-}
-
-// take takes one token, or returns the refusal if the bucket has none.
-func (m *meter) take(c cells, at time.Duration) error {
-	if m == nil {
+	full := max(min(time.Duration(c[0].Load()), time.Duration(c[1].Load()))-at, 0)
+	wait := full + m.cost(n) - m.limit.Per
+	if wait <= 0 {
 		return nil
 	}
-	if err := m.refusalAfter(m.fullIn(c, at) + m.cost(1) - m.limit.Per); err != nil {
-		return err
-	}
-	m.add(c, at, 1)
-	return nil
+	limit, refusal := m.limit, m.refusal
+	limit.Next, refusal.Limit = wait, &limit
+	return &refusal
 }
 
 // add takes n tokens, also if the bucket has fewer.
@@ -93,22 +78,17 @@ func (m *meter) add(c cells, at time.Duration, n int) {
 	}
 }
 
-// fullIn returns how long after a time the bucket is full again.
-func (m *meter) fullIn(c cells, at time.Duration) time.Duration {
-	return max(min(time.Duration(c[0].Load()), time.Duration(c[1].Load()))-at, 0)
-}
-
 // cost returns in what time n tokens come back.
 func (m *meter) cost(n int) time.Duration {
 	return time.Duration(n) * m.limit.Per / time.Duration(m.limit.Count)
 }
 
-// refusalAfter returns the refusal of a command that the bucket lets in after a time, and nil if that is now.
-func (m *meter) refusalAfter(wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	limit, refusal := m.limit, m.refusal
-	limit.Next, refusal.Limit = wait, &limit
-	return &refusal
+// stopwatch measures the time since it was made, by the monotonic clock.
+type stopwatch struct {
+	clock func() time.Time
+	began time.Time
 }
+
+func newStopwatch(clock func() time.Time) stopwatch { return stopwatch{clock, clock()} }
+
+func (w *stopwatch) now() time.Duration { return w.clock().Sub(w.began) }

@@ -34,9 +34,7 @@ const (
 //
 // The limits refuse only commands that store a device or a device's name, and other [licensing.OrdinaryGrowth].
 type writeLimits struct {
-	clock func() time.Time
-	began time.Time
-
+	stopwatch
 	newDevices, licenseBytes, accountBytes *meter
 }
 
@@ -45,7 +43,7 @@ func newWriteLimits(cfg *Config) *writeLimits {
 		return nil
 	}
 	return &writeLimits{
-		clock: cfg.Clock, began: cfg.Clock(),
+		stopwatch: newStopwatch(cfg.Clock),
 		newDevices: newMeter(PolicyNewDevices, cfg.WriteLimits.NewDevices,
 			"too many new devices, or new names of devices, for this license; nothing was changed"),
 		licenseBytes: newMeter(PolicyLicenseBytes, cfg.WriteLimits.LicenseBytes,
@@ -57,27 +55,30 @@ func newWriteLimits(cfg *Config) *writeLimits {
 
 // refuse returns the error of the limit that refuses a call, and nil if the call may run on the record now. It counts
 // a device that the call stores, once for each call: a call that has lost a swap runs again.
-func (w *writeLimits) refuse(record *licensing.Record, c *call, now time.Time) error {
+// growth is that of the call's command on the record.
+func (w *writeLimits) refuse(record *licensing.Record, c *call, growth licensing.Growth, now time.Time) error {
 	if w == nil || c.counted || record.License == nil {
 		return nil
 	}
-	device := licensing.StoresDevice(record, c.cmd, now)
-	if !device && licensing.GrowthOf(c.cmd, record, now) != licensing.OrdinaryGrowth {
+	device := licensing.StoresDevice(record, c.cmd, growth, now)
+	if !device && growth != licensing.OrdinaryGrowth {
 		return nil
 	}
 	at := w.now()
-	if err := w.licenseBytes.refuse(w.licenseBytes.license(record.License.Key), at); err != nil {
+	if err := w.licenseBytes.refuse(cellsOf(w.licenseBytes, record.License.Key), at, 0); err != nil {
 		return err
 	}
-	if err := w.accountBytes.refuse(w.accountBytes.account(record.License.Owner), at); err != nil {
+	if err := w.accountBytes.refuse(cellsOf(w.accountBytes, record.License.Owner), at, 0); err != nil {
 		return err
 	}
 	if !device {
 		return nil
 	}
-	if err := w.newDevices.take(w.newDevices.license(record.License.Key), at); err != nil {
+	ofLicense := cellsOf(w.newDevices, record.License.Key)
+	if err := w.newDevices.refuse(ofLicense, at, 1); err != nil {
 		return err
 	}
+	w.newDevices.add(ofLicense, at, 1)
 	c.counted = true
 	return nil
 }
@@ -88,7 +89,7 @@ func (s *settler) RefuseWrites(owner licensing.Owner) error {
 	if s.limits == nil {
 		return nil
 	}
-	return s.limits.accountBytes.refuse(s.limits.accountBytes.account(owner), s.limits.now())
+	return s.limits.accountBytes.refuse(cellsOf(s.limits.accountBytes, owner), s.limits.now(), 0)
 }
 
 // wrote counts the bytes of a change for the owner and the licenses of its records.
@@ -102,13 +103,10 @@ func (w *writeLimits) wrote(change *store.Change, bytes int) {
 		owner := write.Ref.Owner
 		if l := write.Record.License; l != nil {
 			owner = l.Owner
-			w.licenseBytes.add(w.licenseBytes.license(l.Key), at, bytes/len(change.Writes))
+			w.licenseBytes.add(cellsOf(w.licenseBytes, l.Key), at, bytes/len(change.Writes))
 		}
 		if i == 0 {
-			w.accountBytes.add(w.accountBytes.account(owner), at, bytes)
+			w.accountBytes.add(cellsOf(w.accountBytes, owner), at, bytes)
 		}
 	}
 }
-
-// now returns the time since the node was made, by the monotonic clock.
-func (w *writeLimits) now() time.Duration { return w.clock().Sub(w.began) }
