@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spf13/pflag"
 )
 
 // TestPrintedCommands pastes the commands that licet dev prints into a shell.
@@ -95,41 +92,6 @@ func TestReadmeHasTheSameCommands(t *testing.T) {
 		if !strings.Contains(readme(t), "\n"+command+"\n") {
 			t.Errorf("README.md lacks the line %q", command)
 		}
-	}
-}
-
-// TestEverySettingIsDocumented compares docs/reference/settings.md with the flags of
-// licet dev and licet serve, both ways: the name, the variable and both defaults.
-func TestEverySettingIsDocumented(t *testing.T) {
-	var (
-		dev      devConfig
-		serve    serveConfig
-		want     = make(map[string]*[3]string) // the variable and both defaults, by flag
-		page     = readText(t, filepath.Join("..", "..", "docs", "reference", "settings.md"))
-		rowCount = strings.Count(page, "\n| `--")
-	)
-	for column, addFlags := range []func(*pflag.FlagSet){dev.addFlags, serve.addFlags} {
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		addFlags(flags)
-		flags.VisitAll(func(f *pflag.Flag) {
-			if want[f.Name] == nil {
-				want[f.Name] = &[3]string{variable(f), "–", "–"}
-			}
-			value := "`" + f.DefValue + "`"
-			if f.DefValue == "" || f.DefValue == "[]" {
-				value = "none"
-			}
-			want[f.Name][1+column] = value
-		})
-	}
-	for name, cells := range want {
-		row := fmt.Sprintf("\n| `--%s` | `%s` | %s | %s | ", name, cells[0], cells[1], cells[2])
-		if !strings.Contains(page, row) {
-			t.Errorf("docs/reference/settings.md lacks the row%s", row)
-		}
-	}
-	if rowCount != len(want) {
-		t.Errorf("docs/reference/settings.md has %d settings, want %d", rowCount, len(want))
 	}
 }
 

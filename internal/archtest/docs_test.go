@@ -31,7 +31,8 @@ func TestPages(t *testing.T) {
 }
 
 // checkPages returns what is wrong with the pages (*.md) of a tree: a link to a missing file, a link to a missing
-// heading, or a line that is too long. It skips folders that begin with a dot and build output.
+// heading, a line that is too long, or a page of a folder of docs that the folder's README does not link. It skips
+// folders that begin with a dot and build output.
 func checkPages(tree fs.FS) (violations []string, err error) {
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -48,6 +49,12 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 		}
 		found, err := checkPage(tree, name)
 		violations = append(violations, found...)
+		if folder, page := path.Split(name); path.Dir(path.Dir(name)) == "docs" && page != "README.md" {
+			index, _ := fs.ReadFile(tree, folder+"README.md")
+			if !strings.Contains(string(index), "]("+page+")") {
+				violations = append(violations, name+" is not in the README.md of its folder")
+			}
+		}
 		return err
 	})
 	return violations, err
@@ -159,10 +166,13 @@ func TestPagesAreChecked(t *testing.T) {
 		"docs/good.md":  "[a](other.md#whats-new) [b](other.md#twice-1)\n[c](../main.go) [d](..) [e](#f)\n\n# F\n",
 		"docs/long.md": long + "\n" + long + "x\n|" + long + "|\nhttps://" + long + "\n    " + long +
 			"\n```\n" + long + "x\n```\n",
-		"docs/file.md":        "`[a](gone.md)`\n```\n[a](gone.md)\n```\n[a](gone.md)\n",
-		"docs/heading.md":     "[a](other.md#new) [b](..#new) [c](https://example.com/gone)\n",
-		".hidden/skipped.md":  "[a](gone.md)\n",
-		"testdata/skipped.md": "[a](gone.md)\n",
+		"docs/file.md":          "`[a](gone.md)`\n```\n[a](gone.md)\n```\n[a](gone.md)\n",
+		"docs/guides/README.md": "[a](in.md)\n",
+		"docs/guides/in.md":     "in\n",
+		"docs/guides/out.md":    "out\n",
+		"docs/heading.md":       "[a](other.md#new) [b](..#new) [c](https://example.com/gone)\n",
+		".hidden/skipped.md":    "[a](gone.md)\n",
+		"testdata/skipped.md":   "[a](gone.md)\n",
 	} {
 		tree[name] = &fstest.MapFile{Data: []byte(text)}
 	}
@@ -172,6 +182,7 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 	want := []string{
 		"docs/file.md:5 links to gone.md: no such file",
+		"docs/guides/out.md is not in the README.md of its folder",
 		"docs/heading.md:1 links to other.md#new: no such heading",
 		"docs/heading.md:1 links to ..#new: a folder has no headings",
 		"docs/long.md:2 has 121 columns",
