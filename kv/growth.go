@@ -63,7 +63,7 @@ func (s *core) TakeGrowth() []store.OwnerGrowth {
 	return taken
 }
 
-// NoteGrowth is for the packages below kv: it adds a change of theirs.
+// NoteGrowth adds a change that has landed at a revision of the store, for the packages below kv.
 func (s *core) NoteGrowth(owner licensing.Owner, revision int64, size licensing.Size) {
 	s.growth.note(owner, revision, size)
 }

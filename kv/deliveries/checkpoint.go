@@ -83,10 +83,11 @@ func (h *holder) fail(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrClaimLost, err)
 }
 
-// take makes one transaction and returns the revision of the progress that the transaction has written.
+// take makes one transaction and returns the revision of the progress that the transaction has written. If the answer
+// is lost, the growth is unknown, and only a recount counts it.
 func (h *holder) take(ctx context.Context, step *checkpointStep) (revision int64, err error) {
-	then := append(slices.Clone(step.ops),
-		clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
+	then := append(slices.Clone(step.ops), clientv3.OpPut(layout.ProgressKey(h.endpoint),
+		string(step.progress.Encode()), clientv3.WithPrevKV()))
 	inDoubt := false
 	err = h.insist(ctx, func() error {
 		response, err := h.worker.store.etcd.Resolve(ctx, "checkpoint", &inDoubt, h.compares(), then, h.guardReads())
@@ -95,6 +96,7 @@ func (h *holder) take(ctx context.Context, step *checkpointStep) (revision int64
 			return fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err)
 		case response.Succeeded:
 			revision = response.Header.Revision
+			h.worker.store.noteGrowth(h.owner, revision, grown(then, response.Responses))
 			return nil
 		}
 		revision, err = h.explainLoss(response, step)

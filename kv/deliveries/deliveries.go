@@ -34,6 +34,8 @@ type Records interface {
 	Incarnation() store.Incarnation
 	// NextWriter returns the writer of the next swap.
 	NextWriter() layout.Writer
+	// NoteGrowth adds a change, at a revision of the store, to what an owner stores.
+	NoteGrowth(owner licensing.Owner, revision int64, size licensing.Size)
 }
 
 // Store keeps what becomes of messages to endpoints. It is safe for concurrent use.
@@ -41,11 +43,14 @@ type Store struct {
 	etcd        *etcd.Client
 	incarnation store.Incarnation
 	nextWriter  func() layout.Writer
+	noteGrowth  func(licensing.Owner, int64, licensing.Size)
 }
 
 // New returns the deliveries beside a store of records.
 func New(on Records) *Store {
-	return &Store{etcd: on.Client(), incarnation: on.Incarnation(), nextWriter: on.NextWriter}
+	return &Store{
+		etcd: on.Client(), incarnation: on.Incarnation(), nextWriter: on.NextWriter, noteGrowth: on.NoteGrowth,
+	}
 }
 
 // WebhooksMark is the revision at which endpoints were changed last, or a replay was
@@ -139,6 +144,8 @@ func (s *Store) AddReplay(
 		replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
 	me := s.nextWriter()
 	along := claimwrite.Of(claims, me)
+	value := string(layout.EncodeReplay(owner, &replay))
+	growth := along.Growth.Plus(layout.SizeOf(len(key), len(value)))
 	inDoubt := false
 	for try := range replayTries {
 		read, err := s.etcd.Txn(ctx, "read_replays", nil, append([]clientv3.Op{
@@ -154,6 +161,7 @@ func (s *Store) AddReplay(
 		case err != nil:
 			return err
 		case made == layout.SwapLanded:
+			s.noteGrowth(owner, read.Header.Revision, growth)
 			return nil
 		case made == layout.SwapEvicted && inDoubt:
 			return etcd.GaveUp(inDoubt, layout.ErrEvicted)
@@ -178,12 +186,15 @@ func (s *Store) AddReplay(
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
 				along.Compares...),
 			append([]clientv3.Op{
-				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark,
-					""),
+				clientv3.OpPut(key, value), clientv3.OpPut(layout.WebhooksMark, ""),
 				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
 			}, along.Puts...), nil)
-		if err != nil || response.Succeeded {
+		switch {
+		case err != nil:
 			return err
+		case response.Succeeded:
+			s.noteGrowth(owner, response.Header.Revision, growth)
+			return nil
 		}
 		etcd.PauseBeforeReissue(ctx, try)
 	}

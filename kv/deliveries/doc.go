@@ -16,5 +16,6 @@
 //	hold.go        a claim that this node holds, and what its holder reads
 //	checkpoint.go  the results of a holder, stored in one transaction or several
 //	steps.go       the transactions of one checkpoint
+//	growth.go      how much more an owner stores after a transaction
 //	sweep.go       removing the keys of deleted endpoints
 package deliveries

@@ -22,6 +22,12 @@ func openDeliveries(t *testing.T) *Store {
 
 func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *Store {
 	t.Helper()
+	return New(openRecords(t, m))
+}
+
+// openRecords opens the store of records of a node of its own.
+func openRecords(t *testing.T, m *metrics.Metrics) *kv.Store {
+	t.Helper()
 	s, err := kv.Open(kvtest.Context(t, 10*time.Second),
 		kv.Config{Endpoints: own.Endpoints, Metrics: m, Log: zerolog.Nop()})
 	if err != nil {
@@ -32,7 +38,7 @@ func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *Store {
 			t.Error(err)
 		}
 	})
-	return New(s)
+	return s
 }
 
 // faultyDeliveries opens deliveries whose writes meet faults.

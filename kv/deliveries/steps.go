@@ -54,12 +54,12 @@ func (l *stepsOf) room(ops, bytes int) *checkpointStep {
 }
 
 func (s *checkpointStep) put(key string, value []byte) {
-	s.ops = append(s.ops, clientv3.OpPut(key, string(value)))
+	s.ops = append(s.ops, clientv3.OpPut(key, string(value), clientv3.WithPrevKV()))
 	s.bytes += len(key) + len(value)
 }
 
 func (s *checkpointStep) remove(key string) {
-	s.ops = append(s.ops, clientv3.OpDelete(key))
+	s.ops = append(s.ops, clientv3.OpDelete(key, clientv3.WithPrevKV()))
 	s.bytes += len(key)
 }
 
@@ -132,7 +132,7 @@ func (l *stepsOf) addPage(page layout.LoggedPage) {
 	l.next.Log = log.With(page.Count)
 	if kept := l.next.Log.First; kept > log.First {
 		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.hold.endpoint, log.First),
-			clientv3.WithRange(layout.PageKey(l.hold.endpoint, kept))))
+			clientv3.WithRange(layout.PageKey(l.hold.endpoint, kept)), clientv3.WithPrevKV()))
 	}
 	l.close()
 }

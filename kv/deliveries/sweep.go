@@ -42,20 +42,30 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// sweepEndpoint removes some of what is left of an endpoint, or all.
+// sweepEndpoint removes some of what is left of an endpoint, or all. The pending messages go first, and the progress,
+// which names the owner of the endpoint, goes last.
 func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
+	owner, err := s.ownerOf(ctx, endpoint)
+	if err != nil {
+		return 0, err
+	}
 	prefix, mark := layout.EndpointPrefix(endpoint), layout.DeletedWebhookKey(endpoint)
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
+	from := layout.DeliveriesPrefix(endpoint, layout.KeyOfPending)
 	for removed < sweptDeliveries {
-		page, err := s.etcd.Page(ctx, "sweep_webhooks", prefix, end, sweptPage, 0, clientv3.WithKeysOnly())
+		page, err := s.etcd.Page(ctx, "sweep_webhooks", from, end, sweptPage, 0, clientv3.WithKeysOnly())
 		if err != nil {
 			return removed, err
+		}
+		if len(page.Kvs) == 0 && from != prefix {
+			from = prefix
+			continue
 		}
 		compares, then := []clientv3.Cmp{marked}, []clientv3.Op(nil)
 		if len(page.Kvs) > 0 {
 			last := etcd.After(page.Kvs[len(page.Kvs)-1].Key)
-			then = []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithRange(last))}
+			then = []clientv3.Op{clientv3.OpDelete(from, clientv3.WithRange(last), clientv3.WithPrevKV())}
 		} else {
 			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(end), "=", 0))
 			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(layout.DeliveryClaimKey(endpoint))}
@@ -74,6 +84,31 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 		if len(page.Kvs) == 0 {
 			return removed, nil
 		}
+		s.noteGrowth(owner, response.Header.Revision, grown(then, response.Responses))
 	}
 	return removed, nil
+}
+
+// ownerOf returns the owner of an endpoint, whom the progress of the endpoint names, or else a replay. The owner is
+// zero if there is neither.
+func (s *Store) ownerOf(ctx context.Context, endpoint string) (owner licensing.Owner, err error) {
+	found, err := s.etcd.Txn(ctx, "read_endpoint_owner", nil, []clientv3.Op{
+		clientv3.OpGet(layout.ProgressKey(endpoint)),
+		clientv3.OpGet(layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay), clientv3.WithPrefix(), clientv3.WithLimit(1)),
+	}, nil)
+	if err != nil {
+		return owner, etcd.Unavailable(err)
+	}
+	// A value that can't be read must not stop the sweep: then the next recount counts what the sweep has removed.
+	if kv := etcd.First(found.Responses, 0); kv != nil {
+		if progress, err := layout.DecodeProgress(kv.Value); err == nil {
+			return progress.Owner, nil
+		}
+	}
+	if kv := etcd.First(found.Responses, 1); kv != nil {
+		if named, _, err := layout.DecodeReplay("", kv.Value); err == nil {
+			return named, nil
+		}
+	}
+	return owner, nil
 }
