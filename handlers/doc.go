@@ -76,6 +76,7 @@
 //	requesttype.go     request types, compiled, and the limits of their inputs
 //	responses.go       bounds the bytes of responses that have not left yet
 //	routelist.go       the list of routes for generators and tests
+//	routereasons.go    the reasons for which a route refuses requests
 //	routes.go          the list of routes: one row each
 //	routetable.go      finds the route of a request target, and its limit of bodies
 //	selfservice.go     activate, validate and deactivate

@@ -1,8 +1,12 @@
 package handlers
 
 import (
+	"cmp"
+	"maps"
 	"reflect"
 	"slices"
+
+	"licet/licensing"
 )
 
 // Route describes a route of the API: what it reads, and what it answers.
@@ -18,6 +22,16 @@ type Route struct {
 	Response        reflect.Type // the data of the envelope, or, of a page, the page
 	Page            bool         // answers HTML instead of the envelope
 	Statuses        []int        // of successes
+	BodyLimit       int          // in bytes
+	Refusals        []Refusal    // every refusal that a request to the route may get, by code
+}
+
+// Refusal is the HTTP form of a reason.
+type Refusal struct {
+	Reason     licensing.Reason
+	Status     int
+	Code       int  // in the envelope
+	RetryAfter bool // the response has the header Retry-After
 }
 
 // Input is a variable of the path, a parameter of the query, or a member of the body.
@@ -31,6 +45,7 @@ type Input struct {
 // Routes lists the routes of the public listener.
 func Routes() []Route {
 	var routes []Route
+	reasons := kinds()
 	for _, r := range apiRoutes() {
 		of := r.endpoint.request
 		request := reflect.New(of.typ).Interface()
@@ -39,6 +54,7 @@ func Routes() []Route {
 			Method: r.method, Pattern: r.pattern, Auth: r.access, Scopes: slices.Collect(r.scopes()),
 			MediaType: r.body.mediaType(), OptionalBody: of.optionalBody, IdempotencyKey: once,
 			Request: of.typ, Response: r.endpoint.answer, Page: r.page, Statuses: r.statuses(),
+			BodyLimit: cmp.Or(r.limit, bodyLimit), Refusals: reasons.refusals(r.reasons()),
 		}
 		limits := limitsOf(request)
 		for _, f := range of.inputs {
@@ -51,4 +67,21 @@ func Routes() []Route {
 		routes = append(routes, described)
 	}
 	return routes
+}
+
+// Refusals lists all refusals, by code.
+func Refusals() []Refusal {
+	all := kinds()
+	return all.refusals(slices.Collect(maps.Keys(all)))
+}
+
+// refusals returns the HTTP form of reasons, by code.
+func (t errorTable) refusals(reasons []licensing.Reason) []Refusal {
+	var refusals []Refusal
+	for _, reason := range reasons {
+		k := t[reason]
+		refusals = append(refusals, Refusal{reason, k.status, k.code(), k.retry != never})
+	}
+	slices.SortFunc(refusals, func(a, b Refusal) int { return cmp.Compare(a.Code, b.Code) })
+	return refusals
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"licet/licensing"
 )
 
 // Auth says which credentials a route reads.
@@ -28,8 +30,9 @@ type route struct {
 	scope    string // the required scopes, with blanks between; only with RequiredAuth
 	endpoint *endpoint
 	body     bodyForm
-	limit    int  // of the body in bytes; 0: bodyLimit. Only on patterns without variables
-	page     bool // answers pages for people, its errors too
+	limit    int                // of the body in bytes; 0: bodyLimit. Only on patterns without variables
+	page     bool               // answers pages for people, its errors too
+	own      []licensing.Reason // why the function refuses requests; see reasons
 	// command: the request becomes one command and nothing else, and there may be so
 	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns
 	// without variables.
@@ -111,67 +114,107 @@ func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 // pattern, the scope and the function of a route.
 func apiRoutes() []route {
 	return append([]route{
-		command[activationRequest]("/v1/licenses/activate", endUserRoutes.activate, activates),
-		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense),
-		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate),
+		command[activationRequest]("/v1/licenses/activate", endUserRoutes.activate, activates).refuses(
+			licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended,
+			licensing.ReasonLicenseExpired, licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
+			licensing.ReasonAccountBudgetReached),
+		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense).refuses(
+			licensing.ReasonLicenseNotFound),
+		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate).refuses(
+			licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
 
-		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows),
+		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).refuses(
+			licensing.ReasonProductNotFound),
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
-		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
-		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense),
+		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense).refuses(
+			licensing.ReasonLicenseNotFound),
+		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense).refuses(
+			licensing.ReasonLicenseNotFound, licensing.ReasonAccountBudgetReached),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense,
-			idempotent),
+			idempotent).refuses(licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses",
-			licenseRoutes.reinstateLicense, idempotent),
+			licenseRoutes.reinstateLicense, idempotent).refuses(
+			licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense,
-			idempotent),
-		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense),
-		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", licenseRoutes.listDevices),
+			idempotent).refuses(licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
+		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense).refuses(
+			licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
+		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read",
+			licenseRoutes.listDevices).refuses(
+			licensing.ReasonLicenseNotFound),
 		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read",
-			eventRoutes.listLicenseEvents),
+			eventRoutes.listLicenseEvents).refuses(licensing.ReasonLicenseNotFound),
 		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses",
-			licenseRoutes.removeDevice),
+			licenseRoutes.removeDevice).refuses(licensing.ReasonLicenseNotFound),
 
 		keyed[productQuery]("GET", "/v1/products", "products:read", productRoutes.listProducts),
 		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate, grows),
-		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", productRoutes.getProduct),
-		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct),
+		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", productRoutes.getProduct).refuses(
+			licensing.ReasonProductNotFound),
+		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct).refuses(
+			licensing.ReasonProductNotFound),
 
-		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows),
+		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows).refuses(
+			licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured),
 		keyed[orderQuery]("GET", "/v1/orders", "orders:read", orderRoutes.listOrders),
-		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
-		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder, idempotent),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder, idempotent),
+		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder).refuses(
+			licensing.ReasonOrderNotFound),
+		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents).refuses(
+			licensing.ReasonOrderNotFound),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder,
+			idempotent).refuses(
+			licensing.ReasonOrderNotFound, licensing.ReasonInvalidOrderState),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder,
+			idempotent).refuses(
+			licensing.ReasonOrderNotFound, licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+			licensing.ReasonProviderFailed),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 
-		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents),
-		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent),
+		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents).refuses(
+			licensing.ReasonCursorExpired),
+		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent).refuses(
+			licensing.ReasonEventNotFound),
 
-		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates, grows),
+		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates,
+			grows).refuses(
+			licensing.ReasonWebhookLimit),
 		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", webhookRoutes.listWebhooks),
-		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", webhookRoutes.getWebhook),
-		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.updateWebhook),
-		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.deleteWebhook),
+		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read",
+			webhookRoutes.getWebhook).refuses(
+			licensing.ReasonWebhookNotFound),
+		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks",
+			webhookRoutes.updateWebhook).refuses(
+			licensing.ReasonWebhookNotFound, licensing.ReasonAccountBudgetReached),
+		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks",
+			webhookRoutes.deleteWebhook).refuses(
+			licensing.ReasonWebhookNotFound),
 		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks",
-			webhookRoutes.rotateWebhook),
+			webhookRoutes.rotateWebhook).refuses(licensing.ReasonWebhookNotFound),
 		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", webhookRoutes.testWebhook,
-			idempotent),
+			idempotent).refuses(licensing.ReasonWebhookNotFound),
 		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
-			webhookRoutes.listDeliveries),
+			webhookRoutes.listDeliveries).refuses(licensing.ReasonWebhookNotFound),
 		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks",
-			webhookRoutes.replayWebhook, grows),
+			webhookRoutes.replayWebhook, grows).refuses(
+			licensing.ReasonWebhookNotFound, licensing.ReasonEventNotFound, licensing.ReasonReplayLimit),
 
 		keyed[noInput]("GET", "/v1/account/usage", "keys:read", accountRoutes.getUsage),
 
-		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows),
+		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).refuses(
+			licensing.ReasonAPIKeyLimit),
 		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),
-		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey),
-		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey),
-		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
+		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey).refuses(
+			licensing.ReasonAPIKeyNotFound),
+		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey).refuses(
+			licensing.ReasonAPIKeyNotFound),
+		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey).refuses(
+			licensing.ReasonAPIKeyNotFound),
 
-		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder),
-		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel),
+		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder).refuses(
+			licensing.ReasonOrderNotFound, licensing.ReasonOutcomeUnknown),
+		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel).refuses(
+			licensing.ReasonOrderNotFound, licensing.ReasonForbidden, licensing.ReasonInvalidOrderState,
+			licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 	}, probes()...)
 }
 
@@ -179,6 +222,6 @@ func apiRoutes() []route {
 func probes() []route {
 	return []route{
 		newRoute[noInput]("GET", "/livez", probeRoutes.live, quiet),
-		newRoute[noInput]("GET", "/readyz", probeRoutes.ready, quiet),
+		newRoute[noInput]("GET", "/readyz", probeRoutes.ready, quiet).refuses(licensing.ReasonUnavailable),
 	}
 }

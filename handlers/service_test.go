@@ -174,6 +174,11 @@ func newService(t *testing.T, options ...option) *fixture {
 	s.store.addKey(keyExpired, licensing.APIKey{Owner: acme, Scopes: []string{"*"}, ExpiresAt: s.clock.Now()})
 	s.store.addKey(keyRevoked, licensing.APIKey{Owner: acme, Scopes: []string{"*"}, RevokedAt: s.clock.Now()})
 
+	t.Cleanup(func() {
+		for _, response := range unlisted(t, s.registry) {
+			t.Errorf("the row of the route in the table of routes does not list the response: %s", response)
+		}
+	})
 	s.server = handlers.New(s.config)
 	s.addr = serve(t, s.server)
 	s.client = &http.Client{

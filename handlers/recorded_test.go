@@ -1,0 +1,76 @@
+package handlers_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet/handlers"
+	"licet/metrics"
+)
+
+// unlisted returns the responses that the counters of a service hold, and that the table of routes does not list for
+// their routes. A known path with another method has no route: the response to such a request names the method, or a
+// fault that comes before the method.
+func unlisted(t *testing.T, registry *prometheus.Registry) (found []string) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Error(err)
+	}
+	type target struct{ method, pattern string }
+	listed, patterns := make(map[target][]string), make(map[string]bool)
+	for _, r := range handlers.Routes() {
+		at := target{r.Method, r.Pattern}
+		for _, status := range r.Statuses {
+			listed[at] = append(listed[at], strconv.Itoa(status)+" ")
+		}
+		for _, refusal := range r.Refusals {
+			listed[at] = append(listed[at], strconv.Itoa(refusal.Status)+" "+strconv.Itoa(refusal.Code))
+		}
+		patterns[r.Pattern] = true
+	}
+	for _, f := range families {
+		if f.GetName() != "licet_http_responses_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			labels := make(map[string]string)
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			at := target{labels["method"], labels["route"]}
+			got := labels["code"] + " " + labels["error"]
+			allowed, known := listed[at]
+			if !known {
+				allowed = beforeRoutes
+			}
+			if patterns[at.pattern] && m.GetCounter().GetValue() > 0 && !slices.Contains(allowed, got) {
+				found = append(found, at.method+" "+at.pattern+" "+got)
+			}
+		}
+	}
+	return found
+}
+
+// beforeRoutes are the responses to requests that name no route.
+var beforeRoutes = []string{
+	"204 ", "400 40000", "404 40400", "405 40500", "413 41300", "414 41400", "431 43100", "500 50000",
+}
+
+func TestUnlistedResponsesAreFound(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	times := metrics.NewRequestTimes(metrics.New(registry, "", "", ""))
+	for code, status := range map[int]int{0: 201, 40403: 404, 40901: 409} {
+		times.Observe("GET", "/v1/orders/{order_no}", status, code, time.Millisecond, "")
+	}
+	got := unlisted(t, registry)
+	slices.Sort(got)
+	want := []string{"GET /v1/orders/{order_no} 201 ", "GET /v1/orders/{order_no} 409 40901"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
