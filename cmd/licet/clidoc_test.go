@@ -88,9 +88,69 @@ func TestTutorialRuns(t *testing.T) {
 	}
 }
 
-// runDocumented runs all sh blocks of a page in one shell, with a separate licet dev. It returns the licet dev, the
-// output and the number of blocks.
-func runDocumented(t *testing.T, page string) (p *process, printed string, blocks int) {
+// TestTutorialOfAProgramRuns runs all commands of the tutorial with the example program, and its calls in other
+// languages. The Go code of the page is in the program.
+func TestTutorialOfAProgramRuns(t *testing.T) {
+	t.Parallel()
+	needTools(t, "go")
+	page := readText(t, filepath.Join("..", "..", "docs", "tutorials", "license-your-program.md"))
+	program := readText(t, filepath.Join("..", "..", "examples", "notes", "license.go"))
+	for _, code := range blocksOf(page, "go") {
+		if !strings.Contains(program, code) {
+			t.Errorf("the program does not have this code of the page:\n%s", code)
+		}
+	}
+	bin := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../examples/notes")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p, out, blocks := runDocumented(t, page, bin)
+	if blocks < 6 {
+		t.Errorf("there are %d blocks of commands", blocks)
+	}
+	for _, word := range []string{"notes has no license on this device", "notes is activated", "buy milk", "exit code 1",
+		"license_suspended", "notes is deactivated"} {
+		if !strings.Contains(out, word) {
+			t.Errorf("it printed nothing of %q:\n%s", word, out)
+		}
+	}
+	licenses := p.want(t, 200, "GET", "/v1/licenses?product_id=notes", "").Data.list("licenses")
+	if len(licenses) != 1 {
+		t.Fatalf("there are %d licenses, want 1", len(licenses))
+	}
+	key, _ := licenses[0]["license_key"].(string)
+	for _, language := range []struct {
+		block, program string
+		args           []string
+	}{
+		{"ts", "node", []string{"--input-type=module", "--eval"}},
+		{"python", "python3", []string{"-c"}},
+	} {
+		t.Run(language.program, func(t *testing.T) {
+			needTools(t, language.program)
+			code := strings.Join(blocksOf(page, language.block), "")
+			cmd := exec.CommandContext(t.Context(), language.program, append(language.args, code)...)
+			cmd.Env = append(os.Environ(), "LICET_URL="+p.url, "LICENSE_KEY="+key)
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "valid\n" {
+				t.Errorf("it printed %q, %v", out, err)
+			}
+		})
+	}
+}
+
+// blocksOf returns the code blocks of a page in a language.
+func blocksOf(page, language string) (blocks []string) {
+	for _, block := range strings.Split(page, "\n```"+language+"\n")[1:] {
+		block, _, _ = strings.Cut(block, "\n```\n")
+		blocks = append(blocks, block+"\n")
+	}
+	return blocks
+}
+
+// runDocumented runs all sh blocks of a page in one shell, with a separate licet dev and the programs of some folders.
+// It returns the licet dev, the output and the number of blocks.
+func runDocumented(t *testing.T, page string, programs ...string) (p *process, printed string, blocks int) {
 	t.Helper()
 	needTools(t, "sh", "sed")
 	p = startProcess(t, filepath.Join(t.TempDir(), "licet-data"))
@@ -105,14 +165,14 @@ func runDocumented(t *testing.T, page string) (p *process, printed string, block
 	}
 	var commands strings.Builder
 	commands.WriteString("set -e\n")
-	for _, block := range strings.Split(page, "\n```sh\n")[1:] {
+	for _, block := range blocksOf(page, "sh") {
 		blocks++
-		block, _, _ = strings.Cut(block, "\n```\n")
-		commands.WriteString(block + "\n")
+		commands.WriteString(block)
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", commands.String())
 	cmd.Dir = filepath.Dir(p.dir)
-	cmd.Env = append(plainEnvironment(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+	path := append(append([]string{bin}, programs...), os.Getenv("PATH"))
+	cmd.Env = append(plainEnvironment(), "PATH="+strings.Join(path, string(os.PathListSeparator)),
 		"XDG_CONFIG_HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -60,7 +60,7 @@ var packages = []row{
 	{
 		path:     "examples/...",
 		purpose:  "example programs, as users would write them",
-		imports:  []string{"client/webhook"},
+		imports:  []string{"client", "client/webhook"},
 		mayPanic: true,
 	},
 	{
