@@ -19,14 +19,26 @@ const (
 	// records of the end of a license or an order. The budget of an account does not refuse this growth; a store
 	// that is almost full does.
 	BoundedGrowth
+	// Replacement: the change replaces metadata, a product or a webhook endpoint, and the new data is not larger. The
+	// budget of an account does not refuse it. A store that is almost full does, since etcd keeps the old data until
+	// the next compaction.
+	Replacement
 	// OrdinaryGrowth: all other growth, such as grants, orders, products, webhook endpoints, API keys, metadata,
 	// and devices of licenses with unlimited devices.
 	OrdinaryGrowth
 )
 
-// GrowthOf returns the growth of a command that is about to run on a record. The growth of an Activate depends on
-// the record and the time; the growth of any other command depends on the command alone.
+// GrowthOf returns the growth of a command that is about to run on a record. It is NoGrowth if the command will fail
+// because of the record: then the caller learns that error, and nothing about another owner.
 func GrowthOf(c Command, r *Record, now time.Time) Growth { return c.growth(r, now) }
+
+// growthFrom returns the growth of replacing data of a size by data of another size.
+func growthFrom(before, after int) Growth {
+	if after <= before {
+		return Replacement
+	}
+	return OrdinaryGrowth
+}
 
 // bound reports whether a device is bound to the record's license.
 func (r *Record) bound(device string) bool {

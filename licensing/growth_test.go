@@ -15,7 +15,7 @@ import (
 
 // TestGrowthOfCommands lists the growth of every command, so that the author of a new command has to decide.
 func TestGrowthOfCommands(t *testing.T) {
-	text, limit := "x", 1
+	limit := 1
 	want := []struct {
 		command Command
 		growth  Growth
@@ -29,7 +29,6 @@ func TestGrowthOfCommands(t *testing.T) {
 		{RevokeLicense{}, NoGrowth},
 		{RenewLicense{}, RequiredGrowth},
 		{UpdateLicense{MaxDevices: &limit}, NoGrowth},
-		{UpdateLicense{MaxDevices: &limit, Metadata: "{}"}, OrdinaryGrowth},
 		{ExpireLicense{}, BoundedGrowth},
 		{PayOrder{}, RequiredGrowth},
 		{CancelOrder{}, NoGrowth},
@@ -44,9 +43,6 @@ func TestGrowthOfCommands(t *testing.T) {
 		{DeleteProduct{}, NoGrowth},
 		{CreateEndpoint{}, OrdinaryGrowth},
 		{UpdateEndpoint{Enabled: new(bool)}, NoGrowth},
-		{UpdateEndpoint{URL: &text}, OrdinaryGrowth},
-		{UpdateEndpoint{Description: &text}, OrdinaryGrowth},
-		{UpdateEndpoint{Types: new([]EventType)}, OrdinaryGrowth},
 		{DeleteEndpoint{}, NoGrowth},
 		{RotateEndpointSecret{}, NoGrowth},
 		{DisableEndpoint{}, NoGrowth},
@@ -129,5 +125,76 @@ func TestGrowthOfActivations(t *testing.T) {
 		if binds := err == nil && result.Bound; binds != (test.growth != NoGrowth) {
 			t.Errorf("%s: growth %d, but Apply binds a device: %v, %v", name, test.growth, binds, err)
 		}
+	}
+}
+
+// TestGrowthOfReplacements: the record decides whether new metadata, a product or an endpoint takes more than before.
+func TestGrowthOfReplacements(t *testing.T) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	const key = LicenseKey("LIC-A")
+	owner, other := Owner{AccountID: "acct_1", Mode: Live}, Owner{AccountID: "acct_2", Mode: Live}
+	metadata := func(patch string) UpdateLicense {
+		return UpdateLicense{Target: Target{Key: key, Caller: owner}, Metadata: patch, MaxDevices: new(7)}
+	}
+	with := func(object string) Record {
+		return Record{License: &License{Key: key, Owner: owner}, Metadata: &Metadata{Object: object}}
+	}
+	product := func(name, metadata string) PutProduct {
+		return PutProduct{ID: "pro", Owner: owner, Name: name, Metadata: metadata, Terms: Terms{MaxDevices: 1000}}
+	}
+	pro := Record{Product: &Product{ID: "pro", Owner: owner, Name: "Pro", Metadata: `{"a":1}`}}
+	activations := []EventType{EventDeviceBound, EventDeviceRemoved}
+	hooks := Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{
+		{ID: "we_1", URL: "https://shop.example/", Description: "the shop", Types: activations}}}}
+	for name, test := range map[string]struct {
+		command Command
+		record  Record
+		growth  Growth
+	}{
+		"the first metadata":        {metadata(`{"a":1}`), with(""), OrdinaryGrowth},
+		"longer metadata":           {metadata(`{"b":1}`), with(`{"a":1}`), OrdinaryGrowth},
+		"metadata of the same size": {metadata(`{"a":2}`), with(`{"a":1}`), Replacement},
+		"shorter metadata":          {metadata(`{"a":"x"}`), with(`{"a":"long"}`), Replacement},
+		"a member for a longer one": {metadata(`{"a":null,"b":1}`), with(`{"a":"long"}`), Replacement},
+		"no metadata":               {metadata(`{"a":null}`), with(`{"a":1}`), Replacement},
+		"metadata as it is":         {metadata(`{"a":1}`), with(`{"a":1}`), NoGrowth},
+		"metadata that is too long": {metadata(`{"a":"` + strings.Repeat("x", MaxMetadataBytes) + `"}`), with(""), NoGrowth},
+		"metadata of a foreign license": {metadata(`{"a":1}`),
+			Record{License: &License{Key: key, Owner: other}, Metadata: &Metadata{}}, NoGrowth},
+		"metadata of no license": {metadata(`{"a":1}`), Record{}, NoGrowth},
+
+		"a new product":    {product("", ""), Record{}, OrdinaryGrowth},
+		"a longer product": {product("Prof", `{"a":1}`), pro, OrdinaryGrowth},
+		"other terms":      {product("Pro", `{"a":1}`), pro, Replacement},
+		"a shorter product": {product("Professional", ""),
+			Record{Product: &Product{Name: "Pro", Metadata: `{"a":"long"}`}}, Replacement},
+		"product with metadata": {product("", `{"a":"long"}`), pro, OrdinaryGrowth},
+
+		"a longer URL":         {UpdateEndpoint{ID: "we_1", URL: new("https://shop.example/hook")}, hooks, OrdinaryGrowth},
+		"a shorter URL":        {UpdateEndpoint{ID: "we_1", URL: new("https://a.example/")}, hooks, Replacement},
+		"a longer description": {UpdateEndpoint{ID: "we_1", Description: new("the second shop")}, hooks, OrdinaryGrowth},
+		"no description, and a longer URL": {UpdateEndpoint{ID: "we_1", Description: new(""),
+			URL: new("https://shop.example/a")}, hooks, Replacement},
+		"one type of two": {UpdateEndpoint{ID: "we_1", Types: new(activations[:1])}, hooks, Replacement},
+		"all types":       {UpdateEndpoint{ID: "we_1", Types: new([]EventType)}, hooks, Replacement},
+		"another type": {UpdateEndpoint{ID: "we_1", Types: new(append(activations, EventLicenseActivated))},
+			hooks, OrdinaryGrowth},
+		"a disabled endpoint": {UpdateEndpoint{ID: "we_1", Enabled: new(bool)}, hooks, NoGrowth},
+		"no endpoint":         {UpdateEndpoint{ID: "we_2", URL: new("https://shop.example/hook")}, hooks, NoGrowth},
+	} {
+		record := test.record.Clone()
+		if growth := GrowthOf(test.command, &record, now); growth != test.growth {
+			t.Errorf("%s: growth %d, want %d", name, growth, test.growth)
+		}
+		if !reflect.DeepEqual(record, test.record) {
+			t.Errorf("%s: GrowthOf changed the record", name)
+		}
+		if _, err := Apply(&record, test.command, now); err != nil && test.growth != NoGrowth {
+			t.Errorf("%s: %v, but growth %d", name, err, test.growth)
+		}
+	}
+	unread := Record{License: &License{Key: key, Owner: owner}}
+	if growth := GrowthOf(metadata(`{"a":1}`), &unread, now); growth != OrdinaryGrowth {
+		t.Errorf("metadata that was not read: growth %d", growth)
 	}
 }

@@ -152,11 +152,18 @@ type UpdateLicense struct {
 // DeviceID is empty: no device is touched.
 func (UpdateLicense) DeviceID() string { return "" }
 
-func (c UpdateLicense) growth(*Record, time.Time) Growth {
-	if c.Metadata == "" {
+func (c UpdateLicense) growth(r *Record, _ time.Time) Growth {
+	if _, err := c.license(r); err != nil || c.Metadata == "" {
 		return NoGrowth
 	}
-	return OrdinaryGrowth
+	if r.Metadata == nil { // not read
+		return OrdinaryGrowth
+	}
+	next := *r.Metadata
+	if err := next.merge(c.Metadata); err != nil || next.Object == r.Metadata.Object {
+		return NoGrowth
+	}
+	return growthFrom(len(r.Metadata.Object), len(next.Object))
 }
 
 func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {

@@ -14,7 +14,13 @@ type PutProduct struct {
 // DeviceID is empty: no device is touched.
 func (PutProduct) DeviceID() string { return "" }
 
-func (PutProduct) growth(*Record, time.Time) Growth { return OrdinaryGrowth }
+func (c PutProduct) growth(r *Record, _ time.Time) Growth {
+	if r.Product == nil {
+		return OrdinaryGrowth
+	}
+	// The terms of all products have about the same size.
+	return growthFrom(len(r.Product.Name)+len(r.Product.Metadata), len(c.Name)+len(c.Metadata))
+}
 
 func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 	before := r.Product

@@ -52,11 +52,23 @@ type UpdateEndpoint struct {
 // DeviceID is empty: no device is touched.
 func (UpdateEndpoint) DeviceID() string { return "" }
 
-func (c UpdateEndpoint) growth(*Record, time.Time) Growth {
-	if c.URL == nil && c.Description == nil && c.Types == nil {
+func (c UpdateEndpoint) growth(r *Record, now time.Time) Growth {
+	before := r.Webhooks.Find(c.ID)
+	if before == nil || c.URL == nil && c.Description == nil && c.Types == nil {
 		return NoGrowth
 	}
-	return OrdinaryGrowth
+	next := *before
+	c.change(&next, now)
+	return growthFrom(before.size(), next.size())
+}
+
+// size returns about how many bytes the changeable parts of an endpoint take.
+func (e *Endpoint) size() int {
+	size := len(e.URL) + len(e.Description)
+	for _, kind := range e.Types {
+		size += len(kind)
+	}
+	return size
 }
 
 func (c UpdateEndpoint) apply(r *Record, now time.Time) (Result, error) {
@@ -65,29 +77,32 @@ func (c UpdateEndpoint) apply(r *Record, now time.Time) (Result, error) {
 			return Result{}, err
 		}
 	}
-	endpoint, _, err := r.changeEndpoint(c.ID, func(e *Endpoint) (changed bool) {
-		if c.URL != nil && *c.URL != e.URL {
-			e.URL, changed = *c.URL, true
-			e.reset(now)
-		}
-		if c.Description != nil && *c.Description != e.Description {
-			e.Description, changed = *c.Description, true
-		}
-		if c.Types != nil && !slices.Equal(*c.Types, e.Types) {
-			e.Types, changed = slices.Clone(*c.Types), true
-		}
-		if c.Enabled != nil && *c.Enabled != e.Enabled() {
-			changed = true
-			if *c.Enabled {
-				e.DisabledAt, e.DisabledBecause = time.Time{}, ""
-				e.reset(now)
-			} else {
-				e.DisabledAt, e.DisabledBecause = now, DisabledByUser
-			}
-		}
-		return changed
-	})
+	endpoint, _, err := r.changeEndpoint(c.ID, func(e *Endpoint) bool { return c.change(e, now) })
 	return Result{Endpoint: endpoint}, err
+}
+
+// change changes an endpoint, and reports whether anything has changed.
+func (c UpdateEndpoint) change(e *Endpoint, now time.Time) (changed bool) {
+	if c.URL != nil && *c.URL != e.URL {
+		e.URL, changed = *c.URL, true
+		e.reset(now)
+	}
+	if c.Description != nil && *c.Description != e.Description {
+		e.Description, changed = *c.Description, true
+	}
+	if c.Types != nil && !slices.Equal(*c.Types, e.Types) {
+		e.Types, changed = slices.Clone(*c.Types), true
+	}
+	if c.Enabled != nil && *c.Enabled != e.Enabled() {
+		changed = true
+		if *c.Enabled {
+			e.DisabledAt, e.DisabledBecause = time.Time{}, ""
+			e.reset(now)
+		} else {
+			e.DisabledAt, e.DisabledBecause = now, DisabledByUser
+		}
+	}
+	return changed
 }
 
 // reset records that earlier failures no longer count. ResetAt always increases, whatever the clock

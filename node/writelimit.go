@@ -32,7 +32,8 @@ const (
 // bytes a command takes. Commands under way at that moment exceed the limit by as much as they write, and commands
 // that come later wait for that.
 //
-// The limits refuse only commands that store a device or a device's name, and other [licensing.OrdinaryGrowth].
+// The limits refuse only commands that store a device or a device's name, [licensing.Replacement] and other
+// [licensing.OrdinaryGrowth].
 type writeLimits struct {
 	stopwatch
 	newDevices, licenseBytes, accountBytes *meter
@@ -61,7 +62,7 @@ func (w *writeLimits) refuse(record *licensing.Record, c *call, growth licensing
 		return nil
 	}
 	device := licensing.StoresDevice(record, c.cmd, growth, now)
-	if !device && growth != licensing.OrdinaryGrowth {
+	if !device && growth < licensing.Replacement {
 		return nil
 	}
 	at := w.now()

@@ -3,7 +3,9 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,6 +189,29 @@ func TestByteLimits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestByteLimitsOfReplacements: metadata that takes as much as the metadata before counts, and is refused as other
+// growth is.
+func TestByteLimitsOfReplacements(t *testing.T) {
+	n, _ := limitedNode(t, nodetest.OpenStore(t),
+		node.WriteLimits{LicenseBytes: node.WriteLimit{Count: 20_000, Per: 10 * time.Second}})
+	key := nodetest.Grant(t, n, 1)
+	change := func(i int) error {
+		text := fmt.Sprintf(`{"a":"%s %d"}`, strings.Repeat("x", 5000), i)
+		_, err := n.Do(nodetest.Context(t), licensing.LicenseRef(key),
+			licensing.UpdateLicense{Target: licensing.Target{Key: key}, Metadata: text})
+		return err
+	}
+	for i := range 10 {
+		if err := change(i); err != nil {
+			if licensing.ReasonOf(err) != licensing.ReasonRateLimited || i < 3 {
+				t.Errorf("change %d: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Error("nothing bounds the bytes")
 }
 
 // TestEndUserWritesLittle: an end user without credentials makes a node write little, with the default limits, be it

@@ -86,21 +86,13 @@ func (b *Budgets) admit(ctx context.Context, owner licensing.Owner) error {
 	return b.Refuse(owner)
 }
 
-// learn reads the usage of an owner that b does not know.
+// learn reads the usage of an owner that b does not know. It is for requests that may make the owner store more: the
+// engine refuses their commands once it knows the record.
 func (b *Budgets) learn(ctx context.Context, owner licensing.Owner) error {
 	if b.off() || b.ask(owner).size.Load() != nil {
 		return nil
 	}
 	return b.read(ctx, owner)
-}
-
-// learnFor is learn for a command whose growth the budget may refuse. The node refuses the command once it knows the
-// record.
-func (b *Budgets) learnFor(ctx context.Context, owner licensing.Owner, cmd licensing.Command) error {
-	if licensing.GrowthOf(cmd, &licensing.Record{}, time.Time{}) < licensing.OrdinaryGrowth {
-		return nil
-	}
-	return b.learn(ctx, owner)
 }
 
 // ask returns what is known of an owner, and keeps it known.

@@ -65,6 +65,13 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	endpoint, _, err := n.CreateWebhook(ctx, service.EndpointCreation{Owner: owner, URL: "https://shop.example/"})
 	nodetest.WantError(t, err, nil)
+	product := licensing.PutProduct{ID: "tools", Owner: owner, Terms: licensing.DefaultTerms(), Metadata: `{"of":"tools"}`}
+	_, _, err = n.PutProduct(ctx, product)
+	nodetest.WantError(t, err, nil)
+	described := licensing.Target{Key: unlimited, Caller: owner}
+	_, _, err = n.ChangeLicense(ctx, owner, service.LicenseChange{Key: unlimited,
+		Command: licensing.UpdateLicense{Target: described, Metadata: `{"seat":"the first"}`}})
+	nodetest.WantError(t, err, nil)
 	once := nodetest.Once("before", "r")
 	_, _, err = grantTo(t, n, owner, 1, 3, once)
 	nodetest.WantError(t, err, nil)
@@ -104,6 +111,17 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		},
 		"an endpoint": func() error {
 			_, _, err := n.CreateWebhook(ctx, service.EndpointCreation{Owner: owner, URL: url})
+			return err
+		},
+		"a longer product": func() error {
+			longer := product
+			longer.Name = "Tools"
+			_, _, err := n.PutProduct(ctx, longer)
+			return err
+		},
+		"longer metadata": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: unlimited,
+				Command: licensing.UpdateLicense{Target: described, Metadata: `{"seat":"the last of all"}`}})
 			return err
 		},
 		"a longer URL": func() error {
@@ -157,6 +175,22 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 				Target: licensing.Target{Key: unlimited, Caller: owner}, Device: "gone"})
 			return err
 		},
+		"cleared metadata": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: unlimited,
+				Command: licensing.UpdateLicense{Target: described, Metadata: `{"seat":null}`}})
+			return err
+		},
+		"a shorter product": func() error {
+			shorter := product
+			shorter.Metadata = ""
+			_, _, err := n.PutProduct(ctx, shorter)
+			return err
+		},
+		"a shorter URL": func() error {
+			_, err := n.UpdateWebhook(ctx, owner,
+				licensing.UpdateEndpoint{ID: endpoint.Endpoint.ID, URL: new("https://a.example/")})
+			return err
+		},
 		"the repetition of an earlier grant": func() error {
 			_, replayed, err := grantTo(t, n, owner, 1, 3, once)
 			if err == nil && !replayed {
@@ -168,6 +202,11 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 	} {
 		t.Run("goes on with "+name, func(t *testing.T) { nodetest.WantError(t, do(), nil) })
 	}
+
+	// Another account that asks to change a license learns nothing about the owner's budget.
+	_, _, err = n.ChangeLicense(ctx, other, service.LicenseChange{Key: unlimited, Command: licensing.UpdateLicense{
+		Target: licensing.Target{Key: unlimited, Caller: other}, Metadata: `{"seat":"mine"}`}})
+	nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
 
 	// A larger budget helps at once, also the request with the same Idempotency-Key.
 	raised, _ := budgetNode(t, 1000)

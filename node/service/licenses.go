@@ -53,8 +53,11 @@ type LicenseChange struct {
 func (l *Licenses) ChangeLicense(
 	ctx context.Context, owner licensing.Owner, in LicenseChange,
 ) (view *store.LicenseView, replayed bool, err error) {
-	if err := l.budgets.learnFor(ctx, owner, in.Command); err != nil {
-		return nil, false, err
+	unread := licensing.Record{License: &licensing.License{Key: in.Key, Owner: owner}}
+	if licensing.GrowthOf(in.Command, &unread, l.engine.Now()) == licensing.OrdinaryGrowth {
+		if err := l.budgets.learn(ctx, owner); err != nil {
+			return nil, false, err
+		}
 	}
 	run := func(place node.Place, claim *node.Claim) (view *store.LicenseView, replayed bool, err error) {
 		claim.Effect.LicenseKey = in.Key

@@ -16,7 +16,7 @@ type Products struct{ *core }
 func (p *Products) PutProduct(
 	ctx context.Context, cmd licensing.PutProduct,
 ) (product licensing.Product, created bool, err error) {
-	if err := p.budgets.admit(ctx, cmd.Owner); err != nil {
+	if err := p.budgets.learn(ctx, cmd.Owner); err != nil {
 		return licensing.Product{}, false, err
 	}
 	result, err := p.engine.Do(ctx, licensing.ProductRef(cmd.Owner, cmd.ID), cmd)

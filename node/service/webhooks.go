@@ -167,7 +167,7 @@ func (w *Webhooks) readWebhooks(ctx context.Context, owner licensing.Owner) (*li
 func (w *Webhooks) UpdateWebhook(
 	ctx context.Context, owner licensing.Owner, change licensing.UpdateEndpoint,
 ) (licensing.Endpoint, error) {
-	if err := w.budgets.learnFor(ctx, owner, change); err != nil {
+	if err := w.budgets.learn(ctx, owner); err != nil {
 		return licensing.Endpoint{}, err
 	}
 	result, err := w.engine.Do(ctx, licensing.WebhooksRef(owner), change)
