@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ const (
 	rivalDevices  = 1000 // of the license that is looked up
 )
 
-// listAll makes a client ask for many pages of a list at the same time.
+// listAll makes a client ask for many pages of a list at the same time. The client pauses for each refused page, as
+// other attacks do for each refused request.
 func (r *rival) listAll(context.Context) (attack, func(context.Context) error, error) {
 	lists := func(ctx context.Context, _, _ int) error {
 		var pages sync.WaitGroup
@@ -36,11 +38,11 @@ func (r *rival) listAll(context.Context) (attack, func(context.Context) error, e
 			pages.Go(func() { _, failures[i] = r.here.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 100}) })
 		}
 		pages.Wait()
-		for _, err := range failures {
-			if err == nil {
-				return nil
-			}
+		failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+		if len(failures) == 0 {
+			return nil
 		}
+		pause(ctx, time.Duration(len(failures)-1)*refusedPause)
 		return failures[0]
 	}
 	return lists, done, nil
