@@ -56,6 +56,7 @@ func (s licenseRoutes) getLicense(ctx context.Context, c *call, in licensePath) 
 	if err != nil {
 		return license{}, err
 	}
+	s.rates.read(c, len(view.Devices))
 	return licenseAnswer(view, s.cfg.Node.Now()), nil
 }
 

@@ -59,6 +59,13 @@ func (l *rateLimits) account(c *call) error {
 	return l.count(c, l.limits.Account(c.key.Owner), errAccountLimited)
 }
 
+// read counts records that a request has read against the limit of its account, if the request has an API key.
+func (l *rateLimits) read(c *call, records int) {
+	if c.key != nil {
+		l.limits.AccountRead(c.key.Owner, records)
+	}
+}
+
 // attempt runs look, which looks up credentials that the client may have guessed, and reports whether they are good.
 // attempt counts it against the limit of the client's address unless the credentials are good or the look-up fails.
 // While that limit is used up, attempt does not run look. The look-ups under way share places by network.

@@ -13,6 +13,7 @@ import (
 
 	"licet/handlers"
 	"licet/handlers/limits"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
 )
@@ -566,6 +567,40 @@ func TestAccountLimitComesAfterScope(t *testing.T) {
 	s.sendWire(unscoped).must(t, 40300)
 	s.sendWire(wire{method: "PUT", path: "/v1/orders", key: keyReadOnly}).must(t, 40500)
 	s.sendWire(lookup.with(keyExpired)).must(t, 40100)
+}
+
+// TestLargeReadsCountMore: a request that reads hundreds of devices or API keys counts as more requests of its account.
+func TestLargeReadsCountMore(t *testing.T) {
+	t.Parallel()
+	s := newService(t, append(limited(limits.Config{Account: limits.Rate{Count: 20, Per: 20 * time.Second}}),
+		maxAPIKeys(1000)...)...)
+	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"large","quantity":1,"max_devices":0}`).must(t, 0).
+		data["licenses"].([]any)[0].(map[string]any)["license_key"].(string)
+	for i := range 250 {
+		s.activate(key, fmt.Sprint(i)).must(t, 0)
+	}
+	for i := range 300 {
+		s.store.addKey(fmt.Sprintf("lk_many%03d", i), licensing.APIKey{
+			Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, RevokedAt: s.clock.Now(),
+		})
+	}
+	const path = "/v1/licenses/"
+	for _, c := range []struct {
+		what string
+		wire wire
+		more int // requests that it counts as, besides itself
+	}{
+		{"a lookup", wire{method: "GET", path: path + key}, 2},
+		{"a change", wire{method: "PATCH", path: path + key, body: `{"metadata":{"a":1}}`}, 2},
+		{"a small lookup", wire{method: "GET", path: path + s.license()}, 0},
+		{"another API key", newKey(`{"name":"shop","scopes":["orders"]}`), 3},
+	} {
+		s.clock.advance(20 * time.Second) // all tokens are back
+		s.sendWire(c.wire.with(keyAll)).must(t, 0).wantCounts(t, `"account";q=20;w=20`, `"account";r=19;t=1`)
+		s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyAll}).must(t, 40403).wantCounts(t,
+			`"account";q=20;w=20`, fmt.Sprintf(`"account";r=%d;t=1`, 18-c.more))
+		s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403)
+	}
 }
 
 // TestLimitedOrderIsMadeLater: a refusal is no result of its Idempotency-Key.

@@ -75,7 +75,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"`rate` of new devices and new device names stored for each license; 0: no limit")
 	fs.TextVar(&c.LicenseKiB, "rate-limit-license-kib", limits.Rate{Count: 10 << 10, Per: 10 * time.Second},
 		"`rate` of KiB written for each license; 0: no limit")
-	fs.TextVar(&c.AccountKiB, "rate-limit-account-kib", limits.Rate{Count: 64 << 10, Per: 4 * time.Second},
+	fs.TextVar(&c.AccountKiB, "rate-limit-account-kib", limits.Rate{Count: 8 << 10, Per: time.Second},
 		"`rate` of KiB written for each account and mode; 0: no limit")
 	fs.IntVar(&c.MaxAPIKeys, "max-api-keys", 1000,
 		"how many API keys each account may have in each mode, except revoked and expired ones; 0: no maximum")

@@ -98,6 +98,16 @@ func (b *buckets[K]) giveBack(key K) {
 	}
 }
 
+// charge takes n tokens, also if the bucket has fewer, but no more than a full bucket has.
+func (b *buckets[K]) charge(key K, n int) {
+	if b == nil || n <= 0 {
+		return
+	}
+	if bucket := b.find(key); bucket != nil {
+		bucket.ReserveN(b.clock(), min(n, b.policy.Rate.Count))
+	}
+}
+
 // find returns the bucket of a key, or nil if the key has none and there are no shared buckets.
 func (b *buckets[K]) find(key K) *rate.Limiter {
 	if bucket, known := b.byKey.GetIfPresent(key); known {

@@ -78,6 +78,38 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// TestAccountRead: a request that has read many records takes more tokens, also if the bucket has fewer.
+func TestAccountRead(t *testing.T) {
+	t.Parallel()
+	l, clock := newLimits(t, Config{Account: Rate{Count: 10, Per: 10 * time.Second}})
+	for i, step := range []struct {
+		after   time.Duration
+		records int
+		want    string
+	}{
+		{0, 99, "refused false, 9 remain, next in 1s"},
+		{0, 399, "refused false, 8 remain, next in 1s"},
+		{0, 700, "refused false, 4 remain, next in 1s"},
+		{0, 0, "refused true, 0 remain, next in 4s"}, // 3 tokens short
+		{3 * time.Second, 0, "refused true, 0 remain, next in 1s"},
+		{time.Second, 1_000_000, "refused false, 0 remain, next in 1s"}, // a full bucket at most
+		{10 * time.Second, 0, "refused true, 0 remain, next in 1s"},
+		{time.Second, 0, "refused false, 0 remain, next in 1s"},
+	} {
+		clock.advance(step.after)
+		got := l.Account(acme)
+		if got.String() != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
+		}
+		if !got.Refused {
+			l.AccountRead(acme, step.records)
+		}
+	}
+	if got := l.Account(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}); got.Remaining != 9 {
+		t.Errorf("another account: %s", got)
+	}
+}
+
 // TestAuthentication: attempts that succeed count for nothing. Failures without a look-up leave half of the limit to
 // attempts with one.
 func TestAuthentication(t *testing.T) {
