@@ -52,6 +52,10 @@ image: ## Make the container image, without an engine, and its SBOM: make image 
 image-check: ## Walk through the Dockerfile by hand, and hold what comes of it against that image.
 	cd deploy/image && $(STATIC) go test -count=1 ./...
 
+.PHONY: openapi
+openapi: ## Write docs/reference/openapi.yaml and openapi.json from the routes and types of handlers.
+	go test ./internal/apidoc -run TestDocumentIsCurrent -update
+
 .PHONY: manifests
 manifests: ## Write the Prometheus operator's rules into deploy/k8s.
 	cd deploy/k8s/check && go test . -run TestRules -write

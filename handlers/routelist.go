@@ -85,3 +85,8 @@ func (t errorTable) refusals(reasons []licensing.Reason) []Refusal {
 	slices.SortFunc(refusals, func(a, b Refusal) int { return cmp.Compare(a.Code, b.Code) })
 	return refusals
 }
+
+// EventForm returns the type of an event, as responses and webhooks show it, and the type of its data.
+func EventForm() (of, data reflect.Type) {
+	return reflect.TypeFor[event](), reflect.TypeFor[eventData]()
+}

@@ -1,0 +1,16 @@
+// Package apidoc makes the OpenAPI document of the service from the routes, request types and responses of package
+// handlers, and the tables of docs/reference/api.md that say the same. Its tests compare both with the committed files;
+// make openapi writes the files anew.
+//
+// The document holds every route, input, limit, header, code and webhook. Its examples are golden files of handlers, so
+// they are requests and responses of the service. What types can't say stands in the tables of operations.go.
+//
+//	document.go    the document
+//	members.go     descriptions of members and parameters
+//	operations.go  names, summaries and examples of the routes
+//	requests.go    parameters and bodies of requests
+//	responses.go   responses and their headers
+//	schemas.go     schemas of types
+//	values.go      values and examples in YAML
+//	webhooks.go    the messages that the service sends
+package apidoc

@@ -1,0 +1,146 @@
+package apidoc
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pb33f/libopenapi/datamodel/high/base"
+	"github.com/pb33f/libopenapi/orderedmap"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// schemas holds the schemas that other parts of the document refer to.
+type schemas struct {
+	all   *orderedmap.Map[string, *base.SchemaProxy]
+	types map[string]reflect.Type // of the schemas that were made of types, by name
+}
+
+// add adds a schema, and returns a reference to it.
+func (s *schemas) add(name string, schema *base.Schema) *base.SchemaProxy {
+	s.all.Set(name, base.CreateSchemaProxy(schema))
+	return reference(name)
+}
+
+func reference(name string) *base.SchemaProxy {
+	return base.CreateSchemaProxyRef("#/components/schemas/" + name)
+}
+
+// ofAnswer returns a reference to the schema of a struct that responses hold.
+func (s *schemas) ofAnswer(typ reflect.Type) *base.SchemaProxy {
+	name := nameOf(typ)
+	if known := s.types[name]; known != nil {
+		if known != typ {
+			panic("two types have the schema " + name)
+		}
+		return reference(name)
+	}
+	s.types[name] = typ
+	schema := &base.Schema{Type: []string{"object"}, Properties: orderedmap.New[string, *base.SchemaProxy]()}
+	s.all.Set(name, nil) // before the schemas of its members
+	for _, field := range reflect.VisibleFields(typ) {
+		member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous || member == "" || member == "-" {
+			continue
+		}
+		schema.Properties.Set(member, s.ofMember(member, field.Type))
+		if options != "omitempty" {
+			schema.Required = append(schema.Required, member)
+		}
+	}
+	return s.add(name, schema)
+}
+
+// nameOf returns the name of the schema of a type.
+func nameOf(typ reflect.Type) string { return strings.ToUpper(typ.Name()[:1]) + typ.Name()[1:] }
+
+// alwaysSet are the members with a time that is never null.
+func alwaysSet() []string {
+	return []string{"created_at", "bound_at", "last_seen_at", "timestamp", "at"}
+}
+
+// ofMember returns the schema of a member of a response.
+func (s *schemas) ofMember(name string, typ reflect.Type) *base.SchemaProxy {
+	if typ.Kind() == reflect.Pointer {
+		if typ.Elem().Kind() == reflect.Struct {
+			return s.ofAnswer(typ.Elem())
+		}
+		schema := s.scalar(name, typ.Elem())
+		schema.Type = append(schema.Type, "null")
+		if schema.Enum != nil {
+			schema.Enum = append(schema.Enum, null())
+		}
+		return described(name, schema)
+	}
+	if typ.Name() == "timestamp" {
+		schema := &base.Schema{Type: []string{"string"}, Format: "date-time"}
+		if !slices.Contains(alwaysSet(), name) {
+			schema.Type = append(schema.Type, "null")
+		}
+		return described(name, schema)
+	}
+	switch {
+	case typ.Name() == "RawMessage" && name == "data":
+		return reference("EventData")
+	case typ.Name() == "RawMessage":
+		return described(name, &base.Schema{Type: []string{"object"}})
+	case typ.Kind() == reflect.Struct:
+		return s.ofAnswer(typ)
+	case typ.Kind() == reflect.Slice:
+		return described(name, &base.Schema{Type: []string{"array"}, Items: &base.DynamicValue[*base.SchemaProxy, bool]{
+			A: s.ofMember("", typ.Elem()),
+		}})
+	}
+	return described(name, s.scalar(name, typ))
+}
+
+// scalar returns the schema of a text, a number or a truth value. Later versions may add values to the words of a type,
+// as they may add members.
+func (s *schemas) scalar(name string, typ reflect.Type) *base.Schema {
+	switch typ.Kind() {
+	case reflect.Bool:
+		return &base.Schema{Type: []string{"boolean"}}
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return &base.Schema{Type: []string{"integer"}, Format: "int64"}
+	}
+	schema := &base.Schema{Type: []string{"string"}}
+	switch typ {
+	case reflect.TypeFor[licensing.Mode]():
+		schema.Enum = words([]licensing.Mode{licensing.Test, licensing.Live})
+	case reflect.TypeFor[licensing.Status]():
+		schema.Enum = words(licensing.Statuses())
+	case reflect.TypeFor[licensing.OrderStatus]():
+		schema.Enum = words(licensing.OrderStatuses())
+	case reflect.TypeFor[licensing.APIKeyStatus]():
+		schema.Enum = words([]licensing.APIKeyStatus{
+			licensing.APIKeyActive, licensing.APIKeyExpired, licensing.APIKeyRevoked,
+		})
+	case reflect.TypeFor[store.DeliveryStatus]():
+		schema.Enum = words([]store.DeliveryStatus{store.DeliveryPending, store.DeliveryDead, store.DeliveryDelivered})
+	case reflect.TypeFor[licensing.EventType]():
+		schema.Enum = words(append(licensing.EventTypes(), pingType))
+	case reflect.TypeFor[licensing.Reason](): // of a validation
+		schema.Enum = words([]licensing.Reason{
+			licensing.ReasonProductMismatch, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended,
+			licensing.ReasonLicenseExpired, licensing.NotBound,
+		})
+	}
+	switch {
+	case typ.Name() == "endpointStatus":
+		schema.Enum = words([]string{"enabled", "disabled"})
+	case name == "pay_url", name == "success_url", name == "url":
+		schema.Format = "uri"
+	}
+	return schema
+}
+
+// pingType is the type of the messages that test an endpoint.
+const pingType licensing.EventType = "webhook.ping"
+
+// described returns a schema with the description of its member.
+func described(name string, schema *base.Schema) *base.SchemaProxy {
+	schema.Description = members()[name]
+	return base.CreateSchemaProxy(schema)
+}
