@@ -93,6 +93,18 @@ var goldenCases = []struct {
 		s.sendWire(deactivation(key, `"device_id":"d1"`)).must(s.t, 0)
 		return deactivation(key, `"device_id":"d2"`)
 	}},
+	{"40309", budgeted, func(s *fixture) wire {
+		s.stores(licensing.Size{Bytes: 8_000, Keys: 12})
+		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
+			body: `{"product_id":"editor","quantity":1}`}.once("a-grant")
+	}},
+	{"account_usage", budgeted, func(s *fixture) wire {
+		s.stores(licensing.Size{Bytes: 4_321, Keys: 12})
+		return wire{method: "GET", path: "/v1/account/usage", key: keyAll}
+	}},
+	{"account_usage_nothing", nil, func(*fixture) wire {
+		return wire{method: "GET", path: "/v1/account/usage", key: keyAll}
+	}},
 	{"40400", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/nothing"} }},
 	{"40401", nil, func(s *fixture) wire {
 		return activation(s.license(), `"device_id":"d1","account_id":"acct_other"`)

@@ -17,7 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/handlers"
 	"licet/licensing"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -136,6 +138,17 @@ func (s *memStore) put(record licensing.Record, ref licensing.Ref) {
 	defer s.mu.Unlock()
 	s.revision++
 	s.write(store.Write{Ref: ref, Record: record})
+}
+
+// budgeted is a service with a budget of stored data: ordinary growth ends at 8,000 bytes or 80 keys.
+var budgeted = []option{func(_ *handlers.Config, n *service.Config) {
+	n.Budget = licensing.Budget{Bytes: 10_000, Keys: 100}
+}}
+
+// stores sets how much the account of keyAll stores.
+func (s *fixture) stores(size licensing.Size) {
+	owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	s.store.put(licensing.Record{Usage: &licensing.Usage{Owner: owner, Size: size}}, licensing.UsageRef(owner))
 }
 
 func TestGolden(t *testing.T) {

@@ -58,7 +58,7 @@ func newBudgets(cfg *Config) *Budgets {
 }
 
 // off reports whether there are no budgets to ask about.
-func (b *Budgets) off() bool { return b.cfg.Budget == (licensing.Budget{}) || b.cfg.Usages == nil }
+func (b *Budgets) off() bool { return b.cfg.Budget == (licensing.Budget{}) }
 
 // Refuse returns ErrAccountBudgetReached if an owner may not store more now, and nil if the owner may. It makes no
 // request: of an owner that it does not know, the next pass reads the usage.
