@@ -52,7 +52,7 @@ With --keep, FILE is an existing directory. The command writes licet-<UTC time>.
 and then removes the oldest files of that form.
 
 FILE has license keys: keep it secret. The master keys are not in the store: keep a copy of
-them in another place.`,
+them in another place. If etcd has users, the command needs the certificate of the user root.`,
 		Example: `  licet store backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
   licet store backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 hourly, for two days
   licet store backup store.db --data-dir ./licet-data                                  a stopped licet dev

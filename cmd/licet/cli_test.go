@@ -53,6 +53,7 @@ func TestHelpHasExamples(t *testing.T) {
 		"store verify":     {"Examples:", "licet store verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
 		"store backup":     {"Examples:", "licet store backup store.db", "--keep 48", "$LICET_ETCD_ENDPOINTS"},
 		"store defragment": {"Examples:", "licet store defragment --etcd-endpoints", "$LICET_ETCD_ENDPOINTS"},
+		"store users":      {"Examples:", "licet store users --etcd-endpoints", "$LICET_ETCD_CERT"},
 		"store restore":    {"Examples:", "licet store restore store.db", "$LICET_DATA_DIR"},
 		"store keys create": {"Examples:", "licet store keys create --account",
 			"orders, licenses, products, webhooks, events, keys", "$LICET_MASTER_KEY_FILE"},

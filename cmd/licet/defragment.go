@@ -22,7 +22,8 @@ leadership. The command stops if a member is unhealthy. It skips members that wo
 less than a tenth of their database, or less than 1 MiB.
 
 A member serves no requests while it is defragmented: some seconds for a gigabyte. Nodes use
-the other members meanwhile. --etcd-endpoints must name all members.`,
+the other members meanwhile. --etcd-endpoints must name all members. If etcd has users, the
+command needs the certificate of the user root.`,
 		Example: `  licet store defragment --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
   licet store defragment --data-dir ./licet-data    a stopped licet dev`,
 		Args: cobra.NoArgs,

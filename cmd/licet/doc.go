@@ -38,4 +38,5 @@
 //	verify.go           licet store verify
 //	backup.go           licet store backup and restore
 //	defragment.go       licet store defragment
+//	storeusers.go       licet store users
 package main

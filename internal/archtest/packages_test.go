@@ -182,6 +182,11 @@ var packages = []row{
 		imports: []string{"internal/backoff", "kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"},
 	},
 	{
+		path:    "kv/users",
+		purpose: "users of etcd and their roles",
+		imports: []string{"kv/internal/etcd", "kv/internal/layout"},
+	},
+	{
 		path:     "kv/embedded/embeddedtest",
 		purpose:  "an embedded etcd for tests",
 		imports:  []string{"kv/embedded"},

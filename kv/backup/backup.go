@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -148,13 +149,21 @@ func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, prog
 	}
 
 	if err := copySnapshot(ctx, s.Native, file, status.DbSize, pieceTimeout, progress); err != nil {
-		return info, fmt.Errorf("copy the snapshot: %w", err)
+		return info, fmt.Errorf("copy the snapshot: %w", needsRoot(err))
 	}
 	if err := file.Sync(); err != nil {
 		return info, err
 	}
 	info.Bytes, info.SHA256, err = checkSnapshot(ctx, file.File, nil)
 	return info, err
+}
+
+// needsRoot adds to etcd's refusal of a user which user may do it.
+func needsRoot(err error) error {
+	if errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied) {
+		return fmt.Errorf("%w: use the certificate of the user root", err)
+	}
+	return err
 }
 
 // copySnapshot copies a member's snapshot, and gives up where nothing comes for

@@ -1,0 +1,106 @@
+package users
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+)
+
+// enable turns authentication on. A member with --trusted-ca-file but without --client-cert-auth demands certificates
+// and ignores their users, and tells no client so. Such a member would refuse everybody. So enable gives the user
+// Maintenance a password of this call alone, reads from each member as this user, and if a read fails turns
+// authentication off with the password.
+func (s *securer) enable(ctx context.Context) error {
+	if err := s.readAll(ctx); err != nil {
+		return fmt.Errorf("authentication stays off: %w", err)
+	}
+	password := rand.Text()
+	// A user of an earlier run has another password, or none.
+	_, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserDeleteResponse, error) {
+		return s.client.UserDelete(ctx, Maintenance)
+	})
+	if err != nil && !errors.Is(err, rpctypes.ErrUserNotFound) {
+		return fmt.Errorf("user %s: %w", Maintenance, err)
+	}
+	if err := s.user(ctx, Maintenance, rootRole, password); err != nil {
+		return err
+	}
+	if _, err = call(ctx, s.client.AuthEnable); err == nil {
+		err = s.readAll(ctx)
+	}
+	if err == nil {
+		return s.note(nil, "turn authentication on")
+	}
+	err = fmt.Errorf("etcd does not serve with authentication on: %w; if the user name is empty, start every member "+
+		"with --client-cert-auth", err)
+	if undo := s.disable(ctx, password); undo != nil {
+		return errors.Join(err, fmt.Errorf("turning authentication off again failed: %w", undo))
+	}
+	return fmt.Errorf("%w; authentication is off again", err)
+}
+
+// readAll reads a key from each member. It fails if the configuration does not name all members.
+func (s *securer) readAll(ctx context.Context) error {
+	read := map[uint64]bool{}
+	for _, endpoint := range s.endpoints {
+		id, err := s.read(ctx, endpoint)
+		if err != nil {
+			return fmt.Errorf("etcd at %s: %w", endpoint, err)
+		}
+		read[id] = true
+	}
+	members, err := call(ctx, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
+		return s.client.MemberList(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("list the members: %w", err)
+	}
+	for _, m := range members.Members {
+		if !read[m.ID] {
+			return fmt.Errorf("the member %q of etcd is not among the endpoints: name all %d", m.Name, len(members.Members))
+		}
+	}
+	return nil
+}
+
+// read reads a key from one member, and returns the id of the member. The read is linearizable: the member has applied
+// all earlier changes of authentication.
+func (s *securer) read(ctx context.Context, endpoint string) (id uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
+	defer cancel()
+	conn, err := s.client.Dial(endpoint)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	response, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true})
+	if err != nil {
+		return 0, err
+	}
+	return response.Header.MemberId, nil
+}
+
+// disable turns authentication off as the user Maintenance, by password. It is a no-op if authentication is off.
+func (s *securer) disable(ctx context.Context, password string) error {
+	token, err := call(ctx, func(ctx context.Context) (*clientv3.AuthenticateResponse, error) {
+		return s.client.Authenticate(ctx, Maintenance, password)
+	})
+	if errors.Is(err, rpctypes.ErrAuthNotEnabled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = call(metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, token.Token),
+		s.client.AuthDisable)
+	return err
+}

@@ -1,0 +1,14 @@
+package users
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"licet/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) {
+	etcdtest.Main()
+	goleak.VerifyTestMain(m)
+}
