@@ -10,6 +10,9 @@ import (
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
 
 	"licet/kv/embedded"
@@ -27,7 +30,7 @@ type Restored struct {
 // left of it.
 //
 // Revisions go on far above the backup's, and the history before is marked as
-// compacted, so that a watch from before begins again.
+// compacted, so that a watch from before begins again. Authentication is off.
 func Restore(ctx context.Context, path, dir string, progress Progress) (Restored, error) {
 	info, err := checkBackup(ctx, path, progress)
 	if err != nil {
@@ -113,6 +116,9 @@ func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 	if err := ctx.Err(); err != nil { // etcd's restore checks no context
 		return err
 	}
+	if err := disableAuthentication(datadir.ToBackendFileName(unfinished)); err != nil {
+		return err
+	}
 	if err := os.Chmod(unfinished, embedded.PrivateDir); err != nil {
 		return err
 	}
@@ -123,6 +129,21 @@ func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// disableAuthentication turns authentication off in a database that no etcd uses. The clients of an embedded etcd have
+// no certificates, and so no users.
+func disableAuthentication(path string) error {
+	cfg := backend.DefaultBackendConfig(zap.NewNop())
+	cfg.Path = path
+	database := backend.New(cfg)
+	users := schema.NewAuthBackend(zap.NewNop(), database)
+	users.CreateAuthBuckets()
+	tx := users.BatchTx()
+	tx.Lock()
+	tx.UnsafeSaveAuthEnabled(false)
+	tx.Unlock()
+	return database.Close() // it commits
 }
 
 // syncTree sees to it that all below a directory is on disk.
