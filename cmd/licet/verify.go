@@ -15,6 +15,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
 	"licet/kv/verify"
+	"licet/licensing"
 )
 
 // verifyConfig holds the settings of licet store verify.
@@ -50,6 +51,9 @@ func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
   - orders and licenses refer to each other;
   - each index entry has its target, and each target has its index entries;
   - every value can be read, and no key is left over.
+
+Notes say which usage records of accounts differ much from what the accounts store. They are no
+violations: the daily recount corrects the records.
 
 The command changes nothing; a service may run meanwhile. Exit code 0 means no violations,
 exit code 1 violations or an error, exit code 2 a wrong flag. The output has hashes instead
@@ -158,6 +162,14 @@ func (t *verifyTable) end(summary verify.Summary, err error) error {
 	if summary.OtherKeys > 0 {
 		p.print("%d other keys in this etcd are not of this service\n", summary.OtherKeys)
 	}
+	for _, d := range summary.Drifts {
+		p.print("note: the usage record of %s (%s) says %d bytes in %d keys, and the account stores %d bytes in %d "+
+			"keys; the next recount corrects it\n", d.Owner.AccountID, d.Owner.Mode, d.Recorded.Bytes, d.Recorded.Keys,
+			d.Counted.Bytes, d.Counted.Keys)
+	}
+	if more := summary.Drifted - int64(len(summary.Drifts)); more > 0 {
+		p.print("note: %d more usage records differ\n", more)
+	}
 	switch {
 	case summary.Violations > 0:
 		p.print("violations: %d\n", summary.Violations)
@@ -202,11 +214,34 @@ func (j *verifyJSON) end(summary verify.Summary, err error) error {
 		"families":         families,
 		"other_keys":       summary.OtherKeys,
 		"violations":       summary.Violations,
+		"usage_drifts":     driftsJSON(summary.Drifts),
+		"usage_drifted":    summary.Drifted,
 		"duration_seconds": summary.Duration.Seconds(),
 		"error":            problem,
 	})
 	j.print("}\n")
 	return j.err
+}
+
+// usageDrift is a usage record that differs from what its account stores.
+type usageDrift struct {
+	AccountID     string         `json:"account_id"`
+	Mode          licensing.Mode `json:"mode"`
+	RecordedBytes int64          `json:"recorded_bytes"`
+	RecordedKeys  int64          `json:"recorded_keys"`
+	StoredBytes   int64          `json:"stored_bytes"`
+	StoredKeys    int64          `json:"stored_keys"`
+}
+
+func driftsJSON(drifts []verify.UsageDrift) []usageDrift {
+	all := make([]usageDrift, len(drifts))
+	for i, d := range drifts {
+		all[i] = usageDrift{
+			AccountID: d.Owner.AccountID, Mode: d.Owner.Mode, RecordedBytes: d.Recorded.Bytes, RecordedKeys: d.Recorded.Keys,
+			StoredBytes: d.Counted.Bytes, StoredKeys: d.Counted.Keys,
+		}
+	}
+	return all
 }
 
 func (j *verifyJSON) print(text string) {

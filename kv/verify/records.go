@@ -14,6 +14,7 @@ import (
 type recordChecks struct {
 	*reading
 	events *eventChecks
+	usages map[licensing.Owner]licensing.Size // as the usage records say
 }
 
 // checkOrder checks one order: what it says of itself, and whether its license

@@ -1,8 +1,28 @@
 package verify
 
 import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
 	"licet/kv/internal/layout"
+	"licet/licensing"
 )
+
+// maxDrift is how far a usage record may be off without being reported: about as much as the write limits of a node let
+// an account write at once. Nodes add changes every 10 s, and a node that is killed loses the changes since then.
+const maxDrift, maxDriftKeys = 64 << 20, 100_000
+
+// maxDrifts bounds the listed usage records.
+const maxDrifts = 100
+
+// UsageDrift is a usage record that differs from what its owner stores by more than nodes explain, or that is below
+// zero. It is no contradiction of the store: the record is a sum that the next recount corrects.
+type UsageDrift struct {
+	Owner             licensing.Owner
+	Recorded, Counted licensing.Size
+}
 
 // checkUsage checks how much an owner stores, as far as the record says it. A recount corrects the sizes.
 func (v *recordChecks) checkUsage(e entry) {
@@ -22,12 +42,42 @@ func (v *recordChecks) checkUsage(e entry) {
 	}
 	checkWriters(e.value, layout.UsageWriter, bad)
 	u := &stored.Usage
+	v.usages[owner] = u.Size
 	if u.CountedAt > v.revision || u.RecountAt > v.revision {
 		bad("revision", "the usage knows a recount of a later revision than the store's, %d", v.revision)
 	}
 	if n := u.Sequence; n > 0 {
 		v.events.wantEvents(runAt{owner, stored.LastEvent, layout.UsageInEvents(owner), n}, bad, nil)
 	}
+}
+
+// compareUsage counts how much each owner stores, and lists the usage records that differ.
+func (v *recordChecks) compareUsage(ctx context.Context) error {
+	c := &sizes{
+		reading: &reading{kv: v.kv, revision: v.revision, cfg: Config{PageSize: v.cfg.PageSize}, paged: v.paged},
+		of:      make(map[licensing.Owner]licensing.Size),
+	}
+	for owner := range v.usages {
+		c.add(owner, licensing.Size{})
+	}
+	if err := c.count(ctx); err != nil {
+		return err
+	}
+	owners := slices.SortedFunc(maps.Keys(c.of), func(a, b licensing.Owner) int {
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
+	})
+	for _, owner := range owners {
+		recorded, counted := v.usages[owner], c.of[owner]
+		off := recorded.Minus(counted)
+		if min(recorded.Bytes, recorded.Keys) >= 0 && max(off.Bytes, -off.Bytes) <= maxDrift &&
+			max(off.Keys, -off.Keys) <= maxDriftKeys {
+			continue
+		}
+		if v.summary.Drifted++; len(v.summary.Drifts) < maxDrifts {
+			v.summary.Drifts = append(v.summary.Drifts, UsageDrift{owner, recorded, counted})
+		}
+	}
+	return nil
 }
 
 // checkRecount checks the marks of the beginning and of the end of a recount of all usage.

@@ -45,6 +45,8 @@ type Summary struct {
 	Keys       int64         // of all families
 	OtherKeys  int64         // that are not this service's, and were not looked at
 	Violations int64
+	Drifts     []UsageDrift // the first ones, in the order of their accounts
+	Drifted    int64        // all usage records that differ
 	Duration   time.Duration
 }
 
@@ -66,7 +68,8 @@ type Store interface{ Client() *etcd.Client }
 const verifyTries = 3
 
 // Run reads the whole store at one revision and proves that the store does not contradict itself. Run holds a bounded
-// part of the store in memory, takes no lock and changes nothing; other processes may write meanwhile.
+// part of the store and a few bytes for each owner in memory, takes no lock and changes nothing; other processes may
+// write meanwhile.
 //
 // If etcd compacts the history meanwhile, Run starts over, unless it has reported a violation already: then Run fails
 // with [ErrCompacted].
@@ -207,7 +210,7 @@ func newVerification(kv clientv3.KV, cfg Config) *verification {
 	v := &verification{reading: &reading{kv: kv, cfg: cfg, names: Names{cfg.ShowKeys}, places: map[string]int{}}}
 	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
 	v.events.reading = v.reading
-	v.records = recordChecks{reading: v.reading, events: &v.events}
+	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size)}
 	v.webhooks = webhookChecks{reading: v.reading, events: &v.events, keys: &v.keys}
 	return v
 }
@@ -240,6 +243,9 @@ func (v *verification) run(ctx context.Context) error {
 		}
 	}
 	v.events.checkLinks()
+	if err := v.records.compareUsage(ctx); err != nil {
+		return err
+	}
 	return v.countOthers(ctx)
 }
 
