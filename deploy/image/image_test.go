@@ -271,7 +271,7 @@ func TestComponents(t *testing.T) {
 	}
 	for _, p := range list {
 		sum := sha256.Sum256(p.bytes)
-		c, ok := refs["program/"+p.name]
+		c, ok := refs["program/linux/amd64/"+p.name]
 		if !ok || (*c.Hashes)[0].Value != hex.EncodeToString(sum[:]) {
 			t.Errorf("%s is not in the list, or another one", p.name)
 		}
@@ -333,7 +333,7 @@ func TestRefuses(t *testing.T) {
 	f("image tar")
 	f("are needed", "tar", "--programs", dir)
 	f("there is no program", "tar", "--programs", dir, "--out", dir)
-	f("--created", "tar", "--programs", dir, "--out", dir, "--created", "today")
+	f("-created", "tar", "--programs", dir, "--out", dir, "--created", "today")
 	f("--image", "tar", "--programs", dir, "--out", dir, "--image", "licet:a+b")
 	if err := os.WriteFile(filepath.Join(dir, "script"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)

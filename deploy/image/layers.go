@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
@@ -79,7 +80,7 @@ func build(programs []program, s stamp) (v1.Image, error) {
 		}
 		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(content)), nil
-		})
+		}, tarball.WithMediaType(types.OCILayer))
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +89,8 @@ func build(programs []program, s stamp) (v1.Image, error) {
 			History: v1.History{CreatedBy: "make image: " + l.what, Created: v1.Time{Time: s.created}},
 		})
 	}
-	image, err := mutate.Append(empty.Image, adds...)
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.Append(base, adds...)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -27,8 +28,13 @@ func run(args []string, stdout io.Writer) error {
 		return writeRoots(args[1])
 	case len(args) > 0 && args[0] == "tar":
 		return writeImage(args[1:], stdout)
+	case len(args) > 0 && args[0] == "layout":
+		return writeLayout(args[1:], stdout)
+	case len(args) > 0 && args[0] == "list":
+		return writeList(args[1:])
 	}
-	return errors.New("image tar --programs DIR --out DIR, or image roots FILE")
+	return errors.New("image tar --programs DIR --out DIR, image layout --out FILE DIR…, image list --out FILE DIR…, " +
+		"or image roots FILE")
 }
 
 // writeRoots writes the certificates of the public authorities in PEM.
@@ -45,27 +51,16 @@ func writeRoots(path string) error {
 
 // writeImage writes the tar and the list of its contents.
 func writeImage(args []string, stdout io.Writer) error {
-	var in stamp
 	flags := flag.NewFlagSet("image tar", flag.ContinueOnError)
+	in := stampFlags(flags)
 	dir := flags.String("programs", "", "folder with the programs, and nothing else")
 	out := flags.String("out", "", "folder to write licet.tar and licet.cdx.json into")
 	reference := flags.String("image", "licet:dev", "name and tag of the image")
-	created := flags.String("created", "", "when that was made, such as the time of the commit; empty: 1970")
-	flags.StringVar(&in.version, "version", "dev", "version of the programs")
-	flags.StringVar(&in.revision, "revision", "", "commit that the programs were built from")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if *dir == "" || *out == "" || flags.NArg() > 0 {
 		return errors.New("--programs and --out are needed, and nothing else but flags")
-	}
-	in.created = time.Unix(0, 0).UTC()
-	if *created != "" {
-		at, err := time.Parse(time.RFC3339, *created)
-		if err != nil {
-			return fmt.Errorf("--created: %w", err)
-		}
-		in.created = at.UTC()
 	}
 	tag, err := name.NewTag(*reference)
 	if err != nil {
@@ -75,11 +70,11 @@ func writeImage(args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	image, err := build(programs, in)
+	image, err := build(programs, *in)
 	if err != nil {
 		return err
 	}
-	list, err := components(programs, in)
+	list, err := components(cdx.ComponentTypeContainer, programs, *in)
 	if err != nil {
 		return err
 	}
@@ -101,16 +96,46 @@ func writeImage(args []string, stdout io.Writer) error {
 	return err
 }
 
-// program is an executable file of the image.
+// stampFlags adds the flags that describe what the programs were built from.
+func stampFlags(flags *flag.FlagSet) *stamp {
+	in := &stamp{created: time.Unix(0, 0).UTC()}
+	flags.StringVar(&in.version, "version", "dev", "version of the programs")
+	flags.StringVar(&in.revision, "revision", "", "commit that the programs were built from")
+	flags.Func("created", "time of the commit (default: 1970)", func(text string) error {
+		if text == "" {
+			return nil
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		in.created = at.UTC()
+		return err
+	})
+	return in
+}
+
+// program is an executable file of the image or of a release.
 type program struct {
 	name  string
 	bytes []byte
 	info  *buildinfo.BuildInfo
 }
 
-// readPrograms reads the programs of a folder, sorted by name. They must be Go programs
-// for Linux, without C: the image has no libraries.
+// readPrograms reads the programs of a folder for the image, sorted by name. They must be Go programs for Linux,
+// without C: the image has no libraries.
 func readPrograms(dir string) ([]program, error) {
+	list, err := readAny(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		if have := p.setting("GOOS"); have != "linux" {
+			return nil, fmt.Errorf("%s was built with GOOS=%q; it must be linux", filepath.Join(dir, p.name), have)
+		}
+	}
+	return list, nil
+}
+
+// readAny reads the programs of a folder, sorted by name: Go programs without C, all for the same platform.
+func readAny(dir string) ([]program, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -123,13 +148,13 @@ func readPrograms(dir string) ([]program, error) {
 			return nil, fmt.Errorf("%s is no program of Go: %w", path, err)
 		}
 		p := program{name: entry.Name(), info: info}
-		for key, want := range map[string]string{"CGO_ENABLED": "0", "GOOS": "linux", "-trimpath": "true"} {
+		for key, want := range map[string]string{"CGO_ENABLED": "0", "-trimpath": "true"} {
 			if have := p.setting(key); have != want {
 				return nil, fmt.Errorf("%s was built with %s=%q; it must be %s", path, key, have, want)
 			}
 		}
-		if p.setting("GOARCH") != "" && len(list) > 0 && p.setting("GOARCH") != list[0].setting("GOARCH") {
-			return nil, fmt.Errorf("%s is for another processor than %s", path, list[0].name)
+		if len(list) > 0 && p.platform() != list[0].platform() {
+			return nil, fmt.Errorf("%s is for another platform than %s", path, list[0].name)
 		}
 		if p.bytes, err = os.ReadFile(path); err != nil {
 			return nil, err
@@ -151,3 +176,6 @@ func (p *program) setting(key string) string {
 	}
 	return ""
 }
+
+// platform returns the operating system and the processor that a program was built for, such as linux/arm64.
+func (p *program) platform() string { return p.setting("GOOS") + "/" + p.setting("GOARCH") }

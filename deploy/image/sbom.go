@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -19,14 +18,14 @@ import (
 // rootsModule is where the authorities come from.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// components lists what is in the image, in CycloneDX's form: its programs with their
-// hashes, every module that they were linked from with the version that the linker noted,
-// Go's own library, and the authorities.
-func components(programs []program, s stamp) ([]byte, error) {
+// components lists the content of the image or of a release, in CycloneDX's form: the programs with their hashes, every
+// module that they were linked from with the version that the linker noted, Go's own library, and the certificates of
+// the public authorities, which are in each image.
+func components(of cdx.ComponentType, programs []program, s stamp) ([]byte, error) {
 	list := map[string]cdx.Component{}
 	var depends []cdx.Dependency
 	image := cdx.Component{
-		BOMRef: "image", Type: cdx.ComponentTypeContainer, Name: "licet", Version: s.version,
+		BOMRef: "licet", Type: of, Name: "licet", Version: s.version,
 		Description: s.labels()["org.opencontainers.image.description"],
 		Licenses:    &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 	}
@@ -71,10 +70,10 @@ func components(programs []program, s stamp) ([]byte, error) {
 func applicationOf(p program, s stamp) cdx.Component {
 	sum := sha256.Sum256(p.bytes)
 	return cdx.Component{
-		BOMRef: "program/" + p.name, Type: cdx.ComponentTypeApplication, Name: p.name, Version: s.version,
+		BOMRef: "program/" + p.platform() + "/" + p.name, Type: cdx.ComponentTypeApplication, Name: p.name, Version: s.version,
 		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
-		Properties: &[]cdx.Property{{Name: "licet:path", Value: path.Join(binFolder, p.name)},
+		Properties: &[]cdx.Property{{Name: "licet:platform", Value: p.platform()},
 			{Name: "licet:go", Value: p.info.GoVersion}},
 	}
 }
