@@ -48,6 +48,18 @@ image: ## Make the container image, without an engine, and its SBOM: make image 
 	cd deploy/image && go run . tar --programs ../../bin/image/programs --out ../../bin/image --image '$(IMAGE)' \
 		--version '$(VERSION)' --revision '$(REVISION)' --created '$(CREATED)'
 
+.PHONY: release
+release: ## Build the files of a release into bin/release, the same bytes each time: make release VERSION=1.2.3
+	cd deploy/release && go run . --source ../.. --out ../../bin/release --version '$(VERSION)' --revision '$(REVISION)' --created '$(CREATED)'
+
+.PHONY: release-check
+release-check: ## Build a release twice and compare; all platforms and without the build cache: LICET_RELEASE=full make release-check
+	cd deploy/release && $(STATIC) go test -count=1 -timeout=2h ./...
+
+.PHONY: module-path
+module-path: ## Change the path of all modules, such as before you publish them: make module-path TO=git.example.com/team/licet
+	tools/module-path '$(TO)'
+
 .PHONY: image-check
 image-check: ## Walk through the Dockerfile by hand, and hold what comes of it against that image.
 	cd deploy/image && $(STATIC) go test -count=1 ./...
