@@ -25,8 +25,8 @@ func Example() {
 	}
 	fmt.Println(order.Status)
 
-	buyerPays(order.PayURL)
-	if order, err = shop.Order(ctx, order.OrderNo); err != nil {
+	// In test mode, this replaces the buyer, who would pay at order.PayURL.
+	if order, err = shop.PayOrderInSandbox(ctx, order.OrderNo); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(order.Status)
@@ -69,10 +69,4 @@ func devService() (url, apiKey string) {
 		log.Fatal(err)
 	}
 	return service.URL, key.Text
-}
-
-func buyerPays(payURL string) {
-	if err := servicetest.Pay(payURL); err != nil {
-		log.Fatal(err)
-	}
 }

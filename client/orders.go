@@ -84,6 +84,12 @@ func (c *Client) RefundOrder(ctx context.Context, orderNo, reason string, option
 	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, changeReason{reason}, options)
 }
 
+// PayOrderInSandbox pays an order of test mode, as the buyer does on the pay page; no money moves. Paying a paid order
+// changes nothing. The service refuses orders of live mode with ReasonPaymentNotConfigured.
+func (c *Client) PayOrderInSandbox(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
+	return c.order(ctx, "PUT /v1/orders/{order_no}/sandbox_payment", []string{orderNo}, nil, options)
+}
+
 func (c *Client) order(
 	ctx context.Context, route string, values []string, in any, options []CallOption,
 ) (*Order, error) {

@@ -482,6 +482,11 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll,
 			body: `{"reason":"It does not run."}`}
 	}},
+	{"order_sandbox_payment", nil, func(s *fixture) wire {
+		made := s.order("5")
+		s.clock.advance(time.Minute)
+		return wire{method: "PUT", path: "/v1/orders/" + made.text("order_no") + "/sandbox_payment", key: keyAll}
+	}},
 	{"order_refund_due", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.withProvider(&counter{says: errors.New("no answer")})

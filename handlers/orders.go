@@ -156,6 +156,18 @@ func (s orderRoutes) refundOrder(ctx context.Context, c *call, in orderChange) (
 	return s.changedOrder(c, &o, replayed, err)
 }
 
+// paySandbox pays an order of test mode without a buyer.
+func (s orderRoutes) paySandbox(ctx context.Context, c *call, in orderPath) (order, error) {
+	o, err := s.cfg.Node.Order(ctx, c.owner(), in.OrderNo.value)
+	if err != nil {
+		return order{}, err
+	}
+	if o, err = s.cfg.Desk.PaySandbox(ctx, o); err != nil {
+		return order{}, err
+	}
+	return s.answer(&o), nil
+}
+
 // buyerRedaction asks to redact a buyer's orders.
 type buyerRedaction struct {
 	BuyerEmail     text `json:"buyer_email"`

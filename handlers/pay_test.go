@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"licet/handlers"
 	"licet/licensing"
+	"licet/payment"
 )
 
 // payable makes an order and returns the path of its page.
@@ -212,6 +214,44 @@ func TestPayPageProblems(t *testing.T) {
 		PayToken: "token", ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)
+}
+
+// TestSandboxPayment: the route pays orders of test mode as the pay page does, and never an order of live mode.
+func TestSandboxPayment(t *testing.T) {
+	t.Parallel()
+	pay := func(s *fixture, order answer, key string) answer {
+		return s.send("PUT", "/v1/orders/"+order.text("order_no")+"/sandbox_payment", key, "", "Content-Type", "-")
+	}
+	for from, want := range map[string]string{
+		"unpaid": "paid", "expired": "paid", "paid": "paid", "canceled": "refunded", "refunded": "refunded",
+	} {
+		s := newService(t)
+		order := s.bring(from)
+		paid := pay(s, order, keyAll).must(t, 0)
+		if again := pay(s, order, keyAll).must(t, 0); paid.text("status") != want || again.body != paid.body {
+			t.Errorf("%s: paid %s, and again %s", from, paid.body, again.body)
+		}
+		s.checkLicenseOf(paid)
+	}
+	s := newService(t)
+	unpaid := s.order("5")
+	pay(s, unpaid, keyReadOnly).must(t, 40300)
+	pay(s, unpaid, keyOther).must(t, 40403)
+	pay(s, unpaid, keyLive).must(t, 40403)
+	pay(s, unpaid, "").must(t, 40100)
+
+	// A provider of live mode that pays at once must not help.
+	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Live: payment.Sandbox{}})
+	s.addr = serve(t, handlers.New(s.config))
+	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
+	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
+		Currency: "USD", PayToken: "token", ExpiresAt: s.clock.Now().Add(time.Hour)}
+	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
+	path := "/v1/orders/" + order.OrderNo
+	s.send("PUT", path+"/sandbox_payment", keyLive, "", "Content-Type", "-").must(t, 40904)
+	if now := s.send("GET", path, keyLive, "").must(t, 0); now.text("status") != "unpaid" {
+		t.Errorf("the live order is %s", now.body)
+	}
 }
 
 // Fifty payments at once make one license.

@@ -139,6 +139,7 @@ func TestIsolation(t *testing.T) {
 		{"DELETE", "/v1/keys/" + keyID(keyAll), "/v1/keys/x", 40407},
 		{"POST", "/v1/keys/" + keyID(keyAll) + "/rotate", "/v1/keys/key_none/rotate", 40407},
 		{"POST", "/v1/orders/" + orderNo + "/cancel", "/v1/orders/" + absentOrder + "/cancel", 40403},
+		{"PUT", "/v1/orders/" + orderNo + "/sandbox_payment", "/v1/orders/" + absentOrder + "/sandbox_payment", 40403},
 		{"POST", "/v1/orders/" + orderNo + "/refund", "/v1/orders/" + absentOrder + "/refund", 40403},
 	} {
 		for _, stranger := range []string{keyOther, keyLive} {

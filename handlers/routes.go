@@ -168,6 +168,8 @@ func apiRoutes() []route {
 			idempotent).refuses(
 			licensing.ReasonOrderNotFound, licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 			licensing.ReasonProviderFailed),
+		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).refuses(
+			licensing.ReasonOrderNotFound, licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 
 		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents).refuses(

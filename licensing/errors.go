@@ -155,6 +155,9 @@ var (
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "no payment provider is set up for live orders"}
 
+	ErrNotInSandbox = &Error{Reason: ReasonPaymentNotConfigured,
+		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
+
 	ErrRequestInProgress = &Error{Reason: ReasonRequestInProgress,
 		Message: "a request with this Idempotency-Key is being worked on"}
 	ErrIdempotencyKeyReused = &Error{Reason: ReasonIdempotencyKeyReused,

@@ -87,6 +87,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/orders/%s", "", unpaid.text("order_no"), absentOrder},
 		{"POST", "/v1/orders/%s/cancel", "", unpaid.text("order_no"), absentOrder},
+		{"PUT", "/v1/orders/%s/sandbox_payment", "", unpaid.text("order_no"), absentOrder},
 		{"POST", "/v1/orders/%s/refund", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/licenses/%s", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/devices", "", key, absentKey},

@@ -80,6 +80,9 @@ func operations() map[string]operation {
 		"POST /v1/orders/{order_no}/cancel": {
 			"cancelOrder", "cancels an unpaid order", "cancel-an-order", "order_cancel",
 		},
+		"PUT /v1/orders/{order_no}/sandbox_payment": {
+			"payOrderInSandbox", "pays an order of test mode", "pay-an-order-in-the-sandbox", "order_sandbox_payment",
+		},
 		"POST /v1/orders/{order_no}/refund": {
 			"refundOrder", "refunds a paid order", "refund-an-order", "order_refund",
 		},

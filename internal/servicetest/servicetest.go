@@ -3,11 +3,8 @@ package servicetest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -205,23 +202,4 @@ func (s *Service) Key(account licensing.Owner, scopes ...string) (service.Issued
 // NewKey creates an API key.
 func (s *Service) NewKey(key service.NewKey) (service.IssuedKey, error) {
 	return s.maker.Create(context.Background(), key)
-}
-
-// Pay pays an order as its buyer would, with a form.
-func Pay(payURL string) error {
-	request, err := http.NewRequest(http.MethodPost, payURL, strings.NewReader("action=pay"))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	transport := &http.Transport{DisableKeepAlives: true}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, response.Body)
-	if err == nil && response.StatusCode != http.StatusSeeOther {
-		err = fmt.Errorf("the pay page answered %d", response.StatusCode)
-	}
-	return errors.Join(err, response.Body.Close())
 }

@@ -1,4 +1,4 @@
-// Package cli holds the commands that call a service: licet orders, licenses, products, events, webhooks, keys, redact
+// Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks, keys, redact
 // and profile.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
@@ -21,6 +21,8 @@
 //	object.go           values and objects as text
 //	table.go            tables
 //	orders.go           licet orders
+//	price.go            the amount of an order as flags
+//	sandbox.go          licet sandbox
 //	licenses.go         licet licenses list, get, grant, devices, remove-device
 //	licensechanges.go   licet licenses suspend, reinstate, revoke, renew, update
 //	licensesexport.go   licet licenses export
@@ -46,8 +48,8 @@ import (
 // Commands returns the commands of this package.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
-		orderGroup{setup}.orderCommands(), licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(),
-		eventGroup{setup}.eventCommands(), webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
+		orderGroup{setup}.orderCommands(), sandboxGroup{setup}.sandboxCommands(),
+		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), eventGroup{setup}.eventCommands(), webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
 		accountGroup{setup}.accountCommands(), setup.redactCommand(), setup.profileCommands(),
 	}
 }

@@ -65,10 +65,10 @@ func newStranger(t *testing.T) *user {
 // root is the command line with the commands of this package.
 func (u *user) root() *cobra.Command {
 	root := &cobra.Command{Use: "licet", SilenceErrors: true, SilenceUsage: true}
-	root.PersistentPreRunE = func(cmd *cobra.Command,
-		_ []string) error {
-		u.started = true
-		return cmd.ValidateFlagGroups()
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		err := cmd.ValidateFlagGroups()
+		u.started = err == nil
+		return err
 	}
 	root.AddCommand(Commands(u.setup)...)
 	return root

@@ -73,34 +73,38 @@ func (s orderGroup) ordersGet() *cobra.Command {
 
 func (s orderGroup) ordersCreate() *cobra.Command {
 	var order client.NewOrder
+	var paying price
 	var extra string
 	return s.command(spec{
 		use: "create", short: "Create an order",
 		long: `Create an order and print it with pay_url, where the buyer pays. Anyone with the URL can pay. An
 order with amount 0 is paid at once.`,
-		example: `  licet orders create --product-id editor --amount 4900 --currency USD        49.00 USD
+		example: `  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders create --product-id editor --amount 4900 --currency USD \
     --buyer-email anna@example.com --idempotency-key checkout-8114`,
 		args: cobra.NoArgs, route: "POST /v1/orders", scope: "orders",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&order.ProductID, "product-id", "", "`product` of the order")
-			fs.Int64Var(&order.Amount, "amount", 0,
-				"`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
-			fs.StringVar(&order.Currency, "currency", "", "ISO 4217 `code` of the currency, such as USD")
+			paying.addFlags(cmd, 0, "")
 			fs.StringVar(&order.Description, "description", "", "`text` about the order")
 			fs.StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the order, or @ and a file name")
 			fs.StringVar(&order.SuccessURL, "success-url", "", "`URL` where the buyer goes after paying")
 			onceFlag(fs)
-			for _, name := range []string{"product-id", "amount", "currency"} {
+			for _, name := range []string{"product-id", "currency"} {
 				_ = cmd.MarkFlagRequired(name)
 			}
+			cmd.MarkFlagsOneRequired("price", "amount")
 		},
 		run: func(c *session, _ []string) (err error) {
 			if order.Metadata, err = metadata(extra); err != nil {
 				return err
 			}
+			if order.Amount, err = paying.minor(c.cmd); err != nil {
+				return err
+			}
+			order.Currency = paying.currency
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.CreateOrder(c.ctx, order, as...))
 			})

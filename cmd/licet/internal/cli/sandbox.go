@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/licensing"
+)
+
+// sandboxGroup builds the commands of licet sandbox.
+type sandboxGroup struct{ Setup }
+
+func (s sandboxGroup) sandboxCommands() *cobra.Command {
+	cmd := group("sandbox", "Pay orders without a buyer, in test mode", `  licet sandbox buy editor
+  licet sandbox pay ord_001Q3G996SE003GW58W4CN32E1Z`,
+		s.sandboxBuy(), s.sandboxPay())
+	cmd.Long = `Pay orders without a buyer, in test mode. No money moves. The commands need an API key of test mode,
+such as that of licet dev.`
+	return cmd
+}
+
+func (s sandboxGroup) sandboxPay() *cobra.Command {
+	return s.command(spec{
+		use: "pay ORDER_NO", short: "Pay an order of test mode and show it",
+		long: `Pay an order of test mode as the buyer does on the pay page, and show the order with its license key.
+Paying a paid order changes nothing.`,
+		example: `  licet sandbox pay ord_001Q3G996SE003GW58W4CN32E1Z`,
+		args:    cobra.ExactArgs(1), route: "PUT /v1/orders/{order_no}/sandbox_payment", scope: "orders",
+		resumes: true, resumeHint: "repeat the command: an order is paid once",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.PayOrderInSandbox(c.ctx, args[0], as...))
+			})
+		},
+	})
+}
+
+func (s sandboxGroup) sandboxBuy() *cobra.Command {
+	order := client.NewOrder{Description: "licet sandbox buy"}
+	var paying price
+	return s.command(spec{
+		use: "buy PRODUCT_ID", short: "Order a product, pay and print the license key",
+		long: `Order a product, pay the order in the sandbox, and print the license key. If the product does not
+exist, the order creates the product. With --output json, the command prints the paid order.`,
+		example: `  licet sandbox buy editor
+  licet sandbox buy editor --price 19.00 --currency EUR --buyer-email anna@example.com
+  licet licenses activate "$(licet sandbox buy editor)" laptop-1`,
+		args: cobra.ExactArgs(1), scope: "orders",
+		flags: func(cmd *cobra.Command) {
+			paying.addFlags(cmd, 4900, "USD")
+			cmd.Flags().StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
+		},
+		run: func(c *session, args []string) (err error) {
+			if strings.HasPrefix(c.target.apiKey, "lk_"+string(licensing.Live)+"_") {
+				return fmt.Errorf("the API key from %s is of live mode: the sandbox needs an API key of test mode",
+					c.target.keyFrom)
+			}
+			order.ProductID, order.Currency = args[0], paying.currency
+			if order.Amount, err = paying.minor(c.cmd); err != nil {
+				return err
+			}
+			return c.buy(order)
+		},
+	})
+}
+
+// buy creates an order, pays it and prints its license key.
+func (c *session) buy(order client.NewOrder) error {
+	var made *client.Order
+	if _, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
+		made, err = api.CreateOrder(c.ctx, order, as...)
+		return err
+	}); err != nil {
+		return err
+	}
+	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
+		made, err = api.PayOrderInSandbox(c.ctx, made.OrderNo, as...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w; the order is %s: pay it with licet sandbox pay", c.explain(err), made.OrderNo)
+	}
+	if c.json {
+		return c.print(data)
+	}
+	if err := c.write([]byte(plain(made.LicenseKey) + "\n")); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stderr, "Paid %s for %s in the sandbox. Activate a device with:\n  licet licenses activate %s laptop-1\n",
+		plain(made.OrderNo), plain(made.ProductID), plain(made.LicenseKey))
+	return nil
+}

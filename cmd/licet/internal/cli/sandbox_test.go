@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSandboxBuy: the command prints a license key that activates a device.
+func TestSandboxBuy(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	got := u.run("sandbox", "buy", "editor")
+	key, one := strings.CutSuffix(got.stdout, "\n")
+	if got.err != nil || !one || !strings.Contains(got.stderr, "licet licenses activate "+key+" laptop-1\n") {
+		t.Fatalf("bought %+v", got)
+	}
+	u.must("licenses", "activate", key, "laptop-1")
+	order := u.asJSON("sandbox", "buy", "editor", "--price", "19.5", "--currency", "eur", "--buyer-email",
+		"anna@example.com")
+	if order["status"] != "paid" || order["amount"] != 1950.0 || order["currency"] != "EUR" ||
+		order["buyer_email"] != "anna@example.com" || order["license_key"] == nil {
+		t.Errorf("bought %v", order)
+	}
+	if yen := u.asJSON("sandbox", "buy", "editor", "--currency", "JPY"); yen["amount"] != 4900.0 {
+		t.Errorf("bought %v", yen)
+	}
+	u.refuses(true, []string{"PRODUCT_ID"}, "sandbox", "buy", "no product")
+}
+
+// TestSandboxBuyRefusesLiveMode: with a live API key, the command sends no request.
+func TestSandboxBuyRefusesLiveMode(t *testing.T) {
+	t.Parallel()
+	u := newStranger(t)
+	u.env["LICET_URL"], u.env["LICET_API_KEY"] = "http://192.0.2.1", "lk_live_0123"
+	u.refuses(false, []string{"live mode", "$LICET_API_KEY"}, "sandbox", "buy", "editor")
+}
+
+// TestPrices: --price has the decimals of the currency, and a decimal in --amount leads to --price.
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	create := func(currency string, amount ...string) []string {
+		return append([]string{"orders", "create", "--product-id", "editor", "--currency", currency}, amount...)
+	}
+	for _, c := range []struct {
+		currency, price string
+		minor           float64
+	}{
+		{"USD", "49.00", 4900}, {"USD", "49", 4900}, {"USD", "0.05", 5}, {"usd", "0", 0}, {"JPY", "4900", 4900},
+		{"BHD", "1.234", 1234}, {"BHD", "1.2", 1200},
+	} {
+		if o := u.asJSON(create(c.currency, "--price", c.price)...); o["amount"] != c.minor {
+			t.Errorf("%s %s: %v", c.price, c.currency, o["amount"])
+		}
+	}
+	for _, bad := range []string{"49.005", "49,00", "-1", "", ".5", "5.", "1e3", "$49", "99999999999999999999"} {
+		u.refuses(true, []string{"--price is \"" + bad + "\""}, create("USD", "--price", bad)...)
+	}
+	u.refuses(true, []string{"0 decimals for JPY", "4900"}, create("JPY", "--price", "49.00")...)
+	u.refuses(true, []string{"--currency", "ISO 4217"}, create("dollars", "--price", "49.00")...)
+	u.refuses(true, []string{"--amount", "--price 49.00"}, create("USD", "--amount", "49.00")...)
+	u.refuses(true, []string{"--amount", "4900"}, create("USD", "--amount", "much")...)
+	u.refuses(true, []string{"price", "amount"}, create("USD", "--amount", "4900", "--price", "49.00")...)
+	u.refuses(true, []string{"price", "amount"}, create("USD")...)
+}
