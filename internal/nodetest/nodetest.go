@@ -65,6 +65,16 @@ var (
 	KeyCheck = licensing.NewKeyCheck([]byte("check key"))
 )
 
+// OwnEtcd starts an etcd that only this test uses, for tests that change or read the records of all accounts. It returns
+// the configuration of a store on that etcd, and runs the test in parallel with other tests.
+func OwnEtcd(t *testing.T) kv.Config {
+	t.Helper()
+	t.Parallel()
+	cfg := StoreConfig()
+	cfg.Endpoints = embeddedtest.Start(t, t.TempDir()).Endpoints()
+	return cfg
+}
+
 // OpenStore opens a store. The end of the test closes it.
 func OpenStore(t *testing.T) *kv.Store {
 	t.Helper()

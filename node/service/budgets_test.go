@@ -17,10 +17,15 @@ import (
 func budgetNode(t *testing.T, keys int64) (*service.Service, *kv.Store) {
 	t.Helper()
 	db := nodetest.OpenStore(t)
+	return budgetNodeOn(t, db, keys), db
+}
+
+func budgetNodeOn(t *testing.T, db *kv.Store, keys int64) *service.Service {
+	t.Helper()
 	return nodetest.New(t, db, func(cfg *service.Config) {
 		withRing(t)(cfg)
 		cfg.Usages, cfg.Budget = db, licensing.Budget{Keys: keys}
-	}), db
+	})
 }
 
 // grantTo grants licenses to an owner.

@@ -27,32 +27,19 @@ func (s heldCount) CountUsage(
 	return sizes, errors.Join(err, s.counted())
 }
 
-// forgetRecounts removes the marks of recounts, so that one is due.
-func forgetRecounts(t *testing.T) {
-	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: nodetest.Endpoints()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if _, err := client.Delete(nodetest.Context(t), "lc1/s/recount", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestRecount corrects the usage of an account after a node was killed, while two nodes go on changing what the account
 // stores: growth that the recount has counted does not count again, and later growth is not lost.
 func TestRecount(t *testing.T) {
-	forgetRecounts(t)
+	etcd := nodetest.OwnEtcd(t)
 	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
-	killed, _ := budgetNode(t, 1000)
+	killed := budgetNodeOn(t, nodetest.OpenWith(t, etcd), 1000)
 	mustGrant(t, killed, owner, 7, 1)
 	killed.StoreUsage(ctx)
 	mustGrant(t, killed, owner, 20, 1) // and the node is killed before it stores this growth
 
-	other, _ := budgetNode(t, 1000)
+	other := budgetNodeOn(t, nodetest.OpenWith(t, etcd), 1000)
 	mustGrant(t, other, owner, 3, 1) // not stored when the recount begins
-	db := nodetest.OpenStore(t)
+	db := nodetest.OpenWith(t, etcd)
 	var counter *service.Service
 	held := heldCount{Store: db, counted: func() error {
 		mustGrant(t, other, owner, 2, 1)
@@ -70,7 +57,7 @@ func TestRecount(t *testing.T) {
 	counter.StoreUsage(ctx)
 	usage, _, err := other.Usage(ctx, owner)
 	nodetest.WantError(t, err, nil)
-	if stored := storedBy(t, db, owner); usage != stored || usage.Keys < 2*(7+20+3+2+4+1) {
+	if stored := storedBy(t, db, etcd, owner); usage != stored || usage.Keys < 2*(7+20+3+2+4+1) {
 		t.Errorf("the usage is %+v, and the account stores %+v", usage, stored)
 	}
 
@@ -92,9 +79,9 @@ func TestRecount(t *testing.T) {
 // TestRecountIsClaimed: of two nodes one counts. If that node fails, another node counts two hours later, and the late
 // result of the first node changes nothing.
 func TestRecountIsClaimed(t *testing.T) {
-	forgetRecounts(t)
+	etcd := nodetest.OwnEtcd(t)
 	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
-	db := nodetest.OpenStore(t)
+	db := nodetest.OpenWith(t, etcd)
 	failed := errors.New("the node can't read the store")
 	counts := 0
 	node := func(after time.Duration, counted func() error) *service.Service {
@@ -124,15 +111,15 @@ func TestRecountIsClaimed(t *testing.T) {
 		t.Errorf("counted %d times", counts)
 	}
 	first.StoreUsage(ctx)
-	if usage, _, err := first.Usage(ctx, owner); err != nil || usage != storedBy(t, db, owner) {
-		t.Errorf("%+v, %v, and the account stores %+v", usage, err, storedBy(t, db, owner))
+	if usage, _, err := first.Usage(ctx, owner); err != nil || usage != storedBy(t, db, etcd, owner) {
+		t.Errorf("%+v, %v, and the account stores %+v", usage, err, storedBy(t, db, etcd, owner))
 	}
 }
 
-// storedBy returns how much an owner stores now.
-func storedBy(t *testing.T, db *kv.Store, owner licensing.Owner) licensing.Size {
+// storedBy returns how much an owner stores now in a store on an etcd.
+func storedBy(t *testing.T, db *kv.Store, etcd kv.Config, owner licensing.Owner) licensing.Size {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: nodetest.Endpoints()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: etcd.Endpoints})
 	if err != nil {
 		t.Fatal(err)
 	}
