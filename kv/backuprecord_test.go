@@ -26,6 +26,7 @@ func toldBackup(t *testing.T, s *Store) float64 {
 // TestBackupsAreKnown: what a backup notes in the store is what every node tells of
 // the last backup, and a store may have such a note.
 func TestBackupsAreKnown(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	told := func() float64 { return toldBackup(t, l.store) }
 	if err := backup.Observe(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess); err != nil || told() != 0 {
@@ -54,6 +55,7 @@ func TestBackupsAreKnown(t *testing.T) {
 
 // TestFollowBackupsLooksAtOnce: a node that was started just now tells of backups.
 func TestFollowBackupsLooksAtOnce(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	if err := backup.Record(l.ctx(), backupConfig(l.client.Endpoints()...), kvtest.Time); err != nil {
 		t.Fatal(err)

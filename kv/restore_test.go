@@ -117,6 +117,7 @@ func (d *disaster) swapWithOldToken(bump uint64) store.Outcome {
 // TestRestoredStoreRefusesOldTokens is fault 41: nodes that are up remember
 // revisions that the restored store never had.
 func TestRestoredStoreRefusesOldTokens(t *testing.T) {
+	t.Parallel()
 	d := newDisaster(t)
 	outcome := d.swapWithOldToken(layout.RevisionBump)
 	if outcome.Landed {
@@ -155,6 +156,7 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 // the bump a revision comes again, and the swap lands on a record that its
 // node has never seen.
 func TestOldTokenLandsWithoutBump(t *testing.T) {
+	t.Parallel()
 	d := newDisaster(t)
 	if !d.swapWithOldToken(0).Landed {
 		t.Fatal("the swap was lost: the test above proves nothing")
@@ -248,6 +250,7 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 // TestRestoreRefuses damaged backups and directories that are in use, says why
 // and leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	e := embeddedtest.Start(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
 	good := kvtest.Must(os.ReadFile(backUp(t, e)))(t)
@@ -353,6 +356,7 @@ func TestRestoreRefuses(t *testing.T) {
 // TestRestoreStops: a canceled restore leaves no file behind, whether it ends early in the check of the backup or when
 // the new directory is complete.
 func TestRestoreStops(t *testing.T) {
+	t.Parallel()
 	e := embeddedtest.Start(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
 	made := backUp(t, e)

@@ -112,6 +112,7 @@ func TestSealerGoesOn(t *testing.T) {
 // TestNewEventsWakesReaders: a seal of another node wakes all readers that looked before the seal, by the watch of
 // epochs, and without the watch too.
 func TestNewEventsWakesReaders(t *testing.T) {
+	t.Parallel()
 	l := newEventsLab(t)
 	for name, keep := range map[string]func(*Store){
 		"with the watch": func(s *Store) { s.KeepSealing() },

@@ -306,6 +306,7 @@ func TestMoveWhileFull(t *testing.T) {
 
 // TestRemovalsWhileFull: under the alarm, a removal succeeds that shares its request with changes that put keys.
 func TestRemovalsWhileFull(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	if _, err := l.etcd.Put(l.ctx(), "gone", "x"); err != nil {
 		t.Fatal(err)
@@ -329,6 +330,7 @@ func TestRemovalsWhileFull(t *testing.T) {
 
 // TestLeasesWhileFull: under the alarm, the store asks etcd for no lease.
 func TestLeasesWhileFull(t *testing.T) {
+	t.Parallel()
 	l := newSpaceLab(t)
 	l.fill()
 	put, err := l.store.etcd.UnderLease(l.ctx(), "test", 10, "leased", "", func(context.Context, clientv3.LeaseID) error {

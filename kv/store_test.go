@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"licet/internal/depth"
 	"licet/internal/etcdtest"
@@ -25,7 +26,8 @@ var server embeddedtest.Etcd
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
-	depth.Parallel(4) // those with an etcd of their own mostly wait
+	wal.SegmentSizeBytes = 1 << 20 // otherwise each etcd allocates 128 MB for its log
+	depth.Parallel(depth.Of(8, 4)) // tests with an etcd of their own mostly wait
 	embeddedtest.Main(m, func(_ context.Context, e embeddedtest.Etcd) error {
 		server = e
 		return nil

@@ -119,6 +119,7 @@ func (g grown) compare(l *lab, when string) {
 
 // TestGrowthIsWhatIsStored compares the growth of the changes of a store with what verify.Sizes counts.
 func TestGrowthIsWhatIsStored(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	all := grown{}
 	all.compare(l, "empty")
@@ -175,6 +176,7 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 // TestGrowthUnderFaults compares the growth of a store whose writes fail with what is stored: a change whose answer is
 // lost counts once, and a change that was not made doesn't.
 func TestGrowthUnderFaults(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.product()
 	storm := kvtest.Storm(7)

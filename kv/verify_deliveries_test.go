@@ -91,6 +91,7 @@ func (l *lab) deliver() {
 // TestVerifyDeliveries plants corruptions of what is kept of deliveries: each is found,
 // named exactly, and nothing else is.
 func TestVerifyDeliveries(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.deliver()
 	summary, found := l.verify(verify.Config{})

@@ -184,6 +184,7 @@ func bytesOf(text string) []byte { return []byte(text) }
 // TestVerifyFindsEachSeededCorruption plants one corruption after the other in
 // a healthy store: each is found, named exactly, and nothing else is.
 func TestVerifyFindsEachSeededCorruption(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	paidLicense := s.paid.LicenseKey
@@ -926,6 +927,7 @@ func names(found []verify.Violation) []string {
 
 // TestVerifyShowsKeysWhereAsked, so that an operator can look at the license.
 func TestVerifyShowsKeysWhereAsked(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	l.plant(l.license(s.inline, func(r *layout.License) { r.License.CurrentDevices = 3 }))

@@ -67,6 +67,7 @@ func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (
 }
 
 func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.fill()
 	l.write(seed{layout.NodeKey(store.Incarnation{7}): layout.EncodeNode(store.Registration{Address: "127.0.0.1:7070",
@@ -129,6 +130,7 @@ func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOpt
 }
 
 func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.fill()
 	store := &Store{core: &core{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}}}}
@@ -138,6 +140,7 @@ func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 }
 
 func TestVerifyEmptyStore(t *testing.T) {
+	t.Parallel()
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, t.TempDir()))}
 	if summary, found := l.verify(verify.Config{}); len(found) > 0 || summary.Keys != 0 {
 		t.Errorf("summary %+v, found %v", summary, found)
@@ -159,6 +162,7 @@ func openStoreOn(t *testing.T, e *embedded.Server) *Store {
 // TestVerifyUnderLoad verifies while others write: all is read at one revision,
 // so that nothing is seen half done.
 func TestVerifyUnderLoad(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.fill()
 	spilling := l.grant(0, "")
@@ -213,6 +217,7 @@ func TestVerifyUnderLoad(t *testing.T) {
 
 // TestVerifyWhileHistoryIsCompacted compacts the store under the reader.
 func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}}}
@@ -244,6 +249,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 // TestVerifyGivesUp with its context, and leaves nothing running: TestMain
 // looks for goroutines.
 func TestVerifyGivesUp(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.fill()
 	ctx, cancel := context.WithCancel(t.Context())
