@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,8 +48,9 @@ var server struct {
 var lingering sync.WaitGroup
 
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // saves processor time: the heap is small
 	if !depth.Full() {
-		depth.Parallel(4) // without the race detector, runs wait half of their time
+		depth.Parallel(6) // without the race detector, runs wait half of their time
 	}
 	code, err := withServer(m)
 	if err == nil && code == 0 {

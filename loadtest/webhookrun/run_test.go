@@ -20,7 +20,7 @@ import (
 // each of which must be found.
 func TestSmallRun(t *testing.T) {
 	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--activations", depth.Of("80", "150"), "--kills", "4",
-		"--failures-each", "1")
+		"--failures-each", "1", "--impatience", depth.Of("8s", "15s"))
 	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)
