@@ -22,6 +22,8 @@ type verified struct {
 		OtherKeys                  int64   `json:"other_keys"`
 		Duration                   float64 `json:"duration_seconds"`
 		Error                      *string
+		UsageDrifted               int64        `json:"usage_drifted"`
+		UsageDrifts                []usageDrift `json:"usage_drifts"`
 	}
 }
 
@@ -94,6 +96,10 @@ func TestVerifyCommand(t *testing.T) {
 	if _, err := client.Put(t.Context(), "lc1/zz/secret", ""); err != nil {
 		t.Fatal(err)
 	}
+	drifted := "\x01\x08\x80\x80\x80\x80\x01\x10\x05" // a usage record of 256 MiB in 5 keys
+	if _, err := client.Put(t.Context(), "lc1/s/usage/acct_drifted/t/", drifted); err != nil {
+		t.Fatal(err)
+	}
 	if code := p.terminate(t); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
@@ -104,6 +110,7 @@ func TestVerifyCommand(t *testing.T) {
 	if got.code != exitFailed ||
 		strings.Count(got.stdout, "it is not in its owner's listing (listing_missing)\n") != 4 ||
 		!strings.Contains(got.stdout, `unknown "lc1/zz/": 1 keys`) ||
+		!strings.Contains(got.stdout, "note: the usage record of acct_drifted (test) says 268435456 bytes in 5 keys") ||
 		!strings.HasSuffix(got.stdout, "violations: 5\n") {
 		t.Errorf("a damaged store: %+v", got)
 	}
@@ -114,7 +121,8 @@ func TestVerifyCommand(t *testing.T) {
 		t.Errorf("a secret is shown:\n%s", got.stdout)
 	}
 	if v := verifyJSONOf(t, exitFailed, dir); len(v.Violations) != 5 || v.Summary.Violations != 5 ||
-		v.Violations[0].Rule == "" {
+		v.Violations[0].Rule == "" || v.Summary.UsageDrifted != 1 || len(v.Summary.UsageDrifts) != 1 ||
+		v.Summary.UsageDrifts[0].RecordedBytes != 256<<20 || v.Summary.UsageDrifts[0].AccountID != "acct_drifted" {
 		t.Errorf("a damaged store: %+v", v)
 	}
 	if got := runLicet(t, "store", "verify", dir, "--show-keys"); !strings.Contains(got.stdout, "license l/"+key+": ") {

@@ -59,7 +59,8 @@ func (s *Sweeps) SweepClaims(ctx context.Context) error {
 	}
 }
 
-// SweepEvents removes all expired events.
+// SweepEvents removes all events that are too old, or over the budget of bytes. It also needs the time for the budget:
+// the sweep finds the sizes of events by marks, and a mark with a wrong time would make events too old early.
 func (s *Sweeps) SweepEvents(ctx context.Context) error {
 	for {
 		now, err := s.timeToActBy()
