@@ -106,14 +106,16 @@ type wanted struct {
 	by     *authority
 }
 
-// wanted lists them: of the members toward clients and toward each other, and of the
-// clients, that is of the service. Theirs names no host, since etcd would look where that is.
+// wanted lists the certificates: of the members toward clients and toward each other, and of the two clients. etcd
+// takes a client's user from the name: nodes are the user licet, backups and defragmentation the user root. A client's
+// certificate names no host, since etcd would check the client's address.
 func (c config) wanted(clients, members *authority) []wanted {
 	hosts := c.hosts()
 	return []wanted{
 		{c.service + "-server-tls", identity{c.service, slices.Concat(hosts, []string{"localhost"})}, clients},
 		{c.service + "-peer-tls", identity{c.service, hosts}, members},
 		{c.service + "-client-tls", identity{"licet", nil}, clients},
+		{c.service + "-maintenance-tls", identity{"root", nil}, clients},
 	}
 }
 

@@ -79,11 +79,12 @@ func TestKeep(t *testing.T) {
 			t.Errorf("at %s: got\n%swant\n%s", now.Format(time.DateOnly), said, want)
 		}
 	}
-	const good = "etcd-server-tls: good\netcd-peer-tls: good\netcd-client-tls: good\n"
+	const good = "etcd-server-tls: good\netcd-peer-tls: good\netcd-client-tls: good\netcd-maintenance-tls: good\n"
 	f(start(), `etcd-authority: made, good for ten years
 etcd-server-tls: made, good until 2027-11-22
 etcd-peer-tls: made, good until 2027-11-22
 etcd-client-tls: made, good until 2027-11-22
+etcd-maintenance-tls: made, good until 2027-11-22
 `)
 	f(start(), good)
 	f(start().AddDate(0, 7, 0), good)
@@ -95,6 +96,7 @@ etcd-client-tls: made, good until 2027-11-22
 	f(start().AddDate(0, 8, 9), `etcd-server-tls: renewed, good until 2028-07-30
 etcd-peer-tls: renewed, good until 2028-07-30
 etcd-client-tls: good
+etcd-maintenance-tls: good
 `, "--members=5")
 	// keep issues a damaged certificate again.
 	damaged := m.secrets["etcd-client-tls"]
@@ -102,7 +104,8 @@ etcd-client-tls: good
 		"ca.crt": damaged.Data["ca.crt"]}
 	m.secrets["etcd-client-tls"] = damaged
 	f(start().AddDate(0, 8, 9),
-		"etcd-server-tls: good\netcd-peer-tls: good\netcd-client-tls: renewed, good until 2028-07-30\n", "--members=5")
+		"etcd-server-tls: good\netcd-peer-tls: good\netcd-client-tls: renewed, good until 2028-07-30\n"+
+			"etcd-maintenance-tls: good\n", "--members=5")
 	if kind := m.secrets["etcd-client-tls"].Type; kind != "kubernetes.io/tls" {
 		t.Errorf("it is of the type %s now", kind)
 	}
@@ -111,7 +114,7 @@ etcd-client-tls: good
 // TestKeepAmongRivals: the Job and the CronJob may run at the same time.
 func TestKeepAmongRivals(t *testing.T) {
 	m := &memory{secrets: map[string]secret{}, rivals: 3}
-	if said := m.at(t, start()); strings.Count(said, "made") != 4 {
+	if said := m.at(t, start()); strings.Count(said, "made") != 5 {
 		t.Errorf("got %s", said)
 	}
 	m.rivals = 100
@@ -169,6 +172,11 @@ func TestCertificatesServe(t *testing.T) {
 	if hosts := parsed(t, m.secrets["etcd-client-tls"]).DNSNames; len(hosts) > 0 {
 		t.Errorf("etcd would look whether a client is at %v", hosts)
 	}
+	for secret, user := range map[string]string{"etcd-client-tls": "licet", "etcd-maintenance-tls": "root"} {
+		if name := parsed(t, m.secrets[secret]).Subject.CommonName; name != user {
+			t.Errorf("%s is of the user %s of etcd, want %s", secret, name, user)
+		}
+	}
 	want := []string{"etcd-1.etcd", "etcd-1.etcd.licet", "etcd-1.etcd.licet.svc"}
 	for _, name := range want {
 		if !slices.Contains(parsed(t, m.secrets["etcd-peer-tls"]).DNSNames, name) {
@@ -185,9 +193,11 @@ func TestCertificatesServe(t *testing.T) {
 	f("etcd-server-tls", "etcd-client-tls", "etcd-2.etcd.licet.svc", true)
 	f("etcd-server-tls", "etcd-client-tls", "localhost", true)
 	f("etcd-server-tls", "etcd-client-tls", "etcd-3.etcd", false)
+	f("etcd-server-tls", "etcd-maintenance-tls", "etcd-0.etcd", true)
 	f("etcd-server-tls", "etcd-peer-tls", "etcd-0.etcd", false)
 	f("etcd-peer-tls", "etcd-peer-tls", "etcd-1.etcd", true)
 	f("etcd-peer-tls", "etcd-client-tls", "etcd-1.etcd", false)
+	f("etcd-peer-tls", "etcd-maintenance-tls", "etcd-1.etcd", false)
 	f("etcd-client-tls", "etcd-client-tls", "etcd-0.etcd", false)
 }
 

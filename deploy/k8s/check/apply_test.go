@@ -145,7 +145,7 @@ func TestRestoreApplies(t *testing.T) {
 func TestCertificatesAreMade(t *testing.T) {
 	set := render(t, "prod")
 	applied(t, set)
-	if said := makeCertificates(t, set, "Job/etcd-certificates"); bytes.Count([]byte(said), []byte("made, good")) != 4 {
+	if said := makeCertificates(t, set, "Job/etcd-certificates"); bytes.Count([]byte(said), []byte("made, good")) != 5 {
 		t.Errorf("the first run: %s", said)
 	}
 	// Each Secret that a pod mounts is there, with the files that settings name.
@@ -155,7 +155,7 @@ func TestCertificatesAreMade(t *testing.T) {
 		}
 	}
 	if said := makeCertificates(t, set, "CronJob/etcd-certificates-renewal"); bytes.Count([]byte(said),
-		[]byte(": good\n")) != 3 {
+		[]byte(": good\n")) != 4 {
 		t.Errorf("the second run: %s", said)
 	}
 }

@@ -126,7 +126,7 @@ func TestStore(t *testing.T) {
 func TestSchedules(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, set manifests.Set) {
 		jobs := manifests.All[batchv1.CronJob](set)
-		if len(jobs) != 3 {
+		if len(jobs) != 4 {
 			t.Errorf("%d CronJobs", len(jobs))
 		}
 		for _, job := range jobs {

@@ -26,8 +26,8 @@ import (
 // TestMemberRuns starts the one member of the development overlay as its pod does, but at other
 // addresses: with the certificates that the Job makes and all of its settings. It answers
 // probes where kubelets ask, takes no client without a certificate, and is worked on by the
-// commands of the CronJobs. Of the backup that one of them makes the Jobs of a restore make the
-// members of production.
+// commands of the CronJobs. After one of these has made the users, the certificate of nodes does
+// for none of the CronJobs. Of the backup the Jobs of a restore make the members of production.
 func TestMemberRuns(t *testing.T) {
 	set := render(t, "dev")
 	applied(t, set)
@@ -38,21 +38,25 @@ func TestMemberRuns(t *testing.T) {
 	client, metrics := startMember(t, inFolders(environment(t, set, pod.Containers[0]), folders))
 
 	c := pod.Containers[0]
-	for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe,
-		"readiness": c.ReadinessProbe} {
-		switch {
-		case probe == nil || probe.HTTPGet == nil:
-			t.Errorf("members have no %s probe", what)
-		case probe.HTTPGet.Port.String() != "metrics":
-			t.Errorf("%s asks at port %s, where a certificate is asked for", what, probe.HTTPGet.Port.String())
-		case probe.HTTPGet.Path == "/readyz" != (what == "readiness"):
-			t.Errorf("%s asks for %s: a restart brings no majority back", what, probe.HTTPGet.Path)
-		default:
-			if status, err := status(metrics + probe.HTTPGet.Path); status != http.StatusOK {
-				t.Errorf("%s: %s answers %d, %v", what, probe.HTTPGet.Path, status, err)
+	probes := func() {
+		t.Helper()
+		for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe,
+			"readiness": c.ReadinessProbe} {
+			switch {
+			case probe == nil || probe.HTTPGet == nil:
+				t.Errorf("members have no %s probe", what)
+			case probe.HTTPGet.Port.String() != "metrics":
+				t.Errorf("%s asks at port %s, where a certificate is asked for", what, probe.HTTPGet.Port.String())
+			case probe.HTTPGet.Path == "/readyz" != (what == "readiness"):
+				t.Errorf("%s asks for %s: a restart brings no majority back", what, probe.HTTPGet.Path)
+			default:
+				if status, err := status(metrics + probe.HTTPGet.Path); status != http.StatusOK {
+					t.Errorf("%s: %s answers %d, %v", what, probe.HTTPGet.Path, status, err)
+				}
 			}
 		}
 	}
+	probes()
 	if status, err := status(metrics + "/metrics"); status != http.StatusOK {
 		t.Errorf("metrics: %d, %v", status, err)
 	}
@@ -61,17 +65,40 @@ func TestMemberRuns(t *testing.T) {
 	}
 
 	backups := t.TempDir()
-	run := func(name string) {
+	attempt := func(name, certificatesOf string) ([]byte, error) {
 		t.Helper()
 		pod := find(t, set, name).template.Spec
-		folders := mountSecrets(t, set, pod)
+		holder := find(t, set, certificatesOf).template.Spec
+		holder.Volumes = slices.DeleteFunc(slices.Clone(holder.Volumes), func(v corev1.Volume) bool {
+			return v.Secret != nil && v.Secret.SecretName == "licet-master-keys" // the user's; no CronJob needs it
+		})
+		folders := mountSecrets(t, set, holder)
 		folders["/backups"] = backups
 		env := inFolders(environment(t, set, pod.Containers[0]), folders)
 		env["LICET_ETCD_ENDPOINTS"] = client
-		command(t, program(t, "licet"), expand(pod.Containers[0].Args, nil, folders), env)
+		cmd := exec.CommandContext(t.Context(), program(t, "licet"), expand(pod.Containers[0].Args, nil, folders)...)
+		cmd.Env = variables(env)
+		return cmd.CombinedOutput()
 	}
-	run("CronJob/etcd-defragment")
-	run("CronJob/licet-backup")
+	run := func(name, want string) {
+		t.Helper()
+		if out, err := attempt(name, name); err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%s: %v, want %q\n%s", name, err, want, out)
+		}
+	}
+	run("CronJob/etcd-users", "turn authentication on\nauthentication is on\n")
+	run("CronJob/etcd-users", "authentication is on\n")
+	probes()
+	for name, problem := range map[string]string{
+		"CronJob/etcd-users":   `has the CommonName "licet"`,
+		"CronJob/licet-backup": "permission denied: use the certificate of the user root",
+	} {
+		if out, err := attempt(name, "Deployment/licet"); err == nil || !strings.Contains(string(out), problem) {
+			t.Errorf("%s with the certificate of nodes: %v, want %q\n%s", name, err, problem, out)
+		}
+	}
+	run("CronJob/etcd-defragment", client)
+	run("CronJob/licet-backup", "every change up to revision")
 	made, err := filepath.Glob(filepath.Join(backups, "licet-*Z.db"))
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the backup's CronJob has made %q, %v", made, err)

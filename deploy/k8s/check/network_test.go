@@ -25,6 +25,7 @@ func TestPoliciesAllowNeededTraffic(t *testing.T) {
 			etcd         = pod("StatefulSet/etcd")
 			backup       = pod("CronJob/licet-backup")
 			defragment   = pod("CronJob/etcd-defragment")
+			users        = pod("CronJob/etcd-users")
 			certificates = pod("Job/etcd-certificates")
 			renewal      = pod("CronJob/etcd-certificates-renewal")
 			prometheus   = peer{namespace: "monitoring",
@@ -35,9 +36,10 @@ func TestPoliciesAllowNeededTraffic(t *testing.T) {
 			stranger = peer{namespace: namespace, labels: map[string]string{"app.kubernetes.io/name": "stranger"}}
 			foreign  = peer{namespace: "other", labels: node.labels}
 			all      = map[string]peer{
-				"node": node, "etcd": etcd, "backup": backup, "defragment": defragment, "certificates": certificates,
-				"renewal": renewal, "prometheus": prometheus, "ingress": ingress, "stranger": stranger,
-				"foreign": foreign,
+				"node": node, "etcd": etcd, "backup": backup, "defragment": defragment, "users": users,
+				"certificates": certificates, "renewal": renewal, "prometheus": prometheus, "ingress": ingress,
+				"stranger": stranger,
+				"foreign":  foreign,
 			}
 		)
 		f := func(what string, from, to peer, port int32, want bool) {
@@ -57,7 +59,7 @@ func TestPoliciesAllowNeededTraffic(t *testing.T) {
 			"nodes' metrics": {node, portOf(t, node, "metrics"), map[string]bool{"prometheus": true}},
 			"other nodes":    {node, portOf(t, node, "internal"), map[string]bool{"node": true}},
 			"etcd": {etcd, portOf(t, etcd, "client"),
-				map[string]bool{"node": true, "backup": true, "defragment": true}},
+				map[string]bool{"node": true, "backup": true, "defragment": true, "users": true}},
 			"members":          {etcd, portOf(t, etcd, "peer"), map[string]bool{"etcd": true}},
 			"members' metrics": {etcd, portOf(t, etcd, "metrics"), map[string]bool{"prometheus": true}},
 		} {

@@ -126,6 +126,30 @@ func TestReferences(t *testing.T) {
 	})
 }
 
+// TestMaintenanceSecret: only the jobs that need etcd's user root mount the certificate of this user, and no pod mounts
+// the authorities, which can make such a certificate.
+func TestMaintenanceSecret(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, set manifests.Set) {
+		have := map[string][]string{}
+		for _, w := range workloads(set) {
+			for _, v := range w.template.Spec.Volumes {
+				if v.Secret != nil {
+					have[v.Secret.SecretName] = append(have[v.Secret.SecretName], w.name)
+				}
+			}
+		}
+		for secret, want := range map[string][]string{
+			"etcd-maintenance-tls": {"CronJob/etcd-defragment", "CronJob/etcd-users", "CronJob/licet-backup"},
+			"etcd-client-tls":      {"Deployment/licet"},
+			"etcd-authority":       nil,
+		} {
+			if slices.Sort(have[secret]); !slices.Equal(have[secret], want) {
+				t.Errorf("%s is mounted by %v, want %v", secret, have[secret], want)
+			}
+		}
+	})
+}
+
 // writtenSecrets lists the Secrets that etcdcerts may read and replace.
 func writtenSecrets(t *testing.T, set manifests.Set) []string {
 	t.Helper()

@@ -131,7 +131,7 @@ func (r *run1) install(ctx context.Context) error {
 	if err := os.Remove(filepath.Join(r.cfg.root, keys)); err != nil {
 		return err
 	}
-	return r.blocks(ctx, "apply", "ready")
+	return r.blocks(ctx, "apply", "ready", "users")
 }
 
 // spread checks that pods run where affinity and topology spread put them.
@@ -185,7 +185,7 @@ func (r *run1) maintain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if strings.Count(out, ": good") != 3 {
+	if strings.Count(out, ": good") != 4 {
 		return fmt.Errorf("certificates were made anew that are good: %s", out)
 	}
 	if err := r.blocks(ctx, "authority"); err != nil {
