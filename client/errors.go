@@ -35,7 +35,11 @@ type FieldError struct {
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Message)
-	for i, f := range e.Fields {
+	fields := e.Fields
+	if e.Reason != ReasonInvalidField {
+		fields = nil // the message names the field
+	}
+	for i, f := range fields {
 		separator := "; "
 		if i == 0 {
 			separator = ": "

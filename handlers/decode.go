@@ -6,19 +6,15 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"licet/licensing"
 )
 
-const (
-	// maxDepth bounds how deeply a body may nest.
-	maxDepth = 32
-	// maxShownName bounds the member names that error messages repeat.
-	maxShownName = 64
-)
+// maxDepth bounds how deeply a body may nest.
+const maxDepth = 32
 
 // decodeObject reads a body, which must be one JSON object and nothing else, into the request type
 // that in points to. Names are compared exactly. A name that comes twice, anywhere, is refused: two
@@ -68,11 +64,15 @@ func decodeError(body []byte, of *requestType, err error) error {
 		if err := skipMembers(body, semantic.ByteOffset); err != nil {
 			return syntax(err)
 		}
-		return malformed("member " + shown(semantic.JSONPointer.LastToken()) + " is unknown")
+		name := semantic.JSONPointer.LastToken()
+		if len(name) > maxShownName {
+			return malformed("member with a very long name is unknown")
+		}
+		return malformedMember(name, "is unknown"+didYouMean(name, of.names(InBody)))
 	}
 	for name := range semantic.JSONPointer.Tokens() {
 		_, want := of.kind(name).json()
-		return malformed(fmt.Sprintf("member %q must be %s", name, want))
+		return malformedMember(name, "must be "+want)
 	}
 	return syntax(err)
 }
@@ -111,12 +111,13 @@ func syntax(err error) error {
 	}
 }
 
-// shown quotes a member name for a message, if it is short enough to be one.
-func shown(name string) string {
-	if utf8.RuneCountInString(name) > maxShownName {
-		return "with a very long name"
+// malformedMember is the error for a member of a body that is unknown or of another JSON type.
+func malformedMember(name, problem string) error {
+	return &licensing.Error{
+		Reason:  reasonMalformedRequest,
+		Message: fmt.Sprintf("member %q %s", name, problem),
+		Fields:  []licensing.FieldProblem{{Field: name, Problem: problem}},
 	}
-	return strconv.Quote(name)
 }
 
 // depth returns how deeply brackets nest in JSON, valid or not. The decoder has a limit of its own,

@@ -81,6 +81,7 @@
 //	routetable.go      finds the route of a request target, and its limit of bodies
 //	selfservice.go     activate, validate and deactivate
 //	server.go          configuration, start and shutdown, limits of bodies
+//	suggest.go         did you mean: unknown parameters, members and paths
 //	target.go          request targets
 //	trace.go           spans
 //	validate.go        the rules for values

@@ -76,6 +76,9 @@ func (s *Server) read(r *request, of *requestType, in any) error {
 	}
 	c := &r.checks
 	*c = checks{server: s, caller: r.key}
+	if r.route.access == RequiredAuth && r.query != "" {
+		c.unknownParameters(r.query, of)
+	}
 	if in, ok := in.(checked); ok {
 		in.check(c)
 	}

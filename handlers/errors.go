@@ -39,10 +39,6 @@ var (
 		Reason:  licensing.ReasonUnavailable,
 		Message: "this node lacks the master key that the endpoint's secret is derived from; nothing was sent",
 	}
-	errNotFound = &licensing.Error{
-		Reason:  reasonNotFound,
-		Message: "no such route",
-	}
 	errMethodNotAllowed = &licensing.Error{
 		Reason:  reasonMethodNotAllowed,
 		Message: "the route does not have this method; header Allow lists those it has",

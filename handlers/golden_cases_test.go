@@ -374,7 +374,7 @@ var goldenCases = []struct {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
 		s.activate(key, "d2").must(s.t, 0)
-		return wire{method: "GET", path: "/v1/licenses/" + key + "/devices?limit=1&unknown=1", key: keyAll}
+		return wire{method: "GET", path: "/v1/licenses/" + key + "/devices?limit=1", key: keyAll}
 	}},
 	{"device_removed", nil, func(s *fixture) wire {
 		key := s.license()
@@ -527,7 +527,7 @@ var goldenCases = []struct {
 		}
 		s.clock.advance(time.Second)
 		s.license()
-		return wire{method: "GET", path: "/v1/licenses?limit=2&unknown=1", key: keyReadOnly}
+		return wire{method: "GET", path: "/v1/licenses?limit=2", key: keyReadOnly}
 	}},
 	{"licenses_none", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/licenses?status=suspended&product_id=editor", key: keyAll}

@@ -39,7 +39,8 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	body := `{"license_key":"` + key + `","device_id":"` + canary + `","device_name":"` + canary + `","` + canary +
 		`":"` + canary + `"}`
 	s.send("POST", "/v1/licenses/activate", secret, body).must(t, 0)
-	s.send("GET", "/v1/licenses/"+key+"?"+canary+"="+canary, secret, "").must(t, 0)
+	s.send("GET", "/v1/licenses/"+key+"?"+canary+"="+canary, secret, "").must(t, 42200)
+	s.send("GET", "/v1/licenses/"+key, secret, "").must(t, 0)
 	s.send("GET", "/v1/licenses/"+key+"/devices?cursor="+canary, secret, "").must(t, 42200)
 
 	for _, all := range []error{nil, licensing.ErrUnavailable, errors.New(canary),

@@ -170,7 +170,7 @@ func TestPayForms(t *testing.T) {
 	for _, bad := range []string{wrongToken, "/pay/x/y", "/pay/" + made.text("order_no"), "/pay/x/y/z", "/pay/%zz/x"} {
 		s.send("GET", bad, "", "").mustPage(t, 404)
 	}
-	if a := s.send("PUT", path, "", "").mustPage(t, 405); a.header.Get("Allow") != "GET, POST" {
+	if a := s.send("PUT", path, "", "").mustPage(t, 405); a.header.Get("Allow") != "GET, HEAD, POST" {
 		t.Errorf("Allow: %q", a.header.Get("Allow"))
 	}
 	s.send("POST", path, "", "action="+strings.Repeat("x", 65<<10), asForm...).mustPage(t, 413)

@@ -150,7 +150,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 	values, ok := r.pathValues()
 	if r.resource == nil || !ok {
 		r.resource = nil
-		return nil, errNotFound
+		return nil, s.table.noRoute(string(head.Method()), path)
 	}
 	r.route = r.resource.routes[string(head.Method())]
 	if r.route == nil {

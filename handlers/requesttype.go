@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"iter"
 	"reflect"
 	"slices"
 
@@ -73,6 +74,17 @@ func (t *requestType) add(field reflect.StructField) {
 	t.inputs = append(t.inputs, f)
 	if f.in == InBody && t.body == jsonBody && f.kind == String {
 		t.strings = append(t.strings, f)
+	}
+}
+
+// names iterates over the names of the inputs in a part of the request.
+func (t *requestType) names(in Location) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range t.inputs {
+			if t.inputs[i].in == in && !yield(t.inputs[i].name) {
+				return
+			}
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ func (r route) refuses(own ...licensing.Reason) route {
 }
 
 // reasons lists every reason for which a request to the route may fail. A request that names no route, or a route
-// without its method, belongs to no route: see errNotFound and errMethodNotAllowed.
+// without its method, belongs to no route: see routeTable.noRoute and errMethodNotAllowed.
 func (r *route) reasons() []licensing.Reason {
 	all := append([]licensing.Reason{
 		reasonMalformedRequest, reasonBodyTooLarge, reasonURITooLong, reasonHeadersTooLarge, licensing.ReasonInternal,
@@ -47,7 +47,7 @@ func (r *route) reasons() []licensing.Reason {
 		all = append(all, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired)
 	}
 	if r.access == RequiredAuth {
-		all = append(all, licensing.ReasonForbidden)
+		all = append(all, licensing.ReasonForbidden, licensing.ReasonInvalidField) // also for an unknown parameter
 	}
 	if r.is(grows) {
 		all = append(all, licensing.ReasonAccountBudgetReached)

@@ -24,6 +24,7 @@ type routeTable struct {
 	matcher    *router.Router
 	fixed      map[string]*resource // by path; resources without variables in their path
 	bodyLimits map[string]int       // by path; limits other than bodyLimit
+	patterns   [][]string           // the segments of each pattern, in the order of the patterns
 }
 
 // newRouteTable hands every pattern to the router, for all methods: a known path with an unknown method
@@ -49,12 +50,17 @@ func newRouteTable(routes []route) *routeTable {
 		}
 	}
 	for pattern, res := range resources {
+		if get := res.routes[fasthttp.MethodGet]; get != nil && res.routes[fasthttp.MethodHead] == nil {
+			res.routes[fasthttp.MethodHead] = get // fasthttp leaves the body out; RFC 9110, section 9.3.2
+		}
 		res.allow = res.methods()
 		if res.fixed = !strings.Contains(pattern, "{"); res.fixed {
 			t.fixed[pattern] = res
 		}
+		t.patterns = append(t.patterns, strings.Split(pattern, "/"))
 		t.matcher.ANY(res.pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(matchedResource{}, res) })
 	}
+	slices.SortFunc(t.patterns, slices.Compare[[]string])
 	return t
 }
 

@@ -1,6 +1,9 @@
 package handlers_test
 
 import (
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,7 +41,7 @@ func TestRouting(t *testing.T) {
 		{"DELETE", devices + "a%2Fb", 0, ""},
 		{"DELETE", devices + "%2E%2E", 0, ""},
 		{"DELETE", devices + "%252F", 0, ""},
-		{"DELETE", devices + "x?y=/../z", 0, ""},
+		{"DELETE", devices + "x?y=/../z", 42200, ""},
 		{"DELETE", devices + "%00", 42200, ""},
 		{"DELETE", devices + "%FF", 42200, ""},
 		{"DELETE", devices + "%C2%80", 42200, ""},
@@ -47,19 +50,12 @@ func TestRouting(t *testing.T) {
 		{"GET", "/v1/licenses/" + strings.ToLower(key), 0, ""},
 		{"GET", "/v1/licenses/%20" + key + "%20", 0, ""},
 		{"GET", "/v1/licenses/activate", 40500, "OPTIONS, POST"},
-		{"HEAD", "/livez", 0, "GET"},
-		{"PATCH", "/v1/orders", 40500, "GET, POST"},
-		{"OPTIONS", "/v1/orders", 40500, "GET, POST"},
-		{"POST", "/v1/licenses/" + key, 40500, "GET, PATCH"},
+		{"PATCH", "/v1/orders", 40500, "GET, HEAD, POST"},
+		{"OPTIONS", "/v1/orders", 40500, "GET, HEAD, POST"},
+		{"POST", "/v1/licenses/" + key, 40500, "GET, HEAD, PATCH"},
 		{"GET", devices + "x", 40500, "DELETE"},
 	} {
 		a := s.send(c.method, c.path, keyAll, "")
-		if c.method == "HEAD" {
-			if a.status != 405 || a.body != "" || a.header.Get("Allow") != c.allow {
-				t.Errorf("HEAD: %d %v %q", a.status, a.header, a.body)
-			}
-			continue
-		}
 		if a.code != c.code || a.header.Get("Allow") != c.allow {
 			t.Errorf("%s %s: %d, Allow %q: %s\nwant %d", c.method, c.path, a.status, a.header.Get("Allow"), a.body, c.code)
 		}
@@ -126,6 +122,51 @@ func TestRequestID(t *testing.T) {
 		got := s.send("GET", "/livez", "", "", "X-Request-Id", given).header.Get("X-Request-Id")
 		if kept && got != given || !kept && (got == given || len(got) != 26) {
 			t.Errorf("X-Request-Id %q became %q", given, got)
+		}
+	}
+}
+
+// TestHead compares HEAD with GET: the same status and headers, without the body (RFC 9110, section 9.3.2).
+func TestHead(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made := s.order("5")
+	for _, path := range []string{"/livez", "/v1/orders", "/v1/orders/" + made.text("order_no"), "/v1/orders/absent",
+		"/v1/orders?limit=0", strings.TrimPrefix(made.text("pay_url"), publicURL)} {
+		get, head := s.send("GET", path, keyAll, ""), s.send("HEAD", path, keyAll, "")
+		for _, h := range []http.Header{get.header, head.header} {
+			h.Del("X-Request-Id")
+			h.Del("Date")
+		}
+		// The id of the request in a failure has always as many characters.
+		if head.status != get.status || head.body != "" || !maps.EqualFunc(get.header, head.header, slices.Equal) {
+			t.Errorf("HEAD %s: %d %v %q, GET: %d %v", path, head.status, head.header, head.body, get.status, get.header)
+		}
+	}
+	for path, want := range map[string]int{"/v1/events": 401, "/v1/licenses/activate": 405} {
+		if a := s.send("HEAD", path, "", ""); a.status != want {
+			t.Errorf("HEAD %s: %d, want %d", path, a.status, want)
+		}
+	}
+}
+
+// TestRouteSuggestions: a path that belongs to no route is named, with the route that was probably meant.
+func TestRouteSuggestions(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for path, want := range map[string]string{
+		"/v1/licences":                        "no such route: GET /v1/licences; did you mean /v1/licenses?",
+		"/v1/order/x":                         "no such route: GET /v1/order/x; did you mean /v1/orders/{order_no}?",
+		"/v1/licenses/x/device":               "no such route: GET /v1/licenses/x/device; did you mean /v1/licenses/{license_key}/devices?",
+		"/v2/orders":                          "no such route: GET /v2/orders; did you mean /v1/orders?",
+		"/favourites":                         "no such route: GET /favourites",
+		"/v1/x%00":                            "no such route: GET /v1/x%00",
+		"/v1/%zz":                             "no such route: GET /v1/%zz",
+		"/v1/" + strings.Repeat("x", 200):     "no such route",
+		"/v1/licenses/x/y/z/w/v/u/" + "t/s/r": "no such route: GET /v1/licenses/x/y/z/w/v/u/t/s/r",
+	} {
+		if a := s.send("GET", path, keyAll, "").must(t, 40400); a.raw["message"] != want {
+			t.Errorf("%s: %v, want %s", path, a.raw["message"], want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func pathValue(segment string) (string, bool) {
 }
 
 // queryValue returns a parameter of a raw query. For a parameter that is repeated or can't be decoded, given is true
-// and ok is false. The server ignores unknown parameters.
+// and ok is false.
 func queryValue(query, name string) (value string, given, ok bool) {
 	for pair := range strings.SplitSeq(query, "&") {
 		rawKey, rawValue, _ := strings.Cut(pair, "=")

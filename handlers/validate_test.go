@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"licet/licensing"
 )
 
@@ -241,7 +243,25 @@ func TestDevicePages(t *testing.T) {
 			t.Errorf("%s: %s", query, a.body)
 		}
 	}
-	s.send("GET", path+"/devices?limit=1000&other=%zz&&x", keyAll, "").must(t, 0)
+	s.send("GET", path+"/devices?limit=1000&&", keyAll, "").must(t, 0)
+	a := s.send("GET", path+"/devices?limt=1&other=%zz&Cursr=&%zz&l=", keyAll, "").must(t, 42200)
+	want := map[string]string{
+		"limt":  "is not a query parameter of this route; did you mean limit?",
+		"other": "is not a query parameter of this route",
+		"Cursr": "is not a query parameter of this route; did you mean cursor?",
+		"l":     "is not a query parameter of this route",
+		"query": "has a parameter that this route does not have",
+	}
+	if diff := cmp.Diff(want, a.fields); diff != "" {
+		t.Errorf("unknown parameters (-want +got):\n%s", diff)
+	}
+	var many strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&many, "&p%d=", i)
+	}
+	if a := s.send("GET", path+"/devices?"+many.String(), keyAll, "").must(t, 42200); len(a.fields) != 10 {
+		t.Errorf("%d problems of 100 parameters", len(a.fields))
+	}
 }
 
 func TestMediaTypes(t *testing.T) {

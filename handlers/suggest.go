@@ -1,0 +1,107 @@
+package handlers
+
+import (
+	"iter"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agnivade/levenshtein"
+
+	"licet/licensing"
+)
+
+// maxShownName bounds the names and paths that error messages repeat, in code points.
+const maxShownName = 64
+
+// didYouMean returns "; did you mean X?" for the known name that a misspelled name is closest to, and "" if no known
+// name is close: more than a third of the name differs. Names of more than maxShownName get no suggestion, which bounds
+// the work.
+func didYouMean(name string, known iter.Seq[string]) string {
+	if name == "" || len(name) > maxShownName {
+		return ""
+	}
+	lower := strings.ToLower(name)
+	best, least := "", max(2, len(name)/3+1)
+	for candidate := range known {
+		if d := levenshtein.ComputeDistance(lower, strings.ToLower(candidate)); d < least {
+			best, least = candidate, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// shown quotes a name for a message, if it is short enough to be a name.
+func shown(name string) string {
+	if utf8.RuneCountInString(name) > maxShownName {
+		return "with a very long name"
+	}
+	return strconv.Quote(name)
+}
+
+// unknownParameters notes each parameter of a query that a route does not have. An unknown parameter is refused, since
+// a misspelled filter would return everything.
+func (c *checks) unknownParameters(query string, of *requestType) {
+	if query == "" {
+		return
+	}
+	known := of.names(InQuery)
+	const most = 10 // problems; a query may have thousands of parameters
+	for pair := range strings.SplitSeq(query, "&") {
+		raw, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(raw)
+		switch {
+		case pair == "" || err == nil && slices.Contains(slices.Collect(known), name):
+		case len(c.fields) >= most:
+			return
+		case err != nil || name == "" || len(name) > maxShownName:
+			c.add("query", "has a parameter that this route does not have")
+		default:
+			c.add(name, "is not a query parameter of this route"+didYouMean(name, known))
+		}
+	}
+}
+
+// noRoute is the error for a path that belongs to no route. The message names the method and the path, if the path is
+// short and plain, and a route whose path differs in one misspelled segment.
+func (t *routeTable) noRoute(method, path string) error {
+	message := "no such route"
+	if len(method+path) <= 2*maxShownName && plainText(method+path) {
+		message += ": " + method + " " + path + t.similar(path)
+	}
+	return &licensing.Error{Reason: reasonNotFound, Message: message}
+}
+
+// similar returns didYouMean of the pattern that a path would match if one of its literal segments were spelled right.
+func (t *routeTable) similar(path string) string {
+	segments := strings.Split(path, "/")
+	for _, wanted := range t.patterns {
+		if len(wanted) != len(segments) {
+			continue
+		}
+		wrong := -1
+		for i, w := range wanted {
+			if w != segments[i] && !strings.HasPrefix(w, "{") {
+				if wrong >= 0 {
+					wrong = -1
+					break
+				}
+				wrong = i
+			}
+		}
+		if wrong >= 0 && didYouMean(segments[wrong], slices.Values(wanted[wrong:wrong+1])) != "" {
+			return "; did you mean " + strings.Join(wanted, "/") + "?"
+		}
+	}
+	return ""
+}
+
+// plainText reports whether a text is printable ASCII without quotes.
+func plainText(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' })
+}
