@@ -39,10 +39,11 @@ func (r *rival) listAll(context.Context) (attack, func(context.Context) error, e
 		}
 		pages.Wait()
 		failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
-		if len(failures) == 0 {
+		if len(failures) < rivalLists { // the client got through
+			pause(ctx, time.Duration(len(failures))*refusedPause)
 			return nil
 		}
-		pause(ctx, time.Duration(len(failures)-1)*refusedPause)
+		pause(ctx, (rivalLists-1)*refusedPause) // one pause follows
 		return failures[0]
 	}
 	return lists, done, nil
