@@ -19,6 +19,8 @@ import (
 const (
 	// startTimeout bounds the wait for etcd, and the wait for readiness.
 	startTimeout = 30 * time.Second
+	// slowStart is how long a start takes until licet dev says what it waits for.
+	slowStart = 2 * time.Second
 	// readyPoll is the pause between two requests for readiness.
 	readyPoll = 5 * time.Millisecond
 	// devSweepEvery is short, so that expiry is easy to try out.
@@ -47,12 +49,26 @@ func runDev(ctx context.Context, cfg devConfig, build build, stdout, stderr io.W
 		return err
 	}
 	d := newDev(cfg, log)
-	return d.run(ctx, func(ctx context.Context) error {
+	err = d.run(ctx, func(ctx context.Context) error {
+		started := make(chan struct{})
+		defer close(started)
+		d.guard.Start("message of a slow start", func() { d.sayWait(started) })
 		if err := d.start(ctx, build); err != nil {
 			return err
 		}
 		return d.announce(ctx, stdout)
 	})
+	return embedded.WithAdvice(err, cfg.DataDir)
+}
+
+// sayWait logs what a slow start waits for, unless started is closed before.
+func (d *dev) sayWait(started <-chan struct{}) {
+	select {
+	case <-started:
+	case <-time.After(slowStart):
+		d.log.Info().Str("data_dir", d.cfg.DataDir).Msg(
+			"waiting for etcd, which allocates or reads its files in the data directory: slow disks take up to half a minute")
+	}
 }
 
 // start starts the parts of the service and pushes each started part onto d.parts, also if a later part fails. The

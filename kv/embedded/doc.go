@@ -4,6 +4,7 @@
 // # Files
 //
 //	server.go     Server: start, stop, failures
+//	failure.go    failures after which etcd gives up, such as a full disk
 //	directory.go  the lock of a data directory, and who may enter it
 //	sockets.go    the unix socket that the server listens on
 //	log.go        etcd's log lines in the log of the process

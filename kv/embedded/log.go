@@ -13,23 +13,27 @@ import (
 // keys.
 type etcdLog struct {
 	log zerolog.Logger
-	// level is the least that is passed on. It is raised while etcd starts, when
-	// it warns of settings that are chosen on purpose, and while it is closed,
-	// when it takes its listeners' ends for errors.
+	// level is the lowest level that is logged. It is raised while etcd starts,
+	// when etcd warns of settings that are chosen on purpose and returns its
+	// errors, and while etcd is closed, when its listeners' ends count as errors.
 	level zap.AtomicLevel
 	err   string // from With
+	// gaveUp receives fatal entries and panics. They are not logged: the process ends with their message.
+	gaveUp *failure
 }
 
 func newEtcdLog(log zerolog.Logger) *etcdLog {
 	return &etcdLog{
-		log:   log.With().Str("component", "etcd").Logger(),
-		level: zap.NewAtomicLevelAt(zapcore.ErrorLevel),
+		log:    log.With().Str("component", "etcd").Logger(),
+		level:  zap.NewAtomicLevelAt(zapcore.DPanicLevel),
+		gaveUp: newFailure(),
 	}
 }
 
-// zap is a logger for etcd. Like any, it ends the process on a fatal entry,
-// after Write has passed it on.
-func (b *etcdLog) zap() *zap.Logger { return zap.New(b) }
+// zap returns a logger for etcd. After a fatal entry or a panic, it stops the goroutine; see failure.
+func (b *etcdLog) zap() *zap.Logger {
+	return zap.New(b, zap.WithFatalHook(b.gaveUp), zap.WithPanicHook(b.gaveUp))
+}
 
 // Enabled is part of zapcore.Core.
 func (b *etcdLog) Enabled(level zapcore.Level) bool { return b.level.Enabled(level) }
@@ -59,7 +63,10 @@ const tooEarly = "missing term information"
 func (b *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	level := zerolog.WarnLevel
 	if entry.Level >= zapcore.ErrorLevel {
-		level = zerolog.ErrorLevel // not fatal: ending the process is zap's to do
+		level = zerolog.ErrorLevel
+	}
+	if entry.Level > zapcore.DPanicLevel {
+		level = zerolog.DebugLevel // the process ends with this message
 	}
 	text := errorOf(fields)
 	if text == "" {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -32,6 +33,8 @@ const (
 type Server struct {
 	etcd    *embed.Etcd
 	sockets *socketDir
+	gaveUp  *failure
+	broken  atomic.Bool // etcd gave up
 	failed  chan error
 	closing chan struct{}
 	close   func()
@@ -58,20 +61,23 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	bridge := newEtcdLog(log)
 	cfg := configOf(filepath.Join(dir, StoreDir), sockets.url(), bridge)
 	tune(cfg)
-	etcd, err := embed.StartEtcd(cfg)
+	etcd, err := startEtcd(cfg, bridge.gaveUp, guard.New(nil, log))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd: %w", err), sockets.Close())
 	}
 	e := &Server{
 		etcd:    etcd,
 		sockets: sockets,
+		gaveUp:  bridge.gaveUp,
 		failed:  make(chan error, 1),
 		closing: make(chan struct{}),
 	}
 	e.close = sync.OnceFunc(func() {
 		close(e.closing)
 		bridge.level.SetLevel(zapcore.DPanicLevel)
-		etcd.Close()
+		if !e.broken.Load() { // the goroutines of a broken etcd never end
+			etcd.Close()
+		}
 		if err := sockets.Close(); err != nil {
 			log.Warn().Err(err).Msg("the etcd socket is left behind")
 		}
@@ -81,6 +87,8 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	case <-etcd.Server.StopNotify():
 		err = errEtcdStopped
 	case err = <-etcd.Err():
+	case err = <-e.gaveUp.reason:
+		e.broken.Store(true)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -92,6 +100,26 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	guard.New(nil, log).Start("embedded etcd", e.awaitEnd,
 		func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
 	return e, nil
+}
+
+// startEtcd returns the started etcd, or the reason for which etcd gave up. After such a failure a goroutine stays that
+// does nothing.
+func startEtcd(cfg *embed.Config, gaveUp *failure, guard *guard.Guard) (*embed.Etcd, error) {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	started := make(chan result, 1)
+	guard.Start("start of the embedded etcd", func() {
+		etcd, err := embed.StartEtcd(cfg)
+		started <- result{etcd, err}
+	}, func() { gaveUp.report(errors.New("panic")) })
+	select {
+	case r := <-started:
+		return r.etcd, r.err
+	case err := <-gaveUp.reason:
+		return nil, err
+	}
 }
 
 var errEtcdStopped = errors.New("the embedded etcd has stopped; its reason is in the log")
@@ -129,6 +157,8 @@ func (e *Server) awaitEnd() {
 		return
 	case err = <-e.etcd.Err():
 	case <-e.etcd.Server.StopNotify():
+	case err = <-e.gaveUp.reason:
+		e.broken.Store(true)
 	}
 	select {
 	case <-e.closing: // it was asked to after all
@@ -148,9 +178,8 @@ func (e *Server) Endpoints() []string {
 }
 
 // Err returns one error if the server ends without having been closed. The
-// process must end then, since nothing can be stored any more. On some
-// failures, such as a full disk, etcd ends the process itself, after it has
-// logged the reason.
+// process must end then, since nothing can be stored any more. After failures
+// such as a full disk etcd stops where it is, and Close does not wait for it.
 func (e *Server) Err() <-chan error { return e.failed }
 
 // Close stops the server. It may be called more than once.

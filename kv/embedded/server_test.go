@@ -233,9 +233,9 @@ func TestEtcdLogPassesOnMessageAndErrorOnly(t *testing.T) {
 	bridge := newEtcdLog(zerolog.New(&out))
 	log := bridge.zap()
 
-	log.Warn("while it starts")
-	log.Error("broken", zap.Error(errors.New("the reason")), zap.String("request", "SECRET"))
+	log.Error("while it starts") // the start returns the error
 	bridge.level.SetLevel(zapcore.WarnLevel)
+	log.Error("broken", zap.Error(errors.New("the reason")), zap.String("request", "SECRET"))
 	log.Info("an info")
 	log.Warn("slow", zap.String("error", "SECRET"), zap.Strings("keys", []string{"SECRET"}))
 	log.With(zap.String("key", "SECRET"), zap.Error(errors.New("from with"))).Named("SECRET").Warn("later")
