@@ -53,8 +53,8 @@ release: ## Build the files of a release into bin/release, the same bytes each t
 	cd deploy/release && go run . --source ../.. --out ../../bin/release --version '$(VERSION)' --revision '$(REVISION)' --created '$(CREATED)'
 
 .PHONY: release-check
-release-check: ## Build a release twice and compare; all platforms and without the build cache: LICET_RELEASE=full make release-check
-	cd deploy/release && $(STATIC) go test -count=1 -timeout=2h ./...
+release-check: ## Build a release twice, compare, install its package. All platforms, no build cache: LICET_RELEASE=full make release-check
+	programs=$$(deploy/k8s/tools/build etcd) && cd deploy/release && LICET_KUBE=$$programs $(STATIC) go test -count=1 -timeout=2h ./...
 
 .PHONY: module-path
 module-path: ## Change the path of all modules, such as before you publish them: make module-path TO=git.example.com/team/licet
