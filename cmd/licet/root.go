@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,8 @@ devices; removing a device frees its slot.`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir}
+	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
+		DevEnv: filepath.Join("licet-data", envFile)}
 	addGroup(root, "Run a service:", newDevCommand(build, stdout, stderr), newServeCommand(build, stderr))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))

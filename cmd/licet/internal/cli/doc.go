@@ -62,6 +62,9 @@ type Setup struct {
 	Lookup func(string) (string, bool)
 	// ConfigDir returns the directory of the user's settings.
 	ConfigDir func() (string, error)
+	// DevEnv is the file in which licet dev writes its URL and API key. Commands read this file if nothing else names
+	// a service. Empty: none.
+	DevEnv string
 
 	retryFor time.Duration // how long to retry a request that the service allows to retry; 0: 15 s
 }

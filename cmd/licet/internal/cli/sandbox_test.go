@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -62,4 +64,28 @@ func TestPrices(t *testing.T) {
 	u.refuses(true, []string{"--amount", "4900"}, create("USD", "--amount", "much")...)
 	u.refuses(true, []string{"price", "amount"}, create("USD", "--amount", "4900", "--price", "49.00")...)
 	u.refuses(true, []string{"price", "amount"}, create("USD")...)
+}
+
+// TestDevServiceOfTheDirectory: without settings, commands call the licet dev of the working directory. Other settings
+// come first, and only an address of this machine counts.
+func TestDevServiceOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	known := newUser(t)
+	u := newStranger(t)
+	u.setup.DevEnv = filepath.Join(u.dir, "dev.env")
+	write := func(url string) {
+		t.Helper()
+		text := "LICET_URL=" + url + "\nLICET_API_KEY=" + known.env["LICET_API_KEY"] + "\nexport LICET_URL LICET_API_KEY\n"
+		if err := os.WriteFile(u.setup.DevEnv, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.refuses(true, []string{"no service"}, "sandbox", "buy", "editor")
+	write(known.env["LICET_URL"])
+	u.must("licenses", "activate", strings.TrimSpace(u.must("sandbox", "buy", "editor")), "laptop-1")
+	u.refuses(true, []string{"no API key"}, "orders", "list", "--url", "http://127.0.0.1:1")
+	for _, foreign := range []string{"http://192.0.2.1", "https://licenses.example.com", "", ":"} {
+		write(foreign)
+		u.refuses(true, []string{"no service"}, "sandbox", "buy", "editor")
+	}
 }

@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 
@@ -85,7 +89,45 @@ func (s Setup) base(settings *Service, fs *pflag.FlagSet) (target, error) {
 	if name := s.env("LICET_PROFILE"); name != "" {
 		return s.profile(name, "$LICET_PROFILE")
 	}
-	return s.profile("", "")
+	t, err := s.profile("", "")
+	if err != nil || t.url != "" {
+		return t, err
+	}
+	return s.devService()
+}
+
+// devService returns the target of a licet dev that runs in the working directory, if any. Only addresses of this
+// machine count, so that a foreign directory does not lead to a foreign service.
+func (s Setup) devService() (target, error) {
+	text, err := os.ReadFile(s.DevEnv)
+	if s.DevEnv == "" || errors.Is(err, fs.ErrNotExist) {
+		return target{}, nil
+	}
+	if err != nil {
+		return target{}, fmt.Errorf("the service of licet dev in this directory: %w", err)
+	}
+	t := target{urlFrom: s.DevEnv, keyFrom: s.DevEnv}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "LICET_URL":
+			t.url = value
+		case "LICET_API_KEY":
+			t.apiKey = value
+		case "LICET_API_KEY_ID":
+			t.keyID = value
+		case "LICET_API_SECRET":
+			t.secret = value
+		}
+	}
+	at, err := url.Parse(t.url)
+	if err != nil {
+		return target{}, nil
+	}
+	if ip, err := netip.ParseAddr(at.Hostname()); at.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return target{}, nil
+	}
+	return t, nil
 }
 
 // withKeyFile returns t with the API key in a file. It drops the id and the secret, which belong to another API key.
@@ -131,7 +173,7 @@ func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
 		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile " +
-			"(licet profile set --help); for a licet dev in this directory, run: . licet-data/dev.env")
+			"(licet profile set --help); for a licet dev, run the command in its working directory, or: . licet-data/dev.env")
 	case t.apiKey == "" && !open:
 		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a "+
 			"profile (licet profile set --help)", t.url, t.urlFrom)
