@@ -45,6 +45,7 @@
 //	admin.go           the listener for operators, probes, Go's profiles
 //	account.go         how much an account stores
 //	apikeys.go         API keys
+//	apidocument.go     the API document
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
 //	connections.go     the listener, and refused connections
 //	counts.go          counters by route and by outcome of activations

@@ -40,3 +40,12 @@ func (s *Server) AwaitLookUpsWaiting(count int) {
 		runtime.Gosched()
 	}
 }
+
+// Tap makes a server that serves no request yet show each request, with its response, before the response leaves.
+func (s *Server) Tap(see func(ctx *fasthttp.RequestCtx)) {
+	serve := s.fast.Handler
+	s.fast.Handler = func(ctx *fasthttp.RequestCtx) {
+		serve(ctx)
+		see(ctx)
+	}
+}

@@ -61,6 +61,9 @@ func (s *memStore) addKey(text string, key licensing.APIKey) {
 	if key.ID == "" {
 		key.ID = keyID(text)
 	}
+	if key.CreatedAt.IsZero() {
+		key.CreatedAt = time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
+	}
 	s.keys[key.Hash] = key
 	s.keyChanges++
 }

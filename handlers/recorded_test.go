@@ -1,14 +1,22 @@
 package handlers_test
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"licet/handlers"
+	"licet/internal/apidoc"
 	"licet/metrics"
 )
 
@@ -75,5 +83,39 @@ func TestUnlistedResponsesAreFound(t *testing.T) {
 	want := []string{"GET /v1/orders/{order_no} 201 ", "GET /v1/orders/{order_no} 409 40901"}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// published is the committed API document.
+var published = sync.OnceValues(func() (*apidoc.Exchanges, error) {
+	return apidoc.ReadExchanges("../docs/reference/openapi.yaml")
+})
+
+// checkExchange fails the test if a request, or its response, differs from the API document. The routes of the listener
+// for operators are not in the document.
+func checkExchange(t *testing.T, ctx *fasthttp.RequestCtx) {
+	if path := string(ctx.Path()); path == "/metrics" || strings.HasPrefix(path, "/debug/") {
+		return
+	}
+	document, err := published()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	request := new(http.Request)
+	if fasthttpadaptor.ConvertRequest(ctx, request, true) != nil {
+		return // the target is no URL
+	}
+	header := make(http.Header)
+	for name, value := range ctx.Response.Header.All() {
+		header.Add(string(name), string(value))
+	}
+	body := bytes.Clone(ctx.Response.Body())
+	response := &http.Response{
+		StatusCode: ctx.Response.StatusCode(), Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: request,
+	}
+	for _, problem := range document.Check(request, response, body) {
+		t.Errorf("%s %s %d differs from the API document: %s",
+			request.Method, request.RequestURI, response.StatusCode, problem)
 	}
 }

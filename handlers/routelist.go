@@ -21,6 +21,7 @@ type Route struct {
 	Request         reflect.Type
 	Response        reflect.Type // the data of the envelope, or, of a page, the page
 	Page            bool         // answers HTML instead of the envelope
+	Media           string       // the media type of another answer without the envelope; else empty
 	Statuses        []int        // of successes
 	BodyLimit       int          // in bytes
 	Refusals        []Refusal    // every refusal that a request to the route may get, by code
@@ -53,7 +54,7 @@ func Routes() []Route {
 		described := Route{
 			Method: r.method, Pattern: r.pattern, Auth: r.access, Scopes: slices.Collect(r.scopes()),
 			MediaType: r.body.mediaType(), OptionalBody: of.optionalBody, IdempotencyKey: once,
-			Request: of.typ, Response: r.endpoint.answer, Page: r.page, Statuses: r.statuses(),
+			Request: of.typ, Response: r.endpoint.answer, Page: r.page, Media: r.media, Statuses: r.statuses(),
 			BodyLimit: cmp.Or(r.limit, bodyLimit), Refusals: reasons.refusals(r.reasons()),
 		}
 		limits := limitsOf(request)

@@ -32,6 +32,7 @@ type route struct {
 	body     bodyForm
 	limit    int                // of the body in bytes; 0: bodyLimit. Only on patterns without variables
 	page     bool               // answers pages for people, its errors too
+	media    string             // the media type of a response without the envelope; empty: JSON in the envelope, or a page
 	own      []licensing.Reason // why the function refuses requests; see reasons
 	// command: the request becomes one command and nothing else, and there may be so
 	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns
@@ -78,6 +79,13 @@ func command[In, Out any, R resourceRoutes](pattern string, do function[R, In, O
 func page[In any, R resourceRoutes](method, pattern string, do function[R, In, document]) route {
 	r := newRoute(method, pattern, do, idempotent)
 	r.page = true
+	return r
+}
+
+// file makes a route for a file, with its media type.
+func file[R resourceRoutes](pattern, media string, do function[R, noInput, document]) route {
+	r := newRoute(fasthttp.MethodGet, pattern, do)
+	r.media = media
 	return r
 }
 
@@ -217,6 +225,9 @@ func apiRoutes() []route {
 		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel).refuses(
 			licensing.ReasonOrderNotFound, licensing.ReasonForbidden, licensing.ReasonInvalidOrderState,
 			licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
+
+		file("/openapi.yaml", mediaTypeYAML, documentRoutes.inYAML),
+		file("/openapi.json", mediaTypeJSON, documentRoutes.inJSON),
 	}, probes()...)
 }
 

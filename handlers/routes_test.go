@@ -15,11 +15,11 @@ import (
 	"licet/metrics"
 )
 
-const reference = "../docs/reference/api.md"
+const apiReference = "../docs/reference/api.md"
 
 // The published table of routes has one row for each route, with its scopes, and no other rows.
 func TestRoutesArePublished(t *testing.T) {
-	text, err := os.ReadFile(reference)
+	text, err := os.ReadFile(apiReference)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestRoutesArePublished(t *testing.T) {
 	for line := range strings.Lines(string(text)) {
 		if row := publishedRoute.FindStringSubmatch(line); row != nil {
 			if _, twice := published[row[1]]; twice {
-				t.Errorf("%s has two rows of %s", reference, row[1])
+				t.Errorf("%s has two rows of %s", apiReference, row[1])
 			}
 			published[row[1]] = row[2]
 		}
@@ -51,12 +51,12 @@ func TestRoutesArePublished(t *testing.T) {
 			needs = "open"
 		}
 		if got, has := published[name]; !has || got != needs {
-			t.Errorf("%s lacks a row beginning with\n| `%s` | %s |", reference, name, needs)
+			t.Errorf("%s lacks a row beginning with\n| `%s` | %s |", apiReference, name, needs)
 		}
 		delete(published, name)
 	}
 	for name := range published {
-		t.Errorf("%s has a row of %s, which is no route", reference, name)
+		t.Errorf("%s has a row of %s, which is no route", apiReference, name)
 	}
 }
 
@@ -65,7 +65,7 @@ var publishedRoute = regexp.MustCompile("^\\| `([A-Z]+ /[^`]*)` \\| ([^|]*) \\|"
 
 // The reference lists every code with its reason.
 func TestCodesArePublished(t *testing.T) {
-	text, err := os.ReadFile(reference)
+	text, err := os.ReadFile(apiReference)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCodesArePublished(t *testing.T) {
 		}
 		seen[k.code()] = true
 		if row := fmt.Sprintf("| %d | `%s` |", k.code(), reason); !strings.Contains(string(text), row) {
-			t.Errorf("%s lacks a row beginning with\n%s", reference, row)
+			t.Errorf("%s lacks a row beginning with\n%s", apiReference, row)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
 
 	"licet/delivery/webhook"
 	"licet/handlers"
@@ -212,6 +213,7 @@ func serve(t *testing.T, server *handlers.Server) (addr string) {
 
 func serveOn(t *testing.T, server *handlers.Server, listener net.Listener) {
 	t.Helper()
+	server.Tap(func(ctx *fasthttp.RequestCtx) { checkExchange(t, ctx) })
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {

@@ -307,6 +307,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			},
 		},
 		"GET /v1/account/usage": {},
+		"GET /openapi.yaml":     {},
+		"GET /openapi.json":     {},
 		"GET /livez":            {},
 		"GET /readyz":           {},
 	}

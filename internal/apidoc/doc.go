@@ -6,8 +6,10 @@
 // they are requests and responses of the service. What types can't say stands in the tables of operations.go.
 //
 //	document.go    the document
+//	exchange.go    checks requests and responses against the document
 //	members.go     descriptions of members and parameters
 //	operations.go  names, summaries and examples of the routes
+//	released.go    changes that break clients of a released document
 //	requests.go    parameters and bodies of requests
 //	responses.go   responses and their headers
 //	schemas.go     schemas of types

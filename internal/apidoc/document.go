@@ -17,7 +17,7 @@ import (
 
 const about = `Sells software licenses and activates them on devices.
 
-Every response is an envelope: ` + "`code`" + ` is 0 for a success, and else one of the codes of the response. Timestamps are
+Every response is an envelope. Its code is 0 for a success, and else one of the codes of the response. Timestamps are
 RFC 3339 in UTC with milliseconds. Every member is always present; null stands for no value. Later versions may add
 members, and values to lists of words.
 
@@ -30,7 +30,8 @@ func Document(goldenFiles string) (*v3.Document, error) {
 	document := &v3.Document{
 		Version: "3.1.0",
 		Info: &base.Info{
-			Title: "Licet", Version: "v1", Description: about, License: &base.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			Title: "Licet", Version: "v1", Description: about,
+			License: &base.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
 		Servers: []*v3.Server{{URL: "/", Description: "the service that serves this document"}},
 		Paths:   &v3.Paths{PathItems: orderedmap.New[string, *v3.PathItem]()},

@@ -146,6 +146,12 @@ func operations() map[string]operation {
 		"POST /pay/{order_no}/{token}": {
 			"payOrCancel", "accepts the form of the pay page", "the-pay-page", "",
 		},
+		"GET /openapi.yaml": {
+			"getOpenAPI", "serves this API as an OpenAPI document in YAML", "the-api-document", "",
+		},
+		"GET /openapi.json": {
+			"getOpenAPIAsJSON", "serves this API as an OpenAPI document in JSON", "the-api-document", "",
+		},
 		"GET /livez": {
 			"live", "reports whether the process runs", "probes-and-metrics", "livez",
 		},

@@ -33,7 +33,8 @@ func headers() *orderedmap.Map[string, *v3.Header] {
 	add("Cache-Control", "string", "no-store")
 	add("X-Content-Type-Options", "string", "nosniff")
 	add("Retry-After", "integer", "The seconds after which the same request may succeed.")
-	add("RateLimit", "string", "What the limits that counted the request still allow (draft-ietf-httpapi-ratelimit-headers).")
+	add("RateLimit", "string",
+		"What the limits that counted the request still allow (draft-ietf-httpapi-ratelimit-headers).")
 	add("RateLimit-Policy", "string", "The limits that counted the request.")
 	add("WWW-Authenticate", "string", "Bearer, with the realm of the service.")
 	add("Allow", "string", "The methods of the route.")
@@ -102,6 +103,8 @@ func (s *responses) success(r *handlers.Route, status int, example golden) *v3.R
 	case r.Page:
 		names = append(names, "Content-Security-Policy")
 		response.Content = page()
+	case r.Media != "":
+		response.Content = orderedmap.FromPairs(orderedmap.NewPair(r.Media, new(v3.MediaType)))
 	default:
 		schema := &base.Schema{Type: []string{"object"}, Required: []string{"code", "message", "data"}}
 		schema.Properties = orderedmap.FromPairs(

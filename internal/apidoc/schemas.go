@@ -56,9 +56,9 @@ func (s *schemas) ofAnswer(typ reflect.Type) *base.SchemaProxy {
 // nameOf returns the name of the schema of a type.
 func nameOf(typ reflect.Type) string { return strings.ToUpper(typ.Name()[:1]) + typ.Name()[1:] }
 
-// alwaysSet are the members with a time that is never null.
+// alwaysSet are the members with a time that is never null. The device of an event may not be bound.
 func alwaysSet() []string {
-	return []string{"created_at", "bound_at", "last_seen_at", "timestamp", "at"}
+	return []string{"created_at", "timestamp", "at"}
 }
 
 // ofMember returns the schema of a member of a response.

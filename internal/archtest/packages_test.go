@@ -103,8 +103,13 @@ var packages = []row{
 		imports: []string{
 			"handlers/connection", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook",
 			"handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics",
-			"internal/fair", "licensing",
+			"internal/fair", "licensing", "docs/reference",
 		},
+	},
+	{
+		path:       "docs/reference",
+		purpose:    "the API document, embedded",
+		thirdParty: []string{},
 	},
 	{
 		path:       "handlers/connection",
