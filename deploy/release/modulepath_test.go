@@ -49,8 +49,8 @@ func TestModulePath(t *testing.T) {
 	for name, text := range map[string]string{
 		"go.mod": "module example.com/shop\n\ngo 1.26\n\nrequire " + path + " v0.0.0\n\n" +
 			"replace " + path + " => " + dir + "\n",
-		"main.go": "package main\n\nimport \"" + path + "/client\"\n\n" +
-			"func main() { _, err := client.New(\"http://127.0.0.1:1\"); println(err == nil) }\n",
+		"main.go": "package main\n\nimport (\n\t\"fmt\"\n\n\t\"" + path + "/client\"\n)\n\n" +
+			"func main() { _, err := client.New(\"http://127.0.0.1:1\", \"\"); fmt.Println(err == nil) }\n",
 	} {
 		if err := os.WriteFile(filepath.Join(user, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
