@@ -73,6 +73,7 @@ func newSpaceLab(t *testing.T) *spaceLab {
 		Keys:    l.store,
 		Sweeps:  l.store,
 		Events:  l.store,
+		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})
 	unlimited := 0
@@ -264,6 +265,7 @@ func TestStartWhileFull(t *testing.T) {
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
+		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})
 	l.lookUp(0)
