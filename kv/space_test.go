@@ -39,11 +39,14 @@ type spaceLab struct {
 	sent  atomic.Int64 // requests that write and were sent to etcd
 }
 
-func newSpaceLab(t *testing.T) *spaceLab {
+func newSpaceLab(t *testing.T) *spaceLab { return newSpaceLabOf(t, 2<<20) }
+
+// newSpaceLabOf makes a lab whose etcd has a quota in bytes.
+func newSpaceLabOf(t *testing.T, quota int64) *spaceLab {
 	t.Helper()
 	server := embeddedtest.StartTuned(t, t.TempDir(), func(cfg *embed.Config) {
 		embeddedtest.Quick(cfg)
-		cfg.QuotaBackendBytes = 2 << 20
+		cfg.QuotaBackendBytes = quota
 	})
 	l := &spaceLab{t: t, etcd: embeddedtest.Dial(t, server),
 		owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
@@ -347,7 +350,7 @@ func TestLeasesWhileFull(t *testing.T) {
 // TestCompactHistory fills etcd with history: the second call compacts it, and the store has space again. With space,
 // calls compact nothing.
 func TestCompactHistory(t *testing.T) {
-	l := newSpaceLab(t)
+	l := newSpaceLabOf(t, 8<<20) // large against what the test writes between two commits of etcd
 	compact := func() {
 		t.Helper()
 		if err := l.store.CompactHistory(l.ctx()); err != nil {
@@ -373,8 +376,8 @@ func TestCompactHistory(t *testing.T) {
 	compact()
 	compact()
 	wantHistory(first, true)
-	for range 90 {
-		write(16 << 10) // 1.4 MiB of the 2
+	for range 108 {
+		write(64 << 10) // 6.8 MiB
 	}
 	inUse := func() float64 { // etcd commits, and knows its size, each 100 ms
 		t.Helper()
