@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -74,24 +73,34 @@ func wantMainJob(t *testing.T, out string) {
 	t.Logf("\n%s", out)
 }
 
-func readme(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
+// TestCurlPageHasTheSameCommands compares the commands that licet dev prints with those of a tutorial.
+func TestCurlPageHasTheSameCommands(t *testing.T) {
+	page := readText(t, filepath.Join("..", "..", "docs", "tutorials", "curl.md"))
+	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(page, block) {
+		t.Errorf("docs/tutorials/curl.md lacks this block:%s", block)
 	}
-	return string(text)
 }
 
-func TestReadmeHasTheSameCommands(t *testing.T) {
-	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(readme(t),
-		block) {
-		t.Errorf("README.md lacks this block:%s", block)
+// TestReadme runs the commands of README.md that buy and activate a license, after licet dev. It checks the length of
+// the page, and the two commands that a clone needs.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	page := readText(t, filepath.Join("..", "..", "README.md"))
+	if words := len(strings.Fields(page)); words > 900 {
+		t.Errorf("README.md has %d words, want at most 900", words)
 	}
-	for _, command := range []string{"go run ./cmd/licet dev", "go test ./..."} {
-		if !strings.Contains(readme(t), "\n"+command+"\n") {
-			t.Errorf("README.md lacks the line %q", command)
+	var client string
+	for _, block := range blocksOf(page, "sh") {
+		switch {
+		case strings.Contains(block, "licet sandbox buy"):
+			_, client, _ = strings.Cut(block, "\n") // without the installation
+		case block != "go run ./cmd/licet dev\n" && block != "go test ./...\n":
+			t.Errorf("no test runs this block of README.md:\n%s", block)
 		}
+	}
+	_, out, blocks := runDocumented(t, "\n```sh\n"+client+"```\n")
+	if blocks != 1 || !strings.Contains(out, "laptop-1") || !strings.Contains(out, "activated") {
+		t.Errorf("the commands of README.md print\n%s", out)
 	}
 }
 
