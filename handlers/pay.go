@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers/paypage"
@@ -25,30 +24,7 @@ const (
 )
 
 // payPath returns the path of an order's pay page. The path is the only secret of the page.
-func payPath(orderNo, token string) string { return payPrefix + orderNo + "/" + token }
-
-// payLinks makes the addresses of pay pages.
-type payLinks struct {
-	publicURL string
-	ring      licensing.MasterRing
-	log       zerolog.Logger
-}
-
-// of returns the address of an order's pay page. It is nil if nobody needs the address any more, or if this node lacks
-// the master key of the order's pay token: that is an error of the operator, and the other nodes have the key.
-func (l *payLinks) of(o *licensing.Order) *string {
-	if o.PayMaster == "" {
-		return nil
-	}
-	token, err := l.ring.PayToken(o)
-	if err != nil {
-		l.log.Error().Err(err).
-			Msg("a pay_url is missing in a response: give this node the ring of master keys and start it again")
-		return nil
-	}
-	link := l.publicURL + payPath(o.OrderNo, token)
-	return &link
-}
+func payPath(o *licensing.Order) string { return payPrefix + o.OrderNo + "/" + o.PayToken }
 
 // pageWanted reports whether a person waits for the response. All paths below the
 // pay pages count, so that a link that a mail program cut off finds a page too.
@@ -62,15 +38,13 @@ type payPagePath struct {
 	Token   text `path:"token"`
 }
 
-func (in *payPagePath) path() string { return payPath(in.OrderNo.value, in.Token.value) }
-
 // showOrder answers the pay page of an order, or the result of the payment.
 func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (document, error) {
 	o, err := s.orderToPay(ctx, c, &in)
 	if err != nil {
 		return document{}, err
 	}
-	return s.orderPage(&o, in.path())
+	return s.orderPage(&o)
 }
 
 // orderToPay looks up the order of a pay page. The token in the address may be a guess, so a wrong token counts as a
@@ -115,7 +89,7 @@ func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (docume
 		if _, err := s.cfg.Desk.Cancel(ctx, o); err != nil {
 			return document{}, err
 		}
-		return seeOther(s.cfg.PublicURL + in.path()), nil
+		return seeOther(s.cfg.PublicURL + payPath(&o)), nil
 	}
 	_, elsewhere, err := s.cfg.Desk.Pay(ctx, o)
 	if err != nil {
@@ -126,7 +100,7 @@ func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (docume
 	}
 	// Also if the order has a success_url: browsers hold a form's policy
 	// against every hop of a redirect, so only a link leads to foreign sites.
-	return seeOther(s.cfg.PublicURL + in.path()), nil
+	return seeOther(s.cfg.PublicURL + payPath(&o)), nil
 }
 
 // sameOrigin reports whether a form comes from a page of our own origin, or from a client that
@@ -154,9 +128,9 @@ func seeOther(location string) document {
 	}
 }
 
-// orderPage renders the pay page of an order, which is at a path, or its result. The page shows the
+// orderPage renders the pay page of an order, or its result. The page shows the
 // license key only if the order has no success_url: otherwise the shop shows it.
-func (s payRoutes) orderPage(o *licensing.Order, path string) (document, error) {
+func (s payRoutes) orderPage(o *licensing.Order) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
 		ProductID:   o.ProductID,
@@ -167,7 +141,7 @@ func (s payRoutes) orderPage(o *licensing.Order, path string) (document, error) 
 		ExpiresAt:   o.ExpiresAt,
 		Sandbox:     o.Owner.Mode == licensing.Test,
 		SuccessURL:  o.SuccessURL,
-		Action:      s.basePath + path,
+		Action:      s.basePath + payPath(o),
 	}
 	// A refund that the shop asked for shows once it is made; until then the order is paid.
 	if o.RefundDue && !o.CanceledAt.IsZero() {

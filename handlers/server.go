@@ -39,8 +39,8 @@ type Config struct {
 	// for a URL below it.
 	PublicURL string
 
-	// Ring derives the API secrets that clients sign requests with, and the pay tokens of orders. The
-	// admin listener does not use it.
+	// Ring derives the API secrets that clients sign requests with. The admin listener does not
+	// use it.
 	Ring licensing.MasterRing
 	// Webhooks decides which URLs webhook endpoints may have, and Pings sends them test messages.
 	// The admin listener uses neither.
@@ -85,7 +85,6 @@ type Server struct {
 
 	table       *routeTable
 	rates       rateLimits
-	payLinks    payLinks
 	events      eventRenderer
 	accessLog   accessLog
 	deadlines   connection.RequestDeadlines
@@ -134,8 +133,7 @@ func newServer(cfg Config, routes []route) *Server {
 	s.deadlines.Timeout = cfg.RequestTimeout
 	s.table = newRouteTable(routes)
 	s.rates = newRateLimits(&cfg)
-	s.payLinks = payLinks{publicURL: cfg.PublicURL, ring: cfg.Ring, log: cfg.Log}
-	s.events = eventRenderer{payLinks: &s.payLinks, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
+	s.events = eventRenderer{publicURL: cfg.PublicURL, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
 	s.accessLog = accessLog{log: cfg.Log, overloaded: s.errors[licensing.ReasonOverloaded].code()}
 	s.count(routes)
 	s.refusals = newRefusals(s, routes)

@@ -132,7 +132,6 @@
 //	keyuse.go        when API keys were used last
 //	masters.go       master keys in use
 //	retire.go        what is derived from a master key; retiring one
-//	unpaidorders.go  which orders have a pay token of a master key
 //	nodes.go         registrations of nodes
 //	recount.go       recounts of how much owners store
 //	growth.go        how much more changes make their owners store

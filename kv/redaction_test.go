@@ -148,7 +148,6 @@ func TestRedactionUnderFaults(t *testing.T) {
 		Keys:    other,
 		Sweeps:  other,
 		Events:  other,
-		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})}
 	l.product()
@@ -280,7 +279,7 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	l.t.Helper()
 	now := kvtest.Must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
 	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount ||
-		now.PayHash != order.PayHash {
+		now.PayToken != order.PayToken {
 		l.t.Errorf("the order is now %+v", now)
 	}
 	status := now.Status(time.Now())

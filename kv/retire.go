@@ -28,14 +28,11 @@ type MasterUse struct {
 	// Webhooks counts the endpoints of webhooks whose secret is derived from it.
 	// Those whose secret before a rotation is count among Previous.
 	Webhooks int
-	// Orders counts the unpaid orders whose pay token is derived from it. An order that has expired counts until a sweep
-	// has recorded this.
-	Orders int
-	// Some of these keys, endpoints and orders, up to maxMasterUsers.
+	// Some of these keys and endpoints, up to maxMasterUsers.
 	Users []MasterUser
 }
 
-// MasterUser is an API key, an endpoint of webhooks, or an order.
+// MasterUser is an API key, or an endpoint of webhooks.
 type MasterUser struct {
 	ID    string
 	Owner licensing.Owner
@@ -51,18 +48,13 @@ const (
 )
 
 // InUse reports whether any secret is derived from the master key.
-func (u *MasterUse) InUse() bool {
-	return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 || u.Orders > 0
-}
+func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 }
 
 // String names what is derived from the master key.
 func (u *MasterUse) String() string {
 	text := fmt.Sprintf("the secrets of %d API keys", u.Keys)
 	if u.Webhooks > 0 {
 		text += fmt.Sprintf(" and %d webhook endpoints", u.Webhooks)
-	}
-	if u.Orders > 0 {
-		text += fmt.Sprintf(" and the pay_url of %d unpaid orders", u.Orders)
 	}
 	if u.Previous > 0 {
 		text += fmt.Sprintf(" and, until %s, the secrets before of %d", u.Until.Format(time.RFC3339), u.Previous)
@@ -71,15 +63,15 @@ func (u *MasterUse) String() string {
 	for _, user := range u.Users {
 		users = append(users, fmt.Sprintf("%s (%s, %s)", user.ID, user.Owner.AccountID, user.Owner.Mode))
 	}
-	if u.Keys+u.Webhooks+u.Previous+u.Orders > len(users) {
+	if u.Keys+u.Webhooks+u.Previous > len(users) {
 		users = append(users, "…")
 	}
 	return text + ": " + strings.Join(users, ", ")
 }
 
 // MasterUses tells of each master key that the store uses or has used what is
-// derived from it at now. It reads all API keys, endpoints of webhooks and unpaid
-// orders, at one revision. Ids sort.
+// derived from it at now. It reads all API keys and endpoints of webhooks, at one
+// revision. Ids sort.
 func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
 	found, err := s.readMasterUsage(ctx, now)
 	if err != nil {
@@ -136,7 +128,7 @@ func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUs
 			return nil, err
 		}
 	}
-	return found, s.readUnpaidOrders(ctx, response.Header.Revision, found)
+	return found, nil
 }
 
 // readFamily reads all keys of a prefix at a revision, page by page.
@@ -231,10 +223,6 @@ func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 // that a ring need not have it, and that nothing will be. It refuses while
 // anything is, and to retire the only one in use. Retiring one again changes
 // nothing.
-//
-// A node whose ring still has the master key first may create an order between the scan and the retirement. The order
-// lacks its pay_url when the ring loses the key, for at most its lifetime. The link itself works, since the order has
-// its hash.
 func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) error {
 	for range changeTries {
 		found, err := s.readMasterUsage(ctx, now)

@@ -8,7 +8,6 @@ import (
 	"licet/kv/internal/kvtest"
 	"licet/kv/verify"
 	"licet/licensing"
-	"licet/node/service"
 )
 
 // TestRetireMaster retires a master key when nothing is derived from it, by a
@@ -126,51 +125,5 @@ func TestRetireMasterAmongRivals(t *testing.T) {
 	}
 	if only := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t); len(only) != 2 || only[1].Retired {
 		t.Errorf("the uses are %+v", only)
-	}
-}
-
-// TestRetireMasterOfOrders: a master key that the pay token of an unpaid order is derived from is in use. No order is
-// created with a retired one.
-func TestRetireMasterOfOrders(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	old := kvtest.Ring(t).Current()
-	next := kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(t)
-	var unpaid []licensing.Order
-	in := service.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"}
-	for range orderPage + 1 { // two requests
-		order, _, err := l.node.CreateOrder(l.ctx(), labOwner, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unpaid = append(unpaid, order)
-	}
-	if err := l.store.UseMaster(l.ctx(), next); err != nil {
-		t.Fatal(err)
-	}
-	err := l.store.RetireMaster(l.ctx(), old.ID, kvtest.Time)
-	if err == nil || !strings.Contains(err.Error(), "the pay_url of 101 unpaid orders: "+unpaid[0].OrderNo) {
-		t.Errorf("retired while orders are unpaid: %v", err)
-	}
-	kvtest.Must(l.node.CancelOrder(l.ctx(), unpaid[0]))(t)
-	for _, order := range unpaid[1:] {
-		kvtest.Must(l.node.PayOrder(l.ctx(), order, "paid"))(t)
-	}
-	if err := l.store.RetireMaster(l.ctx(), old.ID, kvtest.Time); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = l.node.CreateOrder(l.ctx(), labOwner, in)
-	if licensing.ReasonOf(err) != licensing.ReasonUnavailable {
-		t.Errorf("an order with a retired master key: %v", err)
-	}
-	for i := range unpaid {
-		token := kvtest.Must(kvtest.Ring(t).PayToken(&unpaid[i]))(t)
-		opened := kvtest.Must(l.node.OrderToPay(l.ctx(), unpaid[i].OrderNo, token))(t)
-		if opened.PayMaster != "" {
-			t.Fatalf("an order that can't be paid names a master key: %+v", opened)
-		}
-	}
-	if _, found := l.verify(verify.Config{}); len(found) > 0 {
-		t.Errorf("found %v", found)
 	}
 }

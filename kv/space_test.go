@@ -76,7 +76,6 @@ func newSpaceLabOf(t *testing.T, quota int64) *spaceLab {
 		Keys:    l.store,
 		Sweeps:  l.store,
 		Events:  l.store,
-		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})
 	unlimited := 0
@@ -268,7 +267,6 @@ func TestStartWhileFull(t *testing.T) {
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
-		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})
 	l.lookUp(0)

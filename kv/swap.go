@@ -130,12 +130,6 @@ func (sw *swap) compare(key []byte, revision int64) {
 	sw.bytes += 2*len(key) + operationBytes // the same key is read in Else
 }
 
-// compareExists demands that a key exists.
-func (sw *swap) compareExists(key []byte) {
-	sw.compares = append(sw.compares, etcd.Exists(key))
-	sw.bytes += len(key) + operationBytes
-}
-
 // operationBytes is about the size of an operation besides its key and value.
 const operationBytes = 24
 
@@ -204,7 +198,11 @@ func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers 
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
-	value := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}).Encode()
+	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent,
+		Unknown: token.unknown}).Encode()
+	if err != nil {
+		return err
+	}
 	if told := eventsOf(&write.Record, order); len(told) > 0 {
 		if err := sw.writeOrderEvents(value, told, token.lastEvent); err != nil {
 			return err
@@ -215,10 +213,6 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 	if token.revision == 0 {
 		sw.create([]byte(layout.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
 		sw.listAbove(string(key))
-		if order.PayMaster != "" {
-			// No pay token is derived from a master key that is retired.
-			sw.compareExists([]byte(layout.MasterKeyKey(order.PayMaster)))
-		}
 	}
 	sw.relist(token.listed, layout.BuyerListingKey(order))
 	if issued := write.Record.Issued; issued != nil {

@@ -79,14 +79,13 @@ func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Servi
 		Keys:    l.store,
 		Sweeps:  l.store,
 		Events:  l.store,
-		Ring:    kvtest.Ring(l.t),
 		Entropy: entropy,
 	})
 }
 
 // labSeed returns the licenses and orders that fill makes ids of which one order
 // stands on an upper level of its two listings.
-const labSeed = 28
+const labSeed = 36
 
 // seededEntropy returns the same bytes in every run: who stands on which level of a
 // listing follows from ids.
@@ -232,6 +231,10 @@ func (l *lab) fill() specimens {
 	_, _ = rand.Read(hash[:])
 	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
 		MasterID: "m1", CreatedAt: kvtest.Time}
+	if err := l.store.UseMaster(l.ctx(),
+		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
 	claim := store.Write{
 		Ref:    licensing.ClaimRef(labOwner, "claim of a key.."),
 		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: kvtest.Time, APIKeyID: key.ID}},

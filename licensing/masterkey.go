@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,7 +22,6 @@ const (
 	apiSecretSize = 32
 	// Standard Webhooks 1.0 requires 24 to 64 bytes.
 	webhookSecretSize = 32
-	payTokenSize      = 16
 )
 
 // MasterKey is a secret from which other secrets are derived. It prints as its id.
@@ -233,29 +231,6 @@ func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (st
 	}
 	return "whsec_" + base64.StdEncoding.EncodeToString(secret), nil
 }
-
-// PayToken derives the pay token of an order: 128 bits in hex. It fails if the ring lacks the order's master key, which
-// PayMaster names.
-//
-// The derivation must never change, like that of [MasterRing.APISecret]. It needs nothing random from the order: only
-// somebody with the master key can tell the token of an order from its number.
-func (r MasterRing) PayToken(o *Order) (string, error) {
-	master, found := r.Lookup(o.PayMaster)
-	if !found {
-		return "", fmt.Errorf(
-			"the master key ring lacks the key %q, which the pay token of order %s is derived from", o.PayMaster, o.OrderNo)
-	}
-	// As with API secrets, none of the parts can hold a zero byte.
-	info := strings.Join([]string{"licet pay token", string(o.Owner.Mode), o.Owner.AccountID, o.OrderNo}, "\x00")
-	token, err := hkdf.Key(sha256.New, master.key[:], nil, info, payTokenSize)
-	if err != nil {
-		return "", fmt.Errorf("derive a pay token: %w", err)
-	}
-	return hex.EncodeToString(token), nil
-}
-
-// HashPayToken returns the hash by which an order recognizes its pay token. As with API keys, a plain hash suffices.
-func HashPayToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
 // NewAPIKeyText returns the text of an API key: lk_test_ or lk_live_ and 32 Crockford base32
 // characters. The store keeps only its [HashAPIKey].

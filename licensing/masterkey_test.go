@@ -130,33 +130,6 @@ func TestAPISecretIsFrozen(t *testing.T) {
 	}
 }
 
-// TestPayTokenIsFrozen holds the derivation still, as TestAPISecretIsFrozen does: pay links are in buyers' hands.
-func TestPayTokenIsFrozen(t *testing.T) {
-	ring, err := ParseMasterRing("a:" + countingKey + "\nb:" + onesKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		mode                                Mode
-		accountID, orderNo, masterID, token string
-	}{
-		{Test, "acct_1", "ord_1", "a", "3cd5b41c6dbf0b771ef3f4367d3bf254"},
-		{Live, "acct_1", "ord_1", "a", "0f6c4e4b91e45949939f17425bfc314d"},
-		{Test, "acct_2", "ord_1", "a", "405528692fdb19b8abd6fa05ded126c0"},
-		{Test, "acct_1", "ord_2", "a", "abb335989a1b76e582dabf251783a789"},
-		{Test, "acct_1", "ord_1", "b", "6fd0e1247a1538cdce2492a4b4df9e7a"},
-	} {
-		order := Order{OrderNo: c.orderNo, Owner: Owner{AccountID: c.accountID, Mode: c.mode}, PayMaster: c.masterID}
-		if got, err := ring.PayToken(&order); err != nil || got != c.token {
-			t.Errorf("the pay token of %+v is %s, %v", c, got, err)
-		}
-	}
-	_, err = ring.PayToken(&Order{OrderNo: "ord_1", PayMaster: "c"})
-	if err == nil || !strings.Contains(err.Error(), `"c"`) {
-		t.Errorf("a master key that the ring lacks: got error %v", err)
-	}
-}
-
 func TestAPISecretsDuringRotation(t *testing.T) {
 	ring, err := ParseMasterRing("b:" + onesKey + "\na:" + countingKey)
 	if err != nil {

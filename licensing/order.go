@@ -35,12 +35,7 @@ type Order struct {
 	BuyerEmail  string
 	Metadata    string // a compact JSON object, or empty
 	SuccessURL  string
-	// PayHash is the SHA-256 of the pay token, which allows its holder to pay. The token itself is derived, and never
-	// stored.
-	PayHash [32]byte
-	// PayMaster is the id of the master key that the pay token is derived from. It is empty once the order is paid or
-	// canceled, or its expiry is recorded: from then on nobody needs the token again, and PayHash recognizes it.
-	PayMaster string
+	PayToken    string // 128 random bits in hex; allows its holder to pay
 	// Terms are the product's terms when the order was created. The license gets these terms if the
 	// product no longer exists when the order is paid.
 	Terms Terms

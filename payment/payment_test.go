@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
@@ -53,7 +52,6 @@ func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
-		Ring:    nodetest.Ring(t),
 		Entropy: rand.Reader,
 	}), c, ctx
 }

@@ -58,8 +58,7 @@ func newMasterKeyStatus(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Count the secrets derived from each master key",
 		Long: `For each master key that the store knows, count the API keys and webhook endpoints whose
 secrets are derived from it: current secrets, and previous secrets during the overlap of a
-rotation. Revoked API keys do not count. Also count the unpaid orders whose payment link is
-derived from it. A master key with all counts at 0 can be retired.
+rotation. Revoked API keys do not count. A master key with all counts at 0 can be retired.
 With --master-key-file the table also shows the place of each master key in the ring.`,
 		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
   licet store master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
@@ -98,8 +97,8 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Retire a master key for good: no node needs it any more, and no node derives secrets from it.
 
 The command refuses while a secret of an API key that is not revoked, or of a webhook
-endpoint, or the payment link of an unpaid order is derived from the master key. Previous
-secrets count until ten minutes after the end of their overlap.
+endpoint, is derived from the master key. Previous secrets count until ten minutes after the
+end of their overlap.
 
 Remove the line of the master key from the ring afterwards, not before. Retiring a retired
 master key changes nothing.`,
@@ -149,7 +148,6 @@ type masterRow struct {
 	Ring     string `json:"ring"`   // first, known or missing; - without a ring
 	Keys     int    `json:"api_keys"`
 	Webhooks int    `json:"webhook_endpoints"`
-	Orders   int    `json:"unpaid_orders"`
 	Previous int    `json:"previous_secrets"`
 	Until    any    `json:"previous_until"`
 }
@@ -162,7 +160,7 @@ func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []ma
 		u := &uses[i]
 		row := masterRow{
 			ID: u.ID, Status: "unused", Ring: ringPlace(ring, given, u.ID),
-			Keys: u.Keys, Webhooks: u.Webhooks, Orders: u.Orders, Previous: u.Previous, Until: timestamp(u.Until),
+			Keys: u.Keys, Webhooks: u.Webhooks, Previous: u.Previous, Until: timestamp(u.Until),
 		}
 		switch {
 		case u.Retired:
@@ -200,10 +198,10 @@ func ringPlace(ring licensing.MasterRing, given bool, id string) string {
 // showMasters prints rows as a table.
 func showMasters(stdout io.Writer, rows []masterRow) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tAPI KEYS\tWEBHOOKS\tUNPAID ORDERS\tPREVIOUS SECRETS\tGOOD UNTIL")
+	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tAPI KEYS\tWEBHOOKS\tPREVIOUS SECRETS\tGOOD UNTIL")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, r.Keys, r.Webhooks, r.Orders,
-			r.Previous, plain(r.Until))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, r.Keys, r.Webhooks, r.Previous,
+			plain(r.Until))
 	}
 	return table.Flush()
 }

@@ -75,16 +75,6 @@ func OwnEtcd(t *testing.T) kv.Config {
 	return cfg
 }
 
-// Ring returns the master keys of the services that New returns.
-func Ring(t *testing.T) licensing.MasterRing {
-	t.Helper()
-	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ring
-}
-
 // OpenStore opens a store. The end of the test closes it.
 func OpenStore(t *testing.T) *kv.Store {
 	t.Helper()
@@ -130,7 +120,6 @@ func New(t *testing.T, store store.Store, change ...func(*service.Config)) *serv
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
-		Ring:    Ring(t),
 		Entropy: rand.Reader,
 	}
 	for _, c := range change {

@@ -15,7 +15,6 @@ type recordChecks struct {
 	*reading
 	events *eventChecks
 	usages map[licensing.Owner]licensing.Size // as the usage records say
-	keys   *keyChecks
 }
 
 // checkOrder checks one order: what it says of itself, and whether its license
@@ -47,7 +46,6 @@ func (v *recordChecks) checkOrder(e entry) {
 	checkWriters(e.value, layout.OrderWriter, bad)
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
-	v.checkPayToken(&order.Order, bad)
 	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
 	v.events.wantOrderEvents(order, bad)
 	v.checkOrderLicense(&order.Order, bad)
@@ -91,23 +89,6 @@ func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)
 	if o.Late && !paid {
 		bad("late", "it was paid late, and never paid")
 	}
-}
-
-// checkPayToken checks what an order stores of its pay token. The master key may be retired: a node whose ring was out
-// of date may have created the order at that moment.
-func (v *recordChecks) checkPayToken(o *licensing.Order, bad func(rule, format string, args ...any)) {
-	if o.PayHash == [32]byte{} {
-		bad("pay_hash", "it has no hash of its pay token, so nobody can open its pay page")
-	}
-	if o.PayMaster == "" {
-		return
-	}
-	if o.Due().Kind != licensing.DueOrderEnd {
-		bad("pay_master", "it is no longer unpaid, and names the master key of its pay token")
-	}
-	v.keys.wantMaster(o.PayMaster, true, func(id string) {
-		bad("master_missing", "the store has no fingerprint of the master key %q of its pay token", id)
-	})
 }
 
 func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, format string, args ...any)) {

@@ -210,9 +210,7 @@ func newVerification(kv clientv3.KV, cfg Config) *verification {
 	v := &verification{reading: &reading{kv: kv, cfg: cfg, names: Names{cfg.ShowKeys}, places: map[string]int{}}}
 	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
 	v.events.reading = v.reading
-	v.records = recordChecks{
-		reading: v.reading, events: &v.events, keys: &v.keys, usages: make(map[licensing.Owner]licensing.Size),
-	}
+	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size)}
 	v.webhooks = webhookChecks{reading: v.reading, events: &v.events, keys: &v.keys}
 	return v
 }

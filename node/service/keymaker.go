@@ -141,14 +141,10 @@ func (m Keymaker) Revoke(ctx context.Context, owner licensing.Owner, id string) 
 // useCurrent checks that the ring holds the store's master keys, and marks the current one as in use.
 // Callers derive no secret before that. An error that is not a licensing.Error becomes a ringError.
 func (m Keymaker) useCurrent(ctx context.Context) error {
-	if err := m.Store.CheckRing(ctx, m.Ring); err != nil {
-		return asRingError(err)
+	err := m.Store.CheckRing(ctx, m.Ring)
+	if err == nil {
+		err = m.Store.UseMaster(ctx, m.Ring.Current())
 	}
-	return asRingError(m.Store.UseMaster(ctx, m.Ring.Current()))
-}
-
-// asRingError returns an error that is not a licensing.Error as a ringError.
-func asRingError(err error) error {
 	var known *licensing.Error
 	if err == nil || errors.As(err, &known) {
 		return err

@@ -3,7 +3,7 @@ package service
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"time"
@@ -52,12 +52,6 @@ func (o *Orders) CreateOrder(
 				return licensing.ErrProductNotFound
 			}
 			order, err = o.tryOrder(ctx, owner, in, product.Terms, newProduct, claim)
-			if errors.Is(err, store.ErrClaimTaken) {
-				// Another request was first, or the store does not use the current master key yet.
-				if err := asRingError(o.cfg.Keys.UseMaster(ctx, o.cfg.Ring.Current())); err != nil {
-					return o.explainRing(err)
-				}
-			}
 			return err
 		})
 		return order, replayed, err
@@ -75,8 +69,7 @@ func (o *Orders) claimedOrder(
 }
 
 // tryOrder creates an order, and the product if newProduct is not empty. It returns ErrClaimTaken if
-// another request has created the product or stored the Idempotency-Key first, or if the current master key is not in
-// use.
+// another request has created the product or stored the Idempotency-Key first.
 func (o *Orders) tryOrder(
 	ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms,
 	newProduct []store.Write, claim *node.Claim,
@@ -104,7 +97,11 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	if err != nil {
 		return licensing.Record{}, err
 	}
-	order := &licensing.Order{
+	var token [16]byte
+	if _, err := io.ReadFull(o.cfg.Entropy, token[:]); err != nil {
+		return licensing.Record{}, fmt.Errorf("make a pay token: %w", err)
+	}
+	record := licensing.NewOrder(&licensing.Order{
 		OrderNo:     licensing.NewOrderNo(store.Cell, id),
 		Owner:       owner,
 		ProductID:   in.ProductID,
@@ -114,17 +111,11 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		BuyerEmail:  in.BuyerEmail,
 		Metadata:    in.Metadata,
 		SuccessURL:  in.SuccessURL,
-		PayMaster:   o.cfg.Ring.Current().ID,
+		PayToken:    hex.EncodeToString(token[:]),
 		Terms:       terms,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
-	}
-	token, err := o.cfg.Ring.PayToken(order)
-	if err != nil {
-		return licensing.Record{}, err
-	}
-	order.PayHash = licensing.HashPayToken(token)
-	record := licensing.NewOrder(order, in.By)
+	}, in.By)
 	if in.Amount > 0 {
 		return record, nil
 	}
@@ -199,8 +190,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if err != nil {
 		return licensing.Order{}, err
 	}
-	presented := licensing.HashPayToken(token)
-	if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
+	if subtle.ConstantTimeCompare([]byte(order.PayToken), []byte(token)) != 1 {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
 	return order, nil

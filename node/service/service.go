@@ -46,9 +46,7 @@ type Config struct {
 	Keys store.Keys
 	// MaxAPIKeys is how many usable API keys an owner may have. 0: no maximum.
 	MaxAPIKeys int
-	// Ring holds the master keys, which the secrets of API keys and webhook endpoints and the pay tokens of orders are
-	// derived from. Required to create any of these.
-	Ring licensing.MasterRing
+	Ring       licensing.MasterRing // the master keys, which API secrets are derived from; required to create API keys
 }
 
 const (

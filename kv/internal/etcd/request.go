@@ -98,13 +98,6 @@ func Unchanged(key []byte, revision int64) *etcdserverpb.Compare {
 	return &o.compare
 }
 
-// Exists demands that a key exists.
-func Exists(key []byte) *etcdserverpb.Compare {
-	c := Unchanged(key, 0)
-	c.Result = etcdserverpb.Compare_GREATER
-	return c
-}
-
 // WrittenKey is the key that an operation of a part writes.
 func WrittenKey(op *etcdserverpb.RequestOp) []byte {
 	if put := op.GetRequestPut(); put != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -44,10 +43,3 @@ func ShortTempDir(t *testing.T) string {
 
 // Metrics returns instruments of their own.
 func Metrics() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
-
-// Ring returns a ring with the one master key m1.
-func Ring(t *testing.T) licensing.MasterRing {
-	t.Helper()
-	master := Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(t)
-	return Must(licensing.ParseMasterRing(master.Line()))(t)
-}

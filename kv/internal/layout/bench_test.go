@@ -14,12 +14,15 @@ import (
 func BenchmarkOrder(b *testing.B) {
 	order := &Order{Order: *goldenOrder(), Writers: goldenLicense().Writers, LastEvent: Location{1, 0}}
 	order.Order.Sequence = 7
-	value := order.Encode()
+	value, err := order.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
 	ref := licensing.OrderRef(kvtest.Owner, order.Order.OrderNo)
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_ = order.Encode()
+			_, _ = order.Encode()
 		}
 	})
 	b.Run("decode", func(b *testing.B) {

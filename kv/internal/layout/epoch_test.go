@@ -24,7 +24,7 @@ func TestLocationIn(t *testing.T) {
 
 	order := &Order{Order: *goldenOrder(), LastEvent: Location{Epoch: 7}}
 	order.Order.Sequence = 1
-	value := patched(order.Encode())
+	value := patched(kvtest.Must(order.Encode())(t))
 	gotOrder := kvtest.Must(DecodeOrder(licensing.OrderRef(kvtest.Owner, order.Order.OrderNo), value))(t)
 	order.LastEvent = at
 	kvtest.Equal(t, gotOrder, order)

@@ -153,8 +153,14 @@ func factsOf(e *licensing.Event) []byte {
 	if e.Order == nil {
 		return nil
 	}
-	stored := Order{Order: EventOrder(e.Order)}
-	return stored.Encode()
+	order := EventOrder(e.Order)
+	order.PayToken = e.Order.PayToken
+	stored := Order{Order: order}
+	value, err := stored.Encode()
+	if err != nil {
+		panic(err) // the order's own value was written a moment ago
+	}
+	return value
 }
 
 // EventLicense is what events tell of a license: not what only the service needs, nor

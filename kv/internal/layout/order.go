@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -20,8 +19,8 @@ type Order struct {
 	Unknown   []byte   // fields of a newer format, to be kept
 }
 
-// table lists the fields of an order.
-func (s *Order) table() fieldTable {
+// table lists the fields of an order. payToken holds the bytes that the hex text of the pay token stands for.
+func (s *Order) table(payToken *[]byte) fieldTable {
 	o := &s.Order
 	return fieldTable{
 		lastEventField(24, &s.LastEvent, &o.Sequence),
@@ -32,7 +31,7 @@ func (s *Order) table() fieldTable {
 		textField(5, &o.BuyerEmail),
 		textField(6, &o.Metadata),
 		textField(7, &o.SuccessURL),
-		{8, clearTokenVar{&o.PayHash}},
+		bytesField(8, payToken),
 		termsField(9, &o.Terms),
 		timeField(10, &o.CreatedAt),
 		timeField(11, &o.ExpiresAt),
@@ -48,43 +47,27 @@ func (s *Order) table() fieldTable {
 		numberField(21, &o.RefundTries),
 		timeField(22, &o.RefundRetryAt),
 		textField(23, &o.StateReason),
-		{26, payHashVar{&o.PayHash}},
-		textField(27, &o.PayMaster),
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}
 }
 
-// payHashVar is the hash of a pay token. Orders in events have none.
-type payHashVar struct{ at *[sha256.Size]byte }
-
-func (v payHashVar) write(b []byte, num protowire.Number) []byte {
-	if *v.at == ([sha256.Size]byte{}) {
-		return b
-	}
-	return appendBytes(b, num, v.at[:])
-}
-func (v payHashVar) read(f Field) error { return f.fill(v.at[:]) }
-
-// clearTokenVar reads the pay token itself, which the first builds stored, as its hash. Nothing writes it again.
-type clearTokenVar struct{ hash *[sha256.Size]byte }
-
-func (v clearTokenVar) write(b []byte, _ protowire.Number) []byte { return b }
-func (v clearTokenVar) read(f Field) error {
-	*v.hash = licensing.HashPayToken(hex.EncodeToString(f.Bytes))
-	return nil
-}
-
 // Encode returns the order's value.
-func (s *Order) Encode() []byte {
+func (s *Order) Encode() ([]byte, error) {
+	payToken, err := hex.DecodeString(s.Order.PayToken)
+	if err != nil {
+		return nil, ErrMalformed
+	}
 	b := make([]byte, 1, 256+len(s.Order.Description)+len(s.Order.Metadata))
 	b[0] = formatVersion
-	return s.table().appendTo(b)
+	return s.table(&payToken).appendTo(b), nil
 }
 
 // DecodeOrder decodes the value of an order.
 func DecodeOrder(ref licensing.Ref, value []byte) (*Order, error) {
 	s := &Order{Order: licensing.Order{OrderNo: ref.ID, Owner: ref.Owner}}
-	err := DecodeValue(value, s.table().read)
+	var payToken []byte
+	err := DecodeValue(value, s.table(&payToken).read)
+	s.Order.PayToken = hex.EncodeToString(payToken)
 	return s, err
 }
