@@ -368,22 +368,27 @@ func wrongTypes(kind handlers.Kind) []string {
 
 // json sends bodies that are not what the route reads.
 func (b *badInputs) json() {
-	raw := func(text string) {
+	raw := func(text string, fields ...string) {
 		b.Helper()
 		s := b.good()
 		s.raw = text
-		b.refused(s, 40000)
+		b.refused(s, 40000, fields...)
 	}
 	for _, text := range []string{"{", "}", " ", "null", "[]", `"x"`, "7", "{}{}", "{},", "{} x", "{'a':1}", `{"a":}`,
-		`{"a":1,}`, "\xef\xbb\xbf{}", `{"a":"` + "\xff" + `"}`, `{"a":"\ud800"}`,
+		"\xef\xbb\xbf{}", `{"a":"` + "\xff" + `"}`, `{"a":"\ud800"}`,
 		`{"a":"` + "\x00" + `"}`, strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)} {
 		raw(text)
+	}
+	if b.Auth == handlers.RequiredAuth {
+		raw(`{"a":1,}`, "a")
+	} else {
+		raw(`{"a":1,}`)
 	}
 	for name, kind := range b.members {
 		for _, value := range wrongTypes(kind) {
 			s := b.good()
 			s.members[name] = value
-			b.refused(s, 40000)
+			b.refused(s, 40000, name)
 		}
 		value := b.row.good[name]
 		if value == "" {
@@ -395,7 +400,7 @@ func (b *badInputs) json() {
 		for _, unknown := range []string{"colour", "", "Reason", "product_id ", "license_keys"} {
 			s := b.good()
 			s.members[unknown] = "null"
-			b.refused(s, 40000)
+			b.refused(s, 40000, unknown)
 		}
 	}
 	for _, name := range b.row.required {

@@ -138,11 +138,11 @@ func TestSourcedEnvironment(t *testing.T) {
 
 func TestFlagsThatAreNeeded(t *testing.T) {
 	for problem, line := range map[string]string{
-		`"amount", "currency" not set`: "orders create --product-id a",
-		"[expires-at extend]":          "licenses renew LIC-1",
-		"[max-devices metadata]":       "licenses update LIC-1",
-		"[limit all]":                  "licenses list --all --limit 5",
-		`unknown command "make"`:       "orders make",
+		`"currency" not set`:     "orders create --product-id a",
+		"[expires-at extend]":    "licenses renew LIC-1",
+		"[max-devices metadata]": "licenses update LIC-1",
+		"[limit all]":            "licenses list --all --limit 5",
+		`unknown command "make"`: "orders make",
 	} {
 		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
 			!strings.Contains(got.stderr, problem) {
