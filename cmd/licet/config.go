@@ -113,7 +113,7 @@ func (c *devConfig) addFlags(fs *pflag.FlagSet) {
 	c.Loopback = true
 	fs.SortFlags = false
 	c.config.addFlags(fs)
-	fs.StringVar(&c.DataDir, "data-dir", "./licet-data", "`directory` of the store and the keys; created if missing")
+	fs.StringVar(&c.DataDir, "data-dir", defaultDataDir, "`directory` of the store and the keys; created if missing")
 	fs.BoolVar(&c.AllowRemote, "allow-remote", false, "allow addresses that other machines can reach")
 	nameVariables(fs)
 }

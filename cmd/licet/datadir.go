@@ -15,6 +15,9 @@ import (
 	"licet/node/service"
 )
 
+// defaultDataDir is the data directory of licet dev, in the working directory.
+const defaultDataDir = "./licet-data"
+
 // The files of a data directory besides those of the store. Only the owner can read them.
 const (
 	masterFile = "master.keys"

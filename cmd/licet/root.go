@@ -51,7 +51,7 @@ devices; removing a device frees its slot.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
-		DevEnv: filepath.Join("licet-data", envFile)}
+		DevEnv: filepath.Join(defaultDataDir, envFile)}
 	addGroup(root, "Run a service:", newDevCommand(build, stdout, stderr), newServeCommand(build, stderr))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))

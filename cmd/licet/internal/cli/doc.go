@@ -1,5 +1,5 @@
-// Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks, keys, redact
-// and profile.
+// Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks, keys,
+// account, redact and profile.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
 // [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
@@ -49,7 +49,8 @@ import (
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
 		orderGroup{setup}.orderCommands(), sandboxGroup{setup}.sandboxCommands(),
-		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), eventGroup{setup}.eventCommands(), webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
+		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), eventGroup{setup}.eventCommands(),
+		webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
 		accountGroup{setup}.accountCommands(), setup.redactCommand(), setup.profileCommands(),
 	}
 }

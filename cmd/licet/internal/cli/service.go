@@ -106,20 +106,9 @@ func (s Setup) devService() (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("the service of licet dev in this directory: %w", err)
 	}
-	t := target{urlFrom: s.DevEnv, keyFrom: s.DevEnv}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		switch name {
-		case "LICET_URL":
-			t.url = value
-		case "LICET_API_KEY":
-			t.apiKey = value
-		case "LICET_API_KEY_ID":
-			t.keyID = value
-		case "LICET_API_SECRET":
-			t.secret = value
-		}
-	}
+	var p profile
+	p.fromEnv(string(text))
+	t := p.target(s.DevEnv)
 	at, err := url.Parse(t.url)
 	if err != nil {
 		return target{}, nil
@@ -161,11 +150,15 @@ func (s Setup) profile(name, from string) (target, error) {
 		return target{}, BadUsage("%s: there is no profile %q; see licet profile list and licet profile set", from,
 			name)
 	}
-	source := fmt.Sprintf("the profile %q", name)
+	return p.target(fmt.Sprintf("the profile %q", name)), nil
+}
+
+// target returns the target that a profile describes, and where the profile comes from.
+func (p *profile) target(source string) target {
 	return target{
 		url: p.URL, urlFrom: source, apiKey: p.APIKey, keyFrom: source, keyID: p.APIKeyID, secret: p.APISecret,
 		sign: p.Sign,
-	}, nil
+	}
 }
 
 // check refuses an incomplete target.
@@ -173,7 +166,8 @@ func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
 		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile " +
-			"(licet profile set --help); for a licet dev, run the command in its working directory, or: . licet-data/dev.env")
+			"(licet profile set --help); for a licet dev, run the command in its working directory, or: " +
+			". licet-data/dev.env")
 	case t.apiKey == "" && !open:
 		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a "+
 			"profile (licet profile set --help)", t.url, t.urlFrom)
