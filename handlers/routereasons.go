@@ -14,6 +14,16 @@ func (r route) refuses(own ...licensing.Reason) route {
 	return r
 }
 
+// absences are the reasons for which a route refuses a path that names nothing, by the variable that names it.
+// product_id is not here: PUT creates the product.
+var absences = map[string]licensing.Reason{
+	"license_key": licensing.ReasonLicenseNotFound,
+	"order_no":    licensing.ReasonOrderNotFound,
+	"endpoint_id": licensing.ReasonWebhookNotFound,
+	"event_id":    licensing.ReasonEventNotFound,
+	"key_id":      licensing.ReasonAPIKeyNotFound,
+}
+
 // reasons lists every reason for which a request to the route may fail. A request that names no route, or a route
 // without its method, belongs to no route: see routeTable.noRoute and errMethodNotAllowed.
 func (r *route) reasons() []licensing.Reason {
@@ -25,6 +35,9 @@ func (r *route) reasons() []licensing.Reason {
 	for _, f := range of.inputs {
 		if f.in == InPath {
 			all = append(all, reasonNotFound) // the value can't be decoded
+			if absent, named := absences[f.name]; named {
+				all = append(all, absent)
+			}
 		}
 	}
 	for _, limits := range limitsOf(request) {

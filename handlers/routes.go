@@ -134,26 +134,24 @@ func apiRoutes() []route {
 		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).refuses(
 			licensing.ReasonProductNotFound),
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
-		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense).refuses(
-			licensing.ReasonLicenseNotFound),
+		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
 		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense).refuses(
-			licensing.ReasonLicenseNotFound, licensing.ReasonAccountBudgetReached),
+			licensing.ReasonAccountBudgetReached),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense,
-			idempotent).refuses(licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
+			idempotent).refuses(licensing.ReasonInvalidLicenseState),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses",
 			licenseRoutes.reinstateLicense, idempotent).refuses(
-			licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
+			licensing.ReasonInvalidLicenseState),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense,
-			idempotent).refuses(licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
+			idempotent).refuses(licensing.ReasonInvalidLicenseState),
 		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense).refuses(
-			licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseState),
+			licensing.ReasonInvalidLicenseState),
 		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read",
-			licenseRoutes.listDevices).refuses(
-			licensing.ReasonLicenseNotFound),
+			licenseRoutes.listDevices),
 		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read",
-			eventRoutes.listLicenseEvents).refuses(licensing.ReasonLicenseNotFound),
+			eventRoutes.listLicenseEvents),
 		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses",
-			licenseRoutes.removeDevice).refuses(licensing.ReasonLicenseNotFound),
+			licenseRoutes.removeDevice),
 
 		keyed[productQuery]("GET", "/v1/products", "products:read", productRoutes.listProducts),
 		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate, grows),
@@ -165,65 +163,57 @@ func apiRoutes() []route {
 		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows).refuses(
 			licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured),
 		keyed[orderQuery]("GET", "/v1/orders", "orders:read", orderRoutes.listOrders),
-		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder).refuses(
-			licensing.ReasonOrderNotFound),
-		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents).refuses(
-			licensing.ReasonOrderNotFound),
+		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
+		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
 		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder,
 			idempotent).refuses(
-			licensing.ReasonOrderNotFound, licensing.ReasonInvalidOrderState),
+			licensing.ReasonInvalidOrderState),
 		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder,
 			idempotent).refuses(
-			licensing.ReasonOrderNotFound, licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+			licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 			licensing.ReasonProviderFailed),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).refuses(
-			licensing.ReasonOrderNotFound, licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
+			licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 
 		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents).refuses(
 			licensing.ReasonCursorExpired),
-		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent).refuses(
-			licensing.ReasonEventNotFound),
+		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent),
 
 		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates,
 			grows).refuses(
 			licensing.ReasonWebhookLimit),
 		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", webhookRoutes.listWebhooks),
 		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read",
-			webhookRoutes.getWebhook).refuses(
-			licensing.ReasonWebhookNotFound),
+			webhookRoutes.getWebhook),
 		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks",
 			webhookRoutes.updateWebhook).refuses(
-			licensing.ReasonWebhookNotFound, licensing.ReasonAccountBudgetReached),
+			licensing.ReasonAccountBudgetReached),
 		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks",
-			webhookRoutes.deleteWebhook).refuses(
-			licensing.ReasonWebhookNotFound),
+			webhookRoutes.deleteWebhook),
 		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks",
-			webhookRoutes.rotateWebhook).refuses(licensing.ReasonWebhookNotFound),
+			webhookRoutes.rotateWebhook),
 		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", webhookRoutes.testWebhook,
-			idempotent).refuses(licensing.ReasonWebhookNotFound),
+			idempotent),
 		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
-			webhookRoutes.listDeliveries).refuses(licensing.ReasonWebhookNotFound),
+			webhookRoutes.listDeliveries),
 		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks",
 			webhookRoutes.replayWebhook, grows).refuses(
-			licensing.ReasonWebhookNotFound, licensing.ReasonEventNotFound, licensing.ReasonReplayLimit),
+			licensing.ReasonEventNotFound, licensing.ReasonReplayLimit),
 
 		keyed[noInput]("GET", "/v1/account/usage", "keys:read", accountRoutes.getUsage),
 
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).refuses(
 			licensing.ReasonAPIKeyLimit),
 		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),
-		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey).refuses(
-			licensing.ReasonAPIKeyNotFound),
-		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey).refuses(
-			licensing.ReasonAPIKeyNotFound),
-		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey).refuses(
-			licensing.ReasonAPIKeyNotFound),
+		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey),
+		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey),
+		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
 
 		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder).refuses(
-			licensing.ReasonOrderNotFound, licensing.ReasonOutcomeUnknown),
+			licensing.ReasonOutcomeUnknown),
 		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel).refuses(
-			licensing.ReasonOrderNotFound, licensing.ReasonForbidden, licensing.ReasonInvalidOrderState,
+			licensing.ReasonForbidden, licensing.ReasonInvalidOrderState,
 			licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 
 		file("/openapi.yaml", mediaTypeYAML, documentRoutes.inYAML),
