@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
 
@@ -24,17 +23,11 @@ func (s *securer) enable(ctx context.Context) error {
 		return fmt.Errorf("authentication stays off: %w", err)
 	}
 	password := rand.Text()
-	// A user of an earlier run has another password, or none.
-	_, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserDeleteResponse, error) {
-		return s.client.UserDelete(ctx, Maintenance)
-	})
-	if err != nil && !errors.Is(err, rpctypes.ErrUserNotFound) {
-		return fmt.Errorf("user %s: %w", Maintenance, err)
-	}
-	if err := s.user(ctx, Maintenance, rootRole, password); err != nil {
+	if err := s.replaceMaintenance(ctx, password); err != nil {
 		return err
 	}
-	if _, err = call(ctx, s.client.AuthEnable); err == nil {
+	_, err := call(ctx, s.client.AuthEnable)
+	if err == nil {
 		err = s.readAll(ctx)
 	}
 	if err == nil {
@@ -46,6 +39,27 @@ func (s *securer) enable(ctx context.Context) error {
 		return errors.Join(err, fmt.Errorf("turning authentication off again failed: %w", undo))
 	}
 	return fmt.Errorf("%w; authentication is off again", err)
+}
+
+// replaceMaintenance makes the user Maintenance with the password. An existing user has the password of an earlier run,
+// or none. etcd may execute a request of an earlier run, whose answer was lost, between the removal and the addition: so
+// replaceMaintenance repeats both.
+func (s *securer) replaceMaintenance(ctx context.Context, password string) (err error) {
+	for range 3 {
+		_, err = call(ctx, func(ctx context.Context) (*clientv3.AuthUserDeleteResponse, error) {
+			return s.client.UserDelete(ctx, Maintenance)
+		})
+		if err != nil && !errors.Is(err, rpctypes.ErrUserNotFound) {
+			return fmt.Errorf("user %s: %w", Maintenance, err)
+		}
+		if err = s.addUser(ctx, Maintenance, password); !errors.Is(err, rpctypes.ErrUserAlreadyExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.user(ctx, Maintenance, rootRole)
 }
 
 // readAll reads a key from each member. It fails if the configuration does not name all members.
@@ -75,7 +89,7 @@ func (s *securer) readAll(ctx context.Context) error {
 // read reads a key from one member, and returns the id of the member. The read is linearizable: the member has applied
 // all earlier changes of authentication.
 func (s *securer) read(ctx context.Context, endpoint string) (id uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	conn, err := s.client.Dial(endpoint)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -27,6 +28,10 @@ const (
 // Config says which etcd to secure. The certificate must be of the user [Maintenance].
 type Config = etcd.Config
 
+// callTimeout bounds one request. etcd's own limit is 7 s. etcd hashes a password with bcrypt, which takes seconds on a
+// busy machine.
+const callTimeout = 10 * time.Second
+
 // Secure creates the users and their roles, and turns authentication on. It returns the changes that it made, none if
 // the cluster was secured already. A changed role or user makes etcd refuse the requests that are under way, unexecuted.
 //
@@ -41,17 +46,22 @@ func Secure(ctx context.Context, cfg Config) (changes []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.client.Close()) }()
+	return s.secure(ctx)
+}
+
+// secure makes the changes that are missing.
+func (s *securer) secure(ctx context.Context) (changes []string, err error) {
 	status, err := call(ctx, s.client.AuthStatus)
 	if err != nil {
 		return nil, fmt.Errorf("ask etcd whether authentication is on: %w", err)
 	}
-	if err := errors.Join(s.serviceRole(ctx), s.user(ctx, Service, Service, "")); err != nil {
+	if err := errors.Join(s.serviceRole(ctx), s.user(ctx, Service, Service)); err != nil {
 		return s.changes, err
 	}
 	if !status.Enabled {
 		return s.changes, s.enable(ctx)
 	}
-	return s.changes, s.user(ctx, Maintenance, rootRole, "")
+	return s.changes, s.user(ctx, Maintenance, rootRole)
 }
 
 // checkIdentity returns an error if etcd would not take the configured certificate for the user Maintenance.
@@ -85,7 +95,7 @@ type securer struct {
 
 // call bounds one request.
 func call[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return request(ctx)
 }
@@ -130,19 +140,15 @@ func (s *securer) serviceRole(ctx context.Context) error {
 	return s.note(err, "role %s: allow to read and write all keys", Service)
 }
 
-// user makes a user with one role. A new user has the password; if the password is empty, nobody can authenticate
-// as the user by password.
-func (s *securer) user(ctx context.Context, name, role, password string) error {
+// user makes a user with one role. Nobody can authenticate as a new user by password.
+func (s *securer) user(ctx context.Context, name, role string) error {
 	user, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserGetResponse, error) {
 		return s.client.UserGet(ctx, name)
 	})
 	switch {
 	case errors.Is(err, rpctypes.ErrUserNotFound):
 		user = &clientv3.AuthUserGetResponse{}
-		_, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserAddResponse, error) {
-			return s.client.UserAddWithOptions(ctx, name, password, &clientv3.UserAddOptions{NoPassword: password == ""})
-		})
-		if err := s.note(err, "user %s: add", name); err != nil {
+		if err := s.addUser(ctx, name, ""); err != nil {
 			return err
 		}
 	case err != nil:
@@ -168,4 +174,12 @@ func (s *securer) user(ctx context.Context, name, role, password string) error {
 		return s.client.UserGrantRole(ctx, name, role)
 	})
 	return s.note(err, "user %s: grant the role %s", name, role)
+}
+
+// addUser adds a user without roles. If the password is empty, nobody can authenticate as the user by password.
+func (s *securer) addUser(ctx context.Context, name, password string) error {
+	_, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserAddResponse, error) {
+		return s.client.UserAddWithOptions(ctx, name, password, &clientv3.UserAddOptions{NoPassword: password == ""})
+	})
+	return s.note(err, "user %s: add", name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"licet/internal/etcdtest"
 	"licet/kv/internal/etcd"
@@ -161,6 +163,81 @@ func TestSecureContinues(t *testing.T) {
 	kvtest.Must(Secure(t.Context(), l.root))(t)
 	kvtest.Must(l.client(t, Service).Put(t.Context(), "x", "1"))(t)
 	if _, err := client.Authenticate(t.Context(), Maintenance, "of an earlier run"); err == nil {
+		t.Error("the password of the earlier run is valid")
+	}
+}
+
+// secureBetween is Secure by a client that calls after once each change that etcd has made, with the name of the
+// request. The caller gets the error of after in place of etcd's answer.
+func (l *lab) secureBetween(t *testing.T, after func(change string) error) error {
+	t.Helper()
+	reads := []string{"Range", "MemberList", "AuthStatus", "RoleGet", "UserGet", "Authenticate"}
+	client := kvtest.Must(etcd.Connect(l.root.Endpoints, l.root.TLS, grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			err := invoke(ctx, method, request, reply, conn, options...)
+			if name := path.Base(method); err == nil && !slices.Contains(reads, name) {
+				return after(name)
+			}
+			return err
+		})))(t)
+	defer func() { _ = client.Close() }()
+	_, err := (&securer{endpoints: l.root.Endpoints, client: client}).secure(t.Context())
+	return err
+}
+
+// TestSecureLostAnswers: etcd makes a change and its answer is lost. Secure fails, and a second run makes the rest.
+func TestSecureLostAnswers(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	root := l.client(t, Maintenance)
+	for lost := 1; ; lost++ {
+		changes := 0
+		err := l.secureBetween(t, func(string) error {
+			if changes++; changes == lost {
+				return context.DeadlineExceeded
+			}
+			return nil
+		})
+		if changes < lost {
+			if err != nil || changes < 7 {
+				t.Errorf("after %d changes: %v", changes, err)
+			}
+			return
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the answer to change %d is lost: %v", lost, err)
+		}
+		kvtest.Must(Secure(t.Context(), l.root))(t)
+		kvtest.Must(l.client(t, Service).Put(t.Context(), "x", "1"))(t)
+		if _, err := l.client(t, "stranger").Get(t.Context(), "x"); !errors.Is(err, rpctypes.ErrPermissionDenied) {
+			t.Errorf("the answer to change %d was lost, and a stranger reads: %v", lost, err)
+		}
+		kvtest.Must(root.AuthDisable(t.Context()))(t)
+		kvtest.Must(root.UserDelete(t.Context(), Service))(t)
+		kvtest.Must(root.UserDelete(t.Context(), Maintenance))(t)
+		kvtest.Must(root.RoleDelete(t.Context(), Service))(t)
+	}
+}
+
+// TestSecureLateRequest: etcd executes the addition of an earlier run late, when this run has removed the user root.
+func TestSecureLateRequest(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	root, late := l.client(t, Maintenance), true
+	kvtest.Must(root.UserAdd(t.Context(), Maintenance, "of another run"))(t)
+	err := l.secureBetween(t, func(change string) error {
+		if change == "UserDelete" && late {
+			late = false
+			kvtest.Must(root.UserAdd(t.Context(), Maintenance, "of an earlier run"))(t)
+		}
+		return nil
+	})
+	if err != nil || late {
+		t.Errorf("got error %v, the late request is outstanding: %v", err, late)
+	}
+	kvtest.Must(l.client(t, Service).Put(t.Context(), "x", "1"))(t)
+	if _, err := root.Authenticate(t.Context(), Maintenance, "of an earlier run"); err == nil {
 		t.Error("the password of the earlier run is valid")
 	}
 }
