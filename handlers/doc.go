@@ -10,9 +10,9 @@
 //  2. Package connection checks the head as soon as it is complete: its size, its framing, and the
 //     declared length of the body (server.go).
 //  3. The raw path selects a row of the table of routes (routes.go, routetable.go). Only then are the variables of
-//     the path decoded, once (target.go).
+//     the path decoded, once (routetable.go).
 //  4. request.go does what all routes share: request id, credentials and signature
-//     (auth.go), scopes, rate limits (ratelimit.go), media type (media.go), deadline, recovery
+//     (auth.go), scopes, rate limits (ratelimit.go), media type (requesttype.go), deadline, recovery
 //     from panics, envelope and headers (envelope.go), metrics, and one log line (accesslog.go).
 //  5. The adapter (endpoint.go) decodes the request into the request type of the route (decode.go),
 //     checks it (requesttype.go, validate.go), and calls the function of the route.
@@ -41,19 +41,14 @@
 //
 // The files:
 //
-//	accesslog.go       the log line and the metrics of a request
+//	accesslog.go       the log line of a request; counters by route and by outcome of activations
 //	admin.go           the listener for operators, probes, Go's profiles
-//	account.go         how much an account stores
-//	apikeys.go         API keys
 //	apidocument.go     the API document
+//	apikeys.go         API keys; how much an account stores
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
-//	connections.go     the listener, and refused connections
-//	counts.go          counters by route and by outcome of activations
-//	cursor.go          cursors of device listings
-//	decode.go          JSON bodies, and what is wrong with them
-//	decodeplain.go     the fast decoder for activations
-//	deliveries.go      deliveries to webhook endpoints, and replays
-//	devices.go         devices of a license
+//	decode.go          JSON bodies, and what is wrong with them; the fast decoder for activations
+//	deliveries.go      deliveries to webhook endpoints, replays, test messages
+//	devices.go         devices of a license; cursors of their listings
 //	endpoint.go        the adapter between requests and the functions of routes
 //	envelope.go        responses, and the fast encoder for activations
 //	errors.go          the table of errors
@@ -64,26 +59,22 @@
 //	licenses.go        licenses as responses show them, lookups, grants
 //	lifecycle.go       changes of licenses
 //	listing.go         listings and their cursors
-//	media.go           media types of bodies
 //	metadata.go        metadata of orders, products and licenses
 //	orders.go          orders and redactions
 //	pay.go             the pay page
-//	pings.go           test messages to webhook endpoints
 //	products.go        products
 //	ratelimit.go       rate limits and their headers
-//	refusal.go         refusals before fasthttp
+//	refusal.go         the listener; refused connections; refusals before fasthttp
 //	request.go         a request in progress, and the steps that all routes share
 //	requestid.go       request ids
-//	requesttype.go     request types, compiled, and the limits of their inputs
+//	requesttype.go     request types, compiled; limits of their inputs; media types of their bodies
 //	responses.go       bounds the bytes of responses that have not left yet
-//	routelist.go       the list of routes for generators and tests
-//	routereasons.go    the reasons for which a route refuses requests
+//	routelist.go       the list of routes for generators and tests; the reasons for which a route refuses requests
 //	routes.go          the list of routes: one row each
-//	routetable.go      finds the route of a request target, and its limit of bodies
+//	routetable.go      request targets, their routes and limits of bodies
 //	selfservice.go     activate, validate and deactivate
 //	server.go          configuration, start and shutdown, limits of bodies
 //	suggest.go         did you mean: unknown parameters, members and paths
-//	target.go          request targets
 //	trace.go           spans
 //	validate.go        the rules for values
 //	webhookchanges.go  changes of webhook endpoints

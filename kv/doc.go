@@ -124,18 +124,13 @@
 //	eventbudget.go   removing events beyond the budget
 //	listings.go      pages of licenses, orders, products and API keys
 //	skiplist.go      reading a listing from its end
-//	compact.go       compacting etcd's history early
-//	sweeps.go        what is due, and old claims
-//	apikeys.go       API keys
-//	apikeychange.go  changes of API keys, one at a time
-//	apikeymarks.go   marks that move when API keys change
-//	keyuse.go        when API keys were used last
+//	sweeps.go        what is due, and old claims; compacting etcd's history early
+//	apikeys.go       API keys, and when they were used last
+//	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change
 //	masters.go       master keys in use
 //	retire.go        what is derived from a master key; retiring one
 //	nodes.go         registrations of nodes
-//	recount.go       recounts of how much owners store
-//	growth.go        how much more changes make their owners store
-//	counts.go        metrics of swaps and batches
-//	trace.go         spans of swaps and batches
+//	recount.go       how much owners store: the growth of each change, and recounts
+//	counts.go        metrics and spans of swaps and batches
 //	badvalues.go     values that can't be read, and licenses that break a rule
 package kv
