@@ -65,8 +65,12 @@ image-check: ## Walk through the Dockerfile by hand, and hold what comes of it a
 	cd deploy/image && $(STATIC) go test -count=1 ./...
 
 .PHONY: openapi
-openapi: ## Write docs/reference/openapi.yaml and openapi.json from the routes and types of handlers.
-	go test ./internal/apidoc -run TestDocumentIsCurrent -update
+openapi: ## Write docs/reference/openapi.yaml, and the tables of api.md, from the routes and types of handlers.
+	go test ./internal/apidoc -run IsCurrent -update
+
+.PHONY: typescript-check
+typescript-check: ## Compile and run examples/typescript, whose client is made from the API document. Needs npm.
+	examples/typescript/check
 
 .PHONY: manifests
 manifests: ## Write the Prometheus operator's rules into deploy/k8s.

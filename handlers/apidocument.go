@@ -9,7 +9,7 @@ import (
 )
 
 // documentRoutes are the functions of the routes of the API document. They need no API key: the document is public, and
-// costs the node no memory and no request to the store.
+// costs no request to the store. Every response shares the same bytes.
 type documentRoutes struct{ *Server }
 
 const (
@@ -17,23 +17,20 @@ const (
 	mediaTypeJSON = "application/json"
 )
 
-// documentHeaders let clients and proxies keep the document for an hour.
-func documentHeaders() []header {
-	return []header{{fasthttp.HeaderCacheControl, "public, max-age=3600"}}
-}
-
 // inYAML answers the API document in YAML.
 func (s documentRoutes) inYAML(context.Context, *call, noInput) (document, error) {
-	text, _ := reference.OpenAPI()
-	return document{
-		status: fasthttp.StatusOK, contentType: mediaTypeYAML, headers: documentHeaders(), body: text,
-	}, nil
+	return documentIn(mediaTypeYAML, reference.OpenAPI()), nil
 }
 
 // inJSON answers the API document in JSON.
 func (s documentRoutes) inJSON(context.Context, *call, noInput) (document, error) {
-	_, text := reference.OpenAPI()
+	return documentIn(mediaTypeJSON, s.openAPIInJSON()), nil
+}
+
+// documentIn returns the API document in a media type. Clients and proxies may keep the document for an hour.
+func documentIn(mediaType string, text []byte) document {
 	return document{
-		status: fasthttp.StatusOK, contentType: mediaTypeJSON, headers: documentHeaders(), body: text,
-	}, nil
+		status: fasthttp.StatusOK, contentType: mediaType, body: text,
+		headers: []header{{fasthttp.HeaderCacheControl, "public, max-age=3600"}},
+	}
 }

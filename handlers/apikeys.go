@@ -124,7 +124,7 @@ func (c *checks) apiKeyName(field string, in text) {
 // scopes checks the scopes of a new API key, which must not exceed the scopes of its creator.
 func (c *checks) scopes(field string, in texts) {
 	switch {
-	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes}):
+	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes, Enum: allScopes()}):
 	case !in.given:
 		c.add(field, problemRequired)
 	case !licensing.ValidScopes(in.value):
@@ -136,6 +136,14 @@ func (c *checks) scopes(field string, in texts) {
 				""+strings.Join(beyond, ", "))
 		}
 	}
+}
+
+// allScopes lists the scopes that API keys may have.
+func allScopes() (all []string) {
+	for _, scope := range licensing.Scopes() {
+		all = append(all, scope, scope+":read")
+	}
+	return append(all, "*")
 }
 
 // createAPIKey makes an API key for the caller's account and mode.

@@ -12,7 +12,7 @@ import (
 
 // metadata checks an object whose members belong to the client.
 func (c *checks) metadata(field string, in object) {
-	if !c.describe(field, Limits{MaxProperties: licensing.MaxMetadataMembers}) {
+	if !c.describe(field, Limits{MaxProperties: licensing.MaxMetadataMembers, MaxNameLength: maxMetadataName}) {
 		c.members(field, in, func(members, _ int) bool { return members <= licensing.MaxMetadataMembers })
 	}
 }
@@ -20,7 +20,7 @@ func (c *checks) metadata(field string, in object) {
 // metadataPatch checks a merge patch for metadata. Members that are null remove members, and so
 // don't count. The patched metadata may have less room left.
 func (c *checks) metadataPatch(field string, in object) {
-	if !c.describe(field, Limits{}) {
+	if !c.describe(field, Limits{MaxNameLength: maxMetadataName}) {
 		c.members(field, in, func(members, nulls int) bool { return members-nulls <= licensing.MaxMetadataMembers })
 	}
 }

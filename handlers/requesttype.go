@@ -114,6 +114,7 @@ type Limits struct {
 	Enum                 []string // of an array: of its items
 	MinItems, MaxItems   int
 	MaxProperties        int
+	MaxNameLength        int // of the members' names
 }
 
 // The patterns and formats of inputs.

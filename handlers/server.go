@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/delivery/webhook"
+	"licet/docs/reference"
 	"licet/handlers/connection"
 	"licet/handlers/limits"
 	"licet/handlers/paypage"
@@ -97,8 +98,11 @@ type Server struct {
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[connection.Listener] // set by Serve
 	stopping    atomic.Bool                         // every response closes its connection; see Shutdown
-	life        context.Context                     // ends with the first Shutdown, and all waits with it
-	stop        context.CancelFunc
+	// openAPIInJSON returns the API document in JSON. The first call converts the document.
+	openAPIInJSON func() []byte
+
+	life context.Context // ends with the first Shutdown, and all waits with it
+	stop context.CancelFunc
 }
 
 // New returns the server of the API and of the pay page. New starts nothing.
@@ -118,6 +122,7 @@ func newServer(cfg Config, routes []route) *Server {
 
 	s := &Server{
 		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), errors: kinds(), pages: paypage.New(), pings: newPings(),
+		openAPIInJSON: sync.OnceValue(reference.OpenAPIInJSON),
 	}
 	s.life, s.stop = context.WithCancel(context.Background())
 	if u, err := url.Parse(cfg.PublicURL); err == nil && u.Host != "" {

@@ -130,10 +130,17 @@ func TestTutorialOfAProgramRuns(t *testing.T) {
 		t.Run(language.program, func(t *testing.T) {
 			needTools(t, language.program)
 			code := strings.Join(blocksOf(page, language.block), "")
-			cmd := exec.CommandContext(t.Context(), language.program, append(language.args, code)...)
-			cmd.Env = append(os.Environ(), "LICET_URL="+p.url, "LICENSE_KEY="+key)
-			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "valid\n" {
+			run := func(key string) (string, error) {
+				cmd := exec.CommandContext(t.Context(), language.program, append(language.args, code)...)
+				cmd.Env = append(os.Environ(), "LICET_URL="+p.url, "LICENSE_KEY="+key)
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := run(key); err != nil || out != "valid\n" {
 				t.Errorf("it printed %q, %v", out, err)
+			}
+			if out, err := run(key + "X"); err == nil || !strings.Contains(out, "40001 invalid_license_key: ") {
+				t.Errorf("with a mistyped license key it printed %q, %v", out, err)
 			}
 		})
 	}

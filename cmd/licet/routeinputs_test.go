@@ -1,12 +1,6 @@
 package main
 
-import (
-	"os"
-	"strings"
-	"testing"
-
-	"licet/handlers"
-)
+import "licet/handlers"
 
 // routeInputs is what a route reads of a request. The table of bad inputs is
 // compared with it, and so can't lack any input.
@@ -39,20 +33,4 @@ func inputsOfRoutes() (routes []*routeInputs) {
 		routes = append(routes, r)
 	}
 	return routes
-}
-
-// TestInputsArePublished: the reference has every member and query parameter that
-// a route reads.
-func TestInputsArePublished(t *testing.T) {
-	reference, err := os.ReadFile("../../docs/reference/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range handlers.Routes() {
-		for _, in := range r.Inputs {
-			if in.In != handlers.InPath && !strings.Contains(string(reference), "`"+in.Name+"`") {
-				t.Errorf("docs/reference/api.md lacks %s, which %s %s reads", in.Name, r.Method, r.Pattern)
-			}
-		}
-	}
 }

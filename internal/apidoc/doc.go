@@ -5,14 +5,17 @@
 // The document holds every route, input, limit, header, code and webhook. Its examples are golden files of handlers, so
 // they are requests and responses of the service. What types can't say stands in the tables of operations.go.
 //
+//	codes.go       when a request gets a code
 //	document.go    the document
 //	exchange.go    checks requests and responses against the document
 //	members.go     descriptions of members and parameters
 //	operations.go  names, summaries and examples of the routes
+//	page.go        the generated parts of docs/reference/api.md
 //	released.go    changes that break clients of a released document
 //	requests.go    parameters and bodies of requests
 //	responses.go   responses and their headers
 //	schemas.go     schemas of types
 //	values.go      values and examples in YAML
 //	webhooks.go    the messages that the service sends
+//	words.go       types and limits in words
 package apidoc

@@ -1,11 +1,10 @@
 package apidoc
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pb33f/libopenapi/datamodel/high/base"
@@ -59,7 +58,7 @@ func Document(goldenFiles string) (*v3.Document, error) {
 			Tags: []string{tag(r.Pattern)}, OperationId: text.id,
 			Summary:      strings.ToUpper(text.summary[:1]) + text.summary[1:],
 			ExternalDocs: &base.ExternalDoc{Description: "API reference", URL: "api.md#" + text.section},
-			Parameters:   parameters(&r), RequestBody: s.body(&r, example),
+			Parameters:   parameters(text.id, &r), RequestBody: s.body(&r, example),
 			Responses: shared.of(&r, example), Security: security(&r),
 		}
 		*method(item, r.Method) = operation
@@ -137,6 +136,18 @@ func (s *schemas) event() {
 	event, data := handlers.EventForm()
 	s.ofAnswer(event)
 	s.ofAnswer(data)
+	if account, has := s.all.Get("AccountUsage"); has {
+		numbers := &base.Schema{
+			Type: []string{"object"}, Properties: orderedmap.New[string, *base.SchemaProxy](),
+			Description: description("EventData", "account"),
+		}
+		for name, member := range account.Schema().Properties.FromOldest() {
+			if slices.Contains(member.Schema().Type, "integer") {
+				numbers.Properties.Set(name, member)
+			}
+		}
+		s.all.GetOrZero("EventData").Schema().Properties.Set("account", base.CreateSchemaProxy(numbers))
+	}
 }
 
 // failures adds the schema of the envelope of a refusal.
@@ -184,20 +195,4 @@ func (s *schemas) failures() {
 			orderedmap.NewPair("error", failure),
 		),
 	})
-}
-
-// Render writes the document in YAML and, compact, in JSON.
-func Render(document *v3.Document) (inYAML, inJSON []byte, err error) {
-	if inYAML, err = document.Render(); err != nil {
-		return nil, nil, err
-	}
-	indented, err := document.RenderJSON("")
-	if err != nil {
-		return nil, nil, err
-	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, indented); err != nil {
-		return nil, nil, err
-	}
-	return inYAML, compact.Bytes(), nil
 }

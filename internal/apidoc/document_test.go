@@ -1,14 +1,17 @@
 package apidoc
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
 
+	served "licet/docs/reference"
 	"licet/handlers"
 )
 
@@ -25,12 +28,85 @@ func TestDocumentIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inYAML, inJSON, err := Render(document)
+	text, err := document.Render()
 	if err != nil {
 		t.Fatal(err)
 	}
-	current(t, referenceFolder+"openapi.yaml", inYAML)
-	current(t, referenceFolder+"openapi.json", inJSON)
+	current(t, referenceFolder+"openapi.yaml", text)
+}
+
+// The generated parts of the reference say the same as the document.
+func TestReferenceIsCurrent(t *testing.T) {
+	document, err := Document(goldenFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(referenceFolder + "api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := Page(document, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	current(t, referenceFolder+"api.md", []byte(made))
+}
+
+// Every member and every parameter has a description, and every description belongs to one.
+func TestEverythingIsDescribed(t *testing.T) {
+	document, err := Document(goldenFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := members()
+	check := func(of, name string) {
+		if description(of, name) == "" {
+			t.Errorf("members.go has no row of %s in %s", name, of)
+		}
+		if _, own := unused[of+"."+name]; own {
+			delete(unused, of+"."+name)
+			return
+		}
+		delete(unused, name)
+	}
+	for name, schema := range document.Components.Schemas.FromOldest() {
+		for member := range schema.Schema().Properties.KeysFromOldest() {
+			if name != "Failure" {
+				check(name, member)
+			}
+		}
+	}
+	for _, item := range document.Paths.PathItems.FromOldest() {
+		for _, operation := range item.GetOperations().FromOldest() {
+			for _, p := range operation.Parameters {
+				if !p.IsReference() {
+					check(operation.OperationId, p.Name)
+				}
+			}
+		}
+	}
+	for name := range unused {
+		t.Errorf("members.go describes %s, which is neither a member nor a parameter", name)
+	}
+}
+
+// The document in JSON says the same as in YAML, in the same order.
+func TestDocumentInJSON(t *testing.T) {
+	document, err := Document(goldenFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := document.RenderJSON("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := jsontext.Value(text), jsontext.Value(served.OpenAPIInJSON())
+	if err := errors.Join(want.Format(), got.Format()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("made (-), served (+):\n%s", diff)
+	}
 }
 
 // current fails the test unless a committed file has a text, or writes it with -update.

@@ -1,89 +1,244 @@
 package apidoc
 
-// members describes members and parameters that mean the same wherever they are. A member of another meaning is not
-// here; docs/reference/api.md describes it with its route.
+// members describes members and parameters. A name that means something else in one schema, or in one operation, has a
+// row of its own there: License.status, listOrders.status.
 func members() map[string]string {
 	return map[string]string{
-		"account_id":                "the account",
-		"action":                    "the pressed button",
-		"activated_at":              "the first activation ever",
-		"amount":                    "in the minor unit of the currency: 4900 means 49.00 USD, or 4900 JPY",
-		"api_key":                   "the API key, shown once; null later",
-		"api_secret":                "the secret that signs requests, shown once; null later",
-		"bound_at":                  "when the device was bound",
-		"budget_bytes":              "the storage budget in bytes; 0: none",
-		"budget_keys":               "the storage budget in keys; 0: none",
-		"buyer_email":               "the e-mail address of the buyer",
-		"canceled_at":               "when the order was canceled",
-		"complete":                  "false: repeat the request",
-		"created_at":                "when the service created the object",
-		"currency":                  "ISO 4217 code",
-		"current_devices":           "the number of bound devices",
-		"cursor":                    "a next_cursor of an earlier page, unchanged",
-		"deleted":                   "true",
-		"delivered":                 "whether the receiver accepted the message",
-		"device_id":                 "what identifies the device, compared exactly",
-		"device_name":               "the name of the device, for people",
-		"devices_next_cursor":       "the cursor at which the list of devices continues",
-		"disabled_at":               "when the endpoint was disabled",
-		"disabled_because":          "why the endpoint was disabled",
-		"dead":                      "messages that the service has given up",
-		"duration_ms":               "how long the attempt took",
-		"endpoint_id":               "the webhook endpoint",
-		"event_id":                  "the event",
-		"event_type":                "the type of the event",
-		"event_types":               "the types of events that the endpoint gets; * alone: all",
-		"extend":                    "ISO 8601 duration by which the end moves",
-		"failing_since":             "since when all deliveries have failed",
-		"failure":                   "why the attempt failed; null: delivered",
-		"has_more":                  "whether more events follow now",
-		"key_id":                    "the API key",
-		"key_prefix":                "the beginning of license keys",
-		"last_seen_at":              "when the device was last seen, to about a minute",
-		"last_success_at":           "when a message was last delivered",
-		"last_used_at":              "when the API key was last used, to about a minute",
-		"late":                      "whether the order was paid after it had expired",
-		"license_key":               "the license key",
-		"licenses":                  "the licenses",
-		"limit":                     "maximum number of items of the page",
-		"limit_bytes":               "where ordinary growth ends, in bytes; 0: nowhere",
-		"limit_keys":                "where ordinary growth ends, in keys; 0: nowhere",
-		"max_devices":               "maximum number of devices; 0: unlimited",
-		"metadata":                  "members of the caller",
-		"mode":                      "test or live",
-		"next_attempt_at":           "when the service tries the next time",
-		"next_cursor":               "the cursor of the next page",
-		"order_no":                  "the order",
-		"overlap":                   "ISO 8601 duration for which the previous secret stays valid, up to P30D",
-		"paid_at":                   "when the order was paid",
-		"pay_url":                   "where the buyer pays; null unless the order is unpaid",
-		"previous_secret_until":     "until when the previous secret is valid",
-		"problem":                   "what is wrong with the member",
-		"product_id":                "the product",
-		"quantity":                  "the number of licenses",
-		"refund_due":                "whether a refund is under way",
-		"refunded_at":               "when the order was refunded",
-		"removals_per_month":        "how many devices end users may remove in a calendar month; 0: any number",
-		"removed":                   "whether the device was bound",
-		"require_signature":         "whether requests with the API key must be signed",
-		"revision":                  "the revision of the store at which the event was stored",
+		"accepted":     "true",
+		"account":      "how much the account stores, with its limits and budgets",
+		"account_id":   "the account",
+		"action":       "the pressed button",
+		"activated_at": "the first activation ever, or null; it never changes",
+		"actor":        "who made the change: the id of an API key, `end_user`, `provider` (of payments), or `system`",
+		"amount":       "in the minor unit of the currency: 4900 means 49.00 USD, or 4900 JPY",
+		"answer":       "the first 1 KiB of the body of the receiver's last answer, or null",
+		"api_key":      "the API key, shown once; null later",
+		"api_secret":   "the secret that signs requests, shown once; null later",
+		"at":           "when the attempt was made",
+		"attempts":     "the attempts, the oldest first",
+		"behind":       "true if more events are waiting than the service looked at",
+		"bound_at":     "when the device was bound; null for a device that found no slot",
+		"budget_bytes": "the storage budget in bytes; 0: none",
+		"budget_keys":  "the storage budget in keys; 0: none",
+		"buyer_email":  "the e-mail address of the buyer",
+		"canceled_at":  "when the order was canceled",
+		"complete": "true if every order of the buyer that existed at the time of the request is redacted. One request " +
+			"redacts up to 100 orders: while false, send the same request again",
+		"created_at":          "when the service created the object",
+		"currency":            "ISO 4217 code, in any case; responses have it in upper case",
+		"current_devices":     "number of bound devices",
+		"cursor":              "a `next_cursor` of an earlier page, unchanged",
+		"data":                "what the event changed, as a lookup right after the change would show it",
+		"dead":                "`true`: all messages that the service has given up",
+		"deleted":             "true",
+		"deliveries":          "the deliveries",
+		"delivered":           "whether the receiver accepted the message",
+		"delivery":            "how deliveries to the endpoint go; some moments old",
+		"description":         "for people",
+		"device":              "the device of the event, for the types that have one",
+		"device_id":           "what identifies the device, such as a fingerprint of its hardware; compared exactly",
+		"device_name":         "the name of the device, for people; null if no request has named it",
+		"devices":             "the bound devices",
+		"devices_next_cursor": "the cursor at which the list of devices continues after these, or null",
+		"disabled_at":         "when the endpoint was disabled",
+		"disabled_because": "`by_user`, or a reason of the service: `gone`, `failing`, `dead_letters`; null " +
+			"while the endpoint is enabled",
+		"duration_ms":     "how long the attempt took",
+		"endpoint_id":     "the webhook endpoint",
+		"event_id":        "the event",
+		"event_type":      "the type of the event",
+		"event_types":     "the types of events that the endpoint gets; `*` alone: all",
+		"events":          "the events",
+		"expires_at":      "when the validity ends; null: never",
+		"failing_since":   "since when no message has been delivered, or null",
+		"failure":         "why the attempt failed; null: delivered",
+		"has_more":        "whether more events are available now",
+		"id":              "the id of the object",
+		"key_id":          "the API key",
+		"key_prefix":      "the beginning of license keys",
+		"keys":            "the API keys",
+		"last_seen_at":    "when the device was last seen, to about a minute",
+		"last_success_at": "when a message was last delivered; null: none yet",
+		"last_used_at":    "when the API key was last used, to about a minute; null: never",
+		"late":            "whether the order was paid after it had expired; late payments are honored",
+		"license":         "the license, without its devices",
+		"license_key":     "the license key",
+		"licenses":        "the licenses",
+		"limit":           "maximum number of items of the page. Left out: 20",
+		"limit_bytes":     "where ordinary growth ends, in bytes; 0: nowhere",
+		"limit_keys":      "where ordinary growth ends, in keys; 0: nowhere",
+		"max_devices":     "maximum number of devices; 0: unlimited",
+		"metadata": "an object of the shop's own, at most 16 KiB as compact JSON; kept unchanged, except white " +
+			"space",
+		"mode":                  "the mode of the account; orders of test mode move no money",
+		"name":                  "for people",
+		"next_attempt_at":       "when the service tries the next time, or null",
+		"next_cursor":           "the cursor of the next page; null at the end",
+		"order":                 "the order",
+		"order_no":              "the order",
+		"orders":                "the orders",
+		"paid_at":               "when the order was paid",
+		"pay_url":               "where the buyer pays; null unless the order is unpaid",
+		"pending":               "number of messages that failed and will be tried again",
+		"previous_secret_until": "until when the previous secret is valid too, or null",
+		"product_id":            "the product",
+		"products":              "the products",
+		"quantity":              "number of licenses",
+		"reason":                "why, for people; line breaks are allowed",
+		"refund_due":            "true while money is to be refunded and the payment provider has not confirmed it",
+		"refunded_at":           "when the order was refunded",
+		"removals_per_month":    "how many devices end users may remove in a calendar month (UTC); 0: any number",
+		"removed":               "whether the device was bound",
+		"require_signature":     "whether requests with the API key must be signed",
+		"revision": "the revision of the change in the store. Events with the same revision were made in one " +
+			"transaction",
 		"revoked_at":                "when the object was revoked",
 		"scopes":                    "what the API key may do",
 		"secret":                    "the secret that signs messages, shown once; null later",
-		"self_service_deactivation": "whether end users may remove devices themselves",
-		"sequence":                  "the number of the event among the events of its object",
-		"skipped_at":                "when the endpoint last missed events that were no longer kept",
-		"state_reason":              "the reason that the caller gave for the present status",
-		"store_space":               "which changes the store has room for",
+		"self_service_deactivation": "whether end users may deactivate devices themselves",
+		"since":                     "only events after this one; left out: from the oldest kept event",
+		"skipped_at":                "when the service last found that events were removed before their delivery, or null",
+		"state_reason":              "the reason of the present status, from the request; else null",
 		"stored_bytes":              "what the account stores, in bytes",
 		"stored_keys":               "what the account stores, in keys",
 		"success_url":               "where the result page leads the buyer after payment",
 		"suspended_at":              "when the license was suspended",
+		"timestamp":                 "the time of the change, by the clock of the node that made it",
 		"token":                     "the secret of the address",
+		"type":                      "what has happened; skip types that you don't know",
 		"types":                     "only events of these types, with commas between",
+		"until":                     "only events up to this one, which is included; not before `since`",
+		"url":                       "where the service sends events",
 		"valid":                     "whether the device may use the license",
-		"validity":                  "ISO 8601 duration for which a license is valid; null: for ever",
-		"validity_from":             "from when the validity runs",
-		"wait":                      "how many seconds to wait for an event",
+		"validity":                  "how long a license is valid; null: for ever",
+		"validity_from":             "whether the validity runs from `issue` or from the first `activation`",
+		"wait":                      "how many seconds to wait if there is no event. Left out: 0",
+		"webhook":                   "the webhook endpoint, without its secret and the state of its deliveries",
+		"webhook_endpoints":         "the webhook endpoints",
+
+		"ActivationRequest.account_id": "the license must be of this account, else 40401",
+		"ActivationRequest.device_name": "left out: the earlier name stays. A bound device gets a new name at most once a " +
+			"minute",
+		"ActivationRequest.license_key": "in any case, spaces around it allowed; `O` is read as `0`, `I` and `L` as `1`",
+		"ActivationRequest.mode":        "the license must be of this mode, else 40401",
+		"ActivationRequest.product_id":  "the license must be for this product, else 40304",
+		"ValidationRequest.account_id":  "the license must be of this account, else 40401",
+		"ValidationRequest.mode":        "the license must be of this mode, else 40401",
+		"ValidationRequest.product_id":  "the license must be for this product, else it is not valid",
+		"Validation.reason":             "null if the license is valid; else the first of these that holds",
+
+		"Activation.status": licenseStatus, "License.status": licenseStatus, "EventLicense.status": licenseStatus,
+		"Validation.status": licenseStatus,
+		"Grant.expires_at":  "in the future. Left out: by the product's validity",
+		"Grant.max_devices": "0: unlimited. Left out: the product's",
+		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; at most 1 MiB for all licenses of the request " +
+			"together",
+		"LicenseChange.reason": "shown as `state_reason` while the license is suspended or revoked; the reason of a " +
+			"reinstatement is not kept",
+		"License.devices": "up to 16 devices in the order they were bound; above 16, at most the first 1,000 in the order " +
+			"of the list of devices",
+		"License.order_no":      "null for a granted license",
+		"EventLicense.order_no": "null for a granted license",
+		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no new " +
+			"device is bound",
+		"LicenseUpdate.metadata": "merged into the existing metadata: each member replaces the member of its name, and " +
+			"`null` removes it. At most 50 members and 16 KiB after the merge",
+		"Renewal.expires_at":    "the new end, in the future; it may be before the current end",
+		"listLicenses.status":   "only licenses with this status now",
+		"listLicenses.order_no": "only the license of an order",
+		"listLicenses.buyer_email": "only licenses of a buyer, by the e-mail address of the order, in any case. " +
+			"Percent-encode a `+`",
+		"listLicenses.product_id": "only licenses of a product",
+		"listOrders.status":       "only orders with this status now",
+		"listOrders.buyer_email":  "only orders of a buyer, in any case. Percent-encode a `+`",
+		"listOrders.product_id":   "only orders of a product",
+		"listDeliveries.status":   "only deliveries with this status. Left out: all, in this order",
+
+		"ProductDescription.key_prefix":  "the beginning of license keys. Left out: `LIC`",
+		"ProductDescription.max_devices": "of new licenses; 0: unlimited. Left out: 3",
+		"ProductDescription.metadata":    "at most 16 KiB as compact JSON. Left out: `{}`",
+		"ProductDescription.name":        "for people, such as buyers on the pay page",
+		"ProductDescription.removals_per_month": "how many devices end users may remove in a calendar month (UTC); 0: any " +
+			"number. Left out: 0",
+		"ProductDescription.self_service_deactivation": "whether end users may deactivate devices themselves. Left out: " +
+			"false",
+		"ProductDescription.validity": "how long a license is valid; responses show weeks as days. Left out: for ever",
+		"ProductDescription.validity_from": "whether the validity runs from `issue` or from the first `activation`. Left " +
+			"out: `issue`",
+
+		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for `localhost` " +
+			"and loopback addresses), percent-encoded, without user information and fragment; the host and the port are " +
+			"checked as for a webhook endpoint",
+		"NewOrder.metadata":  "any JSON as values, at most 16 KiB as compact JSON; kept unchanged, except white space",
+		"Order.expires_at":   "until when the order can be paid in time",
+		"Order.license_key":  "set once paid. It stays after a refund, which revokes the license",
+		"Order.status":       "`expired`: not paid by `expires_at`",
+		"Redaction.orders":   "number of redacted orders",
+		"Redaction.licenses": "number of their licenses, which were redacted with them",
+
+		"Event.id": "the id of the event, the same in the feed, in lists and in webhooks",
+		"sequence": "counts the events of this order or license, of all webhook endpoints, or of the budget of the " +
+			"account and mode: 1, 2, 3 and so on, without gaps",
+		"listDevices.limit":    "maximum number of devices. Left out: 100",
+		"NewOrder.buyer_email": "the e-mail address of the buyer; its domain has a dot or is `localhost`",
+		"extend": "of whole numbers, such as `P1M`, `P1Y` or `P30D`, up to 1,000 years (hours, minutes and seconds: " +
+			"100). It counts from the current end, or from now if that is past. A license without an end can't be " +
+			"extended: 42200",
+		"overlap": "how long the previous secret stays valid too: weeks, or days, hours, minutes and seconds, " +
+			"`PT0S` to `P30D`. Left out: `PT24H`",
+		"WebhookEndpoint.previous_secret_until": twoSecrets, "IssuedWebhook.previous_secret_until": twoSecrets,
+		"WatchedWebhook.previous_secret_until": twoSecrets,
+
+		"EventFeed.next_cursor": "always set: later events come after it",
+		"listEvents.after": "only events after the event with this id; `now`: after the end of the feed. Left out: " +
+			"from the oldest kept event. An unknown event: 42200",
+		"listEvents.cursor": "a `next_cursor` of an earlier page, instead of `after`. `types` may differ from the earlier " +
+			"request",
+
+		"NewWebhook.event_types": "`*` alone for all, or one or more types, each once. Left out: all",
+		"NewWebhook.url": "`https://`, at most 2,048 characters, percent-encoded, without user information and fragment, " +
+			"at port 443 or a port that the operator allows. The address must be public, unless the operator allows it. " +
+			"`licet dev` also accepts this machine, at any port and by `http://`",
+		"WebhookUpdate.description": "an empty text removes it",
+		"WebhookUpdate.event_types": "as for a new endpoint; applies to messages sent from then on",
+		"WebhookUpdate.url":         "as for a new endpoint",
+		"WebhookUpdate.status":      "to disable or to enable the endpoint",
+		"WebhookEndpoint.status":    endpointStatus,
+		"WatchedWebhook.status":     endpointStatus, "IssuedWebhook.status": endpointStatus,
+		"DeliveryState.dead":     "number of messages that the service gave up",
+		"Delivery.status":        "`pending`: failed, and will be tried again. `dead`: given up",
+		"DeliveryAttempt.status": "the HTTP status; null if the receiver did not answer",
+		"Ping.status":            "the HTTP status; null if the receiver did not answer",
+		"Ping.event_id":          "begins with `ping_` and belongs to no event",
+
+		"NewAPIKey.expires_at": "in the future: the key is not valid from then on. Left out: when the key that creates it " +
+			"expires; not later than that",
+		"NewAPIKey.require_signature": "requests with this key must be signed. Left out: as with the key that creates it; " +
+			"false only if that key does not demand signatures",
+		"NewAPIKey.scopes": "within the scopes of the key that creates it. A scope includes its own `:read` form",
+		"ApiKey.status":    keyStatus, "IssuedAPIKey.status": keyStatus,
+		"ApiKey.expires_at":       "when the key expires; null: never",
+		"IssuedAPIKey.expires_at": "when the key expires; null: never",
+
+		"Health.status":         "`live`",
+		"Readiness.status":      "`ready`",
+		"Readiness.store_space": "which changes the store has room for: `free`, `reserve` while it is almost full, or `full`",
 	}
+}
+
+const (
+	licenseStatus = "the first that holds: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` (a device " +
+		"is bound), `not_activated`"
+	endpointStatus = "whether the service sends events to the endpoint"
+	keyStatus      = "`expired`: `expires_at` is past"
+	twoSecrets     = "until when messages are also signed with the previous secret, or null"
+)
+
+// description returns the description of a member of a schema, or of a parameter of an operation; empty: none.
+func description(of, name string) string {
+	all := members()
+	if own, has := all[of+"."+name]; has {
+		return own
+	}
+	return all[name]
 }

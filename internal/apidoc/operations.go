@@ -123,7 +123,7 @@ func operations() map[string]operation {
 			"replayWebhook", "delivers events again", "replay-events", "webhook_replay_dead",
 		},
 		"GET /v1/account/usage": {
-			"getUsage", "shows how much the account stores, and its budget", "storage-budget", "",
+			"getUsage", "shows how much the account stores, and its budget", "storage-budget", "account_usage",
 		},
 		"POST /v1/keys": {
 			"createAPIKey", "creates an API key", "create-an-api-key", "key_created",

@@ -10,7 +10,11 @@ import (
 
 // inputSchema returns the schema of an input. A member of a body that is null counts as missing.
 func inputSchema(in *handlers.Input) *base.Schema {
-	schema := &base.Schema{Type: []string{string(in.Kind)}, Pattern: in.Pattern, Format: in.Format}
+	schema := &base.Schema{Type: []string{string(in.Kind)}}
+	if in.Kind == handlers.Object {
+		schema = object()
+	}
+	schema.Pattern, schema.Format = in.Pattern, in.Format
 	atLeast := func(limit *(*int64), value int) {
 		if value > 0 {
 			bound := int64(value)
@@ -22,6 +26,12 @@ func inputSchema(in *handlers.Input) *base.Schema {
 	atLeast(&schema.MinItems, in.MinItems)
 	atLeast(&schema.MaxItems, in.MaxItems)
 	atLeast(&schema.MaxProperties, in.MaxProperties)
+	if in.MaxNameLength > 0 {
+		names := &base.Schema{}
+		atLeast(&names.MinLength, 1)
+		atLeast(&names.MaxLength, in.MaxNameLength)
+		schema.PropertyNames = base.CreateSchemaProxy(names)
+	}
 	if in.Bounded {
 		least, most := float64(in.Minimum), float64(in.Maximum)
 		schema.Minimum, schema.Maximum = &least, &most
@@ -41,8 +51,9 @@ func inputSchema(in *handlers.Input) *base.Schema {
 	return schema
 }
 
-// parameters returns the variables, the query parameters and the headers that a route reads.
-func parameters(r *handlers.Route) []*v3.Parameter {
+// parameters returns the variables, the query parameters and the headers that a route reads. id is the name of the
+// operation.
+func parameters(id string, r *handlers.Route) []*v3.Parameter {
 	var all []*v3.Parameter
 	for i := range r.Inputs {
 		in := &r.Inputs[i]
@@ -50,7 +61,8 @@ func parameters(r *handlers.Route) []*v3.Parameter {
 			continue
 		}
 		parameter := &v3.Parameter{
-			Name: in.Name, In: string(in.In), Description: members()[in.Name], Schema: base.CreateSchemaProxy(inputSchema(in)),
+			Name: in.Name, In: string(in.In), Description: description(id, in.Name),
+			Schema: base.CreateSchemaProxy(inputSchema(in)),
 		}
 		if in.Required {
 			parameter.Required = &in.Required
@@ -118,7 +130,7 @@ func requestSchema(r *handlers.Route) *base.Schema {
 		if in.In != handlers.InBody {
 			continue
 		}
-		schema.Properties.Set(in.Name, described(in.Name, inputSchema(in)))
+		schema.Properties.Set(in.Name, described(nameOf(r.Request), in.Name, inputSchema(in)))
 		if in.Required {
 			schema.Required = append(schema.Required, in.Name)
 		}

@@ -110,7 +110,7 @@ func (s *responses) success(r *handlers.Route, status int, example golden) *v3.R
 		schema.Properties = orderedmap.FromPairs(
 			orderedmap.NewPair("code", base.CreateSchemaProxy(&base.Schema{Type: []string{"integer"}, Const: number(0)})),
 			orderedmap.NewPair("message", base.CreateSchemaProxy(&base.Schema{Type: []string{"string"}})),
-			orderedmap.NewPair("data", s.schemas.ofMember("", r.Response)),
+			orderedmap.NewPair("data", s.schemas.ofMember("", "", r.Response)),
 		)
 		response.Content = inJSON(schema, example)
 	}
@@ -123,7 +123,7 @@ func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *v3.
 	var codes, texts []string
 	for _, refusal := range refusals {
 		codes = append(codes, strconv.Itoa(refusal.Code))
-		texts = append(texts, fmt.Sprintf("%d: `%s`", refusal.Code, refusal.Reason))
+		texts = append(texts, fmt.Sprintf("- %d `%s`: %s", refusal.Code, refusal.Reason, meanings()[refusal.Reason]))
 	}
 	name := strings.Join(codes, "-")
 	switch {
@@ -149,7 +149,7 @@ func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *v3.
 				break
 			}
 		}
-		response := &v3.Response{Description: strings.Join(texts, ", "), Headers: named(headers...)}
+		response := &v3.Response{Description: strings.Join(texts, "\n"), Headers: named(headers...)}
 		if r != nil && r.Page {
 			response.Headers.Set("Content-Security-Policy", v3.CreateHeaderRef("#/components/headers/Content-Security-Policy"))
 			response.Content = page()

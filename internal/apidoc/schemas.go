@@ -45,7 +45,7 @@ func (s *schemas) ofAnswer(typ reflect.Type) *base.SchemaProxy {
 		if field.Anonymous || member == "" || member == "-" {
 			continue
 		}
-		schema.Properties.Set(member, s.ofMember(member, field.Type))
+		schema.Properties.Set(member, s.ofMember(name, member, field.Type))
 		if options != "omitempty" {
 			schema.Required = append(schema.Required, member)
 		}
@@ -61,8 +61,8 @@ func alwaysSet() []string {
 	return []string{"created_at", "timestamp", "at"}
 }
 
-// ofMember returns the schema of a member of a response.
-func (s *schemas) ofMember(name string, typ reflect.Type) *base.SchemaProxy {
+// ofMember returns the schema of a member of a schema of responses.
+func (s *schemas) ofMember(of, name string, typ reflect.Type) *base.SchemaProxy {
 	if typ.Kind() == reflect.Pointer {
 		if typ.Elem().Kind() == reflect.Struct {
 			return s.ofAnswer(typ.Elem())
@@ -72,28 +72,35 @@ func (s *schemas) ofMember(name string, typ reflect.Type) *base.SchemaProxy {
 		if schema.Enum != nil {
 			schema.Enum = append(schema.Enum, null())
 		}
-		return described(name, schema)
+		return described(of, name, schema)
 	}
 	if typ.Name() == "timestamp" {
 		schema := &base.Schema{Type: []string{"string"}, Format: "date-time"}
 		if !slices.Contains(alwaysSet(), name) {
 			schema.Type = append(schema.Type, "null")
 		}
-		return described(name, schema)
+		return described(of, name, schema)
 	}
 	switch {
 	case typ.Name() == "RawMessage" && name == "data":
 		return reference("EventData")
 	case typ.Name() == "RawMessage":
-		return described(name, &base.Schema{Type: []string{"object"}})
+		return described(of, name, object())
 	case typ.Kind() == reflect.Struct:
 		return s.ofAnswer(typ)
 	case typ.Kind() == reflect.Slice:
-		return described(name, &base.Schema{Type: []string{"array"}, Items: &base.DynamicValue[*base.SchemaProxy, bool]{
-			A: s.ofMember("", typ.Elem()),
+		return described(of, name, &base.Schema{Type: []string{"array"}, Items: &base.DynamicValue[*base.SchemaProxy, bool]{
+			A: s.ofMember("", "", typ.Elem()),
 		}})
 	}
-	return described(name, s.scalar(name, typ))
+	return described(of, name, s.scalar(name, typ))
+}
+
+// object returns the schema of an object with any members.
+func object() *base.Schema {
+	return &base.Schema{
+		Type: []string{"object"}, AdditionalProperties: &base.DynamicValue[*base.SchemaProxy, bool]{N: 1, B: true},
+	}
 }
 
 // scalar returns the schema of a text, a number or a truth value. Later versions may add values to the words of a type,
@@ -140,7 +147,7 @@ func (s *schemas) scalar(name string, typ reflect.Type) *base.Schema {
 const pingType licensing.EventType = "webhook.ping"
 
 // described returns a schema with the description of its member.
-func described(name string, schema *base.Schema) *base.SchemaProxy {
-	schema.Description = members()[name]
+func described(of, name string, schema *base.Schema) *base.SchemaProxy {
+	schema.Description = description(of, name)
 	return base.CreateSchemaProxy(schema)
 }

@@ -39,7 +39,8 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 			return err
 		}
 		if base := entry.Name(); entry.IsDir() && name != "." {
-			if strings.HasPrefix(base, ".") || slices.Contains([]string{"bin", "testdata", "load-results"}, base) {
+			built := []string{"bin", "testdata", "load-results", "node_modules"}
+			if strings.HasPrefix(base, ".") || slices.Contains(built, base) {
 				return fs.SkipDir
 			}
 			return nil
