@@ -122,75 +122,71 @@ func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 // pattern, the scope and the function of a route.
 func apiRoutes() []route {
 	return append([]route{
-		command[activationRequest]("/v1/licenses/activate", endUserRoutes.activate, activates).refuses(
-			licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended,
-			licensing.ReasonLicenseExpired, licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
-			licensing.ReasonAccountBudgetReached),
-		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense).refuses(
-			licensing.ReasonLicenseNotFound),
-		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate).refuses(
-			licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
+		command[activationRequest]("/v1/licenses/activate", endUserRoutes.activate, activates).
+			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended,
+				licensing.ReasonLicenseExpired, licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
+				licensing.ReasonAccountBudgetReached),
+		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense).
+			refuses(licensing.ReasonLicenseNotFound),
+		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate).
+			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
 
-		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).refuses(
-			licensing.ReasonProductNotFound),
+		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).
+			refuses(licensing.ReasonProductNotFound),
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
 		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
-		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense).refuses(
-			licensing.ReasonAccountBudgetReached),
+		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense).
+			refuses(licensing.ReasonAccountBudgetReached),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense,
-			idempotent).refuses(licensing.ReasonInvalidLicenseState),
-		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses",
-			licenseRoutes.reinstateLicense, idempotent).refuses(
-			licensing.ReasonInvalidLicenseState),
+			idempotent).
+			refuses(licensing.ReasonInvalidLicenseState),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses", licenseRoutes.reinstateLicense,
+			idempotent).
+			refuses(licensing.ReasonInvalidLicenseState),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense,
-			idempotent).refuses(licensing.ReasonInvalidLicenseState),
-		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense).refuses(
-			licensing.ReasonInvalidLicenseState),
-		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read",
-			licenseRoutes.listDevices),
+			idempotent).
+			refuses(licensing.ReasonInvalidLicenseState),
+		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense).
+			refuses(licensing.ReasonInvalidLicenseState),
+		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", licenseRoutes.listDevices),
 		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read",
 			eventRoutes.listLicenseEvents),
 		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses",
 			licenseRoutes.removeDevice),
 
 		keyed[productQuery]("GET", "/v1/products", "products:read", productRoutes.listProducts),
-		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate, grows),
-		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", productRoutes.getProduct).refuses(
-			licensing.ReasonProductNotFound),
-		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct).refuses(
-			licensing.ReasonProductNotFound),
+		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", productRoutes.putProduct, mayCreate,
+			grows),
+		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", productRoutes.getProduct).
+			refuses(licensing.ReasonProductNotFound),
+		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct).
+			refuses(licensing.ReasonProductNotFound),
 
-		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows).refuses(
-			licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured),
+		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows).
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured),
 		keyed[orderQuery]("GET", "/v1/orders", "orders:read", orderRoutes.listOrders),
 		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
 		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder,
-			idempotent).refuses(
-			licensing.ReasonInvalidOrderState),
-		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder,
-			idempotent).refuses(
-			licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
-			licensing.ReasonProviderFailed),
-		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).refuses(
-			licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder, idempotent).
+			refuses(licensing.ReasonInvalidOrderState),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder, idempotent).
+			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonProviderFailed),
+		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).
+			refuses(licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),
 
-		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents).refuses(
-			licensing.ReasonCursorExpired),
+		keyed[feedQuery]("GET", "/v1/events", "events:read", eventRoutes.listEvents).
+			refuses(licensing.ReasonCursorExpired),
 		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", eventRoutes.getEvent),
 
-		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates,
-			grows).refuses(
-			licensing.ReasonWebhookLimit),
+		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", webhookRoutes.createWebhook, creates, grows).
+			refuses(licensing.ReasonWebhookLimit),
 		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", webhookRoutes.listWebhooks),
-		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read",
-			webhookRoutes.getWebhook),
-		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks",
-			webhookRoutes.updateWebhook).refuses(
-			licensing.ReasonAccountBudgetReached),
-		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks",
-			webhookRoutes.deleteWebhook),
+		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", webhookRoutes.getWebhook),
+		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.updateWebhook).
+			refuses(licensing.ReasonAccountBudgetReached),
+		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", webhookRoutes.deleteWebhook),
 		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks",
 			webhookRoutes.rotateWebhook),
 		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", webhookRoutes.testWebhook,
@@ -198,23 +194,23 @@ func apiRoutes() []route {
 		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
 			webhookRoutes.listDeliveries),
 		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks",
-			webhookRoutes.replayWebhook, grows).refuses(
-			licensing.ReasonEventNotFound, licensing.ReasonReplayLimit),
+			webhookRoutes.replayWebhook, grows).
+			refuses(licensing.ReasonEventNotFound, licensing.ReasonReplayLimit),
 
 		keyed[noInput]("GET", "/v1/account/usage", "keys:read", accountRoutes.getUsage),
 
-		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).refuses(
-			licensing.ReasonAPIKeyLimit),
+		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).
+			refuses(licensing.ReasonAPIKeyLimit),
 		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", keyRoutes.listAPIKeys),
 		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", keyRoutes.getAPIKey),
 		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", keyRoutes.revokeAPIKey),
 		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", keyRoutes.rotateAPIKey),
 
-		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder).refuses(
-			licensing.ReasonOutcomeUnknown),
-		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel).refuses(
-			licensing.ReasonForbidden, licensing.ReasonInvalidOrderState,
-			licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
+		page[payPagePath]("GET", "/pay/{order_no}/{token}", payRoutes.showOrder).
+			refuses(licensing.ReasonOutcomeUnknown),
+		page[payForm]("POST", "/pay/{order_no}/{token}", payRoutes.payOrCancel).
+			refuses(licensing.ReasonForbidden, licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
+				licensing.ReasonProviderFailed),
 
 		file("/openapi.yaml", mediaTypeYAML, documentRoutes.inYAML),
 		file("/openapi.json", mediaTypeJSON, documentRoutes.inJSON),
