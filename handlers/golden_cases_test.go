@@ -343,8 +343,12 @@ var goldenCases = []struct {
 	{"validate", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
-		return validation(key,
-			`"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
+		return validation(key, `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test"`)
+	}},
+	{"validate_unknown_member", nil, func(s *fixture) wire {
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		return validation(key, `"device_id":"d1","from":"the future"`)
 	}},
 	{"validate_not_bound", nil, func(s *fixture) wire { return validation(s.license(), `"device_id":"d1"`) }},
 	{"validate_revoked", nil, func(s *fixture) wire {

@@ -118,17 +118,19 @@ func security(r *handlers.Route) []*base.SecurityRequirement {
 	requirement := func(scopes []string) *base.SecurityRequirement {
 		return &base.SecurityRequirement{Requirements: orderedmap.FromPairs(orderedmap.NewPair("ApiKey", scopes))}
 	}
-	none := &base.SecurityRequirement{
-		Requirements: orderedmap.New[string, []string](), ContainsEmptyRequirement: true,
-	}
 	switch r.Auth {
 	case handlers.RequiredAuth:
 		return []*base.SecurityRequirement{requirement(r.Scopes)}
 	case handlers.OptionalAuth:
-		return []*base.SecurityRequirement{none, requirement([]string{})}
+		return []*base.SecurityRequirement{noCredentials(), requirement([]string{})}
 	default:
-		return []*base.SecurityRequirement{none}
+		return []*base.SecurityRequirement{noCredentials()}
 	}
+}
+
+// noCredentials returns the requirement that every request meets.
+func noCredentials() *base.SecurityRequirement {
+	return &base.SecurityRequirement{Requirements: orderedmap.New[string, []string](), ContainsEmptyRequirement: true}
 }
 
 // event adds the schema of an event and of its data. Later versions may add members to the data.

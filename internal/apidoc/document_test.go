@@ -90,6 +90,32 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
+// The example of a request has only members that the route knows.
+func TestExamplesOfRequests(t *testing.T) {
+	document, err := Document(goldenFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, r := range handlers.Routes() {
+		body := (*method(document.Paths.PathItems.GetOrZero(r.Pattern), r.Method)).RequestBody
+		if body == nil || body.Content.First().Value().Examples == nil {
+			continue
+		}
+		count++
+		properties := document.Components.Schemas.GetOrZero(nameOf(r.Request)).Schema().Properties
+		example := body.Content.First().Value().Examples.First().Value().Value
+		for i := 0; i < len(example.Content); i += 2 {
+			if name := example.Content[i].Value; properties.GetOrZero(name) == nil {
+				t.Errorf("the example of %s %s has the unknown member %s", r.Method, r.Pattern, name)
+			}
+		}
+	}
+	if count < 15 {
+		t.Errorf("%d requests have an example", count)
+	}
+}
+
 // The document in JSON says the same as in YAML, in the same order.
 func TestDocumentInJSON(t *testing.T) {
 	document, err := Document(goldenFiles)

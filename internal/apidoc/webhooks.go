@@ -1,6 +1,8 @@
 package apidoc
 
 import (
+	"strings"
+
 	"github.com/pb33f/libopenapi/datamodel/high/base"
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 	"github.com/pb33f/libopenapi/orderedmap"
@@ -19,8 +21,10 @@ func webhooks() *orderedmap.Map[string, *v3.PathItem] {
 				base.CreateSchemaProxy(&base.Schema{Const: word(string(typ))}))),
 		})}}
 		all.Set(string(typ), &v3.PathItem{Post: &v3.Operation{
-			Summary:    "A message about an event of the type " + string(typ),
-			Parameters: messageHeaders(),
+			OperationId: "receive_" + strings.ReplaceAll(string(typ), ".", "_"),
+			Summary:     "A message about an event of the type " + string(typ),
+			Security:    []*base.SecurityRequirement{noCredentials()}, // the signature is in the headers
+			Parameters:  messageHeaders(),
 			RequestBody: &v3.RequestBody{Required: &required, Content: orderedmap.FromPairs(orderedmap.NewPair(
 				"application/json", &v3.MediaType{Schema: base.CreateSchemaProxy(schema)}))},
 			Responses: &v3.Responses{Codes: orderedmap.FromPairs(
