@@ -9,7 +9,8 @@ import (
 	"licet/node/service"
 )
 
-// TestLocalFailuresPause: while this node fails to send, the queue pauses and does not make the feed's events pending.
+// TestLocalFailuresPause: while this node fails to send, the queue pauses and does not make the feed's events pending,
+// also if concurrent attempts fail one after the other.
 func TestLocalFailuresPause(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", ResetAt: now}), now, func() float64 { return 0.5 })
@@ -26,12 +27,13 @@ func TestLocalFailuresPause(t *testing.T) {
 		for m := q.next(now); m != nil; m = q.next(now) {
 			flying = append(flying, m)
 		}
-		for _, m := range flying {
+		for i, m := range flying {
 			tries++
-			if q.localFailure(now) > 0 {
+			failed := now.Add(time.Duration(i) * 150 * time.Millisecond)
+			if q.localFailure(failed) > 0 {
 				rested++
 			}
-			q.putBack(m, now)
+			q.putBack(m, failed)
 		}
 	}
 	if tries == 0 || tries > 10*firstWindow || rested > 10 {

@@ -18,18 +18,22 @@ type result struct {
 	endReplay string
 }
 
-// putBack takes back a message that was not sent, or whose outcome is unknown.
+// putBack takes back a message that was not sent, or whose outcome is unknown. If the endpoint is paused, all messages
+// that were put back become due when the pause ends: until then no new message takes their place.
 func (q *queue) putBack(m *message, now time.Time) {
 	q.inFlight--
+	next := now.Add(putBackPause)
+	if now.Before(q.pausedUntil) {
+		next = q.pausedUntil
+	}
 	if m.step != nil {
 		// The message becomes pending, since attempts of later events may have started.
 		q.newInFlight--
-		next := now.Add(putBackPause)
 		q.record(m, store.Delivery{EventID: m.id, Type: m.view.Type, Status: store.DeliveryPending, Next: next}, now)
 		return
 	}
 	if w := q.pending[m.id]; w != nil {
-		w.inFlight, w.due, q.firstDue = false, now.Add(putBackPause), nil
+		w.inFlight, w.due, q.firstDue = false, next, nil
 	}
 }
 
