@@ -124,7 +124,7 @@ func (c *checks) apiKeyName(field string, in text) {
 // scopes checks the scopes of a new API key, which must not exceed the scopes of its creator.
 func (c *checks) scopes(field string, in texts) {
 	switch {
-	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes, Enum: allScopes()}):
+	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes, Enum: append(licensing.ScopeForms(), "*")}):
 	case !in.given:
 		c.add(field, problemRequired)
 	case !licensing.ValidScopes(in.value):
@@ -136,14 +136,6 @@ func (c *checks) scopes(field string, in texts) {
 				""+strings.Join(beyond, ", "))
 		}
 	}
-}
-
-// allScopes lists the scopes that API keys may have.
-func allScopes() (all []string) {
-	for _, scope := range licensing.Scopes() {
-		all = append(all, scope, scope+":read")
-	}
-	return append(all, "*")
 }
 
 // createAPIKey makes an API key for the caller's account and mode.
@@ -269,32 +261,4 @@ func parseDuration(in string) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(seconds) * time.Second, true
-}
-
-// accountRoutes are the functions of the routes of an account.
-type accountRoutes struct{ *Server }
-
-// accountUsage is how much an account stores in one mode, and its budget.
-type accountUsage struct {
-	StoredBytes int64          `json:"stored_bytes"`
-	StoredKeys  int64          `json:"stored_keys"`
-	LimitBytes  int64          `json:"limit_bytes"`
-	LimitKeys   int64          `json:"limit_keys"`
-	BudgetBytes int64          `json:"budget_bytes"`
-	BudgetKeys  int64          `json:"budget_keys"`
-	AccountID   string         `json:"account_id"`
-	Mode        licensing.Mode `json:"mode"`
-}
-
-// getUsage answers how much the caller's account stores.
-func (s accountRoutes) getUsage(ctx context.Context, c *call, _ noInput) (accountUsage, error) {
-	size, budget, err := s.cfg.Node.Usage(ctx, c.owner())
-	if err != nil {
-		return accountUsage{}, err
-	}
-	most := budget.Ordinary()
-	return accountUsage{
-		StoredBytes: max(size.Bytes, 0), StoredKeys: max(size.Keys, 0), LimitBytes: most.Bytes, LimitKeys: most.Keys,
-		BudgetBytes: budget.Bytes, BudgetKeys: budget.Keys, AccountID: c.owner().AccountID, Mode: c.owner().Mode,
-	}, nil
 }

@@ -42,9 +42,10 @@
 // The files:
 //
 //	accesslog.go       the log line of a request; counters by route and by outcome of activations
+//	account.go         how much an account stores
 //	admin.go           the listener for operators, probes, Go's profiles
 //	apidocument.go     the API document
-//	apikeys.go         API keys; how much an account stores
+//	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
 //	decode.go          JSON bodies, and what is wrong with them; the fast decoder for activations
 //	deliveries.go      deliveries to webhook endpoints, replays, test messages

@@ -180,6 +180,14 @@ func Scopes() []string {
 	return []string{"orders", "licenses", "products", "webhooks", "events", "keys"}
 }
 
+// ScopeForms returns the scopes of Scopes, each followed by its form that ends in :read.
+func ScopeForms() (all []string) {
+	for _, scope := range Scopes() {
+		all = append(all, scope, scope+readOnlySuffix)
+	}
+	return all
+}
+
 // ValidScope reports whether a scope exists.
 func ValidScope(scope string) bool {
 	return scope == "*" || slices.Contains(Scopes(), strings.TrimSuffix(scope, readOnlySuffix))

@@ -36,11 +36,7 @@ The first API key of an account is created on the store: see licet store keys cr
 func ScopeFlag(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringSliceVar(into, "scopes", nil, "`scopes` that the API key grants, separated by commas: "+
 		strings.Join(licensing.Scopes(), ", ")+", each also with the suffix :read, or * for all")
-	scopes := []string{"*"}
-	for _, scope := range licensing.Scopes() {
-		scopes = append(scopes, scope, scope+":read")
-	}
-	Complete(cmd, "scopes", scopes...)
+	Complete(cmd, "scopes", append([]string{"*"}, licensing.ScopeForms()...)...)
 }
 
 func (s keyGroup) keysCreate() *cobra.Command {
