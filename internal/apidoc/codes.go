@@ -5,8 +5,8 @@ import "licet/licensing"
 // meanings describes when a request gets a code.
 func meanings() map[licensing.Reason]string {
 	return map[licensing.Reason]string{
-		"malformed_request": "the framing is not clear HTTP; or the body is not a JSON object, has a member twice, a member " +
-			"of the wrong type, or, except on open routes, an unknown member",
+		"malformed_request": "the framing is not clear HTTP; or the body is not a JSON object, has a member twice, " +
+			"a member of the wrong type, or, except on open routes, an unknown member",
 		"invalid_license_key": "not in the form of a license key, or mistyped: the check characters are wrong",
 		"unauthenticated":     "no good API key where one is needed, or bad credentials on any route",
 		"invalid_signature":   "the signature is not right. `message` says why",
@@ -21,11 +21,12 @@ func meanings() map[licensing.Reason]string {
 			"where their removals of this calendar month (UTC) are used up. `details` in the second case: `removals_per_month`",
 		"account_budget_reached": "the account stores as much in this mode as its storage budget allows; nothing changed. " +
 			"`details`: `stored_bytes`, `stored_keys`, `limit_bytes`, `limit_keys`",
-		"not_found":                  "no such route, or the path can't be decoded",
-		"license_not_found":          "no such license for this caller",
-		"device_not_found":           "no such device (reserved: removing a device that is not bound succeeds)",
-		"order_not_found":            "no such order for this caller",
-		"product_not_found":          "no such product for this caller. In test mode, an order or a grant creates the product",
+		"not_found":         "no such route, or the path can't be decoded",
+		"license_not_found": "no such license for this caller",
+		"device_not_found":  "no such device (reserved: removing a device that is not bound succeeds)",
+		"order_not_found":   "no such order for this caller",
+		"product_not_found": "no such product for this caller. In test mode, an order or a grant creates the " +
+			"product",
 		"webhook_endpoint_not_found": "no such webhook endpoint for this caller",
 		"event_not_found":            "no such event for this caller, or the event is no longer kept",
 		"api_key_not_found": "no such API key for this caller; or the key is revoked or expired, so its secret can't be " +
@@ -40,8 +41,8 @@ func meanings() map[licensing.Reason]string {
 			"`max_endpoints`",
 		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if it is " +
 			"disabled",
-		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one first. " +
-			"Revoked and expired keys don't count. `details`: `max_api_keys`",
+		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one " +
+			"first. Revoked and expired keys don't count. `details`: `max_api_keys`",
 		"cursor_expired":         "the events after this event or cursor are no longer kept: start again without it",
 		"body_too_large":         "the body is longer than the route allows",
 		"uri_too_long":           "the URI is longer than 4 KiB",

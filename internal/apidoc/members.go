@@ -166,8 +166,8 @@ func members() map[string]string {
 		"ProductDescription.validity_from": "whether the validity runs from `issue` or from the first `activation`. Left " +
 			"out: `issue`",
 
-		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for `localhost` " +
-			"and loopback addresses), percent-encoded, without user information and fragment; the host and the port are " +
+		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for " +
+			"`localhost` and loopback addresses), percent-encoded, without user information and fragment; the host and the port are " +
 			"checked as for a webhook endpoint",
 		"NewOrder.metadata":  "any JSON as values, at most 16 KiB as compact JSON; kept unchanged, except white space",
 		"Order.expires_at":   "until when the order can be paid in time",
@@ -227,8 +227,8 @@ func members() map[string]string {
 }
 
 const (
-	licenseStatus = "the first that holds: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` (a device " +
-		"is bound), `not_activated`"
+	licenseStatus = "the first that holds: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` (a " +
+		"device is bound), `not_activated`"
 	endpointStatus = "whether the service sends events to the endpoint"
 	keyStatus      = "`expired`: `expires_at` is past"
 	twoSecrets     = "until when messages are also signed with the previous secret, or null"

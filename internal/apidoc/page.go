@@ -13,8 +13,8 @@ import (
 	"licet/licensing"
 )
 
-// apiPage makes the generated parts of docs/reference/api.md. A part stands between a line such as <!-- routes --> and the
-// line <!-- end -->:
+// apiPage makes the generated parts of docs/reference/api.md. A part stands between a line such as <!-- routes --> and
+// the line <!-- end -->:
 //
 //	routes               the table of routes
 //	codes                the table of codes

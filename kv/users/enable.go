@@ -42,8 +42,8 @@ func (s *securer) enable(ctx context.Context) error {
 }
 
 // replaceMaintenance makes the user Maintenance with the password. An existing user has the password of an earlier run,
-// or none. etcd may execute a request of an earlier run, whose answer was lost, between the removal and the addition: so
-// replaceMaintenance repeats both.
+// or none. Between the removal and the addition, etcd may execute a request of an earlier run whose answer was lost.
+// Then replaceMaintenance repeats both.
 func (s *securer) replaceMaintenance(ctx context.Context, password string) (err error) {
 	for range 3 {
 		_, err = call(ctx, func(ctx context.Context) (*clientv3.AuthUserDeleteResponse, error) {

@@ -1,5 +1,5 @@
-// Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks, keys,
-// account, redact and profile.
+// Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks,
+// keys, account, redact and profile.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
 // [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
