@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -158,6 +159,56 @@ func TestProgressOfAList(t *testing.T) {
 	if code := d.ends(); code != exitOK || !strings.Contains(d.screen.String(), "licenses (") ||
 		strings.Contains(d.screen.String(), key) || !strings.Contains(d.stdout.String(), key) {
 		t.Errorf("exit code %d, on the screen\n%s\nin the file\n%s", code, d.screen.String(), d.stdout.String())
+	}
+}
+
+// onScreen runs a command with its output at a terminal of the given width, and returns what it shows.
+func (p *process) onScreen(t *testing.T, columns uint16, env []string, args ...string) string {
+	t.Helper()
+	person, terminal := pseudoterminal(t)
+	size := [4]uint16{24, columns}
+	if _, _, failed := syscall.Syscall(syscall.SYS_IOCTL, terminal.Fd(), syscall.TIOCSWINSZ,
+		uintptr(unsafe.Pointer(&size))); failed != 0 {
+		t.Fatal(failed)
+	}
+	cmd := licetCommand(args...)
+	cmd.Env = append(append(cmd.Env, "LICET_URL="+p.url, "LICET_API_KEY="+p.key, "TERM=xterm"), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = terminal.Close()
+	shown, _ := io.ReadAll(person) // fails at the end of the command
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, shown)
+	}
+	return strings.ReplaceAll(string(shown), "\r\n", "\n")
+}
+
+// TestTablesOnATerminal fits tables to the terminal, and uses colors unless NO_COLOR is set.
+func TestTablesOnATerminal(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	key := p.grant(t, 1)
+	p.want(t, 200, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"laptop-1"}`)
+	list := []string{"licenses", "list", "--status", "activated"}
+	plain := p.onScreen(t, 80, []string{"NO_COLOR=1"}, list...)
+	for line := range strings.Lines(plain) {
+		if !strings.Contains(line, "for lack of width") && len([]rune(line)) > 81 {
+			t.Errorf("a terminal of 80 shows %q", line)
+		}
+	}
+	if !strings.Contains(plain, key) || strings.Contains(plain, "\x1b") || strings.Contains(plain, "CREATED AT") ||
+		!strings.Contains(plain, "order no; --wide shows all columns") {
+		t.Errorf("a terminal of 80 without colors shows\n%s", plain)
+	}
+	colored := p.onScreen(t, 80, nil, list...)
+	if !strings.Contains(colored, "\x1b[32mactivated\x1b[0m") || !strings.Contains(colored, "\x1b[1mSTATUS\x1b[0m") {
+		t.Errorf("a terminal with colors shows\n%q", colored)
+	}
+	if wide := p.onScreen(t, 80, []string{"NO_COLOR=1"}, append(list, "--wide")...); !strings.Contains(wide,
+		"CREATED AT") || strings.Contains(wide, "for lack of width") {
+		t.Errorf("with --wide it shows\n%s", wide)
 	}
 }
 

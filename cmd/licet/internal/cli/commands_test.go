@@ -258,7 +258,7 @@ func TestLists(t *testing.T) {
 	if o := u.asJSON("products", "list"); len(o["products"].([]any)) != 1 || o["next_cursor"] != nil {
 		t.Errorf("listed %v", o)
 	}
-	if text := u.must("orders", "list"); strings.Count(text, "\n") != 1 {
+	if text := u.must("orders", "list"); text != "" {
 		t.Errorf("no orders are\n%s", text)
 	}
 	u.refuses(true, []string{"--limit is 0"}, "licenses", "list", "--limit", "0")

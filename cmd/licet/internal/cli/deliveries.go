@@ -28,6 +28,7 @@ ones. Licet has given up a dead delivery.`,
 				member: "deliveries",
 				columns: []string{"event_id", "event_type", "status", "tries", "last_try", "came_of_it",
 					"next_attempt_at"},
+				create: "the service delivers new events; licet webhooks test ENDPOINT_ID sends a message now",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListWebhookDeliveries(c.ctx, args[0], status, page, as...))
 				},

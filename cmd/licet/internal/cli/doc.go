@@ -19,7 +19,7 @@
 //	explain.go          error messages
 //	listing.go          lists, page by page
 //	object.go           values and objects as text
-//	table.go            tables
+//	table.go            tables that fit the terminal; colors
 //	orders.go           licet orders
 //	price.go            the amount of an order as flags
 //	sandbox.go          licet sandbox

@@ -24,7 +24,10 @@ func (s eventGroup) eventCommands() *cobra.Command {
 }
 
 // eventColumns are the columns of a table of events.
-var eventColumns = []string{"id", "timestamp", "type", "actor", "about"}
+var eventColumns = []string{"id", "timestamp", "type", "about", "actor"}
+
+// eventsCreate says what makes events.
+const eventsCreate = "each change of an order or a license makes one; in test mode, try licet sandbox buy editor"
 
 // eventFilterFlags adds the flags that select events.
 func eventFilterFlags(cmd *cobra.Command, filter *client.EventFilter, without string) {
@@ -48,7 +51,7 @@ func (s eventGroup) eventsList() *cobra.Command {
 		},
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
-				member: "events", columns: eventColumns,
+				member: "events", columns: eventColumns, create: eventsCreate,
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					got, err := api.ListEvents(c.ctx, filter, page, 0, as...)
 					if err != nil || !got.HasMore {
@@ -195,7 +198,7 @@ func (s Setup) historyOf(
 	is.flags = func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) }
 	is.run = func(c *session, args []string) error {
 		return c.list(listing{
-			member: "events", columns: eventColumns,
+			member: "events", columns: eventColumns, create: "the service keeps events for a limited time",
 			read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 				return next(read(api, c.ctx, args[0], page, as...))
 			},

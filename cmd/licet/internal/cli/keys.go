@@ -100,6 +100,7 @@ func (s keyGroup) keysList() *cobra.Command {
 					"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at",
 					"last_used_at",
 				},
+				create: "licet keys create --name shop --scopes orders,licenses creates one",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListKeys(c.ctx, page, as...))
 				},

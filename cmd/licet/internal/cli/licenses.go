@@ -37,8 +37,9 @@ func (s licenseGroup) licensesList() *cobra.Command {
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
 				member: "licenses",
-				columns: []string{"license_key", "status", "product_id", "order_no", "current_devices", "max_devices",
-					"created_at", "expires_at"},
+				columns: []string{"license_key", "status", "product_id", "current_devices", "max_devices", "expires_at",
+					"created_at", "order_no"},
+				create: "licet licenses grant --product-id editor issues one, and so does a paid order",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListLicenses(c.ctx, filter, page, as...))
 				},
@@ -130,6 +131,7 @@ func (s licenseGroup) licensesDevices() *cobra.Command {
 			return c.list(listing{
 				member:  "devices",
 				columns: []string{"device_id", "device_name", "bound_at", "last_seen_at"},
+				create:  "licet licenses activate LICENSE_KEY laptop-1 binds a device",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListDevices(c.ctx, args[0], page, as...))
 				},

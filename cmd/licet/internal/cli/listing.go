@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"licet/client"
 	"licet/cmd/licet/internal/terminal"
@@ -14,12 +16,18 @@ import (
 // listing describes a list of the service.
 type listing struct {
 	member  string   // of the response, with the items
-	columns []string // of the table
+	columns []string // of the table, the most important first
+	create  string   // what makes the first item, for the message about an empty list
 	read    func(*client.Client, client.Page, ...client.CallOption) (next string, err error)
 }
 
-// listFlags adds the flags of lists. standard is the default number of items on a page, and most the maximum.
+// filterNote is the annotation of flags that select items of a list.
+const filterNote = "filter"
+
+// listFlags adds the flags of lists. The flags that the command has already select items. standard is the default number
+// of items on a page, and most the maximum.
 func listFlags(cmd *cobra.Command, standard, most int) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { _ = cmd.Flags().SetAnnotation(f.Name, filterNote, nil) })
 	cmd.Flags().Int("limit", standard, fmt.Sprintf("maximum `number` of items, 1 to %d", most))
 	cmd.Flags().String("cursor", "", "`cursor` of the next page, as printed with the previous page")
 	cmd.Flags().Bool("all", false, "list all items, page by page")
@@ -59,6 +67,7 @@ func (c *session) list(l listing, most int) error {
 		done += int64(len(items))
 		bar.Set(done, -1)
 		if page.Cursor = next; next == "" {
+			out.end()
 			return nil
 		}
 	}
@@ -79,7 +88,9 @@ func (c *session) onePage(l listing, page client.Page) error {
 	} else {
 		var items []json.RawMessage
 		if items, err = listItems(data, l.member); err == nil {
-			err = c.newListWriter(l).items(items)
+			out := c.newListWriter(l)
+			err = out.items(items)
+			out.end()
 		}
 	}
 	if err == nil && next != "" {
@@ -116,22 +127,25 @@ func listItems(data json.RawMessage, name string) (items []json.RawMessage, err 
 // readable.
 type listWriter struct {
 	c     *session
+	l     listing
 	table *table // nil: JSON
+	any   bool   // the list has items
 }
 
 func (c *session) newListWriter(l listing) *listWriter {
-	w := &listWriter{c: c}
+	w := &listWriter{c: c, l: l}
 	if !c.json {
-		w.table = newTable(c.stdout, l.columns, terminal.Is(c.stdout))
+		w.table = newTable(c.stdout, l.columns, c.look)
 	}
 	return w
 }
 
 func (w *listWriter) items(items []json.RawMessage) error {
+	if len(items) == 0 {
+		return nil
+	}
+	w.any = true
 	if w.table == nil {
-		if len(items) == 0 {
-			return nil
-		}
 		return w.c.write(append(bytes.Join(rawBytes(items), []byte("\n")), '\n'))
 	}
 	for _, item := range items {
@@ -145,6 +159,38 @@ func (w *listWriter) items(items []json.RawMessage) error {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil
+}
+
+// end prints what the table does not show: that the list is empty, and the columns that do not fit.
+func (w *listWriter) end() {
+	switch {
+	case w.table == nil:
+	case !w.any:
+		fmt.Fprintln(w.c.stderr, w.c.emptyList(w.l))
+	case len(w.table.dropped) > 0:
+		fmt.Fprintf(w.c.stderr, "not shown, for lack of width: %s; --wide shows all columns\n",
+			strings.ToLower(title(strings.Join(w.table.dropped, ", "))))
+	}
+}
+
+// emptyList says that a list is empty, and what to do.
+func (c *session) emptyList(l listing) string {
+	what := strings.ToLower(title(l.member))
+	flags := c.cmd.Flags()
+	if flags.Changed("cursor") {
+		return "no more " + what
+	}
+	var filters []string
+	flags.Visit(func(f *pflag.Flag) {
+		if _, selects := f.Annotations[filterNote]; selects {
+			filters = append(filters, "--"+f.Name)
+		}
+	})
+	if len(filters) > 0 {
+		return fmt.Sprintf("no %s match %s; without filters, the command lists all %[1]s", what,
+			strings.Join(filters, " and "))
+	}
+	return fmt.Sprintf("no %s yet: %s", what, l.create)
 }
 
 func rawBytes(items []json.RawMessage) [][]byte {

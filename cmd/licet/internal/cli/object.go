@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
+	"github.com/rivo/uniseg"
+
+	"licet/cmd/licet/internal/terminal"
 	"licet/licensing"
 )
 
@@ -157,19 +159,44 @@ func plain(text string) string {
 
 func title(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "_", " ")) }
 
+// pairs are the lines of an object: a title and a value each.
+type pairs struct {
+	look  look
+	lines [][3]string // name of the member, title, value
+}
+
+func (p *pairs) add(name, title, value string) {
+	p.lines = append(p.lines, [3]string{name, title, value})
+}
+
+// text returns the lines with aligned values.
+func (p *pairs) text() string {
+	width := 0
+	for _, line := range p.lines {
+		width = max(width, uniseg.StringWidth(line[1]))
+	}
+	var text strings.Builder
+	for _, line := range p.lines {
+		indent := strings.Repeat(" ", width-uniseg.StringWidth(line[1]))
+		text.WriteString(p.look.paint("", line[1], terminal.Bold) + indent + gap +
+			p.look.paint(line[0], line[2], terminal.Plain) + "\n")
+	}
+	return text.String()
+}
+
 // objectText returns an object with one line for each member, followed by a table for each list of objects.
-func objectText(data json.RawMessage) (string, error) {
+func objectText(data json.RawMessage, look look) (string, error) {
 	o, err := parseObject(data)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	rows := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	rows := pairs{look: look}
 	var tables []string
 	for _, m := range o {
 		if items, isList := objects(m.value); isList {
 			if len(items) > 0 {
-				tables = append(tables, itemsText(m.name, items))
+				tables = append(tables, itemsText(m.name, items, look))
 			}
 			continue
 		}
@@ -179,16 +206,14 @@ func objectText(data json.RawMessage) (string, error) {
 		if m.name == "delivery" {
 			if inner, err := parseObject(m.value); err == nil {
 				for _, part := range inner {
-					fmt.Fprintf(rows, "%s %s\t%s\n", title(m.name), title(part.name), inner.cell(part.name))
+					rows.add(part.name, title(m.name)+" "+title(part.name), inner.cell(part.name))
 				}
 				continue
 			}
 		}
-		fmt.Fprintf(rows, "%s\t%s\n", title(m.name), o.cell(m.name))
+		rows.add(m.name, title(m.name), o.cell(m.name))
 	}
-	if err := rows.Flush(); err != nil {
-		return "", err
-	}
+	text.WriteString(rows.text())
 	for _, table := range tables {
 		text.WriteString("\n" + table)
 	}
@@ -212,13 +237,13 @@ func objects(value json.RawMessage) (items []object, isList bool) {
 }
 
 // itemsText returns a table of objects with all members.
-func itemsText(name string, items []object) string {
+func itemsText(name string, items []object, look look) string {
 	var text bytes.Buffer
 	var columns []string
 	for _, m := range items[0] {
 		columns = append(columns, m.name)
 	}
-	t := newTable(&text, columns, false)
+	t := newTable(&text, columns, look)
 	for _, item := range items {
 		t.add(item)
 	}

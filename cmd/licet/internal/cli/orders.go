@@ -50,6 +50,7 @@ func (s orderGroup) ordersList() *cobra.Command {
 				member: "orders",
 				columns: []string{"order_no", "status", "product_id", "amount", "buyer_email", "created_at", "paid_at",
 					"license_key"},
+				create: "licet orders create --product-id editor --price 49.00 --currency USD creates an order",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListOrders(c.ctx, filter, page, as...))
 				},

@@ -33,6 +33,7 @@ func (s productGroup) productsList() *cobra.Command {
 				member: "products",
 				columns: []string{"product_id", "name", "key_prefix", "max_devices", "validity", "validity_from",
 					"created_at"},
+				create: "licet products put editor --name Editor creates a product",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListProducts(c.ctx, page, as...))
 				},

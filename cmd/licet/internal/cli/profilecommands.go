@@ -236,7 +236,11 @@ func (s Setup) profileList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return file.print(cmd.OutOrStdout(), output == "json")
+			if len(file.Profiles) == 0 && output == "table" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "no profiles yet: licet profile set NAME --url URL saves a service")
+				return nil
+			}
+			return file.print(cmd.OutOrStdout(), s.look(cmd), output == "json")
 		},
 	}
 	addOutput(cmd, &output)
@@ -253,9 +257,9 @@ type listedProfile struct {
 	Sign     bool   `json:"sign"`
 }
 
-func (f *profiles) print(stdout io.Writer, asJSON bool) error {
+func (f *profiles) print(stdout io.Writer, look look, asJSON bool) error {
 	listed := []listedProfile{}
-	t := newTable(stdout, []string{"name", "in_use", "url", "api_key", "api_key_id", "sign"}, false)
+	t := newTable(stdout, []string{"name", "in_use", "url", "api_key", "api_key_id", "sign"}, look)
 	for _, name := range f.names() {
 		p := f.Profiles[name]
 		one := listedProfile{name, name == f.Current, p.URL, masked(p.APIKey), p.APIKeyID, p.Sign}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"licet/cmd/licet/internal/terminal"
 )
 
 // Service holds the settings that select a service.
@@ -183,10 +185,21 @@ func (t target) canSign() bool { return t.apiKey != "" && t.keyID != "" && t.sec
 // outputs are the output formats.
 var outputs = []string{"table", "json"}
 
-// addOutput adds the flag for the output format.
+// addOutput adds the flags for the output: the format, and tables that are wider than the terminal.
 func addOutput(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVarP(into, "output", "o", "table", "output `format`: table or json ($LICET_OUTPUT)")
+	cmd.Flags().Bool("wide", false, "show tables with all columns and whole values, wider than the terminal")
 	Complete(cmd, "output", outputs...)
+}
+
+// look returns how tables and objects look on the standard output of a command.
+func (s Setup) look(cmd *cobra.Command) look {
+	stdout := cmd.OutOrStdout()
+	l := look{color: terminal.Colors(stdout, s.env)}
+	if wide, _ := cmd.Flags().GetBool("wide"); !wide {
+		l.width = terminal.Width(stdout)
+	}
+	return l
 }
 
 // complete lets shells complete a flag's values.

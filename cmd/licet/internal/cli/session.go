@@ -29,6 +29,7 @@ type session struct {
 	target target
 	client *client.Client
 	json   bool
+	look   look
 	stdout io.Writer
 	stderr io.Writer
 	waited atomic.Bool // the session has reported a retry
@@ -51,7 +52,7 @@ func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spe
 	}
 	c := &session{
 		ctx: cmd.Context(), cmd: cmd, is: is, setup: s, target: t,
-		json: output == "json", stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(),
+		json: output == "json", look: s.look(cmd), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(),
 	}
 	return c, c.connect(t.sign)
 }
@@ -139,7 +140,7 @@ func (c *session) print(data json.RawMessage) error {
 	if c.json {
 		return c.write(append(slices.Clip(data), '\n'))
 	}
-	text, err := objectText(data)
+	text, err := objectText(data, c.look)
 	if err != nil {
 		return err
 	}

@@ -2,64 +2,175 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+
+	"licet/cmd/licet/internal/terminal"
 )
 
-// table prints rows page by page. The first page sets the widths of the columns; a wider cell on a later page shifts
+// look is how tables and objects look on a terminal. The zero value is for files and pipes: no cell is cut, and no
+// word has a color.
+type look struct {
+	width int // of the terminal, in cells; 0: rows may have any length
+	color bool
+}
+
+// table prints rows page by page. The first page sets the columns and their widths; a wider cell on a later page shifts
 // only its own row.
 type table struct {
 	w       io.Writer
-	columns []string // names of members
-	cut     bool     // truncate long cells
+	columns []string // names of members, the most important first
+	look    look
 	rows    [][]string
-	widths  []int // nil until the first page is printed
+	widths  []int    // nil until the first page is printed
+	most    int      // length to which cells are cut, unless their column is wider; 0: no cell is cut
+	dropped []string // columns that do not fit the terminal
 }
 
-// maxCell is the length of a truncated cell.
-const maxCell = 40
+// cellLengths are the lengths to which cells are cut if a table does not fit the terminal: layOut takes the first length
+// that fits. A time is as long as the last one.
+var cellLengths = []int{40, 28, 20}
 
-func newTable(w io.Writer, columns []string, cut bool) *table {
-	return &table{w: w, columns: columns, cut: cut}
+// gap separates the columns of a table.
+const gap = "  "
+
+func newTable(w io.Writer, columns []string, look look) *table {
+	return &table{w: w, columns: columns, look: look}
 }
 
 func (t *table) add(item object) {
 	row := make([]string, len(t.columns))
 	for i, name := range t.columns {
 		row[i] = item.cell(name)
-		// The first column identifies the item, and users copy it.
-		if t.cut && i > 0 && utf8.RuneCountInString(row[i]) > maxCell {
-			row[i] = string([]rune(row[i])[:maxCell-1]) + "…"
-		}
 	}
 	t.rows = append(t.rows, row)
 }
 
 // flush prints the added rows, with the titles above the first page.
 func (t *table) flush() error {
+	var text strings.Builder
 	if t.widths == nil {
+		t.layOut()
 		titles := make([]string, len(t.columns))
 		for i, name := range t.columns {
 			titles[i] = title(name)
 		}
-		t.rows = append([][]string{titles}, t.rows...)
-		t.widths = make([]int, len(t.columns))
-		for _, row := range t.rows {
-			for i, cell := range row {
-				t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
-			}
-		}
+		text.WriteString(t.line(titles, terminal.Bold))
 	}
-	var text strings.Builder
 	for _, row := range t.rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", max(0, t.widths[i]-utf8.RuneCountInString(cell))+2))
-		}
-		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		text.WriteString(t.line(row, terminal.Plain))
 	}
 	t.rows = t.rows[:0]
 	_, err := io.WriteString(t.w, text.String())
 	return err
+}
+
+// layOut chooses the columns and their widths from the rows of the first page. If the table does not fit the terminal,
+// layOut cuts long cells, and then drops columns from the right. The first column identifies the item, and users copy
+// it: layOut neither cuts nor drops it.
+func (t *table) layOut() {
+	natural := make([]int, len(t.columns))
+	for i, name := range t.columns {
+		natural[i] = uniseg.StringWidth(title(name))
+		for _, row := range t.rows {
+			natural[i] = max(natural[i], uniseg.StringWidth(row[i]))
+		}
+	}
+	t.widths = natural
+	if t.look.width == 0 {
+		return
+	}
+	for _, t.most = range cellLengths {
+		if t.total() <= t.look.width {
+			return
+		}
+		t.widths = slices.Clone(natural)
+		for i := 1; i < len(t.widths); i++ {
+			t.widths[i] = min(t.widths[i], max(t.most, uniseg.StringWidth(title(t.columns[i]))))
+		}
+	}
+	for len(t.widths) > 1 && t.total() > t.look.width {
+		last := len(t.widths) - 1
+		t.dropped = append(t.dropped, t.columns[last])
+		t.columns, t.widths = t.columns[:last], t.widths[:last]
+	}
+	slices.Reverse(t.dropped)
+}
+
+// total returns the width of a row.
+func (t *table) total() int {
+	all := len(gap) * (len(t.widths) - 1)
+	for _, width := range t.widths {
+		all += width
+	}
+	return all
+}
+
+// line returns a row with all its cells in a style.
+func (t *table) line(cells []string, style terminal.Style) string {
+	var line strings.Builder
+	for i, width := range t.widths {
+		text := cells[i]
+		if i > 0 && t.most > 0 {
+			text = cutMiddle(text, max(width, t.most))
+		}
+		if i > 0 {
+			line.WriteString(gap)
+		}
+		line.WriteString(t.look.paint(t.columns[i], text, style))
+		if i < len(t.widths)-1 {
+			line.WriteString(strings.Repeat(" ", max(0, width-uniseg.StringWidth(text))))
+		}
+	}
+	return line.String() + "\n"
+}
+
+// paint returns the text of a member in a style; a status has the color of its meaning.
+func (l look) paint(member, text string, style terminal.Style) string {
+	if !l.color {
+		return text
+	}
+	if member == "status" && style == terminal.Plain {
+		style = statusStyles[text]
+	}
+	return style.Paint(text)
+}
+
+// statusStyles are the colors of statuses: green works, yellow waits or needs a decision, red has ended.
+var statusStyles = map[string]terminal.Style{
+	"activated": terminal.Green, "paid": terminal.Green, "active": terminal.Green, "enabled": terminal.Green,
+	"delivered": terminal.Green,
+	"unpaid":    terminal.Yellow, "suspended": terminal.Yellow, "pending": terminal.Yellow,
+	"expired": terminal.Red, "revoked": terminal.Red, "canceled": terminal.Red, "refunded": terminal.Red,
+	"dead": terminal.Red, "disabled": terminal.Red,
+}
+
+// cutMiddle cuts a text in the middle to a width, so that the ends of an id, which differ most, stay readable.
+func cutMiddle(text string, most int) string {
+	if uniseg.StringWidth(text) <= most {
+		return text
+	}
+	var parts []string
+	for g := uniseg.NewGraphemes(text); g.Next(); {
+		parts = append(parts, g.Str())
+	}
+	head, tail := 0, len(parts)
+	for room := most - 1; head < tail; { // one cell is for the ellipsis
+		next := parts[head]
+		fromTail := len(parts)-tail < head
+		if fromTail {
+			next = parts[tail-1]
+		}
+		if room -= uniseg.StringWidth(next); room < 0 {
+			break
+		}
+		if fromTail {
+			tail--
+		} else {
+			head++
+		}
+	}
+	return strings.Join(parts[:head], "") + "…" + strings.Join(parts[tail:], "")
 }

@@ -77,6 +77,7 @@ func (s webhookGroup) webhooksList() *cobra.Command {
 			return c.list(listing{
 				member:  "webhook_endpoints",
 				columns: []string{"id", "url", "status", "disabled_because", "event_types", "waiting", "description"},
+				create:  "licet webhooks create https://shop.example.com/licet creates an endpoint",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListWebhooks(c.ctx, page, as...))
 				},
