@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/cmd/licet/internal/cli"
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv/backup"
 )
@@ -57,7 +58,7 @@ them in another place. If etcd has users, the command needs the certificate of t
   licet store backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 hourly, for two days
   licet store backup store.db --data-dir ./licet-data                                  a stopped licet dev
   licet store backup store.db --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    a running licet dev`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
@@ -123,7 +124,7 @@ that remembers lost revisions does no harm. To restore a cluster, see docs/guide
   cp licet-data/master.keys licet-data/dev-key.json ./restored/    or your copies of these files
   licet store verify --data-dir ./restored
   licet dev --data-dir ./restored`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
 				return err

@@ -83,21 +83,61 @@ func TestHelpHasExamples(t *testing.T) {
 func TestFormerCommands(t *testing.T) {
 	for _, command := range []string{"verify", "backup", "restore", "defragment", "master-key"} {
 		got := runLicet(t, command)
-		if got.code != exitUsage || !strings.Contains(got.stderr, "Did you mean this?\n\tstore\n") {
+		if got.code != exitUsage || !strings.Contains(got.stderr, "; did you mean store?\n") {
 			t.Errorf("licet %s: %+v", command, got)
 		}
 	}
 }
 
 func TestSuggestions(t *testing.T) {
-	for problem, line := range map[string]string{
-		`unknown command "veryfi" for "licet store"; did you mean verify?`:     "store veryfi",
-		`unknown command "suspnd" for "licet licenses"; did you mean suspend?`: "licenses suspnd",
-		"Did you mean this?\n\torders\n":                                       "order",
+	f := func(line, want string) {
+		t.Helper()
+		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage || got.stderr != "licet: "+want {
+			t.Errorf("licet %s: want exit code 2 and\n%s, got %+v", line, want, got)
+		}
+	}
+	const store = "\nExample: licet store master-key add --master-key-file master.keys\nHelp: licet store --help\n"
+	f("store veryfi", `unknown command "veryfi" for "licet store"; did you mean verify?`+store)
+	f("store nothing", `unknown command "nothing" for "licet store"`+store)
+	const licenses = "\nExample: licet licenses grant --product-id editor --quantity 10\nHelp: licet licenses --help\n"
+	f("licenses suspnd", `unknown command "suspnd" for "licet licenses"; did you mean suspend?`+licenses)
+	f("licenses ls", `unknown command "ls" for "licet licenses"; did you mean list?`+licenses)
+	f("licenses lst", `unknown command "lst" for "licet licenses"; did you mean list?`+licenses)
+	const root = "\nExample: licet dev\nHelp: licet --help\n"
+	f("order", `unknown command "order" for "licet"; did you mean orders?`+root)
+	f("lic", `unknown command "lic" for "licet"; did you mean licenses?`+root)
+	f("activate LIC-1 a", `unknown command "activate" for "licet"; did you mean licet licenses activate?`+root)
+	f("ls", `unknown command "ls" for "licet"; did you mean licet events list, licet keys list or licet licenses list?`+
+		root)
+	f("orders creat --foo", `unknown command "creat" for "licet orders"; did you mean create?
+Example: licet orders create --product-id editor --amount 4900 --currency USD
+Help: licet orders --help
+`)
+	const list = "\nExample: licet orders list --status paid --limit 50\nHelp: licet orders list --help\n"
+	f("orders list --statsu paid", "unknown flag: --statsu; did you mean --status?"+list)
+	f("orders list --colour", "unknown flag: --colour"+list)
+	f("orders list --status", "--status needs a value"+list)
+	f("orders list --limit ten", `--limit is "ten": write a whole number such as 10`+list)
+	f("orders list --all=perhaps", `--all is "perhaps": write true or false`+list)
+	f("orders create --currency USD", "licet orders create needs --product-id\n"+
+		"Example: licet orders create --product-id editor --price 49.00 --currency USD\nHelp: licet orders create --help\n")
+	f("profile use", "licet profile use needs NAME\nExample: licet profile use shop\nHelp: licet profile use --help\n")
+}
+
+// TestSuggestedValues: the service refuses a value, and the command suggests the value that was meant.
+func TestSuggestedValues(t *testing.T) {
+	p := shared(t)
+	t.Setenv("LICET_URL", p.url)
+	t.Setenv("LICET_API_KEY", p.key)
+	for line, want := range map[string]string{
+		"licenses list --status activted":                                          "; did you mean activated? (42200 ",
+		"webhooks create https://a.example --event-types order.paid,license.isued": "; did you mean license.issued? (42200 ",
+		"keys create --name a --scopes oders":                                      "; did you mean orders? (42200 ",
+		"licenses list --status nothing":                                           "revoked, suspended (42200 ",
 	} {
-		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
-			!strings.Contains(got.stderr, problem) {
-			t.Errorf("licet %s: want exit code 2 and %q, got %+v", line, problem, got)
+		got := runLicet(t, strings.Fields(line)...)
+		if got.code != exitUsage || !strings.Contains(got.stderr, want) {
+			t.Errorf("licet %s: want %q, got %+v", line, want, got)
 		}
 	}
 }
@@ -118,8 +158,8 @@ func TestUsageErrors(t *testing.T) {
 		if got.code != exitUsage || !strings.Contains(got.stderr, problem) || got.stdout != "" {
 			t.Errorf("licet %v: want exit code 2 and %q, got %+v", args, problem, got)
 		}
-		if strings.Count(got.stderr, "\n") != 2 {
-			t.Errorf("licet %v: more than the problem and a hint: %s", args, got.stderr)
+		if strings.Count(got.stderr, "\n") != 3 {
+			t.Errorf("licet %v: not the problem, an example and a pointer to the help: %s", args, got.stderr)
 		}
 	}
 	f("unknown flag: --colour", "dev", "--colour")
@@ -144,7 +184,7 @@ func TestUsageErrors(t *testing.T) {
 	f(`--webhook-allow-networks: "10" is not a network`, "dev", "--webhook-allow-networks", "10")
 	f("--webhook-ports: 70000 is not a port: write a number from 1 to 65535", "dev", "--webhook-ports", "443,70000")
 	f(`--trusted-proxies: "proxy" is not a network`, "dev", "--trusted-proxies", "10.0.0.0/8,proxy")
-	f("unknown command", "dev", "now")
+	f("licet dev takes no argument", "dev", "now")
 	f("unknown command", "development")
 
 	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0", "[2001:db8::1]:0",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"licet/cmd/licet/internal/cli"
 	"licet/kv/backup"
 )
 
@@ -26,7 +27,7 @@ the other members meanwhile. --etcd-endpoints must name all members. If etcd has
 command needs the certificate of the user root.`,
 		Example: `  licet store defragment --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
   licet store defragment --data-dir ./licet-data    a stopped licet dev`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err

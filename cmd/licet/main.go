@@ -75,11 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if started && !errors.As(err, &usage) {
 		return exitFailed
 	}
-	if cmd.HasSubCommands() {
-		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
-	} else {
-		fmt.Fprintf(stderr, "Usage: %s; see '%s --help'.\n", cmd.UseLine(), cmd.CommandPath())
-	}
+	fmt.Fprint(stderr, cli.Hint(cmd))
 	return exitUsage
 }
 

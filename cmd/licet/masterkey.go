@@ -37,7 +37,7 @@ func newMasterKeyNew(stdout io.Writer) *cobra.Command {
 		Use:     "new",
 		Short:   "Print a line for a ring: a new master key with a new id",
 		Example: `  (umask 077; licet store master-key new >master.keys)`,
-		Args:    cobra.NoArgs,
+		Args:    cli.Arguments,
 		RunE: func(*cobra.Command, []string) error {
 			master, err := makeMasterKey(rand.Reader, time.Now())
 			if err != nil {
@@ -66,7 +66,7 @@ master key before any node derives secrets from it:
   2. Move the line to the top, give the file to every node, and restart the nodes.`,
 		Example: `  licet store master-key add --master-key-file master.keys
   licet store master-key add --last --master-key-file master.keys`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
 				return err

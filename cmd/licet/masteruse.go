@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/cmd/licet/internal/cli"
 	"licet/kv"
 	"licet/licensing"
 )
@@ -62,7 +63,7 @@ rotation. Revoked API keys do not count. A master key with all counts at 0 can b
 With --master-key-file the table also shows the place of each master key in the ring.`,
 		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
   licet store master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
@@ -132,7 +133,7 @@ master key changes nothing.`,
 
 // oneMasterKeyID accepts one master key id. It refuses a line of a ring without repeating the line, which is a secret.
 func oneMasterKeyID(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+	if err := cli.Arguments(cmd, args); err != nil {
 		return err
 	}
 	if strings.Contains(args[0], ":") {

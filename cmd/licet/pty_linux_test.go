@@ -194,7 +194,8 @@ func TestTablesOnATerminal(t *testing.T) {
 	list := []string{"licenses", "list", "--status", "activated"}
 	plain := p.onScreen(t, 80, []string{"NO_COLOR=1"}, list...)
 	for line := range strings.Lines(plain) {
-		if !strings.Contains(line, "for lack of width") && len([]rune(line)) > 81 {
+		about := strings.Contains(line, "for lack of width") || strings.HasPrefix(line, "there is more")
+		if !about && len([]rune(line)) > 81 {
 			t.Errorf("a terminal of 80 shows %q", line)
 		}
 	}

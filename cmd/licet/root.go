@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,12 +35,14 @@ devices; removing a device frees its slot.`,
   licet store backup --help          back up a store
   licet version
   licet completion bash              print completions for a shell: bash, zsh, fish or powershell`,
+		Args:          cli.Subcommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Version:       build.version,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// Cobra checks these only after this function.
-			if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+			if err := cli.CheckFlags(cmd); err != nil {
 				return err
 			}
 			*started = true
@@ -50,6 +51,7 @@ devices; removing a device frees its slot.`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetFlagErrorFunc(cli.FlagProblem)
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
 		DevEnv: filepath.Join(defaultDataDir, envFile)}
 	addGroup(root, "Run a service:", newDevCommand(build, stdout, stderr), newServeCommand(build, stderr))
@@ -74,7 +76,7 @@ func newVersion(build build, stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the revision and the version of Go",
-		Args:  cobra.NoArgs,
+		Args:  cli.Arguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(stdout, build)
 			return err
@@ -97,7 +99,7 @@ also kill the service at any time: it keeps every acknowledged change.`,
   licet dev --listen 127.0.0.1:0 --data-dir /tmp/licet    listen on a free port, with its own data
   licet dev --metrics-listen 127.0.0.1:9090               serve Prometheus metrics
   LICET_LOG_FORMAT=json licet dev                         set a flag by its environment variable`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
 				return err

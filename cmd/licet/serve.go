@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"licet/cmd/licet/internal/cli"
 )
 
 // serveConfig holds the settings of licet serve.
@@ -83,7 +84,7 @@ master keys.`,
   licet serve … --etcd-ca ca.pem --etcd-cert node.pem --etcd-key node-key.pem
   licet serve … --tls-cert tls.crt --tls-key tls.key --metrics-listen :9090
   LICET_ETCD_ENDPOINTS=10.0.0.1:2379 licet serve …        set a flag by its environment variable`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
 				return err

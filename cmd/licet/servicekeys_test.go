@@ -138,7 +138,9 @@ func TestSourcedEnvironment(t *testing.T) {
 
 func TestFlagsThatAreNeeded(t *testing.T) {
 	for problem, line := range map[string]string{
-		`"currency" not set`:     "orders create --product-id a",
+		"licet orders create needs --currency":                  "orders create --product-id a",
+		"licet orders create needs --product-id and --currency": "orders create --price 4",
+		"[price amount]":         "orders create --product-id a --currency USD",
 		"[expires-at extend]":    "licenses renew LIC-1",
 		"[max-devices metadata]": "licenses update LIC-1",
 		"[limit all]":            "licenses list --all --limit 5",

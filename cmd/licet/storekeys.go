@@ -148,7 +148,7 @@ only a hash of the API key, and derives the secret from a master key.`,
 		Example: `  licet store keys create --account acct_acme --mode live --name shop --scopes orders,licenses:read \
     --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys --output json
   licet store keys create --account acct_acme --mode test --name all --scopes '*' --data-dir ./licet-data`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
@@ -194,7 +194,7 @@ func newStoreKeysList(stdout, stderr io.Writer) *cobra.Command {
 		Short: "List the API keys of an account and mode, newest first",
 		Example: `  licet store keys list --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379
   licet store keys list --account acct_acme --mode live --etcd-endpoints 10.0.0.1:2379 --output json`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
@@ -227,7 +227,7 @@ func newStoreKeysRevoke(stdout, stderr io.Writer) *cobra.Command {
 confirmation on a terminal. Revoking a revoked API key changes nothing.`,
 		Example: `  licet store keys revoke ` + exampleKey + ` --account acct_acme --mode test \
     --etcd-endpoints 10.0.0.1:2379`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
@@ -265,7 +265,7 @@ secret. The previous secret stays valid for the overlap; at most two secrets are
 The API key itself does not change.`,
 		Example: `  licet store keys rotate ` + exampleKey + ` --account acct_acme --mode test \
     --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys --overlap 48h`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err

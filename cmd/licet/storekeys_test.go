@@ -342,8 +342,8 @@ func TestKeysUsageErrors(t *testing.T) {
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "2020-01-01T00:00:00Z")...)
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "0001-01-01T00:00:00Z")...)
 	f("--master-key-file must name", append(named, "--scopes", "*")...)
-	f("accepts 1 arg(s), received 0", append([]string{"store", "keys", "revoke"}, acme...)...)
-	f("accepts 1 arg(s), received 2",
+	f("licet store keys revoke needs KEY_ID", append([]string{"store", "keys", "revoke"}, acme...)...)
+	f("licet store keys rotate takes only KEY_ID; arguments received: 2",
 		slices.Concat([]string{"store", "keys", "rotate", "key_1", "key_2"}, acme, etcd)...)
 	f("--overlap is -1s",
 		slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "-1s"}, acme, etcd)...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"licet/cmd/licet/internal/cli"
 	"licet/kv/users"
 )
 
@@ -27,7 +28,7 @@ etcd takes the user from the CommonName of the client certificate. Start every m
 is on, the command turns authentication off again.`,
 		Example: `  licet store users --etcd-endpoints etcd-0.etcd:2379,etcd-1.etcd:2379,etcd-2.etcd:2379 \
     --etcd-ca ca.crt --etcd-cert root.crt --etcd-key root.key`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
 				return err

@@ -380,7 +380,7 @@ func TestTracingSettings(t *testing.T) {
 	for _, ratio := range []string{"-0.1", "1.1", "NaN", "Inf"} {
 		f("--tracing-sample-ratio is", "--tracing-sample-ratio", ratio)
 	}
-	f("invalid argument", "--tracing-sample-ratio", "some")
+	f(`--tracing-sample-ratio is "some": write a number`, "--tracing-sample-ratio", "some")
 }
 
 // exemplars returns the buckets of the requests' durations, in the form that has exemplars.

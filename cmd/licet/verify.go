@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/cmd/licet/internal/cli"
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
 	"licet/kv/verify"
@@ -62,7 +63,7 @@ of license keys, unless you set --show-keys.`,
   licet store verify --data-dir ./licet-data                                  a stopped licet dev
   licet store verify --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    a running licet dev
   licet store verify … --output json`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err

@@ -150,11 +150,12 @@ func TestStoreFlags(t *testing.T) {
 		f(exitFailed, "there is no store in "+none, append(command, "--data-dir", none)...)
 	}
 	f(exitUsage, `--output is "xml"`, "store", "verify", "--data-dir", none, "-o", "xml")
-	f(exitUsage, "accepts 1 arg", "store", "backup", "--data-dir", none)
+	f(exitUsage, "licet store backup needs FILE", "store", "backup", "--data-dir", none)
 	f(exitUsage, "--keep is -1", "store", "backup", none, "--keep=-1", "--etcd-endpoints", "127.0.0.1:1")
-	f(exitUsage, "invalid argument", "store", "backup", none, "--keep=two", "--etcd-endpoints", "127.0.0.1:1")
-	f(exitUsage, "unknown command", "store", "defragment", "now", "--data-dir", none)
-	f(exitUsage, "accepts 1 arg", "store", "restore", "--data-dir", none)
+	f(exitUsage, `--keep is "two": write a whole number`, "store", "backup", none, "--keep=two", "--etcd-endpoints",
+		"127.0.0.1:1")
+	f(exitUsage, "licet store defragment takes no argument", "store", "defragment", "now", "--data-dir", none)
+	f(exitUsage, "licet store restore needs FILE", "store", "restore", "--data-dir", none)
 	f(exitUsage, "--data-dir must name", "store", "restore", "file")
 	f(exitFailed, "no such file", "store", "restore", filepath.Join(t.TempDir(), "file"), "--data-dir", none)
 }

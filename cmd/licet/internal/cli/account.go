@@ -19,7 +19,7 @@ func (s accountGroup) accountUsage() *cobra.Command {
 	return s.command(spec{
 		use: "usage", short: "Show how much the account stores, and its budget",
 		example: `  licet account usage --output json`,
-		args:    cobra.NoArgs, route: "GET /v1/account/usage", scope: "keys:read",
+		route:   "GET /v1/account/usage", scope: "keys:read",
 		run: func(c *session, _ []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Usage(c.ctx, as...))

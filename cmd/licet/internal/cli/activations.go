@@ -21,7 +21,7 @@ func (s licenseGroup) licensesActivate() *cobra.Command {
 	return s.command(spec{
 		use: "activate LICENSE_KEY DEVICE_ID", short: "Bind a device to a license",
 		example: `  licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1 --device-name "My laptop"`,
-		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/activate",
+		route:   "POST /v1/licenses/activate",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&in.DeviceName, "device-name", "", "`name` of the device, for people")
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
@@ -41,8 +41,8 @@ func (s licenseGroup) licensesValidate() *cobra.Command {
 		use: "validate LICENSE_KEY DEVICE_ID", short: "Check whether a device may use a license",
 		long:    "Check whether a device may use a license. Exit code 1 means that the device may not.",
 		example: `  licet licenses validate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
-		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/validate",
-		flags: func(cmd *cobra.Command) { pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode) },
+		route:   "POST /v1/licenses/validate",
+		flags:   func(cmd *cobra.Command) { pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode) },
 		run: func(c *session, args []string) error {
 			in.LicenseKey, in.DeviceID = args[0], args[1]
 			var v *client.Validity
@@ -62,7 +62,7 @@ func (s licenseGroup) licensesDeactivate() *cobra.Command {
 	return s.command(spec{
 		use: "deactivate LICENSE_KEY DEVICE_ID", short: "Remove a device as its user would, if the product allows it",
 		example: `  licet licenses deactivate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
-		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/deactivate",
+		route:   "POST /v1/licenses/deactivate",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Deactivate(c.ctx, args[0], args[1], as...))

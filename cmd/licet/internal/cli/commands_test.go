@@ -314,14 +314,16 @@ func TestBadUsage(t *testing.T) {
 	u := newUser(t)
 	u.env["LICET_URL"] = "http://127.0.0.1:1" // an unused port
 	for problem, line := range map[string]string{
-		"accepts 2 arg(s), received 1":                "licenses activate LIC-1",
-		"requires at least 1 arg(s), only received 0": "licenses revoke",
-		"accepts 1 arg(s), received 2":                "products get a b",
-		"--metadata must be a JSON object":            "licenses update LIC-1 --metadata [1]",
-		"--metadata: open /none":                      "licenses grant --product-id a --metadata @/none",
-		`--expires-at is "soon"`:                      "licenses renew LIC-1 --expires-at soon",
-		`--output is "yaml": write table or`:          "products list --output yaml",
-		"the service's address must be like https:":   "products list --url ftp://a",
+		"licet licenses activate needs DEVICE_ID":                         "licenses activate LIC-1",
+		"licet licenses activate needs LICENSE_KEY and DEVICE_ID":         "licenses activate",
+		"licet licenses revoke needs LICENSE_KEY...":                      "licenses revoke",
+		"licet products get takes only PRODUCT_ID; arguments received: 2": "products get a b",
+		"licet products list takes no argument; arguments received: 1":    "products list b",
+		"--metadata must be a JSON object":                                "licenses update LIC-1 --metadata [1]",
+		"--metadata: open /none":                                          "licenses grant --product-id a --metadata @/none",
+		`--expires-at is "soon"`:                                          "licenses renew LIC-1 --expires-at soon",
+		`--output is "yaml": write table or`:                              "products list --output yaml",
+		"the service's address must be like https:":                       "products list --url ftp://a",
 	} {
 		u.refuses(true, []string{problem}, strings.Fields(line)...)
 	}

@@ -17,7 +17,7 @@ func (s webhookGroup) webhooksDeliveries() *cobra.Command {
 ones. Licet has given up a dead delivery.`,
 		example: `  licet webhooks deliveries ` + exampleEndpoint + `
   licet webhooks deliveries ` + exampleEndpoint + ` --status dead --all --output json`,
-		args: cobra.ExactArgs(1), route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",
+		route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&status, "status", "", "only deliveries in this `state`: pending, dead or delivered")
 			Complete(cmd, "status", "pending", "dead", "delivered")
@@ -45,7 +45,7 @@ func (s webhookGroup) webhooksReplay() *cobra.Command {
 service delivers them in the background; licet webhooks deliveries shows the progress.`,
 		example: `  licet webhooks replay ` + exampleEndpoint + ` --event-id evt_00000000000001HVZZZZZZZZZZZZZZZZ08
   licet webhooks replay ` + exampleEndpoint + ` --dead`,
-		args: cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/replay", scope: "webhooks",
+		route: "POST /v1/webhook_endpoints/{endpoint_id}/replay", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&in.EventID, "event-id", "", "the `event` with this id")

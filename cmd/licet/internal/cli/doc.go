@@ -12,6 +12,7 @@
 // Data goes to standard output, and everything else to standard error, so that the data can be piped.
 //
 //	spec.go             what a command consists of; groups of commands; arguments
+//	usage.go            messages about flags and arguments: suggestions, examples
 //	service.go          which service a command calls, with which API key
 //	profiles.go         the file with profiles
 //	profilecommands.go  licet profile

@@ -44,7 +44,7 @@ func (s eventGroup) eventsList() *cobra.Command {
 		use: "list", short: "List events, oldest first",
 		example: `  licet events list --types order.paid --limit 50
   licet events list --all --output json > events.jsonl`,
-		args: cobra.NoArgs, route: "GET /v1/events", scope: "events:read",
+		route: "GET /v1/events", scope: "events:read",
 		flags: func(cmd *cobra.Command) {
 			eventFilterFlags(cmd, &filter, "from the oldest stored event")
 			listFlags(cmd, pageStandard, pageMost)
@@ -68,7 +68,7 @@ func (s eventGroup) eventsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get EVENT_ID", short: "Show an event",
 		example: `  licet events get evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
-		args:    cobra.ExactArgs(1), route: "GET /v1/events/{event_id}", scope: "events:read",
+		route:   "GET /v1/events/{event_id}", scope: "events:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Event(c.ctx, args[0], as...))
@@ -86,7 +86,7 @@ each line. With --after, the command continues after that event: it neither skip
 events.`,
 		example: `  licet events tail
   licet events tail --types license.issued,license.revoked --output json`,
-		args: cobra.NoArgs, scope: "events:read",
+		scope: "events:read",
 		flags: func(cmd *cobra.Command) { eventFilterFlags(cmd, &filter, "from now on") },
 		run: func(c *session, _ []string) error {
 			if filter.After == "" {
@@ -211,7 +211,7 @@ func (s licenseGroup) licensesEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events LICENSE_KEY", short: "List the events of a license, newest first",
 		example: `  licet licenses events LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
-		args:    cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
+		route:   "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
 	}, (*client.Client).ListLicenseEvents)
 }
 
@@ -219,6 +219,6 @@ func (s orderGroup) ordersEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events ORDER_NO", short: "List the events of an order, newest first",
 		example: `  licet orders events ord_001Q3G996SE003GW58W4CN32E1Z`,
-		args:    cobra.ExactArgs(1), route: "GET /v1/orders/{order_no}/events", scope: "orders:read",
+		route:   "GET /v1/orders/{order_no}/events", scope: "orders:read",
 	}, (*client.Client).ListOrderEvents)
 }

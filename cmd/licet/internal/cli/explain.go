@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"licet/client"
 )
 
@@ -143,6 +145,7 @@ func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
 		switch {
 		case c.cmd.Flags().Lookup(flag) != nil:
 			name = "--" + flag
+			f.Problem += valueSuggestion(c.cmd.Flags().Lookup(flag))
 		case strings.Contains(c.cmd.Use, strings.ToUpper(name)):
 			name = strings.ToUpper(name)
 		default:
@@ -151,4 +154,15 @@ func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
 		all = append(all, name+" "+f.Problem)
 	}
 	return strings.Join(all, "; "), mine
+}
+
+// valueSuggestion returns the suggestion for the first value of a flag that is not among the flag's known values.
+func valueSuggestion(f *pflag.Flag) string {
+	known := f.Annotations[valuesNote]
+	for value := range strings.SplitSeq(strings.Trim(f.Value.String(), "[]"), ",") {
+		if !slices.Contains(known, value) {
+			return didYouMean(value, known)
+		}
+	}
+	return ""
 }

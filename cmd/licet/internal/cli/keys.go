@@ -48,7 +48,7 @@ func (s keyGroup) keysCreate() *cobra.Command {
 only a hash of the API key, and derives the secret from a master key.`,
 		example: `  licet keys create --name shop --scopes orders,licenses:read
   licet keys create --name audit --scopes events:read --expires-at 2031-01-31T00:00:00Z --output json`,
-		args: cobra.NoArgs, route: "POST /v1/keys", scope: "keys",
+		route: "POST /v1/keys", scope: "keys",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&key.Name, "name", "", "`name` of the API key, for people")
@@ -91,7 +91,7 @@ func (s keyGroup) keysList() *cobra.Command {
 		use: "list", short: "List API keys, newest first",
 		example: `  licet keys list
   licet keys list --all --output json`,
-		args: cobra.NoArgs, route: "GET /v1/keys", scope: "keys:read",
+		route: "GET /v1/keys", scope: "keys:read",
 		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
@@ -113,7 +113,7 @@ func (s keyGroup) keysGet() *cobra.Command {
 	return s.command(spec{
 		use: "get KEY_ID", short: "Show an API key, without its secret",
 		example: `  licet keys get ` + exampleKey,
-		args:    cobra.ExactArgs(1), route: "GET /v1/keys/{key_id}", scope: "keys:read",
+		route:   "GET /v1/keys/{key_id}", scope: "keys:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Key(c.ctx, args[0], as...))
@@ -128,7 +128,7 @@ func (s keyGroup) keysRevoke() *cobra.Command {
 		long: `Revoke an API key for good: within 2 seconds every node refuses it. The command asks for
 confirmation on a terminal. Revoking a revoked API key changes nothing.`,
 		example: `  licet keys revoke ` + exampleKey,
-		args:    cobra.ExactArgs(1), route: "DELETE /v1/keys/{key_id}", scope: "keys",
+		route:   "DELETE /v1/keys/{key_id}", scope: "keys",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
 			if err := c.confirm("Revoke %s at %s, for good?", args[0], c.target.url); err != nil {
@@ -148,7 +148,7 @@ func (s keyGroup) keysRotate() *cobra.Command {
 		long: `Give an API key a new secret and print the secret. The previous secret stays valid for the overlap; at most two
 secrets are valid. The API key itself does not change.`,
 		example: `  licet keys rotate ` + exampleKey + ` --overlap 48h`,
-		args:    cobra.ExactArgs(1), route: "POST /v1/keys/{key_id}/rotate", scope: "keys",
+		route:   "POST /v1/keys/{key_id}/rotate", scope: "keys",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour,
 				"how long the previous secret stays valid, 0s to 720h")

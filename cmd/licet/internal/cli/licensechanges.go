@@ -42,7 +42,7 @@ func (s licenseGroup) licenseChange(
 		...client.CallOption) (*client.License, error),
 ) *cobra.Command {
 	var reason string
-	is.args, is.scope = cobra.MinimumNArgs(1), "licenses"
+	is.scope = "licenses"
 	is.flags = func(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the change")
 		if ask {
@@ -105,7 +105,7 @@ func (s licenseGroup) licensesRenew() *cobra.Command {
 the current expiry, or from now if the license has expired.`,
 		example: `  licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --expires-at 2031-01-01T00:00:00Z
   licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --extend P1Y --idempotency-key invoice-2207`,
-		args: cobra.ExactArgs(1), route: "POST /v1/licenses/{license_key}/renew", scope: "licenses",
+		route: "POST /v1/licenses/{license_key}/renew", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&end, "expires-at", "",
 				"`time` when the license expires, such as 2031-01-31T00:00:00Z")
@@ -134,7 +134,7 @@ func (s licenseGroup) licensesUpdate() *cobra.Command {
 replaces the member with the same name, and null removes a member.`,
 		example: `  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --max-devices 5
   licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --metadata '{"seat":"3B","trial":null}'`,
-		args: cobra.ExactArgs(1), route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
+		route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().IntVar(&devices, "max-devices", 0, "maximum `number` of devices; 0: unlimited")
 			cmd.Flags().StringVar(&extra, "metadata", "", "JSON `object` to merge, or @ and a file name")

@@ -29,7 +29,7 @@ func (s licenseGroup) licensesList() *cobra.Command {
 		example: `  licet licenses list --status activated --limit 50
   licet licenses list --buyer-email anna@example.com
   licet licenses list --product-id editor --all --output json > licenses.jsonl`,
-		args: cobra.NoArgs, route: "GET /v1/licenses", scope: "licenses:read",
+		route: "GET /v1/licenses", scope: "licenses:read",
 		flags: func(cmd *cobra.Command) {
 			licenseFilterFlags(cmd, &filter)
 			listFlags(cmd, pageStandard, pageMost)
@@ -63,7 +63,7 @@ func (s licenseGroup) licensesGet() *cobra.Command {
 	return s.command(spec{
 		use: "get LICENSE_KEY", short: "Show a license with its devices",
 		example: `  licet licenses get LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
-		args:    cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}", scope: "licenses:read",
+		route:   "GET /v1/licenses/{license_key}", scope: "licenses:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.License(c.ctx, args[0], as...))
@@ -80,7 +80,7 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 		use: "grant", short: "Issue licenses without an order",
 		example: `  licet licenses grant --product-id editor
   licet licenses grant --product-id editor --quantity 100 --expires-at 2031-01-01T00:00:00Z --idempotency-key spring-campaign`,
-		args: cobra.NoArgs, route: "POST /v1/licenses", scope: "licenses",
+		route: "POST /v1/licenses", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&grant.ProductID, "product-id", "", "`product` of the licenses")
@@ -125,7 +125,7 @@ func (s licenseGroup) licensesDevices() *cobra.Command {
 		use: "devices LICENSE_KEY", short: "List the devices of a license",
 		example: `  licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1
   licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --all --output json`,
-		args: cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}/devices", scope: "licenses:read",
+		route: "GET /v1/licenses/{license_key}/devices", scope: "licenses:read",
 		flags: func(cmd *cobra.Command) { listFlags(cmd, devicesStandard, deviceMax) },
 		run: func(c *session, args []string) error {
 			return c.list(listing{
@@ -144,7 +144,7 @@ func (s licenseGroup) licensesRemoveDevice() *cobra.Command {
 	return s.command(spec{
 		use: "remove-device LICENSE_KEY DEVICE_ID", short: "Remove a device from a license, which frees its slot",
 		example: `  licet licenses remove-device LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
-		args:    cobra.ExactArgs(2), route: "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
+		route:   "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.RemoveDevice(c.ctx, args[0], args[1], as...))

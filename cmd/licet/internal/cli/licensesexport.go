@@ -32,7 +32,7 @@ An apostrophe precedes each text that a spreadsheet would run as a formula. lice
 import removes the apostrophe.`,
 		example: `  licet licenses export --file licenses.csv
   licet licenses export --product-id editor --status activated > activated.csv`,
-		args: cobra.NoArgs, scope: "licenses:read", noOutput: true, resumes: true,
+		scope: "licenses:read", noOutput: true, resumes: true,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&path, "file", "",

@@ -42,7 +42,7 @@ again. Keep both files, and do not change FILE, until all rows are done.`,
   licet licenses import new.csv
   licet licenses export --file licenses.csv    then edit the file, and import it:
   licet licenses import licenses.csv`,
-		args: cobra.ExactArgs(1), scope: "licenses", resumes: true,
+		scope: "licenses", resumes: true,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.BoolVar(&dry, "dry-run", false, "only check the file")

@@ -35,7 +35,7 @@ func (s orderGroup) ordersList() *cobra.Command {
 		example: `  licet orders list --status paid --limit 50
   licet orders list --buyer-email anna@example.com
   licet orders list --product-id editor --all --output json`,
-		args: cobra.NoArgs, route: "GET /v1/orders", scope: "orders:read",
+		route: "GET /v1/orders", scope: "orders:read",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&filter.Status, "status", "",
@@ -63,7 +63,7 @@ func (s orderGroup) ordersGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ORDER_NO", short: "Show an order",
 		example: `  licet orders get ord_001Q3G996SE003GW58W4CN32E1Z`,
-		args:    cobra.ExactArgs(1), route: "GET /v1/orders/{order_no}", scope: "orders:read",
+		route:   "GET /v1/orders/{order_no}", scope: "orders:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Order(c.ctx, args[0], as...))
@@ -83,7 +83,7 @@ order with amount 0 is paid at once.`,
 		example: `  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders create --product-id editor --amount 4900 --currency USD \
     --buyer-email anna@example.com --idempotency-key checkout-8114`,
-		args: cobra.NoArgs, route: "POST /v1/orders", scope: "orders",
+		route: "POST /v1/orders", scope: "orders",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&order.ProductID, "product-id", "", "`product` of the order")
@@ -136,7 +136,7 @@ func (s orderGroup) orderChange(
 		...client.CallOption) (*client.Order, error),
 ) *cobra.Command {
 	var reason string
-	is.args, is.scope = cobra.ExactArgs(1), "orders"
+	is.scope = "orders"
 	is.flags = func(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the change")
 		onceFlag(cmd.Flags())

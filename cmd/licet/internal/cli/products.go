@@ -26,7 +26,7 @@ func (s productGroup) productsList() *cobra.Command {
 		use: "list", short: "List products, newest first",
 		example: `  licet products list
   licet products list --all --output json`,
-		args: cobra.NoArgs, route: "GET /v1/products", scope: "products:read",
+		route: "GET /v1/products", scope: "products:read",
 		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
@@ -54,7 +54,7 @@ func (s productGroup) productsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get PRODUCT_ID", short: "Show a product",
 		example: `  licet products get editor`,
-		args:    cobra.ExactArgs(1), route: "GET /v1/products/{product_id}", scope: "products:read",
+		route:   "GET /v1/products/{product_id}", scope: "products:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Product(c.ctx, args[0], as...))
@@ -73,7 +73,7 @@ func (s productGroup) productsPut() *cobra.Command {
 previous value. Existing licenses keep their terms.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'`,
-		args: cobra.ExactArgs(1), route: "PUT /v1/products/{product_id}", scope: "products",
+		route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&terms.Name, "name", "", "`name` of the product, for people")
@@ -107,7 +107,7 @@ func (s productGroup) productsDelete() *cobra.Command {
 		use: "delete PRODUCT_ID", short: "Remove a product",
 		long:    "Remove a product. Its licenses keep their terms. The command asks for confirmation on a terminal.",
 		example: `  licet products delete editor`,
-		args:    cobra.ExactArgs(1), route: "DELETE /v1/products/{product_id}", scope: "products",
+		route:   "DELETE /v1/products/{product_id}", scope: "products",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
 			if err := c.confirm("Remove the product %s at %s?", args[0], c.target.url); err != nil {

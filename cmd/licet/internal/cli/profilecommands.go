@@ -25,7 +25,7 @@ func (s Setup) profileCommands() *cobra.Command {
 
 // oneProfile makes a command take the name of a profile, and complete it.
 func (s Setup) oneProfile(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args = Arguments
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -208,7 +208,7 @@ func (s Setup) changeProfile(cmd *cobra.Command, name string, change func(*profi
 		return err
 	}
 	if _, found := file.Profiles[name]; !found {
-		return BadUsage("there is no profile %q; see licet profile list", name)
+		return BadUsage("there is no profile %q%s; see licet profile list", name, didYouMean(name, file.names()))
 	}
 	change(file)
 	if err := s.saveProfiles(file); err != nil {
@@ -227,7 +227,7 @@ func (s Setup) profileList() *cobra.Command {
 		Short:   "List profiles without their API keys",
 		Long:    "List profiles without their API keys, and show the profile in use.",
 		Example: `  licet profile list`,
-		Args:    cobra.NoArgs,
+		Args:    Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return BadUsage("--output is %q: write table or json", output)

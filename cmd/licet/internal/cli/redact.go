@@ -24,7 +24,7 @@ If the command is interrupted, repeat it to continue. Later orders of the buyer 
 usual. docs/guides/personal-data.md lists what stays, and how long etcd and backups keep the
 removed data.`,
 		example: `  licet redact --buyer-email anna@example.com`,
-		args:    cobra.NoArgs, route: "POST /v1/redactions", scope: "orders and licenses", resumes: true,
+		route:   "POST /v1/redactions", scope: "orders and licenses", resumes: true,
 		resumeHint: "repeat the command to continue",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&email, "buyer-email", "", "e-mail `address` of the buyer, in upper or lower case")

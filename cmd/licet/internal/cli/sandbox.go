@@ -28,7 +28,7 @@ func (s sandboxGroup) sandboxPay() *cobra.Command {
 		long: `Pay an order of test mode as the buyer does on the pay page, and show the order with its license key.
 Paying a paid order changes nothing.`,
 		example: `  licet sandbox pay ord_001Q3G996SE003GW58W4CN32E1Z`,
-		args:    cobra.ExactArgs(1), route: "PUT /v1/orders/{order_no}/sandbox_payment", scope: "orders",
+		route:   "PUT /v1/orders/{order_no}/sandbox_payment", scope: "orders",
 		resumes: true, resumeHint: "repeat the command: an order is paid once",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
@@ -48,7 +48,7 @@ exist, the order creates the product. With --output json, the command prints the
 		example: `  licet sandbox buy editor
   licet sandbox buy editor --price 19.00 --currency EUR --buyer-email anna@example.com
   licet licenses activate "$(licet sandbox buy editor)" laptop-1`,
-		args: cobra.ExactArgs(1), scope: "orders",
+		scope: "orders",
 		flags: func(cmd *cobra.Command) {
 			paying.addFlags(cmd, 4900, "USD")
 			cmd.Flags().StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")

@@ -149,8 +149,8 @@ func (s Setup) profile(name, from string) (target, error) {
 	}
 	p, found := file.Profiles[name]
 	if !found {
-		return target{}, BadUsage("%s: there is no profile %q; see licet profile list and licet profile set", from,
-			name)
+		return target{}, BadUsage("%s: there is no profile %q%s; see licet profile list and licet profile set", from,
+			name, didYouMean(name, file.names()))
 	}
 	return p.target(fmt.Sprintf("the profile %q", name)), nil
 }
@@ -202,8 +202,12 @@ func (s Setup) look(cmd *cobra.Command) look {
 	return l
 }
 
-// complete lets shells complete a flag's values.
+// valuesNote is the annotation with the values of a flag, for suggestions.
+const valuesNote = "values"
+
+// Complete lets shells complete a flag's values.
 func Complete(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.Flags().SetAnnotation(flag, valuesNote, values)
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 

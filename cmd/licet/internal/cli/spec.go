@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +11,6 @@ import (
 type spec struct {
 	use, short, long string
 	example          string
-	args             cobra.PositionalArgs
 	route            string // as docs/reference/api.md has it; empty: it is made of others
 	scope            string // that the API key needs, or two with "and" between; empty: no API key needed
 	noOutput         bool   // the command has no flag --output
@@ -53,7 +50,7 @@ func (s Setup) command(is spec) *cobra.Command {
 		Short:       is.short,
 		Long:        long,
 		Example:     is.example,
-		Args:        cobra.MatchAll(is.args, noEmptyArgs),
+		Args:        Arguments,
 		Annotations: map[string]string{routeNote: is.route},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd, &settings, output, is, args)
@@ -90,34 +87,15 @@ func group(use, short, example string, commands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// Group returns a command that only holds subcommands: alone it prints its help, and it suggests subcommands for a
-// misspelled one, as cobra does below the root.
+// Group returns a command that only holds subcommands: alone it prints its help.
 func Group(use string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:                        use,
-		SuggestionsMinimumDistance: 2,
-		Args: func(cmd *cobra.Command, args []string) error {
-			err := cobra.NoArgs(cmd, args)
-			if err == nil {
-				return nil
-			}
-			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-				return fmt.Errorf("%w; did you mean %s?", err, strings.Join(similar, " or "))
-			}
-			return err
-		},
+		Use:  use,
+		Args: Subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-// noEmptyArgs refuses an empty argument, such as that of an unset shell variable.
-func noEmptyArgs(_ *cobra.Command, args []string) error {
-	if i := slices.Index(args, ""); i >= 0 {
-		return fmt.Errorf("argument %d is empty", i+1)
-	}
-	return nil
 }
 
 // onceFlag adds the flag for an Idempotency-Key.

@@ -39,7 +39,7 @@ func (s webhookGroup) webhooksCreate() *cobra.Command {
 Licet can't print the secret again.`,
 		example: `  licet webhooks create https://shop.example.com/licet
   licet webhooks create https://shop.example.com/licet --event-types order.paid --description "Mails to buyers"`,
-		args: cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints", scope: "webhooks",
+		route: "POST /v1/webhook_endpoints", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			typesFlag(cmd, &in.Types, "default: all")
 			cmd.Flags().StringVar(&in.Description, "description", "", "`description` of the endpoint, for people")
@@ -71,7 +71,7 @@ func (s webhookGroup) webhooksList() *cobra.Command {
 		use: "list", short: "List endpoints, newest first",
 		example: `  licet webhooks list
   licet webhooks list --output json`,
-		args: cobra.NoArgs, route: "GET /v1/webhook_endpoints", scope: "webhooks:read",
+		route: "GET /v1/webhook_endpoints", scope: "webhooks:read",
 		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
@@ -90,7 +90,7 @@ func (s webhookGroup) webhooksGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ENDPOINT_ID", short: "Show an endpoint with the state of its deliveries",
 		example: `  licet webhooks get ` + exampleEndpoint,
-		args:    cobra.ExactArgs(1), route: "GET /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks:read",
+		route:   "GET /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Webhook(c.ctx, args[0], as...))
@@ -109,7 +109,7 @@ func (s webhookGroup) webhooksUpdate() *cobra.Command {
 receives the stored events of the time between.`,
 		example: `  licet webhooks update ` + exampleEndpoint + ` --enabled=false
   licet webhooks update ` + exampleEndpoint + ` --endpoint-url https://shop.example.com/events --event-types '*'`,
-		args: cobra.ExactArgs(1), route: "PATCH /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
+		route: "PATCH /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&url, "endpoint-url", "", "`URL` that receives the events")
@@ -135,7 +135,7 @@ func (s webhookGroup) webhooksDelete() *cobra.Command {
 		use: "delete ENDPOINT_ID", short: "Remove an endpoint",
 		long:    "Remove an endpoint with its deliveries. The command asks for confirmation on a terminal.",
 		example: `  licet webhooks delete ` + exampleEndpoint,
-		args:    cobra.ExactArgs(1), route: "DELETE /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
+		route:   "DELETE /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
 			if err := c.confirm("Remove the webhook endpoint %s at %s, with its undelivered events?", args[0],
@@ -156,7 +156,7 @@ func (s webhookGroup) webhooksRotate() *cobra.Command {
 		long: `Give an endpoint a new secret and print it; licet can't print it again. During the overlap messages
 are signed with both secrets, so the receiver has time to change.`,
 		example: `  licet webhooks rotate ` + exampleEndpoint + ` --overlap 48h`,
-		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
+		route:   "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour,
 				"how `long` messages are also signed with the previous secret, at most 720h")
@@ -188,7 +188,7 @@ func (s webhookGroup) webhooksTest() *cobra.Command {
 		long: `Send a message of type webhook.ping to an endpoint once, and print the outcome. The command may take
 15 seconds. Exit code 1 means that the endpoint did not accept the message.`,
 		example: `  licet webhooks test ` + exampleEndpoint,
-		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/test", scope: "webhooks",
+		route:   "POST /v1/webhook_endpoints/{endpoint_id}/test", scope: "webhooks",
 		run: func(c *session, args []string) error {
 			var came *client.WebhookTest
 			err := c.show(func(api *client.Client, as ...client.CallOption) (err error) {
