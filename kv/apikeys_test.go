@@ -203,7 +203,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 func TestWatchSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	ctx := kvtest.Context(t, time.Minute)
-	dir := t.TempDir()
+	dir := embeddedtest.Dir(t)
 	etcd := embeddedtest.Start(t, dir)
 	s, err := Open(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {

@@ -50,7 +50,7 @@ type disaster struct {
 
 func newDisaster(t *testing.T) *disaster {
 	t.Helper()
-	d := &disaster{dir: t.TempDir()}
+	d := &disaster{dir: embeddedtest.Dir(t)}
 	d.etcd = embeddedtest.Start(t, d.dir)
 	d.lab = labOn(t, d.etcd.Endpoints())
 	d.lost = d.fill()

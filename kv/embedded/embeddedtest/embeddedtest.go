@@ -1,6 +1,7 @@
 package embeddedtest
 
 import (
+	"os"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -15,6 +16,23 @@ import (
 func Start(t *testing.T, dir string) *embedded.Server {
 	t.Helper()
 	return StartTuned(t, dir, Quick)
+}
+
+// Dir returns a data directory, and removes it with the test. A server that starts again in this directory keeps its
+// endpoint. In t.TempDir, which holds the test's name, the path of the socket may be too long, and each start then
+// chooses another path.
+func Dir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "licet-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Quick has a server not wait for the disk, since no test makes the machine fail, and
