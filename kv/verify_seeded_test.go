@@ -893,8 +893,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			defer l.plant(c.seed)()
 			for name, reading := range readings() {
-				if name == "in pages" || name == "key by key" && i%5 != 0 {
-					continue // pages of 7 do the same; and key by key takes long
+				if name != "streamed" && i%10 != 0 {
+					continue // the checks see keys, not how they were read
 				}
 				store, cfg := reading(l.store)
 				_, found := (&lab{t: t, store: store}).verify(cfg)
