@@ -30,6 +30,7 @@
 //	threads.go          GOMAXPROCS
 //	memoryreleaser.go   returning memory to the system after a load
 //	build.go            version and revision
+//	doctor.go           licet doctor; its judgments are in internal/doctor
 //	storecommands.go    licet store and its commands
 //	storekeys.go        licet store keys
 //	storekeysoutput.go  the output of licet store keys

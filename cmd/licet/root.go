@@ -33,6 +33,7 @@ devices; removing a device frees its slot.`,
   licet store keys create --help     create the first API key of an account
   licet store verify --help          check a store for contradictions
   licet store backup --help          back up a store
+  licet doctor                       check a service, its etcd and the settings
   licet version
   licet completion bash              print completions for a shell: bash, zsh, fish or powershell`,
 		Args:          cli.Subcommand,
@@ -57,7 +58,7 @@ devices; removing a device frees its slot.`,
 	addGroup(root, "Run a service:", newDevCommand(build, stdout, stderr), newServeCommand(build, stderr))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
-	addGroup(root, "Other commands:", newVersion(build, stdout))
+	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), newVersion(build, stdout))
 	root.SetHelpCommandGroupID("Other commands:")
 	root.SetCompletionCommandGroupID("Other commands:")
 	return root

@@ -19,8 +19,10 @@ var etcdAccess = map[string][]string{
 	// all connections use etcd's client
 	"grpc dialing": nil,
 	// with the check; and without it: a command that asks each member
-	"Connect":       {"kv/internal/etcd/client.go", "kv/backup/defragment.go", "kv/users/users.go"},
-	"Dial":          {"kv/internal/etcd/members.go", "kv/backup/defragment.go", "kv/users/enable.go"},
+	"Connect": {"kv/internal/etcd/client.go", "kv/backup/defragment.go", "kv/survey/survey.go",
+		"kv/users/users.go"},
+	"Dial": {"kv/internal/etcd/members.go", "kv/backup/defragment.go", "kv/survey/member.go",
+		"kv/users/enable.go"},
 	"RetryKVClient": {"kv/internal/etcd/client.go"},
 	"probing":       {"kv/internal/etcd/members.go", "kv/internal/etcd/barred.go"}, // probes also ask barred members
 	"Native": {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go",

@@ -187,6 +187,11 @@ var packages = []row{
 		imports: []string{"internal/backoff", "kv/embedded", "kv/internal/etcd", "kv/internal/layout", "metrics"},
 	},
 	{
+		path:    "kv/survey",
+		purpose: "the facts about etcd and the store for licet doctor",
+		imports: []string{"kv/internal/etcd", "kv/internal/layout"},
+	},
+	{
 		path:    "kv/users",
 		purpose: "users of etcd and their roles",
 		imports: []string{"kv/internal/etcd", "kv/internal/layout"},

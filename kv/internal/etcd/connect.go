@@ -48,7 +48,7 @@ const (
 // Connect returns etcd's own client of the endpoints, without a check of the members and
 // without a count of the requests. It does not wait for a connection.
 func Connect(endpoints []string, files TLS, options ...grpc.DialOption) (*clientv3.Client, error) {
-	security, err := files.clientConfig()
+	security, err := files.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("TLS to etcd: %w", err)
 	}
@@ -75,9 +75,9 @@ func Connect(endpoints []string, files TLS, options ...grpc.DialOption) (*client
 	return client, nil
 }
 
-// clientConfig is nil where no file is named. An endpoint that begins with
-// https:// is then verified by the system's CAs.
-func (t TLS) clientConfig() (*tls.Config, error) {
+// ClientConfig returns the configuration of a client, or nil if no file is named. Without a CA file, the system's CAs
+// verify an endpoint that begins with https://.
+func (t TLS) ClientConfig() (*tls.Config, error) {
 	if t == (TLS{}) {
 		return nil, nil
 	}

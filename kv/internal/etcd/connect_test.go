@@ -47,7 +47,7 @@ func ask(t *testing.T, client *clientv3.Client, files TLS, endpoint string) (ser
 	if _, err := client.Status(ctx, endpoint); err != nil { // it makes a connection of its own
 		return 0, err
 	}
-	config := kvtest.Must(files.clientConfig())(t)
+	config := kvtest.Must(files.ClientConfig())(t)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(endpoint, "https://"), config)
 	if err != nil {
 		return 0, err

@@ -236,9 +236,9 @@ func (m *member) probe(ctx context.Context) error {
 		return err
 	}
 	m.cluster, m.full, m.usage = info.Header.ClusterId, reportsNoSpace(info), usageOf(info)
-	if !supported(info.Version) {
-		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", ErrBarred,
-			m.endpoint, info.Version)
+	if !Supported(info.Version) {
+		return fmt.Errorf("%w: etcd at %s is version %s; %s, is needed", ErrBarred, m.endpoint, info.Version,
+			NeededVersions)
 	}
 	if _, err = pb.NewKVClient(m.conn).Range(ctx,
 		&pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true}); err != nil {
@@ -247,9 +247,12 @@ func (m *member) probe(ctx context.Context) error {
 	return nil
 }
 
-// supported reports whether an etcd of a version may be used. Older versions can answer stale reads after a pause, and
+// NeededVersions names the versions for which [Supported] returns true.
+const NeededVersions = "3.6.14 or later, or 3.7.1 or later"
+
+// Supported reports whether an etcd of a version may be used. Older versions can answer stale reads after a pause, and
 // do not count nested transactions against the quota.
-func supported(version string) bool {
+func Supported(version string) bool {
 	var major, minor, patch int
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
 		return false

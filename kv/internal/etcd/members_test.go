@@ -29,7 +29,7 @@ import (
 func TestSupportedVersions(t *testing.T) {
 	f := func(version string, want bool) {
 		t.Helper()
-		if got := supported(version); got != want {
+		if got := Supported(version); got != want {
 			t.Errorf("etcd %s is supported: %v, want %v", version, got, want)
 		}
 	}

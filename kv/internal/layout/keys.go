@@ -23,6 +23,9 @@ const (
 	RetiredPrefix   = Prefix + "s/retired/"
 )
 
+// APIKeysPrefix begins the keys of the records of API keys.
+const APIKeysPrefix = Prefix + "k/"
+
 // NodesPrefix is where the nodes that are up are registered.
 const NodesPrefix = Prefix + "n/"
 
@@ -36,7 +39,7 @@ func MetadataKey(id licensing.LicenseID) string { return Prefix + "m/" + string(
 func OrderOwnerKey(orderNo string) string { return Prefix + "p/" + orderNo }
 
 // APIKeyKey returns the key of an API key's record.
-func APIKeyKey(hash [32]byte) string { return Prefix + "k/" + string(hash[:]) }
+func APIKeyKey(hash [32]byte) string { return APIKeysPrefix + string(hash[:]) }
 
 // KeyUseKey returns the key that says when an API key was used last.
 func KeyUseKey(hash [32]byte) string { return Prefix + "u/" + string(hash[:]) }

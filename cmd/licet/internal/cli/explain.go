@@ -161,7 +161,7 @@ func valueSuggestion(f *pflag.Flag) string {
 	known := f.Annotations[valuesNote]
 	for value := range strings.SplitSeq(strings.Trim(f.Value.String(), "[]"), ",") {
 		if !slices.Contains(known, value) {
-			return didYouMean(value, known)
+			return DidYouMean(value, known)
 		}
 	}
 	return ""

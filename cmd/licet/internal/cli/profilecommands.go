@@ -208,7 +208,7 @@ func (s Setup) changeProfile(cmd *cobra.Command, name string, change func(*profi
 		return err
 	}
 	if _, found := file.Profiles[name]; !found {
-		return BadUsage("there is no profile %q%s; see licet profile list", name, didYouMean(name, file.names()))
+		return BadUsage("there is no profile %q%s; see licet profile list", name, DidYouMean(name, file.names()))
 	}
 	change(file)
 	if err := s.saveProfiles(file); err != nil {

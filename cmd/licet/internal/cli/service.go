@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/client"
 	"licet/cmd/licet/internal/terminal"
 )
 
@@ -150,7 +151,7 @@ func (s Setup) profile(name, from string) (target, error) {
 	p, found := file.Profiles[name]
 	if !found {
 		return target{}, BadUsage("%s: there is no profile %q%s; see licet profile list and licet profile set", from,
-			name, didYouMean(name, file.names()))
+			name, DidYouMean(name, file.names()))
 	}
 	return p.target(fmt.Sprintf("the profile %q", name)), nil
 }
@@ -161,6 +162,34 @@ func (p *profile) target(source string) target {
 		url: p.URL, urlFrom: source, apiKey: p.APIKey, keyFrom: source, keyID: p.APIKeyID, secret: p.APISecret,
 		sign: p.Sign,
 	}
+}
+
+// Located is a service that the command line, the environment or a profile names, with the credentials to call it.
+type Located struct {
+	URL, URLFrom    string // URLFrom and KeyFrom say what names them, for messages
+	APIKey, KeyFrom string
+	Options         []client.Option
+}
+
+// Locate returns the service that commands would call. Without one, the URL is empty.
+func (s Setup) Locate(settings *Service, fs *pflag.FlagSet) (Located, error) {
+	t, err := s.find(settings, fs)
+	if err != nil || t.url == "" {
+		return Located{}, err
+	}
+	if err := t.check(true); err != nil {
+		return Located{}, err
+	}
+	l := Located{URL: t.url, URLFrom: t.urlFrom, APIKey: t.apiKey, KeyFrom: t.keyFrom, Options: s.identity()}
+	if t.sign {
+		l.Options = append(l.Options, client.WithSigning(t.keyID, t.secret))
+	}
+	return l, nil
+}
+
+// identity returns the option that names this program to the service.
+func (s Setup) identity() []client.Option {
+	return []client.Option{client.WithUserAgent("licet/" + s.Version)}
 }
 
 // check refuses an incomplete target.

@@ -59,9 +59,7 @@ func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spe
 
 // connect creates the client, which signs requests if sign is set and the secret is known.
 func (c *session) connect(sign bool) error {
-	options := []client.Option{
-		client.WithUserAgent("licet/" + c.setup.Version), client.RetryFor(c.retryFor()), client.OnRetry(c.again),
-	}
+	options := append(c.setup.identity(), client.RetryFor(c.retryFor()), client.OnRetry(c.again))
 	if sign && c.target.canSign() {
 		options = append(options, client.WithSigning(c.target.keyID, c.target.secret))
 	}

@@ -86,7 +86,7 @@ const most = 2
 func nearest(typed string, known []string) string {
 	near, least := "", most+1
 	for _, word := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(typed), word); d < least && d < len(word) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(typed), strings.ToLower(word)); d < least && d < len(word) {
 			near, least = word, d
 		}
 	}
@@ -101,8 +101,8 @@ func suggestion(words []string) string {
 	return "; did you mean " + either(words, "or") + "?"
 }
 
-// didYouMean returns the suggestion of the nearest known word.
-func didYouMean(typed string, known []string) string {
+// DidYouMean returns "; did you mean X?" for the known word that a misspelled word is nearest to, or an empty string.
+func DidYouMean(typed string, known []string) string {
 	if near := nearest(typed, known); near != "" {
 		return suggestion([]string{near})
 	}

@@ -1,0 +1,9 @@
+// Package doctor finds what is wrong with a service, its etcd and the settings around them, and says what to do. It
+// judges facts: package kv/survey collects those of etcd, and a call over HTTP those of a service.
+//
+//	finding.go   findings and their output
+//	etcd.go      findings about the members of etcd
+//	store.go     findings about the content of the store
+//	service.go   findings about a service, as its clients see it
+//	settings.go  findings about the environment
+package doctor

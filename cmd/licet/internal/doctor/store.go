@@ -1,0 +1,51 @@
+package doctor
+
+import (
+	"time"
+
+	"licet/kv/survey"
+)
+
+// oldBackup is the age from which on a backup is old. The alert LicetBackupOld has the same bound.
+const oldBackup = 26 * time.Hour
+
+// Store judges the content of a store. dev says that it is that of licet dev.
+func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
+	if c.Err != nil {
+		r.Fail("store", c.Err, "correct what the error names: nodes can't read the store either")
+		return
+	}
+	switch {
+	case c.Masters == 0:
+		r.add(Warning, "master key", "run licet store master-key add, start nodes with this file, and keep a copy of it: "+
+			"without it, all API keys are lost", "the store knows no master key")
+	default:
+		r.ok("master key", "the store knows %d", c.Masters)
+	}
+	if c.APIKeys == 0 {
+		r.add(Warning, "API keys", "create the first one with licet store keys create", "there is no API key yet")
+	} else {
+		r.ok("API keys", "%d", c.APIKeys)
+	}
+	if dev {
+		return
+	}
+	switch {
+	case c.Nodes == 0:
+		r.add(Warning, "nodes", "start nodes with licet serve", "no node is up")
+	case c.Nodes == 1:
+		r.add(Warning, "nodes", "run two or more nodes behind a load balancer", "one node is up: its failure stops the "+
+			"service")
+	default:
+		r.ok("nodes", "%d are up", c.Nodes)
+	}
+	switch age := now.Sub(c.Backup); {
+	case c.Backup.IsZero():
+		r.add(Warning, "backup", "run licet store backup every hour: docs/guides/backup.md", "there is no backup")
+	case age > oldBackup:
+		r.add(Warning, "backup", "look why licet store backup does not run: docs/runbooks/LicetBackupOld.md",
+			"the last backup is %v old", age.Round(time.Hour))
+	default:
+		r.ok("backup", "%v old", age.Round(time.Minute))
+	}
+}
