@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"strings"
@@ -44,7 +45,11 @@ func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (docu
 	if err != nil {
 		return document{}, err
 	}
-	return s.orderPage(&o)
+	product, err := s.cfg.Node.Product(ctx, o.Owner, o.ProductID)
+	if err != nil && licensing.ReasonOf(err) != licensing.ReasonProductNotFound {
+		return document{}, err
+	}
+	return s.orderPage(&o, cmp.Or(product.Name, o.ProductID))
 }
 
 // orderToPay looks up the order of a pay page. The token in the address may be a guess, so a wrong token counts as a
@@ -128,12 +133,12 @@ func seeOther(location string) document {
 	}
 }
 
-// orderPage renders the pay page of an order, or its result. The page shows the
-// license key only if the order has no success_url: otherwise the shop shows it.
-func (s payRoutes) orderPage(o *licensing.Order) (document, error) {
+// orderPage renders the pay page of an order, or its result. product is the name of the product for people. The page
+// shows the license key only if the order has no success_url: otherwise the shop shows it.
+func (s payRoutes) orderPage(o *licensing.Order, product string) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
-		ProductID:   o.ProductID,
+		Product:     product,
 		Description: o.Description,
 		Amount:      o.Amount,
 		Currency:    o.Currency,

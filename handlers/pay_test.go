@@ -77,6 +77,26 @@ func TestPayPage(t *testing.T) {
 	}
 }
 
+// TestPayPageNamesTheProduct shows the name of the product; its id, if the product has no name or is deleted.
+func TestPayPageNamesTheProduct(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	wants := func(path, product string) {
+		t.Helper()
+		page := s.send("GET", path, "", "").mustPage(t, 200)
+		if !strings.Contains(page.body, `<dd class="product" dir="auto">`+product+`</dd>`) ||
+			!strings.Contains(page.body, "<title>[Test] Pay $49.00 for "+product+"</title>") {
+			t.Errorf("the page does not name the product %q:\n%s", product, page.body)
+		}
+	}
+	_, path := s.payable("")
+	wants(path, "editor")
+	s.send("PUT", "/v1/products/editor", keyAll, `{"name":"Aurora <Editor>"}`).must(t, 0)
+	wants(path, "Aurora &lt;Editor&gt;")
+	s.send("DELETE", "/v1/products/editor", keyAll, "").must(t, 0)
+	wants(path, "editor")
+}
+
 func TestPayPageLeadsBackToTheShop(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -30,7 +30,7 @@ const (
 // Page holds the parts of an order that the customer may see.
 type Page struct {
 	OrderNo     string
-	ProductID   string
+	Product     string // its name, or its id if it has no name
 	Description string
 	Amount      int64  // in the currency's minor unit
 	Currency    string // ISO 4217, upper case
@@ -111,7 +111,7 @@ func (r *Renderer) Order(w io.Writer, p Page) error {
 	}
 	amount := licensing.FormatAmount(p.Amount, p.Currency, "en")
 	return r.render(w, "order", view{
-		Title:  "Pay " + amount + " for " + p.ProductID,
+		Title:  "Pay " + amount + " for " + p.Product,
 		Order:  &p,
 		Amount: amount,
 	})

@@ -18,7 +18,7 @@ import (
 func order() Page {
 	return Page{
 		OrderNo:     "ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW",
-		ProductID:   "pro-annual",
+		Product:     "pro-annual",
 		Description: "Aurora Editor Pro\nfor one year",
 		Amount:      4900,
 		Currency:    "USD",
@@ -91,7 +91,8 @@ func TestOrder(t *testing.T) {
 		`<dd>$49.00</dd>`,
 		`<form method="post" action="/pay/ord_1/token">`,
 		`<button class="primary" `+payButton+`>Pay $49.00</button>`,
-		`<button name="action" value="cancel">Cancel order</button>`,
+		`<summary>Cancel order</summary>`,
+		`<button name="action" value="cancel">Yes, cancel this order</button>`,
 		`<code>ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW</code>`,
 		`<time datetime="2026-03-01T12:30:15Z">1 March 2026, 12:30 UTC</time>`,
 	)
@@ -200,7 +201,7 @@ func TestPagesOfNoOrder(t *testing.T) {
 // TestHostileText: pages escape all text of shops.
 func TestHostileText(t *testing.T) {
 	const evil = `</title></style>"'><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
-	p := Page{OrderNo: evil, ProductID: evil, Description: evil, Currency: evil, LicenseKey: evil,
+	p := Page{OrderNo: evil, Product: evil, Description: evil, Currency: evil, LicenseKey: evil,
 		SuccessURL: evil, Action: `javascript:alert(1)`, Amount: 1}
 	pages := []string{render(t, func(w io.Writer) error { return New().Problem(w, evil, evil, evil) })}
 	for state := range outcomes {
