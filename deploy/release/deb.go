@@ -50,7 +50,7 @@ func (r *release) deb(p platform, programs, scripts string) error {
 		Overridables: nfpm.Overridables{
 			Depends: []string{"adduser"}, Recommends: []string{"ca-certificates"}, Contents: contents,
 			Scripts: nfpm.Scripts{PostInstall: at("postinst"), PreRemove: at("prerm"), PostRemove: at("postrm")},
-			Deb:     nfpm.Deb{Compression: "xz"},
+			Deb:     nfpm.Deb{Compression: "gzip"}, // as the archives; xz saves a quarter, in ten times the time
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, "deb"); err != nil {

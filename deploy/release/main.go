@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -61,18 +62,19 @@ func run(args []string) error {
 		return err
 	}
 	var all, images []string // folders of programs
-	for _, p := range r.platforms {
+	var packers sync.WaitGroup
+	packed := make([]error, len(r.platforms))
+	for i, p := range r.platforms {
 		folder := filepath.Join(work, p.String())
-		if err := r.archive(p, folder, scripts); err != nil {
-			return err
-		}
 		all = append(all, folder)
 		if p.os == "linux" {
-			if err := r.deb(p, folder, scripts); err != nil {
-				return err
-			}
 			images = append(images, folder)
 		}
+		packers.Go(func() { packed[i] = r.pack(p, folder, scripts) })
+	}
+	packers.Wait()
+	if err := errors.Join(packed...); err != nil {
+		return err
 	}
 	if len(images) > 0 {
 		if err := r.image("layout", "image.tar", images, "--image", "licet:"+tag(r.version)); err != nil {
@@ -83,6 +85,14 @@ func run(args []string) error {
 		return err
 	}
 	return writeSums(r.out)
+}
+
+// pack writes the archive of a platform, and on Linux also the Debian package.
+func (r *release) pack(p platform, programs, scripts string) error {
+	if err := r.archive(p, programs, scripts); err != nil || p.os != "linux" {
+		return err
+	}
+	return r.deb(p, programs, scripts)
 }
 
 // parse reads the flags.
