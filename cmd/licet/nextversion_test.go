@@ -23,7 +23,11 @@ import (
 func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
-	if err := programs.BuildLicet(t.Context(), binary, "-tags", "licetnext"); err != nil {
+	flags := []string{"-tags", "licetnext"}
+	if builtWithRace() {
+		flags = append(flags, "-race") // what the tests need is compiled already
+	}
+	if err := programs.BuildLicet(t.Context(), binary, flags...); err != nil {
 		t.Fatal(err)
 	}
 	cluster := etcdtest.Start(t, 1)
