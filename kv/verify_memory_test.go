@@ -49,8 +49,8 @@ func (l *lab) bulk(licenses, devices int) {
 	}
 }
 
-// TestVerifyMemoryIsBounded verifies 3,000 devices and then 15,000. It compares how much memory is in use at most beyond
-// the memory used before. Both figures contain the memory of the etcd in the same process.
+// TestVerifyMemoryIsBounded verifies 3,000 devices and then 15,000. It compares how much memory is in use at most
+// beyond the memory used before. Both figures contain the memory of the etcd in the same process.
 func TestVerifyMemoryIsBounded(t *testing.T) {
 	l := newLab(t)
 	highWater := func(store *Store, every int) uint64 {
