@@ -13,6 +13,7 @@
 //
 //	spec.go             what a command consists of; groups of commands; arguments
 //	usage.go            messages about flags and arguments: suggestions, examples
+//	complete.go         completion of arguments and flags with values of the service
 //	service.go          which service a command calls, with which API key
 //	profiles.go         the file with profiles
 //	profilecommands.go  licet profile

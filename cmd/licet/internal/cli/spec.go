@@ -67,6 +67,7 @@ func (s Setup) command(is spec) *cobra.Command {
 	}
 	settings.AddFlags(cmd.Flags())
 	_ = cmd.RegisterFlagCompletionFunc("profile", s.completeProfiles)
+	s.completeFromService(cmd, &settings, is)
 	return cmd
 }
 
