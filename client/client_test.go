@@ -133,6 +133,11 @@ func walk(t *testing.T, shop *client.Client) {
 	}
 	given := must[*client.Order](t)(shop.CreateOrder(ctx,
 		client.NewOrder{ProductID: product, Amount: 1, Currency: "JPY"}))
+	for created, err := range shop.OrderEvents(ctx, given.OrderNo) {
+		if err != nil || given.PayURL == "" || created.Data.Order.PayURL != given.PayURL {
+			t.Errorf("the order is %+v, and its event %+v (%v)", given, created, err)
+		}
+	}
 	if o := must[*client.Order](t)(shop.CancelOrder(ctx, given.OrderNo, "no more")); o.Status != "canceled" ||
 		o.StateReason != "no more" {
 		t.Errorf("the order is %+v", o)
@@ -244,7 +249,7 @@ func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 		}
 	}
 	if want := []string{"order.refunded", "order.paid", "order.created"}; !slices.Equal(types, want) ||
-		last.Sequence != 1 || last.Data.Order.Status != "unpaid" || last.Data.Order.PayURL == "" {
+		last.Sequence != 1 || last.Data.Order.Status != "unpaid" || last.Data.Order.PayURL != "" {
 		t.Errorf("the order's events are %q, and the first is %+v", types, last)
 	}
 	if e := must[*client.Event](t)(shop.Event(ctx, last.ID)); !cmp.Equal(*e, last) {

@@ -42,10 +42,10 @@ type eventLicense struct {
 
 // eventRenderer renders events for the feed and for webhooks.
 type eventRenderer struct {
-	publicURL string
-	metrics   *metrics.Metrics
-	log       zerolog.Logger
-	guard     *guard.Guard
+	payLinks *payLinks
+	metrics  *metrics.Metrics
+	log      zerolog.Logger
+	guard    *guard.Guard
 }
 
 // answer renders an event. An event that can't be rendered becomes a placeholder: it must not
@@ -74,7 +74,7 @@ func (e *eventRenderer) data(v *service.EventView) (data json.RawMessage, err er
 func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 	var data eventData
 	if v.Order != nil {
-		o := orderAnswer(v.Order, e.publicURL, v.At)
+		o := orderAnswer(v.Order, e.payLinks, v.At)
 		data.Order = &o
 	}
 	if v.License != nil {

@@ -38,11 +38,11 @@ type order struct {
 }
 
 func (s orderRoutes) answer(o *licensing.Order) order {
-	return orderAnswer(o, s.cfg.PublicURL, s.cfg.Node.Now())
+	return orderAnswer(o, &s.payLinks, s.cfg.Node.Now())
 }
 
-// orderAnswer shows an order as of a time. Its pay page is below publicURL.
-func orderAnswer(o *licensing.Order, publicURL string, at time.Time) order {
+// orderAnswer shows an order as of a time.
+func orderAnswer(o *licensing.Order, links *payLinks, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
 		OrderNo:     o.OrderNo,
@@ -67,8 +67,7 @@ func orderAnswer(o *licensing.Order, publicURL string, at time.Time) order {
 		Mode:        o.Owner.Mode,
 	}
 	if status == licensing.OrderUnpaid {
-		pay := publicURL + payPath(o)
-		answer.PayURL = &pay
+		answer.PayURL = links.of(o)
 	}
 	return answer
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync"
 
+	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers/paypage"
@@ -25,7 +27,33 @@ const (
 )
 
 // payPath returns the path of an order's pay page. The path is the only secret of the page.
-func payPath(o *licensing.Order) string { return payPrefix + o.OrderNo + "/" + o.PayToken }
+func payPath(orderNo, token string) string { return payPrefix + orderNo + "/" + token }
+
+// payLinks makes the addresses of pay pages.
+type payLinks struct {
+	publicURL string
+	ring      licensing.MasterRing
+	log       zerolog.Logger
+	missing   sync.Map // ids of master keys that the node has logged
+}
+
+// of returns the address of an order's pay page. It returns nil if the order is paid or canceled, or if its expiry is
+// recorded. It also returns nil if this node lacks the master key of the order's pay token: other nodes may have it.
+func (l *payLinks) of(o *licensing.Order) *string {
+	if o.PaySeed.MasterID == "" {
+		return nil
+	}
+	token, err := l.ring.PayToken(o)
+	if err != nil {
+		if _, logged := l.missing.LoadOrStore(o.PaySeed.MasterID, true); !logged {
+			l.log.Error().Err(err).
+				Msg("responses of this node lack pay_url: give this node the master keys of the service and restart it")
+		}
+		return nil
+	}
+	link := l.publicURL + payPath(o.OrderNo, token)
+	return &link
+}
 
 // pageWanted reports whether a person waits for the response. All paths below the
 // pay pages count, so that a link that a mail program cut off finds a page too.
@@ -39,6 +67,8 @@ type payPagePath struct {
 	Token   text `path:"token"`
 }
 
+func (in *payPagePath) path() string { return payPath(in.OrderNo.value, in.Token.value) }
+
 // showOrder answers the pay page of an order, or the result of the payment.
 func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (document, error) {
 	o, err := s.orderToPay(ctx, c, &in)
@@ -49,7 +79,7 @@ func (s payRoutes) showOrder(ctx context.Context, c *call, in payPagePath) (docu
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonProductNotFound {
 		return document{}, err
 	}
-	return s.orderPage(&o, cmp.Or(product.Name, o.ProductID))
+	return s.orderPage(&o, in.path(), cmp.Or(product.Name, o.ProductID))
 }
 
 // orderToPay looks up the order of a pay page. The token in the address may be a guess, so a wrong token counts as a
@@ -94,7 +124,7 @@ func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (docume
 		if _, err := s.cfg.Desk.Cancel(ctx, o); err != nil {
 			return document{}, err
 		}
-		return seeOther(s.cfg.PublicURL + payPath(&o)), nil
+		return seeOther(s.cfg.PublicURL + in.path()), nil
 	}
 	_, elsewhere, err := s.cfg.Desk.Pay(ctx, o)
 	if err != nil {
@@ -105,7 +135,7 @@ func (s payRoutes) payOrCancel(ctx context.Context, c *call, in payForm) (docume
 	}
 	// Also if the order has a success_url: browsers hold a form's policy
 	// against every hop of a redirect, so only a link leads to foreign sites.
-	return seeOther(s.cfg.PublicURL + payPath(&o)), nil
+	return seeOther(s.cfg.PublicURL + in.path()), nil
 }
 
 // sameOrigin reports whether a form comes from a page of our own origin, or from a client that
@@ -133,9 +163,9 @@ func seeOther(location string) document {
 	}
 }
 
-// orderPage renders the pay page of an order, or its result. product is the name of the product for people. The page
-// shows the license key only if the order has no success_url: otherwise the shop shows it.
-func (s payRoutes) orderPage(o *licensing.Order, product string) (document, error) {
+// orderPage renders the pay page of an order, which is at a path, or its result. product is the name of the product for
+// people. The page shows the license key only if the order has no success_url: otherwise the shop shows it.
+func (s payRoutes) orderPage(o *licensing.Order, path, product string) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
 		Product:     product,
@@ -146,7 +176,7 @@ func (s payRoutes) orderPage(o *licensing.Order, product string) (document, erro
 		ExpiresAt:   o.ExpiresAt,
 		Sandbox:     o.Owner.Mode == licensing.Test,
 		SuccessURL:  o.SuccessURL,
-		Action:      s.basePath + payPath(o),
+		Action:      s.basePath + path,
 	}
 	// A refund that the shop asked for shows once it is made; until then the order is paid.
 	if o.RefundDue && !o.CanceledAt.IsZero() {

@@ -231,7 +231,7 @@ func TestPayPageProblems(t *testing.T) {
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
 	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
 		Currency: "USD",
-		PayToken: "token", ExpiresAt: s.clock.Now().Add(time.Hour)}
+		PayHash:  licensing.HashPayToken("token"), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)
 }
@@ -265,7 +265,7 @@ func TestSandboxPayment(t *testing.T) {
 	s.addr = serve(t, handlers.New(s.config))
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
 	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
-		Currency: "USD", PayToken: "token", CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour)}
+		Currency: "USD", CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	path := "/v1/orders/" + order.OrderNo
 	s.send("PUT", path+"/sandbox_payment", keyLive, "", "Content-Type", "-").must(t, 40904)

@@ -40,8 +40,8 @@ type Config struct {
 	// for a URL below it.
 	PublicURL string
 
-	// Ring derives the API secrets that clients sign requests with. The admin listener does not
-	// use it.
+	// Ring derives the API secrets that clients sign requests with, and the pay tokens of orders. The
+	// admin listener does not use it.
 	Ring licensing.MasterRing
 	// Webhooks decides which URLs webhook endpoints may have, and Pings sends them test messages.
 	// The admin listener uses neither.
@@ -86,6 +86,7 @@ type Server struct {
 
 	table       *routeTable
 	rates       rateLimits
+	payLinks    payLinks
 	events      eventRenderer
 	accessLog   accessLog
 	deadlines   connection.RequestDeadlines
@@ -138,7 +139,8 @@ func newServer(cfg Config, routes []route) *Server {
 	s.deadlines.Timeout = cfg.RequestTimeout
 	s.table = newRouteTable(routes)
 	s.rates = newRateLimits(&cfg)
-	s.events = eventRenderer{publicURL: cfg.PublicURL, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
+	s.payLinks = payLinks{publicURL: cfg.PublicURL, ring: cfg.Ring, log: cfg.Log}
+	s.events = eventRenderer{payLinks: &s.payLinks, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
 	s.accessLog = accessLog{log: cfg.Log, overloaded: s.errors[licensing.ReasonOverloaded].code()}
 	s.count(routes)
 	s.refusals = newRefusals(s, routes)

@@ -152,7 +152,7 @@ func newService(t *testing.T, options ...option) *fixture {
 	}
 	policy := webhook.Policy{Loopback: true}
 	s.config = handlers.Config{
-		Metrics: instruments, Log: log, PublicURL: publicURL,
+		Metrics: instruments, Log: log, PublicURL: publicURL, Ring: nodeConfig.Ring,
 		Webhooks: policy, Pings: webhook.NewSender(webhook.Config{Policy: policy, Version: "test", Clock: s.clock.Now}),
 	}
 	t.Cleanup(s.config.Pings.Close)

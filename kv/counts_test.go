@@ -46,7 +46,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	record := licensing.NewOrder(&licensing.Order{
 		OrderNo: licensing.NewOrderNo('0',
 			ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
-		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
+		PayHash: licensing.HashPayToken("token"), Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
 		ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)

@@ -148,6 +148,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 		Keys:    other,
 		Sweeps:  other,
 		Events:  other,
+		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})}
 	l.product()
@@ -279,7 +280,7 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	l.t.Helper()
 	now := kvtest.Must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
 	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount ||
-		now.PayToken != order.PayToken {
+		now.PayHash != order.PayHash {
 		l.t.Errorf("the order is now %+v", now)
 	}
 	status := now.Status(time.Now())

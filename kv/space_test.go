@@ -76,6 +76,7 @@ func newSpaceLabOf(t *testing.T, quota int64) *spaceLab {
 		Keys:    l.store,
 		Sweeps:  l.store,
 		Events:  l.store,
+		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})
 	unlimited := 0
@@ -267,6 +268,7 @@ func TestStartWhileFull(t *testing.T) {
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
+		Ring:    kvtest.Ring(t),
 		Entropy: rand.Reader,
 	})
 	l.lookUp(0)

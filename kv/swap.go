@@ -198,11 +198,7 @@ func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers 
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
-	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent,
-		Unknown: token.unknown}).Encode()
-	if err != nil {
-		return err
-	}
+	value := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}).Encode()
 	if told := eventsOf(&write.Record, order); len(told) > 0 {
 		if err := sw.writeOrderEvents(value, told, token.lastEvent); err != nil {
 			return err

@@ -79,6 +79,7 @@ func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Servi
 		Keys:    l.store,
 		Sweeps:  l.store,
 		Events:  l.store,
+		Ring:    kvtest.Ring(l.t),
 		Entropy: entropy,
 	})
 }
@@ -231,10 +232,6 @@ func (l *lab) fill() specimens {
 	_, _ = rand.Read(hash[:])
 	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
 		MasterID: "m1", CreatedAt: kvtest.Time}
-	if err := l.store.UseMaster(l.ctx(),
-		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
-		l.t.Fatal(err)
-	}
 	claim := store.Write{
 		Ref:    licensing.ClaimRef(labOwner, "claim of a key.."),
 		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: kvtest.Time, APIKeyID: key.ID}},

@@ -93,7 +93,7 @@ func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	record := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
 	change(&record.Order)
 	told := record.Order
-	changed := seed{key: kvtest.Must(record.Encode())(l.t)}
+	changed := seed{key: record.Encode()}
 	l.retell(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), told.Sequence),
 		func(e *licensing.Event) { e.Order = &told })
 	return changed
@@ -454,6 +454,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
 		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = kvtest.Time }),
 			[]string{misplaced(unpaidEnd)}},
+		{"an order without the hash of its pay token",
+			l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PayHash = [32]byte{} }),
+			[]string{"order pay_hash " + ord(s.unpaid)}},
 		{"a license's end that is gone", seed{licenseEnd(s.ending, labEnd): nil},
 			[]string{"license due_missing " + lic(s.ending)}},
 		{"a license's end that moved",

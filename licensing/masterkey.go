@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,6 +23,7 @@ const (
 	apiSecretSize = 32
 	// Standard Webhooks 1.0 requires 24 to 64 bytes.
 	webhookSecretSize = 32
+	payTokenSize      = 16
 )
 
 // MasterKey is a secret from which other secrets are derived. It prints as its id.
@@ -231,6 +233,44 @@ func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (st
 	}
 	return "whsec_" + base64.StdEncoding.EncodeToString(secret), nil
 }
+
+// PayToken derives the pay token of an order from its PaySeed: 128 bits in hex. It returns an error if the ring lacks
+// the master key, or has another master key under the id, so that the token is not the order's.
+//
+// The derivation must never change, like that of [MasterRing.APISecret].
+func (r MasterRing) PayToken(o *Order) (string, error) {
+	master, found := r.Lookup(o.PaySeed.MasterID)
+	if !found {
+		return "", fmt.Errorf("the master key ring lacks the key %q, which the pay token of order %s is derived from",
+			o.PaySeed.MasterID, o.OrderNo)
+	}
+	token, err := master.payToken(o.OrderNo, o.PaySeed.Salt)
+	if err == nil && HashPayToken(token) != o.PayHash {
+		err = fmt.Errorf("the master key %q of the ring is not the one that the pay token of order %s is derived from",
+			master.ID, o.OrderNo)
+	}
+	return token, err
+}
+
+// NewPayToken sets the PaySeed and the PayHash of a new order to those of a token that is derived from the ring's
+// current master key.
+func (r MasterRing) NewPayToken(o *Order, salt [16]byte) error {
+	o.PaySeed = PaySeed{MasterID: r.Current().ID, Salt: salt}
+	token, err := r.Current().payToken(o.OrderNo, salt)
+	o.PayHash = HashPayToken(token)
+	return err
+}
+
+func (k MasterKey) payToken(orderNo string, salt [16]byte) (string, error) {
+	token, err := hkdf.Key(sha256.New, k.key[:], salt[:], "licet pay token\x00"+orderNo, payTokenSize)
+	if err != nil {
+		return "", fmt.Errorf("derive a pay token: %w", err)
+	}
+	return hex.EncodeToString(token), nil
+}
+
+// HashPayToken returns the hash by which an order recognizes its pay token. As with API keys, a plain hash suffices.
+func HashPayToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
 
 // NewAPIKeyText returns the text of an API key: lk_test_ or lk_live_ and 32 Crockford base32
 // characters. The store keeps only its [HashAPIKey].

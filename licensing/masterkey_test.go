@@ -130,6 +130,55 @@ func TestAPISecretIsFrozen(t *testing.T) {
 	}
 }
 
+// TestPayTokenIsFrozen holds the derivation still, as TestAPISecretIsFrozen does: pay links are in buyers' hands.
+func TestPayTokenIsFrozen(t *testing.T) {
+	ring, err := ParseMasterRing("a:" + countingKey + "\nb:" + onesKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		orderNo, masterID string
+		salt              byte
+		token             string
+	}{
+		{"ord_1", "a", 1, "9f9d8c47368b5876341a2130bc4ce8e8"},
+		{"ord_2", "a", 1, "2a03f7d5f1b1c2781cbd1f8f92aedb90"},
+		{"ord_1", "b", 1, "a231cb2e67a131c55bb6bb9a9307b4f1"},
+		{"ord_1", "a", 2, "e145262de01be14cd8c5004f0df83dbd"},
+	} {
+		order := Order{OrderNo: c.orderNo, PayHash: HashPayToken(c.token),
+			PaySeed: PaySeed{MasterID: c.masterID, Salt: [16]byte{c.salt}}}
+		if got, err := ring.PayToken(&order); err != nil || got != c.token {
+			t.Errorf("the pay token of %+v is %s, %v", c, got, err)
+		}
+	}
+}
+
+// TestForeignPayToken: a ring that lacks the master key of an order, or has another one under the same id, returns an
+// error instead of a token that does not open the order's pay page.
+func TestForeignPayToken(t *testing.T) {
+	var order Order
+	for i, ring := range []string{"a:" + countingKey, "b:" + countingKey, "a:" + onesKey} {
+		ring, err := ParseMasterRing(ring)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if err := ring.NewPayToken(&order, [16]byte{1}); err != nil {
+				t.Fatal(err)
+			}
+			token, err := ring.PayToken(&order)
+			if err != nil || HashPayToken(token) != order.PayHash {
+				t.Errorf("the ring that made the token: got %q, %v", token, err)
+			}
+			continue
+		}
+		if _, err := ring.PayToken(&order); err == nil || !strings.Contains(err.Error(), `"a"`) {
+			t.Errorf("ring %d: got error %v", i, err)
+		}
+	}
+}
+
 func TestAPISecretsDuringRotation(t *testing.T) {
 	ring, err := ParseMasterRing("b:" + onesKey + "\na:" + countingKey)
 	if err != nil {

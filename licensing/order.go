@@ -35,7 +35,11 @@ type Order struct {
 	BuyerEmail  string
 	Metadata    string // a compact JSON object, or empty
 	SuccessURL  string
-	PayToken    string // 128 random bits in hex; allows its holder to pay
+	// PayHash is the SHA-256 of the pay token, which allows its holder to pay. The token itself is never stored.
+	PayHash [32]byte
+	// PaySeed has what the pay token is derived from. It is zero once the order is paid or canceled, or its expiry is
+	// recorded: then no pay_url is shown, and PayHash recognizes the token.
+	PaySeed PaySeed
 	// Terms are the product's terms when the order was created. The license gets these terms if the
 	// product no longer exists when the order is paid.
 	Terms Terms
@@ -62,6 +66,13 @@ type Order struct {
 	StateReason string
 
 	Sequence uint64 // of its latest event; 0: none
+}
+
+// PaySeed is what the pay token of an order is derived from, besides the order's number. Without the master key it
+// reveals nothing about the token.
+type PaySeed struct {
+	MasterID string
+	Salt     [16]byte // random, so that the token is not derivable from the master key and the order's number
 }
 
 // Status returns the order's state at now.

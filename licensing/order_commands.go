@@ -37,7 +37,7 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid, OrderExpired:
-		o.PaidAt, o.Payment, o.LicenseKey = now, c.Payment, c.Key
+		o.PaidAt, o.Payment, o.LicenseKey, o.PaySeed = now, c.Payment, c.Key, PaySeed{}
 		o.Late = status == OrderExpired
 		r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
 		r.recordOrder(EventOrderPaid, c.by(), now)
@@ -69,7 +69,7 @@ func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid:
-		o.CanceledAt, o.StateReason = now, c.Reason
+		o.CanceledAt, o.StateReason, o.PaySeed = now, c.Reason, PaySeed{}
 		r.recordOrder(EventOrderCanceled, c.By, now)
 	case OrderCanceled:
 	default:
@@ -96,7 +96,7 @@ func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(c.Before) {
-		o.ExpiredAt = now
+		o.ExpiredAt, o.PaySeed = now, PaySeed{}
 		r.recordOrder(EventOrderExpired, System, now)
 	}
 	return Result{Order: *o}, nil

@@ -34,7 +34,7 @@ refunded, was canceled    | =        | =       | !state   | =
 func ordered(edit func(*licensing.Order)) licensing.Record {
 	o := &licensing.Order{
 		OrderNo: "ord_1", Owner: shop, ProductID: app, Amount: 990, Currency: "EUR",
-		BuyerEmail: "ann@example.com", Metadata: `{"a":1}`, PayToken: "token",
+		BuyerEmail: "ann@example.com", Metadata: `{"a":1}`, PayHash: licensing.HashPayToken("token"),
 		Terms:     licensing.Terms{KeyPrefix: "OLD", MaxDevices: 99},
 		CreatedAt: noon.Add(-time.Hour), ExpiresAt: noon.Add(time.Hour),
 	}
@@ -417,5 +417,26 @@ func TestNewOrderNo(t *testing.T) {
 	earlier, later := licensing.NewOrderNo('0', ulid), licensing.NewOrderNo('0', "01ARZ3NDEM0000000000000000")
 	if earlier >= later {
 		t.Errorf("%s does not sort before %s", earlier, later)
+	}
+}
+
+// TestPaySeedEnds: an order that is paid, canceled or expired loses the seed of its pay token, and keeps the hash by
+// which its pay page still opens.
+func TestPaySeedEnds(t *testing.T) {
+	for name, cmd := range map[string]licensing.Command{
+		"paid": payment, "canceled": licensing.CancelOrder{}, "expired": licensing.ExpireOrder{Before: noon},
+	} {
+		r := ordered(func(o *licensing.Order) {
+			o.PaySeed = licensing.PaySeed{MasterID: "m1", Salt: [16]byte{1}}
+			if name == "expired" {
+				o.ExpiresAt = noon
+			}
+		})
+		if _, err := run(t, &r, cmd, noon); err != nil {
+			t.Fatal(err)
+		}
+		if o := r.Order; o.PaySeed != (licensing.PaySeed{}) || o.PayHash != licensing.HashPayToken("token") {
+			t.Errorf("%s: the order has the seed %v and the hash %x", name, o.PaySeed, o.PayHash)
+		}
 	}
 }

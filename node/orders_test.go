@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -61,7 +62,7 @@ func TestCreateOrder(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrProductNotFound)
 	order, _, err := n.CreateOrder(ctx, test, nodetest.NewOrder(100))
 	nodetest.WantError(t, err, nil)
-	if got := order.Status(n.Now()); got != licensing.OrderUnpaid || order.PayToken == "" || order.LicenseKey != "" {
+	if got := order.Status(n.Now()); got != licensing.OrderUnpaid || order.LicenseKey != "" {
 		t.Errorf("a new order is %s: %+v", got, order)
 	}
 	stored, err := n.Order(ctx, test, order.OrderNo)
@@ -71,9 +72,12 @@ func TestCreateOrder(t *testing.T) {
 	}
 	_, err = n.Order(ctx, live, order.OrderNo)
 	nodetest.WantError(t, err, licensing.ErrOrderNotFound)
-	_, err = n.OrderToPay(ctx, order.OrderNo, order.PayToken)
+	right, err := nodetest.Ring(t).PayToken(&order)
 	nodetest.WantError(t, err, nil)
-	for _, token := range []string{"", "x", order.PayToken + "0", "00000000000000000000000000000000"} {
+	_, err = n.OrderToPay(ctx, order.OrderNo, right)
+	nodetest.WantError(t, err, nil)
+	hash := string(order.PayHash[:])
+	for _, token := range []string{"", "x", right + "0", "00000000000000000000000000000000", hash} {
 		_, err = n.OrderToPay(ctx, order.OrderNo, token)
 		nodetest.WantError(t, err, licensing.ErrOrderNotFound)
 	}
@@ -85,6 +89,50 @@ func TestCreateOrder(t *testing.T) {
 	}
 	if _, err := n.License(ctx, test, free.LicenseKey, store.DevicePage{Limit: 1}); err != nil {
 		t.Errorf("its license: %v", err)
+	}
+}
+
+// doubtfulMasters is a store whose first UseMaster is in doubt.
+type doubtfulMasters struct {
+	store.Store
+	applied bool // whether the store applies the first UseMaster
+	asked   atomic.Int32
+}
+
+func (s *doubtfulMasters) UseMaster(ctx context.Context, master licensing.MasterKey) error {
+	if s.asked.Add(1) > 1 {
+		return s.Store.UseMaster(ctx, master)
+	}
+	if s.applied {
+		if err := s.Store.UseMaster(ctx, master); err != nil {
+			return err
+		}
+	}
+	return licensing.ErrOutcomeUnknown
+}
+
+// TestOrderWhileMasterKeyIsInDoubt creates the first order of a node whose note of the master key is in doubt: the
+// order is certainly not created, so the same request, with its Idempotency-Key, creates it later.
+func TestOrderWhileMasterKeyIsInDoubt(t *testing.T) {
+	for _, applied := range []bool{true, false} {
+		db := &doubtfulMasters{Store: nodetest.OpenStore(t), applied: applied}
+		n, owner := nodetest.New(t, db), nodetest.NewOwner(licensing.Test)
+		request := nodetest.OrderOnce("k", "r")
+		_, replayed, err := n.CreateOrder(nodetest.Context(t), owner, request)
+		if licensing.ReasonOf(err) != licensing.ReasonUnavailable || replayed {
+			t.Errorf("in doubt: %v, replayed: %t", err, replayed)
+		}
+		order, replayed, err := n.CreateOrder(nodetest.Context(t), owner, request)
+		if err != nil || replayed || order.PaySeed.MasterID != nodetest.Ring(t).Current().ID {
+			t.Errorf("afterward: %+v, replayed: %t, %v", order, replayed, err)
+		}
+		again, replayed, err := n.CreateOrder(nodetest.Context(t), owner, request)
+		if err != nil || !replayed || again.OrderNo != order.OrderNo {
+			t.Errorf("repeated: %+v, replayed: %t, %v", again, replayed, err)
+		}
+		if asked := db.asked.Load(); asked != 2 {
+			t.Errorf("the node noted the master key %d times, want 2", asked)
+		}
 	}
 }
 

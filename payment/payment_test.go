@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/kv/embedded/embeddedtest"
 	"licet/licensing"
@@ -52,6 +53,7 @@ func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
+		Ring:    nodetest.Ring(t),
 		Entropy: rand.Reader,
 	}), c, ctx
 }

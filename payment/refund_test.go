@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
+	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/kv/embedded/embeddedtest"
 	"licet/kv/verify"
@@ -86,6 +87,7 @@ func (w *fixture) open(store store.Store, provider payment.Provider) (*service.S
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
+		Ring:    nodetest.Ring(w.t),
 		Entropy: rand.Reader,
 	})
 	return n, payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: provider})

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"licet/internal/otlptest"
+	"licet/licensing"
 )
 
 // TestLogAndTracesHoldNoSecrets does the main job, and makes mistakes on the way, with recognizable secrets. Then it
@@ -125,6 +128,7 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 	if !strings.Contains(scraped, `# {trace_id="`) {
 		t.Errorf("the metrics have no exemplar:\n%s", scraped)
 	}
+	holdsNoPayToken(t, filepath.Join(p.dir, "etcd"), token)
 	wantJSONLines(t, p.log.String())
 	// The whole of it was looked at: something of each kind is there.
 	for _, name := range []string{
@@ -136,6 +140,30 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 		if len(otlptest.Named(traces.Spans(), name)) == 0 {
 			t.Errorf("no span is called %q", name)
 		}
+	}
+}
+
+// holdsNoPayToken demands that the files of the store hold the hash of a pay token, and not the token.
+func holdsNoPayToken(t *testing.T, dir, token string) {
+	t.Helper()
+	raw, err := hex.DecodeString(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, found := licensing.HashPayToken(token), false
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if bytes.Contains(content, raw) || bytes.Contains(content, []byte(token)) {
+			t.Errorf("%s holds the pay token", path)
+		}
+		found = found || bytes.Contains(content, hash[:])
+		return err
+	})
+	if err != nil || !found {
+		t.Errorf("the store does not hold the hash of the pay token (%v)", err)
 	}
 }
 

@@ -144,6 +144,59 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	}
 }
 
+// TestPayURLWithOtherMasterKeys runs two nodes that start with different master keys under one id, before the store
+// knows this id. The first order settles which of the two is right. The other node creates no order, shows no pay_url,
+// says so once in its log, and serves the pay page of the order.
+func TestPayURLWithOtherMasterKeys(t *testing.T) {
+	t.Parallel()
+	flags, ring := testStore(t)
+	key := createKey(t, flags).APIKey
+	known := readText(t, ring)
+	var nodes []*process
+	for _, letter := range []string{"A", "B"} {
+		own := filepath.Join(t.TempDir(), "master.keys")
+		writeText(t, own, "m9:"+strings.Repeat(letter, 42)+"A=\n"+known)
+		p := startServe(t, append(slices.Clone(flags), "--master-key-file", own)...)
+		p.key = key
+		nodes = append(nodes, p)
+	}
+	right, other := nodes[0], nodes[1]
+	const order = `{"product_id":"editor","amount":4900,"currency":"USD"}`
+	orders := []object{
+		right.want(t, 201, "POST", "/v1/orders", order).Data, right.want(t, 201, "POST", "/v1/orders", order).Data,
+	}
+	if refused := other.want(t, 503, "POST", "/v1/orders", order); refused.Code != 50300 {
+		t.Errorf("the node with the other master key answers %s", refused.body)
+	}
+	for _, made := range orders {
+		path, payURL := "/v1/orders/"+made.text("order_no"), made.text("pay_url")
+		if got := right.want(t, 200, "GET", path, "").Data; payURL == "" || got.text("pay_url") != payURL {
+			t.Errorf("created with the pay_url %q, looked up with %q", payURL, got.text("pay_url"))
+		}
+		if got := other.want(t, 200, "GET", path, "").Data; got["pay_url"] != nil || got.text("status") != "unpaid" {
+			t.Errorf("the node with the other master key shows %v", got)
+		}
+	}
+	other.want(t, 200, "GET", "/v1/orders", "")
+	other.want(t, 200, "GET", "/v1/events", "")
+	if lines := strings.Count(other.log.String(), "lack pay_url"); lines != 1 {
+		t.Errorf("the node with the other master key logged %d lines, want 1", lines)
+	}
+	for _, expected := range []string{"lack pay_url", "can't derive new secrets"} {
+		other.log.forgive(expected)
+	}
+	if strings.Contains(right.log.String(), "lack pay_url") {
+		t.Error("the node with the right master key lacks pay_url")
+	}
+	page := strings.TrimPrefix(orders[0].text("pay_url"), right.url)
+	if r, err := other.pay(t.Context(), other.url+page, "pay"); err != nil || r.status != 303 {
+		t.Errorf("pay at the node with the other master key: %s (%v)", r.body, err)
+	}
+	if got := right.want(t, 200, "GET", "/v1/orders/"+orders[0].text("order_no"), "").Data; got.text("status") != "paid" {
+		t.Errorf("paid, and the order is %v", got)
+	}
+}
+
 // goodSecrets derives the secrets of a key that are good now, from the ring
 // file as it is.
 func goodSecrets(t *testing.T, flags []string, ring, id string) (secrets []string) {

@@ -135,6 +135,15 @@ type process struct {
 	die    context.CancelFunc
 }
 
+// testRing is the ring that all nodes share.
+func testRing() (licensing.MasterRing, error) {
+	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1, 2, 3})
+	if err != nil {
+		return licensing.MasterRing{}, err
+	}
+	return licensing.ParseMasterRing(master.Line())
+}
+
 // start opens a store on a way into etcd of its own, which its faults lie in
 // wait on, and makes a node on it.
 func (r *run) start(c *clock) (*process, error) {
@@ -166,6 +175,10 @@ func (r *run) start(c *clock) (*process, error) {
 	if err := patiently(ctx, func() error { return p.opened.OpenEpoch(ctx) }); err != nil {
 		return nil, err
 	}
+	ring, err := testRing()
+	if err != nil {
+		return nil, err
+	}
 	var store store.Store = p.opened
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
@@ -188,6 +201,7 @@ func (r *run) start(c *clock) (*process, error) {
 		Keys:         p.store,
 		Sweeps:       p.store,
 		Events:       p.store,
+		Ring:         ring,
 		Entropy:      rand.Reader,
 		SeenStep:     seenStep,
 		ExpiryMargin: time.Millisecond,

@@ -159,10 +159,11 @@ func latest(field string) (at latestAt) {
 func (r *run) listen() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1})
+	ring, err := testRing()
 	if err != nil {
 		return err
 	}
+	master := ring.Current()
 	db, ref := r.maker.opened, licensing.WebhooksRef(r.owner)
 	subscribe := licensing.CreateEndpoint{Owner: r.owner, Endpoint: licensing.Endpoint{
 		ID: "we_0", URL: "https://shop.example/licet", SecretVersion: 1, MasterID: master.ID, Since: "pos_0",

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet/licensing"
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/node"
@@ -50,18 +49,9 @@ const (
 	hopMargin   = 25 * time.Millisecond
 )
 
-// hopRing is the ring that all nodes share.
-func hopRing() (licensing.MasterRing, error) {
-	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1, 2, 3})
-	if err != nil {
-		return licensing.MasterRing{}, err
-	}
-	return licensing.ParseMasterRing(master.Line())
-}
-
 // meet lets a process call the others. It comes before its node is made.
 func (p *process) meet(r *run) error {
-	ring, err := hopRing()
+	ring, err := testRing()
 	if err != nil {
 		return err
 	}
@@ -74,7 +64,7 @@ func (p *process) meet(r *run) error {
 
 // beCalled lets the others call a process.
 func (p *process) beCalled(r *run, instruments *metrics.Metrics) error {
-	ring, err := hopRing()
+	ring, err := testRing()
 	if err != nil {
 		return err
 	}

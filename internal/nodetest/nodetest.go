@@ -75,6 +75,16 @@ func OwnEtcd(t *testing.T) kv.Config {
 	return cfg
 }
 
+// Ring returns the master keys m1 and m2. Tests on the shared etcd use no others: each node needs all keys in use.
+func Ring(t *testing.T) licensing.MasterRing {
+	t.Helper()
+	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=\nm2:" + strings.Repeat("B", 42) + "A=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
 // OpenStore opens a store. The end of the test closes it.
 func OpenStore(t *testing.T) *kv.Store {
 	t.Helper()
@@ -120,6 +130,7 @@ func New(t *testing.T, store store.Store, change ...func(*service.Config)) *serv
 		Keys:    store,
 		Sweeps:  store,
 		Events:  store,
+		Ring:    Ring(t),
 		Entropy: rand.Reader,
 	}
 	for _, c := range change {

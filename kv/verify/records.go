@@ -46,6 +46,9 @@ func (v *recordChecks) checkOrder(e entry) {
 	checkWriters(e.value, layout.OrderWriter, bad)
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
+	if order.Order.PayHash == [32]byte{} {
+		bad("pay_hash", "it has no hash of its pay token, so nobody can open its pay page")
+	}
 	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
 	v.events.wantOrderEvents(order, bad)
 	v.checkOrderLicense(&order.Order, bad)

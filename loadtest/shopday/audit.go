@@ -65,7 +65,9 @@ func (o *orderEntry) differences(now *client.Order, products []product, at time.
 	differ(c, "whether it was paid", o.paid, !now.PaidAt.IsZero())
 	differ(c, "whether it was canceled", o.canceled, !now.CanceledAt.IsZero())
 	differ(c, "whether it was refunded", o.refunded, !now.RefundedAt.IsZero())
-	differ(c, "whether it can be paid", status == stateUnpaid, now.PayURL != "")
+	if now.PayURL != "" || !o.early {
+		differ(c, "whether it can be paid", status == stateUnpaid, now.PayURL != "")
+	}
 	if now.PayURL != "" {
 		differ(c, "pay_url", o.payURL, now.PayURL)
 	}

@@ -114,6 +114,18 @@ func TestEveryMistakeIsFound(t *testing.T) {
 			[]string{"order ord_0, order 1 (left unpaid) was acknowledged, and is not listed", "orders differs: 3 / 2",
 				"orders, in USD differs: 303 / 203"},
 		},
+		"an unpaid order has no link": {
+			func(_ *ledger, b *books) { b.orders[0].PayURL = "" },
+			[]string{"whether it can be paid is true by the ledger, and false by the service"},
+		},
+		"an early order has another link": {
+			func(l *ledger, b *books) { l.orders["ord_0"].early, b.orders[0].PayURL = true, "/pay/1" },
+			[]string{"pay_url is /pay/0 by the ledger, and /pay/1 by the service"},
+		},
+		"an early order has a link after its payment": {
+			func(l *ledger, b *books) { l.orders["ord_1"].early, b.orders[1].PayURL = true, "/pay/1" },
+			[]string{"whether it can be paid is false by the ledger, and true by the service"},
+		},
 		"an order without a request": {
 			func(l *ledger, _ *books) { delete(l.orders, "ord_0") },
 			[]string{"order ord_0 (unpaid) is listed, and no request created it", "only in the service: [ord_0]",

@@ -133,7 +133,7 @@ func (s *day) afternoon(ctx context.Context) error {
 		waiting[o.plan.n] = o
 	}
 	list := s.plan.those(func(o *orderPlan) bool { return o.made != morning && o.paid == afternoon })
-	return s.meanwhile(ctx, fmt.Sprintf("afternoon: %d orders, while the nodes are restarted", len(list)),
+	err := s.meanwhile(ctx, fmt.Sprintf("afternoon: %d orders, while the nodes are restarted", len(list)),
 		func(ctx context.Context, count func()) {
 			trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
 				o := waiting[p.n]
@@ -146,10 +146,14 @@ func (s *day) afternoon(ctx context.Context) error {
 				count()
 			})
 		}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx) }, len(list))
+	for _, o := range s.ledger.allOrders() {
+		o.early = true
+	}
+	return err
 }
 
 // evening refunds orders, changes licenses and replaces API keys. Meanwhile the nodes are
-// restarted without the old master key.
+// restarted without the old master key. Afterward the pay pages of unpaid orders still open.
 func (s *day) evening(ctx context.Context) error {
 	var list []*orderEntry
 	for _, o := range s.ledger.allOrders() {
@@ -157,7 +161,7 @@ func (s *day) evening(ctx context.Context) error {
 			list = append(list, o)
 		}
 	}
-	return s.meanwhile(ctx,
+	err := s.meanwhile(ctx,
 		fmt.Sprintf("evening: %d licenses are looked after, %d of them refunded, and API keys replaced", len(list),
 			len(s.plan.those(func(o *orderPlan) bool { return o.refund != noRefund }))),
 		func(ctx context.Context, count func()) {
@@ -178,6 +182,12 @@ func (s *day) evening(ctx context.Context) error {
 			}
 			return s.stage.Roll(ctx)
 		}, len(list))
+	for _, o := range s.ledger.allOrders() {
+		if o.plan.fate == leftUnpaid && o.status(time.Now()) == stateUnpaid {
+			s.sales.stillPayable(ctx, o)
+		}
+	}
+	return err
 }
 
 // meanwhile does two things at a time: work, which counts its progress, and something

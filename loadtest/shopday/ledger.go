@@ -31,6 +31,9 @@ type orderEntry struct {
 	plan   *orderPlan
 	number string
 	payURL string
+	// early: the order was made before all nodes derived pay tokens from the new master key. Without the old master key
+	// the service does not show its pay_url.
+	early bool
 	// As they were ordered, or empty once they are redacted:
 	email       string
 	description string

@@ -86,13 +86,18 @@ func (s *sales) carryOut(ctx context.Context, o *orderEntry) {
 	case raced:
 		s.race(ctx, o)
 	case leftUnpaid:
-		page, err := s.browser.Open(ctx, o.payURL)
-		s.check(err == nil && strings.Contains(page, "Complete your order"), "%s: its page is not to be paid on: %v",
-			o.plan, err)
+		s.stillPayable(ctx, o)
 	}
 	if license := s.ledger.find(o); license != nil && o.plan.licensed() {
 		s.use(ctx, o, license)
 	}
+}
+
+// stillPayable opens the pay page of an unpaid order.
+func (s *sales) stillPayable(ctx context.Context, o *orderEntry) {
+	page, err := s.browser.Open(ctx, o.payURL)
+	s.check(err == nil && strings.Contains(page, "Complete your order"), "%s: its page is not to be paid on: %v",
+		o.plan, err)
 }
 
 // awaitEnd waits until an order has expired at every node.

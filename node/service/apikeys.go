@@ -198,7 +198,7 @@ func (c *core) explainRing(err error) error {
 		return err
 	}
 	c.cfg.Log.Error().Err(err).
-		Msg("this node can't create or rotate API keys: give the node the master keys of the service and restart it")
+		Msg("this node can't derive new secrets: give the node the master keys of the service and restart it")
 	return errOtherRing
 }
 

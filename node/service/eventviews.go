@@ -305,7 +305,7 @@ func (v *EventView) addOrder(now *licensing.Order) {
 	}
 	o := *v.Order
 	o.Description, o.BuyerEmail = now.Description, now.BuyerEmail
-	o.Metadata, o.SuccessURL = now.Metadata, now.SuccessURL
+	o.Metadata, o.SuccessURL, o.PayHash, o.PaySeed = now.Metadata, now.SuccessURL, now.PayHash, now.PaySeed
 	if o.CanceledAt.Equal(now.CanceledAt) && o.RefundedAt.Equal(now.RefundedAt) && o.RefundDue == now.RefundDue {
 		o.StateReason = now.StateReason
 	}

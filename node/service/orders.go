@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/hex"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"licet/licensing"
@@ -14,7 +14,10 @@ import (
 )
 
 // Orders offers the use cases of orders.
-type Orders struct{ *core }
+type Orders struct {
+	*core
+	ringUsed atomic.Bool // see useRing
+}
 
 // NewOrder describes an order to create. The caller has validated the fields.
 type NewOrder struct {
@@ -74,6 +77,9 @@ func (o *Orders) tryOrder(
 	ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms,
 	newProduct []store.Write, claim *node.Claim,
 ) (licensing.Order, error) {
+	if err := o.useRing(ctx); err != nil {
+		return licensing.Order{}, err
+	}
 	record, err := o.newOrder(owner, in, terms)
 	if err != nil {
 		return licensing.Order{}, o.engine.CommitClaim(ctx, claim, err)
@@ -84,6 +90,26 @@ func (o *Orders) tryOrder(
 		return licensing.Order{}, err
 	}
 	return *record.Order, nil
+}
+
+// useRing makes sure, before the node creates its first order, that the ring holds the store's master keys and that the
+// store knows the current one: so no two nodes derive pay tokens from different keys under one id. useRing never
+// reports an unknown outcome, because the order was not created.
+//
+// A master key may be retired later. A node that still has it as the current one goes on creating orders; their pay
+// pages open, but nodes without the master key show no pay_url.
+func (o *Orders) useRing(ctx context.Context) error {
+	if o.ringUsed.Load() {
+		return nil
+	}
+	err := o.keymaker().useCurrent(ctx)
+	if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
+		return fmt.Errorf("%w: note the master key in use: %v", licensing.ErrUnavailable, err)
+	}
+	if err == nil {
+		o.ringUsed.Store(true)
+	}
+	return o.explainRing(err)
 }
 
 // newOrder returns the record of a new order. An order with amount 0 is paid by the same command as
@@ -97,11 +123,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	if err != nil {
 		return licensing.Record{}, err
 	}
-	var token [16]byte
-	if _, err := io.ReadFull(o.cfg.Entropy, token[:]); err != nil {
-		return licensing.Record{}, fmt.Errorf("make a pay token: %w", err)
-	}
-	record := licensing.NewOrder(&licensing.Order{
+	order := &licensing.Order{
 		OrderNo:     licensing.NewOrderNo(store.Cell, id),
 		Owner:       owner,
 		ProductID:   in.ProductID,
@@ -111,11 +133,18 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		BuyerEmail:  in.BuyerEmail,
 		Metadata:    in.Metadata,
 		SuccessURL:  in.SuccessURL,
-		PayToken:    hex.EncodeToString(token[:]),
 		Terms:       terms,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
-	}, in.By)
+	}
+	var salt [16]byte
+	if _, err := io.ReadFull(o.cfg.Entropy, salt[:]); err != nil {
+		return licensing.Record{}, fmt.Errorf("make a pay token: %w", err)
+	}
+	if err := o.cfg.Ring.NewPayToken(order, salt); err != nil {
+		return licensing.Record{}, err
+	}
+	record := licensing.NewOrder(order, in.By)
 	if in.Amount > 0 {
 		return record, nil
 	}
@@ -171,6 +200,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if !licensing.ValidOrderNo(orderNo) {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
+	presented := licensing.HashPayToken(token)
 	place, err := o.engine.EnterUnknown(ctx, node.UnknownOrder)
 	if err != nil {
 		return licensing.Order{}, err
@@ -190,7 +220,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if err != nil {
 		return licensing.Order{}, err
 	}
-	if subtle.ConstantTimeCompare([]byte(order.PayToken), []byte(token)) != 1 {
+	if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
 	return order, nil

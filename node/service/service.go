@@ -46,7 +46,9 @@ type Config struct {
 	Keys store.Keys
 	// MaxAPIKeys is how many usable API keys an owner may have. 0: no maximum.
 	MaxAPIKeys int
-	Ring       licensing.MasterRing // the master keys, which API secrets are derived from; required to create API keys
+	// Ring holds the master keys, which the secrets of API keys and webhook endpoints and the pay tokens of orders are
+	// derived from. Required to create any of these.
+	Ring licensing.MasterRing
 }
 
 const (
@@ -122,7 +124,7 @@ func New(cfg Config) *Service {
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	s := &Service{
 		Node:       engine,
-		Orders:     &Orders{c},
+		Orders:     &Orders{core: c},
 		Licenses:   &Licenses{c},
 		Products:   &Products{c},
 		Keys:       keys,

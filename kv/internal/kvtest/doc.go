@@ -4,7 +4,7 @@
 // The map of the package:
 //
 //	kvtest.go   records with every field set
-//	helpers.go  waits, contexts, folders and metrics
+//	helpers.go  waits, contexts, folders, metrics and a ring of master keys
 //	counted.go  the value of a counter
 //	faults.go   an etcd client whose writes fail
 //	modes.go    checks of files

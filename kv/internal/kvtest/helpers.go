@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -43,3 +44,11 @@ func ShortTempDir(t *testing.T) string {
 
 // Metrics returns instruments of their own.
 func Metrics() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
+
+// Ring returns a ring with the master keys m1 and m2.
+func Ring(t *testing.T) licensing.MasterRing {
+	t.Helper()
+	m1 := Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(t)
+	m2 := Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(t)
+	return Must(licensing.ParseMasterRing(m1.Line() + "\n" + m2.Line()))(t)
+}

@@ -24,7 +24,7 @@ func TestLocationIn(t *testing.T) {
 
 	order := &Order{Order: *goldenOrder(), LastEvent: Location{Epoch: 7}}
 	order.Order.Sequence = 1
-	value := patched(kvtest.Must(order.Encode())(t))
+	value := patched(order.Encode())
 	gotOrder := kvtest.Must(DecodeOrder(licensing.OrderRef(kvtest.Owner, order.Order.OrderNo), value))(t)
 	order.LastEvent = at
 	kvtest.Equal(t, gotOrder, order)

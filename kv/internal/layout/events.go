@@ -153,14 +153,8 @@ func factsOf(e *licensing.Event) []byte {
 	if e.Order == nil {
 		return nil
 	}
-	order := EventOrder(e.Order)
-	order.PayToken = e.Order.PayToken
-	stored := Order{Order: order}
-	value, err := stored.Encode()
-	if err != nil {
-		panic(err) // the order's own value was written a moment ago
-	}
-	return value
+	stored := Order{Order: EventOrder(e.Order)}
+	return stored.Encode()
 }
 
 // EventLicense is what events tell of a license: not what only the service needs, nor

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -19,8 +20,8 @@ type Order struct {
 	Unknown   []byte   // fields of a newer format, to be kept
 }
 
-// table lists the fields of an order. payToken holds the bytes that the hex text of the pay token stands for.
-func (s *Order) table(payToken *[]byte) fieldTable {
+// table lists the fields of an order.
+func (s *Order) table() fieldTable {
 	o := &s.Order
 	return fieldTable{
 		lastEventField(24, &s.LastEvent, &o.Sequence),
@@ -31,7 +32,7 @@ func (s *Order) table(payToken *[]byte) fieldTable {
 		textField(5, &o.BuyerEmail),
 		textField(6, &o.Metadata),
 		textField(7, &o.SuccessURL),
-		bytesField(8, payToken),
+		{8, clearTokenVar{&o.PayHash}},
 		termsField(9, &o.Terms),
 		timeField(10, &o.CreatedAt),
 		timeField(11, &o.ExpiresAt),
@@ -47,27 +48,47 @@ func (s *Order) table(payToken *[]byte) fieldTable {
 		numberField(21, &o.RefundTries),
 		timeField(22, &o.RefundRetryAt),
 		textField(23, &o.StateReason),
+		{26, arrayOrNone(o.PayHash[:])},
+		textField(27, &o.PaySeed.MasterID),
+		{28, arrayOrNone(o.PaySeed.Salt[:])},
 		writersField(OrderWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}
 }
 
-// Encode returns the order's value.
-func (s *Order) Encode() ([]byte, error) {
-	payToken, err := hex.DecodeString(s.Order.PayToken)
-	if err != nil {
-		return nil, ErrMalformed
+// arrayOrNone is an array that is not written if every byte is zero: orders in events have no pay token, and paid
+// orders have no salt.
+type arrayOrNone []byte
+
+func (v arrayOrNone) write(b []byte, num protowire.Number) []byte {
+	for _, c := range v {
+		if c != 0 {
+			return appendBytes(b, num, v)
+		}
 	}
+	return b
+}
+func (v arrayOrNone) read(f Field) error { return f.fill(v) }
+
+// clearTokenVar reads the pay token itself, which the first builds stored, as its hash. Nothing writes it again.
+type clearTokenVar struct{ hash *[sha256.Size]byte }
+
+func (v clearTokenVar) write(b []byte, _ protowire.Number) []byte { return b }
+func (v clearTokenVar) read(f Field) error {
+	*v.hash = licensing.HashPayToken(hex.EncodeToString(f.Bytes))
+	return nil
+}
+
+// Encode returns the order's value.
+func (s *Order) Encode() []byte {
 	b := make([]byte, 1, 256+len(s.Order.Description)+len(s.Order.Metadata))
 	b[0] = formatVersion
-	return s.table(&payToken).appendTo(b), nil
+	return s.table().appendTo(b)
 }
 
 // DecodeOrder decodes the value of an order.
 func DecodeOrder(ref licensing.Ref, value []byte) (*Order, error) {
 	s := &Order{Order: licensing.Order{OrderNo: ref.ID, Owner: ref.Owner}}
-	var payToken []byte
-	err := DecodeValue(value, s.table(&payToken).read)
-	s.Order.PayToken = hex.EncodeToString(payToken)
+	err := DecodeValue(value, s.table().read)
 	return s, err
 }

@@ -126,7 +126,7 @@ func (f fixture) order(owner licensing.Owner) *licensing.Order {
 		OrderNo: licensing.NewOrderNo('0', ulid.Make().String()), Owner: owner,
 		ProductID: "pro", Amount: 4900, Currency: "USD",
 		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
-		SuccessURL: "https://shop.example/thanks", PayToken: "00112233445566778899aabbccddeeff",
+		SuccessURL: "https://shop.example/thanks", PayHash: licensing.HashPayToken("token"),
 		Terms: licensing.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1},
 			FromActivation: true},
 		CreatedAt: created, ExpiresAt: created.Add(24 * time.Hour),
