@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestStoreOrService(t *testing.T) {
 	store := "unix://" + filepath.Join(p.dir, "run", "etcd.sock")
 	keyFile := filepath.Join(t.TempDir(), "key")
 	writeText(t, keyFile, p.key)
-	onStore, onService := []string{"MASTER KEY"}, []string{"REQUIRE SIGNATURE"}
+	onStore, onService := []string{`"master_key"`}, []string{`"next_cursor"`}
 	account := p.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")[0].text("account_id")
 	acct := []string{"--account", account, "--mode", "test"}
 	f := func(code int, words []string, environment []string, command string, args ...string) {
@@ -86,7 +87,7 @@ func TestStoreOrService(t *testing.T) {
 			}
 		}
 	}
-	const call, direct = "keys list", "store keys list"
+	const call, direct = "keys list -o json", "store keys list -o json"
 	service := []string{"LICET_URL=" + p.url, "LICET_API_KEY=" + p.key}
 	etcd := []string{"LICET_ETCD_ENDPOINTS=" + store}
 	both := slices.Concat(service, etcd)
@@ -122,6 +123,43 @@ func TestStoreOrService(t *testing.T) {
 	f(exitOK, onService, nil, call)
 	f(exitOK, onService, etcd, call)
 	f(exitOK, onStore, etcd, direct, acct...)
+}
+
+// TestKeysListIsTheSame lists the API keys of an account through a service and on its store.
+func TestKeysListIsTheSame(t *testing.T) {
+	p := shared(t)
+	account := p.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")[0].text("account_id")
+	t.Setenv("LICET_URL", p.url)
+	t.Setenv("LICET_API_KEY", p.key)
+	runLicet(t, "keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--require-signature")
+	onStore := []string{"store", "keys", "list", "--account", account, "--mode", "test", "--etcd-endpoints", p.socket()}
+	// Another test may use or create a key in between.
+	waitFor(t, func() bool {
+		called, direct := runLicet(t, "keys", "list", "--all"), runLicet(t, onStore...)
+		if called.code != exitOK || direct.code != exitOK || !strings.Contains(called.stdout, "REQUIRE SIGNATURE") {
+			t.Fatalf("%+v\n%+v", called, direct)
+		}
+		return called.stdout == direct.stdout
+	})
+	type list struct {
+		Keys []map[string]any
+		Next any `json:"next_cursor"`
+	}
+	waitFor(t, func() bool {
+		called := decode[list](t, runLicet(t, "keys", "list", "--limit", "100", "-o", "json").stdout).Keys
+		direct := decode[list](t, runLicet(t, append(onStore, "-o", "json")...).stdout).Keys
+		for _, key := range direct {
+			if key["master_key"] == "" {
+				t.Fatalf("no master key in %v", key)
+			}
+			delete(key, "master_key")
+		}
+		return reflect.DeepEqual(called, direct)
+	})
+	empty := append([]string{"store", "keys", "list", "--account", "acct_empty", "--mode", "test"}, onStore[7:]...)
+	if got := runLicet(t, empty...); got.stdout != "" || !strings.HasPrefix(got.stderr, "no keys yet: licet store keys create") {
+		t.Errorf("an account without API keys: %+v", got)
+	}
 }
 
 // TestSourcedEnvironment sources dev.env as the README says, after which the

@@ -118,7 +118,7 @@ func (c *storeKeysConfig) ring() (licensing.MasterRing, error) {
 }
 
 func newStoreKeysCommand(stdout, stderr io.Writer) *cobra.Command {
-	cmd := cli.Group("keys", newStoreKeysCreate(stdout, stderr), newStoreKeysList(stdout, stderr),
+	cmd := cli.Group("keys", newStoreKeysCreate(stdout, stderr), newStoreKeysList(stderr),
 		newStoreKeysRevoke(stdout, stderr), newStoreKeysRotate(stdout, stderr))
 	cmd.Short = "Create, list, revoke and rotate API keys on the store"
 	cmd.Long = `Create, list, revoke and rotate API keys on the store, without a service. The first API key
@@ -187,7 +187,7 @@ only a hash of the API key, and derives the secret from a master key.`,
 	return cmd
 }
 
-func newStoreKeysList(stdout, stderr io.Writer) *cobra.Command {
+func newStoreKeysList(stderr io.Writer) *cobra.Command {
 	var cfg storeKeysConfig
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -208,13 +208,14 @@ func newStoreKeysList(stdout, stderr io.Writer) *cobra.Command {
 					}
 					keys = append(keys, list.Items...)
 					if page.Before = list.Next; page.Before == "" {
-						return cfg.showList(stdout, keys, time.Now())
+						return cfg.showList(cmd, keys, time.Now())
 					}
 				}
 			})
 		},
 	}
 	cfg.addFlags(cmd)
+	cli.AddWide(cmd)
 	return cmd
 }
 

@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"licet/cmd/licet/internal/cli"
 	"licet/licensing"
 	"licet/node/service"
 )
@@ -76,48 +80,43 @@ func (c *storeKeysConfig) show(stdout io.Writer, rows []row) error {
 	return table.Flush()
 }
 
-// showList prints API keys as a table, or as one JSON object on one line.
-func (c *storeKeysConfig) showList(stdout io.Writer, keys []licensing.APIKey, now time.Time) error {
-	if c.Output == "json" {
-		listed := []json.RawMessage{}
-		for i := range keys {
-			text, err := jsonObject(append(keyRows(&keys[i]), listedRows(&keys[i], now)...))
-			if err != nil {
-				return err
-			}
-			listed = append(listed, text)
-		}
-		return json.NewEncoder(stdout).Encode(map[string]any{"keys": listed})
-	}
-	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	titles := []string{"ID"}
-	for _, r := range listedRows(&licensing.APIKey{}, now) {
-		titles = append(titles, r.title)
-	}
-	fmt.Fprintln(table, strings.Join(titles, "\t"))
+// showList prints API keys as licet keys list does. With --output json, showList prints one JSON object on one line, in
+// which each API key also has its master key.
+func (c *storeKeysConfig) showList(cmd *cobra.Command, keys []licensing.APIKey, now time.Time) error {
+	listed := []json.RawMessage{}
 	for i := range keys {
-		cells := []string{keys[i].ID}
-		for _, r := range listedRows(&keys[i], now) {
-			cells = append(cells, plain(r.value))
+		text, err := jsonObject(listedRows(&keys[i], now))
+		if err != nil {
+			return err
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		listed = append(listed, text)
 	}
-	return table.Flush()
+	if c.Output == "json" {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"keys": listed})
+	}
+	return cli.Setup{Lookup: os.LookupEnv}.PrintKeys(cmd, listed)
 }
 
-// listedRows returns the rows of an API key in a list, without its id.
+// listedRows returns the rows of an API key in a list, in the form of the API.
 func listedRows(key *licensing.APIKey, now time.Time) []row {
+	previous := time.Time{}
+	if key.Usable(now) && now.Before(key.Previous.Until) {
+		previous = key.Previous.Until
+	}
 	return []row{
-		{"NAME", "name", key.Name},
-		{"STATUS", "status", string(key.Status(now))},
-		{"SCOPES", "scopes", key.Scopes},
-		{"SIGNED", "require_signature", key.RequireSignature},
-		{"CREATED", "created_at", timestamp(key.CreatedAt)},
-		{"EXPIRES", "expires_at", timestamp(key.ExpiresAt)},
-		{"REVOKED", "revoked_at", timestamp(key.RevokedAt)},
-		{"LAST USED", "last_used_at", timestamp(key.LastUsedAt)},
-		{"MASTER KEY", "master_key", key.MasterID},
-		{"PREVIOUS GOOD UNTIL", "previous_secret_until", timestamp(key.Previous.Until)},
+		{name: "id", value: key.ID},
+		{name: "name", value: key.Name},
+		{name: "status", value: string(key.Status(now))},
+		{name: "scopes", value: key.Scopes},
+		{name: "require_signature", value: key.RequireSignature},
+		{name: "expires_at", value: timestamp(key.ExpiresAt)},
+		{name: "created_at", value: timestamp(key.CreatedAt)},
+		{name: "last_used_at", value: timestamp(key.LastUsedAt)},
+		{name: "revoked_at", value: timestamp(key.RevokedAt)},
+		{name: "previous_secret_until", value: timestamp(previous)},
+		{name: "account_id", value: key.Owner.AccountID},
+		{name: "mode", value: string(key.Owner.Mode)},
+		{name: "master_key", value: key.MasterID},
 	}
 }
 

@@ -86,6 +86,23 @@ func (c *session) printOnce(data json.RawMessage) error {
 	return c.print(data)
 }
 
+// keyColumns are the columns of a table of API keys.
+var keyColumns = []string{
+	"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at", "last_used_at",
+}
+
+// PrintKeys prints API keys, in the form of the API, as the table of licet keys list.
+func (s Setup) PrintKeys(cmd *cobra.Command, keys []json.RawMessage) error {
+	c := &session{cmd: cmd, look: s.look(cmd), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr()}
+	out := c.newListWriter(listing{member: "keys", columns: keyColumns,
+		create: "licet store keys create --help says how to create one"})
+	if err := out.items(keys); err != nil {
+		return err
+	}
+	out.end()
+	return nil
+}
+
 func (s keyGroup) keysList() *cobra.Command {
 	return s.command(spec{
 		use: "list", short: "List API keys, newest first",
@@ -95,11 +112,7 @@ func (s keyGroup) keysList() *cobra.Command {
 		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
-				member: "keys",
-				columns: []string{
-					"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at",
-					"last_used_at",
-				},
+				member: "keys", columns: keyColumns,
 				create: "licet keys create --name shop --scopes orders,licenses creates one",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListKeys(c.ctx, page, as...))

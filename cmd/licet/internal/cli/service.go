@@ -217,8 +217,13 @@ var outputs = []string{"table", "json"}
 // addOutput adds the flags for the output: the format, and tables that are wider than the terminal.
 func addOutput(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVarP(into, "output", "o", "table", "output `format`: table or json ($LICET_OUTPUT)")
-	cmd.Flags().Bool("wide", false, "show tables with all columns and whole values, wider than the terminal")
+	AddWide(cmd)
 	Complete(cmd, "output", outputs...)
+}
+
+// AddWide adds the flag for tables that are wider than the terminal.
+func AddWide(cmd *cobra.Command) {
+	cmd.Flags().Bool("wide", false, "show tables with all columns and whole values, wider than the terminal")
 }
 
 // look returns how tables and objects look on the standard output of a command.
