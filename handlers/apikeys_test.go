@@ -173,7 +173,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 		{"lk_test_all_keys", `["*"]`, "*"},
 		{keyAll, `["*"]`, ""},
 	} {
-		made := s.createKey(keyAll, `"require_signature":true,"scopes":`+c.scopes).must(t, 0)
+		made := s.createKey(keyAll, `"scopes":`+c.scopes).must(t, 0)
 		path := "/v1/keys/" + made.text("id")
 		before := s.store.allKeys()
 		w := wire{method: "POST", path: path + "/rotate", key: c.by, body: `{"overlap":"PT0S"}`}.once(made.text("id"))
@@ -195,6 +195,37 @@ func TestRotatingStrongerKeys(t *testing.T) {
 		}
 		s.send("DELETE", path, c.by, "").must(t, 0)
 	}
+}
+
+// TestRotatingSigningKeys: an API key that works without signatures can't rotate the secret of an API key that demands
+// them, but can revoke it.
+func TestRotatingSigningKeys(t *testing.T) {
+	t.Parallel()
+	s := newSigningService(t)
+	const demanding = "lk_test_demanding"
+	key := licensing.APIKey{
+		ID: "key_demanding", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
+		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", RequireSignature: true,
+	}
+	s.store.addKey(demanding, key)
+	made := s.createKey(keyAll, `"require_signature":true,"scopes":["orders"]`).must(t, 0)
+	path := "/v1/keys/" + made.text("id")
+	before := s.store.allKeys()
+	for id, scopes := range map[string]string{made.text("id"): "orders", key.ID: "*"} {
+		refused := s.send("POST", "/v1/keys/"+id+"/rotate", keyAll, "").must(t, 40300)
+		if message, _ := refused.raw["message"].(string); !strings.Contains(message, "require_signature") ||
+			s.store.allKeys() != before {
+			t.Errorf("a key without signatures rotated a signing key with the scope %s: %s", scopes, refused.body)
+		}
+	}
+	d := s.draft(wire{method: "POST", path: path + "/rotate", key: demanding, body: `{"overlap":"PT0S"}`}, key.ID)
+	if rotated := s.sendWire(d.sign()).must(t, 0); rotated.text("api_secret") == "" {
+		t.Errorf("a signing key rotated another: %s", rotated.body)
+	}
+	d = s.draft(wire{method: "POST", path: "/v1/keys/" + keyID(keyAll) + "/rotate", key: demanding, body: `{}`}, key.ID)
+	d.set("Idempotency-Key", "k2")
+	s.sendWire(d.sign()).must(t, 0)
+	s.send("DELETE", path, keyAll, "").must(t, 0)
 }
 
 // TestAPIKeyBadInput: each invalid request gets its error and changes nothing.

@@ -89,11 +89,19 @@ func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) e
 	return nil
 }
 
-// MayRotate returns an error if the key may not rotate the secret of another key. The caller sees the
-// new secret, which is half of what a key that requires signatures needs. So the key must have all
-// scopes of the other key: it must not be a way to more than it may do itself. Revoking a key requires
-// less, since the caller gains nothing.
+// MayRotate returns an error if the key may not rotate the secret of another key. The caller sees the new secret, which
+// is half of what a key that requires signatures needs. So the key must have all scopes of the other key: it must not be
+// a way to more than it may do itself. And it must require signatures if the other key does: otherwise the text of two
+// keys, as a log may hold it, would suffice to sign with one of them. Revoking a key requires less, since the caller
+// gains nothing.
 func (k *APIKey) MayRotate(other *APIKey) error {
+	if other.RequireSignature && !k.RequireSignature {
+		return &Error{
+			Reason: ReasonForbidden,
+			Message: "the secret of an API key with require_signature can be rotated only by an API key with " +
+				"require_signature, or with `licet store keys rotate`",
+		}
+	}
 	beyond := k.Beyond(other.Scopes)
 	if len(beyond) == 0 {
 		return nil

@@ -11,8 +11,8 @@ func meanings() map[licensing.Reason]string {
 		"unauthenticated":     "no good API key where one is needed, or bad credentials on any route",
 		"invalid_signature":   "the signature is not right. `message` says why",
 		"signature_required":  "the API key requires signed requests, and the request is not signed",
-		"forbidden": "the API key lacks the scope, or lacks a scope of the key whose secret it is to rotate; the pay " +
-			"page's form came from another site",
+		"forbidden": "the API key lacks the scope, or may not rotate the secret of the other key; the pay page's form came " +
+			"from another site",
 		"license_revoked":   "activation of a revoked license",
 		"license_suspended": "activation of a suspended license",
 		"license_expired":   "activation of an expired license",

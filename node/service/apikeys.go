@@ -32,7 +32,7 @@ type KeyRotation struct {
 	Owner   licensing.Owner
 	ID      string
 	Overlap time.Duration
-	// By is the API key of the caller. It must have all scopes of the rotated key.
+	// By is the API key of the caller; see [licensing.APIKey.MayRotate].
 	By   *licensing.APIKey
 	Once *node.Once // nil: the request came without an Idempotency-Key
 }

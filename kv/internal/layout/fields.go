@@ -132,14 +132,6 @@ func unknownFields(at *[]byte) tableField { return tableField{otherNumbers, unkn
 func (v unknownVar) write(b []byte, _ protowire.Number) []byte { return append(b, *v.at...) }
 func (v unknownVar) read(f Field) error                        { *v.at = append(*v.at, f.raw...); return nil }
 
-// bytesVar is written even if it is empty. What it reads aliases the message.
-type bytesVar struct{ at *[]byte }
-
-func bytesField(num protowire.Number, at *[]byte) tableField { return tableField{num, bytesVar{at}} }
-
-func (v bytesVar) write(b []byte, num protowire.Number) []byte { return appendBytes(b, num, *v.at) }
-func (v bytesVar) read(f Field) error                          { *v.at = f.Bytes; return nil }
-
 // customVar is a variable of any other type. It takes an allocation, so orders and the log of deliveries have none.
 type customVar[T any] struct {
 	at     *T
