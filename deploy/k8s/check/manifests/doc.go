@@ -1,7 +1,8 @@
-// Package manifests renders a folder of deploy/k8s with Kustomize, and decodes the result strictly, as Kubernetes' own
-// types: an unknown member is an error.
+// Package manifests renders a folder of deploy/k8s with Kustomize, or a chart with Helm, and decodes the result strictly,
+// as Kubernetes' own types: an unknown member is an error.
 //
 // The map of the package:
 //
-//	manifests.go  rendering and decoding
+//	chart.go      rendering of a Helm chart
+//	manifests.go  rendering of a folder, and decoding
 package manifests
