@@ -25,8 +25,8 @@ func TestUnitIsHardened(t *testing.T) {
 	}
 }
 
-// TestPackage installs the package under a systemd of its own, with dpkg, and starts the service in front of a real
-// etcd: the unit's restrictions apply. Then it stops, removes and purges the package.
+// TestPackage installs the package under a systemd of its own, with the commands of the install page, and starts the
+// service in front of a real etcd: the unit's restrictions apply. Then it stops, removes and purges the package.
 func TestPackage(t *testing.T) {
 	programs := os.Getenv("LICET_KUBE")
 	if programs == "" || os.Getuid() != 0 {
@@ -44,7 +44,7 @@ func TestPackage(t *testing.T) {
 	start(t, filepath.Join(programs, "etcd"), "--data-dir", data, "--listen-client-urls", "http://"+etcd,
 		"--advertise-client-urls", "http://"+etcd, "--listen-peer-urls", "http://127.0.0.1:0", "--log-level", "error")
 
-	m.run("dpkg -i /packages/*.deb")
+	runInstallPage(t, m) // installs the package, too
 	if out := m.run("systemctl is-enabled licet; systemctl is-active licet; stat -c '%a %U %G' /etc/licet"); out !=
 		"disabled\ninactive\n750 root licet\n" {
 		t.Errorf("after the installation: %s", out)

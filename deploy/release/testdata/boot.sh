@@ -1,6 +1,7 @@
 #!/bin/sh
 # Boots systemd in a root of its own: a layer in memory over this machine's files, in new namespaces. The first argument
-# is a folder for the layer, the second one the folder with the packages, which is /packages inside.
+# is a folder for the layer, the second one a folder with the files of a release. Archives,
+# packages and checksums are in /packages inside.
 set -eu
 layer=$1 packages=$2
 mount --make-rprivate /
@@ -9,7 +10,7 @@ mkdir "$layer/upper" "$layer/work" "$layer/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$layer/upper,workdir=$layer/work" "$layer/root"
 cd "$layer/root"
 mkdir packages oldroot
-cp "$packages"/*.deb packages/
+cp "$packages"/*.deb "$packages"/*.tar.gz "$packages/SHA256SUMS" packages/
 mount -t proc proc proc
 for folder in run tmp dev; do mount -t tmpfs tmpfs "$folder"; done
 mount --rbind /sys sys
