@@ -313,8 +313,9 @@ func walkKeys(t *testing.T, shop *client.Client) {
 	}
 	_, err := child.ListLicenses(ctx, client.LicenseFilter{}, client.Page{})
 	refused(t, err, 40300)
-	turned := must[*client.IssuedKey](t)(shop.RotateKey(ctx, made.ID, client.Rotation{Overlap: new(90 * time.Second)}))
-	if turned.APIKey != "" || turned.APISecret == made.APISecret ||
+	plain := must[*client.IssuedKey](t)(shop.CreateKey(ctx, client.NewKey{Name: "plain", Scopes: []string{"orders"}}))
+	turned := must[*client.IssuedKey](t)(shop.RotateKey(ctx, plain.ID, client.Rotation{Overlap: new(90 * time.Second)}))
+	if turned.APIKey != "" || turned.APISecret == plain.APISecret ||
 		time.Until(turned.PreviousSecretUntil) > 91*time.Second {
 		t.Errorf("rotated to %+v", turned)
 	}
@@ -331,7 +332,8 @@ func walkKeys(t *testing.T, shop *client.Client) {
 	if k := must[*client.Key](t)(shop.RevokeKey(ctx, made.ID)); k.Status != "revoked" {
 		t.Errorf("the key is %+v", k)
 	}
-	_, err = shop.RotateKey(ctx, made.ID, client.Rotation{})
+	must[*client.Key](t)(shop.RevokeKey(ctx, plain.ID))
+	_, err = shop.RotateKey(ctx, plain.ID, client.Rotation{})
 	refused(t, err, 40407)
 }
 

@@ -66,7 +66,7 @@ func TestRedact(t *testing.T) {
 		"no e-mail address": {[]string{"--buyer-email", "ann"}, exitUsage,
 			"--buyer-email must be a plain e-mail address"},
 		"an argument": {[]string{"ann@example.com", "--buyer-email", "ann@example.com"}, exitUsage,
-			"ann@example.com"},
+			"licet redact takes no argument"},
 		"an unknown API key": {[]string{"--buyer-email", "ann@example.com", "--api-key-file", os.Args[0]},
 			exitFailed, ""},
 		"nothing at the URL": {[]string{"--buyer-email", "ann@example.com", "--url", "http://127.0.0.1:1"},

@@ -42,15 +42,19 @@ func TestKeysThroughTheService(t *testing.T) {
 		strings.Count(text, "\n") < 2 {
 		t.Errorf("listed\n%s", text)
 	}
-	turned := decode[map[string]any](t, must("keys", "rotate", id, "--overlap", "90s", "--output", "json"))
-	if turned["api_key"] != nil || turned["api_secret"] == made["api_secret"] ||
+	plain := decode[map[string]any](t, must("keys", "create", "--name", "plain", "--scopes", "orders", "--output", "json"))
+	turned := decode[map[string]any](t, must("keys", "rotate", plain["id"].(string), "--overlap", "90s", "--output",
+		"json"))
+	if turned["api_key"] != nil || turned["api_secret"] == plain["api_secret"] ||
 		turned["previous_secret_until"] == nil {
 		t.Errorf("rotated to %v", turned)
 	}
 	if text := must("keys", "revoke", id); !strings.Contains(text, "revoked") {
 		t.Errorf("revoked\n%s", text)
 	}
-	if got := runLicet(t, "keys", "rotate", id); got.code != exitFailed || !strings.Contains(got.stderr, "40407") {
+	must("keys", "revoke", plain["id"].(string))
+	if got := runLicet(t, "keys", "rotate", plain["id"].(string)); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "40407") {
 		t.Errorf("%+v", got)
 	}
 	if got := runLicet(t, "keys", "create", "--name", "x", "--scopes", "all"); got.code != exitUsage ||

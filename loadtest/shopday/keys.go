@@ -21,6 +21,7 @@ func (s *keyring) openKeys(ctx context.Context, rootKey string) error {
 			return err
 		}
 		s.ledger.opened(&keyEntry{id: key.ID, name: key.Name, scopes: key.Scopes})
+		s.rootScopes = key.Scopes
 	}
 	for _, k := range []struct {
 		into   **client.Client
@@ -114,13 +115,25 @@ func (s *keyring) overstep(ctx context.Context) {
 	}
 }
 
+// keeper makes an API key that may rotate the secret of each key, and a client that signs with the key. A failure is a
+// problem, and returns nil.
+func (s *keyring) keeper(ctx context.Context) (*client.IssuedKey, *client.Client) {
+	issued, err := s.makeKey(ctx, client.NewKey{Name: "keeper", Scopes: s.rootScopes, RequireSignature: true})
+	if !s.worked("making an API key", "keeper", err) {
+		return nil, nil
+	}
+	keeper, err := s.client(issued.APIKey, client.WithSigning(issued.ID, issued.APISecret))
+	s.worked("making a client", "keeper", err)
+	return issued, keeper
+}
+
 // rotate gives a key a new secret. If the answer with the secret is lost, it rotates
 // again, as the client advises; then the secret before is not valid any more.
 func (s *keyring) rotate(
-	ctx context.Context, id string, overlap time.Duration,
+	ctx context.Context, by *client.Client, id string, overlap time.Duration,
 ) (issued *client.IssuedKey, again bool, err error) {
 	for {
-		issued, err = s.root.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
+		issued, err = by.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
 		if !errors.Is(err, client.ErrSecretLost) {
 			return issued, again, err
 		}
@@ -139,7 +152,11 @@ const (
 // and then the old one is not.
 func (s *keyring) rotateTill(ctx context.Context) {
 	old := s.till
-	issued, again, err := s.rotate(ctx, s.tillID, overlap)
+	_, keeper := s.keeper(ctx)
+	if keeper == nil {
+		return
+	}
+	issued, again, err := s.rotate(ctx, keeper, s.tillID, overlap)
 	if !s.done("secrets rotated", "till", err) {
 		return
 	}

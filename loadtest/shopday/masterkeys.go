@@ -73,11 +73,15 @@ func (s *keyring) retireMaster(ctx context.Context) error {
 	} else {
 		s.ledger.Did("refused: retiring a master key in use")
 	}
+	made, keeper := s.keeper(ctx) // whose secret is derived from the new master key
+	if keeper == nil {
+		return nil
+	}
 	for id, key := range s.ledger.keys {
-		if key.revoked {
+		if key.revoked || id == made.ID {
 			continue
 		}
-		issued, _, err := s.rotate(ctx, id, 0)
+		issued, _, err := s.rotate(ctx, keeper, id, 0)
 		if !s.done("secrets rotated", key.name, err) {
 			return err
 		}

@@ -21,13 +21,14 @@ type shop struct {
 	balancer *stage.Balancer
 	progress *rig.Progress
 
-	root    *client.Client // made on the store: may do everything
-	till    *client.Client // makes orders; signs its requests
-	desk    *client.Client // refunds, and whatever there is to do about licenses
-	clerk   *client.Client // describes products
-	reader  *client.Client // may only read
-	program *client.Client // an installed copy, without an API key
-	browser *stage.Browser
+	root       *client.Client // made on the store: may do everything
+	rootScopes []string
+	till       *client.Client // makes orders; signs its requests
+	desk       *client.Client // refunds, and whatever there is to do about licenses
+	clerk      *client.Client // describes products
+	reader     *client.Client // may only read
+	program    *client.Client // an installed copy, without an API key
+	browser    *stage.Browser
 
 	tillKey string // the text of the till's API key, and what else signs with it
 	tillID  string
