@@ -42,7 +42,7 @@ func chart(t *testing.T, values string) manifests.Set {
 	t.Helper()
 	log.SetOutput(io.Discard) // helm names each symbolic link of the chart
 	defer log.SetOutput(os.Stderr)
-	set, err := manifests.RenderChart(chartFolder, chartValues(t, values))
+	set, err := manifests.RenderChart(chartFolder, "licet", chartValues(t, values))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,9 +264,15 @@ func TestChartRefuses(t *testing.T) {
 		t.Helper()
 		log.SetOutput(io.Discard)
 		defer log.SetOutput(os.Stderr)
-		if _, err := manifests.RenderChart(chartFolder, chartValues(t, values)); err == nil ||
+		if _, err := manifests.RenderChart(chartFolder, "licet", chartValues(t, values)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", values, err, want)
+		}
+	}
+	for _, namespace := range []string{"default", "kube-system"} { // the policies would cut off other pods
+		if _, err := manifests.RenderChart(chartFolder, namespace, chartValues(t, "")); err == nil ||
+			!strings.Contains(err.Error(), "add --namespace licet --create-namespace") {
+			t.Errorf("namespace %s: %v", namespace, err)
 		}
 	}
 	f("masterKey: {}", "masterKey.existingSecret is required: name a Secret with the file master.keys")

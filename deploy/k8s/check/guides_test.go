@@ -43,20 +43,22 @@ func TestReadmeProduction(t *testing.T) {
 		t.Fatalf("%s: %v\n%s", commands[0], err, out)
 	}
 
-	secret := regexp.MustCompile(`^kubectl create secret generic (\S+) --from-file=(\S+)$`).FindStringSubmatch(commands[1])
+	secret := regexp.MustCompile(`^kubectl --namespace licet create secret generic (\S+) --from-file=(\S+)$`).
+		FindStringSubmatch(commands[2])
 	if secret == nil {
-		t.Fatalf("the second command is %q", commands[1])
+		t.Fatalf("the third command is %q", commands[2])
 	}
 	if keys, err := os.ReadFile(filepath.Join(folder, secret[2])); err != nil || len(keys) == 0 {
 		t.Errorf("%s has %d bytes: %v", secret[2], len(keys), err)
 	}
 
-	words := strings.Fields(commands[2])
-	if !slices.Equal(words[:4], []string{"helm", "install", "licet", "deploy/helm"}) {
-		t.Fatalf("the third command is %q", commands[2])
+	words := strings.Fields(commands[1])
+	if len(words) < 7 || !slices.Equal(append(words[:5:5], words[6]),
+		[]string{"helm", "install", "licet", "deploy/helm", "--namespace", "--create-namespace"}) {
+		t.Fatalf("the second command is %q", commands[1])
 	}
 	values := map[string]any{}
-	for i := 4; i < len(words); i += 2 {
+	for i := 7; i < len(words); i += 2 {
 		if words[i] != "--set" || i+1 == len(words) {
 			t.Fatalf("helm install has the flag %s", words[i])
 		}
@@ -64,7 +66,7 @@ func TestReadmeProduction(t *testing.T) {
 			t.Fatalf("%s: %v", words[i+1], err)
 		}
 	}
-	set, err := manifests.RenderChart(chartFolder, values)
+	set, err := manifests.RenderChart(chartFolder, words[5], values)
 	if err != nil {
 		t.Fatal(err)
 	}

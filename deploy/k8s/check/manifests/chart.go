@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// RenderChart renders a Helm chart as helm template does, for a release of the name and namespace licet and the version
-// of Kubernetes that the tests run, and decodes each object. The chart's schema checks the values. The objects are in
-// the order in which Helm applies them.
-func RenderChart(folder string, values map[string]any) (Set, error) {
+// RenderChart renders a Helm chart as helm template does, for a release with the name licet and the version of
+// Kubernetes that the tests run, and decodes each object. The chart's schema checks the values. The objects are in the
+// order in which Helm applies them.
+func RenderChart(folder, namespace string, values map[string]any) (Set, error) {
 	loaded, err := loader.LoadDir(folder)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func RenderChart(folder string, values map[string]any) (Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	release := chartutil.ReleaseOptions{Name: "licet", Namespace: "licet", Revision: 1, IsInstall: true}
+	release := chartutil.ReleaseOptions{Name: "licet", Namespace: namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(loaded, values, release, &chartutil.Capabilities{
 		KubeVersion: *version, APIVersions: chartutil.DefaultVersionSet, HelmVersion: chartutil.DefaultCapabilities.HelmVersion})
 	if err != nil {
@@ -57,12 +57,12 @@ func RenderChart(folder string, values map[string]any) (Set, error) {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
 		if object.Raw.GetNamespace() == "" { // as helm install does
-			object.Raw.SetNamespace("licet")
+			object.Raw.SetNamespace(namespace)
 			typed, err := meta.Accessor(object.Typed)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
-			typed.SetNamespace("licet")
+			typed.SetNamespace(namespace)
 		}
 		set = append(set, object)
 	}

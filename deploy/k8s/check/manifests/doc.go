@@ -1,5 +1,5 @@
-// Package manifests renders a folder of deploy/k8s with Kustomize, or a chart with Helm, and decodes the result strictly,
-// as Kubernetes' own types: an unknown member is an error.
+// Package manifests renders a folder of deploy/k8s with Kustomize, or a chart with Helm, and decodes the result
+// strictly, as Kubernetes' own types: an unknown member is an error.
 //
 // The map of the package:
 //
