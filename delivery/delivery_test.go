@@ -96,15 +96,16 @@ func TestSlowEndpointsDelayNoOther(t *testing.T) {
 	s.subscribe(drips)
 	s.subscribe(well)
 	s.startEngine()
+	granted := 0
 	l.waitUntil("the slow endpoints get attempts", func() bool {
 		s.grant(1)
+		granted++
 		h, _ := hangs.count()
 		d, _ := drips.count()
 		return h > 0 && d > 0
 	})
 	s.grant(1000)
-	var events []string
-	l.waitUntil("the events are in the feed", func() bool { events = s.eventIDs(); return len(events) > 1000 })
+	events := s.waitForEvents(granted + 1000)
 	began := time.Now()
 	well.waitForAll(l, events)
 	// Meanwhile the slow endpoints have had one or two timeouts of the sender.
