@@ -6,6 +6,7 @@
 // they are requests and responses of the service. What types can't say stands in the tables of operations.go.
 //
 //	codes.go       when a request gets a code
+//	compile.go     the schemas of a document, compiled
 //	document.go    the document
 //	exchange.go    checks requests and responses against the document
 //	members.go     descriptions of members and parameters

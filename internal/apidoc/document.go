@@ -7,11 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pb33f/libopenapi/datamodel/high/base"
-	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
-	"github.com/pb33f/libopenapi/orderedmap"
-
 	"licet/handlers"
+	"licet/internal/apidoc/openapi"
 )
 
 const about = `Sells software licenses and activates them on devices.
@@ -23,17 +20,17 @@ members, and values to lists of words.
 The API reference explains what types can't say: the order of checks, limits of size and rate, idempotency, signatures.`
 
 // Document makes the document. Its examples come from the golden files in a folder.
-func Document(goldenFiles string) (*v3.Document, error) {
-	s := &schemas{all: orderedmap.New[string, *base.SchemaProxy](), types: make(map[string]reflect.Type)}
-	shared := &responses{schemas: s, shared: orderedmap.New[string, *v3.Response](), folder: goldenFiles}
-	document := &v3.Document{
-		Version: "3.1.0",
-		Info: &base.Info{
+func Document(goldenFiles string) (*openapi.Document, error) {
+	s := &schemas{all: new(openapi.Map[*openapi.Schema]), types: make(map[string]reflect.Type)}
+	shared := &responses{schemas: s, shared: new(openapi.Map[*openapi.Response]), folder: goldenFiles}
+	document := &openapi.Document{
+		OpenAPI: "3.1.0",
+		Info: openapi.Info{
 			Title: "Licet", Version: "v1", Description: about,
-			License: &base.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			License: openapi.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
-		Servers: []*v3.Server{{URL: "/", Description: "the service that serves this document"}},
-		Paths:   &v3.Paths{PathItems: orderedmap.New[string, *v3.PathItem]()},
+		Servers: []openapi.Server{{URL: "/", Description: "the service that serves this document"}},
+		Paths:   new(openapi.Map[*openapi.PathItem]),
 	}
 	texts := operations()
 	for _, r := range handlers.Routes() {
@@ -49,19 +46,19 @@ func Document(goldenFiles string) (*v3.Document, error) {
 				return nil, err
 			}
 		}
-		item := document.Paths.PathItems.GetOrZero(r.Pattern)
+		item := document.Paths.Get(r.Pattern)
 		if item == nil {
-			item = new(v3.PathItem)
-			document.Paths.PathItems.Set(r.Pattern, item)
+			item = new(openapi.PathItem)
+			document.Paths.Set(r.Pattern, item)
 		}
-		operation := &v3.Operation{
-			Tags: []string{tag(r.Pattern)}, OperationId: text.id,
+		operation := &openapi.Operation{
+			Tags: []string{tag(r.Pattern)}, OperationID: text.id,
 			Summary:      strings.ToUpper(text.summary[:1]) + text.summary[1:],
-			ExternalDocs: &base.ExternalDoc{Description: "API reference", URL: "api.md#" + text.section},
+			ExternalDocs: &openapi.ExternalDocs{Description: "API reference", URL: "api.md#" + text.section},
 			Parameters:   parameters(text.id, &r), RequestBody: s.body(&r, example),
 			Responses: shared.of(&r, example), Security: security(&r),
 		}
-		*method(item, r.Method) = operation
+		*item.Place(r.Method) = operation
 	}
 	s.event()
 	document.Webhooks = webhooks()
@@ -72,13 +69,13 @@ func Document(goldenFiles string) (*v3.Document, error) {
 		}
 	}
 	s.failures()
-	document.Components = &v3.Components{
+	document.Components = openapi.Components{
 		Schemas: s.all, Responses: shared.shared, Parameters: headerParameters(), Headers: headers(),
-		SecuritySchemes: orderedmap.FromPairs(orderedmap.NewPair("ApiKey", &v3.SecurityScheme{
+		SecuritySchemes: openapi.MapOf("ApiKey", &openapi.SecurityScheme{
 			Type: "http", Scheme: "bearer",
 			Description: "An API key, with the scopes that the operation names. Requests with the key may be signed with its " +
 				"secret (RFC 9421), and must be if the key demands signatures.",
-		})),
+		}),
 	}
 	return document, nil
 }
@@ -95,106 +92,73 @@ func tag(pattern string) string {
 	return "probes"
 }
 
-// method returns the place of an operation.
-func method(item *v3.PathItem, name string) **v3.Operation {
-	switch name {
-	case http.MethodGet:
-		return &item.Get
-	case http.MethodPost:
-		return &item.Post
-	case http.MethodPut:
-		return &item.Put
-	case http.MethodPatch:
-		return &item.Patch
-	case http.MethodDelete:
-		return &item.Delete
-	default:
-		panic("no place for the method " + name)
-	}
-}
-
 // security returns which credentials a route reads.
-func security(r *handlers.Route) []*base.SecurityRequirement {
-	requirement := func(scopes []string) *base.SecurityRequirement {
-		return &base.SecurityRequirement{Requirements: orderedmap.FromPairs(orderedmap.NewPair("ApiKey", scopes))}
-	}
+func security(r *handlers.Route) []map[string][]string {
 	switch r.Auth {
 	case handlers.RequiredAuth:
-		return []*base.SecurityRequirement{requirement(r.Scopes)}
+		return []map[string][]string{{"ApiKey": r.Scopes}}
 	case handlers.OptionalAuth:
-		return []*base.SecurityRequirement{noCredentials(), requirement([]string{})}
+		return []map[string][]string{noCredentials(), {"ApiKey": {}}}
 	default:
-		return []*base.SecurityRequirement{noCredentials()}
+		return []map[string][]string{noCredentials()}
 	}
 }
 
 // noCredentials returns the requirement that every request meets.
-func noCredentials() *base.SecurityRequirement {
-	return &base.SecurityRequirement{Requirements: orderedmap.New[string, []string](), ContainsEmptyRequirement: true}
-}
+func noCredentials() map[string][]string { return map[string][]string{} }
 
 // event adds the schema of an event and of its data. Later versions may add members to the data.
 func (s *schemas) event() {
 	event, data := handlers.EventForm()
 	s.ofAnswer(event)
 	s.ofAnswer(data)
-	if account, has := s.all.Get("AccountUsage"); has {
-		numbers := &base.Schema{
-			Type: []string{"object"}, Properties: orderedmap.New[string, *base.SchemaProxy](),
+	if account := s.all.Get("AccountUsage"); account != nil {
+		numbers := &openapi.Schema{
+			Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema]),
 			Description: description("EventData", "account"),
 		}
-		for name, member := range account.Schema().Properties.FromOldest() {
-			if slices.Contains(member.Schema().Type, "integer") {
+		for name, member := range account.Properties.All() {
+			if slices.Contains(member.Type, "integer") {
 				numbers.Properties.Set(name, member)
 			}
 		}
-		s.all.GetOrZero("EventData").Schema().Properties.Set("account", base.CreateSchemaProxy(numbers))
+		s.all.Get("EventData").Properties.Set("account", numbers)
 	}
 }
 
 // failures adds the schema of the envelope of a refusal.
 func (s *schemas) failures() {
-	code := &base.Schema{Type: []string{"integer"}, Description: "status × 100 + n, never 0"}
-	reason := &base.Schema{Type: []string{"string"}, Description: "the code as a word"}
+	code := &openapi.Schema{Type: []string{"integer"}, Description: "status × 100 + n, never 0"}
+	reason := &openapi.Schema{Type: []string{"string"}, Description: "the code as a word"}
 	for _, refusal := range handlers.Refusals() {
-		code.Enum = append(code.Enum, number(refusal.Code))
-		reason.Enum = append(reason.Enum, word(string(refusal.Reason)))
+		code.Enum = append(code.Enum, refusal.Code)
+		reason.Enum = append(reason.Enum, string(refusal.Reason))
 	}
-	text := func(description string) *base.SchemaProxy {
-		return base.CreateSchemaProxy(&base.Schema{Type: []string{"string"}, Description: description})
+	text := func(description string) *openapi.Schema {
+		return &openapi.Schema{Type: []string{"string"}, Description: description}
 	}
-	field := base.CreateSchemaProxy(&base.Schema{
+	field := &openapi.Schema{
 		Type: []string{"object"}, Required: []string{"field", "problem"},
-		Properties: orderedmap.FromPairs(
-			orderedmap.NewPair("field", text("the member, parameter or header")),
-			orderedmap.NewPair("problem", text("what the value must be")),
-		),
-	})
-	count := base.CreateSchemaProxy(&base.Schema{Type: []string{"integer"}})
-	failure := base.CreateSchemaProxy(&base.Schema{
+		Properties: openapi.MapOf("field", text("the member, parameter or header")).
+			Set("problem", text("what the value must be")),
+	}
+	count := &openapi.Schema{Type: []string{"integer"}}
+	failure := &openapi.Schema{
 		Type: []string{"object"}, Required: []string{"reason", "retryable", "request_id"},
-		Properties: orderedmap.FromPairs(
-			orderedmap.NewPair("reason", base.CreateSchemaProxy(reason)),
-			orderedmap.NewPair("retryable", base.CreateSchemaProxy(&base.Schema{
+		Properties: openapi.MapOf("reason", reason).
+			Set("retryable", &openapi.Schema{
 				Type: []string{"boolean"}, Description: "whether sending the same request again is safe and may help",
-			})),
-			orderedmap.NewPair("request_id", text("the header X-Request-Id")),
-			orderedmap.NewPair("fields", base.CreateSchemaProxy(&base.Schema{
-				Type: []string{"array"}, Description: "every bad member",
-				Items: &base.DynamicValue[*base.SchemaProxy, bool]{A: field},
-			})),
-			orderedmap.NewPair("details", base.CreateSchemaProxy(&base.Schema{
-				Type: []string{"object"}, Description: "counts that help",
-				AdditionalProperties: &base.DynamicValue[*base.SchemaProxy, bool]{A: count},
-			})),
-		),
-	})
-	s.add("Failure", &base.Schema{
+			}).
+			Set("request_id", text("the header X-Request-Id")).
+			Set("fields", &openapi.Schema{Type: []string{"array"}, Description: "every bad member", Items: field}).
+			Set("details", &openapi.Schema{
+				Type: []string{"object"}, Description: "counts that help", AdditionalProperties: count,
+			}),
+	}
+	s.add("Failure", &openapi.Schema{
 		Type: []string{"object"}, Required: []string{"code", "message", "error"},
-		Properties: orderedmap.FromPairs(
-			orderedmap.NewPair("code", base.CreateSchemaProxy(code)),
-			orderedmap.NewPair("message", text("for people; texts may change")),
-			orderedmap.NewPair("error", failure),
-		),
+		Properties: openapi.MapOf("code", code).
+			Set("message", text("for people; texts may change")).
+			Set("error", failure),
 	})
 }

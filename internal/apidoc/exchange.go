@@ -1,20 +1,23 @@
 package apidoc
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/pb33f/libopenapi"
-	validator "github.com/pb33f/libopenapi-validator"
-	"github.com/pb33f/libopenapi-validator/errors"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Exchanges checks requests and responses against a document. It is safe for concurrent use.
-type Exchanges struct{ validator validator.Validator }
+type Exchanges struct{ operations []*checkedOperation }
 
 // ReadExchanges reads the document in a file.
 func ReadExchanges(path string) (*Exchanges, error) {
@@ -23,18 +26,6 @@ func ReadExchanges(path string) (*Exchanges, error) {
 		return nil, err
 	}
 	return newExchanges(text)
-}
-
-func newExchanges(text []byte) (*Exchanges, error) {
-	document, err := libopenapi.NewDocument(text)
-	if err != nil {
-		return nil, err
-	}
-	v, errs := validator.NewValidator(document)
-	if errs != nil {
-		return nil, fmt.Errorf("read the API document: %v", errs)
-	}
-	return &Exchanges{v}, nil
 }
 
 // Check returns how a response, and the request that the service has answered with it, differ from the document. A
@@ -59,32 +50,135 @@ func (e *Exchanges) Check(request *http.Request, response *http.Response, body [
 	if request.Method == http.MethodHead {
 		return nil // a request as that of GET, without the body of its response
 	}
-	if request.ContentLength == 0 {
-		request.Header.Del("Content-Type") // a request without a body needs no media type, and may have any
+	o, variables := e.find(request)
+	if o == nil {
+		if beforeRoute(code) {
+			return nil
+		}
+		return []string{"the document lacks " + request.Method + " " + request.URL.Path}
 	}
-	valid, problems := true, []*errors.ValidationError(nil)
+	var found []string
 	if takenAsValid(code) {
-		valid, problems = e.validator.ValidateHttpRequestSync(request)
+		found = o.checkRequest(request, variables)
 	}
-	if fits, further := e.validator.ValidateHttpResponse(request, response); !fits {
-		valid, problems = false, append(problems, further...)
-	}
-	if valid {
-		return nil
-	}
-	var texts []string
-	for _, p := range problems {
-		if beforeRoute(code) && (p.IsPathMissingError() || p.IsOperationMissingError()) {
+	return append(found, o.checkResponse(response, body)...)
+}
+
+// find returns the operation of a request, and the variables in its path. Fixed parts of a path go before variables.
+func (e *Exchanges) find(request *http.Request) (best *checkedOperation, variables url.Values) {
+	parts := strings.Split(request.URL.EscapedPath(), "/")
+	for _, o := range e.operations {
+		if o.method != request.Method || len(o.path) != len(parts) {
 			continue
 		}
-		text := p.Message + ": " + p.Reason
-		for _, s := range p.SchemaValidationErrors {
-			text += fmt.Sprintf("; %s %s", s.FieldPath, s.Reason)
+		found := make(url.Values)
+		matches := true
+		for i, part := range parts {
+			if name, variable := strings.CutPrefix(o.path[i], "{"); variable {
+				value, err := url.PathUnescape(part)
+				matches = matches && err == nil
+				found.Set(strings.TrimSuffix(name, "}"), value)
+			} else {
+				matches = matches && part == o.path[i]
+			}
 		}
-		texts = append(texts, text)
+		if matches && (best == nil || len(found) < len(variables)) {
+			best, variables = o, found
+		}
 	}
-	slices.Sort(texts)
-	return slices.Compact(texts)
+	return best, variables
+}
+
+// checkRequest returns how a request differs from the operation.
+func (o *checkedOperation) checkRequest(request *http.Request, variables url.Values) (found []string) {
+	scheme, _, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	if o.authorized && !strings.EqualFold(scheme, "Bearer") {
+		found = append(found, "the request has no credentials")
+	}
+	given := map[string]map[string][]string{
+		"path": variables, "query": request.URL.Query(), "header": request.Header,
+	}
+	for _, p := range o.parameters {
+		name := p.Name
+		if p.In == "header" {
+			name = http.CanonicalHeaderKey(name)
+		}
+		values := given[p.In][name]
+		if len(values) == 0 && p.Required {
+			found = append(found, "the request lacks "+p.Name)
+		}
+		for _, text := range values {
+			var value any = text
+			if _, err := strconv.ParseInt(text, 10, 64); err == nil && slices.Contains(p.Schema.Type, "integer") {
+				value = json.Number(text)
+			}
+			found = append(found, differences(p.Name, p.schema, value)...)
+		}
+	}
+	if o.body == nil {
+		return found // the service ignores bodies of such requests
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return append(found, "the body of the request: "+err.Error())
+	}
+	if len(body) == 0 {
+		if o.bodyRequired {
+			found = append(found, "the request has no body")
+		}
+		return found
+	}
+	return append(found, o.body.check("the body of the request", request.Header.Get("Content-Type"), body)...)
+}
+
+// checkResponse returns how a response differs from the operation.
+func (o *checkedOperation) checkResponse(response *http.Response, body []byte) []string {
+	bodies, known := o.responses[strconv.Itoa(response.StatusCode)]
+	if !known {
+		return []string{fmt.Sprintf("%s has no response %d", o.id, response.StatusCode)}
+	}
+	if len(body) == 0 && len(bodies) == 0 {
+		return nil
+	}
+	return bodies.check("the response", response.Header.Get("Content-Type"), body)
+}
+
+// check returns how a body differs from those that the document allows.
+func (b bodies) check(what, contentType string, body []byte) []string {
+	media, _, err := mime.ParseMediaType(contentType)
+	schema, known := b[media]
+	if err != nil || !known {
+		return []string{fmt.Sprintf("%s has the media type %q", what, contentType)}
+	}
+	var value any = string(body)
+	switch media {
+	case "application/json":
+		if value, err = jsonschema.UnmarshalJSON(bytes.NewReader(body)); err != nil {
+			return []string{what + ": " + err.Error()}
+		}
+	case "application/x-www-form-urlencoded":
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			return []string{what + ": " + err.Error()}
+		}
+		members := make(map[string]any)
+		for name := range form {
+			members[name] = form.Get(name)
+		}
+		value = members
+	}
+	return differences(what, schema, value)
+}
+
+// differences returns how a value differs from a schema; nil: any value fits.
+func differences(what string, schema *jsonschema.Schema, value any) []string {
+	if schema == nil {
+		return nil
+	}
+	if err := schema.Validate(value); err != nil {
+		return []string{what + ": " + err.Error()}
+	}
+	return nil
 }
 
 // takenAsValid reports whether the service has taken the form of a request as valid, as the code of the response says:

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pb33f/libopenapi/datamodel/high/base"
-	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
-
 	"licet/handlers"
+	"licet/internal/apidoc/openapi"
 	"licet/licensing"
 )
 
@@ -21,14 +19,14 @@ import (
 //	POST /v1/orders      a route, its inputs and its refusals; routes with the same inputs stand with commas between
 //	response Order       the members of a schema
 type apiPage struct {
-	document *v3.Document
+	document *openapi.Document
 	routes   map[string]handlers.Route // by method and pattern
 	requests map[string]bool           // the schemas of bodies of requests
 	shown    map[string]bool           // the routes that have a part of their own
 }
 
 // Page returns a page with its generated parts made anew. Every route of the API needs a part.
-func Page(document *v3.Document, text string) (string, error) {
+func Page(document *openapi.Document, text string) (string, error) {
 	p := &apiPage{document, make(map[string]handlers.Route), make(map[string]bool), make(map[string]bool)}
 	for _, r := range handlers.Routes() {
 		p.routes[r.Method+" "+r.Pattern] = r
@@ -188,7 +186,7 @@ func shared(r handlers.Refusal) bool {
 func (p *apiPage) inputs(r *handlers.Route) (string, error) {
 	var text string
 	rows := [][]string{{"Query", "Type", "Limits", "Meaning"}}
-	for _, q := range (*method(p.document.Paths.PathItems.GetOrZero(r.Pattern), r.Method)).Parameters {
+	for _, q := range (*p.document.Paths.Get(r.Pattern).Place(r.Method)).Parameters {
 		if q.In == "query" {
 			rows = append(rows, row(q.Name, q.Schema, false, q.Description))
 		}
@@ -208,23 +206,22 @@ func (p *apiPage) inputs(r *handlers.Route) (string, error) {
 
 // members returns a table of the members of a schema; empty for none.
 func (p *apiPage) members(schema string) (string, error) {
-	proxy, known := p.document.Components.Schemas.Get(schema)
-	if !known {
+	of := p.document.Components.Schemas.Get(schema)
+	if of == nil {
 		return "", fmt.Errorf("the document has no schema %s", schema)
 	}
-	of := proxy.Schema()
 	rows := [][]string{{"Member", "Type", "Limits", "Meaning"}}
 	if !p.requests[schema] {
 		rows = [][]string{{"Member", "Type", "Meaning"}}
 	}
-	for name, member := range of.Properties.FromOldest() {
+	for name, member := range of.Properties.All() {
 		meaning := description(schema, name)
 		if p.requests[schema] {
 			rows = append(rows, row(name, member, slices.Contains(of.Required, name), meaning))
 			continue
 		}
 		typ := typeInWords(member)
-		if !member.IsReference() && slices.Contains(member.Schema().Type, "null") {
+		if member.Ref == "" && slices.Contains(member.Type, "null") {
 			typ += " or null"
 		}
 		rows = append(rows, []string{"`" + name + "`", typ, meaning})
@@ -236,12 +233,12 @@ func (p *apiPage) members(schema string) (string, error) {
 }
 
 // row returns the cells about a member or a parameter.
-func row(name string, proxy *base.SchemaProxy, required bool, meaning string) []string {
-	limits := limitsInWords(proxy)
+func row(name string, of *openapi.Schema, required bool, meaning string) []string {
+	limits := limitsInWords(of)
 	if required {
 		limits = append([]string{"required"}, limits...)
 	}
-	return []string{"`" + name + "`", typeInWords(proxy), strings.Join(limits, "; "), meaning}
+	return []string{"`" + name + "`", typeInWords(of), strings.Join(limits, "; "), meaning}
 }
 
 // table returns a table in Markdown, whose first row is the head.

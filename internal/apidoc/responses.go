@@ -7,26 +7,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pb33f/libopenapi/datamodel/high/base"
-	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
-	"github.com/pb33f/libopenapi/orderedmap"
-
 	"licet/handlers"
+	"licet/internal/apidoc/openapi"
 )
 
 // responses holds the responses that several routes share.
 type responses struct {
 	schemas *schemas
-	shared  *orderedmap.Map[string, *v3.Response]
+	shared  *openapi.Map[*openapi.Response]
 	folder  string // of the golden files
 }
 
 // headers describes every header that a response may have beside those of HTTP itself.
-func headers() *orderedmap.Map[string, *v3.Header] {
-	all := orderedmap.New[string, *v3.Header]()
+func headers() *openapi.Map[*openapi.Header] {
+	all := new(openapi.Map[*openapi.Header])
 	add := func(name, kind, description string) {
-		all.Set(name, &v3.Header{
-			Description: description, Schema: base.CreateSchemaProxy(&base.Schema{Type: []string{kind}}),
+		all.Set(name, &openapi.Header{
+			Description: description, Schema: &openapi.Schema{Type: []string{kind}},
 		})
 	}
 	add("X-Request-Id", "string", "The id of the request: its own, or a new one.")
@@ -49,10 +46,10 @@ func headers() *orderedmap.Map[string, *v3.Header] {
 }
 
 // named returns references to headers.
-func named(names ...string) *orderedmap.Map[string, *v3.Header] {
-	all := orderedmap.New[string, *v3.Header]()
+func named(names ...string) *openapi.Map[*openapi.Header] {
+	all := new(openapi.Map[*openapi.Header])
 	for _, name := range names {
-		all.Set(name, v3.CreateHeaderRef("#/components/headers/"+name))
+		all.Set(name, &openapi.Header{Ref: "#/components/headers/" + name})
 	}
 	return all
 }
@@ -74,8 +71,8 @@ func always(r *handlers.Route) []string {
 }
 
 // of returns the responses of a route.
-func (s *responses) of(r *handlers.Route, example golden) *v3.Responses {
-	codes := orderedmap.New[string, *v3.Response]()
+func (s *responses) of(r *handlers.Route, example golden) *openapi.Map[*openapi.Response] {
+	codes := new(openapi.Map[*openapi.Response])
 	for _, status := range r.Statuses {
 		codes.Set(strconv.Itoa(status), s.success(r, status, example))
 	}
@@ -87,16 +84,16 @@ func (s *responses) of(r *handlers.Route, example golden) *v3.Responses {
 		same := byStatus[refusal.Status]
 		codes.Set(strconv.Itoa(refusal.Status), s.failure(r, same))
 	}
-	return &v3.Responses{Codes: codes}
+	return codes
 }
 
 // success returns the response to a request that has succeeded.
-func (s *responses) success(r *handlers.Route, status int, example golden) *v3.Response {
+func (s *responses) success(r *handlers.Route, status int, example golden) *openapi.Response {
 	names := always(r)
 	if r.IdempotencyKey {
 		names = append(names, "Idempotent-Replayed")
 	}
-	response := &v3.Response{Description: http.StatusText(status)}
+	response := &openapi.Response{Description: http.StatusText(status)}
 	switch {
 	case status == http.StatusSeeOther:
 		names = append(names, "Location")
@@ -104,14 +101,12 @@ func (s *responses) success(r *handlers.Route, status int, example golden) *v3.R
 		names = append(names, "Content-Security-Policy")
 		response.Content = page()
 	case r.Media != "":
-		response.Content = orderedmap.FromPairs(orderedmap.NewPair(r.Media, new(v3.MediaType)))
+		response.Content = openapi.MapOf(r.Media, new(openapi.MediaType))
 	default:
-		schema := &base.Schema{Type: []string{"object"}, Required: []string{"code", "message", "data"}}
-		schema.Properties = orderedmap.FromPairs(
-			orderedmap.NewPair("code", base.CreateSchemaProxy(&base.Schema{Type: []string{"integer"}, Const: number(0)})),
-			orderedmap.NewPair("message", base.CreateSchemaProxy(&base.Schema{Type: []string{"string"}})),
-			orderedmap.NewPair("data", s.schemas.ofMember("", "", r.Response)),
-		)
+		schema := &openapi.Schema{Type: []string{"object"}, Required: []string{"code", "message", "data"}}
+		schema.Properties = openapi.MapOf("code", &openapi.Schema{Type: []string{"integer"}, Const: 0}).
+			Set("message", &openapi.Schema{Type: []string{"string"}}).
+			Set("data", s.schemas.ofMember("", "", r.Response))
 		response.Content = inJSON(schema, example)
 	}
 	response.Headers = named(names...)
@@ -119,7 +114,7 @@ func (s *responses) success(r *handlers.Route, status int, example golden) *v3.R
 }
 
 // failure returns a reference to the response for refusals with one status.
-func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *v3.Response {
+func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *openapi.Response {
 	var codes, texts []string
 	for _, refusal := range refusals {
 		codes = append(codes, strconv.Itoa(refusal.Code))
@@ -135,7 +130,7 @@ func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *v3.
 	case r.Auth == handlers.NoAuth:
 		name = "probe-" + name
 	}
-	if _, known := s.shared.Get(name); !known {
+	if s.shared.Get(name) == nil {
 		headers := always(r)
 		switch refusals[0].Status {
 		case http.StatusUnauthorized:
@@ -149,40 +144,36 @@ func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *v3.
 				break
 			}
 		}
-		response := &v3.Response{Description: strings.Join(texts, "\n"), Headers: named(headers...)}
+		response := &openapi.Response{Description: strings.Join(texts, "\n"), Headers: named(headers...)}
 		if r != nil && r.Page {
-			response.Headers.Set("Content-Security-Policy", v3.CreateHeaderRef("#/components/headers/Content-Security-Policy"))
+			response.Headers.Set("Content-Security-Policy", &openapi.Header{Ref: "#/components/headers/Content-Security-Policy"})
 			response.Content = page()
 		} else {
 			response.Content = inJSON(failureSchema(refusals), golden{})
-			response.Content.First().Value().Examples = s.failures(refusals)
+			response.Content.First().Examples = s.failures(refusals)
 		}
 		s.shared.Set(name, response)
 	}
-	return v3.CreateResponseRef("#/components/responses/" + name)
+	return &openapi.Response{Ref: "#/components/responses/" + name}
 }
 
 // failureSchema returns the schema of the envelope of refusals.
-func failureSchema(refusals []handlers.Refusal) *base.Schema {
-	code := &base.Schema{Type: []string{"integer"}}
-	reason := &base.Schema{Type: []string{"string"}}
+func failureSchema(refusals []handlers.Refusal) *openapi.Schema {
+	code := &openapi.Schema{Type: []string{"integer"}}
+	reason := &openapi.Schema{Type: []string{"string"}}
 	for _, refusal := range refusals {
-		code.Enum = append(code.Enum, number(refusal.Code))
-		reason.Enum = append(reason.Enum, word(string(refusal.Reason)))
+		code.Enum = append(code.Enum, refusal.Code)
+		reason.Enum = append(reason.Enum, string(refusal.Reason))
 	}
-	reasons := &base.Schema{Properties: orderedmap.FromPairs(
-		orderedmap.NewPair("reason", base.CreateSchemaProxy(reason)))}
-	return &base.Schema{AllOf: []*base.SchemaProxy{reference("Failure"), base.CreateSchemaProxy(&base.Schema{
-		Properties: orderedmap.FromPairs(
-			orderedmap.NewPair("code", base.CreateSchemaProxy(code)),
-			orderedmap.NewPair("error", base.CreateSchemaProxy(reasons)),
-		),
-	})}}
+	reasons := &openapi.Schema{Properties: openapi.MapOf("reason", reason)}
+	return &openapi.Schema{AllOf: []*openapi.Schema{reference("Failure"), {
+		Properties: openapi.MapOf("code", code).Set("error", reasons),
+	}}}
 }
 
 // failures returns examples of refusals, for each code that has a golden file.
-func (s *responses) failures(refusals []handlers.Refusal) *orderedmap.Map[string, *base.Example] {
-	all := orderedmap.New[string, *base.Example]()
+func (s *responses) failures(refusals []handlers.Refusal) *openapi.Map[*openapi.Example] {
+	all := new(openapi.Map[*openapi.Example])
 	for _, refusal := range refusals {
 		names, err := filepath.Glob(filepath.Join(s.folder, strconv.Itoa(refusal.Code)+"*.txt"))
 		if err != nil || len(names) == 0 {
@@ -190,20 +181,20 @@ func (s *responses) failures(refusals []handlers.Refusal) *orderedmap.Map[string
 		}
 		example, err := readGolden(s.folder, strings.TrimSuffix(filepath.Base(names[0]), ".txt"))
 		if err == nil && example.response != nil {
-			all.Set(string(refusal.Reason), &base.Example{Value: example.response})
+			all.Set(string(refusal.Reason), &openapi.Example{Value: example.response})
 		}
 	}
 	return all
 }
 
 // inJSON returns a body in JSON.
-func inJSON(schema *base.Schema, example golden) *orderedmap.Map[string, *v3.MediaType] {
-	return orderedmap.FromPairs(orderedmap.NewPair("application/json",
-		&v3.MediaType{Schema: base.CreateSchemaProxy(schema), Examples: examples(example.response)}))
+func inJSON(schema *openapi.Schema, example golden) *openapi.Map[*openapi.MediaType] {
+	return openapi.MapOf("application/json",
+		&openapi.MediaType{Schema: schema, Examples: examples(example.response)})
 }
 
 // page returns a body that is a page.
-func page() *orderedmap.Map[string, *v3.MediaType] {
-	return orderedmap.FromPairs(orderedmap.NewPair("text/html",
-		&v3.MediaType{Schema: base.CreateSchemaProxy(&base.Schema{Type: []string{"string"}})}))
+func page() *openapi.Map[*openapi.MediaType] {
+	return openapi.MapOf("text/html",
+		&openapi.MediaType{Schema: &openapi.Schema{Type: []string{"string"}}})
 }

@@ -5,31 +5,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pb33f/libopenapi/datamodel/high/base"
-	"github.com/pb33f/libopenapi/orderedmap"
-
+	"licet/internal/apidoc/openapi"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // schemas holds the schemas that other parts of the document refer to.
 type schemas struct {
-	all   *orderedmap.Map[string, *base.SchemaProxy]
+	all   *openapi.Map[*openapi.Schema]
 	types map[string]reflect.Type // of the schemas that were made of types, by name
 }
 
 // add adds a schema, and returns a reference to it.
-func (s *schemas) add(name string, schema *base.Schema) *base.SchemaProxy {
-	s.all.Set(name, base.CreateSchemaProxy(schema))
+func (s *schemas) add(name string, schema *openapi.Schema) *openapi.Schema {
+	s.all.Set(name, schema)
 	return reference(name)
 }
 
-func reference(name string) *base.SchemaProxy {
-	return base.CreateSchemaProxyRef("#/components/schemas/" + name)
+func reference(name string) *openapi.Schema {
+	return &openapi.Schema{Ref: "#/components/schemas/" + name}
 }
 
 // ofAnswer returns a reference to the schema of a struct that responses hold.
-func (s *schemas) ofAnswer(typ reflect.Type) *base.SchemaProxy {
+func (s *schemas) ofAnswer(typ reflect.Type) *openapi.Schema {
 	name := nameOf(typ)
 	if known := s.types[name]; known != nil {
 		if known != typ {
@@ -38,7 +36,7 @@ func (s *schemas) ofAnswer(typ reflect.Type) *base.SchemaProxy {
 		return reference(name)
 	}
 	s.types[name] = typ
-	schema := &base.Schema{Type: []string{"object"}, Properties: orderedmap.New[string, *base.SchemaProxy]()}
+	schema := &openapi.Schema{Type: []string{"object"}, Properties: new(openapi.Map[*openapi.Schema])}
 	s.all.Set(name, nil) // before the schemas of its members
 	for _, field := range reflect.VisibleFields(typ) {
 		member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -62,7 +60,7 @@ func alwaysSet() []string {
 }
 
 // ofMember returns the schema of a member of a schema of responses.
-func (s *schemas) ofMember(of, name string, typ reflect.Type) *base.SchemaProxy {
+func (s *schemas) ofMember(of, name string, typ reflect.Type) *openapi.Schema {
 	if typ.Kind() == reflect.Pointer {
 		if typ.Elem().Kind() == reflect.Struct {
 			return s.ofAnswer(typ.Elem())
@@ -70,12 +68,12 @@ func (s *schemas) ofMember(of, name string, typ reflect.Type) *base.SchemaProxy 
 		schema := s.scalar(name, typ.Elem())
 		schema.Type = append(schema.Type, "null")
 		if schema.Enum != nil {
-			schema.Enum = append(schema.Enum, null())
+			schema.Enum = append(schema.Enum, nil)
 		}
 		return described(of, name, schema)
 	}
 	if typ.Name() == "timestamp" {
-		schema := &base.Schema{Type: []string{"string"}, Format: "date-time"}
+		schema := &openapi.Schema{Type: []string{"string"}, Format: "date-time"}
 		if !slices.Contains(alwaysSet(), name) {
 			schema.Type = append(schema.Type, "null")
 		}
@@ -89,30 +87,28 @@ func (s *schemas) ofMember(of, name string, typ reflect.Type) *base.SchemaProxy 
 	case typ.Kind() == reflect.Struct:
 		return s.ofAnswer(typ)
 	case typ.Kind() == reflect.Slice:
-		return described(of, name, &base.Schema{Type: []string{"array"}, Items: &base.DynamicValue[*base.SchemaProxy, bool]{
-			A: s.ofMember("", "", typ.Elem()),
-		}})
+		return described(of, name, &openapi.Schema{Type: []string{"array"}, Items: s.ofMember("", "", typ.Elem())})
 	}
 	return described(of, name, s.scalar(name, typ))
 }
 
 // object returns the schema of an object with any members.
-func object() *base.Schema {
-	return &base.Schema{
-		Type: []string{"object"}, AdditionalProperties: &base.DynamicValue[*base.SchemaProxy, bool]{N: 1, B: true},
+func object() *openapi.Schema {
+	return &openapi.Schema{
+		Type: []string{"object"}, AdditionalProperties: true,
 	}
 }
 
 // scalar returns the schema of a text, a number or a truth value. Later versions may add values to the words of a type,
 // as they may add members.
-func (s *schemas) scalar(name string, typ reflect.Type) *base.Schema {
+func (s *schemas) scalar(name string, typ reflect.Type) *openapi.Schema {
 	switch typ.Kind() {
 	case reflect.Bool:
-		return &base.Schema{Type: []string{"boolean"}}
+		return &openapi.Schema{Type: []string{"boolean"}}
 	case reflect.Int, reflect.Int64, reflect.Uint64:
-		return &base.Schema{Type: []string{"integer"}, Format: "int64"}
+		return &openapi.Schema{Type: []string{"integer"}, Format: "int64"}
 	}
-	schema := &base.Schema{Type: []string{"string"}}
+	schema := &openapi.Schema{Type: []string{"string"}}
 	switch typ {
 	case reflect.TypeFor[licensing.Mode]():
 		schema.Enum = words([]licensing.Mode{licensing.Test, licensing.Live})
@@ -147,7 +143,7 @@ func (s *schemas) scalar(name string, typ reflect.Type) *base.Schema {
 const pingType licensing.EventType = "webhook.ping"
 
 // described returns a schema with the description of its member.
-func described(of, name string, schema *base.Schema) *base.SchemaProxy {
+func described(of, name string, schema *openapi.Schema) *openapi.Schema {
 	schema.Description = description(of, name)
-	return base.CreateSchemaProxy(schema)
+	return schema
 }

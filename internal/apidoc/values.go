@@ -4,32 +4,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
-	"github.com/pb33f/go-yaml"
-	"github.com/pb33f/libopenapi/datamodel/high/base"
-	"github.com/pb33f/libopenapi/orderedmap"
+	"go.yaml.in/yaml/v3"
+
+	"licet/internal/apidoc/openapi"
 )
 
-// number returns a number in YAML.
-func number(n int) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(n)}
-}
-
-func null() *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"} }
-
-// words returns texts in YAML.
-func words[T ~string](all []T) []*yaml.Node {
-	nodes := make([]*yaml.Node, len(all))
+// words returns texts as values of an enum.
+func words[T ~string](all []T) []any {
+	values := make([]any, len(all))
 	for i, text := range all {
-		nodes[i] = word(string(text))
+		values[i] = string(text)
 	}
-	return nodes
-}
-
-func word(text string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+	return values
 }
 
 // golden is a golden file of handlers: a request and its response.
@@ -74,9 +62,9 @@ func plain(node *yaml.Node) {
 }
 
 // examples returns an example of a media type; nil for none.
-func examples(node *yaml.Node) *orderedmap.Map[string, *base.Example] {
+func examples(node *yaml.Node) *openapi.Map[*openapi.Example] {
 	if node == nil {
 		return nil
 	}
-	return orderedmap.FromPairs(orderedmap.NewPair("example", &base.Example{Value: node}))
+	return openapi.MapOf("example", &openapi.Example{Value: node})
 }

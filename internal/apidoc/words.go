@@ -6,24 +6,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pb33f/libopenapi/datamodel/high/base"
+	"licet/internal/apidoc/openapi"
 )
 
 // mostWords bounds the words that a table lists. The types of events have a table of their own.
 const mostWords = 16
 
 // typeInWords returns the type of a value for people.
-func typeInWords(proxy *base.SchemaProxy) string {
-	if proxy.IsReference() {
-		return "`" + proxy.GetReference()[strings.LastIndex(proxy.GetReference(), "/")+1:] + "`"
+func typeInWords(schema *openapi.Schema) string {
+	if schema.Ref != "" {
+		return "`" + schema.Ref[strings.LastIndex(schema.Ref, "/")+1:] + "`"
 	}
-	schema := proxy.Schema()
 	if words := wordsOf(schema); len(words) > 0 && len(words) <= mostWords {
 		return strings.Join(words, ", ")
 	}
 	text := schema.Type[0]
 	if text == "array" {
-		of := typeInWords(schema.Items.A)
+		of := typeInWords(schema.Items)
 		text += " of " + of
 		if of == "string" {
 			text += "s"
@@ -33,11 +32,10 @@ func typeInWords(proxy *base.SchemaProxy) string {
 }
 
 // limitsInWords returns what a value must keep to, for people.
-func limitsInWords(proxy *base.SchemaProxy) (limits []string) {
-	schema := proxy.Schema()
+func limitsInWords(schema *openapi.Schema) (limits []string) {
 	add := func(format string, values ...any) { limits = append(limits, fmt.Sprintf(format, values...)) }
-	if schema.Items != nil && !schema.Items.A.IsReference() {
-		limits = limitsInWords(schema.Items.A)
+	if schema.Items != nil && schema.Items.Ref == "" {
+		limits = limitsInWords(schema.Items)
 	}
 	of, further := patternInWords(schema.Pattern)
 	if text := between(schema.MinLength, schema.MaxLength); text != "" {
@@ -48,21 +46,20 @@ func limitsInWords(proxy *base.SchemaProxy) (limits []string) {
 	if further != "" {
 		add("%s", further)
 	}
-	if text := between(schema.MinItems, schema.MaxItems); text != "" && schema.MaxItems != nil {
+	if text := between(schema.MinItems, schema.MaxItems); text != "" && schema.MaxItems > 0 {
 		add("%s items", text)
 	} else if text != "" {
 		add("not empty")
 	}
-	if text := between(nil, schema.MaxProperties); text != "" {
+	if text := between(0, schema.MaxProperties); text != "" {
 		add("%s members", text)
 	}
 	if schema.PropertyNames != nil {
-		names := schema.PropertyNames.Schema()
+		names := schema.PropertyNames
 		add("names of %s characters", between(names.MinLength, names.MaxLength))
 	}
 	if schema.Minimum != nil {
-		least, most := int64(*schema.Minimum), int64(*schema.Maximum)
-		add("%s–%s", grouped(least), grouped(most))
+		add("%s–%s", grouped(*schema.Minimum), grouped(*schema.Maximum))
 	}
 	if text := map[string]string{
 		"duration": "ISO 8601 duration", "email": "a plain address", "date-time": "RFC 3339",
@@ -91,24 +88,24 @@ func patternInWords(pattern string) (of, further string) {
 }
 
 // wordsOf returns the words that a value may be.
-func wordsOf(schema *base.Schema) (words []string) {
-	for _, node := range schema.Enum {
-		if node.Tag != "!!null" {
-			words = append(words, "`"+node.Value+"`")
+func wordsOf(schema *openapi.Schema) (words []string) {
+	for _, value := range schema.Enum {
+		if value != nil {
+			words = append(words, fmt.Sprintf("`%v`", value))
 		}
 	}
 	return words
 }
 
-// between returns a range for people; empty: none.
-func between(least, most *int64) string {
+// between returns a range for people; empty: none. A limit of 0 is none.
+func between(least, most int) string {
 	switch {
-	case least != nil && most != nil:
-		return grouped(*least) + "–" + grouped(*most)
-	case most != nil:
-		return "at most " + grouped(*most)
-	case least != nil:
-		return "at least " + grouped(*least)
+	case least > 0 && most > 0:
+		return grouped(int64(least)) + "–" + grouped(int64(most))
+	case most > 0:
+		return "at most " + grouped(int64(most))
+	case least > 0:
+		return "at least " + grouped(int64(least))
 	default:
 		return ""
 	}

@@ -1,0 +1,148 @@
+package apidoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"licet/internal/apidoc/openapi"
+)
+
+// checkedOperation is an operation of a document with its schemas compiled.
+type checkedOperation struct {
+	id           string
+	method       string
+	path         []string // the parts between slashes; variables are in braces
+	authorized   bool     // requests need an API key
+	parameters   []parameter
+	body         bodies
+	bodyRequired bool
+	responses    map[string]bodies // by status
+}
+
+type parameter struct {
+	*openapi.Parameter
+	schema *jsonschema.Schema
+}
+
+// bodies holds schemas by media type; nil: any body.
+type bodies map[string]*jsonschema.Schema
+
+// newExchanges compiles a document.
+func newExchanges(text []byte) (*Exchanges, error) {
+	c, err := newCompiler(text)
+	if err != nil {
+		return nil, err
+	}
+	exchanges := new(Exchanges)
+	for path, item := range c.document.Paths.All() {
+		for method, o := range item.Operations() {
+			exchanges.operations = append(exchanges.operations, c.operation("paths", path, method, o))
+		}
+	}
+	return exchanges, c.err
+}
+
+// compiler compiles the schemas of a document.
+type compiler struct {
+	document openapi.Document
+	resource any // the document as JSON
+	schemas  *jsonschema.Compiler
+	err      error // the first
+}
+
+// newCompiler reads a document.
+func newCompiler(text []byte) (*compiler, error) {
+	c := &compiler{schemas: jsonschema.NewCompiler()}
+	if err := yaml.Unmarshal(text, &c.document); err != nil {
+		return nil, err
+	}
+	var document any
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	inJSON, err := json.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
+	if c.resource, err = jsonschema.UnmarshalJSON(bytes.NewReader(inJSON)); err != nil {
+		return nil, err
+	}
+	return c, c.schemas.AddResource("openapi.json", c.resource)
+}
+
+// schema compiles the schema at a JSON pointer.
+func (c *compiler) schema(at string) *jsonschema.Schema {
+	compiled, err := c.schemas.Compile("openapi.json" + at)
+	if err != nil {
+		c.fail(err)
+	}
+	return compiled
+}
+
+// fail keeps the first error.
+func (c *compiler) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// operation compiles an operation of a path, or of a webhook, as the member within says.
+func (c *compiler) operation(within, path, method string, o *openapi.Operation) *checkedOperation {
+	at := "#/" + within + "/" + escaped(path) + "/" + strings.ToLower(method)
+	compiled := &checkedOperation{
+		id: o.OperationID, method: method, path: strings.Split(path, "/"), authorized: len(o.Security) > 0,
+		responses: make(map[string]bodies),
+	}
+	for _, requirement := range o.Security {
+		compiled.authorized = compiled.authorized && len(requirement) > 0
+	}
+	for i, p := range o.Parameters {
+		place := fmt.Sprintf("%s/parameters/%d", at, i)
+		if p.Ref != "" {
+			place, p = p.Ref, c.document.Components.Parameters.Resolve(p.Ref, p)
+		}
+		if p == nil {
+			c.fail(fmt.Errorf("the document lacks %s", place))
+			continue
+		}
+		compiled.parameters = append(compiled.parameters, parameter{p, c.schema(place + "/schema")})
+	}
+	if o.RequestBody != nil {
+		compiled.body = c.bodies(at+"/requestBody", o.RequestBody.Content)
+		compiled.bodyRequired = o.RequestBody.Required
+	}
+	for status, r := range o.Responses.All() {
+		place := at + "/responses/" + status
+		if r.Ref != "" {
+			place, r = r.Ref, c.document.Components.Responses.Resolve(r.Ref, r)
+		}
+		if r == nil {
+			c.fail(fmt.Errorf("the document lacks %s", place))
+			continue
+		}
+		compiled.responses[status] = c.bodies(place, r.Content)
+	}
+	return compiled
+}
+
+// bodies compiles the schemas of a content.
+func (c *compiler) bodies(at string, content *openapi.Map[*openapi.MediaType]) bodies {
+	compiled := make(bodies)
+	for media, of := range content.All() {
+		compiled[media] = nil
+		if of.Schema != nil {
+			compiled[media] = c.schema(at + "/content/" + escaped(media) + "/schema")
+		}
+	}
+	return compiled
+}
+
+// escaped returns a part of a JSON pointer in a URL.
+func escaped(part string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+}
