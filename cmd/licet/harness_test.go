@@ -255,7 +255,9 @@ func atOnce(n int, f func(i int)) {
 // waitFor waits until done says so.
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+	pause := time.Millisecond // it grows: many conditions are pages of metrics, which take the nodes' time
+	for deadline := time.Now().Add(time.Minute); !done(); pause = min(2*pause, 25*time.Millisecond) {
+		time.Sleep(pause)
 		if time.Now().After(deadline) {
 			t.Fatal("what was waited for did not come within a minute")
 		}

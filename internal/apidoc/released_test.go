@@ -55,8 +55,8 @@ func TestBreakingChanges(t *testing.T) {
 		"one more word": edit("                        - not_activated\n",
 			"                        - not_activated\n                        - lost\n"),
 		"another text": edit("                    description: OK\n", "                    description: fine\n"),
-		"one more member of requests": edit("    schemas:\n        ActivationRequest:\n            type: object\n            properties:\n",
-			"    schemas:\n        ActivationRequest:\n            type: object\n            properties:\n"+
+		"one more member of requests": edit("        ActivationRequest:\n            type: object\n            properties:\n",
+			"        ActivationRequest:\n            type: object\n            properties:\n"+
 				"                note:\n                    type: string\n"),
 		"one more member that responses always have": edit("                - refund_due\n",
 			"                - refund_due\n                - note\n"),
@@ -80,8 +80,9 @@ func TestBreakingChanges(t *testing.T) {
 		"one more parameter that requests need": edit("                - name: status\n",
 			"                - name: since\n                  in: query\n                  required: true\n"+
 				"                  schema:\n                    type: string\n                - name: status\n"),
-		"a removed header":  edit("                        RateLimit:\n", "                        Rate:\n"),
-		"other scopes":      edit("                - ApiKey:\n                    - licenses", "                - ApiKey:\n                    - orders"),
+		"a removed header": edit("                        RateLimit:\n", "                        Rate:\n"),
+		"other scopes": edit("                - ApiKey:\n                    - licenses",
+			"                - ApiKey:\n                    - orders"),
 		"a removed message": edit("    order.paid:\n", "    order.bought:\n"),
 		"another parameter": edit("                - name: status\n", "                - name: state\n"),
 		"a removed code":    edit("                \"404\":\n", "                \"499\":\n"),

@@ -146,7 +146,8 @@ func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *ope
 		}
 		response := &openapi.Response{Description: strings.Join(texts, "\n"), Headers: named(headers...)}
 		if r != nil && r.Page {
-			response.Headers.Set("Content-Security-Policy", &openapi.Header{Ref: "#/components/headers/Content-Security-Policy"})
+			response.Headers.Set("Content-Security-Policy",
+				&openapi.Header{Ref: "#/components/headers/Content-Security-Policy"})
 			response.Content = page()
 		} else {
 			response.Content = inJSON(failureSchema(refusals), golden{})
