@@ -115,9 +115,13 @@ func NewOwner(mode licensing.Mode) licensing.Owner {
 	return licensing.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: mode}
 }
 
-// New returns a service on a store. change may alter its configuration.
+// New returns a service on a store. change may alter its configuration. If the store is a storetest.Faulty, the end of
+// the test waits for its calls before the store closes.
 func New(t *testing.T, store store.Store, change ...func(*service.Config)) *service.Service {
 	t.Helper()
+	if s, ok := store.(interface{ WaitForCalls() }); ok {
+		t.Cleanup(s.WaitForCalls)
+	}
 	cfg := service.Config{
 		Config: node.Config{
 			Records:  store,

@@ -36,9 +36,15 @@ type Faulty struct {
 	// DeafWatch makes WatchAPIKeys hang without calling wake.
 	DeafWatch bool
 
+	calls sync.WaitGroup // calls of a hook or the store that bounded made; a caller may have given up waiting for them
+
 	mu         sync.Mutex
 	committing map[licensing.Ref]int // how many Commits a record is in; guarded by mu
 }
+
+// WaitForCalls waits for the calls whose callers gave up. Call it before the store is closed: such a call would ask the
+// closed store without end.
+func (f *Faulty) WaitForCalls() { f.calls.Wait() }
 
 // Fault is the fault of a commit. Skip and Say are independent of each other. The zero Fault is no
 // fault.
@@ -50,7 +56,7 @@ type Fault struct {
 // Load reads records, as store.Store does.
 func (f *Faulty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if f.OnLoad != nil {
-		if _, err := bounded(ctx, licensing.ErrUnavailable,
+		if _, err := bounded(ctx, &f.calls, licensing.ErrUnavailable,
 			func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
 			return nil, err
 		}
@@ -63,17 +69,17 @@ func (f *Faulty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapsho
 }
 
 // bounded waits for a call until ctx ends, as every store does; the call
-// itself continues.
-func bounded[T any](ctx context.Context, gaveUp error, call func() (T, error)) (T, error) {
+// itself continues, and calls counts it.
+func bounded[T any](ctx context.Context, calls *sync.WaitGroup, gaveUp error, call func() (T, error)) (T, error) {
 	type end struct {
 		value T
 		err   error
 	}
 	ended := make(chan end, 1)
-	go func() {
+	calls.Go(func() {
 		value, err := call()
 		ended <- end{value, err}
-	}()
+	})
 	select {
 	case e := <-ended:
 		return e.value, e.err
@@ -106,7 +112,7 @@ func (f *Faulty) MaxDevicesPerCommit(ref licensing.Ref) int {
 // Confirm asks the store whether a guess is still true, as store.Store does.
 func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	if f.OnConfirm != nil {
-		if _, err := bounded(ctx, licensing.ErrUnavailable,
+		if _, err := bounded(ctx, &f.calls, licensing.ErrUnavailable,
 			func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
 			return false, err
 		}
@@ -121,7 +127,7 @@ func (f *Faulty) Commit(ctx context.Context, change store.Change) (store.Outcome
 	if f.OnCommit == nil {
 		return f.Store.Commit(ctx, change)
 	}
-	return bounded(ctx, licensing.ErrOutcomeUnknown, func() (outcome store.Outcome, err error) {
+	return bounded(ctx, &f.calls, licensing.ErrOutcomeUnknown, func() (outcome store.Outcome, err error) {
 		fault := f.OnCommit(change)
 		if !fault.Skip {
 			outcome, err = f.Store.Commit(context.WithoutCancel(ctx), change)
