@@ -50,19 +50,19 @@ func (c *checks) unknownParameters(query string, of *requestType) {
 	if query == "" {
 		return
 	}
-	known := of.names(InQuery)
+	known := slices.Collect(of.names(InQuery))
 	const most = 10 // problems; a query may have thousands of parameters
 	for pair := range strings.SplitSeq(query, "&") {
 		raw, _, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(raw)
 		switch {
-		case pair == "" || err == nil && slices.Contains(slices.Collect(known), name):
+		case pair == "" || err == nil && slices.Contains(known, name):
 		case len(c.fields) >= most:
 			return
 		case err != nil || name == "" || len(name) > maxShownName:
 			c.add("query", "has a parameter that this route does not have")
 		default:
-			c.add(name, "is not a query parameter of this route"+didYouMean(name, known))
+			c.add(name, "is not a query parameter of this route"+didYouMean(name, slices.Values(known)))
 		}
 	}
 }
