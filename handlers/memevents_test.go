@@ -18,7 +18,7 @@ func (s *memStore) tell(w store.Write) {
 		id := fmt.Sprintf("evt_%026d", len(s.events)+1)
 		told := store.RecordedEvent{ID: id, Revision: s.revision, Rank: id, Event: e}
 		switch {
-		case e.Webhook != nil:
+		case e.Webhook != nil, e.License == nil && e.Order == nil:
 			told.Owner = w.Ref.Owner
 		case e.License != nil:
 			l := *e.License

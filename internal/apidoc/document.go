@@ -61,7 +61,10 @@ func Document(goldenFiles string) (*openapi.Document, error) {
 		*item.Place(r.Method) = operation
 	}
 	s.event()
-	document.Webhooks = webhooks()
+	var err error
+	if document.Webhooks, err = webhooks(goldenFiles); err != nil {
+		return nil, err
+	}
 	for _, refusal := range handlers.Refusals() {
 		if refusal.Status == http.StatusNotFound && refusal.Reason == "not_found" ||
 			refusal.Status == http.StatusMethodNotAllowed {

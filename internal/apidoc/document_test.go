@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	served "licet/docs/reference"
@@ -232,5 +233,47 @@ func TestOperationsAreRoutes(t *testing.T) {
 	}
 	for name := range rows {
 		t.Errorf("operations.go has a row of %s, which is no route", name)
+	}
+}
+
+// The example of each message fits the schema of the message.
+func TestExamplesOfMessages(t *testing.T) {
+	text, err := os.ReadFile(referenceFolder + "openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newCompiler(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := Document(goldenFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for typ, item := range document.Webhooks.All() {
+		checked := c.operation("webhooks", typ, "POST", item.Post)
+		if c.err != nil {
+			t.Fatal(c.err)
+		}
+		examples := item.Post.RequestBody.Content.First().Examples
+		if examples == nil {
+			t.Errorf("%s has no example", typ)
+			continue
+		}
+		var value any
+		if err := examples.First().Value.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		inJSON, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		example, err := jsonschema.UnmarshalJSON(bytes.NewReader(inJSON))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checked.body["application/json"].Validate(example); err != nil {
+			t.Errorf("the example of %s: %v", typ, err)
+		}
 	}
 }

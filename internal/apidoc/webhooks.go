@@ -1,6 +1,8 @@
 package apidoc
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 
 	"licet/internal/apidoc/openapi"
@@ -8,10 +10,18 @@ import (
 )
 
 // webhooks returns the messages that the service sends to webhook endpoints: one for each type of event, and the
-// message that tests an endpoint.
-func webhooks() *openapi.Map[*openapi.PathItem] {
+// message that tests an endpoint. Their examples come from the folder messages of the golden files.
+func webhooks(goldenFiles string) (*openapi.Map[*openapi.PathItem], error) {
 	all := new(openapi.Map[*openapi.PathItem])
 	for _, typ := range append(licensing.EventTypes(), pingType) {
+		text, err := os.ReadFile(filepath.Join(goldenFiles, "messages", string(typ)+".json"))
+		if err != nil {
+			return nil, err
+		}
+		example, err := parse(string(text))
+		if err != nil {
+			return nil, err
+		}
 		schema := &openapi.Schema{AllOf: []*openapi.Schema{reference("Event"), {
 			Properties: openapi.MapOf("type", &openapi.Schema{Const: string(typ)}),
 		}}}
@@ -21,12 +31,12 @@ func webhooks() *openapi.Map[*openapi.PathItem] {
 			Security:    []map[string][]string{noCredentials()}, // the signature is in the headers
 			Parameters:  messageHeaders(),
 			RequestBody: &openapi.RequestBody{Required: true, Content: openapi.MapOf(
-				"application/json", &openapi.MediaType{Schema: schema})},
+				"application/json", &openapi.MediaType{Schema: schema, Examples: examples(example)})},
 			Responses: openapi.MapOf("2XX", &openapi.Response{Description: "The receiver has the message."}).
 				Set("410", &openapi.Response{Description: "The receiver is gone: the service disables the endpoint."}),
 		}})
 	}
-	return all
+	return all, nil
 }
 
 // messageHeaders returns the headers of a message; see https://www.standardwebhooks.com.

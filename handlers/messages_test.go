@@ -1,0 +1,127 @@
+package handlers_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet/licensing"
+)
+
+// TestMessages compares a message of each type, as webhook endpoints receive it, with its golden file. The golden
+// files are the examples of the API document.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.recordEachType()
+	var feed struct {
+		Data struct{ Events []json.RawMessage }
+	}
+	decode := func(text string, into any) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decode(s.send("GET", "/v1/events?limit=100", keyAll, "").must(t, 0).body, &feed)
+	messages := make(map[licensing.EventType]string)
+	for _, e := range feed.Data.Events {
+		var of struct{ Type licensing.EventType }
+		decode(string(e), &of)
+		if messages[of.Type] == "" {
+			messages[of.Type] = string(e)
+		}
+	}
+	messages["webhook.ping"] = s.testMessage()
+	for _, typ := range append(licensing.EventTypes(), "webhook.ping") {
+		if messages[typ] == "" {
+			t.Errorf("no event has the type %s", typ)
+			continue
+		}
+		checkMessage(t, string(typ), messages[typ])
+	}
+}
+
+// recordEachType makes changes that record events of all types.
+func (s *fixture) recordEachType() {
+	s.t.Helper()
+	key := s.eventful()
+	s.change(key, "reinstate", "").must(s.t, 0)
+	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":3}`).must(s.t, 0)
+	s.change(key, "renew", `{"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0)
+	s.press(s.order("5"), "cancel")
+	s.bring("refunded")
+	s.order("5")
+	s.clock.advance(60 * 24 * time.Hour)
+	if err := errors.Join(s.node.RecordOrderEnds(s.t.Context()), s.node.RecordLicenseEnds(s.t.Context())); err != nil {
+		s.t.Fatal(err)
+	}
+	s.change(key, "renew", `{"expires_at":"2031-02-01T00:00:00Z"}`).must(s.t, 0)
+	s.change(key, "revoke", `{"reason":"fraud"}`).must(s.t, 0)
+
+	owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	id := s.webhook("https://shop.example.com/licet")
+	endpoint, err := s.node.Webhook(s.t.Context(), owner, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.node.DisableWebhook(s.t.Context(), owner, licensing.DisableEndpoint{
+		ID: id, ResetAt: endpoint.ResetAt, Because: licensing.DisabledGone,
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	// The usage becomes 64 MiB of a budget of 100 MiB: 4/5 of what ordinary growth may store.
+	var usage licensing.Record
+	if _, err := licensing.Apply(&usage, licensing.AddUsage{
+		Owner: owner, Budget: licensing.Budget{Bytes: 100 << 20, Keys: 100_000},
+		Changes: []licensing.SizeChange{{Revision: 1, Size: licensing.Size{Bytes: 64 << 20, Keys: 71_203}}},
+	}, s.clock.Now()); err != nil {
+		s.t.Fatal(err)
+	}
+	// The store returns such an event in place of an event that it can't decode.
+	usage.Events = append(usage.Events, licensing.Event{
+		Type: licensing.EventUnreadable, At: s.clock.Now(), Sequence: 2, Actor: licensing.System,
+	})
+	s.store.put(usage, licensing.UsageRef(owner))
+}
+
+// testMessage returns the test message that an endpoint receives.
+func (s *fixture) testMessage() string {
+	s.t.Helper()
+	r := newReceiver(s.t, 200, "")
+	s.send("POST", webhookPath(s.webhook(r.URL+"/licet"), "/test"), keyAll, "").must(s.t, 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	message := strings.ReplaceAll(string(r.body), r.URL, "https://shop.example.com")
+	return pingID.ReplaceAllString(message, "ping_01M8CDR5AE"+strings.Repeat("0", 16))
+}
+
+// checkMessage compares a message, with its JSON indented, with its golden file.
+func checkMessage(t *testing.T, name, message string) {
+	t.Helper()
+	var got bytes.Buffer
+	if err := json.Indent(&got, []byte(message), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	got.WriteByte('\n')
+	path := filepath.Join("testdata", "golden", "messages", name+".json")
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
