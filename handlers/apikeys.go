@@ -150,7 +150,6 @@ func (s keyRoutes) createAPIKey(ctx context.Context, c *call, in newAPIKey) (iss
 		},
 		Once:  in.once,
 		Stale: in.stale,
-		Read:  func(keys int) { s.rates.read(c, keys) },
 	}
 	issued, replayed, err := s.cfg.Node.CreateAPIKey(ctx, created)
 	return s.issuedKey(c, "created", &issued, replayed, err)

@@ -128,6 +128,5 @@ func (s licenseRoutes) changeLicense(ctx context.Context, c *call, change servic
 	if err != nil {
 		return license{}, err
 	}
-	s.rates.read(c, len(view.Devices))
 	return licenseAnswer(view, s.cfg.Node.Now()), nil
 }

@@ -103,8 +103,11 @@ func (s *memStore) ListProducts(
 	return page(all, p, nil), s.fail
 }
 
+// listedKey is how many bytes ListAPIKeys reads for each API key.
+const listedKey = 1 << 10
+
 func (s *memStore) ListAPIKeys(
-	_ context.Context, owner licensing.Owner, p store.Page,
+	ctx context.Context, owner licensing.Owner, p store.Page,
 ) (store.List[licensing.APIKey], error) {
 	defer s.read()()
 	var all []placed[licensing.APIKey]
@@ -114,5 +117,7 @@ func (s *memStore) ListAPIKeys(
 			all = append(all, placed[licensing.APIKey]{store.Position(key.ID), key})
 		}
 	}
-	return page(all, p, nil), s.fail
+	list := page(all, p, nil)
+	store.ReadsOf(ctx).Note(listedKey * len(list.Items))
+	return list, s.fail
 }

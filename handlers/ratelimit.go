@@ -31,6 +31,12 @@ const (
 	lookUpsAtOnce = 256
 	// lookUpsWaiting bounds the requests that wait to look credentials up.
 	lookUpsWaiting = 1024
+	// bytesPerToken is how many bytes a request reads or returns for a token besides its first. With the default of 500
+	// tokens a second, an account reads at most 8 MB a second of each node, half of it from etcd.
+	bytesPerToken = 16 << 10
+	// changeFactor is how many times as much a byte of a change counts. With the default, an account changes 2 MB a second
+	// through each node.
+	changeFactor = 4
 )
 
 // rateLimits counts requests against their rate limits, and refuses those beyond.
@@ -59,11 +65,20 @@ func (l *rateLimits) account(c *call) error {
 	return l.count(c, l.limits.Account(c.key.Owner), errAccountLimited)
 }
 
-// read counts records that a request has read against the limit of its account, if the request has an API key.
-func (l *rateLimits) read(c *call, records int) {
-	if c.key != nil {
-		l.limits.AccountRead(c.key.Owner, records)
+// charge takes tokens of the limit of the account for what a request with an API key has read from the store so far,
+// and for its response. A change counts its response changeFactor times: the response shows what the change has stored.
+// Responses up to smallResponse don't count. charge may be called again, when more is known.
+func (l *rateLimits) charge(c *call) {
+	if c.key == nil {
+		return
 	}
+	response := c.response
+	if !isRead(c.fast) {
+		response *= changeFactor
+	}
+	tokens := int((c.reads.Bytes() + response) / bytesPerToken)
+	l.limits.AccountCost(c.key.Owner, tokens-c.charged)
+	c.charged = max(c.charged, tokens)
 }
 
 // attempt runs look, which looks up credentials that the client may have guessed, and reports whether they are good.

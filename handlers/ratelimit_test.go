@@ -569,10 +569,12 @@ func TestAccountLimitComesAfterScope(t *testing.T) {
 	s.sendWire(lookup.with(keyExpired)).must(t, 40100)
 }
 
-// TestLargeReadsCountMore: a request that reads hundreds of devices or API keys counts as more requests of its account.
-func TestLargeReadsCountMore(t *testing.T) {
+// TestLargeRequestsCountMore: a request counts as one more request of its account for every 16 KiB that it reads from
+// the store or returns. The bytes of a change count four times.
+func TestLargeRequestsCountMore(t *testing.T) {
 	t.Parallel()
-	s := newService(t, append(limited(limits.Config{Account: limits.Rate{Count: 20, Per: 20 * time.Second}}),
+	const tokens, token = 1000, 16 << 10
+	s := newService(t, append(limited(limits.Config{Account: limits.Rate{Count: tokens, Per: tokens * time.Second}}),
 		maxAPIKeys(1000)...)...)
 	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"large","quantity":1,"max_devices":0}`).must(t, 0).
 		data["licenses"].([]any)[0].(map[string]any)["license_key"].(string)
@@ -584,22 +586,45 @@ func TestLargeReadsCountMore(t *testing.T) {
 			Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, RevokedAt: s.clock.Now(),
 		})
 	}
+	// The server counts the response's memory: up to twice its length.
+	returned := func(factor int) func(answer) (least, most int) {
+		return func(a answer) (least, most int) {
+			return factor * len(a.body) / token, factor * 2 * len(a.body) / token
+		}
+	}
+	fixed := func(least, most int) func(answer) (int, int) {
+		return func(answer) (int, int) { return least, most }
+	}
+	metadata := fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", 10_000))
 	const path = "/v1/licenses/"
 	for _, c := range []struct {
 		what string
 		wire wire
-		more int // requests that it counts as, besides itself
+		more func(answer) (least, most int) // requests that it counts as, besides itself
 	}{
-		{"a lookup", wire{method: "GET", path: path + key}, 2},
-		{"a change", wire{method: "PATCH", path: path + key, body: `{"metadata":{"a":1}}`}, 2},
-		{"a small lookup", wire{method: "GET", path: path + s.license()}, 0},
-		{"another API key", newKey(`{"name":"shop","scopes":["orders"]}`), 3},
+		{"a lookup", wire{method: "GET", path: path + key}, returned(1)},
+		{"a change", wire{method: "PATCH", path: path + key, body: `{"metadata":{"a":1}}`}, returned(4)},
+		{"a grant", wire{method: "POST", path: "/v1/licenses", body: `{"product_id":"large","quantity":20,"metadata":` +
+			metadata + `}`}, returned(4)},
+		{"a small lookup", wire{method: "GET", path: path + s.license()}, fixed(0, 0)},
+		{"a small change", wire{method: "PATCH", path: path + s.license(), body: `{"metadata":{"a":1}}`}, fixed(0, 0)},
+		{"another API key", newKey(`{"name":"shop","scopes":["orders"]}`),
+			fixed(300*listedKey/token, 310*listedKey/token)},
 	} {
-		s.clock.advance(20 * time.Second) // all tokens are back
-		s.sendWire(c.wire.with(keyAll)).must(t, 0).wantCounts(t, `"account";q=20;w=20`, `"account";r=19;t=1`)
-		s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyAll}).must(t, 40403).wantCounts(t,
-			`"account";q=20;w=20`, fmt.Sprintf(`"account";r=%d;t=1`, 18-c.more))
-		s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403)
+		s.clock.advance(tokens * time.Second) // all tokens are back
+		const policy = `"account";q=1000;w=1000`
+		a := s.sendWire(c.wire.with(keyAll)).must(t, 0)
+		next := s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyAll}).must(t, 40403)
+		var remaining int
+		if _, err := fmt.Sscanf(next.header.Get("RateLimit"), `"account";r=%d;t=1`, &remaining); err != nil {
+			t.Fatal(err)
+		}
+		if least, most := c.more(a); tokens-2-remaining < least || tokens-2-remaining > most {
+			t.Errorf("%s of %d bytes counts as %d more requests, want %d to %d", c.what, len(a.body), tokens-2-remaining,
+				least, most)
+		}
+		s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy,
+			`"account";r=999;t=1`)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"licet/licensing"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // request is a request in progress and its response so far. The server pools requests: nothing may keep a
@@ -45,7 +46,9 @@ func (r *request) body() []byte { return r.fast.Request.Body() }
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.orFail(ctx, func() {
 		r := s.begin(ctx)
-		s.finish(r, s.attempt(r))
+		answer := s.attempt(r)
+		s.rates.charge(&r.call)
+		s.finish(r, answer)
 		s.responses.giveLater(r)
 		*r = request{}
 		s.requests.Put(r)
@@ -187,7 +190,9 @@ func (s *Server) dispatch(r *request) (any, error) {
 		return nil, err
 	}
 	r.ctx, r.path, r.query, r.values = ctx, path, query, values
-	r.key = caller
+	if r.key = caller; caller != nil {
+		r.ctx, r.reads = store.CountReads(ctx)
+	}
 	if r.route.access != NoAuth {
 		if err := s.checkSignature(&r.call, path); err != nil {
 			return nil, err
@@ -259,6 +264,8 @@ type call struct {
 	repeatable bool              // the request is idempotent, though not every request to the route is
 	decisions  []limits.Decision // of the limits that count the request
 	response   int64             // bytes of the response that count; see responses
+	reads      *store.Reads      // nil: an end user
+	charged    int               // tokens, besides the first; see rateLimits.charge
 }
 
 // owner returns the owner that the caller's API key acts for. The zero owner of an end user

@@ -133,6 +133,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 func (s *requests) read(ctx context.Context, operation string, p *batchItem) reply {
 	p.span = s.etcd.StartSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
+	etcd.NoteReads(ctx, r.responses)
 	etcd.EndSpan(p.span, r.err)
 	return r
 }

@@ -391,7 +391,7 @@ func TestExportSurvivesKill(t *testing.T) {
 	before := allLicenses(t, p)
 	p.terminate(t)
 
-	p = startProcess(t, dir, "--rate-limit-account", "10/s")
+	p = startProcess(t, dir, "--rate-limit-account", "60/s") // a page takes 6 tokens
 	other := p.api
 	other.key = p.want(t, 201, "POST", "/v1/keys", `{"name":"other","scopes":["licenses"]}`).Data.text("api_key")
 	path := filepath.Join(t.TempDir(), "out.csv")
@@ -399,7 +399,14 @@ func TestExportSurvivesKill(t *testing.T) {
 	for {
 		cmd, out, ended := startBulk(t, p, "licenses", "export", "--file", path)
 		if kills > 0 {
-			other.want(t, 201, "POST", "/v1/licenses", `{"product_id":"editor","quantity":50}`)
+			// The export uses up the rate of the account, so the grant waits as a client would.
+			waitFor(t, func() bool {
+				r, err := other.send(t.Context(), "POST", "/v1/licenses", `{"product_id":"editor","quantity":50}`)
+				if err != nil || r.status != 201 && r.status != 429 {
+					t.Fatalf("a grant during the export: %s, %v; want 201 or 429", r.body, err)
+				}
+				return r.status == 201
+			})
 		}
 		place := placeOf(path)
 		moved := false

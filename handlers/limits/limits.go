@@ -106,14 +106,9 @@ func (l *Limits) FailedAuthentication(client netip.Addr) Decision {
 // Account counts a request by the account and mode of its API key.
 func (l *Limits) Account(owner licensing.Owner) Decision { return l.account.take(owner) }
 
-// recordsPerToken is how many records a request of an account reads for a token besides its first.
-const recordsPerToken = 100
-
-// AccountRead counts records that an accepted request of an account and mode has read: a token for every 100. The
-// tokens may be more than the bucket has. Then the limit refuses requests until the bucket has refilled.
-func (l *Limits) AccountRead(owner licensing.Owner, records int) {
-	l.account.charge(owner, records/recordsPerToken)
-}
+// AccountCost takes n more tokens for an accepted request of an account and mode, also if the bucket has fewer, but no
+// more than a full bucket has. While the bucket lacks tokens, the limit refuses requests.
+func (l *Limits) AccountCost(owner licensing.Owner, n int) { l.account.charge(owner, n) }
 
 // License counts a request by the license key that it names, in canonical form.
 func (l *Limits) License(key string) Decision { return l.license.take(key) }

@@ -78,18 +78,18 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestAccountRead: a request that has read many records takes more tokens, also if the bucket has fewer.
-func TestAccountRead(t *testing.T) {
+// TestAccountCost: a request that costs more takes more tokens, also if the bucket has fewer.
+func TestAccountCost(t *testing.T) {
 	t.Parallel()
 	l, clock := newLimits(t, Config{Account: Rate{Count: 10, Per: 10 * time.Second}})
 	for i, step := range []struct {
-		after   time.Duration
-		records int
-		want    string
+		after time.Duration
+		cost  int
+		want  string
 	}{
-		{0, 99, "refused false, 9 remain, next in 1s"},
-		{0, 399, "refused false, 8 remain, next in 1s"},
-		{0, 700, "refused false, 4 remain, next in 1s"},
+		{0, -1, "refused false, 9 remain, next in 1s"},
+		{0, 3, "refused false, 8 remain, next in 1s"},
+		{0, 7, "refused false, 4 remain, next in 1s"},
 		{0, 0, "refused true, 0 remain, next in 4s"}, // 3 tokens short
 		{3 * time.Second, 0, "refused true, 0 remain, next in 1s"},
 		{time.Second, 1_000_000, "refused false, 0 remain, next in 1s"}, // a full bucket at most
@@ -102,7 +102,7 @@ func TestAccountRead(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 		if !got.Refused {
-			l.AccountRead(acme, step.records)
+			l.AccountCost(acme, step.cost)
 		}
 	}
 	if got := l.Account(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}); got.Remaining != 9 {

@@ -23,8 +23,6 @@ type KeyCreation struct {
 	Once *node.Once // nil: the request came without an Idempotency-Key
 	// Stale is the error if the request can no longer be made; see [Grant].
 	Stale error
-	// Read learns how many API keys the node has read to count the owner's usable keys, page by page. May be nil.
-	Read func(keys int)
 }
 
 // KeyRotation asks for a new secret of an API key. The caller has validated the fields.
@@ -44,7 +42,7 @@ type KeyRotation struct {
 func (k *Keys) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedKey, replayed bool, err error) {
 	stale := cmp.Or(in.Stale, k.budgets.admit(ctx, in.Owner))
 	return k.issue(ctx, in.Owner, in.Once, stale, func(claims claimsFor) (IssuedKey, error) {
-		if err := k.checkCount(ctx, in.Owner, in.Read); err != nil {
+		if err := k.checkCount(ctx, in.Owner); err != nil {
 			return IssuedKey{}, err
 		}
 		return k.keymaker().create(ctx, in.NewKey, claims)
@@ -57,7 +55,7 @@ const countedKeys = 10
 
 // checkCount refuses a new API key of an owner who has as many usable keys as an owner may have. Requests at the same
 // time may exceed the maximum by as many. An exact count would have to be stored with each change of a key.
-func (k *Keys) checkCount(ctx context.Context, owner licensing.Owner, read func(keys int)) error {
+func (k *Keys) checkCount(ctx context.Context, owner licensing.Owner) error {
 	most := k.cfg.MaxAPIKeys
 	if most == 0 {
 		return nil
@@ -72,9 +70,6 @@ func (k *Keys) checkCount(ctx context.Context, owner licensing.Owner, read func(
 		list, err := k.cfg.Keys.ListAPIKeys(ctx, owner, page)
 		if err != nil {
 			return err
-		}
-		if read != nil {
-			read(len(list.Items))
 		}
 		for i := range list.Items {
 			if list.Items[i].Usable(now) {

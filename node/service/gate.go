@@ -18,7 +18,7 @@ const (
 	// time.
 	redactionsAtOnce = 16
 	// gateWaiting bounds the requests that wait at a gate. Each holds an admission place that a command could use.
-	gateWaiting = 64
+	gateWaiting = 16
 )
 
 // gate bounds how much work of one expensive kind the node does at the same time. Owners share the places, those to

@@ -258,7 +258,7 @@ func (s slowLists) ListOrders(
 // only for so long, and commands go on meanwhile. Owners share the places: an owner has half of them at most, and
 // another owner's page is read at once.
 func TestListsAtOnce(t *testing.T) {
-	const atOnce, waiting = 8, 64 // of all owners
+	const atOnce, waiting = 8, 16 // of all owners
 	plain := nodetest.OpenStore(t)
 	db := slowLists{Store: plain, began: make(chan struct{}, 2*(atOnce+waiting)), goOn: make(chan struct{})}
 	n := nodetest.New(t, db)

@@ -10,6 +10,7 @@
 //	store.go       Store and its parts: records, queries and sweeps
 //	listings.go    lists of an owner's records, and their pages
 //	keys.go        API keys and master keys
+//	reads.go       counts the bytes that a caller reads
 //	keymarks.go    marks that show which API keys may have changed
 //	usage.go       how much owners store
 //	events.go      the feed and the history of events

@@ -155,6 +155,7 @@ func (c *Client) List(
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
+	noteRead(store.ReadsOf(ctx), response.Kvs)
 	return response, nil
 }
 
@@ -192,7 +193,28 @@ func (c *Client) GetAll(ctx context.Context, operation string, keys []string) ([
 	for i := range keys {
 		found[i] = First(response.Responses, i)
 	}
+	NoteReads(ctx, response.Responses)
 	return found, nil
+}
+
+// NoteReads counts the bytes of responses for the caller whose reads they answer.
+func NoteReads(ctx context.Context, responses []*etcdserverpb.ResponseOp) {
+	if reads := store.ReadsOf(ctx); reads != nil {
+		for _, response := range responses {
+			noteRead(reads, response.GetResponseRange().GetKvs())
+		}
+	}
+}
+
+func noteRead(reads *store.Reads, found []*mvccpb.KeyValue) {
+	if reads == nil {
+		return
+	}
+	bytes := 0
+	for _, kv := range found {
+		bytes += len(kv.Key) + len(kv.Value)
+	}
+	reads.Note(bytes)
 }
 
 // First returns the first key that the i-th get of a transaction has found, or nil.
