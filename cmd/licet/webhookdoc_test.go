@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,12 +12,6 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
-
-// docPage returns the text of a page, named by its path below docs.
-func docPage(t *testing.T, name string) string {
-	t.Helper()
-	return readText(t, filepath.Join("..", "..", "docs", filepath.FromSlash(name)))
-}
 
 // countingReceiver starts a receiver that acknowledges and counts webhooks.
 func countingReceiver(t *testing.T) (url string, taken *atomic.Int64) {
@@ -59,22 +52,6 @@ func TestDocumentedWebhooksRun(t *testing.T) {
 	}
 	if left := p.want(t, 200, "GET", "/v1/webhook_endpoints", "").Data.list("webhook_endpoints"); len(left) != 0 {
 		t.Errorf("there are still %v", left)
-	}
-}
-
-// TestDocumentedWebhookRoutesRun runs the commands about webhooks in docs/reference/api.md. Each must succeed.
-func TestDocumentedWebhookRoutesRun(t *testing.T) {
-	t.Parallel()
-	needTools(t, "curl")
-	url, taken := countingReceiver(t)
-	_, section, _ := strings.Cut(docPage(t, "reference/api.md"), "\n## Webhooks\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	commands := strings.Count(section, "\ncurl ")
-	_, out, _ := runDocumented(t,
-		"\n```sh\n. ./licet-data/dev.env\n```\n"+strings.ReplaceAll(section, "https://shop.example.com", url))
-	answers := regexp.MustCompile(`(?m)^\{"code":0,`).FindAllString(out, -1)
-	if commands < 8 || len(answers) != commands || strings.Count(out, `{"code":`) != commands || taken.Load() != 1 {
-		t.Errorf("%d commands, %d successes, %d messages came:\n%s", commands, len(answers), taken.Load(), out)
 	}
 }
 

@@ -38,12 +38,8 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 		if err != nil {
 			return err
 		}
-		if base := entry.Name(); entry.IsDir() && name != "." {
-			built := []string{"bin", "testdata", "load-results", "node_modules"}
-			if strings.HasPrefix(base, ".") || slices.Contains(built, base) {
-				return fs.SkipDir
-			}
-			return nil
+		if hasNoPages(entry) {
+			return fs.SkipDir
 		}
 		if path.Ext(name) != ".md" {
 			return nil
@@ -59,6 +55,13 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 		return err
 	})
 	return violations, err
+}
+
+// hasNoPages reports whether an entry is a folder that begins with a dot or holds build output.
+func hasNoPages(entry fs.DirEntry) bool {
+	name := entry.Name()
+	return entry.IsDir() && name != "." &&
+		(strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "testdata", "load-results", "node_modules"}, name))
 }
 
 var (

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"licet/kv/embedded/embeddedtest"
+)
+
+// members are the addresses of etcd in the pages.
+const members = "10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379"
+
+// withoutBlock returns a page without its only sh block that has a text.
+func withoutBlock(t *testing.T, page, text string) string {
+	t.Helper()
+	without := page
+	for _, block := range blocksOf(page, "sh") {
+		if strings.Contains(block, text) {
+			without = strings.Replace(without, "```sh\n"+block+"```\n", "", 1)
+		}
+	}
+	if without == page {
+		t.Errorf("no block of the page has %q", text)
+	}
+	return without
+}
+
+// wantOutput checks that documented commands printed some texts.
+func wantOutput(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			t.Errorf("the commands did not print %q, but\n%s", text, out)
+		}
+	}
+}
+
+// TestDocumentedKeysRun runs all commands of docs/guides/keys.md, with an etcd instead of the three members. The ids of
+// the page become those of the key and of the master key that the page creates. Between its commands a reader replaces
+// the master key by hand.
+func TestDocumentedKeysRun(t *testing.T) {
+	t.Parallel()
+	etcd := embeddedtest.Start(t, t.TempDir())
+	page := strings.NewReplacer(
+		members, etcd.Endpoints()[0],
+		"licet store keys rotate key_01jd4q8x2m7r3n5t9v1w4y6z8a", "id=$(licet store keys list --account acct_acme "+
+			"--mode test --output json --etcd-endpoints $etcd | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/')\n"+
+			"licet store keys rotate $id",
+		"key_01jd4q8x2m7r3n5t9v1w4y6z8a", "$id",
+		"licet store master-key status", "old=$(sed 's/:.*//' master.keys)\n"+
+			"licet store master-key add --last --master-key-file master.keys\n"+
+			"first=$(head -n 1 master.keys)\nsed -i 1d master.keys\necho \"$first\" >> master.keys\n"+
+			"licet store keys create --account acct_acme --mode test --name next --scopes orders --etcd-endpoints $etcd "+
+			"--master-key-file master.keys\nlicet store master-key status",
+		"mk_01jd4q8x2m7r3n5t9v1w4y6z8a", "$old",
+	).Replace(docPage(t, "guides/keys.md"))
+	_, out, blocks := runDocumented(t, page)
+	if blocks != 5 {
+		t.Errorf("the page has %d blocks", blocks)
+	}
+	wantOutput(t, out, "lk_test_", "lks_test_", "REVOKED", "is retired")
+}
+
+// TestDocumentedBackupRuns runs the commands of docs/guides/backup.md with a licet dev instead of the three members.
+// TestDocumentedClusterRuns restores a cluster.
+func TestDocumentedBackupRuns(t *testing.T) {
+	t.Parallel()
+	page := strings.NewReplacer(members, "unix://$PWD/licet-data/run/etcd.sock",
+		"licet store backup /backups ", "mkdir backups\nlicet store backup backups ").Replace(docPage(t, "guides/backup.md"))
+	p, out, blocks := runDocumented(t, withoutBlock(t, page, "etcdutl "))
+	if blocks != 4 {
+		t.Errorf("the page has %d blocks", blocks)
+	}
+	wantOutput(t, out, lastLineOfStart)
+	if kept, err := filepath.Glob(filepath.Join(filepath.Dir(p.dir), "backups", "licet-*.db")); len(kept) != 1 {
+		t.Errorf("the folder has %q, %v", kept, err)
+	}
+}
+
+// TestDocumentedPersonalDataRuns runs the commands of docs/guides/personal-data.md, for a license of the buyer.
+// TestDocumentedClusterRuns removes the history.
+func TestDocumentedPersonalDataRuns(t *testing.T) {
+	t.Parallel()
+	needTools(t, "curl")
+	const sell = "\n```sh\n. ./licet-data/dev.env\n" +
+		"license_key=$(licet sandbox buy editor --buyer-email anna@example.com)\n" +
+		"licet licenses activate \"$license_key\" laptop-1\n```\n"
+	page := withoutBlock(t, docPage(t, "guides/personal-data.md"), "etcdctl ")
+	_, out, blocks := runDocumented(t, sell+page)
+	if blocks != 5 {
+		t.Errorf("the page has %d blocks", blocks)
+	}
+	wantOutput(t, out, `"removed":true`, lastLineOfStart)
+	if failures := strings.Count(out, `{"code":4`); failures > 0 {
+		t.Errorf("%d requests failed:\n%s", failures, out)
+	}
+}

@@ -1,0 +1,123 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// runners names the test that runs the commands of each page, by its folder and name. For commands that no test of Go
+// runs, it has the reason after a colon.
+var runners = map[string]string{
+	"README.md":                              "cmd/licet TestReadme",
+	"docs/guides/backup.md":                  "cmd/licet TestDocumentedBackupRuns",
+	"docs/guides/csv.md":                     "cmd/licet TestDocumentedImportRuns",
+	"docs/guides/dashboards.md":              ": make dashboards, kubectl; deploy/observability checks the files",
+	"docs/guides/events.md":                  "cmd/licet TestDocumentedEventsRun",
+	"docs/guides/helm.md":                    "deploy/k8s/check TestChartGuide",
+	"docs/guides/keys.md":                    "cmd/licet TestDocumentedKeysRun",
+	"docs/guides/kubernetes.md":              "deploy/k8s/e2e TestPageIsRun",
+	"docs/guides/operations.md":              ": no test starts its cluster yet",
+	"docs/guides/personal-data.md":           "cmd/licet TestDocumentedPersonalDataRuns",
+	"docs/guides/signing.md":                 "cmd/licet TestSigningInAShell",
+	"docs/guides/sizing.md":                  ": no test starts its cluster yet",
+	"docs/guides/tracing.md":                 ": no test builds its receiver yet",
+	"docs/guides/upgrade.md":                 ": no test starts its cluster yet",
+	"docs/guides/webhooks.md":                "cmd/licet TestDocumentedWebhooksRun",
+	"docs/reference/api.md":                  "cmd/licet TestDocumentedRoutesRun",
+	"docs/reference/cli.md":                  "cmd/licet TestDocumentedCommandsRun",
+	"docs/tutorials/curl.md":                 "cmd/licet TestCurlPageHasTheSameCommands",
+	"docs/tutorials/first-license.md":        "cmd/licet TestTutorialRuns",
+	"docs/tutorials/license-your-program.md": "cmd/licet TestTutorialOfAProgramRuns",
+	"examples/webhook-receiver/README.md":    ": no test starts its receiver yet",
+}
+
+// TestCommandsOfPagesRun fails on a page with sh blocks that runners does not name, and on a runner that does not exist
+// or whose folder does not read the page.
+func TestCommandsOfPagesRun(t *testing.T) {
+	tree := os.DirFS("../..")
+	found := map[string]bool{}
+	eachPage(t, tree, func(page, text string) {
+		if !regexp.MustCompile("(?m)^ *```sh").MatchString(text) {
+			return
+		}
+		found[page] = true
+		if runners[page] == "" {
+			t.Errorf("no test runs the commands of %s", page)
+		}
+	})
+	for page, runner := range runners {
+		folder, name, _ := strings.Cut(runner, " ")
+		if !found[page] {
+			t.Errorf("%s has no commands", page)
+		}
+		if folder == ":" {
+			continue
+		}
+		files, err := fs.Glob(tree, folder+"/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code strings.Builder
+		for _, file := range files {
+			text, err := fs.ReadFile(tree, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(text)
+		}
+		if !strings.Contains(code.String(), "func "+name+"(t *testing.T)") ||
+			!strings.Contains(code.String(), path.Base(page)) {
+			t.Errorf("%s has no %s, or does not read %s", folder, name, page)
+		}
+	}
+}
+
+// TestTargetsOfPages fails on a page that names a target of make that the Makefile does not have.
+func TestTargetsOfPages(t *testing.T) {
+	tree := os.DirFS("../..")
+	makefile, err := fs.ReadFile(tree, "Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("(?:(?m)^ *(?:sudo )?|`(?:sudo )?)make ([a-z][a-z0-9-]*)")
+	var targets []string
+	eachPage(t, tree, func(page, text string) {
+		for _, match := range named.FindAllStringSubmatch(text, -1) {
+			targets = append(targets, match[1])
+			if !strings.Contains(string(makefile), "\n"+match[1]+":") {
+				t.Errorf("%s names make %s, which the Makefile lacks", page, match[1])
+			}
+		}
+	})
+	slices.Sort(targets)
+	if len(slices.Compact(targets)) < 20 {
+		t.Errorf("the pages name %q only", targets)
+	}
+}
+
+// eachPage calls f for every page of a repository but the changelog and the decisions, which describe the past.
+func eachPage(t *testing.T, tree fs.FS, f func(page, text string)) {
+	t.Helper()
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if hasNoPages(entry) || name == "docs/decisions" {
+			return fs.SkipDir
+		}
+		if path.Ext(name) != ".md" || name == "CHANGELOG.md" {
+			return nil
+		}
+		text, err := fs.ReadFile(tree, name)
+		f(name, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
