@@ -51,6 +51,7 @@ type testCluster struct {
 	clockOffset  atomic.Int64       // of the clock of all nodes
 	clockStopped atomic.Int64       // when the clock was stopped, in nanoseconds; 0: the clock runs
 	clocks       *clocks.Comparison // of the next node; nil: the node trusts its clock
+	ahead        time.Duration      // by which the next node's clock is ahead of the time
 	owner        licensing.Owner
 	nodes        []*testNode
 }
@@ -101,6 +102,7 @@ func (l *testCluster) ctx() context.Context {
 // testNode is a node with a store of its own.
 type testNode struct {
 	cluster      *testCluster
+	now          func() time.Time
 	store        *kv.Store
 	deliveries   *deliveries.Store
 	service      *service.Service
@@ -116,7 +118,8 @@ type testNode struct {
 func (l *testCluster) node() *testNode {
 	l.t.Helper()
 	s := &testNode{cluster: l, metrics: metrics.New(prometheus.NewRegistry(), "", "", "")}
-	ctx := l.ctx()
+	ctx, ahead := l.ctx(), l.ahead
+	s.now = func() time.Time { return l.now().Add(ahead) }
 	var err error
 	s.store, err = kv.Open(ctx, kv.Config{Endpoints: l.endpoints, Metrics: s.metrics, Log: zerolog.Nop()})
 	if err != nil {
@@ -140,7 +143,7 @@ func (l *testCluster) node() *testNode {
 			Records:  s.store,
 			Queries:  s.store,
 			KeyCheck: check,
-			Clock:    l.now,
+			Clock:    s.now,
 			Clocks:   l.clocks,
 			Metrics:  s.metrics,
 			Log:      zerolog.Nop(),
@@ -180,7 +183,7 @@ func (s *testNode) startEngine() *Engine {
 func (s *testNode) newEngine() *Engine {
 	s.engine = New(Config{
 		Store: s.engineStore, Node: s.service, Sender: s.sender, Render: s.server.RenderEvent,
-		Clock: s.cluster.now, Metrics: s.metrics, Log: zerolog.Nop(),
+		Clock: s.now, Metrics: s.metrics, Log: zerolog.Nop(),
 	})
 	e := s.engine
 	e.maxSleep = 50 * time.Millisecond // since tests set the clock forward

@@ -42,6 +42,7 @@ type health struct {
 	failures     int      // failed attempts in a row
 	failedEvents []string // the different events among the failures, up to failingAfter
 	failingSince time.Time
+	sinceInDoubt bool      // the clock was in doubt when failingSince was set
 	nextProbe    time.Time // when the next probe is due; zero: the endpoint is not failing
 	failedProbes int       // since the endpoint is failing
 	pausedUntil  time.Time // by a Retry-After header
@@ -66,18 +67,19 @@ func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
 }
 
 // failed takes a failed attempt to send an event. It returns why the endpoint should be disabled; empty if it
-// should not. probe says that the attempt started while the endpoint was failing.
+// should not. probe says that the attempt started while the endpoint was failing, and inDoubt that now may be wrong.
 func (h *health) failed(
-	event string, attempt *webhook.Attempt, probe bool, now time.Time, random float64,
+	event string, attempt *webhook.Attempt, probe, inDoubt bool, now time.Time, random float64,
 ) licensing.DisableReason {
 	if attempt.RetryAfter > 0 && (attempt.Status == 429 || attempt.Status == 503) {
 		h.pausedUntil = later(h.pausedUntil, now.Add(min(attempt.RetryAfter, maxEndpointPause)))
 	}
 	h.slow = attempt.Duration >= slowAfter
 	h.failures++
-	if h.failures == 1 {
-		h.failingSince = now
-	} else {
+	if h.failures == 1 || h.sinceInDoubt {
+		h.failingSince, h.sinceInDoubt = now, inDoubt
+	}
+	if h.failures > 1 {
 		h.window = 1
 	}
 	switch {
@@ -94,7 +96,7 @@ func (h *health) failed(
 	case probe:
 		h.failedProbes++
 		h.nextProbe = now.Add(probePause(h.failedProbes, random))
-		if now.Sub(h.failingSince) >= webhook.MaxFailing {
+		if !inDoubt && now.Sub(h.failingSince) >= webhook.MaxFailing {
 			return licensing.DisabledFailing
 		}
 	}

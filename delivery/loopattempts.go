@@ -171,7 +171,8 @@ func renderFailure(at time.Time) webhook.Attempt {
 
 // attemptDone takes the result of an attempt.
 func (l *endpointLoop) attemptDone(done attemptResult) {
-	now := l.now()
+	now := l.now() // before the check, which notices a step since the last comparison
+	l.queue.clockInDoubt = l.engine.cfg.Node.ActsByTime() != nil
 	switch {
 	case done.eventGone:
 		l.engine.cfg.Metrics.WebhookSkips.Inc()

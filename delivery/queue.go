@@ -49,6 +49,8 @@ type queue struct {
 	pausedUntil   time.Time // no attempt starts before this time, since this node failed to send
 	localFailures int       // failures of this node in a row
 
+	// clockInDoubt: the queue gives up no message, and disables no endpoint, because of the time.
+	clockInDoubt  bool
 	disableReason licensing.DisableReason // why the endpoint should be disabled; then no attempt starts
 	releasing     bool                    // the loop releases the endpoint, so no attempt starts
 

@@ -62,7 +62,7 @@ func (q *queue) attemptEnded(m *message, before store.Delivery, attempt *webhook
 		return
 	}
 	if q.isCurrent(m) {
-		if why := q.health.failed(m.id, attempt, m.probe, now, q.random()); why != "" {
+		if why := q.health.failed(m.id, attempt, m.probe, q.clockInDoubt, now, q.random()); why != "" {
 			q.disableReason = why
 		}
 	}
@@ -92,12 +92,17 @@ func (q *queue) renderFailed(m *message, before store.Delivery, attempt *webhook
 	q.record(m, q.afterFailure(m, before, attempt, now), now)
 }
 
-// afterFailure returns a message's state after a failed attempt: pending, or dead after the last attempt.
+// afterFailure returns a message's state after a failed attempt: pending, or dead after the last attempt. While the
+// clock is in doubt, no attempt is the last one: a wrong clock may have made the attempts in a moment.
 func (q *queue) afterFailure(
 	m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time,
 ) store.Delivery {
 	after := withAttempt(m, before, attempt)
-	pause, again := webhook.Delay(len(after.Attempts), attempt.RetryAfter, q.random())
+	failed := len(after.Attempts)
+	if q.clockInDoubt {
+		failed = min(failed, webhook.Attempts-1)
+	}
+	pause, again := webhook.Delay(failed, attempt.RetryAfter, q.random())
 	if !again && attempt.Outcome != webhook.Gone {
 		after.Status = store.DeliveryDead
 		return after

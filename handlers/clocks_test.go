@@ -21,7 +21,7 @@ func TestWrongClock(t *testing.T) {
 	s.get(license).must(t, 0)
 	s.send("GET", "/readyz", "", "").must(t, 0)
 
-	nodetest.MeetNodes(comparison, 9*24*time.Hour)
+	nodetest.MeetNodes(comparison, 9*24*time.Hour, 9*24*time.Hour)
 	variable := regexp.MustCompile(`\{\w+\}`)
 	for _, r := range handlers.Routes() {
 		path := variable.ReplaceAllString(r.Pattern, license)
@@ -41,7 +41,7 @@ func TestWrongClock(t *testing.T) {
 		t.Errorf("licet_ready is %v", got)
 	}
 
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.MeetNodes(comparison, 0, 0)
 	s.get(license).must(t, 0)
 	s.send("GET", "/readyz", "", "").must(t, 0)
 }

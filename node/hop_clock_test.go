@@ -22,13 +22,13 @@ func TestWrongClockTakesNoHops(t *testing.T) {
 		}})
 		return err
 	}
-	nodetest.MeetNodes(comparison, -9*24*time.Hour)
+	nodetest.MeetNodes(comparison, -9*24*time.Hour, -9*24*time.Hour)
 	if err := hop(); !errors.Is(err, node.ErrNotTaken) {
 		t.Errorf("a hop to a node whose clock is wrong: %v", err)
 	}
 	if count, _ := nodetest.Devices(t, n, key); count != 0 {
 		t.Errorf("%d devices are bound", count)
 	}
-	nodetest.MeetNodes(comparison, 0)
+	nodetest.MeetNodes(comparison, 0, 0)
 	nodetest.WantError(t, hop(), nil)
 }

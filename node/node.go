@@ -125,6 +125,9 @@ func (n *Node) RefuseIfShared(key licensing.LicenseKey) error {
 // at the clock.
 func (n *Node) RefuseByClock() error { return n.cfg.Clocks.Refusal() }
 
+// ActsByTime fails unless the node may end something because of its clock at present, see package clocks.
+func (n *Node) ActsByTime() error { return n.cfg.Clocks.Untrusted() }
+
 // Ready fails if the node can't serve: it is leaving, its clock is wrong, or its store does not answer.
 func (n *Node) Ready(ctx context.Context) error {
 	if n.leaving.Load() {

@@ -35,14 +35,17 @@ func NewComparison() *clocks.Comparison {
 		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()})
 }
 
-// MeetNodes lets a comparison see two other nodes, whose clocks are ahead by a time.
-func MeetNodes(c *clocks.Comparison, ahead time.Duration) {
+// MeetNodes lets a comparison see other nodes, whose clocks are ahead by some times.
+func MeetNodes(c *clocks.Comparison, ahead ...time.Duration) {
 	created := time.Now().UnixNano() // other nodes than before
 	for version := range int64(4) {
-		at := c.Stamp().Add(ahead)
-		c.Compare([]store.Stamp{
-			{Node: store.Incarnation{1}, At: at, Created: created, Version: version + 1},
-			{Node: store.Incarnation{2}, At: at, Created: created, Version: version + 1},
-		})
+		now := c.Stamp()
+		var stamps []store.Stamp
+		for i, by := range ahead {
+			stamps = append(stamps, store.Stamp{
+				Node: store.Incarnation{byte(i + 1)}, At: now.Add(by), Created: created, Version: version + 1,
+			})
+		}
+		c.Compare(stamps)
 	}
 }
