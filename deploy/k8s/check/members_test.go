@@ -35,7 +35,7 @@ func TestMemberRuns(t *testing.T) {
 	pod := find(t, set, "StatefulSet/etcd").template.Spec
 	folders := mountSecrets(t, set, pod)
 	folders["/var/lib/etcd"] = t.TempDir()
-	client, metrics := startMember(t, inFolders(environment(t, set, pod.Containers[0]), folders))
+	client, metrics, _ := startMember(t, inFolders(environment(t, set, pod.Containers[0]), folders))
 
 	c := pod.Containers[0]
 	probes := func() {
@@ -244,9 +244,9 @@ func variables(env map[string]string) []string {
 	return list
 }
 
-// startMember runs etcd until the test ends, and answers where its clients are served, and
-// its probes.
-func startMember(t *testing.T, env map[string]string) (client, metrics string) {
+// startMember runs etcd until the test ends. It returns the address for clients, the URL for probes, and the path of
+// the log.
+func startMember(t *testing.T, env map[string]string) (client, metrics, logFile string) {
 	t.Helper()
 	for _, name := range []string{"CLIENT", "PEER", "METRICS"} {
 		u, err := url.Parse(env["ETCD_LISTEN_"+name+"_URLS"])
@@ -289,11 +289,11 @@ func startMember(t *testing.T, env map[string]string) (client, metrics string) {
 		t.Fatalf("the member is not ready: %d, %v\n%s", code, err, text)
 	}
 	// Its certificate names no address.
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(env["ETCD_LISTEN_CLIENT_URLS"], "https://"))
+	listen, err := url.Parse(env["ETCD_LISTEN_CLIENT_URLS"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "localhost:" + port, metrics
+	return "localhost:" + listen.Port(), metrics, log.Name()
 }
 
 func freeAddress(t *testing.T) string {
