@@ -7,13 +7,14 @@ import (
 
 	"licet/delivery/webhook"
 	"licet/internal/nodetest"
+	"licet/node/clocks"
 )
 
 // TestWrongClockDeliversNothing: a node whose clock differs from most nodes' clocks leaves its endpoints to other
 // nodes, and takes endpoints again once its clock agrees.
 func TestWrongClockDeliversNothing(t *testing.T) {
 	l := newTestCluster(t)
-	l.clocks = nodetest.NewComparison()
+	l.clocks = nodetest.NewComparison(clocks.System())
 	wrong := l.node()
 	comparison := l.clocks
 	l.clocks = nil
@@ -51,10 +52,10 @@ func TestWrongClockDeliversNothing(t *testing.T) {
 func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 	const apart = 9 * 24 * time.Hour
 	l := newTestCluster(t)
-	l.clocks = nodetest.NewComparison()
+	l.clocks = nodetest.NewComparison(clocks.System())
 	nodetest.MeetNodes(l.clocks, apart)
 	behind := l.node()
-	doubted := nodetest.NewComparison()
+	doubted := nodetest.NewComparison(clocks.System())
 	nodetest.MeetNodes(doubted, -apart)
 	l.clocks, l.ahead = doubted, apart
 	ahead := l.node()

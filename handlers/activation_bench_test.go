@@ -17,10 +17,12 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers"
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/clocks"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -48,8 +50,8 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
 		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: check,
-			Clock: time.Now, Metrics: instruments, Log: log,
-			Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
+			Clock: time.Now, Clocks: nodetest.NewComparison(clocks.System()),
+			Metrics: instruments, Log: log, Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
 		Metrics:   instruments,
 		Log:       log,
 		Tracer:    tracer,

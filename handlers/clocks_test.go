@@ -8,6 +8,7 @@ import (
 
 	"licet/handlers"
 	"licet/internal/nodetest"
+	"licet/node/clocks"
 	"licet/node/service"
 )
 
@@ -15,7 +16,7 @@ import (
 // and says why. It serves again once its clock agrees.
 func TestWrongClock(t *testing.T) {
 	t.Parallel()
-	comparison := nodetest.NewComparison()
+	comparison := nodetest.NewComparison(clocks.System())
 	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	license := s.license()
 	s.get(license).must(t, 0)

@@ -134,7 +134,11 @@ func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.C
 // CommitClaim stores the outcome of a request, and then returns err. If another request was first, CommitClaim
 // stores nothing and returns ErrClaimTaken.
 func (s *settler) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
-	change := c.Change(s.Now(), err, writes...)
+	now, failed := s.timeOfTurn()
+	if failed != nil {
+		return failed
+	}
+	change := c.Change(now, err, writes...)
 	if change == nil {
 		return err
 	}

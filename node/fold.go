@@ -59,7 +59,13 @@ func (s *settler) fold(snapshot store.Snapshot, calls []*call) foldResult {
 	}
 	answers := make([]Answer, len(calls))
 	var poisoned map[int]struct{}
-	now := s.Now()
+	now, err := s.timeOfTurn()
+	if err != nil {
+		for i := range answers {
+			answers[i].Err = err
+		}
+		return foldResult{answers: answers}
+	}
 again:
 	record := snapshot.Record.Clone()
 	worthSwap, bytes := false, 0
@@ -105,7 +111,11 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 
 // foldOne is a fold of one call, as most folds are.
 func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
-	answer, panicked := s.run(&record, c, s.Now())
+	now, err := s.timeOfTurn()
+	if err != nil {
+		return foldResult{answers: []Answer{{Err: err}}}
+	}
+	answer, panicked := s.run(&record, c, now)
 	if panicked {
 		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}
@@ -134,9 +144,13 @@ func (s *settler) run(record *licensing.Record, c *call, now time.Time) (answer 
 // answerUnchanging answers the calls that change nothing in a snapshot that was just read, each by itself, and
 // returns the other calls.
 func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
+	now, err := s.timeOfTurn()
+	if err != nil {
+		answerAll(calls, err)
+		return nil
+	}
 	var rest []*call
 	record := snapshot.Record.Clone()
-	now := s.Now()
 	for _, c := range calls {
 		result, err, panicked := s.apply(&record, c.cmd, now)
 		switch {

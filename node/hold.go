@@ -93,7 +93,10 @@ func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Re
 func (s *settler) applySteps(
 	steps []Step, snapshots []store.Snapshot,
 ) (answer licensing.Result, writes []store.Write, err error) {
-	now := s.Now()
+	now, err := s.timeOfTurn()
+	if err != nil {
+		return licensing.Result{}, nil, err
+	}
 	for i, step := range steps {
 		record, cmd := snapshots[i].Record, step.Cmd
 		if step.Then != nil {

@@ -8,12 +8,13 @@ import (
 	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/clocks"
 	"licet/node/service"
 )
 
 // TestWrongClockTakesNoHops: a node whose clock differs from most nodes' clocks runs no commands of other nodes.
 func TestWrongClockTakesNoHops(t *testing.T) {
-	comparison := nodetest.NewComparison()
+	comparison := nodetest.NewComparison(clocks.System())
 	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Clocks = comparison })
 	key := nodetest.Grant(t, n, 3)
 	hop := func() error {

@@ -98,6 +98,13 @@ func New(cfg Config) *Node {
 // Now returns the time as records keep it: UTC, in whole milliseconds.
 func (s *settler) Now() time.Time { return s.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
+// timeOfTurn returns the time for the commands of a turn. It fails if the node must refuse every request because of its
+// clock: commands wait for their turn, and the clock may be set meanwhile.
+func (s *settler) timeOfTurn() (time.Time, error) {
+	now := s.Now() // before the check, which notices a step since the last comparison
+	return now, s.cfg.Clocks.Refusal()
+}
+
 // ParseLicenseKey reads a license key as people type it. It makes no request.
 func (n *Node) ParseLicenseKey(input string) (licensing.LicenseKey, error) {
 	return n.cfg.KeyCheck.Parse(input)

@@ -177,7 +177,11 @@ func (s *settler) swapSeen(ctx context.Context, ref licensing.Ref, seen []licens
 			}
 			snapshot = loaded[0]
 		}
-		record, now := snapshot.Record, s.Now()
+		now, err := s.timeOfTurn()
+		if err != nil {
+			return err
+		}
+		record := snapshot.Record
 		for _, cmd := range seen {
 			if _, _, panicked := s.apply(&record, cmd, now); panicked {
 				return licensing.ErrInternal

@@ -29,9 +29,12 @@ func WithClock(clock *Clock) func(*service.Config) {
 	return func(cfg *service.Config) { cfg.Clock = clock.Now }
 }
 
-// NewComparison returns a comparison of the machine's clock with the clocks of nodes that tests make up, see MeetNodes.
-func NewComparison() *clocks.Comparison {
-	return clocks.New(clocks.Config{Self: store.Incarnation{9}, Clock: clocks.System(),
+// Source is a clock whose wall time only steps: the monotonic time stands still while a test advances the clock.
+func (c *Clock) Source() (wall time.Time, elapsed time.Duration) { return c.Now(), 0 }
+
+// NewComparison returns a comparison of a clock with the clocks of nodes that tests make up, see MeetNodes.
+func NewComparison(source clocks.Source) *clocks.Comparison {
+	return clocks.New(clocks.Config{Self: store.Incarnation{9}, Clock: source,
 		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()})
 }
 

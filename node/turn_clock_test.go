@@ -1,0 +1,93 @@
+package node_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet/internal/nodetest"
+	"licet/licensing"
+	"licet/node"
+	"licet/node/service"
+	"licet/node/store"
+	"licet/node/store/storetest"
+)
+
+// TestStepBeforeTheTurn: commands that wait for their turn while the clock is set are refused. The node writes nothing
+// by the new time, and answers nothing by it, until the clock was compared again.
+func TestStepBeforeTheTurn(t *testing.T) {
+	var clock nodetest.Clock
+	comparison := nodetest.NewComparison(clock.Source)
+	db := &hookedCommits{Store: nodetest.OpenStore(t), before: func() {}}
+	n := nodetest.New(t, db, nodetest.WithClock(&clock), func(c *service.Config) { c.Clocks = comparison })
+	key := nodetest.Grant(t, n, 0)
+	ref := licensing.LicenseRef(key)
+	nodetest.MustActivate(t, n, key, "bound")
+
+	arrived, open := make(chan struct{}), make(chan struct{})
+	var commits atomic.Int32
+	db.before = func() {
+		if commits.Add(1) == 1 {
+			close(arrived)
+			<-open
+		}
+	}
+	var group sync.WaitGroup
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
+	<-arrived
+	refused := func(what string, do func() error) {
+		group.Go(func() {
+			if err := do(); licensing.ReasonOf(err) != licensing.ReasonUnavailable {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+	activate := func(device string) func() error {
+		return func() error { _, err := nodetest.Activate(nodetest.Context(t), n, key, device); return err }
+	}
+	suspend := licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: nodetest.Owner}}
+	refused("a new device", activate("new"))
+	refused("a bound device", activate("bound"))
+	refused("a command with an Idempotency-Key", func() error {
+		_, _, err := n.ChangeLicense(nodetest.Context(t), nodetest.Owner, service.LicenseChange{
+			Key: key, Once: nodetest.Once("suspend", "r"), Command: suspend,
+		})
+		return err
+	})
+	n.AwaitQueued(ref, 3)
+	refused("a task", func() error {
+		_, err := n.WithRecordLock(nodetest.Context(t), ref, func(ctx context.Context) (licensing.Result, error) {
+			return n.SwapTogether(ctx, node.Step{Ref: ref, Cmd: suspend})
+		})
+		return err
+	})
+	n.AwaitQueued(ref, 4)
+	clock.Advance(9 * 24 * time.Hour)
+	close(open)
+	group.Wait()
+	if made := commits.Load(); made != 1 {
+		t.Errorf("%d swaps, want that of the device in front", made)
+	}
+
+	nodetest.MeetNodes(comparison, 0, 0)
+	nodetest.MustActivate(t, n, key, "new")
+}
+
+// TestStepDuringRead: a node whose clock is set while it reads a license answers nothing by the new time.
+func TestStepDuringRead(t *testing.T) {
+	other := nodetest.New(t, nodetest.OpenStore(t))
+	key := nodetest.Grant(t, other, 0)
+	nodetest.MustActivate(t, other, key, "bound")
+	var clock nodetest.Clock
+	db := &storetest.Faulty{Store: nodetest.OpenStore(t), AfterLoad: func([]store.Snapshot) {
+		clock.Advance(9 * 24 * time.Hour)
+	}}
+	comparison := nodetest.NewComparison(clock.Source)
+	n := nodetest.New(t, db, nodetest.WithClock(&clock), func(c *service.Config) { c.Clocks = comparison })
+	_, err := nodetest.Activate(nodetest.Context(t), n, key, "bound")
+	if licensing.ReasonOf(err) != licensing.ReasonUnavailable {
+		t.Errorf("an answer by the new time: %v", err)
+	}
+}
