@@ -29,7 +29,7 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 		"success_url":"https://canary.example.com/"}`).Data
 	payURL := created.text("pay_url")
 	token := payURL[strings.LastIndexByte(payURL, '/')+1:]
-	if r, err := p.pay(t.Context(), payURL, "pay"); err != nil || r.status != http.StatusSeeOther {
+	if r, err := p.press(t.Context(), payURL, "pay"); err != nil || r.status != http.StatusSeeOther {
 		t.Fatalf("%v %s", err, r.body)
 	}
 	key := p.want(t, 200, "GET", "/v1/orders/"+created.text("order_no"), "").Data.text("license_key")

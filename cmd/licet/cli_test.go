@@ -110,7 +110,7 @@ func TestSuggestions(t *testing.T) {
 	f("ls", `unknown command "ls" for "licet"; did you mean licet events list, licet keys list or licet licenses list?`+
 		root)
 	f("orders creat --foo", `unknown command "creat" for "licet orders"; did you mean create?
-Example: licet orders create --product-id editor --amount 4900 --currency USD
+Example: licet orders create --product-id editor --price 49.00 --currency USD
 Help: licet orders --help
 `)
 	const list = "\nExample: licet orders list --status paid --limit 50\nHelp: licet orders list --help\n"

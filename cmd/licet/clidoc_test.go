@@ -72,7 +72,6 @@ func TestDocumentedCommandsRun(t *testing.T) {
 // TestTutorialRuns runs all commands of the tutorial.
 func TestTutorialRuns(t *testing.T) {
 	t.Parallel()
-	needTools(t, "curl")
 	p, out, blocks := runDocumented(t, readText(t, filepath.Join("..", "..", "docs", "tutorials", "first-license.md")))
 	if blocks < 8 {
 		t.Errorf("there are %d blocks of commands", blocks)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -85,7 +84,7 @@ func (l *ledger) walk(ctx context.Context, p api, name, sharedKey string) error 
 	}
 	orderNo := created.Data.text("order_no")
 	l.order(orderNo, "")
-	if _, err := demand(http.StatusSeeOther)(p.pay(ctx, created.Data.text("pay_url"), "pay")); err != nil {
+	if _, err := demand(200)(p.pay(ctx, orderNo)); err != nil {
 		return err
 	}
 	paid, err := demand(200)(p.send(ctx, "GET", "/v1/orders/"+orderNo, ""))

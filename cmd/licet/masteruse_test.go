@@ -189,7 +189,7 @@ func TestPayURLWithOtherMasterKeys(t *testing.T) {
 		t.Error("the node with the right master key lacks pay_url")
 	}
 	page := strings.TrimPrefix(orders[0].text("pay_url"), right.url)
-	if r, err := other.pay(t.Context(), other.url+page, "pay"); err != nil || r.status != 303 {
+	if r, err := other.press(t.Context(), other.url+page, "pay"); err != nil || r.status != 303 {
 		t.Errorf("pay at the node with the other master key: %s (%v)", r.body, err)
 	}
 	if got := right.want(t, 200, "GET", "/v1/orders/"+orders[0].text("order_no"), "").Data; got.text("status") != "paid" {

@@ -6,16 +6,15 @@ import (
 )
 
 // commands are shell commands with curl, from an order to a removed device. They need a POSIX shell, curl and sed, and
-// can be pasted one by one or all at once. README.md has the same commands; a test compares them.
+// can be pasted one by one or all at once. docs/tutorials/curl.md has the same commands; a test compares them.
 //
 // They have no comments: an interactive zsh runs comments as commands.
 const commands = `order=$(curl -sS "$LICET_URL/v1/orders" \
   -H "Authorization: Bearer $LICET_API_KEY" -H 'Content-Type: application/json' \
   -d '{"product_id":"editor","amount":4900,"currency":"USD"}'); printf '%s\n' "$order"
 order_no=$(printf '%s\n' "$order" | sed 's/.*"order_no":"\([^"]*\)".*/\1/')
-pay_url=$(printf '%s\n' "$order" | sed 's/.*"pay_url":"\([^"]*\)".*/\1/')
 
-curl -sS -o /dev/null -w '%{http_code} %{redirect_url}\n' -d action=pay "$pay_url"
+curl -sS -X PUT "$LICET_URL/v1/orders/$order_no/sandbox_payment" -H "Authorization: Bearer $LICET_API_KEY"
 
 order=$(curl -sS "$LICET_URL/v1/orders/$order_no" \
   -H "Authorization: Bearer $LICET_API_KEY"); printf '%s\n' "$order"

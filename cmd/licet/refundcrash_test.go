@@ -18,17 +18,15 @@ import (
 // till remembers the responses about a shop's orders.
 type till struct {
 	mu      sync.Mutex
-	orders  map[string]string // of each order the page that it is paid at
+	orders  map[string]bool   // the orders that were created
 	told    map[string]string // of each order the last status that is for good
 	refunds map[string]bool   // asked for, whatever was answered
 }
 
-func (l *till) note(orderNo, payURL, status string, refund bool) {
+func (l *till) note(orderNo, status string, refund bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if payURL != "" {
-		l.orders[orderNo] = payURL
-	}
+	l.orders[orderNo] = true
 	if status != "" {
 		l.told[orderNo] = status
 	}
@@ -53,10 +51,8 @@ func (l *till) walk(ctx context.Context, a api) error {
 	if err != nil {
 		return err
 	}
-	orderNo, payURL := made.Data.text("order_no"), made.Data.text("pay_url")
-	// It names the node that made it, and that may be dead.
-	payURL = a.url + payURL[strings.Index(payURL, "/pay/"):]
-	l.note(orderNo, payURL, "", false)
+	orderNo := made.Data.text("order_no")
+	l.note(orderNo, "", false)
 	canceled := rand.IntN(4) == 0
 	if canceled {
 		if _, err := demand(200)(a.send(ctx, "POST", "/v1/orders/"+orderNo+"/cancel", "")); err != nil {
@@ -66,21 +62,21 @@ func (l *till) walk(ctx context.Context, a api) error {
 			return nil
 		}
 	}
-	if _, err := demand(http.StatusSeeOther)(a.pay(ctx, payURL, "pay")); err != nil {
+	if _, err := demand(200)(a.pay(ctx, orderNo)); err != nil {
 		return err
 	}
 	if canceled {
-		l.note(orderNo, "", "refunded", false)
+		l.note(orderNo, "refunded", false)
 		return nil
 	}
-	l.note(orderNo, "", "paid", false)
+	l.note(orderNo, "paid", false)
 	if rand.IntN(4) == 0 {
 		return nil
 	}
-	l.note(orderNo, "", "", true)
+	l.note(orderNo, "", true)
 	refunded, err := demand(200)(a.changeOrder(ctx, orderNo+"/refund", orderNo))
 	if err == nil {
-		l.note(orderNo, "", refunded.Data.text("status"), false)
+		l.note(orderNo, refunded.Data.text("status"), false)
 	}
 	return err
 }
@@ -115,7 +111,7 @@ func TestRefundsSurviveKills(t *testing.T) {
 	}
 	nodes := []*process{start(), start()}
 	f, all := newFleet(key, nodes...)
-	book := &till{orders: map[string]string{}, told: map[string]string{}, refunds: map[string]bool{}}
+	book := &till{orders: map[string]bool{}, told: map[string]string{}, refunds: map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, workers)
@@ -154,19 +150,19 @@ func TestRefundsSurviveKills(t *testing.T) {
 	}
 }
 
-// providerRefusal reports whether a response is 50200, or the same on the pay page: money may be on its way.
+// providerRefusal reports whether a response is 50200: money may be on its way.
 func providerRefusal(err error) bool {
 	odd, is := err.(*oddAnswer)
 	return is && odd.status == http.StatusBadGateway
 }
 
 // complete does what the outside world does in the end: the bank says again what it has
-// taken, as buyers do who press the button again, and shops ask again for refunds that
+// taken, as buyers do who pay again, and shops ask again for refunds that
 // were not answered. What was never tried goes on by itself before that.
 func (l *till) complete(t *testing.T, a api, b *bank) {
 	t.Helper()
 	resumed, asked := 0, 0
-	for orderNo, payURL := range l.orders {
+	for orderNo := range l.orders {
 		read := func() object { return a.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data }
 		for now := read(); ; now = read() {
 			missed := b.of(orderNo).taken == 1 && now["paid_at"] == nil
@@ -178,7 +174,7 @@ func (l *till) complete(t *testing.T, a api, b *bank) {
 			var err error
 			if missed || due && rand.IntN(2) == 0 {
 				resumed++
-				_, err = demand(http.StatusSeeOther, http.StatusBadGateway)(a.pay(t.Context(), payURL, "pay"))
+				_, err = demand(200, http.StatusBadGateway)(a.pay(t.Context(), orderNo))
 			} else {
 				asked++
 				_, err = demand(200, http.StatusBadGateway,
@@ -232,7 +228,7 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 		}
 	}
 	for _, orderNo := range b.orders() {
-		if l.orders[orderNo] == "" {
+		if !l.orders[orderNo] {
 			t.Errorf("the bank has money of %s, which no response named", orderNo)
 		}
 	}

@@ -38,8 +38,8 @@ export const ordered = (amount) => ({
   'ordered: to be paid': (a) => a.data.status === 'unpaid' && isText(a.data.pay_url) && a.data.license_key === null,
 });
 
-export const paid = () => ({
-  'paid: leads back to the page': (a) => a.outcome === 0,
+export const paid = (order) => ({
+  'paid: the order': (a) => a.outcome === 0 && a.data.order_no === order && a.data.status === 'paid',
 });
 
 export const issued = (order) => ({

@@ -61,7 +61,7 @@ export class Client {
         redirects: 0,
         timeout,
       });
-      const answer = read(response, options.page);
+      const answer = read(response);
       answer.repeated = repeated;
       if (note) {
         note(answer, `${exec.vu.idInTest} ${sent} ${Date.now()}`);
@@ -160,13 +160,9 @@ export class Client {
     });
   }
 
-  // pay presses the button of an order's page. The page may be any node's.
-  pay(order, url) {
-    return this.send('pay', 'POST', url.replace(/^https?:\/\/[^/]+/, ''), {
-      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-      body: 'action=pay',
-      page: true,
-    }, (answer, when) => {
+  // pay pays an order of test mode.
+  pay(order) {
+    return this.send('pay', 'PUT', `/v1/orders/${order}/sandbox_payment`, { headers: this.headers() }, (answer, when) => {
       if (answer.outcome === 0 || answer.unknown) {
         journal('pay', order, when, answer.unknown ? 'unknown' : 'ok');
       }
@@ -180,7 +176,7 @@ export class Client {
 
 // read tells what came of a try: outcome is the envelope's code, or refused or
 // broken. final is an answer that says what the service did or did not do.
-function read(response, page) {
+function read(response) {
   const answer = {
     outcome: broken, final: false, unknown: false, retryable: false, retryAfter: 1, data: {}, error: {}, text: response.body,
   };
@@ -191,7 +187,7 @@ function read(response, page) {
     return answer;
   }
   answer.retryAfter = Number(response.headers['Retry-After']) || 1;
-  const envelope = page ? pageEnvelope(response) : parse(response.body);
+  const envelope = parse(response.body);
   if (!envelope || typeof envelope.code !== 'number' || Math.floor((envelope.code || response.status * 100) / 100) !== response.status
     || (envelope.code === 0) !== (response.status < 400)) {
     answer.unknown = true; // it speaks nonsense: nobody knows what it did
@@ -215,12 +211,3 @@ function parse(text) {
   }
 }
 
-// pageEnvelope is for the pay page, which is HTML and has no envelope: docs/reference/api.md
-// says that paying may be repeated after 503 and 504, and what those mean.
-function pageEnvelope(response) {
-  const { status } = response;
-  if (status === 303) {
-    return { code: 0 };
-  }
-  return { code: status * 100, error: { retryable: status === 503 || status === 504 } };
-}

@@ -40,7 +40,7 @@ class Work {
       return;
     }
     const number = order.data.order_no;
-    if (!client.expect(client.pay(number, order.data.pay_url), paid())) {
+    if (!client.expect(client.pay(number), paid(number))) {
       return;
     }
     const bought = client.orderOf(number);

@@ -13,7 +13,7 @@ import (
 type orderGroup struct{ Setup }
 
 func (s orderGroup) orderCommands() *cobra.Command {
-	return group("orders", "List, create, cancel and refund orders", `  licet orders create --product-id editor --amount 4900 --currency USD
+	return group("orders", "List, create, cancel and refund orders", `  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders get ord_001Q3G996SE003GW58W4CN32E1Z
   licet orders list --status paid --all --output json`,
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())
@@ -81,7 +81,7 @@ func (s orderGroup) ordersCreate() *cobra.Command {
 		long: `Create an order and print it with pay_url, where the buyer pays. Anyone with the URL can pay. An
 order with amount 0 is paid at once.`,
 		example: `  licet orders create --product-id editor --price 49.00 --currency USD
-  licet orders create --product-id editor --amount 4900 --currency USD \
+  licet orders create --product-id editor --price 49.00 --currency USD \
     --buyer-email anna@example.com --idempotency-key checkout-8114`,
 		route: "POST /v1/orders", scope: "orders",
 		flags: func(cmd *cobra.Command) {
