@@ -111,6 +111,7 @@ func BenchmarkActivationConn(b *testing.B) {
 type echo struct {
 	request []byte
 	left    int // requests still to come
+	peer    net.TCPAddr
 
 	writes int
 	last   []byte
@@ -132,7 +133,7 @@ func (c *echo) Write(p []byte) (int, error) {
 
 func (*echo) Close() error                     { return nil }
 func (*echo) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (*echo) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c *echo) RemoteAddr() net.Addr           { return &c.peer }
 func (*echo) SetDeadline(time.Time) error      { return nil }
 func (*echo) SetReadDeadline(time.Time) error  { return nil }
 func (*echo) SetWriteDeadline(time.Time) error { return nil }

@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
+	"licet/node/store"
 )
 
 // limited makes a service have limits that use its clock.
@@ -526,6 +528,47 @@ func TestLookUpsAtOnce(t *testing.T) {
 	}
 	s.store.onRead(nil)
 	s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyAll}.from("203.0.113.2")).must(t, 40403)
+	close(goOn)
+	group.Wait()
+}
+
+// TestUnknownLicensesAtOnce: an address with 1,000 and more licenses under way that the node does not know, while the
+// store is slow, leaves places for such licenses to other addresses.
+func TestUnknownLicensesAtOnce(t *testing.T) {
+	t.Parallel()
+	const sent, limit = 2600, 5024
+	s := newService(t, behindProxy, func(h *handlers.Config, _ *service.Config) { h.RequestTimeout = time.Minute })
+	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)) // that of the service
+	look := func(i int) wire {
+		entropy := [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
+		return activation(string(check.Mint("LIC", store.Cell, entropy)), `"device_id":"d1"`)
+	}
+	began, refused, goOn := make(chan struct{}, sent), make(chan struct{}, sent), make(chan struct{})
+	s.store.onRead(func() {
+		began <- struct{}{}
+		<-goOn
+	})
+	var group sync.WaitGroup
+	for i := range sent {
+		group.Go(func() {
+			if s.sendWire(look(i).from("203.0.113.1")).code == 50301 {
+				refused <- struct{}{}
+			}
+		})
+	}
+	held := 0
+	for range sent {
+		select {
+		case <-began:
+			held++
+		case <-refused:
+		}
+	}
+	if held < 1000 || held > limit/3+1 {
+		t.Errorf("%d look-ups of one address are under way", held)
+	}
+	s.store.onRead(nil)
+	s.sendWire(look(sent).from("203.0.113.2")).must(t, 40401)
 	close(goOn)
 	group.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"licet/handlers/limits"
 	"licet/licensing"
 )
 
@@ -44,12 +45,21 @@ func (in *validationRequest) check(c *checks) {
 	c.pin("mode", in.Mode)
 }
 
+// target is a license, with who asks for it and from where.
+func (s endUserRoutes) target(c *call, key licensing.LicenseKey) licensing.Target {
+	t := c.target(key)
+	if c.key == nil {
+		t.Network = limits.Network(s.rates.client(c))
+	}
+	return t
+}
+
 // validateLicense reports whether a device may use a license.
 func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
 	if err := s.rates.license(c, in.key); err != nil {
 		return validation{}, err
 	}
-	cmd := licensing.ValidateLicense{Target: c.target(in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
+	cmd := licensing.ValidateLicense{Target: s.target(c, in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
 	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
@@ -86,7 +96,7 @@ func (in *deactivationRequest) check(c *checks) {
 
 // deactivate unbinds a device at its user's request.
 func (s endUserRoutes) deactivate(ctx context.Context, c *call, in deactivationRequest) (removal, error) {
-	command := licensing.DeactivateDevice{Target: c.target(in.key), Device: in.DeviceID.value}
+	command := licensing.DeactivateDevice{Target: s.target(c, in.key), Device: in.DeviceID.value}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, command)
 	if err != nil {
 		return removal{}, err
@@ -156,7 +166,7 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		return nil, err
 	}
 	cmd := licensing.Activate{
-		Target:    c.target(in.key),
+		Target:    s.target(c, in.key),
 		ProductID: in.ProductID.value,
 		Device:    in.DeviceID.value,
 		Name:      in.DeviceName.value,

@@ -1,6 +1,9 @@
 package licensing
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // DefaultSeenStep is the age of a device's LastSeenAt at which an activation updates it: many
 // activations of a bound device cause few writes.
@@ -14,9 +17,21 @@ type Target struct {
 	// that the request demands. Both must match.
 	Caller, Pin Owner
 	By          Actor // the author, for the events
+	// Network is the network of an end user's address, the zero Addr if unknown. It decides nothing about the license.
+	Network netip.Addr
 }
 
 func (t Target) caller() Owner { return t.Caller }
+
+func (t Target) network() netip.Addr { return t.Network }
+
+// NetworkOf returns the network of the end user who has sent a command; the zero Addr if unknown.
+func NetworkOf(cmd Command) netip.Addr {
+	if sent, ok := cmd.(interface{ network() netip.Addr }); ok {
+		return sent.network()
+	}
+	return netip.Addr{}
+}
 
 // CallerOf returns the owner that the caller's API key acts for. It is zero for an
 // end user, and for a command that is not on a license.

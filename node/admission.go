@@ -133,7 +133,7 @@ func (a *admission) enter(ctx context.Context, who share) error {
 // join counts one more command under way for a share, unless the share has more than there are places free. The
 // caller has taken a place already, which is not free.
 func (a *admission) join(who share) bool {
-	if a.shares.add(who, 1)-1 <= a.free() {
+	if a.shares.add(who, 1)-1 <= a.freeFor(who) {
 		return true
 	}
 	a.shares.add(who, -1)
@@ -153,6 +153,15 @@ func (a *admission) become(unknown share, owner licensing.Owner) (share, error) 
 
 // free returns how many places are free.
 func (a *admission) free() int64 { return a.limit.Load() - a.underWay.Load() }
+
+// freeFor returns how many places are free for a share. A network shares the places of its class, so a class may have
+// as much under way as there are places free, and a network as much as is then left to the class.
+func (a *admission) freeFor(who share) int64 {
+	if who.isNetwork() {
+		return a.free() - a.shares.under(unknownLicense)
+	}
+	return a.free()
+}
 
 // crowded reports whether an owner may have more under way than there are places free: that takes at least half
 // of the places.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 
@@ -14,6 +15,8 @@ const (
 	ownerCells = 1 << 14
 	// unknownCells is how many counters a row has for requests whose owner is not known yet.
 	unknownCells = 3
+	// networkCells is how many counters a row has for the networks of end users whose licenses are not known yet.
+	networkCells = 1 << 13
 )
 
 // share names the two counters of an owner, or of a class of unknown owners, in shares: 16 bits for each row. 0
@@ -30,8 +33,11 @@ const (
 	unknownAPIKey  share = (ownerCells+3)<<16 | (ownerCells + 3)
 )
 
-// isUnknown reports whether a share is that of a class of unknown owners.
+// isUnknown reports whether a share is that of a class of unknown owners, or of a network in it.
 func (s share) isUnknown() bool { return s>>16 > ownerCells }
+
+// isNetwork reports whether a share is that of a network. What counts for a network counts for unknownLicense too.
+func (s share) isNetwork() bool { return s>>16 > ownerCells+unknownCells }
 
 // shares counts how many commands and reads each owner has under way. The number of counters is fixed: a hash
 // with a random seed gives each owner one counter of each row, and the lesser of the two counts the owner, or
@@ -39,7 +45,7 @@ func (s share) isUnknown() bool { return s>>16 > ownerCells }
 // here.
 type shares struct {
 	seed maphash.Seed
-	rows [2][1 + ownerCells + unknownCells]atomic.Int32
+	rows [2][1 + ownerCells + unknownCells + networkCells]atomic.Int32
 }
 
 // of returns the share of an owner.
@@ -48,8 +54,18 @@ func (s *shares) of(owner licensing.Owner) share {
 	return newShare(1+uint32(h%ownerCells), 1+uint32(h>>32%ownerCells))
 }
 
+// ofNetwork returns the share of a network whose end users ask for licenses that are not known yet.
+func (s *shares) ofNetwork(network netip.Addr) share {
+	const first = 1 + ownerCells + unknownCells
+	h := maphash.Comparable(s.seed, network)
+	return newShare(first+uint32(h%networkCells), first+uint32(h>>32%networkCells))
+}
+
 // add counts n more under way, or fewer if n is negative, and returns the new count.
 func (s *shares) add(who share, n int) int64 {
+	if who.isNetwork() {
+		s.add(unknownLicense, n)
+	}
 	first := s.rows[0][who>>16].Add(int32(n))
 	return int64(min(first, s.rows[1][who&0xffff].Add(int32(n))))
 }
@@ -60,7 +76,8 @@ func (s *shares) under(who share) int64 {
 }
 
 // shareOf returns the share that a command on a record counts for: the share of the record's owner, of the caller
-// who asks for a license, or of the license's owner if the store remembers the license.
+// who asks for a license, or of the license's owner if the store remembers the license; else the share of the end
+// user's network, or of all unknown licenses if the command names no network.
 func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	owner := ref.Owner
 	if owner == (licensing.Owner{}) && cmd != nil {
@@ -69,6 +86,9 @@ func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	if owner == (licensing.Owner{}) {
 		var known bool
 		if owner, known = n.cfg.Queries.OwnerOf(ref); !known {
+			if from := licensing.NetworkOf(cmd); from.IsValid() {
+				return n.admission.shares.ofNetwork(from)
+			}
 			return unknownLicense
 		}
 	}

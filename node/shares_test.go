@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,45 @@ func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
 	nodetest.MustActivate(t, h.Service, others[1], "stranger")
 	_, err = nodetest.Activate(nodetest.Context(t), h.Service, keys[limit/2], "of the same owner")
 	nodetest.WantError(t, err, licensing.ErrOverloaded)
+}
+
+// TestNetworksShareUnknownLicenses: an address that asks for many licenses that the node does not know, while reads
+// hang, leaves places for such licenses to other addresses.
+func TestNetworksShareUnknownLicenses(t *testing.T) {
+	const limit = 30
+	keys := grants(t, limit+1)
+	h := newHeld(t, everything)
+	h.Admit(1, limit, 20_000)
+	reads := h.holdReads()
+	next := 0
+	// fill starts activations from an address until one is refused, and returns how many hang.
+	fill := func(from string) (held int) {
+		for ; ; held++ {
+			target := licensing.Target{Key: keys[next], Network: netip.MustParseAddr(from)}
+			next++
+			refused := make(chan error, 1)
+			h.group.Go(func() {
+				if _, err := h.Activate(nodetest.Context(t), licensing.Activate{Target: target, Device: "d"}); err != nil {
+					refused <- err
+				}
+			})
+			select {
+			case <-reads.arrived:
+			case err := <-refused:
+				nodetest.WantError(t, err, licensing.ErrOverloaded)
+				return held
+			}
+		}
+	}
+	var got []int
+	for _, from := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+		got = append(got, fill(from))
+	}
+	if want := []int{10, 3, 1}; !slices.Equal(got, want) { // of the 15 that all unknown licenses may have
+		t.Errorf("the addresses have %v places of %d, want %v", got, limit, want)
+	}
+	reads.letGo()
+	h.letGo()
 }
 
 // TestStormingOwnersShare has two owners storm the node: each gets a third, and a
