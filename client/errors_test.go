@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,21 @@ import (
 
 	"licet/client"
 )
+
+// An error has the address of its section, if the service serves its docs.
+func TestDocsOfAnError(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"code":40403,"message":"no such order","error":{"reason":"order_not_found",`+
+			`"retryable":false,"request_id":"r","docs_url":"/docs/errors#40403"}}`)
+	}))
+	t.Cleanup(server.Close)
+	_, err := newClient(t, server.URL, "lk_test_x").Order(t.Context(), "ord_1")
+	if e := refused(t, err, 40403); e.DocsURL != "/docs/errors#40403" {
+		t.Errorf("%+v", e)
+	}
+}
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ type envelope struct {
 		RequestID string          `json:"request_id"`
 		Fields    []FieldError    `json:"fields"`
 		Details   json.RawMessage `json:"details"`
+		DocsURL   string          `json:"docs_url"`
 	} `json:"error"`
 }
 
@@ -59,6 +60,7 @@ func readResponse(response *http.Response, text []byte) *result {
 		RetryAfter: retryAfter(response),
 		RequestID:  e.Error.RequestID,
 		Fields:     e.Error.Fields,
+		DocsURL:    e.Error.DocsURL,
 	}
 	// Details that are no counts, which a later version may have, are ignored.
 	if json.Unmarshal(e.Error.Details, &r.failure.Details) != nil {

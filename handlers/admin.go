@@ -17,7 +17,7 @@ import (
 // NewAdmin returns the server for operators. It serves /metrics from registry, /livez, /readyz, and Go's profiles if
 // profiles is set. It has no authentication and must not be public. Its requests are not traced.
 func NewAdmin(cfg Config, registry prometheus.Gatherer, profiles bool) *Server {
-	cfg.Tracer = nil
+	cfg.Tracer, cfg.Docs, cfg.Home = nil, false, nil
 	scrape := fasthttpadaptor.NewFastHTTPHandler(metrics.Handler(registry))
 	routes := append(probes(), route{
 		method: fasthttp.MethodGet, pattern: "/metrics", traits: quiet | idempotent, scrape: scrape,

@@ -17,7 +17,7 @@ import (
 func TestWrongClock(t *testing.T) {
 	t.Parallel()
 	comparison := nodetest.NewComparison(clocks.System())
-	s := newService(t, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
+	s := newService(t, withDocs, func(_ *handlers.Config, c *service.Config) { c.Clocks = comparison })
 	license := s.license()
 	s.get(license).must(t, 0)
 	s.send("GET", "/readyz", "", "").must(t, 0)

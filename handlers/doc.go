@@ -29,6 +29,7 @@
 // Packages below:
 //
 //	connection  fasthttp's connections: their number, deadlines and framing; early refusals
+//	docs        the pages for people who use the API; docs.go here serves them
 //	limits      token buckets of rate limits; which requests count is decided in ratelimit.go here
 //	paypage     the HTML of the pay page; pay.go here serves it
 //	signature   verifies signed requests; auth.go here finds the API key
@@ -44,12 +45,12 @@
 //	accesslog.go       the log line of a request; counters by route and by outcome of activations
 //	account.go         how much an account stores
 //	admin.go           the listener for operators, probes, Go's profiles
-//	apidocument.go     the API document
 //	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
 //	decode.go          JSON bodies, and what is wrong with them; the fast decoder for activations
 //	deliveries.go      deliveries to webhook endpoints, replays, test messages
 //	devices.go         devices of a license; cursors of their listings
+//	docs.go            the API document, the API reference, the page at /
 //	endpoint.go        the adapter between requests and the functions of routes
 //	envelope.go        responses, and the fast encoder for activations
 //	errors.go          the table of errors

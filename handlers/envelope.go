@@ -50,6 +50,7 @@ type failureBody struct {
 	RequestID string           `json:"request_id"`
 	Fields    []failureField   `json:"fields,omitempty"`
 	Details   map[string]int   `json:"details,omitempty"`
+	DocsURL   string           `json:"docs_url,omitempty"`
 }
 
 type failureField struct {
@@ -99,16 +100,17 @@ func (s *Server) failure(r *request, cause error) document {
 	if r.page && s.problemPage(r, &answer, known) {
 		return answer
 	}
-	answer.body = encodeFailure(known, k, retryable, r.id)
+	answer.body = s.encodeFailure(known, k, retryable, r.id)
 	return answer
 }
 
-func encodeFailure(known *licensing.Error, k kind, retryable bool, id string) []byte {
+func (s *Server) encodeFailure(known *licensing.Error, k kind, retryable bool, id string) []byte {
 	body := failureBody{
 		Reason:    known.Reason,
 		Retryable: retryable,
 		RequestID: id,
 		Details:   known.Details,
+		DocsURL:   s.docsURL(k.code()),
 	}
 	for _, f := range known.Fields {
 		body.Fields = append(body.Fields, failureField(f))
@@ -181,7 +183,7 @@ func set(h *fasthttp.ResponseHeader, name, value string) {
 func (s *Server) overloaded() []byte {
 	const id = "none"
 	k := s.errors[licensing.ReasonOverloaded]
-	body := encodeFailure(licensing.ErrOverloaded, k, true, id)
+	body := s.encodeFailure(licensing.ErrOverloaded, k, true, id)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
 		"%s: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"+
 		"Retry-After: %d\r\nConnection: close\r\n\r\n%s",

@@ -110,7 +110,11 @@ func checkExchange(t *testing.T, ctx *fasthttp.RequestCtx) {
 	for name, value := range ctx.Response.Header.All() {
 		header.Add(string(name), string(value))
 	}
-	body := bytes.Clone(ctx.Response.Body())
+	body, err := ctx.Response.BodyUncompressed()
+	if err != nil {
+		t.Error(err)
+	}
+	body = bytes.Clone(body)
 	response := &http.Response{
 		StatusCode: ctx.Response.StatusCode(), Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: request,
 	}

@@ -43,11 +43,11 @@ type Input struct {
 	Limits
 }
 
-// Routes lists the routes of the public listener.
+// Routes lists the routes of the public listener, also those that not every service has.
 func Routes() []Route {
 	var routes []Route
 	reasons := kinds()
-	for _, r := range apiRoutes() {
+	for _, r := range slices.Concat(apiRoutes(), referenceRoutes(), homeRoutes()) {
 		of := r.endpoint.request
 		request := reflect.New(of.typ).Interface()
 		_, once := request.(keyTaker)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"licet/handlers/docs"
 	"licet/licensing"
 )
 
@@ -212,10 +213,24 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonForbidden, licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
 				licensing.ReasonProviderFailed),
 
-		file("/openapi.yaml", mediaTypeYAML, documentRoutes.inYAML),
-		file("/openapi.json", mediaTypeJSON, documentRoutes.inJSON),
+		file("/openapi.yaml", mediaTypeYAML, docsRoutes.inYAML),
+		file("/openapi.json", mediaTypeJSON, docsRoutes.inJSON),
+		file(docs.IconPath, mediaTypeIcon, docsRoutes.icon),
+		file(docs.RobotsPath, mediaTypePlain, docsRoutes.robots),
 	}, probes()...)
 }
+
+// referenceRoutes is what the public listener serves with Config.Docs.
+func referenceRoutes() []route {
+	return []route{
+		file(docs.ReferencePath, mediaTypeHTML, docsRoutes.reference),
+		file(docs.ErrorsPath, mediaTypeHTML, docsRoutes.errorCodes),
+		file(docs.ViewerPath, mediaTypeScript, docsRoutes.viewer),
+	}
+}
+
+// homeRoutes is what the public listener serves with Config.Home.
+func homeRoutes() []route { return []route{file(docs.HomePath, mediaTypeHTML, docsRoutes.home)} }
 
 // probes is what both listeners serve for an orchestrator.
 func probes() []route {

@@ -58,7 +58,9 @@ func newRouteTable(routes []route) *routeTable {
 		if res.fixed = !strings.Contains(pattern, "{"); res.fixed {
 			t.fixed[pattern] = res
 		}
-		t.patterns = append(t.patterns, strings.Split(pattern, "/"))
+		if pattern != "/" { // no path resembles it
+			t.patterns = append(t.patterns, strings.Split(pattern, "/"))
+		}
 		t.matcher.ANY(res.pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(matchedResource{}, res) })
 	}
 	slices.SortFunc(t.patterns, slices.Compare[[]string])
@@ -85,6 +87,9 @@ func (t *routeTable) find(r *request, target []byte) (path, query string) {
 // path's variables in ctx, still encoded. match only uses the router's lookup: the
 // router's handler would look up the path that fasthttp decoded and cleaned.
 func (t *routeTable) match(ctx *fasthttp.RequestCtx, path string) *resource {
+	if res := t.fixed[path]; res != nil {
+		return res
+	}
 	if !plainPath(path) {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/delivery/webhook"
-	"licet/docs/reference"
 	"licet/handlers/connection"
+	"licet/handlers/docs"
 	"licet/handlers/limits"
 	"licet/handlers/paypage"
 	"licet/internal/fair"
@@ -39,6 +39,10 @@ type Config struct {
 	// begin with it, the pay page accepts forms only from its origin, and clients sign requests
 	// for a URL below it.
 	PublicURL string
+	// Docs serves the API reference, and adds the address of the error's section to each error. Not used by the admin
+	// listener.
+	Docs bool
+	Home *Home // nil: no page at /. Not used by the admin listener
 
 	// Ring derives the API secrets that clients sign requests with, and the pay tokens of orders. The
 	// admin listener does not use it.
@@ -83,6 +87,8 @@ type Server struct {
 	basePath string // of PublicURL, without a slash at its end
 	errors   errorTable
 	pages    *paypage.Renderer
+	docs     *docs.Renderer
+	files    *files
 
 	table       *routeTable
 	rates       rateLimits
@@ -99,15 +105,22 @@ type Server struct {
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[connection.Listener] // set by Serve
 	stopping    atomic.Bool                         // every response closes its connection; see Shutdown
-	// openAPIInJSON returns the API document in JSON. The first call converts the document.
-	openAPIInJSON func() []byte
 
 	life context.Context // ends with the first Shutdown, and all waits with it
 	stop context.CancelFunc
 }
 
-// New returns the server of the API and of the pay page. New starts nothing.
-func New(cfg Config) *Server { return newServer(cfg, apiRoutes()) }
+// New returns the server of the API and of the pages. New starts nothing.
+func New(cfg Config) *Server {
+	routes := apiRoutes()
+	if cfg.Docs {
+		routes = append(routes, referenceRoutes()...)
+	}
+	if cfg.Home != nil {
+		routes = append(routes, homeRoutes()...)
+	}
+	return newServer(cfg, routes)
+}
 
 func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.RequestTimeout, defaultRequestTimeout)
@@ -123,13 +136,14 @@ func newServer(cfg Config, routes []route) *Server {
 
 	s := &Server{
 		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), errors: kinds(), pages: paypage.New(), pings: newPings(),
-		openAPIInJSON: sync.OnceValue(reference.OpenAPIInJSON),
 	}
 	s.life, s.stop = context.WithCancel(context.Background())
 	if u, err := url.Parse(cfg.PublicURL); err == nil && u.Host != "" {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
 	}
+	s.docs = docs.New(s.basePath)
+	s.files = newFiles(s.docs, cfg.Docs)
 	s.responses = responses{
 		bytes: fair.NewShares[licensing.Owner](cfg.MaxResponses),
 		shed:  cfg.Metrics.CommandsShed.WithLabelValues("responses"),

@@ -309,6 +309,12 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/account/usage": {},
 		"GET /openapi.yaml":     {},
 		"GET /openapi.json":     {},
+		"GET /favicon.ico":      {},
+		"GET /robots.txt":       {},
+		"GET /docs":             {},
+		"GET /docs/errors":      {},
+		"GET /docs/viewer.js":   {},
+		"GET /":                 {},
 		"GET /livez":            {},
 		"GET /readyz":           {},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/handlers"
+	"licet/handlers/docs"
 	"licet/kv"
 	"licet/kv/embedded"
 )
@@ -39,6 +42,7 @@ type dev struct {
 func newDev(cfg devConfig, log zerolog.Logger) *dev {
 	s := newService(cfg.config, log)
 	s.sweepEvery, s.expiryMargin = devSweepEvery, time.Second
+	s.docs = true
 	return &dev{instance: s, cfg: cfg}
 }
 
@@ -94,6 +98,9 @@ func (d *dev) start(ctx context.Context, build build) error {
 	if err := d.loadKeys(starting); err != nil {
 		return err
 	}
+	if err := d.describeHome(); err != nil {
+		return err
+	}
 	if err := d.serveAPI(); err != nil {
 		return err
 	}
@@ -143,15 +150,42 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	return err
 }
 
+// describeHome describes the page at /.
+func (d *dev) describeHome() error {
+	path, err := d.envFile()
+	if err != nil {
+		return err
+	}
+	d.home = &handlers.Home{
+		Home: docs.Home{
+			Version: d.version, URL: cmp.Or(d.cfg.PublicURL, d.url), EnvFile: path, ReadEnv: readEnv(path), Steps: steps(),
+		},
+		Owner: d.key.record().Owner, Private: !d.cfg.AllowRemote,
+	}
+	if d.admin != nil {
+		d.home.MetricsURL = localURL(d.admin.Addr()) + "/metrics"
+	}
+	return nil
+}
+
+// envFile returns the path of the file that announce writes.
+func (d *dev) envFile() (string, error) {
+	path, err := filepath.Abs(filepath.Join(d.cfg.DataDir, envFile))
+	if err != nil {
+		return "", fmt.Errorf("find the data directory: %w", err)
+	}
+	return path, nil
+}
+
 // announce waits until the service is ready, and then publishes its URL and keys: to programs in envFile, which exists
 // exactly while the service is ready, and to people on stdout.
 func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 	if err := d.awaitReady(ctx); err != nil {
 		return err
 	}
-	path, err := filepath.Abs(filepath.Join(d.cfg.DataDir, envFile))
+	path, err := d.envFile()
 	if err != nil {
-		return fmt.Errorf("find the data directory: %w", err)
+		return err
 	}
 	d.parts.started(envFile, func(context.Context) error { return removeFile(path) })
 	if err := writeFile(path, devEnv(d.url, d.key, d.secret)); err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"licet/handlers/docs"
 )
 
 // commands are shell commands with curl, from an order to a removed device. They need a POSIX shell, curl and sed, and
@@ -29,18 +31,35 @@ curl -sS -X DELETE "$LICET_URL/v1/licenses/$license_key/devices/laptop-1" \
   -H "Authorization: Bearer $LICET_API_KEY"
 `
 
+// steps returns the six steps of commands, with titles.
+func steps() []docs.Step {
+	titles := []string{
+		"Create an order", "Pay the order in the sandbox", "Look up the order: it has a license key",
+		"Activate the license on a device", "Look up the license", "Remove the device",
+	}
+	var all []docs.Step
+	for i, command := range strings.Split(strings.TrimSuffix(commands, "\n"), "\n\n") {
+		all = append(all, docs.Step{Title: titles[i], Command: command})
+	}
+	return all
+}
+
+// readEnv returns the command that reads envFile into a shell.
+func readEnv(path string) string { return ". " + shellWord(path) }
+
 // quickStart returns the text that licet dev prints when it is ready. The text has no secret: the commands read secrets
 // from the file at path.
 func quickStart(url, path string) string {
 	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
+In a browser, this address shows these steps and the API reference.
 Its URL, API key and API secret are in %s.
 Paste these commands into another shell. They create and pay an order, activate a device, and remove the device:
 
-. %s
+%s
 
 %s
 Ctrl-C stops the service.
-`, url, path, shellWord(path), commands)
+`, url, path, readEnv(path), commands)
 }
 
 // shellWord quotes text so that a POSIX shell reads one word.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"html"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,37 @@ func TestPrintedCommands(t *testing.T) {
 			}
 			wantMainJob(t, paste(t, shell, pasted))
 		})
+	}
+}
+
+// TestPageOfTheService: the page at / has the address, the file with the API key, and the commands that licet dev
+// prints, each ready to copy.
+func TestPageOfTheService(t *testing.T) {
+	p := shared(t)
+	r, err := p.send(t.Context(), "GET", "/", "")
+	if err != nil || r.status != 200 {
+		t.Fatalf("%v %d %s", err, r.status, r.body)
+	}
+	page := html.UnescapeString(r.body)
+	shown := []string{p.url, readEnv(filepath.Join(p.dir, envFile))}
+	if len(steps()) != 6 {
+		t.Errorf("%d steps", len(steps()))
+	}
+	for _, step := range steps() {
+		shown = append(shown, ">"+step.Command+"</pre>")
+	}
+	for _, part := range shown {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %s", part)
+		}
+	}
+	if strings.Contains(page, p.key) {
+		t.Error("the page has the API key")
+	}
+	for _, path := range []string{"/docs", "/docs/errors", "/docs/viewer.js", "/favicon.ico", "/robots.txt"} {
+		if r, err := p.send(t.Context(), "GET", path, ""); err != nil || r.status != 200 {
+			t.Errorf("%s: %v %d", path, err, r.status)
+		}
 	}
 }
 

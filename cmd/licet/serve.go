@@ -23,6 +23,7 @@ type serveConfig struct {
 	DrainDelay      time.Duration
 	InternalListen  string // where to listen for commands of other nodes
 	InternalAddress string // the address for other nodes
+	Docs            bool   // serve the API reference
 }
 
 func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
@@ -41,6 +42,8 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.InternalAddress, "internal-address", "",
 		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port "+
 			"of --internal-listen)")
+	fs.BoolVar(&c.Docs, "docs", false,
+		"serve the API reference at /docs, and add docs_url to errors; anyone who reaches the API can read it")
 	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second,
 		"how long a stopping node fails readiness but still serves requests, before the shutdown timeout begins")
 	nameVariables(fs)
@@ -117,7 +120,7 @@ type serve struct {
 
 func newServe(cfg serveConfig, log zerolog.Logger) *serve {
 	s := newService(cfg.config, log)
-	s.drainDelay = cfg.DrainDelay
+	s.drainDelay, s.docs = cfg.DrainDelay, cfg.Docs
 	return &serve{instance: s, cfg: cfg}
 }
 

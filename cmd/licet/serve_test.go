@@ -332,6 +332,27 @@ func (s *secured) wantLive(t *testing.T) {
 	}
 }
 
+// TestServeDocs: a node serves the API reference only with --docs, and never the page at /.
+func TestServeDocs(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, 1)
+	for _, docs := range []bool{false, true} {
+		p := startServe(t, "--etcd-endpoints", cluster.Endpoints()[0], fmt.Sprintf("--docs=%v", docs))
+		status, part := 404, `"code":40400`
+		if docs {
+			status, part = 200, "<openapi-explorer"
+		}
+		if r, err := p.send(t.Context(), "GET", "/docs", ""); err != nil || r.status != status ||
+			!strings.Contains(r.body, part) {
+			t.Errorf("--docs=%v: /docs answers %v %d %.300s", docs, err, r.status, r.body)
+		}
+		r, err := p.send(t.Context(), "GET", "/", "")
+		if err != nil || r.status != 404 || strings.Contains(r.body, `"docs_url":"/docs/errors#40400"`) != docs {
+			t.Errorf("--docs=%v: / answers %v %d %s", docs, err, r.status, r.body)
+		}
+	}
+}
+
 // TestServeDrains sees that a stop fails readiness first, goes on answering for
 // the drain delay, and ends then.
 func TestServeDrains(t *testing.T) {

@@ -38,6 +38,7 @@ const sweepEvery = time.Minute
 type instance struct {
 	cfg        config
 	security   *tls.Config   // of the listener; nil: without TLS
+	docs       bool          // serve the API reference
 	drainDelay time.Duration // how long a stopping node fails readiness but still serves
 	// Set by licet dev, whose single clock needs no margin:
 	sweepEvery, expiryMargin time.Duration
@@ -63,6 +64,7 @@ type instance struct {
 
 	// Set by licet dev or licet serve, before serveAPI:
 	ring licensing.MasterRing
+	home *handlers.Home // nil: no page at /
 
 	died   <-chan error // receives the error of an embedded etcd that ended; nil: no embedded etcd
 	failed chan error   // receives errors of listeners that ended
@@ -232,6 +234,7 @@ func (s *instance) serveAPI() error {
 
 	api := handlers.Config{
 		Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, Tracer: s.tracer, PublicURL: s.cfg.PublicURL, Ring: s.ring,
+		Docs: s.docs, Home: s.home,
 	}
 	if err := s.limit(&api); err != nil {
 		return err

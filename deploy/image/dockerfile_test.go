@@ -216,8 +216,9 @@ func copyContext(t *testing.T, to string) {
 		case entry.IsDir() || out:
 			return nil
 		}
-		extensions := []string{".go", ".mod", ".sum", ".html", ".css", ".txt", ".tmpl"}
-		document := strings.HasPrefix(relative, "docs/reference/openapi.") // handlers serves it
+		extensions := []string{".go", ".mod", ".sum", ".html", ".css", ".txt", ".tmpl", ".js", ".ico"}
+		document := strings.HasPrefix(relative, "docs/reference/openapi.") || // handlers serves both
+			relative == "handlers/docs/errors.json"
 		if ext := path.Ext(name); !document && !slices.Contains(extensions, ext) {
 			t.Errorf("%s gets into a build: what for?", relative)
 		}

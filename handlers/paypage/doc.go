@@ -12,5 +12,5 @@
 //   - paypage.go: the pages and their texts
 //   - policy.go: the Content-Security-Policy, and which URLs of shops are safe
 //   - page.html.tmpl: the frame of all pages, order.html.tmpl: the pay page, result.html.tmpl: all other pages
-//   - style.css: the style, which every page embeds
+//   - palette.css: the colors, and style.css: the rest of the style, which every page embeds
 package paypage

@@ -89,15 +89,22 @@ type Renderer struct {
 //go:embed page.html.tmpl order.html.tmpl result.html.tmpl
 var templateFiles embed.FS
 
+//go:embed palette.css
+var palette string
+
 //go:embed style.css
-var styleSheet string
+var ownStyle string
+
+// Palette returns the colors of the pages, light and dark, as custom properties of CSS.
+func Palette() string { return palette }
 
 // New returns a Renderer with the embedded templates and style.
 func New() *Renderer {
-	hash := sha256.Sum256([]byte(styleSheet))
+	style := palette + ownStyle
+	hash := sha256.Sum256([]byte(style))
 	return &Renderer{
 		templates: template.Must(template.ParseFS(templateFiles, "*.tmpl")),
-		style:     template.CSS(styleSheet),
+		style:     template.CSS(style),
 		styleHash: "sha256-" + base64.StdEncoding.EncodeToString(hash[:]),
 	}
 }

@@ -1,11 +1,12 @@
 // Package apidoc makes the OpenAPI document of the service from the routes, request types and responses of package
-// handlers, and the tables of docs/reference/api.md that say the same. Its tests compare both with the committed files;
-// make openapi writes the files anew.
+// handlers, and the tables of docs/reference/api.md and the error codes of handlers/docs, which say the same. Its tests
+// compare all with the committed files; make openapi writes the files anew.
 //
 // The document holds every route, input, limit, header, code and webhook. Its examples are golden files of handlers, so
 // they are requests and responses of the service. What types can't say stands in the tables of operations.go.
 //
 //	codes.go       when a request gets a code
+//	codepage.go    the error codes, for the page that handlers/docs renders
 //	compile.go     the schemas of a document, compiled
 //	document.go    the document
 //	exchange.go    checks requests and responses against the document

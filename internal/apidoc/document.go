@@ -89,10 +89,14 @@ func tag(pattern string) string {
 	if parts[1] == "v1" {
 		return parts[2]
 	}
-	if parts[1] == "pay" {
+	switch parts[1] {
+	case "pay":
 		return "pay"
+	case "livez", "readyz":
+		return "probes"
+	default:
+		return "docs"
 	}
-	return "probes"
 }
 
 // security returns which credentials a route reads.
@@ -156,7 +160,9 @@ func (s *schemas) failures() {
 			Set("fields", &openapi.Schema{Type: []string{"array"}, Description: "every bad member", Items: field}).
 			Set("details", &openapi.Schema{
 				Type: []string{"object"}, Description: "counts that help", AdditionalProperties: count,
-			}),
+			}).
+			Set("docs_url", text("the address of the code's section in the docs, relative to the public URL of the service; "+
+				"only where the service serves its docs")),
 	}
 	s.add("Failure", &openapi.Schema{
 		Type: []string{"object"}, Required: []string{"code", "message", "error"},

@@ -55,6 +55,15 @@ func TestReferenceIsCurrent(t *testing.T) {
 	current(t, referenceFolder+"api.md", []byte(made))
 }
 
+// The page about the error codes says the same as the document.
+func TestErrorCodesIsCurrent(t *testing.T) {
+	codes, err := ErrorCodes(goldenFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current(t, "../../handlers/docs/errors.json", codes)
+}
+
 // Every member and every parameter has a description, and every description belongs to one.
 func TestEverythingIsDescribed(t *testing.T) {
 	document, err := Document(goldenFiles)

@@ -152,6 +152,24 @@ func operations() map[string]operation {
 		"GET /openapi.json": {
 			"getOpenAPIAsJSON", "serves this API as an OpenAPI document in JSON", "the-api-document", "",
 		},
+		"GET /docs": {
+			"showReference", "shows this API in a browser", "the-docs-in-a-browser", "",
+		},
+		"GET /docs/errors": {
+			"showErrors", "shows the meaning of each error code", "the-docs-in-a-browser", "",
+		},
+		"GET /docs/viewer.js": {
+			"getViewer", "serves the script that draws the API", "the-docs-in-a-browser", "",
+		},
+		"GET /": {
+			"showHome", "shows the first steps, of `licet dev`", "the-docs-in-a-browser", "",
+		},
+		"GET /favicon.ico": {
+			"getIcon", "serves the icon of the pages", "the-docs-in-a-browser", "",
+		},
+		"GET /robots.txt": {
+			"getRobots", "keeps crawlers off", "the-docs-in-a-browser", "",
+		},
 		"GET /livez": {
 			"live", "reports whether the process runs", "probes-and-metrics", "livez",
 		},

@@ -101,7 +101,7 @@ var packages = []row{
 		path:    "handlers",
 		purpose: "HTTP: routes, request types, errors, limits",
 		imports: []string{
-			"handlers/connection", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook",
+			"handlers/connection", "handlers/docs", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook",
 			"handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics",
 			"internal/fair", "licensing", "docs/reference",
 		},
@@ -116,6 +116,12 @@ var packages = []row{
 		purpose:    "HTTP connections: listener, framing, early refusal, deadlines",
 		imports:    []string{"internal/fair", "metrics/guard", "licensing"},
 		thirdParty: []string{"github.com/prometheus/client_golang/prometheus", "github.com/valyala/fasthttp"},
+	},
+	{
+		path:       "handlers/docs",
+		purpose:    "the API reference in the browser, and the pages beside it",
+		imports:    []string{"handlers/paypage"},
+		thirdParty: []string{},
 	},
 	{
 		path:    "handlers/paypage",
