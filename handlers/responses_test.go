@@ -101,6 +101,25 @@ func TestUnreadResponses(t *testing.T) {
 	s.send("POST", "/v1/licenses/"+key+"/suspend", keyAll, "").must(t, 0)
 }
 
+// TestUnreadResponsesHoldNoPlaces: more large responses that their client does not read than there are places for lists
+// keep nobody from lists: they take bytes only, see decision 10.
+func TestUnreadResponsesHoldNoPlaces(t *testing.T) {
+	t.Parallel()
+	const listPlaces, most = 8, 256 << 20
+	s := newService(t, maxResponses(most))
+	key, length := s.largeLicense(keyAll)
+	for range listPlaces + 1 {
+		s.lookUp(keyAll, key)
+	}
+	s.awaitResponseBytes(10*time.Second, func(bytes int) bool { return bytes >= (listPlaces+1)*length })
+	s.send("GET", "/v1/orders", keyOther, "").must(t, 0)
+	s.send("GET", "/v1/orders", keyAll, "").must(t, 0)
+	if bytes := s.responseBytes(); bytes < (listPlaces+1)*length {
+		t.Errorf("%d bytes of responses are in flight: the clients were cut off too early for the test", bytes)
+	}
+	s.awaitResponseBytes(10*time.Second, none)
+}
+
 // TestResponsesThatAreRead: a response no longer counts once it was read, also if the next request came
 // with the request, and once its client has closed the connection. A client that reads steadily gets
 // all of it.
