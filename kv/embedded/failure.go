@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,12 +39,40 @@ func (f *failure) report(err error) {
 	}
 }
 
-// WithAdvice adds to an error of a data directory what the user can do. It recognizes a full disk.
-func WithAdvice(err error, dir string) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
-		return err
+// Failure is an error of the embedded etcd, or of its files.
+type Failure struct{ cause error }
+
+// NewFailure returns a Failure because of an error. It returns an end that the caller asked for, a canceled context,
+// as it is.
+func NewFailure(cause error) error {
+	if errors.Is(cause, context.Canceled) {
+		return cause
 	}
-	detail := strings.ReplaceAll(err.Error(), "\n", "; ")
-	return fmt.Errorf("the disk of %s is full: make %s of space free there and start licet again; the stored data is "+
-		"intact (%s)", dir, spaceNeeded, detail)
+	return &Failure{cause}
 }
+
+func (f *Failure) Error() string { return "embedded etcd: " + f.cause.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// WithAdvice turns an error of a data directory into one line that names the directory and says what the user can do.
+// It recognizes a full disk and a [Failure], and returns other errors as they are.
+func WithAdvice(err error, dir string) error {
+	var failed *Failure
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk of %s is full: make %s of space free there and start licet again; the stored data is "+
+			"intact (%s)", dir, spaceNeeded, oneLine(err))
+	case errors.Is(err, context.DeadlineExceeded) && errors.As(err, &failed):
+		return fmt.Errorf("the etcd in %s has not started in time: start licet again; if that fails, move %s away and "+
+			"restore a backup (licet store restore --help)", dir, dir)
+	case errors.As(err, &failed):
+		return fmt.Errorf("the etcd in %s has failed: start licet again; if that fails, move %s away and restore a "+
+			"backup (licet store restore --help); its files are as etcd left them (%s)", dir, dir, oneLine(failed.cause))
+	}
+	return err
+}
+
+// oneLine returns the text of an error without line breaks.
+func oneLine(err error) string { return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ") }

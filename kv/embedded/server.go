@@ -3,7 +3,6 @@ package embedded
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"path/filepath"
 	"sync"
@@ -63,7 +62,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	tune(cfg)
 	etcd, err := startEtcd(cfg, bridge.gaveUp, guard.New(nil, log))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the embedded etcd: %w", err), sockets.Close())
+		return nil, errors.Join(NewFailure(err), sockets.Close())
 	}
 	e := &Server{
 		etcd:    etcd,
@@ -91,14 +90,15 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 		e.broken.Store(true)
 	case <-ctx.Done():
 		err = ctx.Err()
+		e.broken.Store(true) // an etcd that can't elect itself never ends
 	}
 	if err != nil {
 		e.Close()
-		return nil, fmt.Errorf("start the embedded etcd: %w", err)
+		return nil, NewFailure(err)
 	}
 	bridge.level.SetLevel(zapcore.WarnLevel)
 	guard.New(nil, log).Start("embedded etcd", e.awaitEnd,
-		func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
+		func() { e.failed <- NewFailure(errWaitPanicked) })
 	return e, nil
 }
 
@@ -113,7 +113,7 @@ func startEtcd(cfg *embed.Config, gaveUp *failure, guard *guard.Guard) (*embed.E
 	guard.Start("start of the embedded etcd", func() {
 		etcd, err := embed.StartEtcd(cfg)
 		started <- result{etcd, err}
-	}, func() { gaveUp.report(errors.New("panic")) })
+	}, func() { gaveUp.report(errStartPanicked) })
 	select {
 	case r := <-started:
 		return r.etcd, r.err
@@ -122,7 +122,11 @@ func startEtcd(cfg *embed.Config, gaveUp *failure, guard *guard.Guard) (*embed.E
 	}
 }
 
-var errEtcdStopped = errors.New("the embedded etcd has stopped; its reason is in the log")
+var (
+	errEtcdStopped   = errors.New("the embedded etcd has stopped; its reason is in the log")
+	errStartPanicked = errors.New("etcd panicked while it started; the log has the details")
+	errWaitPanicked  = errors.New("the wait for etcd's end panicked; the log has the details")
+)
 
 func configOf(dir string, client url.URL, bridge *etcdLog) *embed.Config {
 	cfg := ConfigureMember(embed.NewConfig()) // fsync is on unless UnsafeNoFsync is set
@@ -168,7 +172,7 @@ func (e *Server) awaitEnd() {
 	if err == nil {
 		err = errEtcdStopped
 	}
-	e.failed <- fmt.Errorf("embedded etcd: %w", err)
+	e.failed <- NewFailure(err)
 }
 
 // Endpoints is where the server listens, for a client of it.
