@@ -30,6 +30,8 @@
 //	backlog.go         delivering a backlog of events
 //	fair.go            one account against another
 //	roughdoors.go      attacks of the row fair that share the measured node
+//	readdoors.go       attacks of the row fair that read, wait, or begin requests
+//	writedoors.go      attacks of the row fair that write much, or to many licenses
 //	soak.go            half of the highest rate, for long
 //	capacity.go        a store of millions of devices: disk, memory, duration of the operator's tasks
 //	capacitycare.go    these tasks: compaction, defragmentation, backup, restore, verification

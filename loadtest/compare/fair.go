@@ -16,6 +16,9 @@ import (
 const (
 	fairWorkers = 32 // connections of the account that only activates
 	fairRivals  = 4  // clients of the account that does its worst
+	rivalAtOnce = 25 // calls of one of these clients at the same time, in some attacks
+	// fairEventBytes is the retention of events. An attacker reaches this limit within seconds.
+	fairEventBytes = "33554432"
 	// refusedPause is how long a client of that account waits after a refusal.
 	refusedPause = 2 * time.Millisecond
 )
@@ -41,6 +44,14 @@ func doors() []door {
 		{"guesses API keys and payment links", (*rival).guess},
 		{"opens connections and uses none", (*rival).hoardConnections},
 		{"binds new devices and renames them", (*rival).addDevices},
+		{"exports its licenses and events over 100 connections", (*rival).exportAll},
+		{"waits for events on 75 connections, and makes some", (*rival).waitForEvents},
+		{"begins large requests and completes none", (*rival).neverComplete},
+		{"looks up a foreign license with 1,000 devices", (*rival).lookUpForeign},
+		{"activates licenses that no node has cached", (*rival).activateCold},
+		{"creates orders and redacts their buyers", (*rival).redact},
+		{"suspends and reinstates licenses, with large events at the limit of retention", (*rival).largeEvents},
+		{"grants 1,000 licenses at a time", (*rival).fill},
 	}
 }
 
@@ -65,7 +76,9 @@ type rival struct {
 	patient     *client.Client // of the other node; it repeats refused requests, to undo a preparation
 	license     []byte
 	large       *rig.Keys // a license for many devices
+	foreign     []byte    // a license of the other account, with rivalDevices devices
 	connections int       // that the rival may open
+	cold        int       // how many licenses the rival grants, to activate each of them once
 	sink        *sink
 }
 
@@ -80,7 +93,7 @@ func defaultLimits() []string {
 // attacks through one door after the other, at the measured node or at another one.
 func (l *lab) fair(ctx context.Context) error {
 	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention, defaultLimits()...)
+	b, err := l.bench(ctx, 1, usualRetention, append(defaultLimits(), "--event-retention-bytes", fairEventBytes)...)
 	if err != nil {
 		return err
 	}
@@ -139,7 +152,7 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rival{bench: b, key: key, connections: l.cfg.Connections}
+	r := &rival{bench: b, key: key, connections: l.cfg.Connections, cold: l.cfg.Licenses}
 	// A client that repeats refused requests would be more polite than an attacker.
 	for api, n := range map[**client.Client]*rig.Node{&r.api: b.seeder, &r.here: b.node} {
 		if *api, err = client.New("http://"+n.Address, key, client.RetryFor(0)); err != nil {
@@ -156,7 +169,14 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 	if r.large, err = grant(ctx, b.seeder, key, 1, unlimited); err != nil {
 		return nil, err
 	}
-	r.license = slices.Clone(licenses.At(0))
+	foreign, err := b.grant(ctx, 1, unlimited)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := bind(ctx, b.seeder, fairWorkers, foreign, rivalDevices, onto(0)); err != nil {
+		return nil, err
+	}
+	r.license, r.foreign = slices.Clone(licenses.At(0)), foreign.At(0)
 	r.sink, err = newSink()
 	return r, err
 }
@@ -191,6 +211,26 @@ func (r *rival) meanwhile(
 	stop()
 	clients.Wait()
 	return s, done, errors.Join(err, undo(ctx))
+}
+
+// together makes a client make many calls at the same time, with numbers from 0. The client pauses for each refused
+// call, as other attacks do for each refused request.
+func together(call func(ctx context.Context, client, number int) error) attack {
+	return func(ctx context.Context, c, _ int) error {
+		var calls sync.WaitGroup
+		failures := make([]error, rivalAtOnce)
+		for i := range failures {
+			calls.Go(func() { failures[i] = call(ctx, c, i) })
+		}
+		calls.Wait()
+		failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+		if len(failures) < rivalAtOnce { // the client got through
+			pause(ctx, time.Duration(len(failures))*refusedPause)
+			return nil
+		}
+		pause(ctx, (rivalAtOnce-1)*refusedPause) // one pause follows
+		return failures[0]
+	}
 }
 
 // pause waits for a time, or until ctx ends.
@@ -251,21 +291,4 @@ func (r *rival) churnKeys(context.Context) (attack, func(context.Context) error,
 		return err
 	}
 	return churn, func(context.Context) error { return nil }, nil
-}
-
-// pingPong makes as many events as one license can.
-func (r *rival) pingPong(ctx context.Context) (attack, func(context.Context) error, error) {
-	if _, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}); err != nil {
-		return nil, nil, err
-	}
-	bounce := func(ctx context.Context, c, _ int) error {
-		device := fmt.Sprintf("rival-%d", c)
-		if _, err := r.api.Activate(ctx,
-			client.Activation{LicenseKey: string(r.license), DeviceID: device}); err != nil {
-			return err
-		}
-		_, err := r.api.RemoveDevice(ctx, string(r.license), device)
-		return err
-	}
-	return bounce, r.deleteEndpoints, nil
 }

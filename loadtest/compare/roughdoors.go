@@ -7,9 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"licet/client"
@@ -18,7 +16,6 @@ import (
 const (
 	// rivalAddress is the rival's own address on the loopback network. Not every system has it.
 	rivalAddress = "127.0.0.2"
-	rivalLists   = 25 // pages of lists that a client asks for at the same time
 	rivalUnread  = 40 // connections of a client that read no response
 	// rivalPause is how long a client with all its connections waits before it replaces the oldest one. A flood of
 	// new connections would measure the kernel.
@@ -28,25 +25,12 @@ const (
 	rivalDevices  = 1000 // of the license that is looked up
 )
 
-// listAll makes a client ask for many pages of a list at the same time. The client pauses for each refused page, as
-// other attacks do for each refused request.
+// listAll makes a client ask for many pages of a list at the same time.
 func (r *rival) listAll(context.Context) (attack, func(context.Context) error, error) {
-	lists := func(ctx context.Context, _, _ int) error {
-		var pages sync.WaitGroup
-		failures := make([]error, rivalLists)
-		for i := range failures {
-			pages.Go(func() { _, failures[i] = r.here.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 100}) })
-		}
-		pages.Wait()
-		failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
-		if len(failures) < rivalLists { // the client got through
-			pause(ctx, time.Duration(len(failures))*refusedPause)
-			return nil
-		}
-		pause(ctx, (rivalLists-1)*refusedPause) // one pause follows
-		return failures[0]
-	}
-	return lists, done, nil
+	return together(func(ctx context.Context, _, _ int) error {
+		_, err := r.here.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 100})
+		return err
+	}), done, nil
 }
 
 // readNothing makes a client look a large license up over many connections, three times on each, and read nothing.
