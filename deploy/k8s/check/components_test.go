@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,9 +14,9 @@ import (
 	"licet/deploy/k8s/check/manifests"
 )
 
-// TestTracing: an overlay of a user's own that adds the component has traces sent to the
-// collector, and lets them through to it alone.
-func TestTracing(t *testing.T) {
+// renderOwn renders an overlay of a user's own. BASE stands for the folder deploy/k8s.
+func renderOwn(t *testing.T, overlay string) manifests.Set {
+	t.Helper()
 	folder := t.TempDir()
 	here, err := filepath.Abs("..")
 	if err != nil {
@@ -25,8 +26,7 @@ func TestTracing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := fmt.Sprintf("namespace: licet\nresources: [%s/overlays/prod]\ncomponents: [%s/components/tracing]\n",
-		base, base)
+	overlay = "namespace: licet\n" + strings.ReplaceAll(overlay, "BASE", base)
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,54 @@ func TestTracing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return set
+}
+
+// TestImagesPinned: after the commands under "Pin images by digest" in docs/guides/kubernetes.md, and with the chart's
+// values that the page names, every container has an image with a digest.
+func TestImagesPinned(t *testing.T) {
+	_, section, _ := strings.Cut(readPage(t, "docs/guides/kubernetes.md"), "\n### Pin images by digest\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	etcd := regexp.MustCompile(`(?m)^etcd=(\S+)$`).FindStringSubmatch(section)
+	if etcd == nil {
+		t.Fatal("the page does not name the image of etcd")
+	}
+	images := "images:\n"
+	for _, command := range regexp.MustCompile(`kustomize edit set image "([^=]+)=`).FindAllStringSubmatch(section, -1) {
+		name := strings.ReplaceAll(command[1], "$etcd", etcd[1])
+		images += fmt.Sprintf("  - {name: %s, newName: %s, digest: %q}\n", name, name, digest)
+	}
+	values := ""
+	for _, path := range regexp.MustCompile("`([a-z.]*image)\\.digest`").FindAllStringSubmatch(section, -1) {
+		// etcd.image becomes etcd: {image: {digest: …}}.
+		parts := strings.Split(path[1], ".")
+		values += strings.Join(parts, ": {") + ": {digest: " + digest + strings.Repeat("}", len(parts)) + "\n"
+	}
+	for where, set := range map[string]manifests.Set{
+		"the overlay": renderOwn(t, "resources: [BASE/overlays/prod]\n"+images),
+		"the restore": renderOwn(t, "resources: [BASE/restore]\n"+images),
+		"the chart":   chart(t, values),
+	} {
+		containers := 0
+		for _, w := range workloads(set) {
+			for _, c := range append(w.template.Spec.InitContainers, w.template.Spec.Containers...) {
+				containers++
+				if !strings.HasSuffix(c.Image, "@"+digest) {
+					t.Errorf("%s: %s runs %s, without the digest", where, w.name, c.Image)
+				}
+			}
+		}
+		if containers < 3 {
+			t.Errorf("%s has %d containers", where, containers)
+		}
+	}
+}
+
+// TestTracing: an overlay of a user's own that adds the component has traces sent to the
+// collector, and lets them through to it alone.
+func TestTracing(t *testing.T) {
+	set := renderOwn(t, "resources: [BASE/overlays/prod]\ncomponents: [BASE/components/tracing]\n")
 	applied(t, set)
 	template := find(t, set, "Deployment/licet").template
 	env := environment(t, set, template.Spec.Containers[0])
