@@ -39,7 +39,9 @@ func TestDocumentedCommandsAreAll(t *testing.T) {
 			have = append(have, cmd.CommandPath())
 		}
 		for _, child := range cmd.Commands() {
-			walk(child)
+			if !child.Hidden {
+				walk(child)
+			}
 		}
 	}
 	var parsed bool

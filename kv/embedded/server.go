@@ -90,7 +90,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 		e.broken.Store(true)
 	case <-ctx.Done():
 		err = ctx.Err()
-		e.broken.Store(true) // an etcd that can't elect itself never ends
+		e.broken.Store(errors.Is(err, context.DeadlineExceeded)) // an etcd that can't elect itself never ends
 	}
 	if err != nil {
 		e.Close()
