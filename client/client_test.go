@@ -3,6 +3,8 @@ package client_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -433,5 +435,28 @@ func TestRecord(t *testing.T) {
 	refused(t, err, 40403)
 	if r.Status != 404 || r.Data != nil || r.Replayed {
 		t.Errorf("recorded %+v", r)
+	}
+}
+
+// TestReadmeCompiles compiles the Go code of README.md inside of a function.
+func TestReadmeCompiles(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, found := strings.Cut(string(readme), "\n```go\n")
+	code, _, _ = strings.Cut(code, "\n```\n")
+	if !found {
+		t.Fatal("README.md has no Go code")
+	}
+	file := filepath.Join(t.TempDir(), "readme.go")
+	program := "package readme\n\nimport (\n\t\"context\"\n\t\"errors\"\n\n\t\"licet/client\"\n)\n\n" +
+		"func activate(ctx context.Context, key, device string) error {\n" + code + "\n}\n"
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, file).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, program)
 	}
 }

@@ -3,16 +3,22 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
 // notRun has the blocks of the page that need what no test here has: the first words, and the reason.
 var notRun = map[string]string{
-	"make release ": "the test calls the program of this target",
-	"podman load ":  "no container engine; layoutHas and deploy/image check the layout",
-	"make image ":   "no container engine; deploy/image has the tests of the image",
-	"docker build ": "no container engine; deploy/image compares the Dockerfile with the image",
+	"make release ":                "the test calls the program of this target",
+	"podman load ":                 "no container engine; layoutHas and deploy/image check the layout",
+	"make image ":                  "no container engine; deploy/image has the tests of the image",
+	"tar -xzf licet-1.2.3-darwin-": "no macOS; TestInstallPageFiles",
+	"sudo xattr ":                  "no macOS",
+	"Unblock-File ":                "no Windows; TestInstallPageFiles",
+	"$path = ":                     "no Windows",
+	". $HOME\\licet\\":             "no Windows; TestInstallPageFiles",
+	"docker build ":                "no container engine; deploy/image compares the Dockerfile with the image",
 }
 
 // runInstallPage runs the commands of docs/guides/install.md, as written, in a machine with the files of a release.
@@ -60,6 +66,34 @@ func runInstallPage(t *testing.T, m *machine) {
 	}
 	if ran != 5 {
 		t.Errorf("%d blocks were run", ran)
+	}
+}
+
+// TestInstallPageFiles checks that the archives of the page, and the files in them, are those of a release.
+func TestInstallPageFiles(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs/guides/install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for name := range strings.SplitSeq(allPlatforms, ",") {
+		system, arch, _ := strings.Cut(name, "/")
+		p := platform{system, arch}
+		folder := "licet-1.2.3-" + p.String()
+		known[folder], known[folder+"/"+program(p)] = true, true
+		known[folder+map[bool]string{false: ".tar.gz", true: ".zip"}[system == "windows"]] = true
+		for _, c := range completions() {
+			known[folder+"/completions/"+c.file] = true
+		}
+	}
+	names := regexp.MustCompile(`licet-1\.2\.3-[a-z]+-[a-z0-9]+[a-z1./\\]*`).FindAllString(string(text), -1)
+	for _, name := range names {
+		if name = strings.TrimRight(strings.ReplaceAll(name, `\`, "/"), "."); !known[name] {
+			t.Errorf("a release has no %s", name)
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("the page names %q only", names)
 	}
 }
 
