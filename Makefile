@@ -72,6 +72,10 @@ openapi: ## Write docs/reference/openapi.yaml, and the tables of api.md, from th
 typescript-check: ## Compile and run examples/typescript, whose client is made from the API document. Needs npm.
 	examples/typescript/check
 
+.PHONY: browser-check
+browser-check: ## Open every page in Chromium, narrow and wide, light and dark, and check it with axe-core. Needs npm.
+	tools/browser/check
+
 .PHONY: manifests
 manifests: ## Write the Prometheus operator's rules into deploy/k8s.
 	cd deploy/k8s/check && go test . -run TestRules -write
