@@ -4,8 +4,11 @@ for (const command of document.querySelectorAll(".command")) {
   const text = command.querySelector("pre");
   const button = document.createElement("button");
   button.type = "button";
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", "Copy: " + text.getAttribute("aria-label"));
+  const say = (word) => {
+    button.textContent = word;
+    button.setAttribute("aria-label", word + ": " + text.getAttribute("aria-label"));
+  };
+  say("Copy");
   button.addEventListener("click", async () => {
     let copied = true;
     if (navigator.clipboard) {
@@ -14,8 +17,8 @@ for (const command of document.querySelectorAll(".command")) {
       getSelection().selectAllChildren(text);
       copied = document.execCommand("copy");
     }
-    button.textContent = copied ? "Copied" : "Failed";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    say(copied ? "Copied" : "Failed");
+    setTimeout(say, 2000, "Copy");
   });
   command.classList.add("copies");
   command.append(button);
