@@ -60,7 +60,7 @@ func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
 	case err == nil && outcome.Landed:
 		c.swapWon.Inc()
 		for i := range change.Writes {
-			c.told(change.Writes[i].Record.Events)
+			c.countEvents(change.Writes[i].Record.Events)
 		}
 	case err == nil:
 		c.swapLost.Inc()
@@ -69,8 +69,8 @@ func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
 	}
 }
 
-// told counts events that were stored.
-func (c *counts) told(events []licensing.Event) {
+// countEvents counts events that were stored.
+func (c *counts) countEvents(events []licensing.Event) {
 	for i := range events {
 		event := events[i].Type
 		if counter, is := c.events[event]; is {

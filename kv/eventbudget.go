@@ -25,9 +25,9 @@ const (
 
 // ledgerBook is all ledgers at one revision of the store.
 type ledgerBook struct {
-	guard   int64        // the ModRevision of s/swept
-	swept   layout.Epoch // of all owners
-	ledgers []*ownerLedger
+	guard        int64        // the ModRevision of s/swept
+	trimmedEpoch layout.Epoch // of all owners
+	ledgers      []*ownerLedger
 }
 
 // ownerLedger is a ledger with its place in a book.
@@ -52,7 +52,7 @@ type ownerLedger struct {
 // with the same value. So each transaction knows all cuts before it, and the cuts of two
 // nodes that sweep at the same time don't exceed what is over the budget.
 func (s *retention) cutEvents(ctx context.Context, budget int64, most int) (removed int, err error) {
-	for range sweptTries {
+	for range sweepTries {
 		book, err := s.readLedgers(ctx)
 		if err != nil {
 			return 0, err
@@ -80,7 +80,7 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 		if len(kv.Value) != layout.EpochSize {
 			return nil, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
-		book.guard, book.swept = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
+		book.guard, book.trimmedEpoch = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for next, more := layout.LedgersPrefix, true; more; {
 		page, err := s.etcd.Page(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix),
@@ -97,7 +97,7 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 			}
 			o := &ownerLedger{Ledger: *ledger, owner: owner, revision: kv.ModRevision}
 			for i, span := range o.Spans {
-				if span.Last <= max(book.swept, o.TrimmedEpoch) {
+				if span.Last <= max(book.trimmedEpoch, o.TrimmedEpoch) {
 					o.next = i + 1
 				} else {
 					o.kept += span.Bytes
@@ -163,7 +163,7 @@ func (h *mostFirst) Pop() any {
 func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
 	for some := range slices.Chunk(cuts, cutsAtOnce) {
 		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", book.guard)}
-		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, book.swept)))}
+		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, book.trimmedEpoch)))}
 		for _, o := range some {
 			key := layout.LedgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
@@ -195,7 +195,7 @@ func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ow
 func (s *retention) removeCuts(ctx context.Context, book *ledgerBook, most int) (removed int, err error) {
 	var empty []*ownerLedger
 	for _, o := range book.ledgers {
-		if o.MeasuredEpoch() <= book.swept {
+		if o.MeasuredEpoch() <= book.trimmedEpoch {
 			empty = append(empty, o)
 			continue
 		}

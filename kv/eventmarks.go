@@ -29,7 +29,7 @@ const (
 // each markRevisions: 38,880 at 300 a second, which take 1.5 MB, at 40 bytes each. One
 // node, sweeping once a minute, makes no more than 43,200; several may.
 func (s *retention) retentionMarks(ctx context.Context) ([]layout.RetentionMark, error) {
-	var marks []layout.RetentionMark
+	var retentionMarks []layout.RetentionMark
 	for next, more := layout.MarksPrefix, true; more; {
 		page, err := s.etcd.Page(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
 		if err != nil {
@@ -40,33 +40,33 @@ func (s *retention) retentionMarks(ctx context.Context) ([]layout.RetentionMark,
 			if err != nil {
 				return nil, layout.Internal(fmt.Errorf("a mark of events: %w", err))
 			}
-			marks = append(marks, mark)
+			retentionMarks = append(retentionMarks, mark)
 			next = etcd.After(kv.Key)
 		}
 		more = page.More && len(page.Kvs) > 0
 	}
-	return marks, nil
+	return retentionMarks, nil
 }
 
 // markEvents makes a mark behind what is sealed, if one is due, and returns all that
 // there are. Another node may make a mark first: then that mark counts.
 func (s *retention) markEvents(
-	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []layout.RetentionMark,
+	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, retentionMarks []layout.RetentionMark,
 	g layout.SpanLimit,
 ) ([]layout.RetentionMark, error) {
 	latest := layout.RetentionMark{Epoch: state.trimmedEpoch}
-	if len(marks) > 0 {
-		latest = marks[len(marks)-1]
+	if len(retentionMarks) > 0 {
+		latest = retentionMarks[len(retentionMarks)-1]
 		if now.Sub(latest.At) < markAfter && state.epoch <= latest.Epoch+markRevisions {
-			return marks, nil
+			return retentionMarks, nil
 		}
 	}
 	mark := layout.RetentionMark{Epoch: state.epoch - 1, At: now, Measured: true}
 	if state.epoch == 0 || mark.Epoch <= latest.Epoch {
-		return marks, nil
+		return retentionMarks, nil
 	}
 	from := state.trimmedEpoch + 1
-	for _, m := range marks {
+	for _, m := range retentionMarks {
 		if m.Measured {
 			from = max(from, m.Epoch+1)
 		}
@@ -84,7 +84,7 @@ func (s *retention) markEvents(
 	if !response.Succeeded {
 		return s.retentionMarks(ctx)
 	}
-	return append(marks, mark), nil
+	return append(retentionMarks, mark), nil
 }
 
 const (
@@ -118,7 +118,7 @@ func (s *retention) measureEvents(ctx context.Context, owners []licensing.Owner,
 }
 
 func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m measuring) error {
-	for range sweptTries {
+	for range sweepTries {
 		var reads, puts []clientv3.Op
 		var compares []clientv3.Cmp
 		for _, owner := range owners {

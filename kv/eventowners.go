@@ -67,8 +67,8 @@ func (o *eventOwners) all() []licensing.Owner {
 
 // readyForEvents sees to it, before events of owners are written, that there is an
 // epoch and that the owners have their keys. It asks etcd only for what is new here.
-func (s *epochs) readyForEvents(ctx context.Context, told []eventWrite) error {
-	if len(told) == 0 {
+func (s *epochs) readyForEvents(ctx context.Context, writes []eventWrite) error {
+	if len(writes) == 0 {
 		return nil
 	}
 	if known := s.fences.known(); known == 0 {
@@ -86,8 +86,8 @@ func (s *epochs) readyForEvents(ctx context.Context, told []eventWrite) error {
 	}
 	known := s.fences.known()
 	s.owners.noteEpoch(known)
-	for i := range told {
-		owner := told[i].owner
+	for i := range writes {
+		owner := writes[i].owner
 		if s.owners.has(owner) {
 			continue
 		}

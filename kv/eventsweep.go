@@ -36,7 +36,7 @@ func (s *retention) SweepEvents(
 ) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
 	// above state.swept.
-	marks, err := s.retentionMarks(ctx)
+	retentionMarks, err := s.retentionMarks(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -49,16 +49,16 @@ func (s *retention) SweepEvents(
 		return 0, err
 	}
 	spans := layout.SpanLimit{Bytes: max(keep.Bytes/budgetSpans, 1), Age: keep.Age / ageSpans}
-	if marks, err = s.markEvents(ctx, now, owners, state, marks, spans); err != nil {
+	if retentionMarks, err = s.markEvents(ctx, now, owners, state, retentionMarks, spans); err != nil {
 		return 0, err
 	}
-	swept := state.trimmedEpoch
-	if end := endOfAge(marks, swept, now, keep.Age); end > swept {
-		if swept, err = s.raiseTrimmedEpoch(ctx, end); err != nil {
+	trimmedEpoch := state.trimmedEpoch
+	if end := endOfAge(retentionMarks, trimmedEpoch, now, keep.Age); end > trimmedEpoch {
+		if trimmedEpoch, err = s.raiseTrimmedEpoch(ctx, end); err != nil {
 			return 0, err
 		}
 	}
-	if removed, err = s.removeAged(ctx, owners, marks, swept); err != nil || removed >= sweepMost {
+	if removed, err = s.removeAged(ctx, owners, retentionMarks, trimmedEpoch); err != nil || removed >= sweepMost {
 		return removed, err
 	}
 	cut, err := s.cutEvents(ctx, keep.Bytes, sweepMost-removed)
@@ -66,23 +66,25 @@ func (s *retention) SweepEvents(
 }
 
 // endOfAge returns the last epoch that is too old: that of a mark, or swept.
-func endOfAge(marks []layout.RetentionMark, swept layout.Epoch, now time.Time, age time.Duration) layout.Epoch {
-	for _, m := range marks {
-		if m.Epoch <= swept {
+func endOfAge(
+	retentionMarks []layout.RetentionMark, trimmedEpoch layout.Epoch, now time.Time, age time.Duration,
+) layout.Epoch {
+	for _, m := range retentionMarks {
+		if m.Epoch <= trimmedEpoch {
 			continue
 		}
 		if now.Sub(m.At) <= age {
 			break
 		}
-		swept = m.Epoch
+		trimmedEpoch = m.Epoch
 	}
-	return swept
+	return trimmedEpoch
 }
 
 // raiseTrimmedEpoch records that the events of all owners up to an epoch are too old, and returns
 // the recorded epoch: another node may have recorded a later one.
 func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
-	for range sweptTries {
+	for range sweepTries {
 		response, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
 		if err != nil {
 			return 0, err
@@ -111,17 +113,17 @@ func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (lay
 	return 0, fmt.Errorf("%w: others sweep events too", licensing.ErrUnavailable)
 }
 
-// sweptTries bounds how often a sweep that others were faster than tries again.
-const sweptTries = 8
+// sweepTries bounds how often a sweep that others were faster than tries again.
+const sweepTries = 8
 
 // removeAged removes the events of all owners up to the last swept epoch, mark by mark,
 // of at most about sweepMost keys.
 func (s *retention) removeAged(
-	ctx context.Context, owners []licensing.Owner, marks []layout.RetentionMark, swept layout.Epoch,
+	ctx context.Context, owners []licensing.Owner, retentionMarks []layout.RetentionMark, trimmedEpoch layout.Epoch,
 ) (removed int, err error) {
 	from := layout.Epoch(0)
-	for _, m := range marks {
-		if m.Epoch > swept {
+	for _, m := range retentionMarks {
+		if m.Epoch > trimmedEpoch {
 			break
 		}
 		for _, owner := range owners {

@@ -209,15 +209,15 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	}
 	at, _ := layout.ReadFeedPlace(store.Cell, string(half.Next))
 	for _, c := range []struct {
-		swept layout.Epoch
-		want  error
+		trimmedEpoch layout.Epoch
+		want         error
 	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
-		kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), c.swept))(t)
+		kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), c.trimmedEpoch))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
 			rest, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
 				store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
-				t.Errorf("swept up to %d: %v\n%s", c.swept, err, diff)
+				t.Errorf("swept up to %d: %v\n%s", c.trimmedEpoch, err, diff)
 			}
 		}
 		l.clean()

@@ -47,17 +47,17 @@ func (t *eventWrite) patchLocation(at layout.Location) {
 
 // writeLicenseEvents puts events of a license, whose value is given, and which had its
 // latest event before at a location.
-func (sw *swap) writeLicenseEvents(value []byte, told []licensing.Event, before layout.Location) {
-	l := told[len(told)-1].License
-	sw.writeEvents(value, layout.EncodeEvents(told, before), l.Owner, layout.LicenseInEvents(l.Key.ID()), l.Sequence)
+func (sw *swap) writeLicenseEvents(value []byte, events []licensing.Event, before layout.Location) {
+	l := events[len(events)-1].License
+	sw.writeEvents(value, layout.EncodeEvents(events, before), l.Owner, layout.LicenseInEvents(l.Key.ID()), l.Sequence)
 }
 
-func (sw *swap) writeOrderEvents(value []byte, told []licensing.Event, before layout.Location) error {
-	o := told[len(told)-1].Order
+func (sw *swap) writeOrderEvents(value []byte, events []licensing.Event, before layout.Location) error {
+	o := events[len(events)-1].Order
 	if !licensing.ValidOrderNo(o.OrderNo) {
 		return layout.ErrMalformed
 	}
-	sw.writeEvents(value, layout.EncodeEvents(told, before), o.Owner, layout.OrderInEvents(o.OrderNo), o.Sequence)
+	sw.writeEvents(value, layout.EncodeEvents(events, before), o.Owner, layout.OrderInEvents(o.OrderNo), o.Sequence)
 	return nil
 }
 

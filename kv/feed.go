@@ -233,7 +233,7 @@ func (r *feedReading) room() int {
 }
 
 // readEntries reads events and adds the wanted events to the page. It returns how many entries were read completely.
-func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (told int, err error) {
+func (s *feeds) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (added int, err error) {
 	reads := make([][]byte, len(entries))
 	for i := range entries {
 		reads[i] = []byte(entries[i].Key(r.owner))
@@ -303,7 +303,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 	rank, hash := layout.FeedRank(run.Record), run.Hash(e.Block)
 	if run.Bad != nil {
 		r.scanned++
-		return r.tell(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank,
+		return r.addEvent(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank,
 			layout.PlaceholderFor(0, time.Time{})), nil
 	}
 	stored, bad := layout.DecodeEvents(r.owner, run.Record, run.Last, run.Value)
@@ -316,7 +316,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 		if follows && event.Sequence <= r.after.Sequence {
 			continue
 		}
-		if !r.tell(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: event.Sequence}, e, rank, event) {
+		if !r.addEvent(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: event.Sequence}, e, rank, event) {
 			return false, nil
 		}
 	}
@@ -324,8 +324,10 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 	return true, nil
 }
 
-// tell adds an event to the page, unless the page is full, or is to have other kinds only.
-func (r *feedReading) tell(at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event) (told bool) {
+// addEvent adds an event to the page, unless the page is full, or is to have other kinds only.
+func (r *feedReading) addEvent(
+	at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event,
+) (added bool) {
 	if len(r.feed.Events) == r.page.Limit {
 		return false
 	}

@@ -36,17 +36,17 @@ func (s *feeds) History(
 	if page.Before == "" {
 		at = latest
 	}
-	var swept layout.Epoch
+	var trimmedEpoch layout.Epoch
 	if kv := etcd.First(r.responses, 1); kv != nil && len(kv.Value) == layout.EpochSize {
-		swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
+		trimmedEpoch = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
-	for scanned := 0; at.sequence > 0 && at.Epoch > swept && len(history.Events) < page.Limit; scanned++ {
+	for scanned := 0; at.sequence > 0 && at.Epoch > trimmedEpoch && len(history.Events) < page.Limit; scanned++ {
 		if scanned == historyScan {
 			history.Next = store.HistoryPosition(at.text())
 			return history, nil
 		}
 		if at.last == 0 {
-			at, err = s.searchHistory(ctx, owner, record, at, swept)
+			at, err = s.searchHistory(ctx, owner, record, at, trimmedEpoch)
 			scanned = max(scanned, historyScan-1) // a search is enough for one call
 		} else {
 			at, err = s.historyStep(ctx, owner, record, at, page.Limit, &history)
@@ -55,7 +55,7 @@ func (s *feeds) History(
 			return history, err
 		}
 	}
-	if at.sequence > 0 && at.Epoch > swept {
+	if at.sequence > 0 && at.Epoch > trimmedEpoch {
 		history.Next = store.HistoryPosition(at.text())
 	}
 	return history, nil
@@ -205,15 +205,15 @@ const (
 // value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
 // which the next call goes on; where there are none that are kept, the zero place.
 func (s *feeds) searchHistory(
-	ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept layout.Epoch,
+	ctx context.Context, owner licensing.Owner, record string, at historyPlace, trimmedEpoch layout.Epoch,
 ) (historyPlace, error) {
 	width := layout.Epoch(firstSlice)
 	to := at.Epoch + 1
-	for listings := 0; to > swept+1; listings++ {
+	for listings := 0; to > trimmedEpoch+1; listings++ {
 		if listings == historyListings {
 			return historyPlace{Location: layout.Location{Epoch: to - 1}, sequence: at.sequence}, nil
 		}
-		from := swept + 1
+		from := trimmedEpoch + 1
 		if to-from > width {
 			from = to - width
 		}

@@ -217,9 +217,9 @@ func (s *Store) recallDevices(
 			}
 		}
 	})
-	wary := token.slot.distrust.Load() > 0
+	distrusts := token.slot.distrust.Load() > 0
 	for _, device := range unheard {
-		if wary || s.memory.devices.holds(id, device) {
+		if distrusts || s.memory.devices.holds(id, device) {
 			unsure = append(unsure, device)
 			continue
 		}

@@ -188,8 +188,8 @@ func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers 
 	usage := write.Record.Usage
 	record := layout.Usage{Usage: *usage, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}
 	value := record.Encode()
-	if told := write.Record.Events; len(told) > 0 {
-		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), usage.Owner,
+	if events := write.Record.Events; len(events) > 0 {
+		sw.writeEvents(value, layout.EncodeEvents(events, token.lastEvent), usage.Owner,
 			layout.UsageInEvents(usage.Owner), usage.Sequence)
 	}
 	sw.put(key, value)
@@ -199,8 +199,8 @@ func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
 	value := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}).Encode()
-	if told := eventsOf(&write.Record, order); len(told) > 0 {
-		if err := sw.writeOrderEvents(value, told, token.lastEvent); err != nil {
+	if events := eventsOf(&write.Record, order); len(events) > 0 {
+		if err := sw.writeOrderEvents(value, events, token.lastEvent); err != nil {
 			return err
 		}
 	}
@@ -218,15 +218,15 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 	return nil
 }
 
-func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writers []layout.Writer) {
+func (sw *swap) putNewLicense(l *licensing.License, events []licensing.Event, writers []layout.Writer) {
 	id := l.Key.ID()
 	fresh := layout.License{License: *l, Writers: writers}
 	sw.brokenRule = cmp.Or(sw.brokenRule, fresh.BrokenRule())
 	key := layout.LicenseKey(id)
 	value := fresh.Encode()
 	sw.create([]byte(key), value)
-	if len(told) > 0 {
-		sw.writeLicenseEvents(value, told, layout.Location{})
+	if len(events) > 0 {
+		sw.writeLicenseEvents(value, events, layout.Location{})
 	}
 	sw.reschedule(key, 0, layout.DueOf(l.Due()), []byte(l.Key.Prefix()))
 	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))

@@ -20,8 +20,8 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 		record.Unknown, record.UnknownOf = before.Unknown, before.UnknownOf
 	}
 	value := record.Encode()
-	if told := write.Record.Events; len(told) > 0 {
-		sw.writeEvents(value, layout.EncodeEvents(told, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner),
+	if events := write.Record.Events; len(events) > 0 {
+		sw.writeEvents(value, layout.EncodeEvents(events, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner),
 			now.Sequence)
 	}
 	sw.putRecord(key, value, token)

@@ -18,7 +18,7 @@ type contention struct {
 	busy      bool              // the owner has said that it had other nodes' commands too
 	moves     int               // how often in a row the owner has named another owner
 	unserved  bool              // the owner before this one has served no command of a hop, and named this owner
-	heldUntil time.Time         // the license is not yielded before
+	keepUntil time.Time         // the license is not yielded before
 
 	hosted time.Time // when another node sent commands on the license last
 	// redirected is since when other nodes have sent commands without a pause while the license was yielded;
@@ -43,8 +43,8 @@ func (c *contention) yield(to store.Incarnation, now time.Time, jitter func(time
 // license was yielded.
 func (c *contention) stillBusy(now time.Time) bool { return c.busy && now.Sub(c.until) <= c.span }
 
-// hold makes the node swap the license itself for a while.
-func (c *contention) hold(now time.Time, span time.Duration) {
+// keep makes the node swap the license itself for a while.
+func (c *contention) keep(now time.Time, span time.Duration) {
 	c.until, c.span, c.losses, c.busy, c.moves, c.unserved = now, 0, 0, false, 0, false
-	c.heldUntil = now.Add(span)
+	c.keepUntil = now.Add(span)
 }

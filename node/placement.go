@@ -23,11 +23,11 @@ const (
 	// hostPatience replaces yieldAfter while other nodes send commands on the license. They try now and then to swap
 	// the license themselves, which costs this node some losses.
 	hostPatience = 4 * yieldAfter
-	// holdSpan is how long a node swaps a license itself, whatever it loses, after the owner has not served the
+	// keepSpan is how long a node swaps a license itself, whatever it loses, after the owner has not served the
 	// node's commands. tieSpan is the same after a tie, in which other nodes are to yield to this one. Both are a
 	// few times as long as a hop takes: by then the other nodes yield, or another node writes the license.
-	holdSpan = time.Second
-	tieSpan  = holdSpan / 4
+	keepSpan = time.Second
+	tieSpan  = keepSpan / 4
 	// redirectSpan is how long a node that yields to a lower node may be sent commands until that counts as a
 	// circle: a few times as long as a hop takes.
 	redirectSpan = 500 * time.Millisecond
@@ -63,13 +63,13 @@ type placement struct {
 	mu    sync.Mutex
 	// Guarded by mu:
 	contentions map[licensing.Ref]*contention
-	swept       time.Time
+	lastSweep   time.Time
 }
 
 func newPlacement(cfg *Config) *placement {
 	p := &placement{
 		peers: cfg.Peers, self: cfg.Self, yieldAfter: cfg.YieldAfter, clock: time.Now, jitter: around,
-		contentions: make(map[licensing.Ref]*contention), swept: time.Now(),
+		contentions: make(map[licensing.Ref]*contention), lastSweep: time.Now(),
 	}
 	if p.yieldAfter == 0 {
 		p.yieldAfter = yieldAfter
@@ -132,7 +132,7 @@ func (p *placement) lost(ref licensing.Ref, writer store.Incarnation) (yields bo
 		c.since, c.losses = now, 0
 	}
 	c.losses++
-	if writer.IsZero() || now.Before(c.heldUntil) || c.losses < p.patience(c, now) {
+	if writer.IsZero() || now.Before(c.keepUntil) || c.losses < p.patience(c, now) {
 		return false
 	}
 	c.yield(writer, now, p.jitter)
@@ -184,10 +184,10 @@ func (p *placement) served(ref licensing.Ref, by, yieldsTo store.Incarnation, bu
 	case yieldsTo != p.self:
 		c.owner = yieldsTo
 		if c.moves++; c.moves > maxMoves && c.owner.Below(p.self) {
-			c.hold(now, tieSpan)
+			c.keep(now, tieSpan)
 		}
 	case by.Below(p.self):
-		c.hold(now, tieSpan)
+		c.keep(now, tieSpan)
 	}
 }
 
@@ -202,7 +202,7 @@ func (p *placement) servedNone(ref licensing.Ref, by, lostTo store.Incarnation) 
 	switch {
 	case c == nil || c.owner != by:
 	case c.unserved, lostTo.IsZero(), lostTo == p.self, lostTo == by:
-		c.hold(now, holdSpan)
+		c.keep(now, keepSpan)
 	case now.Before(c.until):
 		c.owner, c.unserved = lostTo, true
 	}
@@ -214,7 +214,7 @@ func (p *placement) notTaken(ref licensing.Ref, by store.Incarnation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.contentions[ref]; c != nil && c.owner == by {
-		c.hold(now, holdSpan)
+		c.keep(now, keepSpan)
 	}
 }
 
@@ -254,7 +254,7 @@ func (p *placement) received(ref licensing.Ref, from store.Incarnation) {
 		c.redirected = now
 	}
 	if c.owner.Below(p.self) && (c.owner == from || now.Sub(c.redirected) > redirectSpan) {
-		c.hold(now, tieSpan)
+		c.keep(now, tieSpan)
 	}
 }
 
@@ -276,12 +276,12 @@ func (p *placement) contentionFor(ref licensing.Ref, now time.Time) *contention 
 
 // sweep forgets, now and then, the contentions that are over. The caller holds the lock.
 func (p *placement) sweep(now time.Time) {
-	if now.Sub(p.swept) < sweepEvery {
+	if now.Sub(p.lastSweep) < sweepEvery {
 		return
 	}
-	p.swept = now
+	p.lastSweep = now
 	for ref, c := range p.contentions {
-		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.heldUntil) &&
+		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.keepUntil) &&
 			now.Sub(c.until) > c.span {
 			delete(p.contentions, ref)
 		}

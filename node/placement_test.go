@@ -24,7 +24,7 @@ func newTestPlacement(self byte) *testPlacement {
 	p := &testPlacement{now: time.Now()}
 	p.placement = newPlacement(&Config{Self: incarnation(self), Peers: struct{ Peers }{}})
 	p.clock = func() time.Time { return p.now }
-	p.swept = p.now
+	p.lastSweep = p.now
 	p.jitter = func(d time.Duration) time.Duration { return d }
 	return p
 }
@@ -185,7 +185,7 @@ func TestLowerNodeOfATieYields(t *testing.T) {
 	if high.loses(10*hostPatience, 3) {
 		t.Error("the higher one yields again at once")
 	}
-	high.pass(holdSpan + lossWindow)
+	high.pass(keepSpan + lossWindow)
 	if !high.loses(yieldAfter, 3) {
 		t.Error("the higher one never yields again")
 	}

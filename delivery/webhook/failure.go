@@ -63,8 +63,8 @@ type progress struct {
 	answered        atomic.Bool // the first byte of the response has come
 }
 
-// watch returns a context in which requests record their progress in p.
-func (p *progress) watch(ctx context.Context) context.Context {
+// trackProgress returns a context in which requests record their progress in p.
+func (p *progress) trackProgress(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 			if err != nil {

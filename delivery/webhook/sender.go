@@ -132,7 +132,7 @@ func (s *Sender) Send(ctx context.Context, m Message) (Attempt, error) {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var seen progress
-	request, err := s.request(seen.watch(limited), m, begun)
+	request, err := s.request(seen.trackProgress(limited), m, begun)
 	if err != nil {
 		return Attempt{}, err
 	}

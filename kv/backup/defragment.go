@@ -39,8 +39,8 @@ type Defragmented struct {
 // without a second member the cluster could lose its quorum.
 //
 // The configuration must name all members. Defragment calls told for each member that it has examined.
-func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err error) {
-	d := &defragmenter{cfg: cfg, told: told}
+func Defragment(ctx context.Context, cfg Config, report func(Defragmented)) (err error) {
+	d := &defragmenter{cfg: cfg, report: report}
 	if d.client, err = etcd.Connect(cfg.Endpoints, cfg.TLS); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err e
 type defragmenter struct {
 	cfg    Config
 	client *clientv3.Client
-	told   func(Defragmented)
+	report func(Defragmented)
 }
 
 // memberState is what a member says of itself.
@@ -142,7 +142,7 @@ func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 	s := states[at]
 	done := Defragmented{Endpoint: endpoint, Before: s.DbSize, After: s.DbSize}
 	if !s.worthwhile() {
-		d.told(done)
+		d.report(done)
 		return nil
 	}
 	// A single member has no successor, and a learner can't lead.
@@ -162,7 +162,7 @@ func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 		return fmt.Errorf("etcd at %s is not well after it was defragmented: %w", endpoint, err)
 	}
 	done.After, done.Done = after.DbSize, true
-	d.told(done)
+	d.report(done)
 	return nil
 }
 

@@ -46,10 +46,10 @@ func (h *holder) finish(ctx context.Context) error {
 		}
 		step := h.steps[0]
 		h.stored, h.revision, h.steps = step.progress, revision, h.steps[1:]
-		for _, event := range step.left {
+		for _, event := range step.endedPending {
 			delete(h.pending, event)
 		}
-		for _, event := range step.joined {
+		for _, event := range step.becamePending {
 			h.pending[event] = struct{}{}
 		}
 	}

@@ -22,11 +22,11 @@ const (
 // is after it, so that the counts are right and the place is one from which nothing
 // is missed, wherever a checkpoint ends before it is done.
 type checkpointStep struct {
-	ops      []clientv3.Op
-	bytes    int
-	progress layout.Progress
-	joined   []string // that are pending after it
-	left     []string // and that are not any more
+	ops           []clientv3.Op
+	bytes         int
+	progress      layout.Progress
+	becamePending []string // that are pending after it
+	endedPending  []string // and that are not any more
 }
 
 // stepsOf lays out a checkpoint in transactions.
@@ -180,14 +180,14 @@ func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 	switch c.status {
 	case store.DeliveryPending:
 		step.put(layout.PendingKey(endpoint, event), value)
-		step.joined = append(step.joined, event)
+		step.becamePending = append(step.becamePending, event)
 	case store.DeliveryDead:
 		step.put(layout.DeadKey(endpoint, event), value)
 	}
 	counts := &l.next.Progress
 	if wasPending && c.status != store.DeliveryPending {
 		step.remove(layout.PendingKey(endpoint, event))
-		step.left = append(step.left, event)
+		step.endedPending = append(step.endedPending, event)
 		counts.Pending--
 	} else if !wasPending && c.status == store.DeliveryPending {
 		counts.Pending++

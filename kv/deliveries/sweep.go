@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// sweptEndpoints is how many deleted endpoints one sweep looks at.
-	sweptEndpoints = 16
-	// sweptPage is how many keys one request removes.
-	sweptPage = 500
-	// sweptDeliveries bounds about how many keys it removes.
-	sweptDeliveries = 1000
+	// sweepEndpoints is how many deleted endpoints one sweep looks at.
+	sweepEndpoints = 16
+	// sweepPage is how many keys one request removes.
+	sweepPage = 500
+	// sweepDeliveries bounds about how many keys it removes.
+	sweepDeliveries = 1000
 )
 
 // SweepWebhooks removes the keys of deliveries to deleted endpoints. As long as the x/w/ key of an endpoint exists, no
@@ -25,12 +25,12 @@ const (
 // compare the owner's record, which lacks the endpoint. SweepWebhooks removes the x/w/ key and the claim last.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(),
-		clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
+		clientv3.WithLimit(sweepEndpoints), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
 	}
 	for _, kv := range deleted.Kvs {
-		if removed >= sweptDeliveries {
+		if removed >= sweepDeliveries {
 			break
 		}
 		n, err := s.sweepEndpoint(ctx, string(kv.Key[len(layout.DeletedWebhooksPrefix):]))
@@ -53,8 +53,8 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
 	from := layout.DeliveriesPrefix(endpoint, layout.KeyOfPending)
-	for removed < sweptDeliveries {
-		page, err := s.etcd.Page(ctx, "sweep_webhooks", from, end, sweptPage, 0, clientv3.WithKeysOnly())
+	for removed < sweepDeliveries {
+		page, err := s.etcd.Page(ctx, "sweep_webhooks", from, end, sweepPage, 0, clientv3.WithKeysOnly())
 		if err != nil {
 			return removed, err
 		}

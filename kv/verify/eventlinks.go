@@ -7,9 +7,9 @@ import (
 	"licet/licensing"
 )
 
-// checkTold checks what the events of one key tell: each what its kind says, and none
+// checkFacts checks what the events of one key tell: each what its kind says, and none
 // what can't have changed since the one before.
-func (v *eventChecks) checkTold(events []licensing.Event, bad func(rule, format string, args ...any)) {
+func (v *eventChecks) checkFacts(events []licensing.Event, bad func(rule, format string, args ...any)) {
 	for i := range events {
 		e := &events[i]
 		if !tellsItsKind(e) {

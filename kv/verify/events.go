@@ -16,10 +16,10 @@ import (
 // eventChecks checks events and what is kept of their owners: ledgers, marks and trimmed epochs.
 type eventChecks struct {
 	*reading
-	epoch layout.Epoch                     // the current epoch
-	swept layout.Epoch                     // the last trimmed epoch
-	cuts  map[licensing.Owner]layout.Epoch // see readCuts
-	links eventLinks
+	epoch        layout.Epoch                     // the current epoch
+	trimmedEpoch layout.Epoch                     // the last trimmed epoch
+	cuts         map[licensing.Owner]layout.Epoch // see readCuts
+	links        eventLinks
 }
 
 // eventLinks compares the stored events with the events that records and later events refer to, in a few bytes: it
@@ -55,7 +55,7 @@ func (l *eventLinks) pointed(a runAt) { l.sum -= maphash.String(l.seed, a.link()
 // wantEvents asks for the events that something leads to, unless they may have
 // been swept. Those that can't be read are reported where they stand.
 func (v *eventChecks) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*layout.Events)) {
-	if at.Epoch <= v.sweptOf(at.owner) {
+	if at.Epoch <= v.trimmedEpochOf(at.owner) {
 		return
 	}
 	v.links.pointed(at)
@@ -103,7 +103,7 @@ func (v *eventChecks) checkEvents(e entry) {
 	if len(runs) > layout.BlockRuns {
 		bad("runs", "it has events of %d records, and a block has those of %d at most", len(runs), layout.BlockRuns)
 	}
-	if at.Epoch > v.sweptOf(owner) {
+	if at.Epoch > v.trimmedEpochOf(owner) {
 		v.wantEventOwner(owner) // else it is being swept
 	}
 	for i := range runs {
@@ -124,7 +124,7 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	if at.Epoch <= v.sweptOf(at.owner) {
+	if at.Epoch <= v.trimmedEpochOf(at.owner) {
 		return
 	}
 	if !knownRecord(at.record) {
@@ -132,7 +132,7 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 		return
 	}
 	v.links.stands(at)
-	v.checkTold(stored.Events, bad)
+	v.checkFacts(stored.Events, bad)
 	switch first := stored.Events[0].Sequence; {
 	case first == 1 && stored.Before.Epoch != 0:
 		bad("before", "it is the record's first, and says that there are some before")
@@ -163,10 +163,10 @@ func (v *eventChecks) wantLicenseEvents(stored *layout.License, bad func(rule, f
 	}
 	v.wantEvents(runAt{l.Owner, stored.LastEvent, layout.LicenseInEvents(l.Key.ID()), l.Sequence}, bad,
 		func(events *layout.Events) {
-			told := *events.Events[len(events.Events)-1].License
-			told.CurrentDevices, told.ActivatedAt = l.CurrentDevices, l.ActivatedAt
-			told.ExpiresAt, told.Sequence = l.ExpiresAt, 0
-			if told != layout.EventLicense(&l) {
+			recorded := *events.Events[len(events.Events)-1].License
+			recorded.CurrentDevices, recorded.ActivatedAt = l.CurrentDevices, l.ActivatedAt
+			recorded.ExpiresAt, recorded.Sequence = l.ExpiresAt, 0
+			if recorded != layout.EventLicense(&l) {
 				bad("event_differs", "its latest event tells something else than it says")
 			}
 		})
@@ -179,10 +179,10 @@ func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, forma
 	}
 	v.wantEvents(runAt{o.Owner, stored.LastEvent, layout.OrderInEvents(o.OrderNo), o.Sequence}, bad,
 		func(events *layout.Events) {
-			told := layout.EventOrder(events.Events[len(events.Events)-1].Order)
+			recorded := layout.EventOrder(events.Events[len(events.Events)-1].Order)
 			now := layout.EventOrder(&o)
-			told.RefundDue, told.PaidAt = now.RefundDue, paidAt(&o, told.PaidAt)
-			if told != now {
+			recorded.RefundDue, recorded.PaidAt = now.RefundDue, paidAt(&o, recorded.PaidAt)
+			if recorded != now {
 				bad("event_differs", "its latest event tells something else than it says")
 			}
 		})
@@ -190,11 +190,11 @@ func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, forma
 
 // paidAt returns when an order was paid, as far as its events show: a payment of a canceled order has an event only
 // after its refund.
-func paidAt(o *licensing.Order, told time.Time) time.Time {
+func paidAt(o *licensing.Order, recorded time.Time) time.Time {
 	if !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() {
 		return o.PaidAt
 	}
-	return told
+	return recorded
 }
 
 // checkLinks reports events that nothing leads to, once all families were read.
@@ -212,26 +212,26 @@ func (v *eventChecks) checkEpoch(e entry) {
 	}
 }
 
-func (v *eventChecks) checkSwept(e entry) {
+func (v *eventChecks) checkTrimmed(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("swept_events", "s/swept"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.EpochSize:
 		v.report("swept_events", "s/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
-	case v.swept >= v.epoch:
-		v.report("swept_events", "s/swept", "epoch", "the epoch %d is swept, and the present one is %d", v.swept,
+	case v.trimmedEpoch >= v.epoch:
+		v.report("swept_events", "s/swept", "epoch", "the epoch %d is swept, and the present one is %d", v.trimmedEpoch,
 			v.epoch)
 	}
 }
 
 // beginEvents reads how far events go, at the revision of the verification.
-func (v *eventChecks) beginEvents(epochKV, sweptKV *mvccpb.KeyValue) {
+func (v *eventChecks) beginEvents(epochKV, trimmedKV *mvccpb.KeyValue) {
 	v.links.seed = maphash.MakeSeed()
 	if epochKV != nil {
 		v.epoch = layout.Epoch(epochKV.ModRevision)
 	}
-	if sweptKV != nil && len(sweptKV.Value) == layout.EpochSize {
-		v.swept = layout.Epoch(binary.BigEndian.Uint64(sweptKV.Value))
+	if trimmedKV != nil && len(trimmedKV.Value) == layout.EpochSize {
+		v.trimmedEpoch = layout.Epoch(binary.BigEndian.Uint64(trimmedKV.Value))
 	}
 }
 

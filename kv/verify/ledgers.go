@@ -26,7 +26,7 @@ func (v *eventChecks) readCuts(ctx context.Context) error {
 				from = etcd.After(kv.Key)
 				owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
 				ledger, err := layout.DecodeLedger(kv.Value)
-				if ok && rest == "" && err == nil && ledger.TrimmedEpoch > v.swept {
+				if ok && rest == "" && err == nil && ledger.TrimmedEpoch > v.trimmedEpoch {
 					v.cuts[owner] = ledger.TrimmedEpoch
 				}
 			}
@@ -40,9 +40,9 @@ func (v *eventChecks) readCuts(ctx context.Context) error {
 	return nil
 }
 
-// sweptOf is the last epoch of which an owner's events are not kept.
-func (v *eventChecks) sweptOf(owner licensing.Owner) layout.Epoch {
-	return max(v.swept, v.cuts[owner])
+// trimmedEpochOf is the last epoch of which an owner's events are not kept.
+func (v *eventChecks) trimmedEpochOf(owner licensing.Owner) layout.Epoch {
+	return max(v.trimmedEpoch, v.cuts[owner])
 }
 
 // checkEventLedger checks a ledger.

@@ -149,7 +149,7 @@ func (v *verification) families() []family {
 		{"master_key", "s/master/", v.each("s/master/", v.keys.checkMasterKey)},
 		{"recount", "s/recount", v.each("s/recount", v.records.checkRecount)},
 		{"retired_master_key", "s/retired/", v.each("s/retired/", v.keys.checkRetiredMaster)},
-		{"swept_events", "s/swept", v.each("s/swept", v.events.checkSwept)},
+		{"swept_events", "s/swept", v.each("s/swept", v.events.checkTrimmed)},
 		{"usage", "s/usage/", v.each("s/usage/", v.records.checkUsage)},
 		{"webhooks_mark", "s/webhooks", v.each("s/webhooks", v.webhooks.checkWebhooksMark)},
 		{"event_mark", "t/", v.each("t/", v.events.checkMark)},

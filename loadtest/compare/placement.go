@@ -11,8 +11,8 @@ import (
 // nodeCounts returns how many nodes share the work, besides one node alone.
 func nodeCounts() []int { return []int{3, 6} }
 
-// crowd is some nodes on one etcd. A load uses the first few of them.
-type crowd struct {
+// nodeGroup is some nodes on one etcd. A load uses the first few of them.
+type nodeGroup struct {
 	*lab
 	bench *bench
 	nodes []*rig.Node
@@ -30,7 +30,7 @@ func (l *lab) placement(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	c := &crowd{lab: l, bench: b, hot: make(map[int]shape), cold: make(map[int]shape)}
+	c := &nodeGroup{lab: l, bench: b, hot: make(map[int]shape), cold: make(map[int]shape)}
 	defer c.stop()
 	for number := range l.cfg.Rounds {
 		l.progress.Step("round %d of %d: one license on one node and on several, which know of each other or not",
@@ -42,7 +42,7 @@ func (l *lab) placement(ctx context.Context) error {
 	return nil
 }
 
-func (c *crowd) stop() {
+func (c *nodeGroup) stop() {
 	for _, n := range c.nodes {
 		n.Kill()
 	}
@@ -50,7 +50,7 @@ func (c *crowd) stop() {
 }
 
 // renew replaces all nodes by new ones. together means that they know of each other.
-func (c *crowd) renew(ctx context.Context, together bool) error {
+func (c *nodeGroup) renew(ctx context.Context, together bool) error {
 	c.stop()
 	var more []string
 	if together {
@@ -66,7 +66,7 @@ func (c *crowd) renew(ctx context.Context, together bool) error {
 	return nil
 }
 
-func (c *crowd) round(ctx context.Context) error {
+func (c *nodeGroup) round(ctx context.Context) error {
 	if err := c.renew(ctx, true); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (c *crowd) round(ctx context.Context) error {
 	return nil
 }
 
-func (c *crowd) addresses(count int) []string {
+func (c *nodeGroup) addresses(count int) []string {
 	var list []string
 	for _, n := range c.nodes[:count] {
 		list = append(list, n.Address)
@@ -121,7 +121,7 @@ type share struct {
 func (s *share) each(what string) float64 { return s.counts[what] / float64(max(s.ok, 1)) }
 
 // load sends a load to the first nodes, and notes failures.
-func (c *crowd) load(
+func (c *nodeGroup) load(
 	ctx context.Context, count, connections int, list *rig.Keys, pick func(int) (int, device), most int,
 	limit time.Duration,
 ) (*share, error) {
@@ -149,7 +149,7 @@ func (c *crowd) load(
 
 // count returns what nodes, etcd and machine have counted so far. Processor times are in
 // microseconds.
-func (c *crowd) count(ctx context.Context) (map[string]float64, error) {
+func (c *nodeGroup) count(ctx context.Context) (map[string]float64, error) {
 	all := map[string]float64{}
 	var pids []int
 	for _, n := range c.nodes {
@@ -177,7 +177,7 @@ func (c *crowd) count(ctx context.Context) (map[string]float64, error) {
 }
 
 // inform reports how a load on some nodes went.
-func (c *crowd) inform(name string, s *share) {
+func (c *nodeGroup) inform(name string, s *share) {
 	c.report.inform(name, "/s", s.rate())
 	c.report.inform(name+": connections", "", float64(s.connections))
 	c.report.inform(name+": context switches", "", s.each("context switches"))
@@ -194,7 +194,7 @@ func (c *crowd) inform(name string, s *share) {
 
 // stormed binds new devices to one license through so many nodes, with the best number of
 // connections for that.
-func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
+func (c *nodeGroup) stormed(ctx context.Context, count int) (*share, error) {
 	one, err := c.bench.grant(ctx, 1, unlimited)
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
 // through all nodes, each of which is asked for any license. No node knows the licenses at
 // the first device. At the others a single node knows them, and of several nodes mostly
 // another one does.
-func (c *crowd) distinct(ctx context.Context) error {
+func (c *nodeGroup) distinct(ctx context.Context) error {
 	all := len(c.nodes)
 	cold, warm := map[int]*share{}, map[int]*share{}
 	before, err := c.count(ctx)
@@ -260,7 +260,7 @@ func (c *crowd) distinct(ctx context.Context) error {
 
 // bestDistinct returns the number of connections with which so many nodes bind the first
 // device of licenses fastest.
-func (c *crowd) bestDistinct(ctx context.Context, count int) (shape, error) {
+func (c *nodeGroup) bestDistinct(ctx context.Context, count int) (shape, error) {
 	return c.best(c.cold, count, func(s shape) (*share, error) {
 		list, err := c.bench.grant(ctx, c.cfg.Licenses, unlimited)
 		if err != nil {
@@ -272,7 +272,7 @@ func (c *crowd) bestDistinct(ctx context.Context, count int) (shape, error) {
 
 // best returns the number of connections with which so many nodes do most. It is looked
 // for once.
-func (c *crowd) best(known map[int]shape, count int, try func(shape) (*share, error)) (best shape, err error) {
+func (c *nodeGroup) best(known map[int]shape, count int, try func(shape) (*share, error)) (best shape, err error) {
 	if best, found := known[count]; found {
 		return best, nil
 	}

@@ -46,23 +46,23 @@ func (r *round) storm(ctx context.Context) error {
 func (r *round) disturb(
 	ctx context.Context, row, check string, list *rig.Keys, storm func() *outcome,
 ) (*outcome, error) {
-	calm, err := r.others(ctx, list, 1)
+	before, err := r.others(ctx, list, 1)
 	if err != nil {
 		return nil, err
 	}
 	over := make(chan *outcome, 1)
 	go func() { over <- storm() }()
-	rough, err := r.others(ctx, list, 2)
+	during, err := r.others(ctx, list, 2)
 	o := <-over
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	r.checkSample(row, "others before", calm)
-	r.checkSample(row, "others meanwhile", rough)
+	r.checkSample(row, "others before", before)
+	r.checkSample(row, "others meanwhile", during)
 	p99 := func(s *sample) float64 { return percentile(s.waits(), 0.99).Seconds() }
-	r.report.add(row, check, p99(rough)/p99(calm))
-	r.report.inform(row+": p99 of other licenses before", "ms", 1000*p99(calm))
-	r.report.inform(row+": p99 of other licenses meanwhile", "ms", 1000*p99(rough))
+	r.report.add(row, check, p99(during)/p99(before))
+	r.report.inform(row+": p99 of other licenses before", "ms", 1000*p99(before))
+	r.report.inform(row+": p99 of other licenses meanwhile", "ms", 1000*p99(during))
 	return o, nil
 }
 

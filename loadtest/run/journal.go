@@ -181,11 +181,11 @@ func (j *journal) unanswered() (n int) {
 // may have, and no acknowledged removal certainly came later.
 func (d *deviceHistory) mayBeBound() bool {
 	for _, bind := range d.binds {
-		undone := false
+		removedLater := false
 		for _, removal := range d.removals {
-			undone = undone || removal.known && bind.surelyBefore(removal)
+			removedLater = removedLater || removal.known && bind.surelyBefore(removal)
 		}
-		if !undone {
+		if !removedLater {
 			return true
 		}
 	}
@@ -196,11 +196,11 @@ func (d *deviceHistory) mayBeBound() bool {
 // binding there is a removal that may have come later.
 func (d *deviceHistory) mayBeFree() bool {
 	for _, bind := range d.binds {
-		undone := !bind.known
+		mayNotHold := !bind.known
 		for _, removal := range d.removals {
-			undone = undone || !removal.surelyBefore(bind)
+			mayNotHold = mayNotHold || !removal.surelyBefore(bind)
 		}
-		if !undone {
+		if !mayNotHold {
 			return false
 		}
 	}

@@ -76,19 +76,19 @@ func audit(e *evidence) []string {
 
 // changes compares the feed with what was acknowledged, in both directions.
 func (f *findings) changes(e *evidence) {
-	told := map[change]string{} // by which event
+	eventOf := map[change]string{} // by which event
 	for i := range e.feed {
 		one := &e.feed[i]
-		switch before := told[one.change]; {
+		switch before := eventOf[one.change]; {
 		case !e.changes[one.change]:
 			f.add("an event without a change", "%s: %v", one.id, one.change)
 		case before != "":
 			f.add("one change has two events", "%v: %s and %s", one.change, before, one.id)
 		}
-		told[one.change] = one.id
+		eventOf[one.change] = one.id
 	}
 	for c := range e.changes {
-		if told[c] == "" {
+		if eventOf[c] == "" {
 			f.add("a change has no event", "%v", c)
 		}
 	}

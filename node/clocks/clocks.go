@@ -71,8 +71,8 @@ type Comparison struct {
 	evidence evidence
 	began    time.Duration // when Stamp was called last
 	newest   time.Time     // the latest time that Stamp has returned
-	// doubted: the clock has differed from another node's clock, and has not agreed with one since.
-	doubted bool
+	// suspect: the clock has differed from another node's clock, and has not agreed with one since.
+	suspect bool
 }
 
 // state is the result of the latest comparison. It never changes.
@@ -168,7 +168,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	if c.beyond(step) {
 		c.cfg.Log.Warn().Stringer("by", step.Round(time.Millisecond)).
 			Msg("the clock was set; it is compared anew with the other nodes' clocks")
-		c.doubted = false
+		c.suspect = false
 		next.refuseUntil = elapsed + stepGrace
 		clear(c.evidence)
 	}
@@ -177,7 +177,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 		c.evidence.forgetReads()
 	}
 	others := c.evidence.bounds(next.zero)
-	next.verdict = c.judge(others, wall)
+	next.verdict = c.decide(others, wall)
 	if next.verdict != undecided || len(others) < 2 {
 		next.refuseUntil = 0
 	}
@@ -188,15 +188,15 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	c.state.Store(next)
 }
 
-// judge returns the verdict that follows from the other nodes' bounds, and for a lone node from its own past.
-func (c *Comparison) judge(others []bounds, wall time.Time) verdict {
+// decide returns the verdict that follows from the other nodes' bounds, and for a lone node from its own past.
+func (c *Comparison) decide(others []bounds, wall time.Time) verdict {
 	v := judge(others, c.cfg.Tolerance)
 	switch {
 	case len(others) > 0 && v == agrees:
-		c.doubted = false
+		c.suspect = false
 	case len(others) > 0:
-		c.doubted = c.doubted || c.beyond(farthest(others))
-	case c.doubted || c.newest.Sub(wall) > c.cfg.Tolerance:
+		c.suspect = c.suspect || c.beyond(farthest(others))
+	case c.suspect || c.newest.Sub(wall) > c.cfg.Tolerance:
 		return undecided
 	}
 	return v
@@ -222,7 +222,7 @@ func (c *Comparison) log(verdict verdict, others []bounds) {
 			"the clock differs from the clocks of most nodes: this node refuses all requests until the clock is right"
 	case verdict == undecided:
 		message = "no majority of nodes is known to agree with the clock: this node removes and records nothing by time"
-		if c.doubted {
+		if c.suspect {
 			event = c.cfg.Log.Warn()
 		}
 	}

@@ -31,8 +31,8 @@ type shop struct {
 const (
 	product    = "editor"
 	maxDevices = 2
-	// crowd is how many clients activate the hot license at a time, on each node.
-	crowd = 8
+	// hotClients is how many clients activate the hot license at a time, on each node.
+	hotClients = 8
 	// pause is between two things that one customer does: the machine is not to be
 	// measured, and has other things to do.
 	pause = 20 * time.Millisecond
@@ -108,7 +108,7 @@ func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
 		forever(h.customer)
 	}
 	for node := range nodes {
-		for range crowd {
+		for range hotClients {
 			forever(func(ctx context.Context, i int) error {
 				_, err := h.program.Activate(stage.AtNode(ctx, node),
 					client.Activation{LicenseKey: h.hot, DeviceID: fmt.Sprintf("%d-%d", node, i%4000)})

@@ -66,22 +66,22 @@ func LocationIn(value []byte) []byte { return value[locationAt:][:LocationSize] 
 
 // appendLastEvent appends the location of a record's latest event and the event's number; nothing if the record has
 // had no event. It must be the first field, for LocationIn.
-func appendLastEvent(b []byte, num protowire.Number, told Location, sequence uint64) []byte {
+func appendLastEvent(b []byte, num protowire.Number, at Location, sequence uint64) []byte {
 	if sequence == 0 {
 		return b
 	}
 	b = protowire.AppendTag(b, num, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(LocationSize+protowire.SizeVarint(sequence)))
-	return protowire.AppendVarint(AppendLocation(b, told), sequence)
+	return protowire.AppendVarint(AppendLocation(b, at), sequence)
 }
 
-func (f Field) lastEvent() (told Location, sequence uint64, err error) {
+func (f Field) lastEvent() (at Location, sequence uint64, err error) {
 	if len(f.Bytes) <= LocationSize {
-		return told, 0, ErrMalformed
+		return at, 0, ErrMalformed
 	}
 	sequence, n := protowire.ConsumeVarint(f.Bytes[LocationSize:])
 	if n != len(f.Bytes)-LocationSize {
-		return told, 0, ErrMalformed
+		return at, 0, ErrMalformed
 	}
 	return ReadLocation(f.Bytes), sequence, nil
 }

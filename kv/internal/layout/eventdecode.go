@@ -65,7 +65,7 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 	s := &Events{}
 	var facts, before []byte
 	var first time.Time
-	var told [][]byte
+	var events [][]byte
 	foreign := checkFormat(value, newestEvents)
 	var torn error
 	if len(value) > 0 {
@@ -78,7 +78,7 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 			case eventsAt:
 				first = f.time()
 			case eventsOne:
-				told = append(told, f.Bytes)
+				events = append(events, f.Bytes)
 			}
 			return nil
 		})
@@ -88,7 +88,7 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 	} else if before != nil {
 		torn = cmp.Or(torn, ErrMalformed)
 	}
-	if len(told) == 0 || uint64(len(told)) > last {
+	if len(events) == 0 || uint64(len(events)) > last {
 		torn = cmp.Or(torn, ErrMalformed)
 	}
 	if torn != nil {
@@ -101,11 +101,11 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 	if foreign == nil {
 		base, bad = decodeFacts(owner, record, facts)
 	}
-	s.Events = make([]licensing.Event, len(told))
+	s.Events = make([]licensing.Event, len(events))
 	var failed error
-	for i, message := range told {
+	for i, message := range events {
 		e := &s.Events[i]
-		e.Sequence = last - uint64(len(told)-1-i)
+		e.Sequence = last - uint64(len(events)-1-i)
 		if foreign != nil {
 			*e = PlaceholderFor(e.Sequence, first)
 		} else if err := decodeEvent(e, message, owner, record, base, bad, first); err != nil {

@@ -82,19 +82,19 @@ var eventTypes = []licensing.EventType{
 var eventActors = []licensing.Actor{1: licensing.EndUser, 2: licensing.Provider, 3: licensing.System}
 
 // EncodeEvents writes events of one record.
-func EncodeEvents(told []licensing.Event, before Location) []byte {
-	last := &told[len(told)-1]
+func EncodeEvents(events []licensing.Event, before Location) []byte {
+	last := &events[len(events)-1]
 	facts := factsOf(last)
-	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), eventsFormat(last))
+	b := append(make([]byte, 0, 64+len(facts)+64*len(events)), eventsFormat(last))
 	if facts != nil {
 		b = appendBytes(b, eventsRecord, facts)
 	}
 	if before.Epoch != 0 {
 		b = appendBytes(b, eventsBefore, AppendLocation(nil, before))
 	}
-	b = appendTime(b, eventsAt, told[0].At)
-	for i := range told {
-		b = appendBytes(b, eventsOne, encodeEvent(&told[i], last, told[0].At))
+	b = appendTime(b, eventsAt, events[0].At)
+	for i := range events {
+		b = appendBytes(b, eventsOne, encodeEvent(&events[i], last, events[0].At))
 	}
 	return b
 }

@@ -75,14 +75,14 @@ func (l *Ledger) Unremoved() bool { return len(l.Spans) > 0 && l.Spans[0].Last <
 
 // Field numbers of a ledger.
 const (
-	ledgerSwept protowire.Number = 1
-	ledgerBegun protowire.Number = 2
-	ledgerSpan  protowire.Number = 3 // repeated: the last epoch, less that of the span before, and bytes
+	ledgerTrimmedEpoch protowire.Number = 1
+	ledgerBegun        protowire.Number = 2
+	ledgerSpan         protowire.Number = 3 // repeated: the last epoch, less that of the span before, and bytes
 )
 
 // Encode returns the ledger's value.
 func (l *Ledger) Encode() []byte {
-	b := appendUint([]byte{formatVersion}, ledgerSwept, uint64(l.TrimmedEpoch))
+	b := appendUint([]byte{formatVersion}, ledgerTrimmedEpoch, uint64(l.TrimmedEpoch))
 	b = appendTime(b, ledgerBegun, l.Begun)
 	before := Epoch(0)
 	for _, s := range l.Spans {
@@ -99,7 +99,7 @@ func DecodeLedger(value []byte) (*Ledger, error) {
 	before := Epoch(0)
 	err := DecodeValue(value, func(f Field) error {
 		switch f.Num {
-		case ledgerSwept:
+		case ledgerTrimmedEpoch:
 			l.TrimmedEpoch = Epoch(f.varint)
 		case ledgerBegun:
 			l.Begun = f.time()

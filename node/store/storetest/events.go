@@ -30,8 +30,8 @@ func (f fixture) seal(events EventfulStore) {
 	}
 }
 
-// told reads an owner's feed, some events at a time.
-func (f fixture) told(
+// readFeed reads an owner's feed, some events at a time.
+func (f fixture) readFeed(
 	events store.Events, owner licensing.Owner, after store.FeedPosition, limit int,
 ) []store.RecordedEvent {
 	f.t.Helper()
@@ -85,7 +85,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 			"5 device.removed system")
 	}
 	want = append(want, fmt.Sprintf("%d license.suspended key_shop", len(want)-1))
-	all := f.told(events, owner, "", 100)
+	all := f.readFeed(events, owner, "", 100)
 	var got []string
 	for _, e := range all {
 		got = append(got, fmt.Sprintf("%d %s %s", e.Sequence, e.Type, e.Actor))
@@ -106,10 +106,10 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 		}
 	}
 	for limit := 1; limit < len(all)+2; limit++ {
-		f.equal(fmt.Sprintf("the feed, %d at a time", limit), f.told(events, owner, "", limit), all)
+		f.equal(fmt.Sprintf("the feed, %d at a time", limit), f.readFeed(events, owner, "", limit), all)
 	}
 	for i, e := range all {
-		f.equal("what follows an event", f.told(events, owner, store.FeedPosition(e.ID), 2), all[i+1:])
+		f.equal("what follows an event", f.readFeed(events, owner, store.FeedPosition(e.ID), 2), all[i+1:])
 		found, err := events.Event(f.context(), owner, e.ID)
 		if err != nil || found == nil {
 			t.Fatalf("event %s: %v, %v", e.ID, found, err)
@@ -117,7 +117,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 		f.equal("the event by its id", *found, e)
 	}
 	now, err := events.EventsNow(f.context())
-	if err != nil || len(f.told(events, owner, now, 10)) > 0 {
+	if err != nil || len(f.readFeed(events, owner, now, 10)) > 0 {
 		t.Errorf("after %q there are events, or %v", now, err)
 	}
 	for _, of := range []licensing.Ref{ref, licenseRef} {

@@ -233,7 +233,7 @@ func testKeyConcurrent(t *testing.T, f keyFixture) {
 	const writers = 6
 	key := f.create(f.owner())
 	var mu sync.Mutex
-	told := map[int]bool{}
+	versions := map[int]bool{}
 	var group sync.WaitGroup
 	for range writers {
 		group.Go(func() {
@@ -246,10 +246,10 @@ func testKeyConcurrent(t *testing.T, f keyFixture) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if told[got.SecretVersion] {
+			if versions[got.SecretVersion] {
 				t.Errorf("two callers got version %d", got.SecretVersion)
 			}
-			told[got.SecretVersion] = true
+			versions[got.SecretVersion] = true
 		})
 	}
 	group.Wait()

@@ -156,7 +156,7 @@ func testListening(t *testing.T, f fixture, events EventfulStore, hears bool) {
 	}
 	f.seal(events)
 	var bound, disabled []string
-	for _, e := range f.told(events, owner, "", 50) {
+	for _, e := range f.readFeed(events, owner, "", 50) {
 		switch e.Type {
 		case licensing.EventDeviceBound:
 			bound = append(bound, e.Device.ID)

@@ -34,7 +34,7 @@ func (r *Report) Service(ctx context.Context, t cli.Located, now time.Time) {
 		r.add(Warning, "service TLS", "use https://: give licet serve --tls-cert, or put a proxy with TLS before it",
 			"%s is without TLS: the network sees API keys", t.URL)
 	}
-	if !r.reach(ctx, t, now) {
+	if !r.probe(ctx, t, now) {
 		return
 	}
 	if t.APIKey == "" {
@@ -55,8 +55,8 @@ func (r *Report) Service(ctx context.Context, t cli.Located, now time.Time) {
 	}
 }
 
-// reach probes a service, and reports whether it can be called.
-func (r *Report) reach(ctx context.Context, t cli.Located, now time.Time) bool {
+// probe probes a service, and reports whether it can be called.
+func (r *Report) probe(ctx context.Context, t cli.Located, now time.Time) bool {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	defer transport.CloseIdleConnections()
 	caller := &http.Client{Transport: transport, Timeout: serviceTimeout}
