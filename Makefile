@@ -76,6 +76,10 @@ typescript-check: ## Compile and run examples/typescript, whose client is made f
 browser-check: ## Open every page in Chromium, narrow and wide, light and dark, and check it with axe-core. Needs npm.
 	tools/browser/check
 
+.PHONY: pictures
+pictures: ## Make the pictures of docs/images from running services, in four minutes. Needs npm. Look at each picture.
+	tools/browser/pictures
+
 .PHONY: manifests
 manifests: ## Write the Prometheus operator's rules into deploy/k8s.
 	cd deploy/k8s/check && go test . -run TestRules -write

@@ -1,5 +1,6 @@
 # Prepares ../../bin/browser with the scripts of this folder and their packages, goes there, and starts a licet dev. Sets
-# work, a directory that is removed at the end. The variables of dev.env are exported.
+# work, a directory that is removed at the end. The variables of dev.env are exported. lifetime is how long an order can be
+# paid.
 if ! command -v chromium >/dev/null; then
   as_root=()
   if ((EUID != 0)); then as_root=(sudo); fi
@@ -23,7 +24,7 @@ stop() {
 trap stop EXIT
 go build -o "$work/licet" ../../cmd/licet
 exec {ready}< <(exec "$work/licet" dev --listen 127.0.0.1:0 --data-dir "$work/data" \
-  --test-order-lifetime 15s --metrics-listen 127.0.0.1:0 2>"$work/log")
+  --test-order-lifetime "${lifetime:-15s}" --metrics-listen 127.0.0.1:0 2>"$work/log")
 service=$!
 # licet dev prints its first line once it is ready.
 read -r <&"$ready" || {
