@@ -260,8 +260,8 @@ func newStoreKeysRotate(stdout, stderr io.Writer) *cobra.Command {
 	var cfg storeKeysConfig
 	cmd := &cobra.Command{
 		Use:   "rotate KEY_ID",
-		Short: "Give an API key a new secret and print it once",
-		Long: `Give an API key a new secret, derived from the first master key of the ring, and print the
+		Short: "Replace the secret of an API key and print the new one once",
+		Long: `Replace the secret of an API key by one derived from the first master key of the ring, and print the
 secret. The previous secret stays valid for the overlap; at most two secrets are valid.
 The API key itself does not change.`,
 		Example: `  licet store keys rotate ` + exampleKey + ` --account acct_acme --mode test \

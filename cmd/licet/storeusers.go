@@ -16,7 +16,7 @@ func newUsersCommand(stdout io.Writer) *cobra.Command {
 	var cfg etcdConfig
 	cmd := &cobra.Command{
 		Use:   "users",
-		Short: "Give etcd its users, and turn authentication on",
+		Short: "Create the users of etcd, and turn authentication on",
 		Long: `Create the users of an etcd cluster with their roles, and turn etcd's authentication on. The
 user "licet" reads and writes keys: nodes and most commands need its certificate. The user
 "root" may do everything: licet store backup, licet store defragment and this command need

@@ -157,9 +157,9 @@ confirmation on a terminal. Revoking a revoked API key changes nothing.`,
 func (s keyGroup) keysRotate() *cobra.Command {
 	var overlap time.Duration
 	return s.command(spec{
-		use: "rotate KEY_ID", short: "Give an API key a new secret and print it once",
-		long: `Give an API key a new secret and print the secret. The previous secret stays valid for the overlap; at most two
-secrets are valid. The API key itself does not change.`,
+		use: "rotate KEY_ID", short: "Replace the secret of an API key and print the new one once",
+		long: `Replace the secret of an API key and print the new secret. The previous secret stays valid for the
+overlap; at most two secrets are valid. The API key itself does not change.`,
 		example: `  licet keys rotate ` + exampleKey + ` --overlap 48h`,
 		route:   "POST /v1/keys/{key_id}/rotate", scope: "keys",
 		flags: func(cmd *cobra.Command) {

@@ -152,9 +152,9 @@ func (s webhookGroup) webhooksDelete() *cobra.Command {
 func (s webhookGroup) webhooksRotate() *cobra.Command {
 	var overlap time.Duration
 	return s.command(spec{
-		use: "rotate ENDPOINT_ID", short: "Give an endpoint a new secret",
-		long: `Give an endpoint a new secret and print it; licet can't print it again. During the overlap messages
-are signed with both secrets, so the receiver has time to change.`,
+		use: "rotate ENDPOINT_ID", short: "Replace the secret of an endpoint",
+		long: `Replace the secret of an endpoint and print the new secret; licet can't print it again. During the
+overlap messages are signed with both secrets, so the receiver has time to change.`,
 		example: `  licet webhooks rotate ` + exampleEndpoint + ` --overlap 48h`,
 		route:   "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
