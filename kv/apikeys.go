@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -155,8 +156,8 @@ func (s *apiKeys) findAPIKey(ctx context.Context, owner licensing.Owner, id stri
 	if err != nil || value == nil {
 		return nil, err
 	}
-	found, err := s.readAPIKeys(ctx, [][]byte{value})
-	if err != nil {
+	found, bad, err := s.readAPIKeys(ctx, [][]byte{value})
+	if err = cmp.Or(err, bad); err != nil {
 		return nil, err
 	}
 	return found[0], nil
@@ -167,35 +168,41 @@ func (s *apiKeys) findAPIKey(ctx context.Context, owner licensing.Owner, id stri
 const keysAtOnce = 60
 
 // readAPIKeys reads up to keysAtOnce keys that index entries lead to, and when
-// they were used last; nil where there is none.
-func (s *apiKeys) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey, error) {
+// they were used last; nil where there is none, or the key can't be read: then bad is why.
+func (s *apiKeys) readAPIKeys(ctx context.Context, hashes [][]byte) (keys []*readAPIKey, bad, err error) {
+	at := make([][32]byte, len(hashes)) // zero, which no key has, if the entry can't be read
 	wanted := make([]string, 0, 2*len(hashes))
-	for _, hash := range hashes {
-		if len(hash) != 32 {
-			return nil, layout.Internal(fmt.Errorf("the index of API keys: %w", layout.ErrMalformed))
+	for i, hash := range hashes {
+		if len(hash) == len(at[i]) {
+			at[i] = [32]byte(hash)
+		} else {
+			bad = layout.Internal(fmt.Errorf("the index of API keys: %w", layout.ErrMalformed))
+			s.etcd.Unreadable("a/"+string(hash), "an entry of the index of API keys", bad)
 		}
-		wanted = append(wanted, layout.APIKeyKey([32]byte(hash)), layout.KeyUseKey([32]byte(hash)))
+		wanted = append(wanted, layout.APIKeyKey(at[i]), layout.KeyUseKey(at[i]))
 	}
 	found, err := s.etcd.GetAll(ctx, "read_api_keys", wanted)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	keys := make([]*readAPIKey, len(hashes))
+	keys = make([]*readAPIKey, len(hashes))
 	for i := range hashes {
 		kv, use := found[2*i], found[2*i+1]
 		if kv == nil {
 			continue
 		}
-		if keys[i], err = newReadAPIKey([32]byte(hashes[i]), kv); err != nil {
-			return nil, err
+		key, err := newReadAPIKey(at[i], kv)
+		if s.etcd.Unreadable(wanted[2*i], "an API key", err) {
+			bad = err
+			continue
 		}
 		if use != nil {
-			if keys[i].Key.LastUsedAt, err = layout.DecodeKeyUse(use.Value); err != nil {
-				return nil, layout.Internal(err)
-			}
+			key.Key.LastUsedAt, err = layout.DecodeKeyUse(use.Value)
+			s.etcd.Unreadable(wanted[2*i+1], "the last use of an API key", err)
 		}
+		keys[i] = key
 	}
-	return keys, nil
+	return keys, bad, nil
 }
 
 func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
@@ -231,8 +238,9 @@ func (s *apiKeys) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 		var noted time.Time
 		var revision int64
 		if kv := etcd.First(have.Responses, i); kv != nil {
-			// One that can't be read is written anew.
-			noted, _ = layout.DecodeKeyUse(kv.Value)
+			var err error
+			noted, err = layout.DecodeKeyUse(kv.Value)
+			s.etcd.Unreadable(layout.KeyUseKey(use.Hash), "the last use of an API key", err) // written anew below
 			revision = kv.ModRevision
 		}
 		if use.At.Sub(noted) < store.KeyUseStep {

@@ -1,17 +1,19 @@
 package kv
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// brokenLogLimit keeps one damaged license that is asked for all the time from
-// filling the log; each case is counted.
+// newSampledLog logs sampledBurst lines in sampledPeriod, so that a damaged license that clients ask for all the time
+// does not fill the log. Metrics count each case.
 const (
 	sampledBurst  = 10
 	sampledPeriod = time.Minute
@@ -46,29 +48,42 @@ func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 	}
 }
 
-// A value that can't be read must not end what it is a part of. It is damaged, or a newer build wrote it. Readers of
-// events get a placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns. Each value is counted and
-// logged once, however often it is read.
+// A value that can't be read must not stop what others rely on: see etcd.Client.Unreadable. Readers of events get a
+// placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns.
 
-// noteUnreadable notes that a key of events, or a part of it, can't be read; err is nil where it can.
+// noteUnreadable notes that a key of events, or a part of it, can't be read. err is nil if it can be read.
 func (s *core) noteUnreadable(owner licensing.Owner, e *layout.EventsKey, err error) {
-	if err != nil {
-		s.etcd.NoteUnreadable(e.Key(owner), layout.NameOfEvents(owner, e), err)
-	}
-}
-
-// skipped notes that a list leaves out a record that can't be read: one damaged record must not end a list. err is nil
-// if the record can be read. name is the record's key, or its kind if the key is secret.
-func (s *core) skipped(key, name string, err error) {
-	if err != nil {
-		s.etcd.NoteUnreadable(key, name, err)
-	}
+	s.etcd.Unreadable(e.Key(owner), layout.NameOfEvents(owner, e), err)
 }
 
 // noteUnreadableRun notes that events of one record in a key can't be read.
 func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run *layout.Run, err error) {
-	if err != nil {
-		at := layout.Location{Epoch: e.Epoch, Block: e.Block}
-		s.etcd.NoteUnreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(at, run.Record, run.Last), err)
+	at := layout.Location{Epoch: e.Epoch, Block: e.Block}
+	s.etcd.Unreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(at, run.Record, run.Last), err)
+}
+
+// readTrimmedEpoch returns the epoch in layout.TrimmedKey; 0 if there is no such key, or its value can't be read. In the
+// latter case readers among removed events get no error until the next sweep by age writes the key anew.
+func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) layout.Epoch {
+	if kv == nil {
+		return 0
 	}
+	if len(kv.Value) != layout.EpochSize {
+		s.etcd.Unreadable(layout.TrimmedKey, "s/swept", layout.ErrMalformed)
+		return 0
+	}
+	return layout.Epoch(binary.BigEndian.Uint64(kv.Value))
+}
+
+// unreadableLedger reports whether an owner's ledger can't be read; err is the reason, and nil if the ledger can be
+// read. Then the owner gave up no events, as far as is known, until the next measurement rebuilds the ledger.
+func (s *core) unreadableLedger(owner licensing.Owner, err error) bool {
+	return s.etcd.Unreadable(layout.LedgerKey(owner), "s/ledger/"+layout.OwnerPath(owner), err)
+}
+
+// unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can be
+// read. Then the owner stores nothing, as far as is known, and the next change makes the record anew: so a recount of
+// all owners does not end at this owner, and corrects the record.
+func (s *core) unreadableUsage(owner licensing.Owner, err error) bool {
+	return s.etcd.Unreadable(layout.UsageKey(owner), "s/usage/"+layout.OwnerPath(owner), err)
 }

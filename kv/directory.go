@@ -72,6 +72,13 @@ func (d *directories) keep(dir *directory) {
 	d.kept = d.kept[:min(len(d.kept), keptDirs)]
 }
 
+// forget drops a directory that lists events which are gone.
+func (d *directories) forget(dir *directory) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kept = slices.DeleteFunc(d.kept, func(k *directory) bool { return k == dir })
+}
+
 // behind finds the first entry that is not told of at a place. It may be the one with
 // the event itself, which has others behind it. Of an event that is not there it says
 // so, unless it might be in a block that is there.
@@ -123,7 +130,7 @@ func (s *feeds) listEvents(
 			entry, ok := layout.ReadEventsKey(kv.Key[len(prefix):])
 			if !ok || entry.Block == 0 && entry.Last == 0 {
 				// No build writes such a key, so there is no event to put a placeholder for.
-				s.etcd.NoteUnreadable(string(kv.Key), "e/"+layout.OwnerPath(owner),
+				s.etcd.Unreadable(string(kv.Key), "e/"+layout.OwnerPath(owner),
 					fmt.Errorf("a key of events: %w", layout.ErrMalformed))
 				continue
 			}

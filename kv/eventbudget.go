@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -26,6 +25,7 @@ const (
 // ledgerBook is all ledgers at one revision of the store.
 type ledgerBook struct {
 	guard        int64        // the ModRevision of s/swept
+	value        string       // of s/swept, which a cut writes again
 	trimmedEpoch layout.Epoch // of all owners
 	ledgers      []*ownerLedger
 }
@@ -74,13 +74,10 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 	if err != nil {
 		return nil, err
 	}
-	book, revision := &ledgerBook{}, found.Header.Revision
+	book, revision := &ledgerBook{value: string(layout.AppendEpoch(nil, 0))}, found.Header.Revision
 	if len(found.Kvs) > 0 {
 		kv := found.Kvs[0]
-		if len(kv.Value) != layout.EpochSize {
-			return nil, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
-		}
-		book.guard, book.trimmedEpoch = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
+		book.guard, book.value, book.trimmedEpoch = kv.ModRevision, string(kv.Value), s.readTrimmedEpoch(kv)
 	}
 	for next, more := layout.LedgersPrefix, true; more; {
 		page, err := s.etcd.Page(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix),
@@ -91,9 +88,12 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 		for _, kv := range page.Kvs {
 			next = etcd.After(kv.Key)
 			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
-			ledger, err := layout.DecodeLedger(kv.Value)
-			if !ok || rest != "" || err != nil {
+			if !ok || rest != "" {
 				continue // verify reports it
+			}
+			ledger, err := layout.DecodeLedger(kv.Value)
+			if s.unreadableLedger(owner, err) {
+				continue // the next measurement rebuilds it
 			}
 			o := &ownerLedger{Ledger: *ledger, owner: owner, revision: kv.ModRevision}
 			for i, span := range o.Spans {
@@ -163,7 +163,7 @@ func (h *mostFirst) Pop() any {
 func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
 	for some := range slices.Chunk(cuts, cutsAtOnce) {
 		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", book.guard)}
-		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, book.trimmedEpoch)))}
+		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, book.value)}
 		for _, o := range some {
 			key := layout.LedgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))

@@ -27,32 +27,35 @@ const (
 // events kept for 30 days there are 4,320, one in markAfter. Where more than 33
 // revisions a second are written, whether they tell of events or not, there is one for
 // each markRevisions: 38,880 at 300 a second, which take 1.5 MB, at 40 bytes each. One
-// node, sweeping once a minute, makes no more than 43,200; several may.
-func (s *retention) retentionMarks(ctx context.Context) ([]layout.RetentionMark, error) {
-	var retentionMarks []layout.RetentionMark
+// node, sweeping once a minute, makes no more than 43,200; several may. at is the store's revision at the beginning.
+// Marks that can't be read are left out: the next mark covers their events too.
+func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout.RetentionMark, at int64, err error) {
 	for next, more := layout.MarksPrefix, true; more; {
 		page, err := s.etcd.Page(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
+		}
+		if at == 0 {
+			at = page.Header.Revision
 		}
 		for _, kv := range page.Kvs {
-			mark, err := layout.DecodeMark(string(kv.Key[len(layout.MarksPrefix):]), kv.Value)
-			if err != nil {
-				return nil, layout.Internal(fmt.Errorf("a mark of events: %w", err))
-			}
-			retentionMarks = append(retentionMarks, mark)
 			next = etcd.After(kv.Key)
+			mark, err := layout.DecodeMark(string(kv.Key[len(layout.MarksPrefix):]), kv.Value)
+			if !s.etcd.Unreadable(string(kv.Key), fmt.Sprintf("t/%d", mark.Epoch), err) {
+				retentionMarks = append(retentionMarks, mark)
+			}
 		}
 		more = page.More && len(page.Kvs) > 0
 	}
-	return retentionMarks, nil
+	return retentionMarks, at, nil
 }
 
 // markEvents makes a mark behind what is sealed, if one is due, and returns all that
-// there are. Another node may make a mark first: then that mark counts.
+// there are. retentionMarks were read from the revision marksAt of the store on. Another node may make a mark first:
+// then that mark counts.
 func (s *retention) markEvents(
 	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, retentionMarks []layout.RetentionMark,
-	g layout.SpanLimit,
+	marksAt int64, g layout.SpanLimit,
 ) ([]layout.RetentionMark, error) {
 	latest := layout.RetentionMark{Epoch: state.trimmedEpoch}
 	if len(retentionMarks) > 0 {
@@ -74,15 +77,17 @@ func (s *retention) markEvents(
 	if err := s.measureEvents(ctx, owners, measuring{from, state.epoch, state.trimmedEpoch, g, now}); err != nil {
 		return nil, err
 	}
-	later := clientv3.CreateRevision(layout.MarkKey(latest.Epoch +
+	// A mark that can't be read may be there, so the compare is not that there is none.
+	later := clientv3.ModRevision(layout.MarkKey(latest.Epoch +
 		1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
-	response, err := s.etcd.Txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "=", 0)},
+	response, err := s.etcd.Txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "<", marksAt+1)},
 		[]clientv3.Op{clientv3.OpPut(layout.MarkKey(mark.Epoch), string(mark.Encode()))}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	if !response.Succeeded {
-		return s.retentionMarks(ctx)
+		marks, _, err := s.retentionMarks(ctx)
+		return marks, err
 	}
 	return append(retentionMarks, mark), nil
 }
@@ -136,19 +141,18 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 			return etcd.Unavailable(err)
 		}
 		for i, owner := range owners {
-			if counts && found.Responses[len(owners)+i].GetResponseRange().Count == 0 {
-				continue
-			}
-			ledger, revision := &layout.Ledger{}, int64(0)
+			ledger, revision, grown := &layout.Ledger{}, int64(0), false
 			if kv := etcd.First(found.Responses, i); kv != nil {
 				revision = kv.ModRevision
-				if ledger, err = layout.DecodeLedger(kv.Value); err != nil {
-					s.log.Error().Err(err).Str("account_id", owner.AccountID).
-						Msg("the ledger of an account's events can't be read; run licet store verify")
-					continue
-				}
+				ledger, err = layout.DecodeLedger(kv.Value)
 			}
-			grown, err := s.measureOwner(ctx, owner, ledger, m)
+			switch {
+			case s.unreadableLedger(owner, err):
+				grown = true
+				ledger, err = s.rebuildLedger(ctx, owner, m)
+			case !counts || found.Responses[len(owners)+i].GetResponseRange().Count > 0:
+				grown, err = s.measureOwner(ctx, owner, ledger, m)
+			}
 			if err != nil {
 				return err
 			}
@@ -170,6 +174,24 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 		}
 	}
 	return fmt.Errorf("%w: others measure events too", licensing.ErrUnavailable)
+}
+
+// rebuildLedger returns a ledger in place of an owner's ledger that can't be read. Events before the oldest one that is
+// stored count as given up: so a reader that resumes among them gets an error, and does not miss events in silence.
+func (s *retention) rebuildLedger(ctx context.Context, owner licensing.Owner, m measuring) (*layout.Ledger, error) {
+	oldest, prefix := m.to, len(layout.EventsOf(owner))
+	first := func(_, _ string, page *clientv3.GetResponse) error {
+		oldest = epochIn(page.Kvs[0].Key[prefix:])
+		return errEnough
+	}
+	err := s.walkEvents(ctx, "measure_events", owner, m.trimmedEpoch+1, m.to, 1, first, clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	ledger := &layout.Ledger{TrimmedEpoch: oldest - 1}
+	m.from = oldest
+	_, err = s.measureOwner(ctx, owner, ledger, m)
+	return ledger, err
 }
 
 // measureOwner counts an owner's new events into the ledger, and reports whether there are

@@ -36,7 +36,7 @@ func (s *retention) SweepEvents(
 ) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
 	// above state.swept.
-	retentionMarks, err := s.retentionMarks(ctx)
+	retentionMarks, marksAt, err := s.retentionMarks(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -49,7 +49,7 @@ func (s *retention) SweepEvents(
 		return 0, err
 	}
 	spans := layout.SpanLimit{Bytes: max(keep.Bytes/budgetSpans, 1), Age: keep.Age / ageSpans}
-	if retentionMarks, err = s.markEvents(ctx, now, owners, state, retentionMarks, spans); err != nil {
+	if retentionMarks, err = s.markEvents(ctx, now, owners, state, retentionMarks, marksAt, spans); err != nil {
 		return 0, err
 	}
 	trimmedEpoch := state.trimmedEpoch
@@ -91,14 +91,10 @@ func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (lay
 		}
 		revision := int64(0)
 		if len(response.Kvs) > 0 {
-			kv := response.Kvs[0]
-			if len(kv.Value) != layout.EpochSize {
-				return 0, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
-			}
-			if is := layout.Epoch(binary.BigEndian.Uint64(kv.Value)); is >= to {
+			if is := s.readTrimmedEpoch(response.Kvs[0]); is >= to {
 				return is, nil
 			}
-			revision = kv.ModRevision
+			revision = response.Kvs[0].ModRevision
 		}
 		done, err := s.etcd.Txn(ctx, "raise_swept",
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", revision)},
@@ -133,8 +129,9 @@ func (s *retention) removeAged(
 				return removed, err
 			}
 		}
-		if _, err := s.etcd.Txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(layout.MarkKey(m.Epoch))},
-			nil); err != nil {
+		// Marks before it that can't be read go along: the events up to them are removed.
+		upTo := clientv3.OpDelete(layout.MarksPrefix, clientv3.WithRange(layout.MarkKey(m.Epoch+1)))
+		if _, err := s.etcd.Txn(ctx, "sweep_mark", nil, []clientv3.Op{upTo}, nil); err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		from = m.Epoch + 1

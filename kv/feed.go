@@ -2,9 +2,7 @@ package kv
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -76,12 +74,7 @@ func (s *feeds) feedStateWith(
 		s.fences.noteLaterEpoch(state.epoch)
 		s.directories.noteEpoch(state.epoch)
 	}
-	if kv := etcd.First(r.responses, 1); kv != nil {
-		if len(kv.Value) != layout.EpochSize {
-			return state, nil, layout.Internal(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
-		}
-		state.trimmedEpoch = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
-	}
+	state.trimmedEpoch = s.readTrimmedEpoch(etcd.First(r.responses, 1))
 	for i := range others {
 		also = append(also, etcd.First(r.responses, 2+i))
 	}
@@ -206,6 +199,7 @@ func (s *feeds) readFeed(
 		for at < len(dir.entries) && r.wants() {
 			n, err := s.readEntries(ctx, r, dir.entries[at:min(at+r.room(), len(dir.entries))])
 			if err != nil {
+				s.directories.forget(dir) // some of the events may be gone
 				return store.Feed{}, err
 			}
 			at += n
@@ -349,10 +343,9 @@ func (s *feeds) feedStateOf(
 		return state, also[min(len(also), 1):], err
 	}
 	ledger, err := layout.DecodeLedger(also[0].Value)
-	if err != nil {
-		return state, nil, layout.Internal(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
+	if !s.unreadableLedger(owner, err) {
+		state.trimmedEpoch = max(state.trimmedEpoch, ledger.TrimmedEpoch)
 	}
-	state.trimmedEpoch = max(state.trimmedEpoch, ledger.TrimmedEpoch)
 	return state, also[1:], nil
 }
 

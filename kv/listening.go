@@ -126,8 +126,7 @@ func (s *epochs) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence,
 		return fence, 0
 	}
 	fence, err := layout.DecodeListenFence(kv.Value)
-	if err != nil {
-		s.sampledLog.Error().Err(err).Str("key", layout.ListenKey).Msg("a value can't be read")
+	if s.etcd.Unreadable(layout.ListenKey, "s/listen", err) {
 		fence = layout.ListenFence{}
 	}
 	return fence, kv.ModRevision

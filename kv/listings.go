@@ -146,7 +146,7 @@ func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 	for i, id := range ids {
 		// The page is empty, so viewStored reads no device and needs no revision. All its errors concern the value.
 		views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], store.DevicePage{}, 0)
-		s.skipped(keys[2*i], "a license", err)
+		s.etcd.Unreadable(keys[2*i], "a license", err)
 	}
 	return views, nil
 }
@@ -185,8 +185,7 @@ func (s *views) readOrders(
 			continue
 		}
 		stored, err := layout.DecodeOrder(licensing.OrderRef(owner, orderNos[i]), kv.Value)
-		if err != nil {
-			s.skipped(keys[i], keys[i], err)
+		if s.etcd.Unreadable(keys[i], keys[i], err) {
 			continue
 		}
 		if buyerEmail == "" || licensing.FoldEmail(stored.Order.BuyerEmail) == licensing.FoldEmail(buyerEmail) {
@@ -218,8 +217,7 @@ func (s *views) ListProducts(
 				continue
 			}
 			stored, err := layout.DecodeProduct(licensing.ProductRef(owner, positions[i][layout.TimeSize:]), kv.Value)
-			if err != nil {
-				s.skipped(keys[i], keys[i], err)
+			if s.etcd.Unreadable(keys[i], keys[i], err) {
 				continue
 			}
 			products[i] = &stored.Product
@@ -246,7 +244,7 @@ func (s *views) ListAPIKeys(
 		for i, kv := range found {
 			hashes[i] = kv.GetValue()
 		}
-		stored, err := s.keys.readAPIKeys(ctx, hashes)
+		stored, _, err := s.keys.readAPIKeys(ctx, hashes)
 		if err != nil {
 			return nil, err
 		}

@@ -142,10 +142,7 @@ func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
 	var nodes []store.Registration
 	for _, kv := range response.Kvs {
 		r, _, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
-		switch {
-		case err != nil:
-			s.log.Debug().Err(err).Msg("a node's registration can't be read")
-		case r.Address != "":
+		if !s.etcd.Unreadable(string(kv.Key), "the registration of a node", err) && r.Address != "" {
 			nodes = append(nodes, r)
 		}
 	}

@@ -35,7 +35,7 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 		return 0, false, err
 	}
 	latest, ended := found[0], found[1]
-	if latest != nil && !recountDue(latest, ended, now) {
+	if latest != nil && !s.recountDue(latest, ended, now) {
 		return 0, false, nil
 	}
 	mark := layout.Recount{Begun: now, By: s.incarnation}
@@ -56,14 +56,15 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 }
 
 // recountDue reports whether another recount is due after the latest one. A mark that can't be read counts for none.
-func recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
+func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 	last, err := layout.DecodeRecount(latest.Value)
-	if err != nil {
+	if s.etcd.Unreadable(layout.RecountKey, "s/recount", err) {
 		return true
 	}
 	every := recountAgain
 	if ended != nil {
-		if done, err := layout.DecodeRecount(ended.Value); err == nil && done.Revision == latest.ModRevision {
+		done, err := layout.DecodeRecount(ended.Value)
+		if !s.etcd.Unreadable(layout.RecountedKey, "s/recount/ended", err) && done.Revision == latest.ModRevision {
 			every = recountEvery
 		}
 	}

@@ -3,6 +3,7 @@ package kv
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -382,20 +383,33 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 	l := newLab(t)
 	licenses := []licensing.LicenseKey{l.grant(1, ""), l.grant(1, ""), l.grant(1, "")}
 	orders := []licensing.Order{l.order(100), l.order(100), l.order(100)}
+	if err := l.store.UseMaster(l.ctx(),
+		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(t)); err != nil {
+		t.Fatal(err)
+	}
+	keys := []licensing.APIKey{newAPIKey(), newAPIKey(), newAPIKey()}
+	for i := range keys {
+		keys[i].Owner, keys[i].ID, keys[i].MasterID = labOwner, fmt.Sprint("key_", i), "m1"
+		if err := l.store.CreateAPIKey(l.ctx(), keys[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	before := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable)
 	l.write(seed{
 		layout.LicenseKey(licenses[1].ID()):          bytesOf("?"),
 		layout.OrderKey(labOwner, orders[1].OrderNo): bytesOf("?"),
+		layout.APIKeyKey(keys[1].Hash):               bytesOf("?"),
+		layout.KeyUseKey(keys[0].Hash):               bytesOf("?"),
 	})
 	page := store.Page{Limit: 10}
 	for range 2 { // each value counts once
 		listed := kvtest.Must(l.store.ListLicenses(l.ctx(), labOwner, "", page, nil))(t)
-		var keys []licensing.LicenseKey
+		var found []licensing.LicenseKey
 		for _, view := range listed.Items {
-			keys = append(keys, view.License.Key)
+			found = append(found, view.License.Key)
 		}
-		if want := []licensing.LicenseKey{licenses[2], licenses[0]}; !slices.Equal(keys, want) {
-			t.Errorf("the licenses are %v, want %v", keys, want)
+		if want := []licensing.LicenseKey{licenses[2], licenses[0]}; !slices.Equal(found, want) {
+			t.Errorf("the licenses are %v, want %v", found, want)
 		}
 		var numbers []string
 		for _, order := range kvtest.Must(l.store.ListOrders(l.ctx(), labOwner, "", page, nil))(t).Items {
@@ -404,8 +418,19 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 		if want := []string{orders[2].OrderNo, orders[0].OrderNo}; !slices.Equal(numbers, want) {
 			t.Errorf("the orders are %v, want %v", numbers, want)
 		}
+		var ids []string
+		for _, key := range kvtest.Must(l.store.ListAPIKeys(l.ctx(), labOwner, page))(t).Items {
+			ids = append(ids, key.ID)
+		}
+		if want := []string{"key_2", "key_0"}; !slices.Equal(ids, want) {
+			t.Errorf("the API keys are %v, want %v", ids, want)
+		}
 	}
-	if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable) - before; n != 2 {
-		t.Errorf("%v unreadable values were counted, want 2", n)
+	// A look-up does not say that there is no such API key.
+	if _, err := l.store.FindAPIKey(l.ctx(), labOwner, "key_1"); !errors.Is(err, licensing.ErrInternal) {
+		t.Errorf("the API key is found: %v", err)
+	}
+	if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable) - before; n != 4 {
+		t.Errorf("%v unreadable values were counted, want 4", n)
 	}
 }

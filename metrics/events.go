@@ -12,8 +12,8 @@ type Events struct {
 	// EventFeedLag is the age of the open epoch of events, which the feed does not show yet, in seconds;
 	// 0 if the epoch has no events.
 	EventFeedLag prometheus.Gauge
-	// EventValuesUnreadable counts the stored values that this node could not read, of events, of
-	// the records that events show, and of records in lists. Each value counts once.
+	// EventValuesUnreadable counts the stored values that this node could not read: events and other values whose
+	// readers go on without them. Each value counts once.
 	EventValuesUnreadable *DistinctCounter
 	// WebhookAttempts counts attempts to deliver an event, by outcome: delivered, failed or gone (the
 	// endpoint has responded with 410).
@@ -55,8 +55,8 @@ func newEvents(factory promauto.Factory) Events {
 		}),
 		EventValuesUnreadable: newDistinctCounter(factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_event_values_unreadable_total",
-			Help: "Stored values of events and their records, and records in lists, that this node could not read, each " +
-				"value once. Readers of events get placeholders; lists leave the record out.",
+			Help: "Stored values that this node could not read, each value once. Readers of events get placeholders; lists " +
+				"leave the record out; other values are skipped or made anew.",
 		})),
 		WebhookAttempts: vector(factory,
 			"licet_webhook_attempts_total",

@@ -80,7 +80,7 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 				return
 			}
 			for _, kv := range page.Kvs {
-				webhooks, err := readWebhooks(string(kv.Key[len(layout.WebhooksPrefix):]), kv.Value)
+				webhooks, err := s.readWebhooks(string(kv.Key[len(layout.WebhooksPrefix):]), kv.Value)
 				if !yield(store.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision,
 					Revision: page.Header.Revision}, err) {
 					return
@@ -94,19 +94,19 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 	}
 }
 
-func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
+func (s *Store) readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 	owner, rest, ok := layout.CutOwner(rest)
 	if !ok || rest != "" {
 		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("a key of webhooks: %w", layout.ErrMalformed))
 	}
 	stored, err := layout.DecodeWebhooks(owner, value)
-	if err != nil {
+	if s.etcd.Unreadable(layout.WebhooksKey(owner), "w/"+layout.OwnerPath(owner), err) {
 		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
 	return stored.Webhooks, nil
 }
 
-// Progresses reads how far endpoints are.
+// Progresses reads how far endpoints are. It leaves out endpoints without a progress that can be read.
 func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
 	found := make(map[string]store.DeliveryProgress)
 	for some := range slices.Chunk(endpoints, etcd.MaxOps) {
@@ -122,11 +122,9 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 			if kv == nil {
 				continue
 			}
-			stored, err := layout.DecodeProgress(kv.Value)
-			if err != nil {
-				return nil, layout.Internal(fmt.Errorf("the progress of %s: %w", some[i], err))
+			if stored := s.readProgress(some[i], kv.Value); stored != nil {
+				found[some[i]] = stored.Progress
 			}
-			found[some[i]] = stored.Progress
 		}
 	}
 	return found, nil
@@ -302,9 +300,9 @@ func (s *Store) readLog(
 	if err != nil || value == nil {
 		return nil, "", err
 	}
-	stored, err := layout.DecodeProgress(value)
-	if err != nil {
-		return nil, "", layout.Internal(err)
+	stored := s.readProgress(endpoint, value)
+	if stored == nil {
+		return nil, "", nil
 	}
 	number, seen, ok := readLogPlace(after)
 	if !ok {
@@ -328,11 +326,9 @@ func (s *Store) readLog(
 		if kv == nil {
 			return some, "", nil // it was pushed out meanwhile, and those before it
 		}
-		logged, err := layout.DecodePage(kv.Value)
-		if err != nil {
-			return nil, "", layout.Internal(err)
-		}
-		number = binary.BigEndian.Uint64(kv.Key[len(kv.Key)-8:])
+		id := kv.Key[len(kv.Key)-8:]
+		number = binary.BigEndian.Uint64(id)
+		logged := s.readPage(endpoint, kv.Value, string(id))
 		for at := len(logged) - 1 - seen; at >= 0; at-- {
 			if len(some) == limit {
 				return some, logPlace(number, len(logged)-1-at), nil
@@ -359,15 +355,4 @@ func readLogPlace(text string) (number uint64, seen int, ok bool) {
 	number, err := strconv.ParseUint(page, 10, 64)
 	seen, err2 := strconv.Atoi(count)
 	return number, seen, found && err == nil && err2 == nil && seen >= 0 && logPlace(number, seen) == text
-}
-
-// readDelivery reads a message that is pending or was given up. Where the message can't be read, its key still tells
-// the event, which is enough to send it: one such message must not stop all deliveries to the endpoint.
-func (s *Store) readDelivery(endpoint, event string, status store.DeliveryStatus, value []byte) store.Delivery {
-	d, err := layout.DecodeDelivery(event, status, value)
-	if err != nil {
-		s.etcd.NoteUnreadable(string(status)+endpoint+event, "v/"+endpoint+"/"+event, err)
-		return store.Delivery{EventID: event, Status: status}
-	}
-	return d
 }

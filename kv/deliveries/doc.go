@@ -16,6 +16,7 @@
 //	hold.go        a claim that this node holds, and what its holder reads
 //	checkpoint.go  the results of a holder, stored in one transaction or several
 //	steps.go       the transactions of one checkpoint
+//	unreadable.go  values that can't be read, and what stands in for them
 //	growth.go      how much more an owner stores after a transaction
 //	sweep.go       removing the keys of deleted endpoints
 package deliveries

@@ -79,9 +79,13 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 	if err != nil {
 		return store.DeliveryState{}, err
 	}
-	h.stored, h.revision = layout.Progress{Owner: h.owner}, 0
+	h.stored, h.revision = layout.Progress{Owner: h.owner}, at.revision
 	if at.progress != nil {
-		h.stored, h.revision = *at.progress, at.revision
+		h.stored = *at.progress
+	} else if at.revision != 0 {
+		if err := h.rebuild(ctx, response.Header.Revision); err != nil {
+			return store.DeliveryState{}, err
+		}
 	}
 	h.pending = make(map[string]struct{})
 	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfPending)
@@ -94,6 +98,9 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 	})
 	if err != nil {
 		return store.DeliveryState{}, err
+	}
+	if at.progress == nil {
+		h.stored.Progress.Pending = len(h.pending)
 	}
 	h.resumed = true
 	state.Progress, state.Found = h.stored.Progress, h.stored.Begun
@@ -138,11 +145,11 @@ func (h *holder) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, er
 	}
 	var jobs []store.Replay
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
-		_, job, err := layout.DecodeReplay(string(kv.Key[len(prefix):]), kv.Value)
-		if err != nil {
-			return nil, at, layout.Internal(err)
+		id := string(kv.Key[len(prefix):])
+		_, job, err := layout.DecodeReplay(id, kv.Value)
+		if !h.worker.store.etcd.Unreadable(string(kv.Key), "v/"+h.endpoint+"/j"+id, err) {
+			jobs = append(jobs, job)
 		}
-		jobs = append(jobs, job)
 	}
 	return jobs, at, nil
 }
@@ -198,8 +205,8 @@ func (h *holder) lose() {
 
 // guards is what guards a holder's writes, as it was read.
 type guards struct {
-	progress *layout.Progress // nil: there is none
-	revision int64
+	progress *layout.Progress // nil: there is none, or it can't be read
+	revision int64            // of the progress; 0: there is none
 }
 
 func (h *holder) guardReads() []clientv3.Op {
@@ -228,9 +235,5 @@ func (h *holder) readGuards(response *clientv3.TxnResponse) (guards, error) {
 	if kv == nil {
 		return guards{}, nil
 	}
-	progress, err := layout.DecodeProgress(kv.Value)
-	if err != nil {
-		return guards{}, layout.Internal(fmt.Errorf("the progress of %s: %w", h.endpoint, err))
-	}
-	return guards{progress, kv.ModRevision}, nil
+	return guards{h.worker.store.readProgress(h.endpoint, kv.Value), kv.ModRevision}, nil
 }

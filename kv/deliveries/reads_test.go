@@ -68,13 +68,16 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.ProgressKey(endpoint), "?"); err != nil {
+	hold = holdOf(t, w, owner, endpoint)
+	if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner), "?"); err != nil {
 		t.Fatal(err)
 	}
-	hold = holdOf(t, w, owner, endpoint)
 	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err,
 		store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
-		t.Errorf("of progress that can't be read: %v", err)
+		t.Errorf("of endpoints that can't be read: %v", err)
+	}
+	if _, err := own.Client.Delete(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner)); err != nil {
+		t.Fatal(err) // tests beside read all endpoints
 	}
 	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
 		claims[endpoint] != (store.Incarnation{}) {

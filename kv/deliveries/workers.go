@@ -92,7 +92,7 @@ func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, erro
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
-				w.store.etcd.Log.Debug().Str("endpoint_id", endpoint).Msg("a claim on an endpoint can't be read")
+				w.store.etcd.Unreadable(string(kv.Key), "g/"+endpoint, layout.ErrMalformed)
 			case by == w.Self() && !before[endpoint]:
 				ghosts = append(ghosts, kv)
 			default:

@@ -60,6 +60,8 @@ func EncodeKeyUse(at time.Time) []byte { return keyUseTable(&at).value() }
 
 // DecodeKeyUse returns when an API key was used last.
 func DecodeKeyUse(value []byte) (at time.Time, err error) {
-	err = DecodeValue(value, keyUseTable(&at).read)
-	return at, err
+	if err = DecodeValue(value, keyUseTable(&at).read); err != nil {
+		return time.Time{}, err
+	}
+	return at, nil
 }
