@@ -13,6 +13,7 @@ import (
 
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
+	"licet/kv/verify"
 	"licet/licensing"
 )
 
@@ -69,34 +70,39 @@ func (u *MasterUse) String() string {
 	return text + ": " + strings.Join(users, ", ")
 }
 
-// MasterUses tells of each master key that the store uses or has used what is
-// derived from it at now. It reads all API keys and endpoints of webhooks, at one
-// revision. Ids sort.
-func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
-	found, err := s.readMasterUsage(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	return found.uses, nil
-}
-
-// masterUsage is how master keys are used at one revision.
-type masterUsage struct {
-	uses []MasterUse
+// MasterUsage is how master keys are used at one revision.
+type MasterUsage struct {
+	Uses []MasterUse // of the master keys that the store uses or has used, by id
+	// Unreadable counts the API keys and the owners' records of endpoints that can't be read. Their secrets may be derived
+	// from any master key. UnreadableNames has the names of up to maxMasterUsers of them, as licet store verify shows them.
+	Unreadable      int
+	UnreadableNames []string
 	// The revisions of the marks that every change of an API key, and of an endpoint of
 	// webhooks, replaces.
 	mark, webhooksMark int64
 }
 
-func (m *masterUsage) of(id string) *MasterUse {
-	i := slices.IndexFunc(m.uses, func(u MasterUse) bool { return u.ID == id })
+func (m *MasterUsage) of(id string) *MasterUse {
+	i := slices.IndexFunc(m.Uses, func(u MasterUse) bool { return u.ID == id })
 	if i < 0 {
 		return nil
 	}
-	return &m.uses[i]
+	return &m.Uses[i]
 }
 
-func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUsage, error) {
+// SayUnreadable says which values can't be read.
+func (m *MasterUsage) SayUnreadable() string {
+	names := strings.Join(m.UnreadableNames, ", ")
+	if m.Unreadable > len(m.UnreadableNames) {
+		names += ", …"
+	}
+	return fmt.Sprintf("%d API keys or records of webhook endpoints can't be read, and their secrets may be derived from "+
+		"any master key: %s; licet store verify shows them", m.Unreadable, names)
+}
+
+// MasterUses counts for each master key the secrets that are derived from it at now. It reads all API keys and endpoints
+// of webhooks, at one revision.
+func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, error) {
 	response, err := s.etcd.Txn(ctx, "scan_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
@@ -106,25 +112,30 @@ func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUs
 	if err != nil {
 		return nil, etcd.Unavailable(err)
 	}
-	found := &masterUsage{}
+	found := &MasterUsage{}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(layout.MastersPrefix):])})
+		found.Uses = append(found.Uses, MasterUse{ID: string(kv.Key[len(layout.MastersPrefix):])})
 	}
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
-		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(layout.RetiredPrefix):]), Retired: true})
+		found.Uses = append(found.Uses, MasterUse{ID: string(kv.Key[len(layout.RetiredPrefix):]), Retired: true})
 	}
-	slices.SortFunc(found.uses, func(a, b MasterUse) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(found.Uses, func(a, b MasterUse) int { return strings.Compare(a.ID, b.ID) })
 	if mark := etcd.First(response.Responses, 2); mark != nil {
 		found.mark = mark.ModRevision
 	}
 	if mark := etcd.First(response.Responses, 3); mark != nil {
 		found.webhooksMark = mark.ModRevision
 	}
-	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) error{
-		layout.Prefix + "k/": found.count, layout.WebhooksPrefix: found.countWebhooks,
+	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) (name string, err error){
+		layout.APIKeysPrefix: found.count, layout.WebhooksPrefix: found.countWebhooks,
 	} {
-		if err := s.readFamily(ctx, prefix, response.Header.Revision,
-			func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
+		if err := s.readFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) {
+			if name, err := count(kv, now); s.etcd.Unreadable(string(kv.Key), name, err) {
+				if found.Unreadable++; found.Unreadable <= maxMasterUsers {
+					found.UnreadableNames = append(found.UnreadableNames, name)
+				}
+			}
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -133,7 +144,7 @@ func (s *apiKeys) readMasterUsage(ctx context.Context, now time.Time) (*masterUs
 
 // readFamily reads all keys of a prefix at a revision, page by page.
 func (s *apiKeys) readFamily(
-	ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error,
+	ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue),
 ) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
@@ -143,9 +154,7 @@ func (s *apiKeys) readFamily(
 			return err
 		}
 		for _, kv := range page.Kvs {
-			if err := each(kv); err != nil {
-				return err
-			}
+			each(kv)
 			from = etcd.After(kv.Key)
 		}
 		if !page.More {
@@ -155,19 +164,20 @@ func (s *apiKeys) readFamily(
 }
 
 // count counts the master keys from which an API key's secrets are derived. A revoked key counts for none: its secret
-// is not needed again.
-func (m *masterUsage) count(kv *mvccpb.KeyValue, now time.Time) error {
-	hash, ok := strings.CutPrefix(string(kv.Key), layout.Prefix+"k/")
-	if !ok || len(hash) != len(licensing.APIKey{}.Hash) {
-		return layout.Internal(fmt.Errorf("the key of an API key: %w", layout.ErrMalformed))
+// is not needed again. If the API key can't be read, count returns its name and the reason.
+func (m *MasterUsage) count(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
+	hash := string(kv.Key[len(layout.APIKeysPrefix):])
+	name = "k/" + verify.Names{}.Opaque(hash)
+	if len(hash) != len(licensing.APIKey{}.Hash) {
+		return name, layout.ErrMalformed
 	}
 	stored, err := layout.DecodeAPIKey([32]byte([]byte(hash)), kv.Value)
 	if err != nil {
-		return layout.Internal(err)
+		return name, err
 	}
 	key := &stored.Key
 	if !key.RevokedAt.IsZero() {
-		return nil
+		return name, nil
 	}
 	user := MasterUser{ID: key.ID, Owner: key.Owner}
 	if use := m.of(key.MasterID); use != nil {
@@ -175,11 +185,11 @@ func (m *masterUsage) count(kv *mvccpb.KeyValue, now time.Time) error {
 		use.Users = appendUser(use.Users, user)
 	}
 	m.countPrevious(key.Previous, user, now)
-	return nil
+	return name, nil
 }
 
 // countPrevious counts what the secret before a rotation is derived from.
-func (m *masterUsage) countPrevious(previous licensing.PreviousSecret, user MasterUser, now time.Time) {
+func (m *MasterUsage) countPrevious(previous licensing.PreviousSecret, user MasterUser, now time.Time) {
 	if use := m.of(previous.MasterID); use != nil && now.Before(previous.Until.Add(retireMargin)) {
 		use.Previous++
 		if previous.Until.After(use.Until) {
@@ -191,14 +201,16 @@ func (m *masterUsage) countPrevious(previous licensing.PreviousSecret, user Mast
 
 // countWebhooks counts what an owner's endpoints are derived from. Those that are
 // disabled may be enabled again.
-func (m *masterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
-	owner, _, ok := layout.CutOwner(string(kv.Key[len(layout.WebhooksPrefix):]))
+func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
+	rest := string(kv.Key[len(layout.WebhooksPrefix):])
+	owner, _, ok := layout.CutOwner(rest)
 	if !ok {
-		return layout.Internal(fmt.Errorf("the key of endpoints of webhooks: %w", layout.ErrMalformed))
+		return "w/" + verify.Names{}.Opaque(rest), layout.ErrMalformed
 	}
+	name = "w/" + layout.OwnerPath(owner)
 	stored, err := layout.DecodeWebhooks(owner, kv.Value)
 	if err != nil {
-		return layout.Internal(err)
+		return name, err
 	}
 	for i := range stored.Webhooks.Endpoints {
 		e := &stored.Webhooks.Endpoints[i]
@@ -209,7 +221,7 @@ func (m *masterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
 		}
 		m.countPrevious(e.Previous, user, now)
 	}
-	return nil
+	return name, nil
 }
 
 func appendUser(users []MasterUser, user MasterUser) []MasterUser {
@@ -221,11 +233,11 @@ func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 
 // RetireMaster notes that nothing is derived from a master key any more, so
 // that a ring need not have it, and that nothing will be. It refuses while
-// anything is, and to retire the only one in use. Retiring one again changes
+// anything is, or something may be that can't be read, and to retire the only one in use. Retiring one again changes
 // nothing.
 func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) error {
 	for range changeTries {
-		found, err := s.readMasterUsage(ctx, now)
+		found, err := s.MasterUses(ctx, now)
 		if err != nil {
 			return err
 		}
@@ -236,7 +248,9 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 			return nil
 		case use.InUse():
 			return fmt.Errorf("the master key %q is in use: from it are derived %v", id, use)
-		case !slices.ContainsFunc(found.uses, func(u MasterUse) bool { return u.ID != id && !u.Retired }):
+		case found.Unreadable > 0:
+			return fmt.Errorf("the master key %q may be in use: %s", id, found.SayUnreadable())
+		case !slices.ContainsFunc(found.Uses, func(u MasterUse) bool { return u.ID != id && !u.Retired }):
 			return fmt.Errorf("the master key %q is the only one in use: make another one first", id)
 		}
 		retired, err := s.retireMaster(ctx, id, found)
@@ -249,7 +263,7 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
 // of webhooks was made or changed since the scan.
-func (s *apiKeys) retireMaster(ctx context.Context, id string, found *masterUsage) (bool, error) {
+func (s *apiKeys) retireMaster(ctx context.Context, id string, found *MasterUsage) (bool, error) {
 	print, err := s.etcd.Get(ctx, "retire_master", layout.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/kv/verify"
 	"licet/licensing"
 )
@@ -58,7 +59,7 @@ func TestRetireMaster(t *testing.T) {
 	ends := kvtest.Time.Add(time.Hour)
 	refused(kvtest.Time, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
 	refused(ends.Add(retireMargin-time.Millisecond), "the secrets before of 1")
-	uses := kvtest.Must(s.MasterUses(l.ctx(), ends))(t)
+	uses := kvtest.Must(s.MasterUses(l.ctx(), ends))(t).Uses
 	if len(uses) != 2 || uses[0].ID != "new" || uses[0].Keys != 2 || uses[1].Previous != 1 ||
 		!uses[1].Until.Equal(ends) {
 		t.Errorf("the uses are %+v", uses)
@@ -101,6 +102,41 @@ func TestRetireMaster(t *testing.T) {
 	}
 }
 
+// TestRetireMasterWithUnreadableKeys: what can't be read may be derived from any master key.
+func TestRetireMasterWithUnreadableKeys(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for i, id := range []string{"old", "new"} {
+		master := kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)
+		if err := l.store.UseMaster(l.ctx(), master); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := []licensing.APIKey{newAPIKey(), newAPIKey()}
+	for i := range keys {
+		keys[i].MasterID = "new"
+		if err := l.store.CreateAPIKey(l.ctx(), keys[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	undo := l.plant(seed{layout.APIKeyKey(keys[0].Hash): bytesOf("?"), layout.WebhooksKey(labOwner): bytesOf("?")})
+	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
+	if found.Unreadable != 2 || len(found.Uses) != 2 || found.Uses[0].Keys != 1 {
+		t.Errorf("the master keys are %+v", found)
+	}
+	name := "k/" + verify.Names{}.Opaque(string(keys[0].Hash[:]))
+	err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time)
+	for _, want := range []string{name, "w/" + layout.OwnerPath(labOwner), "2 API keys or records"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("retiring says %v, want %s", err, want)
+		}
+	}
+	undo()
+	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRetireMasterAmongRivals makes a key between the look and the retirement.
 func TestRetireMasterAmongRivals(t *testing.T) {
 	t.Parallel()
@@ -111,7 +147,7 @@ func TestRetireMasterAmongRivals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := kvtest.Must(l.store.readMasterUsage(l.ctx(), kvtest.Time))(t)
+	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
 	key := newAPIKey()
 	key.MasterID = "old"
 	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {
@@ -123,7 +159,7 @@ func TestRetireMasterAmongRivals(t *testing.T) {
 	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err == nil {
 		t.Error("it was retired although it is in use")
 	}
-	if only := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t); len(only) != 2 || only[1].Retired {
+	if only := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t).Uses; len(only) != 2 || only[1].Retired {
 		t.Errorf("the uses are %+v", only)
 	}
 }

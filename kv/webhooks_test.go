@@ -226,7 +226,7 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 			t.Errorf("got %v, want %s", err, why)
 		}
 	}
-	before := kvtest.Must(l.store.readMasterUsage(ctx, kvtest.Time))(t)
+	before := kvtest.Must(l.store.MasterUses(ctx, kvtest.Time))(t)
 	l.hook(l.store, owner, subscribe(owner))
 	if retired := kvtest.Must(l.store.retireMaster(ctx, "m2", before))(t); retired {
 		t.Error("it was retired although an endpoint was made meanwhile")

@@ -59,7 +59,8 @@ func newMasterKeyStatus(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Count the secrets derived from each master key",
 		Long: `For each master key that the store knows, count the API keys and webhook endpoints whose
 secrets are derived from it: current secrets, and previous secrets during the overlap of a
-rotation. Revoked API keys do not count. A master key with all counts at 0 can be retired.
+rotation. Revoked API keys do not count. A master key with all counts at 0 can be retired,
+unless an API key or a record of webhook endpoints can't be read: "unreadable" counts these.
 With --master-key-file the table also shows the place of each master key in the ring.`,
 		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
   licet store master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
@@ -73,15 +74,21 @@ With --master-key-file the table also shows the place of each master key in the 
 				return err
 			}
 			return cfg.withStore(cmd.Context(), stderr, func(ctx context.Context, store *kv.Store) error {
-				uses, err := store.MasterUses(ctx, time.Now())
+				found, err := store.MasterUses(ctx, time.Now())
 				if err != nil {
 					return err
 				}
-				rows := masterRows(uses, ring, given)
+				rows := masterRows(found.Uses, ring, given)
 				if cfg.Output == "json" {
-					return json.NewEncoder(stdout).Encode(map[string]any{"master_keys": rows})
+					return json.NewEncoder(stdout).Encode(map[string]any{
+						"master_keys": rows, "unreadable": found.Unreadable,
+					})
 				}
-				return showMasters(stdout, rows)
+				if err := showMasters(stdout, rows); err != nil || found.Unreadable == 0 {
+					return err
+				}
+				_, err = fmt.Fprintln(stdout, found.SayUnreadable())
+				return err
 			})
 		},
 	}
@@ -99,7 +106,8 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 
 The command refuses while a secret of an API key that is not revoked, or of a webhook
 endpoint, is derived from the master key. Previous secrets count until ten minutes after the
-end of their overlap.
+end of their overlap. The command also refuses while an API key or a record of webhook
+endpoints can't be read, and names it.
 
 Remove the line of the master key from the ring afterwards, not before. Retiring a retired
 master key changes nothing.`,

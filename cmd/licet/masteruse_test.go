@@ -58,7 +58,8 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		}
 		rows := map[string]masterRow{}
 		for _, row := range decode[struct {
-			Keys []masterRow `json:"master_keys"`
+			Keys       []masterRow `json:"master_keys"`
+			Unreadable int         `json:"unreadable"`
 		}](t, got.stdout).Keys {
 			rows[row.ID] = row
 		}
