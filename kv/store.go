@@ -59,8 +59,9 @@ type Store struct {
 	*views
 	*historyCompactor
 
-	hearAll bool // every owner listens
-	memory  *memory
+	hearAll    bool // every owner listens
+	memory     *memory
+	claimsFrom atomic.Value // where the sweep of claims goes on, a string; see sweepClaims
 
 	life       context.Context // of what goes on in the background
 	end        context.CancelFunc

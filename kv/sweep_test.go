@@ -69,6 +69,52 @@ func TestSweepSkipsUnreadableRecords(t *testing.T) {
 	}
 }
 
+// TestSweepPassesUnreadableClaims: claims that can't be read, more than one sweep removes, must not keep younger claims
+// from being removed.
+func TestSweepPassesUnreadableClaims(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	const bad = 5
+	damaged := seed{}
+	for i := range bad + 3 {
+		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
+	}
+	places := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix()))(t).Kvs
+	for _, place := range places[:bad] {
+		damaged[layout.Prefix+"y/"+string(place.Key[len(layout.ClaimAgePrefix)+8:])] = bytesOf("?")
+	}
+	l.write(damaged)
+	for pass := range 2 { // a pass begins with the oldest claim again
+		swept := 0
+		for {
+			n, err := l.store.sweepClaims(l.ctx(), kvtest.Time.Add(time.Hour), 2)
+			if swept += n; err != nil && !errors.Is(err, licensing.ErrInternal) {
+				t.Fatal(err)
+			}
+			if n == 0 {
+				break
+			}
+		}
+		if want := []int{3, bad}[pass]; swept != want {
+			t.Errorf("pass %d swept %d claims, want %d", pass, swept, want)
+		}
+		if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable); n != bad {
+			t.Errorf("%v values that can't be read are counted, want %d", n, bad)
+		}
+		l.write(mended(l, damaged))
+	}
+}
+
+// mended returns the damaged claims as they were refused.
+func mended(l *lab, damaged seed) seed {
+	whole := seed{}
+	for key := range damaged {
+		whole[key] = layout.EncodeClaim(&licensing.Claim{CreatedAt: kvtest.Time, Refusal: licensing.ErrPaymentNotConfigured},
+			nil)
+	}
+	return whole
+}
+
 // TestSweepMeetsANewClaim makes a claim anew after a sweep has read that its
 // time is over, and before it is removed.
 func TestSweepMeetsANewClaim(t *testing.T) {

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -26,11 +27,32 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time) (removed int,
 
 // sweepClaims removes up to limit claims. A claim that was stored again has two places in the index by
 // age: the older place goes first, alone, so that no place is left without its claim. A claim that
-// can't be read stays; sweepClaims fails with that error once nothing else is due.
-func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (int, error) {
-	due, err := s.dueClaims(ctx, before, limit)
-	if err != nil || len(due) == 0 {
-		return 0, err
+// can't be read stays. The next call goes on behind claims that can't be removed, and fails at the end if these are all
+// that it met; the call after that begins with the oldest claim again.
+func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (swept int, err error) {
+	var unreadable error
+	for {
+		from, _ := s.claimsFrom.Load().(string)
+		due, next, err := s.dueClaims(ctx, cmp.Or(from, layout.ClaimAgePrefix), before, limit)
+		if err != nil {
+			return 0, err
+		}
+		swept, bad, err := s.sweepDue(ctx, due)
+		if err != nil || swept > 0 {
+			return swept, err
+		}
+		unreadable = cmp.Or(unreadable, bad)
+		// None of these claims can be removed, and the claims after them must not wait.
+		if s.claimsFrom.Store(next); next == "" {
+			return 0, unreadable
+		}
+	}
+}
+
+// sweepDue removes claims, except those that can't be read; then bad is the reason.
+func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, err error) {
+	if len(due) == 0 {
+		return 0, nil, nil
 	}
 	var reads []clientv3.Op
 	for _, c := range due {
@@ -38,19 +60,18 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	}
 	found, err := s.etcd.Txn(ctx, "sweep_read", nil, reads, nil)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
+		return 0, nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	var compares []clientv3.Cmp
 	var deletes []clientv3.Op
 	var removed []removedKey // of deletes
-	var unreadable error
-	swept := 0
 	for i, c := range due {
 		kv := etcd.First(found.Responses, i)
 		var claim *licensing.Claim
 		if kv != nil {
-			if claim, _, err = layout.DecodeClaim(kv.Value); err != nil {
-				unreadable = layout.Internal(err)
+			claim, _, err = layout.DecodeClaim(kv.Value)
+			if s.etcd.Unreadable(c.key, "a claim of "+layout.OwnerPath(c.owner), err) {
+				bad = layout.Internal(err)
 				continue // the others must not wait for it
 			}
 		}
@@ -64,15 +85,15 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 		}
 	}
 	if swept == 0 {
-		return 0, unreadable
+		return 0, bad, nil
 	}
 	response, err := s.etcd.Txn(ctx, "sweep", compares, deletes, nil)
 	if err != nil {
 		// Whatever happened, the next sweep goes on from there.
-		return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
+		return 0, bad, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	if !response.Succeeded {
-		return 0, nil
+		return 0, nil, nil
 	}
 	for i, r := range removed {
 		// Another node may have removed the same place.
@@ -80,7 +101,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 			s.growth.note(r.owner, response.Header.Revision, licensing.Size{}.Minus(r.size))
 		}
 	}
-	return swept, nil
+	return swept, bad, nil
 }
 
 // dueClaim is a place by age whose time is over, and the key of its claim.
@@ -96,15 +117,21 @@ type removedKey struct {
 	size  licensing.Size
 }
 
-func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
+// dueClaims returns up to limit claims that are due, in the order of their places from one on, and where those behind
+// them begin; empty if there are none.
+func (s *Store) dueClaims(
+	ctx context.Context, from string, before time.Time, limit int,
+) (due []dueClaim, next string, err error) {
 	until := layout.ClaimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
-	response, err := s.etcd.Page(ctx, "sweep_list", layout.ClaimAgePrefix, until, int64(limit), 0,
+	response, err := s.etcd.Page(ctx, "sweep_list", from, until, int64(limit), 0,
 		clientv3.WithKeysOnly())
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	if response.More && len(response.Kvs) > 0 {
+		next = etcd.After(response.Kvs[len(response.Kvs)-1].Key)
 	}
 	const at = len(layout.ClaimAgePrefix) + 8
-	var due []dueClaim
 	for _, kv := range response.Kvs {
 		if place := string(kv.Key); len(place) > at && strings.Contains(place[at:], "/") {
 			made := time.UnixMilli(int64(binary.BigEndian.Uint64(kv.Key[len(layout.ClaimAgePrefix):])))
@@ -112,7 +139,7 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 			due = append(due, dueClaim{key: layout.Prefix + "y/" + place[at:], place: place, made: made, owner: owner})
 		}
 	}
-	return due, nil
+	return due, next, nil
 }
 
 // Due returns the records with work that is due at a moment. The range that etcd
