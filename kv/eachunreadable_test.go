@@ -1,0 +1,178 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/deliveries"
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
+	"licet/kv/verify"
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// TestOneUnreadableValue damages one value of each kind of key in turn. Whatever the value is, another owner's requests
+// and all work in the background go on, the damaged owner's lists stay readable, and verify shows the value. A new kind
+// of key needs a row in damagedKeys.
+func TestOneUnreadableValue(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	n := newNeighbor(l, l.fill())
+	summary, found := l.verify(verify.Config{})
+	if len(found) > 0 {
+		t.Fatalf("verify finds %v before", found)
+	}
+	rows := n.damagedKeys()
+	asWorkerFor(t, l.store, 5*time.Minute, func(ctx context.Context, w store.DeliveryWorker) {
+		n.worker = w
+		n.goesOn("a whole store")
+		for i, prefix := range verify.Prefixes() {
+			keys := rows[prefix]
+			if keys == nil {
+				t.Errorf("no row says which key of the kind %q to damage", prefix)
+				continue
+			}
+			delete(rows, prefix)
+			for _, key := range keys() {
+				n.damage(key, summary.Families[i].Name)
+			}
+		}
+	})
+	for prefix := range rows {
+		t.Errorf("%q is no kind of key", prefix)
+	}
+}
+
+// damage damages one value while the neighbor works. family is the kind of the key as verify calls it.
+func (n *neighbor) damage(key, family string) {
+	n.t.Helper()
+	what := fmt.Sprintf("a damaged value of the kind %s, %q", family, key)
+	const bad = "?"
+	undo := n.plant(seed{key: bytesOf(bad)})
+	if _, found := n.verify(verify.Config{}); !slices.ContainsFunc(found,
+		func(v verify.Violation) bool { return v.Family == family }) {
+		n.t.Errorf("%s: verify finds %v", what, found)
+	}
+	before := kvtest.Counted(n.t, n.metrics.EventValuesUnreadable)
+	n.damaged = family
+	n.goesOn(what)
+	if slices.Contains([]string{"listener", "listen_fence", "listen_request"}, family) {
+		n.listensAnew() // for these kinds only: moves of the fence are a second apart
+	}
+	counted := kvtest.Counted(n.t, n.metrics.EventValuesUnreadable) - before
+	if want := !slices.Contains(undecoded(), family); counted != 0 != want || counted > 1 {
+		n.t.Errorf("%s: %v values are counted, want %v", what, counted, want)
+	}
+	// The work in the background writes some values again, and removes some.
+	if kvs := kvtest.Must(n.client.Get(n.ctx(), key))(n.t).Kvs; len(kvs) > 0 && string(kvs[0].Value) == bad {
+		undo()
+	}
+}
+
+// damagedKeys returns for each kind of key which of the keys to damage.
+func (n *neighbor) damagedKeys() map[string]func() []string {
+	l := n.lab
+	path := layout.OwnerPath(labOwner)
+	apiKey := [32]byte(l.value(layout.APIKeyIndexKey(labOwner, "key_lab")))
+	one := func(key string) func() []string { return func() []string { return []string{key} } }
+	first := func(prefix string) func() []string {
+		return func() []string { return []string{l.keyIn(prefix, clientv3.SortAscend)} }
+	}
+	oldestClaim := func() string {
+		l.refuse(kvtest.Time)
+		return l.keyIn(layout.ClaimAgePrefix, clientv3.SortAscend)
+	}
+	return map[string]func() []string{
+		"a/": one(layout.APIKeyIndexKey(labOwner, "key_lab")),
+		"b/": first(layout.Prefix + "b/" + path),
+		"c/": first(layout.Prefix + "c/" + path),
+		"d/": first(layout.DevicesPrefix(n.spilled.ID())),
+		"e/": func() []string {
+			l.order(100)
+			return []string{l.keyIn(layout.EventsOf(labOwner), clientv3.SortDescend)}
+		},
+		"f/":         one(layout.ListenerKey(labListener)),
+		"g/":         one(layout.DeliveryClaimKey(labHook)),
+		"h/":         one(layout.EventOwnerKey(labOwner)),
+		"i/":         first(layout.Prefix + "i/" + path),
+		"j/":         first(layout.Prefix + "j/"),
+		"k/":         one(layout.APIKeyKey(apiKey)),
+		"l/":         one(layout.LicenseKey(n.inline.ID())),
+		"m/":         one(layout.MetadataKey(n.inline.ID())),
+		"n/":         one(layout.NodeKey(store.Incarnation{7})),
+		"o/":         one(layout.OrderKey(labOwner, n.paid.OrderNo)),
+		"p/":         one(layout.OrderOwnerKey(n.paid.OrderNo)),
+		"q/":         one(layout.ProductKey(labOwner, "pro")),
+		"s/backup":   one(layout.BackupKey),
+		"s/check":    one(layout.CheckKey), // a node that starts refuses to
+		"s/epoch":    one(layout.EpochKey),
+		"s/keys":     func() []string { return []string{layout.APIKeysMark, layout.APIKeyPartMark(7)} },
+		"s/ledger/":  one(layout.LedgerKey(labOwner)),
+		"s/listen":   one(layout.ListenKey),
+		"s/master/":  one(layout.MasterKeyKey("m2")), // a node that starts refuses to
+		"s/recount":  func() []string { return []string{layout.RecountKey, layout.RecountedKey} },
+		"s/retired/": one(layout.RetiredMasterKey("m9")),
+		"s/swept":    one(layout.TrimmedKey),
+		"s/usage/":   one(layout.UsageKey(labOwner)),
+		"s/webhooks": one(layout.WebhooksMark),
+		"t/": func() []string { // the latest mark, behind which the next sweep makes another one
+			kvtest.Must(l.client.Put(l.ctx(), layout.EpochKey, ""))(l.t)
+			kvtest.Must(l.store.SweepEvents(l.ctx(), n.now, keepAll))(l.t)
+			return []string{l.keyIn(layout.MarksPrefix, clientv3.SortDescend)}
+		},
+		"u/": one(layout.KeyUseKey(apiKey)),
+		"v/": func() []string {
+			page := l.keyIn(layout.DeliveriesPrefix(labHook, layout.KeyOfPage), clientv3.SortDescend)
+			return []string{layout.ProgressKey(labHook), page, layout.PendingKey(labHook, "evt_1"),
+				layout.DeadKey(labHook, "evt_2"), layout.ReplayKey(labHook, "1")}
+		},
+		"w/":   one(layout.WebhooksKey(labOwner)),
+		"x/a/": one(layout.ListenRequestKey(labListener)),
+		"x/l/": first(layout.DuePrefix(licensing.DueLicenseEnd)),
+		"x/o/": first(layout.DuePrefix(licensing.DueOrderEnd)),
+		"x/r/": first(layout.DuePrefix(licensing.DueRefund)),
+		"x/w/": one(layout.DeletedWebhookKey("we_0deleted")),
+		"y/": func() []string {
+			return []string{layout.Prefix + "y/" + oldestClaim()[len(layout.ClaimAgePrefix)+layout.TimeSize:]}
+		},
+		"z/": func() []string { return []string{oldestClaim()} },
+	}
+}
+
+// keyIn returns the first or the last key with a prefix.
+func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
+	l.t.Helper()
+	kvs := kvtest.Must(l.client.Get(l.ctx(), prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		clientv3.WithLimit(1), clientv3.WithSort(clientv3.SortByKey, order)))(l.t).Kvs
+	if len(kvs) == 0 {
+		l.t.Fatalf("there is no key %q…", prefix)
+	}
+	return string(kvs[0].Key)
+}
+
+// undecoded returns the kinds of keys whose values a running node does not decode in goesOn. Most of these values are
+// empty, or only show by their revision that something has changed. A node reads master keys and the check key when it
+// starts, and then refuses to start. Devices and order_owner are read for one license or order only.
+func undecoded() []string {
+	return []string{"buyer", "catalog", "listener", "event_owner", "listing", "skip", "epoch", "api_key_mark",
+		"webhooks_mark", "license_end", "order_end", "refund", "deleted_webhook", "claim_age",
+		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner"}
+}
+
+// asWorkerFor runs do as the worker that a store is, for at most so long.
+func asWorkerFor(t *testing.T, s *Store, most time.Duration, do func(ctx context.Context, w store.DeliveryWorker)) {
+	t.Helper()
+	err := deliveries.New(s).Work(kvtest.Context(t, most), func(ctx context.Context, w store.DeliveryWorker) error {
+		do(ctx, w)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
