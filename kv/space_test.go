@@ -41,12 +41,15 @@ type spaceLab struct {
 
 func newSpaceLab(t *testing.T) *spaceLab { return newSpaceLabOf(t, 2<<20) }
 
-// newSpaceLabOf makes a lab whose etcd has a quota in bytes.
-func newSpaceLabOf(t *testing.T, quota int64) *spaceLab {
+// newSpaceLabOf makes a lab whose etcd has a quota in bytes. tune may change other settings.
+func newSpaceLabOf(t *testing.T, quota int64, tune ...func(*embed.Config)) *spaceLab {
 	t.Helper()
 	server := embeddedtest.StartTuned(t, t.TempDir(), func(cfg *embed.Config) {
 		embeddedtest.Quick(cfg)
 		cfg.QuotaBackendBytes = quota
+		for _, change := range tune {
+			change(cfg)
+		}
 	})
 	l := &spaceLab{t: t, etcd: embeddedtest.Dial(t, server),
 		owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
@@ -350,16 +353,23 @@ func TestLeasesWhileFull(t *testing.T) {
 // TestCompactHistory fills etcd with history: the second call compacts it, and the store has space again. With space,
 // calls compact nothing.
 func TestCompactHistory(t *testing.T) {
-	l := newSpaceLabOf(t, 8<<20) // large against what the test writes between two commits of etcd
+	l := newSpaceLabOf(t, 8<<20, func(cfg *embed.Config) {
+		cfg.BackendBatchLimit = 1 // a commit for each request: etcd knows its size
+	})
 	compact := func() {
 		t.Helper()
 		if err := l.store.CompactHistory(l.ctx()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write := func(bytes int) (revision int64) {
+	// Each value is smaller than a page: large values leave gaps in the file that the next values don't fit into.
+	write := func(values int) (revision int64) {
 		t.Helper()
-		put, err := l.etcd.Put(l.ctx(), "changed", strings.Repeat("x", bytes))
+		var puts []clientv3.Op
+		for i := range values {
+			puts = append(puts, clientv3.OpPut(fmt.Sprint("changed", i), strings.Repeat("x", 1<<10)))
+		}
+		put, err := l.etcd.Txn(l.ctx()).Then(puts...).Commit()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +377,7 @@ func TestCompactHistory(t *testing.T) {
 	}
 	wantHistory := func(revision int64, want bool) {
 		t.Helper()
-		_, err := l.etcd.Get(l.ctx(), "changed", clientv3.WithRev(revision))
+		_, err := l.etcd.Get(l.ctx(), "changed0", clientv3.WithRev(revision))
 		if gone := errors.Is(err, rpctypes.ErrCompacted); gone == want || !gone && err != nil {
 			t.Fatalf("history at revision %d: %v", revision, err)
 		}
@@ -376,10 +386,7 @@ func TestCompactHistory(t *testing.T) {
 	compact()
 	compact()
 	wantHistory(first, true)
-	for range 108 {
-		write(64 << 10) // 6.8 MiB
-	}
-	inUse := func() float64 { // etcd commits, and knows its size, each 100 ms
+	inUse := func() float64 {
 		t.Helper()
 		status, err := l.etcd.Status(l.ctx(), l.etcd.Endpoints()[0])
 		if err != nil {
@@ -388,8 +395,7 @@ func TestCompactHistory(t *testing.T) {
 		return float64(status.DbSizeInUse) / float64(status.DbSizeQuota)
 	}
 	for inUse() < 0.91 { // well below the share of the file from which the reserve would stay on
-		write(1 << 10)
-		time.Sleep(5 * time.Millisecond)
+		write(64)
 	}
 	kvtest.Await(t, func() bool { return l.store.Space() == store.SpaceReserve })
 	compact()
