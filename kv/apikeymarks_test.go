@@ -179,7 +179,7 @@ func TestKeysWaitForNoOtherKey(t *testing.T) {
 		})
 		return err
 	}
-	ctx, cancel := context.WithTimeout(l.ctx(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(l.ctx(), time.Minute)
 	defer cancel()
 	if err := revoke(ctx, quick); err != nil {
 		t.Errorf("another key can't be changed meanwhile: %v", err)

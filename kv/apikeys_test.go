@@ -52,7 +52,7 @@ func TestAPIKeyInDoubt(t *testing.T) {
 			Tell: rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := kvtest.Context(t, 10*time.Second)
+			ctx := t.Context()
 			s := faultyStore(t, kvtest.Script(c.faults...))
 			key := newAPIKey()
 			err := s.PutAPIKey(ctx, key)
@@ -108,7 +108,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 			revoked: true, err: licensing.ErrAPIKeyNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := kvtest.Context(t, 10*time.Second)
+			ctx := t.Context()
 			s := faultyStore(t, kvtest.Script())
 			key := newAPIKey()
 			if err := s.PutAPIKey(ctx, key); err != nil {
@@ -150,7 +150,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 // TestPutAPIKeyIndexesOldKeys meets a key that was stored before there was an
 // index.
 func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	s := openStore(t)
 	key := newAPIKey()
 	old := key
@@ -171,7 +171,7 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 
 // TestChangeKeepsNewerFields changes a key that a newer node has written.
 func TestChangeKeepsNewerFields(t *testing.T) {
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	s := openStore(t)
 	key := newAPIKey()
 	if err := s.PutAPIKey(ctx, key); err != nil {
@@ -202,7 +202,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 // watch must still tell of changes.
 func TestWatchSurvivesRestart(t *testing.T) {
 	t.Parallel()
-	ctx := kvtest.Context(t, time.Minute)
+	ctx := t.Context()
 	dir := embeddedtest.Dir(t)
 	etcd := embeddedtest.Start(t, dir)
 	s, err := Open(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})

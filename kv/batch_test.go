@@ -43,14 +43,14 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 	outcomes, errs := make([]store.Outcome, len(changes)), make([]error, len(changes))
 	var group sync.WaitGroup
 	group.Go(func() {
-		if _, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "first")); err != nil {
+		if _, err := s.Commit(t.Context(), bind(t, ref, snapshot, "first")); err != nil {
 			t.Errorf("the one before: %v", err)
 		}
 	})
 	awaitLine(t, &s.writes, "the first is under way",
 		func() bool { return s.writes.dispatching > 0 && len(s.writes.waiting) == 0 })
 	for i, change := range changes {
-		group.Go(func() { outcomes[i], errs[i] = s.Commit(kvtest.Context(t, 10*time.Second), change) })
+		group.Go(func() { outcomes[i], errs[i] = s.Commit(t.Context(), change) })
 	}
 	awaitWaiting(t, &s.writes, len(changes))
 	release()
@@ -303,7 +303,7 @@ func TestBatchPanic(t *testing.T) {
 	s.etcd.Remote = remote
 	ref, snapshot := createStored(t, s, "a")
 	remote.panics.Store(true)
-	if _, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err,
+	if _, err := s.Load(t.Context(), store.Want{Ref: ref}); !errors.Is(err,
 		licensing.ErrUnavailable) {
 		t.Errorf("a read: %v, want ErrUnavailable", err)
 	}
@@ -312,7 +312,7 @@ func TestBatchPanic(t *testing.T) {
 		t.Errorf("a change: %v, want ErrOutcomeUnknown", err)
 	}
 	remote.panics.Store(false)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, "b"), "b"))
+	outcome, err := s.Commit(t.Context(), bind(t, ref, loadOne(t, s, ref, "b"), "b"))
 	if err != nil || !outcome.Landed {
 		t.Errorf("a change afterwards: %+v, %v", outcome, err)
 	}
@@ -335,7 +335,7 @@ func TestBatchOfNothing(t *testing.T) {
 		if errs[i] != nil || !outcomes[i].Landed {
 			t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
 		}
-		if outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), changes[i]); err != nil || outcome.Landed {
+		if outcome, err := s.Commit(t.Context(), changes[i]); err != nil || outcome.Landed {
 			t.Errorf("the same change %d, made again, was not lost: %+v, %v", i, outcome, err)
 		}
 	}

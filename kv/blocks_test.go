@@ -45,7 +45,7 @@ func (l *eventsLab) together(changes []store.Change) {
 // entries lists the keys of an owner's events in an epoch, in the feed's order.
 func (l *eventsLab) entries(owner licensing.Owner, e layout.Epoch) []layout.EventsKey {
 	l.t.Helper()
-	return kvtest.Must(l.store.listEvents(kvtest.Context(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
+	return kvtest.Must(l.store.listEvents(l.t.Context(), owner, e, e+1, 0))(l.t).entries
 }
 
 func blocksIn(entries []layout.EventsKey) (blocks int) {
@@ -83,7 +83,7 @@ func (l *eventsLab) verifiesWell() {
 // readsAlike reads the events of an owner in every way, and checks that all ways return the same events.
 func (l *eventsLab) readsAlike(owner licensing.Owner) []store.RecordedEvent {
 	l.t.Helper()
-	ctx := kvtest.Context(l.t, time.Minute)
+	ctx := l.t.Context()
 	all := l.feed(owner, 1000)
 	l.inTheirEpochs(all)
 	told := make(map[string]int)
@@ -368,10 +368,10 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later,
 		"an earlier event": earlier, "another block": elsewhere} {
 		id := p.Text(store.Cell)
-		if found, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, id); found != nil || err != nil {
+		if found, err := l.store.Event(t.Context(), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
 		}
-		if feed, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+		if feed, err := l.store.ReadEvents(t.Context(), owner,
 			store.FeedPage{After: store.FeedPosition(id), Limit: 10}); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("the feed behind %s: %+v, %v", name, feed, err)
 		}
@@ -497,7 +497,7 @@ func TestBlocksAreSwept(t *testing.T) {
 	owner := acct("swept")
 	l.together(l.binds(20, owner))
 	l.seal()
-	ctx := kvtest.Context(t, time.Minute)
+	ctx := t.Context()
 	keep := store.EventRetention{Age: time.Hour, Bytes: 1 << 30}
 	if removed, err := l.store.SweepEvents(ctx, kvtest.Time, keep); removed != 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -139,7 +138,7 @@ func TestChecksAfterLoss(t *testing.T) {
 	key, revision := []byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision
 	send := func(revision int64) bool {
 		p := &batchItem{compares: []*etcdserverpb.Compare{etcd.Unchanged(key, revision)}, reads: [][]byte{key}}
-		r, _ := s.reads.do(kvtest.Context(t, 10*time.Second), p)
+		r, _ := s.reads.do(t.Context(), p)
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
@@ -169,7 +168,7 @@ func TestChecksAreLinearizable(t *testing.T) {
 	s, kv := seenStore(t)
 	ref, snapshot := createStored(t, s)
 	kv.shape()
-	if still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, snapshot.Token); err != nil || !still {
+	if still, err := s.Confirm(t.Context(), ref, snapshot.Token); err != nil || !still {
 		t.Fatal(still, err)
 	}
 	if len(kv.requests) != 1 {

@@ -39,7 +39,7 @@ func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, sto
 	t.Helper()
 	l := newLicense(t, 0)
 	ref := licensing.LicenseRef(l.Key)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+	outcome, err := s.Commit(t.Context(),
 		store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
@@ -49,7 +49,7 @@ func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, sto
 
 func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store.Snapshot {
 	t.Helper()
-	snapshots, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref, Devices: devices})
+	snapshots, err := s.Load(t.Context(), store.Want{Ref: ref, Devices: devices})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestSwapInDoubt(t *testing.T) {
 			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script()
 			ref, snapshot := createStored(t, s, "a")
 			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script(c.faults...)
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+			outcome, err := s.Commit(t.Context(), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
 			}
@@ -121,7 +121,7 @@ func TestSwapInDoubt(t *testing.T) {
 // again must land once.
 func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
-	response, err := server.Client.Get(kvtest.Context(t, 10*time.Second), layout.RecordKey(ref))
+	response, err := server.Client.Get(t.Context(), layout.RecordKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func rivals(t *testing.T, ref licensing.Ref, n int) {
 	for i := range n {
 		rival := faultyStore(t, kvtest.Script())
 		device := string(rune('A' + i))
-		outcome, err := rival.Commit(kvtest.Context(t, 10*time.Second),
+		outcome, err := rival.Commit(t.Context(),
 			bind(t, ref, loadOne(t, rival, ref, device), device))
 		if err != nil || !outcome.Landed {
 			t.Fatalf("rival %d: %+v, %v", i, outcome, err)
@@ -183,7 +183,7 @@ func TestSwapInDoubtAmongRivals(t *testing.T) {
 				}
 				return kvtest.Fault{}
 			}
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+			outcome, err := s.Commit(t.Context(), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
 			}
@@ -224,7 +224,7 @@ func TestDoubtThenFull(t *testing.T) {
 		s.writes.few, s.writes.most, s.writes.waiting = 0, 0, make([]*batchItem, maxWaiting)
 		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
 	}
-	_, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+	_, err := s.Commit(t.Context(), bind(t, ref, snapshot, "a"))
 	var told *licensing.Error
 	if !errors.As(err, &told) || told.Reason != licensing.ReasonOutcomeUnknown {
 		t.Errorf("got %v, want ErrOutcomeUnknown", err)
@@ -235,7 +235,7 @@ func TestDoubtThenFull(t *testing.T) {
 func TestCreationInDoubt(t *testing.T) {
 	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
+	outcome, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
 	if err != nil || !outcome.Landed {
@@ -250,7 +250,7 @@ func TestGrantInDoubt(t *testing.T) {
 	l := newLicense(t, 3)
 	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(),
 		CreatedAt: kvtest.Time}
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
+	outcome, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
@@ -278,7 +278,7 @@ func TestHiddenResend(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	s.etcd.Remote = &resendKV{s.etcd.Remote}
 	ref, snapshot := createStored(t, s, "a")
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+	outcome, err := s.Commit(t.Context(), bind(t, ref, snapshot, "a"))
 	if err != nil || !outcome.Landed {
 		t.Errorf("got %+v, %v; want landed", outcome, err)
 	}
@@ -332,7 +332,7 @@ func TestProductInDoubt(t *testing.T) {
 				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name,
 					Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 			}
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
+			outcome, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{write}})
 			if err != nil || !outcome.Landed {
 				t.Fatalf("%q: got %+v, %v; want landed", name, outcome, err)
 			}
@@ -352,7 +352,7 @@ func TestRemovalLostForCertain(t *testing.T) {
 	s := openStore(t)
 	commit := func(write store.Write) bool {
 		t.Helper()
-		outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
+		outcome, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{write}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 		ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+	outcome, err := s.Commit(t.Context(),
 		store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
@@ -106,7 +106,7 @@ func TestSwapCounts(t *testing.T) {
 			ref, snapshot := createOrder(t, s)
 			if c.rival {
 				rival := faultyStore(t, kvtest.Script())
-				if _, err := rival.Commit(kvtest.Context(t, 10*time.Second),
+				if _, err := rival.Commit(t.Context(),
 					changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 					t.Fatal(err)
 				}
@@ -116,7 +116,7 @@ func TestSwapCounts(t *testing.T) {
 				}
 			}
 			s.etcd.Remote.(*kvtest.FaultyKV).Next = kvtest.Script(c.faults...)
-			_, _ = s.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, snapshot, pay(t)))
+			_, _ = s.Commit(t.Context(), changed(t, ref, snapshot, pay(t)))
 			if got := moved(t, s.metrics.Swaps); !maps.Equal(got, c.swaps) {
 				t.Errorf("swaps: %v, want %v", got, c.swaps)
 			}
@@ -149,7 +149,7 @@ func TestSharedBatchCounts(t *testing.T) {
 				changes = append(changes, changed(t, ref, snapshot, pay(t)))
 				if i < losers {
 					rival := faultyStore(t, kvtest.Script())
-					if _, err := rival.Commit(kvtest.Context(t, 10*time.Second),
+					if _, err := rival.Commit(t.Context(),
 						changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 						t.Fatal(err)
 					}
@@ -200,7 +200,7 @@ func TestRequestsInFlight(t *testing.T) {
 	done := make(chan error, 2)
 	for want := 1; want <= 2; want++ {
 		go func() {
-			_, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref})
+			_, err := s.Load(t.Context(), store.Want{Ref: ref})
 			done <- err
 		}()
 		<-held.arrived

@@ -68,7 +68,7 @@ func confirmTruth(
 	if !ok {
 		return guess, false
 	}
-	still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, guess.Token)
+	still, err := s.Confirm(t.Context(), ref, guess.Token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func change(
 	t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device,
 ) {
 	t.Helper()
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	want := store.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
 	snapshot, unsure, ok := s.Recall(want)
 	for range 3 {
@@ -217,7 +217,7 @@ func TestTouchOfRemembered(t *testing.T) {
 			}
 		}
 		commit(t, s, ref, guess, true)
-		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID),
+		view, err := s.ReadLicense(t.Context(), licensing.LicenseKey(ref.ID),
 			store.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestLargeFold(t *testing.T) {
 		t.Errorf("%d requests, want one request, which compares the license and the listeners", len(requests))
 	}
 	count := layout.MaxInline + 1 + store.MaxFoldDevices
-	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID),
+	view, err := s.ReadLicense(t.Context(), licensing.LicenseKey(ref.ID),
 		store.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
@@ -288,7 +288,7 @@ func TestLargeFold(t *testing.T) {
 	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
 	other := faultyStore(t, kvtest.Script())
 	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+	outcome, err := s.Commit(t.Context(),
 		store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
 		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)

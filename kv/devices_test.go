@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -44,7 +43,7 @@ func putDevices(t testing.TB, count int, position func(i int) store.DeviceCursor
 	l := newLicense(t, 0)
 	l.CurrentDevices = count
 	id := l.Key.ID()
-	ctx := kvtest.Context(t, time.Minute)
+	ctx := t.Context()
 	ops := []clientv3.Op{clientv3.OpPut(layout.LicenseKey(id),
 		string((&layout.License{License: *l, Spilled: true}).Encode()))}
 	for i := range count {
@@ -72,7 +71,7 @@ func TestClusteredDevices(t *testing.T) {
 	var reads atomic.Int32
 	s := hookedStore(t, func() { reads.Add(1) })
 	page := store.DevicePage{Limit: 1}
-	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), key, page)
+	view, err := s.ReadLicense(t.Context(), key, page)
 	if err != nil || len(view.Devices) != 1 || view.Next == nil {
 		t.Fatalf("%+v, %v", view, err)
 	}
@@ -89,7 +88,7 @@ func TestPageReadsOnce(t *testing.T) {
 			func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
 		var reads atomic.Int32
 		s := hookedStore(t, func() { reads.Add(1) })
-		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), key, store.DevicePage{Limit: 50})
+		view, err := s.ReadLicense(t.Context(), key, store.DevicePage{Limit: 50})
 		if err != nil || len(view.Devices) != 50 {
 			t.Fatalf("%d devices: %v", len(view.Devices), err)
 		}
@@ -103,7 +102,7 @@ func TestPageReadsOnce(t *testing.T) {
 func TestLookupAtOneRevision(t *testing.T) {
 	s := openStore(t)
 	ref, _ := createStored(t, s)
-	ctx := kvtest.Context(t, 30*time.Second)
+	ctx := t.Context()
 	activate := func(device string) {
 		if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, device), device)); err != nil ||
 			!outcome.Landed {

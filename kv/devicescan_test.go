@@ -119,7 +119,7 @@ func TestDeviceScan(t *testing.T) {
 					}
 				})
 			}
-			still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, guess.Token)
+			still, err := s.Confirm(t.Context(), ref, guess.Token)
 			if err != nil || !still {
 				t.Errorf("confirmed: %v, %v", still, err)
 			}

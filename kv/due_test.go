@@ -76,7 +76,7 @@ func TestActivationsWriteNoIndexEntry(t *testing.T) {
 	puts := func(ref licensing.Ref, device string) (n int) {
 		t.Helper()
 		kv.shape()
-		if outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+		if outcome, err := s.Commit(t.Context(),
 			bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
@@ -94,7 +94,7 @@ func TestActivationsWriteNoIndexEntry(t *testing.T) {
 		l := newLicense(t, 9)
 		change(l)
 		ref := licensing.LicenseRef(l.Key)
-		outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+		outcome, err := s.Commit(t.Context(),
 			store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -29,7 +28,7 @@ func TestOneUnreadableValue(t *testing.T) {
 		t.Fatalf("verify finds %v before", found)
 	}
 	rows := n.damagedKeys()
-	asWorkerFor(t, l.store, 5*time.Minute, func(ctx context.Context, w store.DeliveryWorker) {
+	asWorker(t, l.store, func(ctx context.Context, w store.DeliveryWorker) {
 		n.worker = w
 		n.goesOn("a whole store")
 		for i, prefix := range verify.Prefixes() {
@@ -165,10 +164,10 @@ func undecoded() []string {
 		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner"}
 }
 
-// asWorkerFor runs do as the worker that a store is, for at most so long.
-func asWorkerFor(t *testing.T, s *Store, most time.Duration, do func(ctx context.Context, w store.DeliveryWorker)) {
+// asWorker runs do as the worker that a store is.
+func asWorker(t *testing.T, s *Store, do func(ctx context.Context, w store.DeliveryWorker)) {
 	t.Helper()
-	err := deliveries.New(s).Work(kvtest.Context(t, most), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := deliveries.New(s).Work(t.Context(), func(ctx context.Context, w store.DeliveryWorker) error {
 		do(ctx, w)
 		return nil
 	})

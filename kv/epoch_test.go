@@ -160,9 +160,9 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
 	owner := acct("dead")
-	dead := kvtest.Must(Open(kvtest.Context(t, 10*time.Second),
+	dead := kvtest.Must(Open(t.Context(),
 		Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
-	if err := dead.OpenEpoch(kvtest.Context(t, 10*time.Second)); err != nil {
+	if err := dead.OpenEpoch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ref := l.license(dead, owner)
@@ -176,7 +176,7 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now,
 		Metrics: kvtest.Metrics(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
 	l.store.KeepSealing()
-	feed, err := n.Feed(kvtest.Context(t, 30*time.Second), owner, store.FeedPage{Limit: 10},
+	feed, err := n.Feed(t.Context(), owner, store.FeedPage{Limit: 10},
 		service.FeedWait{For: 20 * time.Second})
 	var told []store.RecordedEvent
 	for _, e := range feed.Events {
@@ -201,7 +201,7 @@ func TestListenersAreLearned(t *testing.T) {
 		t.Error("no owner listens")
 	}
 	l.listen(owner)
-	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(s.readOpenEpoch(t.Context()))(t)
 	if !listens() {
 		t.Error("the store has not learned that an owner listens")
 	}
@@ -209,9 +209,9 @@ func TestListenersAreLearned(t *testing.T) {
 		t.Errorf("what was read before counts: %v", err)
 	}
 	// as in a store of before, restored
-	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t)
-	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenerKey(owner)))(t)
-	if kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t); listens() {
+	kvtest.Must(s.etcd.Native.Delete(t.Context(), layout.ListenKey))(t)
+	kvtest.Must(s.etcd.Native.Delete(t.Context(), layout.ListenerKey(owner)))(t)
+	if kvtest.Must(s.readOpenEpoch(t.Context()))(t); listens() {
 		t.Error("what was read later, of an older store, does not count")
 	}
 }
@@ -228,7 +228,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 		made := newLicense(t, 0)
 		made.Owner = acct(fmt.Sprint("many", i%8))
 		go func() {
-			_, err := s.Commit(kvtest.Context(t, 20*time.Second),
+			_, err := s.Commit(t.Context(),
 				store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key),
 					Record: licensing.NewLicense(made, nil, "")}}})
 			errs <- err
@@ -239,7 +239,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if owners := kvtest.Must(l.store.listEventOwners(kvtest.Context(t, 10*time.Second)))(t); len(owners) != 8 {
+	if owners := kvtest.Must(l.store.listEventOwners(t.Context()))(t); len(owners) != 8 {
 		t.Errorf("registered are %v", owners)
 	}
 	l.seal()

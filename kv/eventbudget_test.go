@@ -20,7 +20,7 @@ import (
 // eventBytes counts the bytes of an owner's events.
 func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	l.t.Helper()
-	ctx := kvtest.Context(l.t, 30*time.Second)
+	ctx := l.t.Context()
 	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner),
 		clientv3.WithPrefix()))(l.t).Kvs {
 		if len(kv.Value) > 0 {
@@ -43,7 +43,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	}
 	l.seal()
 	little := l.feed(small, 10)
-	first, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), small, store.FeedPage{Limit: 1})
+	first, err := l.store.ReadEvents(t.Context(), small, store.FeedPage{Limit: 1})
 	if err != nil || len(first.Events) != 1 {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -54,7 +54,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 			l.license(l.store, large)
 		}
 		l.seal()
-		page, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), large, store.FeedPage{Limit: 1000})
+		page, err := l.store.ReadEvents(t.Context(), large, store.FeedPage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func maxLost(cuts []*ownerLedger) (bytes int64) {
 func TestOneNodeDecidesCuts(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
-	ctx := kvtest.Context(t, 30*time.Second)
+	ctx := t.Context()
 	put := func(owner licensing.Owner, bytes int64) {
 		t.Helper()
 		ledger := &layout.Ledger{Begun: kvtest.Time,

@@ -37,7 +37,7 @@ func TestSweepersAtOnce(t *testing.T) {
 		s := l.open(nil)
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_, err := s.SweepEvents(kvtest.Context(t, 30*time.Second), kvtest.Time.Add(time.Duration(now.Load())),
+				_, err := s.SweepEvents(t.Context(), kvtest.Time.Add(time.Duration(now.Load())),
 					bySpans(budget))
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) {
 					t.Errorf("sweep: %v", err)
@@ -100,7 +100,7 @@ func TestCutIsKilled(t *testing.T) {
 		spans := l.ledger(large).Spans
 		keep := bySpans(spans[2].Bytes + l.eventBytes(small))
 		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
-		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), cfg))(t)
+		s := kvtest.Must(Open(t.Context(), cfg))(t)
 		writes := 0
 		faulty := &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 			if writes++; writes > kill {
@@ -109,7 +109,7 @@ func TestCutIsKilled(t *testing.T) {
 			return kvtest.Fault{}
 		}}
 		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
-		_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), kvtest.Time.Add(2*markAfter), keep)
+		_, err := s.SweepEvents(t.Context(), kvtest.Time.Add(2*markAfter), keep)
 		finished = err == nil
 		_ = s.Close()
 		l.clean()
@@ -162,13 +162,13 @@ func TestHistoryPastCut(t *testing.T) {
 	at, _ := layout.ReadFeedPlace(store.Cell, latest.ID)
 	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch},
 		layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), key, "garbled"); err != nil {
+	if _, err := l.store.etcd.Native.Put(t.Context(), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
 	l.store = l.open(nil)
 	var found []store.RecordedEvent
 	for page := (store.HistoryPage{Limit: 10}); ; {
-		got := kvtest.Must(l.store.History(kvtest.Context(t, 10*time.Second), ref, page))(t)
+		got := kvtest.Must(l.store.History(t.Context(), ref, page))(t)
 		found = append(found, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
 			break
@@ -187,7 +187,7 @@ func TestHistoryPastCut(t *testing.T) {
 func TestOlderStore(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
-	ctx := kvtest.Context(t, 30*time.Second)
+	ctx := t.Context()
 	small, large := acct("small"), acct("large")
 	mark := func(e layout.Epoch, at time.Time, bytes uint64) {
 		t.Helper()

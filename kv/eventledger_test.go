@@ -1,8 +1,6 @@
 package kv
 
 import (
-	"time"
-
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -11,7 +9,7 @@ import (
 // ledger reads the ledger of an owner.
 func (l *eventsLab) ledger(owner licensing.Owner) *layout.Ledger {
 	l.t.Helper()
-	kvs := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.LedgerKey(owner)))(l.t).Kvs
+	kvs := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.LedgerKey(owner)))(l.t).Kvs
 	if len(kvs) == 0 {
 		return &layout.Ledger{}
 	}

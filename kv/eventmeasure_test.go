@@ -31,7 +31,7 @@ func (c *countingTxns) Txn(ctx context.Context) clientv3.Txn {
 func TestQuietOwnersCostLittle(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
-	ctx := kvtest.Context(t, 30*time.Second)
+	ctx := t.Context()
 	const quiet = 400
 	var owners []licensing.Owner
 	for i := range quiet {
@@ -89,7 +89,7 @@ func TestMeasuresAtOnce(t *testing.T) {
 		for i, s := range stores {
 			group.Go(func() {
 				m := measuring{1, to + layout.Epoch(i)*apart, 0, g, kvtest.Time}
-				if err := s.measureEvents(kvtest.Context(t, 30*time.Second), owners, m); err != nil {
+				if err := s.measureEvents(t.Context(), owners, m); err != nil {
 					t.Errorf("node %d: %v", i, err)
 				}
 			})

@@ -28,7 +28,7 @@ type span struct {
 // gives the keys in their order.
 func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []string) {
 	l.t.Helper()
-	if err := l.store.putOwners(kvtest.Context(l.t, 10*time.Second), []licensing.Owner{owner}); err != nil {
+	if err := l.store.putOwners(l.t.Context(), []licensing.Owner{owner}); err != nil {
 		l.t.Fatal(err)
 	}
 	var puts []clientv3.Op
@@ -44,7 +44,7 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 		}
 	}
 	for some := range slices.Chunk(puts, etcd.MaxOps) {
-		kvtest.Must(l.store.etcd.Native.Txn(kvtest.Context(l.t, time.Minute)).Then(some...).Commit())(l.t)
+		kvtest.Must(l.store.etcd.Native.Txn(l.t.Context()).Then(some...).Commit())(l.t)
 	}
 	slices.Sort(keys)
 	return keys
@@ -80,7 +80,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	for _, span := range l.ledger(owner).Spans {
 		size += span.Bytes
 	}
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 30*time.Second), layout.EventsOf(owner),
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.EventsOf(owner),
 		clientv3.WithPrefix()))(t).Kvs {
 		size -= int64(len(kv.Key) + len(kv.Value))
 	}
@@ -149,7 +149,7 @@ func TestWalkEvents(t *testing.T) {
 			seen.keys.Store(0)
 			var got []string
 			begins := prefix + string(layout.AppendEpoch(nil, c.from))
-			err := l.store.walkEvents(kvtest.Context(t, time.Minute), "walk", owner, c.from, c.to, c.limit,
+			err := l.store.walkEvents(t.Context(), "walk", owner, c.from, c.to, c.limit,
 				func(begin, next string, page *clientv3.GetResponse) error {
 					if begin < begins || int64(len(page.Kvs)) > c.limit {
 						t.Errorf("a page of %d keys begins at %x, before %x", len(page.Kvs), begin, begins)
@@ -204,22 +204,22 @@ func TestWalkEventsEnds(t *testing.T) {
 			return nil
 		}, 2, own},
 		{"all is compacted meanwhile", func(int) error {
-			at := kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), "a key of others",
+			at := kvtest.Must(l.store.etcd.Native.Put(t.Context(), "a key of others",
 				""))(t).Header.Revision
-			_, err := l.store.etcd.Native.Compact(kvtest.Context(t, 10*time.Second), at)
+			_, err := l.store.etcd.Native.Compact(t.Context(), at)
 			return err
 		}, 10, nil},
 		{"what follows is swept meanwhile", func(page int) error {
 			if page != 4 {
 				return nil
 			}
-			_, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), keys[4],
+			_, err := l.store.etcd.Native.Delete(t.Context(), keys[4],
 				clientv3.WithRange(keys[9]+"\x00"))
 			return err
 		}, 4, nil},
 	} {
 		pages, ranges := 0, int64(0)
-		err := l.store.walkEvents(kvtest.Context(t, time.Minute), "walk", owner, 0, 40*firstWidth, 1,
+		err := l.store.walkEvents(t.Context(), "walk", owner, 0, 40*firstWidth, 1,
 			func(_, _ string, page *clientv3.GetResponse) error {
 				if string(page.Kvs[0].Key) != keys[pages] {
 					t.Errorf("%s: page %d has %x", c.name, pages, page.Kvs[0].Key)

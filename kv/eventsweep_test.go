@@ -26,7 +26,7 @@ var keepAll = store.EventRetention{Age: 24 * time.Hour, Bytes: 1 << 40}
 func (l *eventsLab) sweep(now time.Time, keep store.EventRetention) (removed int) {
 	l.t.Helper()
 	for {
-		n, err := l.store.SweepEvents(kvtest.Context(l.t, 10*time.Second), now, keep)
+		n, err := l.store.SweepEvents(l.t.Context(), now, keep)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -52,13 +52,13 @@ func (l *lab) clean() {
 
 func (l *eventsLab) keys(prefix string) int64 {
 	l.t.Helper()
-	return kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), prefix, clientv3.WithPrefix(),
+	return kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), prefix, clientv3.WithPrefix(),
 		clientv3.WithCountOnly()))(l.t).Count
 }
 
 func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
 	l.t.Helper()
-	got, err := l.store.ReadEvents(kvtest.Context(l.t, 10*time.Second), owner,
+	got, err := l.store.ReadEvents(l.t.Context(), owner,
 		store.FeedPage{After: position, Limit: 1000})
 	return got.Events, err
 }
@@ -104,14 +104,14 @@ func TestEventsAreKeptByAge(t *testing.T) {
 			if got := kindsOf(l.feed(owner, 2)); len(got) != c.left {
 				t.Errorf("after %v the feed of %v is %q", c.at, owner, got)
 			}
-			history, err := l.store.History(kvtest.Context(t, 10*time.Second), refs[i], store.HistoryPage{Limit: 100})
+			history, err := l.store.History(t.Context(), refs[i], store.HistoryPage{Limit: 100})
 			if err != nil || len(history.Events) != c.left || history.Next != "" {
 				t.Errorf("after %v the history is %q, %q, %v", c.at, kindsOf(history.Events), history.Next, err)
 			}
 		}
 		for i, e := range all {
 			rest, err := l.after(owners[0], store.FeedPosition(e.ID))
-			found, noErr := l.store.Event(kvtest.Context(t, 10*time.Second), owners[0], e.ID)
+			found, noErr := l.store.Event(t.Context(), owners[0], e.ID)
 			if noErr != nil {
 				t.Errorf("event %s: %v", e.ID, noErr)
 			}
@@ -154,7 +154,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	}
 	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.EventsPrefix,
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.EventsPrefix,
 		clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
@@ -203,7 +203,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		l.seal()
 	}
 	all := l.feed(owner, 100)
-	half, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Limit: 10})
+	half, err := l.store.ReadEvents(t.Context(), owner, store.FeedPage{Limit: 10})
 	if diff := cmp.Diff(all[:10], half.Events); err != nil || diff != "" {
 		t.Fatalf("%v\n%s", err, diff)
 	}
@@ -212,9 +212,9 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		trimmedEpoch layout.Epoch
 		want         error
 	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
-		kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), c.trimmedEpoch))(t)
+		kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), c.trimmedEpoch))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
-			rest, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+			rest, err := s.ReadEvents(t.Context(), owner,
 				store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
 				t.Errorf("swept up to %d: %v\n%s", c.trimmedEpoch, err, diff)
@@ -222,12 +222,12 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		}
 		l.clean()
 	}
-	if now := kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), 1))(t); now != at.Epoch {
+	if now := kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), 1))(t); now != at.Epoch {
 		t.Errorf("it is lowered to %d", now)
 	}
 	// A reader that has listed what is removed before it reads it.
 	last, _ := layout.ReadFeedPlace(store.Cell, all[12].ID)
-	if _, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second),
+	if _, err := l.store.etcd.Native.Delete(t.Context(),
 		layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestSweepUnderReaders(t *testing.T) {
 			for n := 0; ctx.Err() == nil; n++ {
 				// Each pass is a day later, so that it makes a mark, and keeps two days.
 				now := kvtest.Time.Add(time.Duration(n) * 24 * time.Hour)
-				_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), now,
+				_, err := s.SweepEvents(t.Context(), now,
 					store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) &&
 					!errors.Is(err, licensing.ErrOutcomeUnknown) {
@@ -267,7 +267,7 @@ func TestSweepUnderReaders(t *testing.T) {
 		group.Go(func() {
 			page, last := store.FeedPage{Limit: 3}, uint64(0)
 			for ctx.Err() == nil {
-				feed, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner, page)
+				feed, err := s.ReadEvents(t.Context(), owner, page)
 				mu.Lock()
 				switch {
 				case errors.Is(err, licensing.ErrCursorExpired) && page.After != "":
@@ -327,7 +327,7 @@ func TestSweepIsKilled(t *testing.T) {
 			l.license(l.store, owner)
 		}
 		l.seal() // so that a mark is to be made first
-		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second),
+		s := kvtest.Must(Open(t.Context(),
 			Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 		writes := 0
 		faulty := &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
@@ -337,7 +337,7 @@ func TestSweepIsKilled(t *testing.T) {
 			return kvtest.Fault{}
 		}}
 		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
-		if _, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), later, keepAll); err == nil && writes > kill {
+		if _, err := s.SweepEvents(t.Context(), later, keepAll); err == nil && writes > kill {
 			t.Errorf("killed after %d writes, and no error", kill)
 		}
 		_ = s.Close()

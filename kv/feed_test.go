@@ -36,7 +36,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.hearAll = true
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {
+	if _, err := l.store.etcd.Native.Put(t.Context(), layout.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -49,7 +49,7 @@ func (l *eventsLab) open(next func() kvtest.Fault) *Store {
 	if next != nil {
 		s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: next}
 	}
-	if err := s.OpenEpoch(kvtest.Context(l.t, 10*time.Second)); err != nil {
+	if err := s.OpenEpoch(l.t.Context()); err != nil {
 		l.t.Fatal(err)
 	}
 	return s
@@ -58,7 +58,7 @@ func (l *eventsLab) open(next func() kvtest.Fault) *Store {
 // seal begins a new epoch behind everybody's back.
 func (l *eventsLab) seal() layout.Epoch {
 	l.t.Helper()
-	response, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second), layout.EpochKey, "")
+	response, err := l.store.etcd.Native.Put(l.t.Context(), layout.EpochKey, "")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (l *eventsLab) listen(owners ...licensing.Owner) {
 	}
 	none := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
 	for _, op := range []clientv3.Op{none, clientv3.OpTxn(nil, puts, nil)} {
-		if _, err := l.store.etcd.Native.Do(kvtest.Context(l.t, 10*time.Second), op); err != nil {
+		if _, err := l.store.etcd.Native.Do(l.t.Context(), op); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 
 func (l *eventsLab) commit(s *Store, change store.Change) {
 	l.t.Helper()
-	outcome, err := s.Commit(kvtest.Context(l.t, 10*time.Second), change)
+	outcome, err := s.Commit(l.t.Context(), change)
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("commit: %+v, %v", outcome, err)
 	}
@@ -120,7 +120,7 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent
 	var all []store.RecordedEvent
 	page := store.FeedPage{Limit: limit}
 	for {
-		got, err := l.store.ReadEvents(kvtest.Context(l.t, 10*time.Second), owner, page)
+		got, err := l.store.ReadEvents(l.t.Context(), owner, page)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	for _, e := range events {
 		at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
 		if _, asked := epochs[e.Revision]; !asked {
-			epochs[e.Revision] = layout.Epoch(kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second),
+			epochs[e.Revision] = layout.Epoch(kvtest.Must(l.store.etcd.Native.Get(l.t.Context(),
 				layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision)
 		}
 		if at.Epoch != epochs[e.Revision] {
@@ -208,16 +208,16 @@ func TestFeed(t *testing.T) {
 			t.Errorf("event %d: %+v", i, e)
 		}
 		revision = e.Revision
-		got, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, e.ID)
+		got, err := l.store.Event(t.Context(), owner, e.ID)
 		if err != nil || got == nil || !cmp.Equal(*got, e) {
 			t.Errorf("event %s is %+v, %v", e.ID, got, err)
 		}
-		rest, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+		rest, err := l.store.ReadEvents(t.Context(), owner,
 			store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100})
 		if diff := cmp.Diff(all[i+1:], rest.Events); err != nil || diff != "" && len(rest.Events)+i+1 != len(all) {
 			t.Errorf("after event %d: %v\n%s", i, err, diff)
 		}
-		stranger, err := l.store.Event(kvtest.Context(t, 10*time.Second), acct("other"), e.ID)
+		stranger, err := l.store.Event(t.Context(), acct("other"), e.ID)
 		if err != nil || stranger != nil {
 			t.Errorf("another owner finds %+v, %v", stranger, err)
 		}
@@ -232,7 +232,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the removal's event is %+v", removed)
 	}
 
-	removals, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+	removals, err := l.store.ReadEvents(t.Context(), owner,
 		store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
 	if got := kindsOf(removals.Events); err != nil || !slices.Equal(got, want[6:7]) {
 		t.Errorf("of removals the feed is %q, %v", got, err)
@@ -241,7 +241,7 @@ func TestFeed(t *testing.T) {
 		var history []store.RecordedEvent
 		page := store.HistoryPage{Limit: limit}
 		for {
-			got, err := l.store.History(kvtest.Context(t, 10*time.Second), ref, page)
+			got, err := l.store.History(t.Context(), ref, page)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,12 +273,12 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	unknown.Epoch += 1 << 40
 	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID,
 		later.Text(store.Cell), unknown.Text(store.Cell), "pos_0"} {
-		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+		_, err := l.store.ReadEvents(t.Context(), owner,
 			store.FeedPage{After: store.FeedPosition(position), Limit: 1})
 		if !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %q: %v", position, err)
 		}
-		if got, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, position); got != nil || err != nil {
+		if got, err := l.store.Event(t.Context(), owner, position); got != nil || err != nil {
 			t.Errorf("event %q is %+v, %v", position, got, err)
 		}
 	}
@@ -322,7 +322,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 					l.seal()
 				}
 				l.commit(s, change)
-				_ = s.Ping(kvtest.Context(t, 10*time.Second))
+				_ = s.Ping(t.Context())
 				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
 				l.seal()
 				want := []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}
@@ -331,7 +331,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 					t.Errorf("the feed is %q, want %q", kinds, want)
 				}
 				l.inTheirEpochs(got)
-				history, err := l.store.History(kvtest.Context(t, 10*time.Second), ref, store.HistoryPage{Limit: 10})
+				history, err := l.store.History(t.Context(), ref, store.HistoryPage{Limit: 10})
 				slices.Reverse(history.Events)
 				if diff := cmp.Diff(got, history.Events); err != nil || diff != "" {
 					t.Errorf("the history: %v\n%s", err, diff)
@@ -420,7 +420,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			told := licensing.NewLicense(&license, nil, "")
-			response, err := l.store.etcd.Native.Put(kvtest.Context(t, 60*time.Second), made[i].Key(owner),
+			response, err := l.store.etcd.Native.Put(t.Context(), made[i].Key(owner),
 				string(layout.EncodeEvents(told.Events, layout.Location{})))
 			if err == nil {
 				made[i].Revision = response.Header.Revision
@@ -431,13 +431,13 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		for _, entry := range made {
 			ids = append(ids, layout.EventID(entry.Location, entry.Record, 1))
 		}
-		if err := l.store.OpenEpoch(kvtest.Context(t, 10*time.Second)); err != nil {
+		if err := l.store.OpenEpoch(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	gap := func() {
 		many(2*firstSlice, func(int) error {
-			_, err := l.store.etcd.Native.Put(kvtest.Context(t, 60*time.Second), "elsewhere", "")
+			_, err := l.store.etcd.Native.Put(t.Context(), "elsewhere", "")
 			return err
 		})
 	}
@@ -465,7 +465,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	l.seal()
 	page := store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
 	for pages := 1; ; pages++ {
-		got := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, page))(t)
+		got := kvtest.Must(l.store.ReadEvents(t.Context(), owner, page))(t)
 		if page.After = got.Next; got.More && len(got.Events) == 0 {
 			continue
 		}

@@ -35,7 +35,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 	seen := make(map[licensing.LicenseKey]int) // changes, on the page with the event of a license
 	page := store.FeedPage{Endpoint: hooked, Limit: 3}
 	for end := time.Now().Add(time.Minute); len(seen) < events && time.Now().Before(end) && !t.Failed(); {
-		got := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, page))(t)
+		got := kvtest.Must(l.store.ReadEvents(t.Context(), owner, page))(t)
 		change, _ := strconv.Atoi(got.Endpoint.Endpoint.Description)
 		for i := range got.Events {
 			seen[got.Events[i].License.Key] = change
@@ -91,7 +91,7 @@ func TestEndpointFiltersItsPage(t *testing.T) {
 		if c.owner == other {
 			deliveriestest.PutEndpoints(l.store.etcd.Native)(t, owner, nil)
 		}
-		got := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, c.page))(t)
+		got := kvtest.Must(l.store.ReadEvents(t.Context(), owner, c.page))(t)
 		if got.Endpoint.Found != c.found || got.Endpoint.Revision == 0 || len(got.Events) != c.events {
 			t.Errorf("%s: %d events, with %+v", name, len(got.Events), got.Endpoint)
 		}

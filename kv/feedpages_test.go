@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -29,12 +28,12 @@ func TestPositionsAhead(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("ahead")
 	l.license(l.store, owner)
-	state, err := l.store.feedState(kvtest.Context(t, 10*time.Second))
+	state, err := l.store.feedState(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func(p layout.FeedPlace) error {
-		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+		_, err := l.store.ReadEvents(t.Context(), owner,
 			store.FeedPage{After: store.FeedPosition(p.Text(store.Cell)), Limit: 1})
 		return err
 	}
@@ -58,7 +57,7 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	t.Parallel()
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = openStoreOn(t, l.etcd)
-	ctx, owner := kvtest.Context(t, 10*time.Second), acct("first")
+	ctx, owner := t.Context(), acct("first")
 	now := kvtest.Must(l.store.EventsNow(ctx))(t)
 	begin := kvtest.Must(l.store.ReadEvents(ctx, owner, store.FeedPage{Limit: 1}))(t).Next
 	for range 2 {
@@ -107,7 +106,7 @@ func TestSparseFeed(t *testing.T) {
 	kv := &counting{KV: l.store.etcd.KV}
 	l.store.etcd.KV = kv
 	state := feedState{epoch: (events + 1) * apart}
-	feed, err := l.store.readFeed(kvtest.Context(t, 20*time.Second), owner, layout.FeedPlace{Epoch: 1}, state,
+	feed, err := l.store.readFeed(t.Context(), owner, layout.FeedPlace{Epoch: 1}, state,
 		store.FeedPage{Limit: events})
 	var got []string
 	for _, e := range feed.Events {
@@ -138,7 +137,7 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, devi
 		})
 	}
 	name := layout.LicenseInEvents(made.Key.ID())
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second),
+	if _, err := l.store.etcd.Native.Put(l.t.Context(),
 		layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name,
 			uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
 		l.t.Fatal(err)
@@ -187,7 +186,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 	for _, types := range [][]licensing.EventType{nil, {licensing.EventLicenseIssued}} {
 		var got []string
 		for page := (store.FeedPage{Limit: 100, Types: types}); len(got) < 2*page.Limit; {
-			feed := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 20*time.Second), owner, page))(t)
+			feed := kvtest.Must(l.store.ReadEvents(t.Context(), owner, page))(t)
 			for _, e := range feed.Events {
 				got = append(got, e.ID)
 			}
@@ -220,8 +219,8 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	owner := acct("swept")
 	l.license(l.store, owner)
 	sealed := l.seal()
-	kvtest.Must(l.store.raiseTrimmedEpoch(kvtest.Context(t, 10*time.Second), sealed-1))(t)
-	feed := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Limit: 10}))(t)
+	kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), sealed-1))(t)
+	feed := kvtest.Must(l.store.ReadEvents(t.Context(), owner, store.FeedPage{Limit: 10}))(t)
 	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
 		t.Errorf("of nothing it is %+v", feed)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -53,7 +52,7 @@ func weighedStore(t testing.TB) (*Store, *weighedKV) {
 // node that knows the license and on a node that does not. The look-up costs etcd about what an unknown license costs.
 func TestForeignLicense(t *testing.T) {
 	key := putDevices(t, 1000, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
-	ctx := kvtest.Context(t, 20*time.Second)
+	ctx := t.Context()
 	if _, err := server.Client.Put(ctx, layout.MetadataKey(key.ID()),
 		`{"a":"`+strings.Repeat("x", 16<<10)+`"}`); err != nil {
 		t.Fatal(err)

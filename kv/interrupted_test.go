@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
@@ -61,7 +60,7 @@ func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
 
 func (l *eventsLab) commitInterrupted(s *Store, change store.Change, c interruption) store.Outcome {
 	l.t.Helper()
-	outcome, err := s.Commit(kvtest.Context(l.t, 10*time.Second), change)
+	outcome, err := s.Commit(l.t.Context(), change)
 	if err != nil || outcome.Landed != c.landed {
 		l.t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.landed)
 	}
@@ -183,7 +182,7 @@ func TestSubscriptionInDoubt(t *testing.T) {
 			l := l.in(t)
 			owner := acct(fmt.Sprint("doubt", i))
 			s := l.open(kvtest.Script(c.faults...))
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
+			outcome, err := s.Commit(t.Context(), l.hooked(s, owner, subscribe(owner)))
 			// After the answer NoSpace nothing is sent until a probe has found no alarm.
 			full := errors.Is(err, etcd.ErrFull) && errors.Is(err, licensing.ErrOutcomeUnknown) && c.name == "no space"
 			if !full && (!errors.Is(err, c.err) || c.err == nil && !outcome.Landed) {
@@ -215,7 +214,7 @@ func TestOwnersSubscribeBetweenAttempts(t *testing.T) {
 			l.hook(l.store, leaves, unsubscribe(leaves))
 		})
 		l.commitInterrupted(s, l.hooked(s, owner, subscribe(owner)), interruption{landed: true})
-		_ = s.Ping(kvtest.Context(l.t, 10*time.Second))
+		_ = s.Ping(l.t.Context())
 		l.leave(s, owner, other)
 	})
 }

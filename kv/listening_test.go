@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -32,7 +31,7 @@ func TestListenDuringABatch(t *testing.T) {
 		changes = append(changes, l.bound(s, ref, "a"))
 	}
 	l.listen(owner)
-	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t) // so that it knows
+	kvtest.Must(s.readOpenEpoch(t.Context()))(t) // so that it knows
 	requests := &requestCount{KVClient: s.etcd.Remote}
 	s.etcd.Remote = requests
 	outcomes, errs := batched(t, s, changes...)

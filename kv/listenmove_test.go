@@ -39,7 +39,7 @@ func TestMovesHurtNoOtherOwner(t *testing.T) {
 		if bound {
 			change = l.removed(l.store, ref, "a")
 		}
-		if outcome, err := l.store.Commit(kvtest.Context(t, 10*time.Second), change); err != nil || !outcome.Landed {
+		if outcome, err := l.store.Commit(t.Context(), change); err != nil || !outcome.Landed {
 			t.Fatalf("a change of an owner that does nothing to its endpoints: %+v, %v", outcome, err)
 		}
 		select {
@@ -69,7 +69,7 @@ func TestMovesArePaced(t *testing.T) {
 	}
 	owners.Wait()
 	pauses := time.Since(began)/pause + 1
-	fence := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t).Kvs[0]
+	fence := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Kvs[0]
 	if moves := fence.Version; moves < 8 || moves > int64(pauses) {
 		t.Errorf("%d moves within %d pauses; each owner waited for 8", moves, pauses)
 	}
@@ -94,7 +94,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 		owners = append(owners, owner)
 		change := l.hooked(s, owner, subscribe(owner))
 		all.Go(func() {
-			if outcome, err := s.Commit(kvtest.Context(t, 20*time.Second), change); err != nil || !outcome.Landed {
+			if outcome, err := s.Commit(t.Context(), change); err != nil || !outcome.Landed {
 				t.Errorf("%v: %+v, %v", owner, outcome, err)
 			}
 		})
@@ -102,7 +102,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	all.Wait()
 	l.wantListeners(owners...)
 	for _, s := range stores {
-		kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+		kvtest.Must(s.readOpenEpoch(t.Context()))(t)
 		for _, owner := range owners {
 			if !s.fences.listens(owner) {
 				t.Errorf("a store does not know that %v listens", owner)
@@ -118,7 +118,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 func TestMoverDies(t *testing.T) {
 	for name, look := range map[string]func(*eventsLab, *Store, licensing.Owner){
 		"another node looks by itself": func(l *eventsLab, s *Store, _ licensing.Owner) {
-			kvtest.Must(s.readOpenEpoch(kvtest.Context(l.t, 10*time.Second)))(l.t)
+			kvtest.Must(s.readOpenEpoch(l.t.Context()))(l.t)
 		},
 		"the endpoint is looked up": func(l *eventsLab, s *Store, owner licensing.Owner) {
 			loadOne(l.t, s, licensing.WebhooksRef(owner))
@@ -126,7 +126,7 @@ func TestMoverDies(t *testing.T) {
 		"the change is made again": func(l *eventsLab, s *Store, owner licensing.Owner) {
 			change := l.hooked(s, owner, subscribe(owner))
 			change.Writes[0].Token = nil // as it was before the first one
-			if outcome, err := s.Commit(kvtest.Context(l.t, 10*time.Second), change); err != nil || outcome.Landed {
+			if outcome, err := s.Commit(l.t.Context(), change); err != nil || outcome.Landed {
 				l.t.Errorf("%+v, %v", outcome, err)
 			}
 		},
@@ -184,13 +184,13 @@ func TestMissedMoves(t *testing.T) {
 		return m.GetHistogram().GetSampleCount()
 	}
 	before := lists()
-	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(s.readOpenEpoch(t.Context()))(t)
 	if s.fences.listens(goes) || !s.fences.listens(stays) || lists() == before {
 		t.Error("the store has not read who listens")
 	}
 	before = lists()
 	l.hook(l.store, goes, subscribe(goes))
-	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(s.readOpenEpoch(t.Context()))(t)
 	if !s.fences.listens(goes) || lists() != before {
 		t.Error("the store has not followed a move by its name")
 	}
@@ -203,7 +203,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 	owner, next := acct("garbled"), acct("next")
 	ref := l.license(l.store, owner)
 	l.hook(l.store, owner, subscribe(owner))
-	kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.ListenKey, "\x02"))(t)
+	kvtest.Must(l.store.etcd.Native.Put(t.Context(), layout.ListenKey, "\x02"))(t)
 	s := l.open(nil)
 	for _, store := range []*Store{l.store, s} {
 		l.commit(store, l.bound(store, ref, fmt.Sprintf("%x", store.incarnation)))
@@ -220,7 +220,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 // wantNoRequests wants that no request to listen waits or is left behind.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()
-	if left := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.ListenRequests,
+	if left := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.ListenRequests,
 		clientv3.WithPrefix()))(l.t); left.Count > 0 {
 		l.t.Errorf("%d requests to listen are left", left.Count)
 	}
@@ -228,10 +228,8 @@ func (l *eventsLab) wantNoRequests() {
 
 // awaitKey closes found once there is a key.
 func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
-	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
-	defer cancel()
 	defer close(found)
-	watch := l.store.etcd.Native.Watch(ctx, key, clientv3.WithRev(1))
+	watch := l.store.etcd.Native.Watch(l.t.Context(), key, clientv3.WithRev(1))
 	<-watch
 }
 

@@ -37,7 +37,7 @@ func TestListeningInAStorm(t *testing.T) {
 	for _, s := range stores {
 		ticks.Go(func() {
 			for stop.Err() == nil {
-				_, _ = s.readOpenEpoch(kvtest.Context(t, 5*time.Second))
+				_, _ = s.readOpenEpoch(t.Context())
 				time.Sleep(20 * time.Millisecond)
 			}
 		})
@@ -57,7 +57,7 @@ func TestListeningInAStorm(t *testing.T) {
 				}
 				for {
 					s := stores[random.IntN(3)]
-					loaded, err := s.Load(kvtest.Context(t, 10*time.Second),
+					loaded, err := s.Load(t.Context(),
 						store.Want{Ref: licensing.WebhooksRef(owner)})
 					if err != nil {
 						continue
@@ -69,7 +69,7 @@ func TestListeningInAStorm(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+					outcome, err := s.Commit(t.Context(),
 						store.Change{Writes: []store.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token,
 							Record: loaded[0].Record}}})
 					if err == nil && outcome.Landed {
@@ -84,7 +84,7 @@ func TestListeningInAStorm(t *testing.T) {
 					if got, unsure, ok := s.Recall(want); ok && first && len(unsure) == 0 {
 						snapshot = got
 					} else {
-						loaded, err := s.Load(kvtest.Context(t, 10*time.Second), want)
+						loaded, err := s.Load(t.Context(), want)
 						if err != nil {
 							continue
 						}
@@ -94,7 +94,7 @@ func TestListeningInAStorm(t *testing.T) {
 						break
 					}
 					change := bind(t, ref, snapshot, device)
-					outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), change)
+					outcome, err := s.Commit(t.Context(), change)
 					if err == nil && outcome.Landed {
 						break
 					}
@@ -120,6 +120,6 @@ func TestListeningInAStorm(t *testing.T) {
 			t.Errorf("owner %d: told of %q, want %q", o, got, want)
 		}
 	}
-	kvtest.Must(l.store.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+	kvtest.Must(l.store.readOpenEpoch(t.Context()))(t)
 	l.clean()
 }

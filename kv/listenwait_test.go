@@ -82,7 +82,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 		_, err := s.Load(ctx, store.Want{Ref: licensing.WebhooksRef(owner)})
 		return err
 	}
-	ctx, giveUp := context.WithCancel(kvtest.Context(t, 10*time.Second))
+	ctx, giveUp := context.WithCancel(t.Context())
 	errs := make(chan error, moveWaits+1)
 	for range moveWaits + 1 {
 		go func() { errs <- look(ctx, owner) }()
@@ -104,7 +104,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 	var all sync.WaitGroup
 	for range moveWaits {
 		all.Go(func() {
-			if err := look(kvtest.Context(t, 10*time.Second), owner); err != nil {
+			if err := look(t.Context(), owner); err != nil {
 				t.Error(err)
 			}
 		})
@@ -123,7 +123,7 @@ func TestSealingWaitsForNoMove(t *testing.T) {
 	l.orphan(acct("slow"))
 	s := l.open(nil)
 	s.moveTurn <- struct{}{}
-	ctx := kvtest.Context(t, 5*time.Second)
+	ctx := t.Context()
 	kvtest.Must(s.readOpenEpoch(ctx))(t)
 	if ctx.Err() != nil {
 		t.Error("the epoch was known only when the caller had given up")
@@ -137,8 +137,8 @@ func TestWaitWithoutARequest(t *testing.T) {
 	s := l.open(nil)
 	k := &slowKV{}
 	k.moveThrough(s)
-	now := kvtest.Must(s.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t).Header.Revision
-	if err := s.awaitMove(kvtest.Context(t, 5*time.Second), now); err != nil || k.sent.Load() > 5 {
+	now := kvtest.Must(s.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Header.Revision
+	if err := s.awaitMove(t.Context(), now); err != nil || k.sent.Load() > 5 {
 		t.Errorf("%v after %d transactions", err, k.sent.Load())
 	}
 }
@@ -149,10 +149,10 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	l := newHooksLab(t)
 	const owners = moveOwners + 50
 	for i := range owners {
-		kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second),
+		kvtest.Must(l.store.etcd.Native.Put(t.Context(),
 			layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
 	}
-	kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksMark, ""))(t)
+	kvtest.Must(l.store.etcd.Native.Put(t.Context(), layout.WebhooksMark, ""))(t)
 	dies := l.open(nil)
 	(&slowKV{refuse: func(request *etcdserverpb.TxnRequest) error {
 		if child := request.Success[0].GetRequestTxn(); child != nil && len(child.Compare) == 1 {
@@ -161,11 +161,11 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 		return nil
 	}}).moveThrough(dies)
 	for range 2 {
-		kvtest.Must(dies.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+		kvtest.Must(dies.readOpenEpoch(t.Context()))(t)
 	}
 	s := l.open(nil)
 	for range 5 {
-		kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t)
+		kvtest.Must(s.readOpenEpoch(t.Context()))(t)
 	}
 	if n := len(l.listeners()); n != owners {
 		t.Errorf("%d owners listen, of %d", n, owners)
@@ -179,7 +179,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unread")
 	l.orphan(owner)
-	kvtest.Must(l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.ListenRequestKey(owner), "\x02"))(t)
+	kvtest.Must(l.store.etcd.Native.Put(t.Context(), layout.ListenRequestKey(owner), "\x02"))(t)
 	loadOne(t, l.open(nil), licensing.WebhooksRef(owner))
 	l.wantListeners(owner)
 	l.clean()

@@ -53,7 +53,7 @@ func TestWrongAssumption(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, kvtest.Script())
 			ref := manyDevices(t, s, 20)
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+			outcome, err := s.Commit(t.Context(),
 				bind(t, ref, guessed(t, s, ref, c.touched...), c.device))
 			if err != nil || outcome.Landed {
 				t.Fatalf("got %+v, %v; want a loss", outcome, err)
@@ -94,7 +94,7 @@ func TestRememberedSwaps(t *testing.T) {
 		for i := range 4 {
 			device := fmt.Sprint("d-", first+i)
 			change := bind(t, ref, guessed(t, s, ref, device), device)
-			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), change)
+			outcome, err := s.Commit(t.Context(), change)
 			if err != nil || !outcome.Landed {
 				t.Fatalf("%s, after %d: %+v, %v", device, first, outcome, err)
 			}
@@ -118,7 +118,7 @@ func TestConfirm(t *testing.T) {
 		}
 		confirm := func(guess store.Snapshot, want bool) {
 			t.Helper()
-			still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, guess.Token)
+			still, err := s.Confirm(t.Context(), ref, guess.Token)
 			if still != want || err != nil {
 				t.Errorf("%d devices: got %v, %v; want %v", first, still, err, want)
 			}
@@ -130,7 +130,7 @@ func TestConfirm(t *testing.T) {
 			confirm(guessed(t, s, ref, "new", "d-3"), false) // that one is bound
 		}
 		change := bind(t, ref, loadOne(t, other, ref, "new"), "new")
-		if outcome, err := other.Commit(kvtest.Context(t, 10*time.Second), change); err != nil || !outcome.Landed {
+		if outcome, err := other.Commit(t.Context(), change); err != nil || !outcome.Landed {
 			t.Fatalf("got %+v, %v", outcome, err)
 		}
 		confirm(guess, false)
@@ -229,7 +229,7 @@ func TestTouchOfRemoved(t *testing.T) {
 
 func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot store.Snapshot, landed bool) {
 	t.Helper()
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second),
+	outcome, err := s.Commit(t.Context(),
 		store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || outcome.Landed != landed {
 		t.Fatalf("got %+v, %v; want landed %v", outcome, err, landed)

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -17,7 +16,7 @@ import (
 func TestNewerFormat(t *testing.T) {
 	s := openStore(t)
 	ref, _ := createStored(t, s)
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	read := func() []byte {
 		t.Helper()
 		r, err := server.Client.Get(ctx, layout.RecordKey(ref))

@@ -19,7 +19,7 @@ import (
 func awaitNode(t *testing.T, s *Store, want store.Registration, there bool) {
 	t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		nodes, err := s.Nodes(kvtest.Context(t, 10*time.Second))
+		nodes, err := s.Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestStamps(t *testing.T) {
 		t.Errorf("%+v after %+v", second, first)
 	}
 	kvtest.Await(t, func() bool { return !ahead.of(s.Incarnation()).At.IsZero() })
-	nodes, err := s.Nodes(kvtest.Context(t, 10*time.Second))
+	nodes, err := s.Nodes(t.Context())
 	if err != nil || slices.ContainsFunc(nodes,
 		func(r store.Registration) bool { return r.Incarnation == other.Incarnation() }) {
 		t.Errorf("nodes to send commands to: %+v, %v", nodes, err)
@@ -124,7 +124,7 @@ func TestLateStamp(t *testing.T) {
 	clock := &stamper{}
 	r := registration(s)
 	r.Incarnation = store.Incarnation{'l', 'a', 't', 'e'}
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	_, err := s.etcd.UnderLease(ctx, "lease", registrationTTL, layout.NodeKey(r.Incarnation),
 		string(layout.EncodeNode(r, time.Time{})), func(ctx context.Context, lease clientv3.LeaseID) error {
 			first, stored, err := s.stamp(ctx, r, clock, lease, 0)

@@ -205,8 +205,7 @@ var laterEnd = time.Date(2098, 1, 2, 3, 4, 5, 0, time.UTC)
 // disturb does to an order, and to its license, all that can happen to it, and notes
 // what was acknowledged. What is noted of the buyer meanwhile may stay.
 func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, random *mathrand.Rand) (a acknowledged) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	any := func() *service.Service { return nodes[random.IntN(len(nodes))] }
 	a.license = order.LicenseKey
 	a.paid = a.license != ""

@@ -35,7 +35,7 @@ func backupConfig(endpoints ...string) backup.Config {
 func backUp(t *testing.T, e *embedded.Server) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.db")
-	kvtest.Must(backup.Make(kvtest.Context(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
+	kvtest.Must(backup.Make(t.Context(), backupConfig(e.Endpoints()...), path, nil))(t)
 	return path
 }
 

@@ -36,7 +36,7 @@ func TestRestoredClaims(t *testing.T) {
 		})
 	}()
 	after := filepath.Join(dir, "after")
-	if _, err := backup.Restore(kvtest.Context(t, time.Minute), path, after, nil); err != nil {
+	if _, err := backup.Restore(t.Context(), path, after, nil); err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}

@@ -139,7 +139,7 @@ func TestNewEventsWakesReaders(t *testing.T) {
 	}
 
 	s := l.open(nil)
-	if err := s.SealEvents(kvtest.Context(t, 10*time.Second)); err != nil {
+	if err := s.SealEvents(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	select {

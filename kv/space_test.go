@@ -94,7 +94,7 @@ func newSpaceLabOf(t *testing.T, quota int64, tune ...func(*embed.Config)) *spac
 	return l
 }
 
-func (l *spaceLab) ctx() context.Context { return kvtest.Context(l.t, 30*time.Second) }
+func (l *spaceLab) ctx() context.Context { return l.t.Context() }
 
 func (l *spaceLab) activate(i int) error {
 	_, err := l.node.Activate(l.ctx(),
@@ -306,7 +306,7 @@ func TestMoveWhileFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.fill()
-	if err := l.store.awaitMove(kvtest.Context(t, 5*time.Second), asked.Header.Revision); !errors.Is(err,
+	if err := l.store.awaitMove(t.Context(), asked.Header.Revision); !errors.Is(err,
 		etcd.ErrFull) {
 		t.Errorf("a wait for a move under the alarm: %v", err)
 	}

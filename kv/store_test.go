@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -37,9 +36,7 @@ func TestMain(m *testing.M) {
 // openStore opens a store as a node does.
 func openStore(t *testing.T) *Store {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	s, err := Open(ctx, Config{Endpoints: server.Endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
+	s, err := Open(t.Context(), Config{Endpoints: server.Endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +54,7 @@ func openStore(t *testing.T) *Store {
 // Some tests subscribe on the server of all.
 func learn(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.learnListening(kvtest.Context(t, 10*time.Second)); err != nil {
+	if err := s.learnListening(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

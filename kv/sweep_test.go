@@ -121,7 +121,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	owner := newLicense(t, 1).Owner
 	ref := licensing.ClaimRef(owner, "0123456789abcdef")
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	old := kvtest.Time.Add(-licensing.ClaimLifetime)
 	load := func() store.Snapshot {
 		return kvtest.Must(s.Load(ctx, store.Want{Ref: ref}))(t)[0]

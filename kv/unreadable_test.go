@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -92,7 +91,7 @@ func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedE
 func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.RecordedEvent) {
 	r.t.Helper()
 	for page := (store.HistoryPage{Limit: limit}); ; {
-		got := kvtest.Must(r.store.History(kvtest.Context(r.t, 10*time.Second), ref, page))(r.t)
+		got := kvtest.Must(r.store.History(r.t.Context(), ref, page))(r.t)
 		all = append(all, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
 			return all
@@ -103,7 +102,7 @@ func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.Recorde
 // check reads everything while the value is damaged, in every way, and returns the feed.
 func (r *damagedFeed) check(what string) []store.RecordedEvent {
 	r.t.Helper()
-	t, ctx := r.t, kvtest.Context(r.t, time.Minute)
+	t, ctx := r.t, r.t.Context()
 	got := r.feed(r.owner, 100)
 	if diff := cmp.Diff(r.rest(r.all), r.rest(got)); diff != "" {
 		t.Errorf("%s: the neighbors in the feed (-want +got):\n%s", what, diff)
@@ -173,11 +172,11 @@ func (l *eventsLab) damage(
 ) {
 	l.t.Helper()
 	put := func(value []byte) {
-		if _, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second), key, string(value)); err != nil {
+		if _, err := l.store.etcd.Native.Put(l.t.Context(), key, string(value)); err != nil {
 			l.t.Fatal(err)
 		}
 	}
-	whole := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), key))(l.t).Kvs[0].Value
+	whole := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), key))(l.t).Kvs[0].Value
 	put(whole) // so that the key is where it will be in its epoch
 	l.store = l.open(nil)
 	r := &damagedFeed{eventsLab: l, owner: owner, all: l.feed(owner, 100), lost: map[string]bool{}}
@@ -194,7 +193,7 @@ func (l *eventsLab) damage(
 			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
 				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 			}
-			if found := kvtest.Must(l.store.Event(kvtest.Context(l.t, 10*time.Second), owner,
+			if found := kvtest.Must(l.store.Event(l.t.Context(), owner,
 				e.ID))(l.t); found == nil {
 				l.t.Errorf("%s, and mended: %s is not found", what, e.ID)
 			}
@@ -222,7 +221,7 @@ func TestUnreadableEvents(t *testing.T) {
 	record := layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID())
 	at, _ := layout.ReadFeedPlace(store.Cell, all[len(all)-2].ID)
 	key = layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, record, 5)
-	whole := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), key))(t).Kvs[0].Value
+	whole := kvtest.Must(l.store.etcd.Native.Get(t.Context(), key))(t).Kvs[0].Value
 	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
 	newer[0] = 9
 	facts[3] = 9 // the format version of the license's value
@@ -251,7 +250,7 @@ func TestUnreadableBlocks(t *testing.T) {
 		t.Fatalf("%d blocks", len(entries))
 	}
 	key := entries[0].Key(owner)
-	whole := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), key))(t).Kvs[0].Value
+	whole := kvtest.Must(l.store.etcd.Native.Get(t.Context(), key))(t).Kvs[0].Value
 	runs := kvtest.Must(layout.DecodeRuns(&entries[0], whole))(t)
 	inBlock := func(from, to int) func(store.RecordedEvent) bool {
 		return func(e store.RecordedEvent) bool {
@@ -306,7 +305,7 @@ func TestNewerEvents(t *testing.T) {
 	value := text([]byte{1}, 1, "facts")
 	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(kvtest.Time.UnixMilli()))
 	value = text(value, 2, string(append(message, 0x78, 1)))
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second),
+	if _, err := l.store.etcd.Native.Put(t.Context(),
 		layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}
@@ -323,13 +322,13 @@ func TestNewerEvents(t *testing.T) {
 		!slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
 		t.Errorf("the event of a new kind of records is %+v", e)
 	}
-	some := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner,
+	some := kvtest.Must(l.store.ReadEvents(t.Context(), owner,
 		store.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
 	if diff := cmp.Diff(all[3:], some.Events); diff != "" {
 		t.Errorf("of one kind (-want +got):\n%s", diff)
 	}
 	for _, e := range all {
-		if found := kvtest.Must(l.store.Event(kvtest.Context(t, 10*time.Second), owner, e.ID))(t); found == nil ||
+		if found := kvtest.Must(l.store.Event(t.Context(), owner, e.ID))(t); found == nil ||
 			cmp.Diff(e, *found) != "" {
 			t.Errorf("%s is found as %+v", e.ID, found)
 		}
@@ -346,7 +345,7 @@ func TestNewerEvents(t *testing.T) {
 func TestSearchHistory(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
-	owner, ctx := acct("search"), kvtest.Context(t, 20*time.Second)
+	owner, ctx := acct("search"), t.Context()
 	const old, late = 5, 1 << 40
 	at, _ := layout.ReadFeedPlace(store.Cell, l.putEvents(owner, old, 3, "a")[0])
 	l.putEvents(owner, late-1, 2, "b") // of another license

@@ -17,7 +17,7 @@ import (
 // put writes a raw value.
 func (l *eventsLab) put(key, value string) {
 	l.t.Helper()
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second), key, value); err != nil {
+	if _, err := l.store.etcd.Native.Put(l.t.Context(), key, value); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -43,7 +43,7 @@ func TestUnreadableMark(t *testing.T) {
 			var marks []string
 			for range 3 {
 				record()
-				found := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.MarksPrefix,
+				found := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.MarksPrefix,
 					clientv3.WithPrefix()))(t).Kvs
 				marks = append(marks, string(found[len(found)-1].Key))
 			}
@@ -105,7 +105,7 @@ func TestUnreadableTrimmedEpoch(t *testing.T) {
 		if got := kindsOf(l.feed(owner, 10)); len(got) != 2 {
 			t.Errorf("%q: the feed is %q", value, got)
 		}
-		if got := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second),
+		if got := kvtest.Must(l.store.etcd.Native.Get(t.Context(),
 			layout.TrimmedKey))(t).Kvs[0].Value; string(got) != value {
 			t.Errorf("%q: a cut has written %q", value, got)
 		}

@@ -28,7 +28,7 @@ func addUsage(
 	if _, err := licensing.Apply(&record, cmd, kvtest.Time); err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
+	outcome, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{
 		{Ref: licensing.UsageRef(kvtest.Owner), Token: snapshot.Token, Record: record},
 	}})
 	if err != nil {
@@ -40,7 +40,7 @@ func addUsage(
 // TestUsageRecord stores an owner's usage with its warning, and loses the swap once another recount has begun.
 func TestUsageRecord(t *testing.T) {
 	s := openStore(t)
-	ref, ctx := licensing.UsageRef(kvtest.Owner), kvtest.Context(t, 20*time.Second)
+	ref, ctx := licensing.UsageRef(kvtest.Owner), t.Context()
 	forget := func() {
 		for _, key := range []string{layout.UsageKey(kvtest.Owner), layout.RecountKey} {
 			if _, err := server.Client.Delete(ctx, key); err != nil {

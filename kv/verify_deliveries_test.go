@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,7 +35,7 @@ func (l *lab) endpoint() {
 // atWork runs do as the worker that a store is.
 func atWork(t *testing.T, s *Store, do func(ctx context.Context, w store.DeliveryWorker)) {
 	t.Helper()
-	err := deliveries.New(s).Work(kvtest.Context(t, time.Minute),
+	err := deliveries.New(s).Work(t.Context(),
 		func(ctx context.Context, w store.DeliveryWorker) error {
 			do(ctx, w)
 			return nil

@@ -48,7 +48,7 @@ func newLab(t *testing.T) *lab {
 func labOn(t *testing.T, endpoints []string) *lab {
 	t.Helper()
 	l := &lab{t: t, metrics: kvtest.Metrics()}
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	var err error
 	if l.store, err = Open(ctx, Config{Endpoints: endpoints, Metrics: l.metrics, Log: zerolog.Nop()}); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func (e *seededEntropy) Read(p []byte) (int, error) {
 	return e.stream.Read(p)
 }
 
-func (l *lab) ctx() context.Context { return kvtest.Context(l.t, time.Minute) }
+func (l *lab) ctx() context.Context { return l.t.Context() }
 
 func (l *lab) order(amount int64) licensing.Order {
 	l.t.Helper()

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
@@ -149,7 +148,7 @@ func TestVerifyEmptyStore(t *testing.T) {
 
 func openStoreOn(t *testing.T, e *embedded.Server) *Store {
 	t.Helper()
-	s, err := Open(kvtest.Context(t, 10*time.Second),
+	s, err := Open(t.Context(),
 		Config{Endpoints: e.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Comman
 func (l *eventsLab) hook(s *Store, owner licensing.Owner, cmd licensing.Command) (losses int) {
 	l.t.Helper()
 	for ; losses < 10; losses++ {
-		outcome, err := s.Commit(kvtest.Context(l.t, 10*time.Second), l.hooked(s, owner, cmd))
+		outcome, err := s.Commit(l.t.Context(), l.hooked(s, owner, cmd))
 		if err != nil {
 			l.t.Fatalf("%T: %v", cmd, err)
 		}
@@ -55,7 +55,7 @@ func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
 // useMaster has the store know the master key of the endpoints.
 func (l *eventsLab) useMaster() {
 	l.t.Helper()
-	if err := l.store.UseMaster(kvtest.Context(l.t, 10*time.Second),
+	if err := l.store.UseMaster(l.t.Context(),
 		kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (l *eventsLab) useMaster() {
 // listeners reads who listens.
 func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
-	found := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.ListenersPrefix,
+	found := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.ListenersPrefix,
 		clientv3.WithPrefix()))(l.t)
 	listeners := make(map[licensing.Owner]struct{})
 	for _, kv := range found.Kvs {
@@ -157,13 +157,13 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 		unsubscribe(owner),
 	} {
 		l.hook(l.store, owner, cmd)
-		kvs := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.WebhooksMark))(t).Kvs
+		kvs := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.WebhooksMark))(t).Kvs
 		if len(kvs) != 1 || kvs[0].ModRevision <= revision {
 			t.Fatalf("%T: the mark is %v", cmd, kvs)
 		}
 		revision = kvs[0].ModRevision
 	}
-	deleted := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhooksPrefix,
+	deleted := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.DeletedWebhooksPrefix,
 		clientv3.WithPrefix()))(t).Kvs
 	if len(deleted) != 1 || string(deleted[0].Key) != layout.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
 		t.Errorf("deleted are %v", deleted)
@@ -213,7 +213,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 // secret is derived from a retired master key.
 func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l := newHooksLab(t)
-	ctx := kvtest.Context(t, 30*time.Second)
+	ctx := t.Context()
 	if err := l.store.UseMaster(ctx,
 		kvtest.Must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestUnsubscribeOnAStaleStore(t *testing.T) {
 	enable(s, false) // a store that knows no listening owner
 	l.wantListeners()
 	enable(l.store, true)
-	kvtest.Must(s.readOpenEpoch(kvtest.Context(t, 10*time.Second)))(t) // from which it learns
+	kvtest.Must(s.readOpenEpoch(t.Context()))(t) // from which it learns
 	enable(l.store, false)
 	enable(s, true)
 	l.wantListeners(owner)
@@ -282,13 +282,13 @@ func TestNewerEndpoints(t *testing.T) {
 		Webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
 		Unknown:  newer, UnknownOf: map[string][]byte{second.ID: newer},
 	}
-	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner),
+	if _, err := l.store.etcd.Native.Put(t.Context(), layout.WebhooksKey(owner),
 		string(stored.Encode())); err != nil {
 		t.Fatal(err)
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: second.ID, Description: new("changed")})
 	l.hook(l.store, owner, licensing.DeleteEndpoint{ID: first.ID})
-	value := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second),
+	value := kvtest.Must(l.store.etcd.Native.Get(t.Context(),
 		layout.WebhooksKey(owner)))(t).Kvs[0].Value
 	got := kvtest.Must(layout.DecodeWebhooks(owner, value))(t)
 	second.Description = "changed"

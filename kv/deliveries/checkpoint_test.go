@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -57,7 +56,7 @@ func newWorker(t *testing.T, s *Store) *worker {
 
 func holdOf(t *testing.T, w *worker, owner licensing.Owner, endpoint string) *holder {
 	t.Helper()
-	hold, ok, err := w.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint)
+	hold, ok, err := w.Claim(t.Context(), owner, endpoint)
 	if err != nil || !ok {
 		t.Fatalf("claim: %v, %v", ok, err)
 	}
@@ -88,7 +87,7 @@ func messages(from, to int) (all []store.Delivery) {
 // itself.
 func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map[byte]int) {
 	t.Helper()
-	response, err := own.Client.Get(kvtest.Context(t, 10*time.Second), layout.EndpointPrefix(endpoint),
+	response, err := own.Client.Get(t.Context(), layout.EndpointPrefix(endpoint),
 		clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
@@ -121,11 +120,11 @@ func TestCheckpointIsKilled(t *testing.T) {
 			if !first {
 				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500],
 					Dead: all[0:50], PutJobs: []store.Replay{{ID: "1", Dead: true}}}
-				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
+				if err := hold.Checkpoint(t.Context(), done); err != nil {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
+			ctx, cancel := context.WithCancel(t.Context())
 			writes := 0
 			next := func() kvtest.Fault {
 				if writes++; writes > kill {
@@ -162,16 +161,16 @@ func TestCheckpointIsKilled(t *testing.T) {
 			faults.Store(nil)
 			// The next holder, or this one, does the rest.
 			if kill%2 == 0 {
-				if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
+				if err := hold.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				hold = holdOf(t, newWorker(t, openDeliveries(t)), owner, endpoint)
-				state, err := hold.Resume(kvtest.Context(t, 10*time.Second))
+				state, err := hold.Resume(t.Context())
 				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[layout.KeyOfPending] {
 					t.Errorf("killed after %d writes: it resumes at %+v, %v", kill, state.Progress, err)
 				}
 			}
-			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), large); err != nil {
+			if err := hold.Checkpoint(t.Context(), large); err != nil {
 				t.Fatal(err)
 			}
 			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_9" ||
@@ -213,7 +212,7 @@ func TestCheckpointLandsOnce(t *testing.T) {
 				next.Store(&play)
 				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(fmt.Sprint("evt_",
 					n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
-				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
+				if err := hold.Checkpoint(t.Context(), done); err != nil {
 					t.Fatal(err)
 				}
 				progress, kinds := keptOf(t, endpoint)
@@ -233,7 +232,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 		owner, endpoint := ownEndpoint(t)
 		s, next := scripted(t)
 		hold := holdOf(t, newWorker(t, s), owner, endpoint)
-		ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
+		ctx, cancel := context.WithCancel(t.Context())
 		once := func() kvtest.Fault { cancel(); return kvtest.Fault{Apply: apply, Tell: rpctypes.ErrTimeout} }
 		next.Store(&once)
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"},
@@ -241,7 +240,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		next.Store(nil)
-		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second),
+		if err := hold.Checkpoint(t.Context(),
 			store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +257,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 func TestStaleHolder(t *testing.T) {
 	lease := func(t *testing.T, w *worker) {
 		t.Helper()
-		if _, err := own.Client.Revoke(kvtest.Context(t, 10*time.Second), w.lease); err != nil {
+		if _, err := own.Client.Revoke(t.Context(), w.lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +267,7 @@ func TestStaleHolder(t *testing.T) {
 			s, faults := scripted(t)
 			stale := newWorker(t, s)
 			hold := holdOf(t, stale, owner, endpoint)
-			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second),
+			if err := hold.Checkpoint(t.Context(),
 				store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -281,7 +280,7 @@ func TestStaleHolder(t *testing.T) {
 					}
 					lease(t, stale)
 					other := holdOf(t, fresh, owner, endpoint)
-					if err := other.Checkpoint(kvtest.Context(t, 10*time.Second),
+					if err := other.Checkpoint(t.Context(),
 						store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"},
 							Pending: messages(7, 8)}); err != nil {
 						t.Error(err)
@@ -291,20 +290,20 @@ func TestStaleHolder(t *testing.T) {
 			}
 			faults.Store(&next)
 			done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_stale"}, Pending: messages(0, 3)}
-			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
+			if err := hold.Checkpoint(t.Context(), done); !errors.Is(err, store.ErrClaimLost) {
 				t.Errorf("the stale holder gets %v", err)
 			}
-			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
+			if err := hold.Checkpoint(t.Context(), done); !errors.Is(err, store.ErrClaimLost) {
 				t.Errorf("the stale holder gets %v", err)
 			}
-			if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
+			if err := hold.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_2" ||
 				kinds[layout.KeyOfPending] != 1 {
 				t.Errorf("there is %+v, %v", progress, kinds)
 			}
-			if claims, err := fresh.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+			if claims, err := fresh.Claims(t.Context()); err != nil ||
 				claims[endpoint] != fresh.Self() {
 				t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -37,7 +36,7 @@ type growthOf struct {
 
 func (g *growthOf) stored(t *testing.T) licensing.Size {
 	t.Helper()
-	ctx := kvtest.Context(t, 20*time.Second)
+	ctx := t.Context()
 	at := kvtest.Must(own.Client.Get(ctx, layout.CheckKey))(t).Header.Revision
 	return kvtest.Must(verify.Sizes(ctx, g.stores[0], at, 0))(t)[g.owner]
 }
@@ -65,7 +64,7 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 	second, other := openCounted(t)
 	g := growthOf{owner: owner, stores: []*kv.Store{first, second}}
 	g.base = g.stored(t)
-	ctx := kvtest.Context(t, 50*time.Second)
+	ctx := t.Context()
 
 	claim := licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: kvtest.Time, EndpointID: endpoint}
 	once := store.Write{Ref: licensing.ClaimRef(owner, strings.Repeat("h", 32)), Record: licensing.Record{Claim: &claim}}
@@ -138,7 +137,7 @@ func TestGrowthOfRepeatedWrites(t *testing.T) {
 		return faults[0]
 	}}
 	s.etcd.Remote, s.etcd.KV = faulty, clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
-	ctx := kvtest.Context(t, 20*time.Second)
+	ctx := t.Context()
 	for n := range 3 {
 		err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 10*n), Delivered: messages(5, 9)})
 		err = errors.Join(err, s.AddReplay(ctx, owner, endpoint, store.Replay{ID: fmt.Sprint(n), Dead: true}))

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -28,7 +27,7 @@ func deliveriesCountedBy(t *testing.T, m *metrics.Metrics) *Store {
 // openRecords opens the store of records of a node of its own.
 func openRecords(t *testing.T, m *metrics.Metrics) *kv.Store {
 	t.Helper()
-	s, err := kv.Open(kvtest.Context(t, 10*time.Second),
+	s, err := kv.Open(t.Context(),
 		kv.Config{Endpoints: own.Endpoints, Metrics: m, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +52,7 @@ func faultyDeliveries(t *testing.T, next func() kvtest.Fault) *Store {
 // asWorker runs do as the worker that a node's deliveries are.
 func asWorker(t *testing.T, s *Store, do func(ctx context.Context, w *worker)) {
 	t.Helper()
-	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := s.Work(t.Context(), func(ctx context.Context, w store.DeliveryWorker) error {
 		do(ctx, w.(*worker))
 		return nil
 	})

@@ -46,7 +46,7 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	s.etcd.KV = clientv3.NewKVFromKVClient(remote, s.etcd.Native)
 	for n := range 2 { // the first one reads how far it is, and the second one what is dead
 		remote.left.Store(3)
-		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second),
+		if err := hold.Checkpoint(t.Context(),
 			store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
 			t.Errorf("checkpoint %d: %v, and %d reads have not failed", n, err, remote.left.Load())
 		}
@@ -59,27 +59,27 @@ func TestCheckpointReadsAgain(t *testing.T) {
 		t.Errorf("without an answer: %v", err)
 	}
 	remote.left.Store(0)
-	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
+	if err := hold.Checkpoint(t.Context(), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
 		t.Error(err)
 	}
 	if _, kinds := keptOf(t, endpoint); kinds[layout.KeyOfDead] != 4 {
 		t.Errorf("there is %v", kinds)
 	}
-	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
+	if err := hold.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
-	if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner), "?"); err != nil {
+	if _, err := own.Client.Put(t.Context(), layout.WebhooksKey(owner), "?"); err != nil {
 		t.Fatal(err)
 	}
-	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err,
+	if err := hold.Checkpoint(t.Context(), store.Checkpoint{}); !errors.Is(err,
 		store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of endpoints that can't be read: %v", err)
 	}
-	if _, err := own.Client.Delete(kvtest.Context(t, 10*time.Second), layout.WebhooksKey(owner)); err != nil {
+	if _, err := own.Client.Delete(t.Context(), layout.WebhooksKey(owner)); err != nil {
 		t.Fatal(err) // tests beside read all endpoints
 	}
-	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+	if claims, err := w.Claims(t.Context()); err != nil ||
 		claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
@@ -92,7 +92,7 @@ func TestUnreadablePending(t *testing.T) {
 	m := kvtest.Metrics()
 	s := deliveriesCountedBy(t, m)
 	hold := holdOf(t, newWorker(t, s), owner, endpoint)
-	ctx := kvtest.Context(t, 10*time.Second)
+	ctx := t.Context()
 	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
 		t.Fatal(err)
 	}

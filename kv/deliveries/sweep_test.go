@@ -6,12 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/deliveries/deliveriestest"
-	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -26,7 +24,7 @@ func TestReplaysAreBounded(t *testing.T) {
 	for i := range 40 {
 		group.Go(func() {
 			for {
-				err := stores[i%2].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint,
+				err := stores[i%2].AddReplay(t.Context(), owner, endpoint,
 					store.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
 				switch {
 				case err == nil:
@@ -62,7 +60,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range endpoints {
 		group.Go(func() {
-			if err := s.AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoints[i].ID,
+			if err := s.AddReplay(t.Context(), owner, endpoints[i].ID,
 				store.Replay{ID: "1", Dead: true}); err != nil {
 				t.Errorf("the endpoint %d: %v", i, err)
 			}
@@ -84,7 +82,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Go(func() {
 			defer close(lost)
 			for n := 0; ; n++ {
-				err := hold.Checkpoint(kvtest.Context(t, 20*time.Second),
+				err := hold.Checkpoint(t.Context(),
 					store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
 				if errors.Is(err, store.ErrClaimLost) {
 					return
@@ -100,7 +98,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		})
 		group.Go(func() {
 			for taken := false; ; {
-				err := sweepers[0].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint,
+				err := sweepers[0].AddReplay(t.Context(), owner, endpoint,
 					store.Replay{ID: "1", Dead: true})
 				if errors.Is(err, licensing.ErrWebhookNotFound) {
 					return
@@ -117,11 +115,11 @@ func TestSweepAgainstHolder(t *testing.T) {
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {
-					mark, err := own.Client.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
+					mark, err := own.Client.Get(t.Context(), layout.DeletedWebhookKey(endpoint))
 					if err != nil || len(mark.Kvs) == 0 {
 						return
 					}
-					if _, err := s.SweepWebhooks(kvtest.Context(t, 10*time.Second)); err != nil {
+					if _, err := s.SweepWebhooks(t.Context()); err != nil {
 						t.Error(err)
 						return
 					}
@@ -132,7 +130,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Wait()
 		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint),
 			layout.DeletedWebhookKey(endpoint)} {
-			if left, err := own.Client.Get(kvtest.Context(t, 10*time.Second), prefix,
+			if left, err := own.Client.Get(t.Context(), prefix,
 				clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)
 			}

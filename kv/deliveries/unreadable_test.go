@@ -3,7 +3,6 @@ package deliveries
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
@@ -18,7 +17,7 @@ func TestUnreadableProgress(t *testing.T) {
 	m := kvtest.Metrics()
 	s := deliveriesCountedBy(t, m)
 	w := newWorker(t, s)
-	ctx := kvtest.Context(t, 20*time.Second)
+	ctx := t.Context()
 	hold, next := holdOf(t, w, owner, endpoint), holdOf(t, w, neighbor, other)
 	for _, done := range []store.Checkpoint{
 		{Progress: store.DeliveryProgress{Place: "evt_000002", Failures: 3}, Delivered: messages(0, 2)},
@@ -84,7 +83,7 @@ func TestUnreadableProgress(t *testing.T) {
 func TestUnreadableReplay(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s := openDeliveries(t)
-	ctx := kvtest.Context(t, 20*time.Second)
+	ctx := t.Context()
 	for _, id := range []string{"1", "2"} {
 		if err := s.AddReplay(ctx, owner, endpoint, store.Replay{ID: id, Dead: true}); err != nil {
 			t.Fatal(err)

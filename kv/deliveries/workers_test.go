@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,9 +21,9 @@ import (
 func TestLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	s := openDeliveries(t)
-	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := s.Work(t.Context(), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
-		if _, err := own.Client.Revoke(kvtest.Context(t, 10*time.Second), w.(*worker).lease); err != nil {
+		if _, err := own.Client.Revoke(t.Context(), w.(*worker).lease); err != nil {
 			return err
 		}
 		owner, endpoint := ownEndpoint(t)
@@ -56,7 +55,7 @@ func TestOneOfManyClaims(t *testing.T) {
 		for i := range endpoints {
 			group.Go(func() {
 				for round := 0; round < rounds; {
-					hold, ok, err := w.Claim(kvtest.Context(t, 20*time.Second), owners[i], names[i])
+					hold, ok, err := w.Claim(t.Context(), owners[i], names[i])
 					if err != nil && !errors.Is(err, licensing.ErrUnavailable) &&
 						!errors.Is(err, licensing.ErrOutcomeUnknown) {
 						t.Error(err)
@@ -64,13 +63,13 @@ func TestOneOfManyClaims(t *testing.T) {
 					}
 					if !ok {
 						// Claims removes claims that landed although their caller got no answer.
-						_, _ = w.Claims(kvtest.Context(t, 20*time.Second))
+						_, _ = w.Claims(t.Context())
 						continue
 					}
 					if n := held[i].Add(1); n != 1 {
 						t.Errorf("%d hold it", n)
 					}
-					err = hold.Checkpoint(kvtest.Context(t, 20*time.Second),
+					err = hold.Checkpoint(t.Context(),
 						store.Checkpoint{Delivered: messages(round, round+1)})
 					if err != nil {
 						t.Errorf("checkpoint: %v", err)
@@ -78,7 +77,7 @@ func TestOneOfManyClaims(t *testing.T) {
 						made[i].Add(1)
 					}
 					held[i].Add(-1)
-					if err := hold.Release(kvtest.Context(t, 20*time.Second)); err != nil {
+					if err := hold.Release(t.Context()); err != nil {
 						t.Error(err)
 					}
 					round++
@@ -100,27 +99,27 @@ func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 	s, next := scripted(t)
 	w, other := newWorker(t, s), newWorker(t, openDeliveries(t))
 	hold := holdOf(t, w, owner, endpoint)
-	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
+	if err := hold.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// What a late copy of the claim comes to.
-	if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
+	if _, err := own.Client.Put(t.Context(), layout.DeliveryClaimKey(endpoint),
 		string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := other.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint); ok || err != nil {
+	if _, ok, err := other.Claim(t.Context(), owner, endpoint); ok || err != nil {
 		t.Errorf("another worker claims it: %v, %v", ok, err)
 	}
-	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+	if claims, err := w.Claims(t.Context()); err != nil ||
 		claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	hold = holdOf(t, other, owner, endpoint)
-	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
+	if err := hold.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint),
+	response, err := own.Client.Put(t.Context(), layout.DeliveryClaimKey(endpoint),
 		string(s.incarnation[:]), clientv3.WithLease(w.lease))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +131,7 @@ func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One that was given up in doubt.
-	ended, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
+	ended, cancel := context.WithCancel(t.Context())
 	lost := func() kvtest.Fault {
 		cancel()
 		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
@@ -142,7 +141,7 @@ func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 		t.Errorf("a claim in doubt: %v, %v", ok, err)
 	}
 	next.Store(nil)
-	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil ||
+	if claims, err := w.Claims(t.Context()); err != nil ||
 		claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
@@ -153,7 +152,7 @@ func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 func holdRelease(t *testing.T, w *worker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := own.Client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
+	_, err := own.Client.Delete(t.Context(), layout.DeliveryClaimKey(endpoint))
 	return err
 }
 
@@ -164,7 +163,7 @@ func TestForsakenClaims(t *testing.T) {
 	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := own.Client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value,
+		if _, err := own.Client.Put(t.Context(), layout.DeliveryClaimKey(endpoint), value,
 			opts...); err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +176,7 @@ func TestForsakenClaims(t *testing.T) {
 			}
 		})
 	}
-	earlier, err := own.Client.Grant(kvtest.Context(t, 10*time.Second), 3600)
+	earlier, err := own.Client.Grant(t.Context(), 3600)
 	if err != nil {
 		t.Fatal(err)
 	}

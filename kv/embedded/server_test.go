@@ -42,9 +42,7 @@ func dialServed(t *testing.T, e *Server) *clientv3.Client {
 
 func putEmbedded(t *testing.T, e *Server, key, value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if _, err := dialServed(t, e).Put(ctx, key, value); err != nil {
+	if _, err := dialServed(t, e).Put(t.Context(), key, value); err != nil {
 		t.Fatal(err)
 	}
 }

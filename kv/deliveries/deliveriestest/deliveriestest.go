@@ -2,11 +2,9 @@ package deliveriestest
 
 import (
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store/storetest"
@@ -22,7 +20,7 @@ func PutEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 		for _, endpoint := range deleted {
 			ops = append(ops, clientv3.OpPut(layout.DeletedWebhookKey(endpoint), ""))
 		}
-		if _, err := client.Txn(kvtest.Context(t, 10*time.Second)).Then(ops...).Commit(); err != nil {
+		if _, err := client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
 			t.Fatal(err)
 		}
 	}

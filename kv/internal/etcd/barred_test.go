@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/etcdtest"
-	"licet/kv/internal/kvtest"
 )
 
 // TestBarredMembersAreNotAsked: while all members are barred, every way to ask them fails and leases
@@ -24,7 +22,7 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 	}
 	s.members.cancel() // no probe says otherwise
 	<-s.members.stopped
-	ctx := kvtest.Context(t, time.Minute)
+	ctx := t.Context()
 	keep := func() <-chan *clientv3.LeaseKeepAliveResponse {
 		t.Helper()
 		lease, err := s.Native.Grant(ctx, 3)

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -41,7 +40,7 @@ func newSpaceLab(t *testing.T, members int) *spaceLab {
 	return l
 }
 
-func (l *spaceLab) ctx() context.Context { return kvtest.Context(l.t, 30*time.Second) }
+func (l *spaceLab) ctx() context.Context { return l.t.Context() }
 
 func (l *spaceLab) used(kind string) float64 {
 	return kvtest.Counted(l.t, l.metrics.StoreQuotaUsed.WithLabelValues(kind))

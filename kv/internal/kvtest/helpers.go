@@ -15,9 +15,9 @@ import (
 // Await waits until done says so.
 func Await(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what was waited for did not come within 30 s")
+			t.Fatal("what was waited for did not come within 2 minutes")
 		}
 	}
 }
