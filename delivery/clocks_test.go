@@ -68,15 +68,7 @@ func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 	}
 
 	behind.startEngine()
-	behind.grant(failingAfter)
-	events := behind.waitForEvents(failingAfter)
-	l.waitUntil("the endpoint is failing", func() bool {
-		l.advanceClock(checkpointDelay / 2)
-		return behind.progress(endpoint.ID).Failures >= failingAfter
-	})
-	if err := behind.engine.Stop(l.ctx()); err != nil {
-		t.Fatal(err)
-	}
+	events := failEndpoint(l, behind, endpoint.ID)
 	ahead.startEngine()
 	l.waitUntil("each message was tried more often than a message is tried", func() bool {
 		l.advanceClock(2 * time.Hour)
@@ -97,4 +89,92 @@ func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 		l.advanceClock(2 * time.Hour)
 		return isOver()
 	})
+}
+
+// TestClockAheadDelaysNothing: a lone node whose clock is 9 days ahead stores when the next probe and the next attempts
+// are due. The node that takes over, whose clock is right, does not wait for these times.
+func TestClockAheadDelaysNothing(t *testing.T) {
+	const apart = 9 * 24 * time.Hour
+	l := newTestCluster(t)
+	right := l.node()
+	l.ahead = apart
+	ahead := l.node()
+	r := newReceiver(t)
+	r.respondWith(status(http.StatusInternalServerError))
+	endpoint := right.subscribe(r)
+
+	ahead.startEngine()
+	events := failEndpoint(l, ahead, endpoint.ID)
+	if p := right.progress(endpoint.ID); p.NextProbe.Before(right.now().Add(apart-time.Hour)) ||
+		!p.FailingSince.After(right.now()) {
+		t.Fatalf("the clock that is ahead has stored %+v", p)
+	}
+	r.respondWith(nil)
+	right.startEngine()
+	r.waitForAll(l, events)
+}
+
+// TestClockBehindDisablesNothing: a node in doubt whose clock is 9 days behind stores since when an endpoint fails. The
+// node that takes over, whose clock is right, does not believe this time, and disables the endpoint no sooner.
+func TestClockBehindDisablesNothing(t *testing.T) {
+	const apart = 9 * 24 * time.Hour
+	l := newTestCluster(t)
+	right := l.node()
+	l.clocks, l.ahead = nodetest.NewComparison(clocks.System()), -apart
+	nodetest.MeetNodes(l.clocks, apart)
+	behind := l.node()
+	r := newReceiver(t)
+	r.respondWith(status(http.StatusInternalServerError))
+	endpoint := right.subscribe(r)
+
+	behind.startEngine()
+	failEndpoint(l, behind, endpoint.ID)
+	if p := right.progress(endpoint.ID); right.now().Sub(p.FailingSince) < webhook.MaxFailing {
+		t.Fatalf("the clock that is behind has stored %+v", p)
+	}
+	took := right.now().Truncate(time.Millisecond) // as times are stored
+	right.startEngine()
+	l.waitUntil("more probes have failed, or the endpoint is disabled", func() bool {
+		l.advanceClock(firstProbePause)
+		endpoint = right.endpoint(endpoint.ID)
+		return right.progress(endpoint.ID).Failures > failingAfter+1 || !endpoint.Enabled()
+	})
+	if !endpoint.Enabled() {
+		t.Fatalf("the endpoint is disabled at once: %+v", endpoint)
+	}
+	if since := right.progress(endpoint.ID).FailingSince; since.Before(took) {
+		t.Errorf("the endpoint is said to fail since %v, before %v", since, took)
+	}
+}
+
+// failEndpoint lets a node deliver to an endpoint until the endpoint is failing, stops the node's engine, and returns
+// the events.
+func failEndpoint(l *testCluster, s *testNode, endpoint string) []string {
+	l.t.Helper()
+	s.grant(failingAfter)
+	events := s.waitForEvents(failingAfter)
+	l.waitUntil("the endpoint is failing", func() bool {
+		l.advanceClock(checkpointDelay / 2)
+		return s.progress(endpoint).Failures >= failingAfter
+	})
+	if err := s.engine.Stop(l.ctx()); err != nil {
+		l.t.Fatal(err)
+	}
+	return events
+}
+
+func TestResumedTimes(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, test := range []struct{ stored, want time.Time }{
+		{time.Time{}, time.Time{}},
+		{now.Add(-9 * 24 * time.Hour), now.Add(-9 * 24 * time.Hour)},
+		{now, now},
+		{now.Add(longestProbePause), now.Add(longestProbePause)},
+		{now.Add(longestProbePause + 1), now},
+		{now.Add(9 * 24 * time.Hour), now},
+	} {
+		if got := resumed(test.stored, now, longestProbePause); !got.Equal(test.want) {
+			t.Errorf("%v: %v, want %v", test.stored, got, test.want)
+		}
+	}
 }

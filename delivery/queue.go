@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"licet/delivery/webhook"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -77,8 +78,9 @@ func newQueue(state store.DeliveryState, now time.Time, random func() float64) *
 		random: random, endpoint: endpoint, endpointRevision: state.Endpoint.Revision,
 		pending: make(map[string]*pendingMessage), pendingLimit: maxPending, dead: p.Dead, skippedAt: p.SkippedAt,
 		health: health{
-			window: firstWindow, failures: p.Failures, failingSince: p.FailingSince,
-			nextProbe: p.NextProbe, lastSuccess: p.LastSuccess,
+			window: firstWindow, failures: p.Failures,
+			failingSince: resumed(p.FailingSince, now, 0), sinceInDoubt: p.SinceInDoubt,
+			nextProbe: resumed(p.NextProbe, now, longestProbePause), lastSuccess: p.LastSuccess,
 		},
 		feed: cursor{place: p.Place, read: p.Place, more: true},
 	}
@@ -93,13 +95,29 @@ func newQueue(state store.DeliveryState, now time.Time, random func() float64) *
 		q.health.failedEvents = make([]string, min(p.Failures, failingAfter-1))
 	}
 	for _, pending := range state.Pending {
-		q.pending[pending.EventID] = &pendingMessage{id: pending.EventID, due: pending.Next}
+		q.pending[pending.EventID] = &pendingMessage{
+			id: pending.EventID, due: resumed(pending.Next, now, webhook.LongestDelay),
+		}
 	}
 	if state.Found && !p.SeenAt.Equal(endpoint.ResetAt) {
 		q.startAfresh(now)
 	}
 	q.storedBehind = p.Behind
 	return q
+}
+
+// resumed returns a stored time as the queue uses it. A time that is more than most ahead of now was stored by a node
+// whose clock was ahead: resumed returns now. Any other time stays. It gets now's monotonic reading, so a later step of
+// the node's clock moves no due time.
+func resumed(stored, now time.Time, most time.Duration) time.Time {
+	ahead := stored.Sub(now)
+	switch {
+	case stored.IsZero():
+		return stored
+	case ahead > most:
+		return now
+	}
+	return now.Add(ahead)
 }
 
 // startAfresh forgets the endpoint's failures, since the endpoint was changed or enabled. All pending messages

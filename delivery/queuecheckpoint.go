@@ -98,8 +98,8 @@ func (q *queue) progress() store.DeliveryProgress {
 	h := &q.health
 	p := store.DeliveryProgress{
 		Place: q.feed.place, Pending: len(q.pending), Dead: q.dead,
-		Failures: h.failures, FailingSince: h.failingSince, NextProbe: h.nextProbe, LastSuccess: h.lastSuccess,
-		SkippedAt: q.skippedAt, Behind: q.behind(),
+		Failures: h.failures, FailingSince: h.failingSince, SinceInDoubt: h.sinceInDoubt, NextProbe: h.nextProbe,
+		LastSuccess: h.lastSuccess, SkippedAt: q.skippedAt, Behind: q.behind(),
 	}
 	if h.isFailing() {
 		p.Failures = failingAfter + h.failedProbes

@@ -7,6 +7,8 @@ const (
 	Attempts = 10
 	// MaxRetryAfter is the longest pause that a receiver can demand.
 	MaxRetryAfter = 24 * time.Hour
+	// LongestDelay is the longest pause between two attempts of a message, see Delay.
+	LongestDelay = MaxRetryAfter * 6 / 5
 	// MaxFailing is how long an endpoint may fail, without one success, until it should be disabled. It is the
 	// time from the first to the last attempt of a message.
 	MaxFailing = 75*time.Hour + 35*time.Minute

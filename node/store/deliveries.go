@@ -104,6 +104,7 @@ type DeliveryProgress struct {
 	Failures int       // consecutive failures, of any messages
 	// FailingSince is the time of the first of these failures; zero: the last attempt succeeded.
 	FailingSince time.Time
+	SinceInDoubt bool      // the clock was in doubt when FailingSince was set
 	NextProbe    time.Time // while failing
 	LastSuccess  time.Time
 	SkippedAt    time.Time // when events were last found to be removed before their delivery

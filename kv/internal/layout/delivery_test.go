@@ -19,8 +19,8 @@ func goldenProgress() *Progress {
 	return &Progress{
 		Progress: store.DeliveryProgress{
 			Place: "evt_001", Pending: 2, Dead: 300, SeenAt: kvtest.Time, Failures: 5,
-			FailingSince: kvtest.Time.Add(time.Second),
-			NextProbe:    kvtest.Time.Add(2 * time.Second), LastSuccess: kvtest.Time.Add(3 * time.Second),
+			FailingSince: kvtest.Time.Add(time.Second), SinceInDoubt: true,
+			NextProbe: kvtest.Time.Add(2 * time.Second), LastSuccess: kvtest.Time.Add(3 * time.Second),
 			SkippedAt: kvtest.Time.Add(4 * time.Second), Behind: true,
 		},
 		Owner: kvtest.Owner, Number: 400, Begun: true, Log: DeliveryLog{First: 7, Counts: []int{1, 200, 3}},

@@ -38,6 +38,7 @@ func (s *Progress) table() fieldTable {
 		boolField(13, &s.Begun),
 		numberField(14, &s.Log.First),
 		customField(15, &s.Log.Counts, appendCounts, Field.counts),
+		boolField(16, &p.SinceInDoubt),
 		unknownFields(&s.unknown),
 	}
 }

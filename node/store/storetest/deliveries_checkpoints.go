@@ -122,8 +122,8 @@ func testCheckpoint(d deliveries) {
 	}
 	at := func(n int) time.Time { return created.Add(time.Duration(n) * time.Hour) }
 	progress := store.DeliveryProgress{
-		Place: "evt_0somewhere", SeenAt: at(1), Failures: 7, FailingSince: at(2), NextProbe: at(3),
-		LastSuccess: at(4), SkippedAt: at(5), Behind: true, Pending: 99, Dead: 99,
+		Place: "evt_0somewhere", SeenAt: at(1), Failures: 7, FailingSince: at(2), SinceInDoubt: true,
+		NextProbe: at(3), LastSuccess: at(4), SkippedAt: at(5), Behind: true, Pending: 99, Dead: 99,
 	}
 	d.checkpoint(hold, store.Checkpoint{
 		Progress: progress, Pending: []store.Delivery{message(1, 1),
