@@ -68,7 +68,7 @@ func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 			every = recountEvery
 		}
 	}
-	return now.Sub(last.Begun) >= every
+	return now.Sub(last.Begun).Abs() >= every // a clock that was days ahead may have set Begun
 }
 
 // CountUsage counts how much each owner stores at a revision. Owners with a usage record who store nothing are in the

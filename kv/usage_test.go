@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"licet/kv/internal/kvtest"
@@ -204,4 +205,22 @@ func TestGrowthUnderFaults(t *testing.T) {
 		}
 	}
 	grown{}.compare(l, "under faults")
+}
+
+// TestRecountOfAWrongClock: a recount of a node whose clock was days ahead does not put off the next one.
+func TestRecountOfAWrongClock(t *testing.T) {
+	s := openStore(t)
+	at := func(begun time.Time) *mvccpb.KeyValue {
+		return &mvccpb.KeyValue{Value: (&layout.Recount{Begun: begun}).Encode()}
+	}
+	for _, c := range []struct {
+		ago time.Duration
+		due bool
+	}{
+		{0, false}, {time.Hour, false}, {-time.Hour, false}, {2 * time.Hour, true}, {-9 * 24 * time.Hour, true},
+	} {
+		if due := s.recountDue(at(kvtest.Time.Add(-c.ago)), nil, kvtest.Time); due != c.due {
+			t.Errorf("after a recount %v ago that has not ended, the next is due: %v", c.ago, due)
+		}
+	}
 }

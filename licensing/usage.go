@@ -175,7 +175,7 @@ func (r *Record) warn(b Budget, now time.Time) {
 	u := r.Usage
 	crossed := b.Warns(u.Size) && !u.Warned
 	u.Warned = b.Warns(u.Size)
-	if !crossed || now.Sub(u.WarnedAt) < warnAgain {
+	if !crossed || now.Sub(u.WarnedAt).Abs() < warnAgain { // a clock that was days ahead may have set WarnedAt
 		return
 	}
 	u.WarnedAt = now

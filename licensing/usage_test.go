@@ -168,6 +168,17 @@ func TestBudgetWarning(t *testing.T) {
 	if diff := cmp.Diff(want, members); diff != "" {
 		t.Error(diff)
 	}
+
+	add(time.Second, -600)
+	r.Usage.WarnedAt = now.Add(9 * 24 * time.Hour)
+	if got := add(time.Second, 600); len(got) != 1 || !r.Usage.WarnedAt.Equal(now) {
+		t.Errorf("a clock was 9 days ahead at the warning before: events %+v, warned at %v", got, r.Usage.WarnedAt)
+	}
+	add(time.Second, -600)
+	r.Usage.WarnedAt = now.Add(59 * time.Minute)
+	if got := add(time.Second, 600); len(got) != 0 {
+		t.Errorf("a clock was 59 minutes ahead at the warning before: events %+v", got)
+	}
 }
 
 func TestUsageIsCloned(t *testing.T) {

@@ -51,6 +51,7 @@ func newClocked(t *testing.T, etcd kv.Config, ahead time.Duration) (n *clocked, 
 		c.Clock = func() time.Time { wall, _ := source(); return wall }
 		c.Clocks = n.clock
 		c.KeepEvents.Age = 24 * time.Hour
+		c.Usages = n.store
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
@@ -129,6 +130,9 @@ func TestWrongClocks(t *testing.T) {
 			if err := chore.Once(ctx); !errors.Is(err, want) || want == nil && err != nil {
 				t.Errorf("%s: %v, want %v", chore.Name, err, want)
 			}
+		}
+		if err := n.Recount(ctx); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("a recount: %v, want %v", err, want)
 		}
 		var refunds atomic.Int64
 		err := n.EachRefundDue(ctx, func(context.Context, licensing.Order) error { refunds.Add(1); return nil })

@@ -8,13 +8,17 @@ import (
 )
 
 // Recount counts how much every owner stores, if a recount is due and no other node has begun one, and corrects the
-// usage records. Growth that nodes add meanwhile is kept; see licensing.Usage. A recount that fails begins again two
-// hours later, on any node.
+// usage records. It fails with clocks.ErrUntrusted unless the clock is known to agree with the other nodes' clocks.
+// Growth that nodes add meanwhile is kept; see licensing.Usage. A recount that fails begins again two hours later, on
+// any node.
 func (b *Budgets) Recount(ctx context.Context) error {
 	if b.cfg.Usages == nil {
 		return nil
 	}
-	began := b.engine.Now()
+	began := b.engine.Now() // before the check, which notices a step since the last comparison
+	if err := b.cfg.Clocks.Untrusted(); err != nil {
+		return err
+	}
 	revision, begun, err := b.cfg.Usages.BeginRecount(ctx, began)
 	if err != nil || !begun {
 		return err
