@@ -23,7 +23,7 @@ type Error struct {
 	RequestID string
 	Fields    []FieldError   // the invalid fields of the request, for 42200
 	Details   map[string]int // counts about the error; may be empty
-	// DocsURL is the address of the code's section in the docs of the service, relative to the URL of the service; empty
+	// DocsURL is the address of the code's section in the docs of the service, relative to the service's URL; empty
 	// if the service serves no docs.
 	DocsURL string
 }

@@ -57,7 +57,8 @@ type NewWebhook struct {
 func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options ...CallOption) (*Webhook, error) {
 	w, err := c.webhook(ctx, "POST /v1/webhook_endpoints", nil, webhook, options)
 	if err == nil && w.Secret == "" {
-		return w, fmt.Errorf("the webhook endpoint %s was made, so rotate its secret to see one: %w", w.ID, ErrSecretLost)
+		return w, fmt.Errorf("the webhook endpoint %s was made, so rotate its secret to see one: %w", w.ID,
+			ErrSecretLost)
 	}
 	return w, err
 }
@@ -152,7 +153,8 @@ type WebhookTest struct {
 // take 15 seconds.
 func (c *Client) TestWebhook(ctx context.Context, id string, options ...CallOption) (*WebhookTest, error) {
 	t := new(WebhookTest)
-	if err := c.do(ctx, "POST /v1/webhook_endpoints/{endpoint_id}/test", []string{id}, nil, nil, t, options); err != nil {
+	const route = "POST /v1/webhook_endpoints/{endpoint_id}/test"
+	if err := c.do(ctx, route, []string{id}, nil, nil, t, options); err != nil {
 		return nil, err
 	}
 	return t, nil

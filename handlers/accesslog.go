@@ -206,7 +206,8 @@ func activationFailures() []licensing.Reason {
 		licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked,
 		licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired,
 		licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
-		licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown,
+		licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded,
+		licensing.ReasonOutcomeUnknown,
 	}
 }
 

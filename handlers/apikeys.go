@@ -124,7 +124,8 @@ func (c *checks) apiKeyName(field string, in text) {
 // scopes checks the scopes of a new API key, which must not exceed the scopes of its creator.
 func (c *checks) scopes(field string, in texts) {
 	switch {
-	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes, Enum: append(licensing.ScopeForms(), "*")}):
+	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes,
+		Enum: append(licensing.ScopeForms(), "*")}):
 	case !in.given:
 		c.add(field, problemRequired)
 	case !licensing.ValidScopes(in.value):
@@ -243,7 +244,8 @@ func (c *checks) overlap(field string, in text) time.Duration {
 
 // isoDuration is an ISO 8601 duration of units of fixed length, without
 // months and years.
-var isoDuration = regexp.MustCompile(`^P(?:(\d{1,7})W|(?:(\d{1,7})D)?(?:T(?:(\d{1,7})H)?(?:(\d{1,7})M)?(?:(\d{1,7})S)?)?)$`)
+var isoDuration = regexp.MustCompile(
+	`^P(?:(\d{1,7})W|(?:(\d{1,7})D)?(?:T(?:(\d{1,7})H)?(?:(\d{1,7})M)?(?:(\d{1,7})S)?)?)$`)
 
 func parseDuration(in string) (time.Duration, bool) {
 	parts := isoDuration.FindStringSubmatch(in)

@@ -87,7 +87,8 @@ func (s *Server) checkSignature(c *call, path string) error {
 	case !signed:
 		return nil
 	case caller == nil:
-		return invalidSignature("a signature needs the API key that it is made with: send Authorization: Bearer <API_KEY>")
+		return invalidSignature("a signature needs the API key that it is made with: send Authorization: Bearer " +
+			"<API_KEY>")
 	}
 	now := s.cfg.Node.Now()
 	secrets, err := s.cfg.Ring.APISecrets(caller, now)

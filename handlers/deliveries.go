@@ -78,7 +78,8 @@ type deliveryList struct {
 func (s webhookRoutes) listDeliveries(ctx context.Context, c *call, q deliveryQuery) (deliveryList, error) {
 	id := q.ID.value
 	got, err := s.cfg.Node.WebhookDeliveries(ctx, c.owner(), id,
-		store.DeliveryPage{Status: store.DeliveryStatus(q.Status.value), After: string(q.page.Before), Limit: q.page.Limit})
+		store.DeliveryPage{Status: store.DeliveryStatus(q.Status.value), After: string(q.page.Before),
+			Limit: q.page.Limit})
 	if errors.Is(err, store.ErrBadPosition) {
 		return deliveryList{}, invalidField("cursor", problemCursor)
 	}

@@ -241,7 +241,8 @@ func (s *Server) problemPage(r *request, answer *document, known *licensing.Erro
 func problemText(reason licensing.Reason) (title, advice string) {
 	switch reason {
 	case licensing.ReasonForbidden:
-		return "This was not sent from the payment page", "Please open the payment page itself and press the button there."
+		return "This was not sent from the payment page",
+			"Please open the payment page itself and press the button there."
 	case licensing.ReasonInvalidOrderState:
 		return "This order can no longer be canceled", "Please look at the payment page to see where the order stands."
 	case licensing.ReasonPaymentNotConfigured:

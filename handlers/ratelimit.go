@@ -34,8 +34,8 @@ const (
 	// bytesPerToken is how many bytes a request reads or returns for a token besides its first. With the default of 500
 	// tokens a second, an account reads at most 8 MB a second of each node, half of it from etcd.
 	bytesPerToken = 16 << 10
-	// changeFactor is how many times as much a byte of a change counts. With the default, an account changes 2 MB a second
-	// through each node.
+	// changeFactor is how many times as much a byte of a change counts as a byte of a read. With the default, an
+	// account changes 2 MB a second through each node.
 	changeFactor = 4
 )
 

@@ -95,7 +95,8 @@ func (t *requestType) names(in Location) iter.Seq[string] {
 
 // kind returns the kind of a member of the body.
 func (t *requestType) kind(name string) Kind {
-	return t.inputs[slices.IndexFunc(t.inputs, func(f inputField) bool { return f.in == InBody && f.name == name })].kind
+	at := slices.IndexFunc(t.inputs, func(f inputField) bool { return f.in == InBody && f.name == name })
+	return t.inputs[at].kind
 }
 
 // fieldOf returns a pointer to an input of a request, which must be of type T.

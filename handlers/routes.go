@@ -33,7 +33,7 @@ type route struct {
 	body     bodyForm
 	limit    int                // of the body in bytes; 0: bodyLimit. Only on patterns without variables
 	page     bool               // answers pages for people, its errors too
-	media    string             // the media type of a response without the envelope; empty: JSON in the envelope, or a page
+	media    string             // of a response without the envelope; empty: JSON in the envelope, or a page
 	own      []licensing.Reason // why the function refuses requests; see reasons
 	// command: the request becomes one command and nothing else, and there may be so
 	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns

@@ -59,7 +59,8 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 	if err := s.rates.license(c, in.key); err != nil {
 		return validation{}, err
 	}
-	cmd := licensing.ValidateLicense{Target: s.target(c, in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
+	cmd := licensing.ValidateLicense{Target: s.target(c, in.key), ProductID: in.ProductID.value,
+		Device: in.DeviceID.value}
 	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {

@@ -134,7 +134,8 @@ func (c *checks) webhookURL(field string, in text, required bool) {
 
 // webhookTypes parses the types of events that an endpoint receives; nil: all.
 func (c *checks) webhookTypes(field string, in texts) []licensing.EventType {
-	if c.describe(field, Limits{MinItems: 1, Enum: append([]string{allEventTypes}, words(licensing.EventTypes())...)}) ||
+	if c.describe(field, Limits{MinItems: 1, Enum: append([]string{allEventTypes},
+		words(licensing.EventTypes())...)}) ||
 		!in.given || len(in.value) == 1 && in.value[0] == allEventTypes {
 		return nil
 	}

@@ -54,8 +54,8 @@ func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout
 // there are. retentionMarks were read from the revision marksAt of the store on. Another node may make a mark first:
 // then that mark counts.
 func (s *retention) markEvents(
-	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, retentionMarks []layout.RetentionMark,
-	marksAt int64, g layout.SpanLimit,
+	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState,
+	retentionMarks []layout.RetentionMark, marksAt int64, g layout.SpanLimit,
 ) ([]layout.RetentionMark, error) {
 	latest := layout.RetentionMark{Epoch: state.trimmedEpoch}
 	if len(retentionMarks) > 0 {

@@ -108,7 +108,8 @@ func (w *walk) read(ctx context.Context, level int) error {
 	if l.all {
 		to = clientv3.GetPrefixRangeEnd(prefix)
 	}
-	response, err := w.store.etcd.List(ctx, "walk_listing", prefix+from, clientv3.WithRange(to), clientv3.WithKeysOnly())
+	response, err := w.store.etcd.List(ctx, "walk_listing", prefix+from, clientv3.WithRange(to),
+		clientv3.WithKeysOnly())
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	c := &core{
-		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log, sampledLog: newSampledLog(log),
+		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log,
+		sampledLog: newSampledLog(log),
 	}
 	if _, err := rand.Read(c.incarnation[:]); err != nil {
 		return nil, fmt.Errorf("make an incarnation id: %w", err)

@@ -198,7 +198,8 @@ func (sw *swap) putUsage(key []byte, write *store.Write, token *stored, writers 
 
 func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
-	value := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent, Unknown: token.unknown}).Encode()
+	value := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.lastEvent,
+		Unknown: token.unknown}).Encode()
 	if events := eventsOf(&write.Record, order); len(events) > 0 {
 		if err := sw.writeOrderEvents(value, events, token.lastEvent); err != nil {
 			return err

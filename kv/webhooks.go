@@ -21,8 +21,8 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	}
 	value := record.Encode()
 	if events := write.Record.Events; len(events) > 0 {
-		sw.writeEvents(value, layout.EncodeEvents(events, token.lastEvent), now.Owner, layout.WebhooksInEvents(now.Owner),
-			now.Sequence)
+		sw.writeEvents(value, layout.EncodeEvents(events, token.lastEvent), now.Owner,
+			layout.WebhooksInEvents(now.Owner), now.Sequence)
 	}
 	sw.putRecord(key, value, token)
 	sw.put([]byte(layout.WebhooksMark), nil)

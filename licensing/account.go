@@ -89,11 +89,11 @@ func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) e
 	return nil
 }
 
-// MayRotate returns an error if the key may not rotate the secret of another key. The caller sees the new secret, which
-// is half of what a key that requires signatures needs. So the key must have all scopes of the other key: it must not be
-// a way to more than it may do itself. And it must require signatures if the other key does: otherwise the text of two
-// keys, as a log may hold it, would suffice to sign with one of them. Revoking a key requires less, since the caller
-// gains nothing.
+// MayRotate returns an error if the key may not rotate the secret of another key. The caller sees the new secret, and
+// the API key with its secret is all that signing a request takes. So the key must have all scopes of the other key:
+// rotation must not give the caller more rights. And the key must require signatures if the other key does: otherwise
+// the texts of the two API keys, as a log may hold them, would suffice to sign with the other key. Revoking a key
+// requires less, since the caller gains nothing.
 func (k *APIKey) MayRotate(other *APIKey) error {
 	if other.RequireSignature && !k.RequireSignature {
 		return &Error{

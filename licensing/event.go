@@ -93,7 +93,7 @@ type Event struct {
 	// Device is the device of the event, or nil: as it was when bound or removed. A device that found
 	// no free slot has only its id and name.
 	Device *Device
-	// Members are members of the event's data without a field in Event, such as members that a newer build has recorded.
+	// Members are members of the event's data without a field in Event, such as members that a newer build recorded.
 	Members []EventMember
 }
 

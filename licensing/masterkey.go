@@ -223,7 +223,8 @@ func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (st
 	master, found := r.Lookup(masterID)
 	if !found {
 		return "", fmt.Errorf(
-			"the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID, e.ID)
+			"the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID,
+			e.ID)
 	}
 	// As with API secrets, none of the parts can hold a zero byte. An endpoint id has one owner.
 	info := strings.Join([]string{"licet webhook secret", e.ID, strconv.Itoa(version)}, "\x00")

@@ -52,8 +52,8 @@ func (m *Metadata) merge(patch string) error {
 	}
 	object := joinMembers(merged)
 	if len(merged) > MaxMetadataMembers || len(object) > MaxMetadataBytes {
-		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON, once merged",
-			MaxMetadataMembers, MaxMetadataBytes))
+		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON, once "+
+			"merged", MaxMetadataMembers, MaxMetadataBytes))
 	}
 	m.Object, m.Changed = object, true
 	return nil

@@ -78,8 +78,8 @@ type Usage struct {
 	// RecountAt is the revision of the latest recount that has begun. Since is the growth after this revision.
 	RecountAt int64
 	Since     Size
-	// WarnedAt is when the latest EventBudgetWarning was recorded; zero: none was. Warned reports whether Size was at or
-	// above the budget's warning after the latest change.
+	// WarnedAt is when the latest EventBudgetWarning was recorded; zero: none was. Warned reports whether Size was at
+	// or above the budget's warning after the latest change.
 	WarnedAt time.Time
 	Warned   bool
 	// Sequence is the number of events recorded for the record.

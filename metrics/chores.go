@@ -42,8 +42,8 @@ func newChores(factory promauto.Factory, reg prometheus.Registerer) Chores {
 		}, []string{"state"}),
 		ClockDifference: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_clock_difference_seconds",
-			Help: "By how much the clock of another node is at least ahead of this node's clock; negative where it is " +
-				"behind. The farthest counts; 0 where no difference is proven.",
+			Help: "By how much the clock of another node is at least ahead of this node's clock; negative where it " +
+				"is behind. The farthest counts; 0 where no difference is proven.",
 		}),
 		BackupSuccess: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_backup_last_success_timestamp_seconds",
@@ -52,8 +52,8 @@ func newChores(factory promauto.Factory, reg prometheus.Registerer) Chores {
 		}),
 		Sweeps: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_sweeps_total",
-			Help: "Passes of sweeps, by outcome: ok, failed, or put_off while the node has much else to do or its clock " +
-				"is not known to agree with the other nodes' clocks.",
+			Help: "Passes of sweeps, by outcome: ok, failed, or put_off while the node has much else to do or its " +
+				"clock is not known to agree with the other nodes' clocks.",
 		}, []string{"sweep", "outcome"}),
 		SweepDuration: factory.NewHistogramVec(histogram(
 			"licet_sweep_duration_seconds",

@@ -58,8 +58,8 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 		}),
 		BudgetWarnings: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_budget_warned_accounts",
-			Help: "Accounts and modes, of those that this node has served lately, that store four fifths of what their " +
-				"budget allows ordinary growth.",
+			Help: "Accounts and modes, of those that this node has served lately, that store four fifths of what " +
+				"their budget allows ordinary growth.",
 		}),
 		UsageCorrections: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_usage_corrected_bytes_total",
@@ -95,7 +95,8 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 		CommandsShed: vector(factory,
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
-			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "redactions",
+			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists",
+				"redactions",
 				"waits", "pings", "credentials", "connection", "connection_address", "bodies", "responses")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",

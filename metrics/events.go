@@ -55,8 +55,8 @@ func newEvents(factory promauto.Factory) Events {
 		}),
 		EventValuesUnreadable: newDistinctCounter(factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_event_values_unreadable_total",
-			Help: "Stored values that this node could not read, each value once. Readers of events get placeholders; lists " +
-				"leave the record out; other values are skipped or made anew.",
+			Help: "Stored values that this node could not read, each value once. Readers of events get placeholders; " +
+				"lists leave the record out; other values are skipped or made anew.",
 		})),
 		WebhookAttempts: vector(factory,
 			"licet_webhook_attempts_total",

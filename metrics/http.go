@@ -38,7 +38,8 @@ func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 		), []string{"method", "route", "code"}),
 		HTTPResponses: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_http_responses_total",
-			Help: "Answers to HTTP requests, by status and by the code of the error in them, which is empty for a success.",
+			Help: "Answers to HTTP requests, by status and by the code of the error in them, which is empty for a " +
+				"success.",
 		}, []string{"method", "route", "code", "error"}),
 		HTTPInFlight: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_http_requests_in_flight",

@@ -280,8 +280,8 @@ func (a *admission) leave(who share, err error) {
 // wasServed reports whether an error is an answer of the store.
 func wasServed(err error) bool {
 	switch licensing.ReasonOf(err) {
-	case licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown, licensing.ReasonInternal,
-		licensing.ReasonRateLimited:
+	case licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown,
+		licensing.ReasonInternal, licensing.ReasonRateLimited:
 		return false
 	}
 	return true

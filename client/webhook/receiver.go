@@ -108,7 +108,8 @@ func (r *Receiver) verify(header http.Header, body []byte) (id string, err error
 // parseTimestamp reads whole seconds of Unix time.
 func parseTimestamp(text string) (time.Time, bool) {
 	const longest = 12 // digits; a longer number may overflow
-	if text == "" || len(text) > longest || strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' }) {
+	noDigit := func(c rune) bool { return c < '0' || c > '9' }
+	if text == "" || len(text) > longest || strings.ContainsFunc(text, noDigit) {
 		return time.Time{}, false
 	}
 	seconds, err := strconv.ParseInt(text, 10, 64)

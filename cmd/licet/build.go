@@ -58,5 +58,6 @@ func (b build) String() string {
 	if revision == "" {
 		revision = "unknown"
 	}
-	return fmt.Sprintf("licet %s\nrevision %s\n%s %s/%s", b.version, revision, b.goVersion, runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("licet %s\nrevision %s\n%s %s/%s", b.version, revision, b.goVersion, runtime.GOOS,
+		runtime.GOARCH)
 }

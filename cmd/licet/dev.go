@@ -71,7 +71,8 @@ func (d *dev) sayWait(started <-chan struct{}) {
 	case <-started:
 	case <-time.After(slowStart):
 		d.log.Info().Str("data_dir", d.cfg.DataDir).Msg(
-			"waiting for etcd, which allocates or reads its files in the data directory: slow disks take up to half a minute")
+			"waiting for etcd, which allocates or reads its files in the data directory: slow disks take up to half " +
+				"a minute")
 	}
 }
 
@@ -147,7 +148,8 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	}
 	if !stored.Usable(time.Now()) {
 		d.log.Warn().Str("api_key_id", stored.ID).
-			Msg("the key pair was revoked; remove " + keyFile + " from the data directory to get another account with a new one")
+			Msg("the key pair was revoked; remove " + keyFile +
+				" from the data directory to get another account with a new one")
 	}
 	d.secret, err = ring.APISecret(stored)
 	return err
@@ -161,7 +163,8 @@ func (d *dev) describeHome() error {
 	}
 	d.home = &handlers.Home{
 		Home: docs.Home{
-			Version: d.version, URL: cmp.Or(d.cfg.PublicURL, d.url), EnvFile: path, ReadEnv: readEnv(path), Steps: steps(),
+			Version: d.version, URL: cmp.Or(d.cfg.PublicURL, d.url), EnvFile: path, ReadEnv: readEnv(path),
+			Steps: steps(),
 		},
 		Owner: d.key.record().Owner, Private: !d.cfg.AllowRemote,
 	}

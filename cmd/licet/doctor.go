@@ -80,8 +80,8 @@ func (c *doctorConfig) examine(cmd *cobra.Command, setup cli.Setup, stdout, stde
 		report.Fail("settings of the store", wrong, "correct them: licet doctor --help")
 	case store:
 		if err := c.checkStore(cmd.Context(), &report, now, stderr); err != nil {
-			report.Fail("store", err, "correct --etcd-endpoints, the TLS files or --data-dir; for a running licet dev, set "+
-				"--etcd-endpoints to unix:// and the absolute path of its data directory and run/etcd.sock")
+			report.Fail("store", err, "correct --etcd-endpoints, the TLS files or --data-dir; for a running licet "+
+				"dev, set --etcd-endpoints to unix:// and the absolute path of its data directory and run/etcd.sock")
 		}
 	case err == nil && service.URL == "":
 		report.Nothing()
@@ -133,11 +133,13 @@ func (c *doctorConfig) checkSettings(report *doctor.Report, root *cobra.Command,
 	report.CertificateFile("--etcd-ca", c.Etcd.CAFile, now)
 }
 
-// knownVariables returns the names of the environment variables that licet reads: the help of a flag names its variable.
+// knownVariables returns the names of the environment variables that licet reads. The help of a flag names the
+// variable of the flag.
 func knownVariables(cmd *cobra.Command) []string {
 	names := []string{"LICET_API_KEY_ID", "LICET_API_SECRET"} // no flag takes them
+	between := func(r rune) bool { return strings.ContainsRune(" ()$,;", r) }
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		for word := range strings.FieldsFuncSeq(f.Usage, func(r rune) bool { return strings.ContainsRune(" ()$,;", r) }) {
+		for word := range strings.FieldsFuncSeq(f.Usage, between) {
 			if strings.HasPrefix(word, "LICET_") {
 				names = append(names, word)
 			}

@@ -40,8 +40,8 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 		"`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes "+
 			"use (default: off)")
 	fs.StringVar(&c.InternalAddress, "internal-address", "",
-		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with the port "+
-			"of --internal-listen)")
+		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with "+
+			"the port of --internal-listen)")
 	fs.BoolVar(&c.Docs, "docs", false,
 		"serve the API reference at /docs, and add docs_url to errors; anyone who reaches the API can read it")
 	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second,

@@ -214,12 +214,14 @@ func (s *instance) serveAPI() error {
 	chores := n.Chores()
 	if s.cfg.CompactEarly {
 		chores = append(chores,
-			service.Chore{Name: "the early compaction of etcd's history", Label: "history", Once: s.store.CompactHistory})
+			service.Chore{Name: "the early compaction of etcd's history", Label: "history",
+				Once: s.store.CompactHistory})
 	}
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, chores...) })
 	// Refunds run apart from the sweeps, because a payment provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
-		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
+		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds",
+			Once: desk.SendRefundsDue})
 	})
 	// So do recounts, which read the whole store.
 	s.background("the recount of usage", func(ctx context.Context) {
@@ -233,7 +235,8 @@ func (s *instance) serveAPI() error {
 	}
 
 	api := handlers.Config{
-		Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, Tracer: s.tracer, PublicURL: s.cfg.PublicURL, Ring: s.ring,
+		Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, Tracer: s.tracer, PublicURL: s.cfg.PublicURL,
+		Ring: s.ring,
 		Docs: s.docs, Home: s.home,
 	}
 	if err := s.limit(&api); err != nil {

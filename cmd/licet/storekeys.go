@@ -48,8 +48,8 @@ func (c *storeKeysConfig) addFlags(cmd *cobra.Command) {
 	c.storeConfig.addFlags(fs)
 	fs.StringVarP(&c.Output, "output", "o", "table", "output `format`: table or json")
 	fs.StringVar(&c.MasterKeyFile, "master-key-file", "",
-		"`file` with the master keys of the nodes, the current key first; create and rotate need it, unless --data-dir "+
-			"is set")
+		"`file` with the master keys of the nodes, the current key first; create and rotate need it, unless "+
+			"--data-dir is set")
 	nameVariables(fs)
 	cli.Complete(cmd, "mode", "test", "live")
 	cli.Complete(cmd, "output", "table", "json")

@@ -25,8 +25,8 @@ const tracesPath = "/v1/traces"
 
 func (c *tracingConfig) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.TraceEndpoint, "tracing-otlp-endpoint", "",
-		"`URL` of an OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318; the default "+
-			"path is /v1/traces (default: off)")
+		"`URL` of an OpenTelemetry collector for traces, by OTLP over HTTP, such as http://127.0.0.1:4318; the "+
+			"default path is /v1/traces (default: off)")
 	fs.Float64Var(&c.TraceRatio, "tracing-sample-ratio", 0.01,
 		"`share` of requests to trace if their traceparent does not decide, 0 to 1")
 }

@@ -238,8 +238,9 @@ func driftsJSON(drifts []verify.UsageDrift) []usageDrift {
 	all := make([]usageDrift, len(drifts))
 	for i, d := range drifts {
 		all[i] = usageDrift{
-			AccountID: d.Owner.AccountID, Mode: d.Owner.Mode, RecordedBytes: d.Recorded.Bytes, RecordedKeys: d.Recorded.Keys,
-			StoredBytes: d.Counted.Bytes, StoredKeys: d.Counted.Keys,
+			AccountID: d.Owner.AccountID, Mode: d.Owner.Mode, RecordedBytes: d.Recorded.Bytes,
+			RecordedKeys: d.Recorded.Keys,
+			StoredBytes:  d.Counted.Bytes, StoredKeys: d.Counted.Keys,
 		}
 	}
 	return all

@@ -40,8 +40,8 @@ func (c *eventsConfig) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.Deliver, "webhook-delivery", true,
 		"deliver events to webhook endpoints; if false, other nodes must deliver them")
 	fs.StringSliceVar(&c.Networks, "webhook-allow-networks", nil,
-		"private `networks` that webhooks may reach, such as 10.0.0.0/8; a loopback network, such as 127.0.0.0/8, also "+
-			"allows http:// and any port there")
+		"private `networks` that webhooks may reach, such as 10.0.0.0/8; a loopback network, such as 127.0.0.0/8, "+
+			"also allows http:// and any port there")
 	fs.UintSliceVar(&c.Ports, "webhook-ports", []uint{443}, "`ports` that webhooks may reach")
 }
 

@@ -98,13 +98,15 @@ func packFolder(dir, out string) error {
 			return err
 		}
 		if entry.IsDir() {
-			return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(relative) + "/", Mode: 0o755})
+			return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(relative) + "/",
+				Mode: 0o755})
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(relative), Mode: 0o644, Size: int64(len(text))}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(relative), Mode: 0o644,
+			Size: int64(len(text))}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}

@@ -70,7 +70,8 @@ func components(of cdx.ComponentType, programs []program, s stamp) ([]byte, erro
 func applicationOf(p program, s stamp) cdx.Component {
 	sum := sha256.Sum256(p.bytes)
 	return cdx.Component{
-		BOMRef: "program/" + p.platform() + "/" + p.name, Type: cdx.ComponentTypeApplication, Name: p.name, Version: s.version,
+		BOMRef: "program/" + p.platform() + "/" + p.name, Type: cdx.ComponentTypeApplication, Name: p.name,
+		Version:  s.version,
 		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
 		Properties: &[]cdx.Property{{Name: "licet:platform", Value: p.platform()},

@@ -54,7 +54,8 @@ func (r *release) writeTar(out io.Writer, files []entry) error {
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: f.mode, Size: int64(len(text)), ModTime: r.created}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: f.mode, Size: int64(len(text)),
+			ModTime: r.created}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}

@@ -92,7 +92,8 @@ type Listener struct {
 func NewListener(inner net.Listener, cfg Config) *Listener {
 	return &Listener{
 		Listener: inner, cfg: cfg, began: time.Now(), conns: make(map[*Conn]struct{}),
-		places: fair.NewShares[netip.Addr](int64(cfg.MaxConnections)), bodies: fair.NewShares[netip.Addr](cfg.MaxBodies),
+		places: fair.NewShares[netip.Addr](int64(cfg.MaxConnections)),
+		bodies: fair.NewShares[netip.Addr](cfg.MaxBodies),
 	}
 }
 

@@ -91,7 +91,8 @@ type Renderer struct {
 // New returns a Renderer for pages below base, the path of the public URL without a slash at its end.
 func New(base string) *Renderer {
 	return &Renderer{templates: template.Must(
-		template.New("").Funcs(template.FuncMap{"place": placeInReference}).ParseFS(templateFiles, "*.tmpl")), base: base}
+		template.New("").Funcs(template.FuncMap{"place": placeInReference}).ParseFS(templateFiles, "*.tmpl")),
+		base: base}
 }
 
 // view is the data of the templates.
@@ -108,7 +109,8 @@ type view struct {
 
 // Home returns the page at /.
 func (r *Renderer) Home(h Home) (Page, error) {
-	return r.page("home", view{Title: "Licet development server", Style: pageStyle(), Script: template.JS(copyScript), Home: &h})
+	return r.page("home", view{Title: "Licet development server", Style: pageStyle(), Script: template.JS(copyScript),
+		Home: &h})
 }
 
 // Errors returns the page about the error codes.
@@ -124,7 +126,8 @@ func (r *Renderer) Errors() (Page, error) {
 // styles.
 func (r *Renderer) Reference() (Page, error) {
 	p, err := r.page("reference", view{
-		Title: "Licet API reference", Style: template.CSS(paypage.Palette() + referenceStyle), Script: template.JS(referenceScript),
+		Title: "Licet API reference", Style: template.CSS(paypage.Palette() + referenceStyle),
+		Script:  template.JS(referenceScript),
 		Version: ViewerVersion, Inner: template.HTML(viewerStyle),
 	})
 	p.Policy = policy("'self' "+hashOf(referenceScript), "'unsafe-inline'", "connect-src 'self'; ")

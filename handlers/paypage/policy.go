@@ -19,7 +19,8 @@ func (r *Renderer) CSP(formTargets ...string) string {
 			sources = append(sources, source)
 		}
 	}
-	return "default-src 'none'; style-src '" + r.styleHash + "'; img-src 'self'; form-action " + strings.Join(sources, " ") +
+	return "default-src 'none'; style-src '" + r.styleHash + "'; img-src 'self'; form-action " +
+		strings.Join(sources, " ") +
 		"; base-uri 'none'; frame-ancestors 'none'"
 }
 

@@ -37,7 +37,8 @@ func (m *Message) base(covered httpsfv.InnerList) ([]byte, error) {
 		case !isText:
 			return nil, fmt.Errorf("a component that it covers is not named by a string")
 		case len(item.Params.Names()) > 0:
-			return nil, fmt.Errorf("it covers %q with parameters, and components with parameters are not understood", name)
+			return nil, fmt.Errorf("it covers %q with parameters, and components with parameters are not understood",
+				name)
 		case slices.Contains(seen, name):
 			return nil, fmt.Errorf("it covers %q twice", name)
 		case strings.ToLower(name) != name:

@@ -64,8 +64,8 @@ func advice(r handlers.Refusal) string {
 	}
 }
 
-// exampleMessage returns the message of the first golden file with a code, such as 40901.txt; empty if there is none. It
-// skips files whose request or response is not in JSON.
+// exampleMessage returns the message of the first golden file with a code, such as 40901.txt; empty if there is none.
+// It skips files whose request or response is not in JSON.
 func exampleMessage(goldenFiles string, code int) string {
 	names, err := filepath.Glob(filepath.Join(goldenFiles, strconv.Itoa(code)+"*.txt"))
 	if err != nil {

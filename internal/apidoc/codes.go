@@ -11,16 +11,17 @@ func meanings() map[licensing.Reason]string {
 		"unauthenticated":     "no good API key where one is needed, or bad credentials on any route",
 		"invalid_signature":   "the signature is not right. `message` says why",
 		"signature_required":  "the API key requires signed requests, and the request is not signed",
-		"forbidden": "the API key lacks the scope, or may not rotate the secret of the other key; the pay page's form came " +
-			"from another site",
+		"forbidden": "the API key lacks the scope, or may not rotate the secret of the other key; the pay page's " +
+			"form came from another site",
 		"license_revoked":   "activation of a revoked license",
 		"license_suspended": "activation of a suspended license",
 		"license_expired":   "activation of an expired license",
 		"product_mismatch":  "the `product_id` of the activation is not the license's",
-		"self_service_not_allowed": "deactivation of a device, where the license's terms do not allow it to end users, or " +
-			"where their removals of this calendar month (UTC) are used up. `details` in the second case: `removals_per_month`",
-		"account_budget_reached": "the account stores as much in this mode as its storage budget allows; nothing changed. " +
-			"`details`: `stored_bytes`, `stored_keys`, `limit_bytes`, `limit_keys`",
+		"self_service_not_allowed": "deactivation of a device, where the license's terms do not allow it to end " +
+			"users, or where their removals of this calendar month (UTC) are used up. `details` in the second case: " +
+			"`removals_per_month`",
+		"account_budget_reached": "the account stores as much in this mode as its storage budget allows; nothing " +
+			"changed. `details`: `stored_bytes`, `stored_keys`, `limit_bytes`, `limit_keys`",
 		"not_found":         "no such route, or the path can't be decoded",
 		"license_not_found": "no such license for this caller",
 		"device_not_found":  "no such device (reserved: removing a device that is not bound succeeds)",
@@ -29,36 +30,37 @@ func meanings() map[licensing.Reason]string {
 			"product",
 		"webhook_endpoint_not_found": "no such webhook endpoint for this caller",
 		"event_not_found":            "no such event for this caller, or the event is no longer kept",
-		"api_key_not_found": "no such API key for this caller; or the key is revoked or expired, so its secret can't be " +
-			"rotated",
+		"api_key_not_found": "no such API key for this caller; or the key is revoked or expired, so its secret can't " +
+			"be rotated",
 		"method_not_allowed":     "the route does not have this method; see `Allow`",
 		"request_in_progress":    "a request with the same Idempotency-Key is running",
 		"device_limit_reached":   "all slots are taken; nothing changed. `details`: `max_devices`, `current_devices`",
 		"invalid_order_state":    "the state of the order does not allow the cancellation or the refund",
 		"invalid_license_state":  "the state of the license does not allow the change",
 		"payment_not_configured": "a live order with an amount, or its refund, while no payment provider is set up",
-		"webhook_limit": "the account has 16 webhook endpoints in this mode, the maximum: delete one first. `details`: " +
-			"`max_endpoints`",
-		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if it is " +
-			"disabled",
+		"webhook_limit": "the account has 16 webhook endpoints in this mode, the maximum: delete one first. " +
+			"`details`: `max_endpoints`",
+		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if " +
+			"it is disabled",
 		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one " +
 			"first. Revoked and expired keys don't count. `details`: `max_api_keys`",
 		"cursor_expired":         "the events after this event or cursor are no longer kept: start again without it",
 		"body_too_large":         "the body is longer than the route allows",
 		"uri_too_long":           "the URI is longer than 4 KiB",
 		"unsupported_media_type": "the body is in another `Content-Type` or has a `Content-Encoding`",
-		"invalid_field": "a required member is missing or null, or a value, query parameter or cursor is bad. `fields` " +
-			"names every one",
+		"invalid_field": "a required member is missing or null, or a value, query parameter or cursor is bad. " +
+			"`fields` names every one",
 		"idempotency_key_reused": "the Idempotency-Key was used for another request",
 		"rate_limited":           "above a rate limit; nothing changed",
 		"headers_too_large":      "the request line and the headers are longer than 12 KiB",
 		"internal":               "a bug. The log has the cause, under the request id",
-		"provider_failed": "the payment provider refused or did not answer; nothing changed here, except that a refund may " +
-			"be under way (`refund_due`)",
-		"unavailable": "not executed, and never will be: the store can't be reached, is almost full or full, the node is " +
-			"shutting down, or its clock differs from the clocks of most nodes",
+		"provider_failed": "the payment provider refused or did not answer; nothing changed here, except that a " +
+			"refund may be under way (`refund_due`)",
+		"unavailable": "not executed, and never will be: the store can't be reached, is almost full or full, the " +
+			"node is shutting down, or its clock differs from the clocks of most nodes",
 		"overloaded": "not executed, and never will be: the request would have waited too long",
-		"outcome_unknown": "executed, or not executed, or yet to be executed. Without an Idempotency-Key, do not repeat " +
-			"orders, grants, extensions, new API keys, endpoints and secrets, and replays: the operation could run twice",
+		"outcome_unknown": "executed, or not executed, or yet to be executed. Without an Idempotency-Key, do not " +
+			"repeat orders, grants, extensions, new API keys, endpoints and secrets, and replays: the operation " +
+			"could run twice",
 	}
 }

@@ -76,8 +76,8 @@ func Document(goldenFiles string) (*openapi.Document, error) {
 		Schemas: s.all, Responses: shared.shared, Parameters: headerParameters(), Headers: headers(),
 		SecuritySchemes: openapi.MapOf("ApiKey", &openapi.SecurityScheme{
 			Type: "http", Scheme: "bearer",
-			Description: "An API key, with the scopes that the operation names. Requests with the key may be signed with its " +
-				"secret (RFC 9421), and must be if the key demands signatures.",
+			Description: "An API key, with the scopes that the operation names. Requests with the key may be signed " +
+				"with its secret (RFC 9421), and must be if the key demands signatures.",
 		}),
 	}
 	return document, nil
@@ -161,8 +161,8 @@ func (s *schemas) failures() {
 			Set("details", &openapi.Schema{
 				Type: []string{"object"}, Description: "counts that help", AdditionalProperties: count,
 			}).
-			Set("docs_url", text("the address of the code's section in the docs, relative to the public URL of the service; "+
-				"only where the service serves its docs")),
+			Set("docs_url", text("the address of the code's section in the docs, relative to the public URL of the "+
+				"service; only where the service serves its docs")),
 	}
 	s.add("Failure", &openapi.Schema{
 		Type: []string{"object"}, Required: []string{"code", "message", "error"},

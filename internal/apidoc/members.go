@@ -22,8 +22,8 @@ func members() map[string]string {
 		"budget_keys":  "the storage budget in keys; 0: none",
 		"buyer_email":  "the e-mail address of the buyer",
 		"canceled_at":  "when the order was canceled",
-		"complete": "true if every order of the buyer that existed at the time of the request is redacted. One request " +
-			"redacts up to 100 orders: while false, send the same request again",
+		"complete": "true if every order of the buyer that existed at the time of the request is redacted. One " +
+			"request redacts up to 100 orders: while false, send the same request again",
 		"created_at":          "when the service created the object",
 		"currency":            "ISO 4217 code, in any case; responses have it in upper case",
 		"current_devices":     "number of bound devices",
@@ -98,52 +98,54 @@ func members() map[string]string {
 		"secret":                    "the secret that signs messages, shown once; null later",
 		"self_service_deactivation": "whether end users may deactivate devices themselves",
 		"since":                     "only events after this one; left out: from the oldest kept event",
-		"skipped_at":                "when the service last found that events were removed before their delivery, or null",
-		"state_reason":              "the reason of the present status, from the request; else null",
-		"stored_bytes":              "what the account stores, in bytes",
-		"stored_keys":               "what the account stores, in keys",
-		"success_url":               "where the result page leads the buyer after payment",
-		"suspended_at":              "when the license was suspended",
-		"timestamp":                 "the time of the change, by the clock of the node that made it",
-		"token":                     "the secret of the address",
-		"type":                      "what has happened; skip types that you don't know",
-		"types":                     "only events of these types, with commas between",
-		"until":                     "only events up to this one, which is included; not before `since`",
-		"url":                       "where the service sends events",
-		"valid":                     "whether the device may use the license",
-		"validity":                  "how long a license is valid; null: for ever",
-		"validity_from":             "whether the validity runs from `issue` or from the first `activation`",
-		"wait":                      "how many seconds to wait if there is no event. Left out: 0",
-		"webhook":                   "the webhook endpoint, without its secret and the state of its deliveries",
-		"webhook_endpoints":         "the webhook endpoints",
+		"skipped_at": "when the service last found that events were removed before their delivery, or " +
+			"null",
+		"state_reason":      "the reason of the present status, from the request; else null",
+		"stored_bytes":      "what the account stores, in bytes",
+		"stored_keys":       "what the account stores, in keys",
+		"success_url":       "where the result page leads the buyer after payment",
+		"suspended_at":      "when the license was suspended",
+		"timestamp":         "the time of the change, by the clock of the node that made it",
+		"token":             "the secret of the address",
+		"type":              "what has happened; skip types that you don't know",
+		"types":             "only events of these types, with commas between",
+		"until":             "only events up to this one, which is included; not before `since`",
+		"url":               "where the service sends events",
+		"valid":             "whether the device may use the license",
+		"validity":          "how long a license is valid; null: for ever",
+		"validity_from":     "whether the validity runs from `issue` or from the first `activation`",
+		"wait":              "how many seconds to wait if there is no event. Left out: 0",
+		"webhook":           "the webhook endpoint, without its secret and the state of its deliveries",
+		"webhook_endpoints": "the webhook endpoints",
 
 		"ActivationRequest.account_id": "the license must be of this account, else 40401",
-		"ActivationRequest.device_name": "left out: the earlier name stays. A bound device gets a new name at most once a " +
-			"minute",
-		"ActivationRequest.license_key": "in any case, spaces around it allowed; `O` is read as `0`, `I` and `L` as `1`",
-		"ActivationRequest.mode":        "the license must be of this mode, else 40401",
-		"ActivationRequest.product_id":  "the license must be for this product, else 40304",
-		"ValidationRequest.account_id":  "the license must be of this account, else 40401",
-		"ValidationRequest.mode":        "the license must be of this mode, else 40401",
-		"ValidationRequest.product_id":  "the license must be for this product, else it is not valid",
-		"Validation.reason":             "null if the license is valid; else the first of these that holds",
+		"ActivationRequest.device_name": "left out: the earlier name stays. A bound device gets a new name at most " +
+			"once a minute",
+		"ActivationRequest.license_key": "in any case, spaces around it allowed; `O` is read as `0`, `I` and `L` as " +
+			"`1`",
+		"ActivationRequest.mode":       "the license must be of this mode, else 40401",
+		"ActivationRequest.product_id": "the license must be for this product, else 40304",
+		"ValidationRequest.account_id": "the license must be of this account, else 40401",
+		"ValidationRequest.mode":       "the license must be of this mode, else 40401",
+		"ValidationRequest.product_id": "the license must be for this product, else it is not valid",
+		"Validation.reason":            "null if the license is valid; else the first of these that holds",
 
 		"Activation.status": licenseStatus, "License.status": licenseStatus, "EventLicense.status": licenseStatus,
 		"Validation.status": licenseStatus,
 		"Grant.expires_at":  "in the future. Left out: by the product's validity",
 		"Grant.max_devices": "0: unlimited. Left out: the product's",
-		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; at most 1 MiB for all licenses of the request " +
-			"together",
+		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; at most 1 MiB for all licenses of the " +
+			"request together",
 		"LicenseChange.reason": "shown as `state_reason` while the license is suspended or revoked; the reason of a " +
 			"reinstatement is not kept",
-		"License.devices": "up to 16 devices in the order they were bound; above 16, at most the first 1,000 in the order " +
-			"of the list of devices",
+		"License.devices": "up to 16 devices in the order they were bound; above 16, at most the first 1,000 in the " +
+			"order of the list of devices",
 		"License.order_no":      "null for a granted license",
 		"EventLicense.order_no": "null for a granted license",
-		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no new " +
-			"device is bound",
-		"LicenseUpdate.metadata": "merged into the existing metadata: each member replaces the member of its name, and " +
-			"`null` removes it. At most 50 members and 16 KiB after the merge",
+		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no " +
+			"new device is bound",
+		"LicenseUpdate.metadata": "merged into the existing metadata: each member replaces the member of its name, " +
+			"and `null` removes it. At most 50 members and 16 KiB after the merge",
 		"Renewal.expires_at":    "the new end, in the future; it may be before the current end",
 		"listLicenses.status":   "only licenses with this status now",
 		"listLicenses.order_no": "only the license of an order",
@@ -159,17 +161,17 @@ func members() map[string]string {
 		"ProductDescription.max_devices": "of new licenses; 0: unlimited. Left out: 3",
 		"ProductDescription.metadata":    "at most 16 KiB as compact JSON. Left out: `{}`",
 		"ProductDescription.name":        "for people, such as buyers on the pay page",
-		"ProductDescription.removals_per_month": "how many devices end users may remove in a calendar month (UTC); 0: any " +
-			"number. Left out: 0",
-		"ProductDescription.self_service_deactivation": "whether end users may deactivate devices themselves. Left out: " +
-			"false",
+		"ProductDescription.removals_per_month": "how many devices end users may remove in a calendar month (UTC); " +
+			"0: any number. Left out: 0",
+		"ProductDescription.self_service_deactivation": "whether end users may deactivate devices themselves. Left " +
+			"out: false",
 		"ProductDescription.validity": "how long a license is valid; responses show weeks as days. Left out: for ever",
-		"ProductDescription.validity_from": "whether the validity runs from `issue` or from the first `activation`. Left " +
-			"out: `issue`",
+		"ProductDescription.validity_from": "whether the validity runs from `issue` or from the first `activation`. " +
+			"Left out: `issue`",
 
 		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for " +
-			"`localhost` and loopback addresses), percent-encoded, without user information and fragment; the host and the port are " +
-			"checked as for a webhook endpoint",
+			"`localhost` and loopback addresses), percent-encoded, without user information and fragment; the host " +
+			"and the port are checked as for a webhook endpoint",
 		"NewOrder.metadata":  "any JSON as values, at most 16 KiB as compact JSON; kept unchanged, except white space",
 		"Order.expires_at":   "until when the order can be paid in time",
 		"Order.license_key":  "set once paid. It stays after a refund, which revokes the license",
@@ -193,13 +195,13 @@ func members() map[string]string {
 		"EventFeed.next_cursor": "always set: later events come after it",
 		"listEvents.after": "only events after the event with this id; `now`: after the end of the feed. Left out: " +
 			"from the oldest kept event. An unknown event: 42200",
-		"listEvents.cursor": "a `next_cursor` of an earlier page, instead of `after`. `types` may differ from the earlier " +
-			"request",
+		"listEvents.cursor": "a `next_cursor` of an earlier page, instead of `after`. `types` may differ from the " +
+			"earlier request",
 
 		"NewWebhook.event_types": "`*` alone for all, or one or more types, each once. Left out: all",
-		"NewWebhook.url": "`https://`, at most 2,048 characters, percent-encoded, without user information and fragment, " +
-			"at port 443 or a port that the operator allows. The address must be public, unless the operator allows it. " +
-			"`licet dev` also accepts this machine, at any port and by `http://`",
+		"NewWebhook.url": "`https://`, at most 2,048 characters, percent-encoded, without user information and " +
+			"fragment, at port 443 or a port that the operator allows. The address must be public, unless the " +
+			"operator allows it. `licet dev` also accepts this machine, at any port and by `http://`",
 		"WebhookUpdate.description": "an empty text removes it",
 		"WebhookUpdate.event_types": "as for a new endpoint; applies to messages sent from then on",
 		"WebhookUpdate.url":         "as for a new endpoint",
@@ -212,18 +214,19 @@ func members() map[string]string {
 		"Ping.status":            "the HTTP status; null if the receiver did not answer",
 		"Ping.event_id":          "begins with `ping_` and belongs to no event",
 
-		"NewAPIKey.expires_at": "in the future: the key is not valid from then on. Left out: when the key that creates it " +
-			"expires; not later than that",
-		"NewAPIKey.require_signature": "requests with this key must be signed. Left out: as with the key that creates it; " +
-			"false only if that key does not demand signatures",
+		"NewAPIKey.expires_at": "in the future: the key is not valid from then on. Left out: when the key that " +
+			"creates it expires; not later than that",
+		"NewAPIKey.require_signature": "requests with this key must be signed. Left out: as with the key that " +
+			"creates it; false only if that key does not demand signatures",
 		"NewAPIKey.scopes": "within the scopes of the key that creates it. A scope includes its own `:read` form",
 		"ApiKey.status":    keyStatus, "IssuedAPIKey.status": keyStatus,
 		"ApiKey.expires_at":       "when the key expires; null: never",
 		"IssuedAPIKey.expires_at": "when the key expires; null: never",
 
-		"Health.status":         "`live`",
-		"Readiness.status":      "`ready`",
-		"Readiness.store_space": "which changes the store has room for: `free`, `reserve` while it is almost full, or `full`",
+		"Health.status":    "`live`",
+		"Readiness.status": "`ready`",
+		"Readiness.store_space": "which changes the store has room for: `free`, `reserve` while it is almost full, " +
+			"or `full`",
 	}
 }
 

@@ -48,7 +48,8 @@ func operations() map[string]operation {
 			"listDevices", "lists the devices of a license", "list-the-devices-of-a-license", "devices_page",
 		},
 		"GET /v1/licenses/{license_key}/events": {
-			"listLicenseEvents", "lists the events of a license", "list-the-events-of-a-license-or-an-order", "license_events",
+			"listLicenseEvents", "lists the events of a license", "list-the-events-of-a-license-or-an-order",
+			"license_events",
 		},
 		"DELETE /v1/licenses/{license_key}/devices/{device_id}": {
 			"removeDevice", "frees the slot of a device", "remove-a-device", "device_removed",
@@ -75,7 +76,8 @@ func operations() map[string]operation {
 			"getOrder", "looks up an order", "look-up-an-order", "order_get_paid",
 		},
 		"GET /v1/orders/{order_no}/events": {
-			"listOrderEvents", "lists the events of an order", "list-the-events-of-a-license-or-an-order", "order_events",
+			"listOrderEvents", "lists the events of an order", "list-the-events-of-a-license-or-an-order",
+			"order_events",
 		},
 		"POST /v1/orders/{order_no}/cancel": {
 			"cancelOrder", "cancels an unpaid order", "cancel-an-order", "order_cancel",
@@ -117,7 +119,8 @@ func operations() map[string]operation {
 			"testWebhook", "sends a test message to an endpoint", "test-an-endpoint", "webhook_test_refused",
 		},
 		"GET /v1/webhook_endpoints/{endpoint_id}/deliveries": {
-			"listDeliveries", "lists deliveries to an endpoint", "list-the-deliveries-of-an-endpoint", "webhook_deliveries",
+			"listDeliveries", "lists deliveries to an endpoint", "list-the-deliveries-of-an-endpoint",
+			"webhook_deliveries",
 		},
 		"POST /v1/webhook_endpoints/{endpoint_id}/replay": {
 			"replayWebhook", "delivers events again", "replay-events", "webhook_replay_dead",

@@ -83,7 +83,8 @@ func routeTable() string {
 			limit = fmt.Sprintf("%d KiB", r.BodyLimit>>10)
 		}
 		text := texts[name]
-		rows = append(rows, []string{"`" + name + "`", access(&r), limit, "[" + text.summary + "](#" + text.section + ")"})
+		rows = append(rows, []string{"`" + name + "`", access(&r), limit,
+			"[" + text.summary + "](#" + text.section + ")"})
 	}
 	return table(rows)
 }

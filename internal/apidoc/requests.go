@@ -74,8 +74,9 @@ func headerParameters() *openapi.Map[*openapi.Parameter] {
 			Name: name, In: "header", Description: description, Schema: &schema,
 		})
 	}
-	add("X-Request-Id", "The id of the request in the response and in the log of the service. The service makes another "+
-		"id if this one is not 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = -, or holds a secret.", openapi.Schema{})
+	add("X-Request-Id", "The id of the request in the response and in the log of the service. The service makes "+
+		"another id if this one is not 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = -, or holds a secret.",
+		openapi.Schema{})
 	add("Idempotency-Key", "Runs the operation once, however often the request is sent. The key is kept for 24 hours.",
 		openapi.Schema{Pattern: "^[ -~]+$", MaxLength: 255})
 	add("Signature-Input", "What the signature covers (RFC 9421).", openapi.Schema{})

@@ -477,6 +477,16 @@ import (
 			"a long test", "payment/x_test.go", "package payment\n" + strings.Repeat("\n", 400), nil,
 		},
 		{
+			"wide lines", "payment/x.go", "package payment\n\n" +
+				"//" + strings.Repeat("x", 118) + "\n" +
+				"//" + strings.Repeat("x", 119) + "\n" +
+				"//\t" + strings.Repeat("x", 114) + "\n" +
+				"//\t" + strings.Repeat("x", 115) + "\n" +
+				"// https://" + strings.Repeat("x", 120) + "\n" +
+				"const raw = `a\n" + strings.Repeat("x", 130) + "\n`\n",
+			[]string{"payment/x.go:4: has more than 120 columns", "payment/x.go:6: has more than 120 columns"},
+		},
+		{
 			"no package comment", "internal/quiet/x.go", "package quiet\n",
 			[]string{"internal/quiet/x.go:1: no file of internal/quiet has a package comment"},
 		},

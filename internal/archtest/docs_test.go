@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// maxColumns is how long a line of a page may be, except in tables and code, and with a URL.
+// maxColumns is how wide a line of a page may be, except in tables and code, and with a URL. The same limit holds for
+// lines of Go code, see wideLines.
 const maxColumns = 120
 
 // TestPages checks the links and the line lengths of every page of the repository.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // checkNames reports packages with vague names.
@@ -30,6 +31,38 @@ func checkLength(r *report, f *folder) {
 			r.add(s.path, s.lines, "has %d lines; the limit is %d", s.lines, maxLines)
 		}
 	}
+}
+
+// checkWidth reports lines that are too wide, outside tests.
+func checkWidth(r *report, f *folder) {
+	for _, s := range f.code() {
+		for _, line := range s.wide {
+			r.add(s.path, line, "has more than %d columns", maxColumns)
+		}
+	}
+}
+
+// wideLines returns the numbers of the lines with more than maxColumns columns, where a tab counts as four columns. It
+// leaves out lines that can't be split: those with a URL, and those of a literal in back quotes.
+func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) {
+	raw := map[int]bool{}
+	ast.Inspect(syntax, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(literal.Value, "`") {
+			for line := fset.Position(literal.Pos()).Line; line <= fset.Position(literal.End()).Line; line++ {
+				raw[line] = true
+			}
+		}
+		return true
+	})
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")) + 3*strings.Count(line, "\t")
+		if columns > maxColumns && !raw[number] && !strings.Contains(line, "://") {
+			wide = append(wide, number)
+		}
+	}
+	return wide
 }
 
 // checkPackageComment requires exactly one package comment. If a folder holds only tests, one of them

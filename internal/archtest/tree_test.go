@@ -22,6 +22,7 @@ type source struct {
 	path    string // from the module's root, with slashes
 	test    bool
 	lines   int
+	wide    []int // numbers of the lines that are too wide
 	syntax  *ast.File
 	imports map[string]string // name in this file → import path
 }
@@ -69,7 +70,7 @@ func check(tree fs.FS) ([]string, error) {
 	for _, f := range folders {
 		for _, rule := range []func(*report, *folder){
 			checkTable, checkImports, checkClock, checkHiddenTypes,
-			checkNames, checkLength, checkPackageComment, checkComments,
+			checkNames, checkLength, checkWidth, checkPackageComment, checkComments,
 			checkVariables, checkAssignments, checkGoroutines, checkEtcdAccess, checkOutcomes,
 		} {
 			rule(r, f)
@@ -150,6 +151,7 @@ func parse(r *report, name string, text []byte) *source {
 		path:    name,
 		test:    strings.HasSuffix(name, "_test.go"),
 		lines:   bytes.Count(text, []byte("\n")),
+		wide:    wideLines(r.fset, syntax, string(text)),
 		syntax:  syntax,
 		imports: map[string]string{},
 	}

@@ -65,8 +65,8 @@ var (
 	KeyCheck = licensing.NewKeyCheck([]byte("check key"))
 )
 
-// OwnEtcd starts an etcd that only this test uses, for tests that change or read the records of all accounts. It returns
-// the configuration of a store on that etcd, and runs the test in parallel with other tests.
+// OwnEtcd starts an etcd that only this test uses, for tests that change or read the records of all accounts. It
+// returns the configuration of a store on that etcd, and runs the test in parallel with other tests.
 func OwnEtcd(t *testing.T) kv.Config {
 	t.Helper()
 	t.Parallel()
@@ -154,7 +154,8 @@ func Context(t *testing.T) context.Context {
 // Grant creates a license with a device limit.
 func Grant(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKey {
 	t.Helper()
-	licenses, _, err := n.Grant(Context(t), Owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
+	licenses, _, err := n.Grant(Context(t), Owner, service.Grant{ProductID: "pro", Quantity: 1,
+		MaxDevices: &maxDevices})
 	if err != nil {
 		t.Fatal(err)
 	}

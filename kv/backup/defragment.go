@@ -107,7 +107,8 @@ func (d *defragmenter) statuses(ctx context.Context) ([]memberState, error) {
 	}
 	for _, m := range members.Members {
 		if seen[m.ID] == "" {
-			return nil, fmt.Errorf("the member %q of etcd is not among the endpoints: name all %d", m.Name, len(members.Members))
+			return nil, fmt.Errorf("the member %q of etcd is not among the endpoints: name all %d", m.Name,
+				len(members.Members))
 		}
 	}
 	return states, nil

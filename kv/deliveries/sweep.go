@@ -94,7 +94,8 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 func (s *Store) ownerOf(ctx context.Context, endpoint string) (owner licensing.Owner, err error) {
 	found, err := s.etcd.Txn(ctx, "read_endpoint_owner", nil, []clientv3.Op{
 		clientv3.OpGet(layout.ProgressKey(endpoint)),
-		clientv3.OpGet(layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay), clientv3.WithPrefix(), clientv3.WithLimit(1)),
+		clientv3.OpGet(layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay), clientv3.WithPrefix(),
+			clientv3.WithLimit(1)),
 	}, nil)
 	if err != nil {
 		return owner, etcd.Unavailable(err)

@@ -81,7 +81,8 @@ func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, erro
 	before := w.holds()
 	claims := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
-	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix), clientv3.GetPrefixRangeEnd(layout.DeliveryClaimsPrefix)
+	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix),
+		clientv3.GetPrefixRangeEnd(layout.DeliveryClaimsPrefix)
 	for {
 		response, err := w.store.etcd.Page(ctx, "list_delivery_claims", from, end, claimsPage, 0)
 		if err != nil {

@@ -87,7 +87,8 @@ func (s *surveyor) unnamed(ctx context.Context) {
 		return
 	}
 	for _, m := range listed.Members {
-		if !slices.ContainsFunc(s.facts.Members, func(named Member) bool { return named.ID == m.ID || named.Err != nil }) {
+		mayBe := func(named Member) bool { return named.ID == m.ID || named.Err != nil }
+		if !slices.ContainsFunc(s.facts.Members, mayBe) {
 			s.facts.Unnamed = append(s.facts.Unnamed, m.Name)
 		}
 	}
@@ -110,7 +111,9 @@ func (s *surveyor) users(ctx context.Context) {
 func (s *surveyor) latency(ctx context.Context) {
 	key := keyPrefix + rand.Text()
 	s.facts.Get, s.facts.GetErr = measure(func() error {
-		_, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) { return s.client.Get(ctx, key) })
+		_, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+			return s.client.Get(ctx, key)
+		})
 		return err
 	})
 	s.facts.Put, s.facts.PutErr = s.puts(ctx, key)
@@ -124,7 +127,8 @@ func (s *surveyor) puts(ctx context.Context, key string) (took []time.Duration, 
 		return nil, fmt.Errorf("take a lease: %w", err)
 	}
 	defer func() { // removes the key
-		_, failed := bounded(context.WithoutCancel(ctx), func(ctx context.Context) (*clientv3.LeaseRevokeResponse, error) {
+		after := context.WithoutCancel(ctx)
+		_, failed := bounded(after, func(ctx context.Context) (*clientv3.LeaseRevokeResponse, error) {
 			return s.client.Revoke(ctx, lease.ID)
 		})
 		err = errors.Join(err, failed)

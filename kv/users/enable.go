@@ -80,7 +80,8 @@ func (s *securer) readAll(ctx context.Context) error {
 	}
 	for _, m := range members.Members {
 		if !read[m.ID] {
-			return fmt.Errorf("the member %q of etcd is not among the endpoints: name all %d", m.Name, len(members.Members))
+			return fmt.Errorf("the member %q of etcd is not among the endpoints: name all %d", m.Name,
+				len(members.Members))
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ type Config = etcd.Config
 const callTimeout = 10 * time.Second
 
 // Secure creates the users and their roles, and turns authentication on. It returns the changes that it made, none if
-// the cluster was secured already. A changed role or user makes etcd refuse the requests that are under way, unexecuted.
+// the cluster was secured already. A changed role or user makes etcd refuse the requests under way, unexecuted.
 //
 // The configuration must name all members. If a member does not take users from certificates, nobody could turn
 // authentication off again: Secure then turns it off at once, and fails.

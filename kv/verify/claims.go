@@ -145,13 +145,15 @@ func (v *claimChecks) checkGranted(g *licensing.GrantProgress, bad func(rule, fo
 // claim is left from an earlier one, and goes with the next sweep.
 func (v *claimChecks) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
-		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's entry by age")
+		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key",
+			"the key is not in the form of a claim's entry by age")
 		return
 	}
 	at := int64(binary.BigEndian.Uint64([]byte(e.rest)))
 	owner, hash, ok := claimOf(e.rest[8:])
 	if !ok {
-		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's entry by age")
+		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key",
+			"the key is not in the form of a claim's entry by age")
 		return
 	}
 	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) +

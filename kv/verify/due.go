@@ -32,7 +32,8 @@ func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	return func(e entry) {
 		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
 		if !ok {
-			v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key or the value is not in the form of an entry")
+			v.report(family, prefix+v.names.Opaque(e.rest), "key",
+				"the key or the value is not in the form of an entry")
 			return
 		}
 		name := prefix + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)

@@ -75,7 +75,8 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, b
 		metadata.skip()
 		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
-			v.report("metadata", "m/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a license's metadata")
+			v.report("metadata", "m/"+v.names.Opaque(e.rest), "key",
+				"the key is not in the form of a license's metadata")
 			continue
 		}
 		v.report("metadata", "m/"+v.names.License(id), "orphan", "the license of this metadata does not exist")

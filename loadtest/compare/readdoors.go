@@ -42,7 +42,8 @@ func (r *rival) exportAll(context.Context) (attack, func(context.Context) error,
 // waitForEvents makes one client grant licenses, and the other clients wait for the events of these licenses.
 func (r *rival) waitForEvents(context.Context) (attack, func(context.Context) error, error) {
 	wait := together(func(ctx context.Context, _, _ int) error {
-		_, err := r.here.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{Limit: rivalPage}, rivalWait)
+		_, err := r.here.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{Limit: rivalPage},
+			rivalWait)
 		return err
 	})
 	return func(ctx context.Context, c, turn int) error {

@@ -115,7 +115,8 @@ func (r *rival) hoardConnections(ctx context.Context) (attack, func(context.Cont
 func (r *rival) addDevices(context.Context) (attack, func(context.Context) error, error) {
 	return func(ctx context.Context, c, turn int) error {
 		_, err := r.here.Activate(ctx, client.Activation{
-			LicenseKey: string(r.large.At(0)), DeviceID: fmt.Sprintf("new-%d-%d", c, turn/2), DeviceName: fmt.Sprint(turn),
+			LicenseKey: string(r.large.At(0)), DeviceID: fmt.Sprintf("new-%d-%d", c, turn/2),
+			DeviceName: fmt.Sprint(turn),
 		})
 		return err
 	}, done, nil

@@ -46,7 +46,8 @@ func (r *rival) activateCold(ctx context.Context) (attack, func(context.Context)
 		number := turns[c][i]*fairRivals*rivalAtOnce + c*rivalAtOnce + i
 		turns[c][i]++
 		_, err := end.Activate(ctx,
-			client.Activation{LicenseKey: string(licenses.At(number % r.cold)), DeviceID: fmt.Sprintf("cold-%d", number)})
+			client.Activation{LicenseKey: string(licenses.At(number % r.cold)),
+				DeviceID: fmt.Sprintf("cold-%d", number)})
 		return err
 	}), done, nil
 }

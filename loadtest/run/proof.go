@@ -70,8 +70,8 @@ func (p *proof) compareDevices(j *journal, st *stored) {
 			case !found.devices[id] && !free:
 				p.problem("license %s: device %s was acknowledged as bound, and is not", key, id)
 			case found.devices[id] && !bound:
-				p.problem("license %s: device %s is bound, although its removal was acknowledged, or no request bound it",
-					key, id)
+				p.problem("license %s: device %s is bound, although its removal was acknowledged, or no request "+
+					"bound it", key, id)
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(found.devices)) {

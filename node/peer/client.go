@@ -61,7 +61,8 @@ func NewClient(
 	if err != nil {
 		return nil, err
 	}
-	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[store.Incarnation]*link)}, nil
+	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[store.Incarnation]*link)},
+		nil
 }
 
 // Close waits for a running read of the list of nodes and closes the idle connections. Commands that

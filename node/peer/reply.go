@@ -75,8 +75,9 @@ func fromLicense(l *licensing.License) license {
 		CreatedAt: toMillis(l.CreatedAt), ActivatedAt: toMillis(l.ActivatedAt),
 		ExpiresAt: toMillis(l.ExpiresAt), SuspendedAt: toMillis(l.SuspendedAt), RevokedAt: toMillis(l.RevokedAt),
 		EndRecorded: toMillis(l.EndRecorded),
-		StateReason: l.StateReason, SelfService: l.SelfService.Allowed, RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
-		RemovalsMonth: l.Removals.Month, Removals: l.Removals.Count,
+		StateReason: l.StateReason, SelfService: l.SelfService.Allowed,
+		RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
+		RemovalsMonth:    l.Removals.Month, Removals: l.Removals.Count,
 	}
 }
 
@@ -117,8 +118,9 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		device := &from.Result.Device
 		*to = answer{
 			License: len(r.Licenses), CurrentDevices: from.Result.License.CurrentDevices,
-			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt), LastSeenAt: toMillis(device.LastSeenAt),
-			Bound: from.Result.Bound, Removed: from.Result.Removed,
+			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt),
+			LastSeenAt: toMillis(device.LastSeenAt),
+			Bound:      from.Result.Bound, Removed: from.Result.Removed,
 		}
 	}
 	return c.encode.Marshal(r)

@@ -298,7 +298,8 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 			return
 		case err != nil && !failing:
 			c.log.Warn().Err(err).
-				Msg("can't scan the API keys for changes: the node reads every key from the store until a scan succeeds")
+				Msg("can't scan the API keys for changes: the node reads every key from the store until a scan " +
+					"succeeds")
 		case err == nil && failing:
 			c.log.Info().Msg("scans of the API keys succeed again: the node caches keys")
 		}

@@ -137,8 +137,8 @@ func activation() page {
 				{title: "Shed by reason", unit: "ops", show: stacked,
 					about: "Commands and reads refused unexecuted in a second. limit: the node is full; share: " +
 						"one license has half of it; mailbox: that is full; deadline: would have passed; background: " +
-						"postponed work, for which no caller waits; lists, waits, pings: the highest number is under way; " +
-						"connection: the listener was full and closed the connection.",
+						"postponed work, for which no caller waits; lists, waits, pings: the highest number is under " +
+						"way; connection: the listener was full and closed the connection.",
 					queries:  []query{{sum("reason", rate(licet("licet_commands_shed_total"))), "{{reason}}"}},
 					runbooks: []string{"LicetShedding"}},
 				{title: "Shed of requests", unit: "percentunit",

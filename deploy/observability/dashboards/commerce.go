@@ -173,8 +173,8 @@ func chores() row {
 			queries:  []query{{sum("state", licet("licet_clock_state")), "{{state}}"}},
 			runbooks: []string{"LicetClocksUndecided"}},
 		{title: "Difference of clocks", unit: "s", width: 12,
-			about: "By how much the clock of another node is at least ahead of the node's clock; negative where it is " +
-				"behind.",
+			about: "By how much the clock of another node is at least ahead of the node's clock; negative where it " +
+				"is behind.",
 			queries:  []query{{highest("pod, instance", licet("licet_clock_difference_seconds")), node}},
 			runbooks: []string{"LicetClockDiffers"}},
 		{title: "Backup age over time", unit: "s", width: 12,

@@ -166,7 +166,8 @@ func processes() row {
 				{sum("pod, instance", ofNode(licet("licet_response_bytes_in_flight"))), node + " responses"},
 			}},
 		{title: "Idle connections closed", unit: "cps",
-			about:   "Idle connections in a second that each node closed to accept others, because it had no room for more.",
+			about: "Idle connections in a second that each node closed to accept others, because it had no room " +
+				"for more.",
 			queries: []query{{sum("pod, instance", ofNode(rate(licet("licet_idle_connections_closed_total")))), node}}},
 		{title: "Goroutines", unit: "short",
 			about: "Goroutines of each node. They follow connections and what is under way; a number that only " +

@@ -24,8 +24,8 @@ func storeGlance() row {
 	const requests = "licet_store_request_duration_seconds_count"
 	return row{"At a glance", []panel{
 		{title: "Requests unknown", unit: "percentunit", show: number,
-			about: "Share of the nodes' requests to etcd with an unknown outcome: no answer came in time, or an answer " +
-				"that leaves the outcome open.",
+			about: "Share of the nodes' requests to etcd with an unknown outcome: no answer came in time, or an " +
+				"answer that leaves the outcome open.",
 			queries: []query{{
 				share(sum("", rate(licet(requests, `outcome="unknown"`))), sum("", rate(licet(requests)))), "",
 			}}},
@@ -70,8 +70,8 @@ func storeSeen() row {
 			queries: []query{{highest("state", licet("licet_store_space")), "{{state}}"}},
 			steps:   []step{critical(1)}, runbooks: []string{"LicetStoreSpace"}},
 		{title: "Quota used by the fullest member", unit: "percentunit", legend: true,
-			about: "Share of the quota, as the nodes see it. From 90 % in use, or a file of 97 %, nodes refuse growth " +
-				"until less than 85 % is in use.",
+			about: "Share of the quota, as the nodes see it. From 90 % in use, or a file of 97 %, nodes refuse " +
+				"growth until less than 85 % is in use.",
 			queries: []query{{highest("kind", licet("licet_store_quota_used_ratio")), "{{kind}}"}}},
 		{title: "Growth refused", unit: "reqps", legend: true,
 			about:   "Changes in a second that nodes refused for want of space in the store.",
@@ -80,8 +80,8 @@ func storeSeen() row {
 			about:   "Commands in a second that were refused because their account has reached its storage budget.",
 			queries: []query{{sum("", rate(licet("licet_budget_refusals_total"))), "refused"}}},
 		{title: "Accounts near their storage budget", unit: "short",
-			about: "Accounts and modes that store four fifths of what their budget allows ordinary growth, by the node " +
-				"that sees most of them.",
+			about: "Accounts and modes that store four fifths of what their budget allows ordinary growth, by the " +
+				"node that sees most of them.",
 			queries: []query{{highest("", licet("licet_budget_warned_accounts")), "accounts"}}},
 		{title: "Corrections by recounts", unit: "Bps",
 			about:   "Bytes in a second by which recounts corrected what accounts store, up or down.",

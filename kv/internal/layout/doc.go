@@ -49,10 +49,10 @@
 //	s/keys/<part>                 another value after any change of an API key of that part's owners
 //	s/ledger/<account>/<mode>/    how many bytes of events an owner has, by epochs, and the last epoch
 //	                              whose events the owner gave up
-//	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
+//	s/listen                      its revision stands for all keys below f/; its value names the latest changes there
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
-//	s/recount                     its revision is the one at which the latest recount of all usage counts; who began the
-//	                              recount, and when
+//	s/recount                     the node that began the latest recount of all usage, and when; the recount counts at
+//	                              the revision of this key
 //	s/recount/ended               when the latest recount that has ended was begun, and its revision
 //	s/retired/<master>            the fingerprint of a retired master key: nothing is derived from that key any more
 //	s/swept                       the last epoch whose events are too old, eight bytes; its revision also

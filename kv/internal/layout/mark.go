@@ -14,8 +14,8 @@ const MarksPrefix = Prefix + "t/"
 type RetentionMark struct {
 	Epoch Epoch
 	At    time.Time
-	// Measured says that the ledgers of all owners count the events up to Epoch. The marks of older builds hold the bytes
-	// of all owners' events instead, and an older build that sweeps by bytes relies on these marks alone.
+	// Measured says that the ledgers of all owners count the events up to Epoch. The marks of older builds hold the
+	// bytes of all owners' events instead, and an older build that sweeps by bytes relies on these marks alone.
 	Measured bool
 }
 

@@ -37,7 +37,9 @@ var completedFlags = map[string]candidates{"product-id": products, "order-no": r
 // completeFromService lets shells complete arguments and flags with values of the service that the command would call.
 func (s Setup) completeFromService(cmd *cobra.Command, settings *Service, is spec) {
 	names := strings.Fields(is.use)[1:]
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(
+		cmd *cobra.Command, args []string, _ string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		at := len(args)
 		if n := len(names); n > 0 && at >= n && strings.HasSuffix(names[n-1], "...") {
 			at = n - 1
@@ -107,7 +109,9 @@ func products(ctx context.Context, api *client.Client, _ []string) ([]cobra.Comp
 
 func recentLicenses(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
 	page, err := api.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: completeMost})
-	return listed(page, err, func(l *client.License) (string, string) { return l.LicenseKey, l.Status + ", " + l.ProductID })
+	return listed(page, err, func(l *client.License) (string, string) {
+		return l.LicenseKey, l.Status + ", " + l.ProductID
+	})
 }
 
 func recentOrders(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {

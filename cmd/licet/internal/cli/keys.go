@@ -20,7 +20,8 @@ type keyGroup struct{ Setup }
 const exampleKey = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 
 func (s keyGroup) keyCommands() *cobra.Command {
-	cmd := group("keys", "Create, list, revoke and rotate API keys", `  licet keys create --name shop --scopes orders,licenses
+	cmd := group("keys", "Create, list, revoke and rotate API keys",
+		`  licet keys create --name shop --scopes orders,licenses
   licet keys list
   licet keys rotate `+exampleKey+` --overlap 48h
   licet keys revoke `+exampleKey,

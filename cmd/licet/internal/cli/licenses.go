@@ -11,7 +11,8 @@ import (
 type licenseGroup struct{ Setup }
 
 func (s licenseGroup) licenseCommands() *cobra.Command {
-	return group("licenses", "List, grant, change and activate licenses", `  licet licenses grant --product-id editor --quantity 10
+	return group("licenses", "List, grant, change and activate licenses",
+		`  licet licenses grant --product-id editor --quantity 10
   licet licenses list --status activated
   licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback
   licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
@@ -88,7 +89,8 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 			fs.IntVar(&devices, "max-devices", 0,
 				"maximum `number` of devices of each license; 0: unlimited (default: that of the product)")
 			fs.StringVar(&end, "expires-at", "",
-				"`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the product)")
+				"`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the "+
+					"product)")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with each license, or @ and a file name")
 			onceFlag(fs)
 			_ = cmd.MarkFlagRequired("product-id")

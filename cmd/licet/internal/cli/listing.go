@@ -24,8 +24,8 @@ type listing struct {
 // filterNote is the annotation of flags that select items of a list.
 const filterNote = "filter"
 
-// listFlags adds the flags of lists. The flags that the command has already select items. standard is the default number
-// of items on a page, and most the maximum.
+// listFlags adds the flags of lists. The flags that the command has already select items. standard is the default
+// number of items on a page, and most the maximum.
 func listFlags(cmd *cobra.Command, standard, most int) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { _ = cmd.Flags().SetAnnotation(f.Name, filterNote, nil) })
 	cmd.Flags().Int("limit", standard, fmt.Sprintf("maximum `number` of items, 1 to %d", most))

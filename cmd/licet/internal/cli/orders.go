@@ -13,7 +13,8 @@ import (
 type orderGroup struct{ Setup }
 
 func (s orderGroup) orderCommands() *cobra.Command {
-	return group("orders", "List, create, cancel and refund orders", `  licet orders create --product-id editor --price 49.00 --currency USD
+	return group("orders", "List, create, cancel and refund orders",
+		`  licet orders create --product-id editor --price 49.00 --currency USD
   licet orders get ord_001Q3G996SE003GW58W4CN32E1Z
   licet orders list --status paid --all --output json`,
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())

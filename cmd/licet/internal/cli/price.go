@@ -24,7 +24,8 @@ func (p *price) addFlags(cmd *cobra.Command, standard int64, currency string) {
 	p.amount = minorUnits(standard)
 	fs.StringVar(&p.decimal, "price", "",
 		"`amount` with decimals: 49.00 with --currency USD, or 4900 with --currency JPY")
-	fs.Var(&p.amount, "amount", "`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
+	fs.Var(&p.amount, "amount",
+		"`amount` in minor units of the currency, such as cents: 4900 is 49.00 USD, or 4900 JPY")
 	fs.StringVar(&p.currency, "currency", currency, "ISO 4217 `code` of the currency, such as USD")
 	cmd.MarkFlagsMutuallyExclusive("price", "amount")
 	Complete(cmd, "currency", "USD", "EUR", "GBP", "JPY")
@@ -74,7 +75,8 @@ func (m *minorUnits) Set(text string) error {
 	case errors.Is(err, strconv.ErrRange):
 		return errors.New("write a smaller amount")
 	case decimal == nil:
-		return fmt.Errorf("an amount is in minor units, such as cents: write --price %s, or --amount 4900 for 49.00", text)
+		return fmt.Errorf("an amount is in minor units, such as cents: write --price %s, or --amount 4900 for 49.00",
+			text)
 	}
 	return errors.New("write an amount in minor units, such as 4900 for 49.00")
 }

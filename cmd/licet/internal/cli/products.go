@@ -15,7 +15,8 @@ const (
 )
 
 func (s productGroup) productCommands() *cobra.Command {
-	return group("products", "List, define and remove products", `  licet products put editor --name Editor --max-devices 5 --validity P1Y
+	return group("products", "List, define and remove products",
+		`  licet products put editor --name Editor --max-devices 5 --validity P1Y
   licet products list
   licet products get editor --output json`,
 		s.productsList(), s.productsGet(), s.productsPut(), s.productsDelete())

@@ -89,7 +89,8 @@ func (c *session) buy(order client.NewOrder) error {
 	if err := c.write([]byte(plain(made.LicenseKey) + "\n")); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stderr, "Paid %s for %s in the sandbox. Activate a device with:\n  licet licenses activate %s laptop-1\n",
+	fmt.Fprintf(c.stderr,
+		"Paid %s for %s in the sandbox. Activate a device with:\n  licet licenses activate %s laptop-1\n",
 		plain(made.OrderNo), plain(made.ProductID), plain(made.LicenseKey))
 	return nil
 }

@@ -187,7 +187,8 @@ func metadata(text string) (any, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		return nil, BadUsage(`--metadata must be a JSON object such as {"seat":"3B"}, or @ and the name of a file with one`)
+		return nil,
+			BadUsage(`--metadata must be a JSON object such as {"seat":"3B"}, or @ and the name of a file with one`)
 	}
 	return json.RawMessage(text), nil
 }

@@ -102,5 +102,6 @@ func Group(use string, commands ...*cobra.Command) *cobra.Command {
 // onceFlag adds the flag for an Idempotency-Key.
 func onceFlag(fs *pflag.FlagSet) {
 	fs.String("idempotency-key", "",
-		"`text` that identifies this change: repeating the command with the same text within 24 hours has no further effect")
+		"`text` that identifies this change: repeating the command with the same text within 24 hours has no further "+
+			"effect")
 }

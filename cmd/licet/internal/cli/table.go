@@ -29,8 +29,8 @@ type table struct {
 	dropped []string // columns that do not fit the terminal
 }
 
-// cellLengths are the lengths to which cells are cut if a table does not fit the terminal: layOut takes the first length
-// that fits. A time is as long as the last one.
+// cellLengths are the lengths to which cells are cut if a table does not fit the terminal. layOut takes the first
+// length that fits. The last length is that of a time.
 var cellLengths = []int{40, 28, 20}
 
 // gap separates the columns of a table.

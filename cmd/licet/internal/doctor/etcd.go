@@ -60,12 +60,12 @@ func (r *Report) members(facts *survey.Facts, single bool) (answering []survey.M
 	for _, m := range facts.Members {
 		switch {
 		case m.Err != nil:
-			r.add(Problem, check, "start the member, or correct --etcd-endpoints and the TLS files; licet serves as long as "+
-				"most members answer", "%s does not answer: %v", m.Endpoint, m.Err)
+			r.add(Problem, check, "start the member, or correct --etcd-endpoints and the TLS files; licet serves as "+
+				"long as most members answer", "%s does not answer: %v", m.Endpoint, m.Err)
 			continue
 		case seen[m.ID] != "":
-			r.add(Warning, check, "name each member once in --etcd-endpoints", "%s and %s are the same member", seen[m.ID],
-				m.Endpoint)
+			r.add(Warning, check, "name each member once in --etcd-endpoints", "%s and %s are the same member",
+				seen[m.ID], m.Endpoint)
 		case !m.HasLeader:
 			r.add(Problem, check, "start the other members, and check the network between them",
 				"%s knows no leader: etcd accepts no writes", m.Endpoint)
@@ -90,8 +90,8 @@ func (r *Report) members(facts *survey.Facts, single bool) (answering []survey.M
 		r.add(Warning, check, "use three members in production: docs/guides/operations.md",
 			"the cluster has one member: its failure stops the service")
 	case n%2 == 0:
-		r.add(Warning, check, "use three or five members", "the cluster has %d members: it survives no more failures than "+
-			"with %d", n, n-1)
+		r.add(Warning, check, "use three or five members", "the cluster has %d members: it survives no more failures "+
+			"than with %d", n, n-1)
 	}
 	if len(r.Findings) == before {
 		r.ok(check, "%d of %d answer", len(answering), len(facts.Members))
@@ -106,8 +106,8 @@ func (r *Report) versions(members []survey.Member) {
 	for _, m := range members {
 		versions[m.Version] = true
 		if !m.Supported {
-			r.add(Problem, check, "upgrade etcd to "+survey.NeededVersions, "%s has the version %s, which Licet does not use",
-				m.Endpoint, m.Version)
+			r.add(Problem, check, "upgrade etcd to "+survey.NeededVersions,
+				"%s has the version %s, which Licet does not use", m.Endpoint, m.Version)
 		}
 	}
 	if len(versions) > 1 {
@@ -152,7 +152,8 @@ func (r *Report) quota(members []survey.Member, single bool) {
 			fullest = max(fullest, share)
 			if level := fillLevel(share); level != OK {
 				r.add(level, check, "run licet store defragment, raise --quota-backend-bytes, or delete data, see "+
-					"docs/runbooks/LicetEtcdDatabaseFilling.md", "%s uses %.0f %% of its quota of %s, and %s are in use",
+					"docs/runbooks/LicetEtcdDatabaseFilling.md",
+					"%s uses %.0f %% of its quota of %s, and %s are in use",
 					m.Endpoint, 100*share, mebibytes(m.Quota), mebibytes(m.InUse))
 			}
 		}
@@ -226,8 +227,8 @@ func (r *Report) clock(check, whose string, c survey.Clock) {
 	if ahead < 0 {
 		direction = "behind"
 	}
-	r.add(Warning, check, "set both clocks with NTP, such as chrony: a node whose clock differs from most nodes' clocks "+
-		"refuses requests", "%s is %v %s that of this machine", whose, ahead.Abs().Round(time.Second), direction)
+	r.add(Warning, check, "set both clocks with NTP, such as chrony: a node whose clock differs from most nodes' "+
+		"clocks refuses requests", "%s is %v %s that of this machine", whose, ahead.Abs().Round(time.Second), direction)
 }
 
 // certificates judges the first end of a chain of certificates.
@@ -245,8 +246,8 @@ func (r *Report) certificates(check, which string, chain []*x509.Certificate, no
 	end := first.NotAfter.UTC().Format("2006-01-02 15:04Z")
 	switch left := first.NotAfter.Sub(now); {
 	case now.Before(chain[0].NotBefore):
-		r.add(Problem, check, "check the clock of this machine, or issue another certificate", "%s starts to be valid at %s",
-			which, chain[0].NotBefore.UTC().Format("2006-01-02 15:04Z"))
+		r.add(Problem, check, "check the clock of this machine, or issue another certificate",
+			"%s starts to be valid at %s", which, chain[0].NotBefore.UTC().Format("2006-01-02 15:04Z"))
 	case left <= 0:
 		r.add(Problem, check, advice, "%s expired at %s", which, end)
 	case left < renewBefore:
@@ -268,9 +269,11 @@ func (r *Report) access(facts *survey.Facts) {
 	}
 	switch {
 	case facts.UsersErr != nil:
-		r.add(Warning, check, "ask with etcdctl auth status", "whether etcd demands users is unknown: %v", facts.UsersErr)
+		r.add(Warning, check, "ask with etcdctl auth status", "whether etcd demands users is unknown: %v",
+			facts.UsersErr)
 	case !facts.Secured && remote(facts.Members[0].Endpoint):
-		r.add(Warning, check, "run licet store users", "etcd demands no users: every client that reaches etcd can change all data")
+		r.add(Warning, check, "run licet store users",
+			"etcd demands no users: every client that reaches etcd can change all data")
 	default:
 		r.ok(check, "guarded")
 	}

@@ -63,7 +63,8 @@ func (r *Report) probe(ctx context.Context, t cli.Located, now time.Time) bool {
 	var took []time.Duration
 	var clock survey.Clock
 	for i := range probes + 1 {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.URL, "/")+"/readyz", http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(t.URL, "/")+"/readyz",
+			http.NoBody)
 		if err != nil {
 			r.Fail("service", err, "write the URL in "+t.URLFrom+" like https://licenses.example.com")
 			return false
@@ -129,7 +130,8 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 		r.ok(check, "valid, of %s", mode)
 		return true
 	case client.HasReason(err, client.ReasonUnauthenticated):
-		r.add(Problem, check, "create another with licet keys create, or licet store keys create, and set it in "+t.KeyFrom,
+		r.add(Problem, check,
+			"create another with licet keys create, or licet store keys create, and set it in "+t.KeyFrom,
 			"the service refuses the API key from %s", t.KeyFrom)
 	case client.HasReason(err, client.ReasonSignatureRequired), client.HasReason(err, client.ReasonInvalidSignature):
 		r.add(Problem, check, "set LICET_API_KEY_ID and LICET_API_SECRET, and call the public URL of the service, see "+
@@ -167,7 +169,8 @@ func (r *Report) account(ctx context.Context, api *client.Client) {
 	case err != nil:
 		r.Fail("products", err, "read the log of the service")
 	case len(products.Items) == 0:
-		r.add(Warning, "products", "create one with licet products put; in test mode, licet sandbox buy editor creates one",
+		r.add(Warning, "products",
+			"create one with licet products put; in test mode, licet sandbox buy editor creates one",
 			"there is no product yet")
 	default:
 		r.ok("products", "there are products")
@@ -180,8 +183,8 @@ func (r *Report) webhooks(hooks []client.Webhook) {
 	for i := range hooks {
 		if w := &hooks[i]; w.Status != "enabled" {
 			bad = true
-			r.add(Warning, "webhooks", "repair the receiver, test it with licet webhooks test "+w.ID+", and enable it with "+
-				"licet webhooks update "+w.ID+" --enabled", "%s to %s is %s", w.ID, w.URL, w.Status)
+			r.add(Warning, "webhooks", "repair the receiver, test it with licet webhooks test "+w.ID+", and enable "+
+				"it with licet webhooks update "+w.ID+" --enabled", "%s to %s is %s", w.ID, w.URL, w.Status)
 		}
 	}
 	if !bad {

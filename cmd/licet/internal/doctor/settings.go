@@ -27,7 +27,8 @@ func (r *Report) Environment(environ, known []string) {
 		}
 		values[name] = value
 		if !slices.Contains(known, name) {
-			r.add(Warning, check, "correct its name or unset it", "no command reads %s%s", name, cli.DidYouMean(name, known))
+			r.add(Warning, check, "correct its name or unset it", "no command reads %s%s", name,
+				cli.DidYouMean(name, known))
 		}
 	}
 	r.both(values, "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR", "licet store refuses two stores: unset one of them")
@@ -62,7 +63,8 @@ func (r *Report) Node(n Node) {
 	before := len(r.Findings)
 	switch {
 	case n.PublicURL == "":
-		r.add(Warning, check, "set LICET_PUBLIC_URL", "there is no public URL: pay links lead to an address of this machine")
+		r.add(Warning, check, "set LICET_PUBLIC_URL",
+			"there is no public URL: pay links lead to an address of this machine")
 	case strings.HasPrefix(n.PublicURL, "http://") && remote(n.PublicURL):
 		r.add(Warning, check, "write https:// in LICET_PUBLIC_URL", "the public URL %s is without TLS", n.PublicURL)
 	}
@@ -72,7 +74,8 @@ func (r *Report) Node(n Node) {
 	}
 	if n.TLSCertFile == "" && len(n.TrustedProxies) == 0 {
 		r.add(Warning, check, "set LICET_TRUSTED_PROXIES to the network of the proxy that ends TLS, or LICET_TLS_CERT",
-			"there is neither a TLS certificate nor a trusted proxy: limits by client address would count the proxy's address")
+			"there is neither a TLS certificate nor a trusted proxy: limits by client address would count the "+
+				"proxy's address")
 	}
 	if len(r.Findings) == before {
 		r.ok(check, "complete")

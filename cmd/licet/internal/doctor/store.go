@@ -17,8 +17,8 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	}
 	switch {
 	case c.Masters == 0:
-		r.add(Warning, "master key", "run licet store master-key add, start nodes with this file, and keep a copy of it: "+
-			"without it, all API keys are lost", "the store knows no master key")
+		r.add(Warning, "master key", "run licet store master-key add, start nodes with this file, and keep a copy of "+
+			"it: without it, all API keys are lost", "the store knows no master key")
 	default:
 		r.ok("master key", "the store knows %d", c.Masters)
 	}
@@ -34,8 +34,8 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	case c.Nodes == 0:
 		r.add(Warning, "nodes", "start nodes with licet serve", "no node is up")
 	case c.Nodes == 1:
-		r.add(Warning, "nodes", "run two or more nodes behind a load balancer", "one node is up: its failure stops the "+
-			"service")
+		r.add(Warning, "nodes", "run two or more nodes behind a load balancer", "one node is up: its failure stops "+
+			"the service")
 	default:
 		r.ok("nodes", "%d are up", c.Nodes)
 	}

@@ -26,7 +26,8 @@ func RenderChart(folder, namespace string, values map[string]any) (Set, error) {
 	}
 	release := chartutil.ReleaseOptions{Name: "licet", Namespace: namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(loaded, values, release, &chartutil.Capabilities{
-		KubeVersion: *version, APIVersions: chartutil.DefaultVersionSet, HelmVersion: chartutil.DefaultCapabilities.HelmVersion})
+		KubeVersion: *version, APIVersions: chartutil.DefaultVersionSet,
+		HelmVersion: chartutil.DefaultCapabilities.HelmVersion})
 	if err != nil {
 		return nil, err
 	}
