@@ -18,13 +18,12 @@ import (
 	"licet/node/store"
 )
 
-// changeTries bounds how often a change of an API key is made again because
-// another writer was first.
+// changeTries bounds how often ChangeAPIKey starts over because another writer changed the key first.
 const changeTries = 12
 
-// ChangeAPIKey swaps a key for what change makes of it. The record's writers
-// tell whose swap it was, as those of a license do. They can only because a
-// store makes one change of a key at a time. Changes of other keys go on meanwhile.
+// ChangeAPIKey calls change with an API key, and swaps the key for the result. As with licenses, the record's writers
+// show whose swap landed. That requires that a store makes one change of a key at a time; changes of other keys go on
+// meanwhile.
 func (s *apiKeys) ChangeAPIKey(
 	ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write,
 ) (*licensing.APIKey, error) {
@@ -114,10 +113,9 @@ type keyName struct {
 	id    string
 }
 
-// markAPIKeys notes in a transaction that an API key of an owner was made or
-// changed: in the mark of the owner's part, and in the mark of all keys. Both get
-// the same value, which is never written again. So the same mark stands for the
-// same keys, also in a store that was restored from a backup.
+// markAPIKeys returns the puts with which a transaction notes that an API key of an owner was created or changed. They
+// replace the mark of the owner's part, and the mark of all keys. Both get the same value, which is never written
+// again. So the same mark stands for the same keys, also in a store that was restored from a backup.
 //
 // The two puts compare nothing, so changes of keys never contend for the marks.
 func (s *apiKeys) markAPIKeys(owner licensing.Owner) []clientv3.Op {
@@ -140,13 +138,12 @@ func (s *apiKeys) WatchAPIKeys(ctx context.Context, wake func()) {
 	s.etcd.Watch(ctx, layout.APIKeysMark, wake)
 }
 
-// keyMarks makes the marks of their keys, read at one revision.
+// keyMarks returns the marks in these keys, which were read at one revision.
 //
-// Nodes of builds before there were parts, and operators by hand, replace the mark
-// of all keys alone. etcd counts the puts of each key (Version), so the puts that
-// no part shares show in a difference, whatever came after them. A restore starts
-// that count again at the backup's, and so could hide one put behind another: but
-// the first put after a restore changes the era.
+// Builds from before there were parts replace only the mark of all keys, and so do operators by hand. etcd counts the
+// puts of each key (Version). So puts that belong to no part show as a difference of these counts, whatever was put
+// after them. A restore resets the counts to the backup's, and so could hide one put behind another; but the first put
+// after a restore changes the era.
 func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)

@@ -37,8 +37,8 @@ func (s *apiKeys) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey,
 	return &stored.Key, nil
 }
 
-// PutAPIKey sees to it that a key is stored. One that is there already stays
-// as it is: it may have been revoked or rotated since.
+// PutAPIKey stores a key unless the key exists. An existing key stays as it is: it may have been revoked or rotated
+// since.
 func (s *apiKeys) PutAPIKey(ctx context.Context, key licensing.APIKey) error {
 	return s.storeNewAPIKey(ctx, &key, nil)
 }
@@ -48,9 +48,8 @@ func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims
 	return s.storeNewAPIKey(ctx, &key, []clientv3.Cmp{masterInUse(key.MasterID)}, claims...)
 }
 
-// storeNewAPIKey stores a key and its place in the index, unless either is
-// taken. Hash and id of a key are random, so a value stored under both is this key: a copy of this transaction
-// has landed.
+// storeNewAPIKey stores a key and its entry in the index, unless either exists. Hash and id of a key are random, so a
+// value stored under both is this key: an earlier copy of this transaction has landed.
 func (s *apiKeys) storeNewAPIKey(
 	ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write,
 ) error {
@@ -99,8 +98,7 @@ func (s *apiKeys) storeNewAPIKey(
 	return nil
 }
 
-// indexAPIKey gives a key its place in the index, which stores did not have
-// from the first.
+// indexAPIKey adds a key's entry to the index. The first builds stored keys without an index.
 func (s *apiKeys) indexAPIKey(ctx context.Context, owner licensing.Owner, index string, hash [32]byte) error {
 	var inDoubt bool
 	response, err := s.etcd.Resolve(ctx, "create_api_key", &inDoubt,
@@ -112,7 +110,7 @@ func (s *apiKeys) indexAPIKey(ctx context.Context, owner licensing.Owner, index 
 	return err
 }
 
-// sizeOfAPIKeyIndex is the size of what putAPIKeyIndex puts.
+// sizeOfAPIKeyIndex returns the size of what putAPIKeyIndex puts.
 func sizeOfAPIKeyIndex(index string) licensing.Size {
 	size := layout.SizeOf(len(index), len(licensing.APIKey{}.Hash))
 	for _, key := range layout.SkipKeys(index) {
@@ -132,8 +130,7 @@ func putAPIKeyIndex(index string, hash [32]byte) []clientv3.Op {
 
 var errAPIKeyTaken = fmt.Errorf("%w: another API key has this id or hash", licensing.ErrInternal)
 
-// FindAPIKey finds a key by its public id; nil where its owner has none of
-// that id.
+// FindAPIKey finds a key by its public id; nil if the owner has no key with that id.
 func (s *apiKeys) FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
 	found, err := s.findAPIKey(ctx, owner, id)
 	if err != nil || found == nil {
@@ -150,8 +147,8 @@ type readAPIKey struct {
 }
 
 func (s *apiKeys) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
-	// Nothing removes or changes an entry of the index or the record that it
-	// leads to, so that the two need not be read at one revision.
+	// Nothing removes an entry of the index or its record, and an entry always leads to the same record. So the two
+	// need not be read at one revision.
 	value, err := s.etcd.Get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
 	if err != nil || value == nil {
 		return nil, err
@@ -167,8 +164,8 @@ func (s *apiKeys) findAPIKey(ctx context.Context, owner licensing.Owner, id stri
 // operations, of the 128 that etcd allows.
 const keysAtOnce = 60
 
-// readAPIKeys reads up to keysAtOnce keys that index entries lead to, and when
-// they were used last; nil where there is none, or the key can't be read: then bad is why.
+// readAPIKeys reads up to keysAtOnce keys by the hashes in index entries, and when each key was last used. A key is nil
+// if it does not exist, or can't be read: then bad is the reason.
 func (s *apiKeys) readAPIKeys(ctx context.Context, hashes [][]byte) (keys []*readAPIKey, bad, err error) {
 	at := make([][32]byte, len(hashes)) // zero, which no key has, if the entry can't be read
 	wanted := make([]string, 0, 2*len(hashes))
@@ -213,9 +210,8 @@ func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
 	return &readAPIKey{stored, kv.Value, kv.ModRevision}, nil
 }
 
-// NoteKeysUsed stores when API keys were used last, of those of which that is
-// worth a write. It leaves the keys' own records and their mark alone: a change
-// of these makes every node read its keys anew.
+// NoteKeysUsed stores when API keys were last used, for the keys where that is worth a write. It changes neither the
+// keys' own records nor their mark: a changed mark makes every node read its keys again.
 func (s *apiKeys) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	for some := range slices.Chunk(uses, keysAtOnce) {
 		if err := s.noteKeysUsed(ctx, some); err != nil {
@@ -246,7 +242,7 @@ func (s *apiKeys) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 		if use.At.Sub(noted) < store.KeyUseStep {
 			continue
 		}
-		// Each by itself: another node may note the same key at this moment.
+		// Each use is a transaction of its own: another node may note the same key at this moment.
 		at := layout.KeyUseKey(use.Hash)
 		puts = append(puts, clientv3.OpTxn(
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(at), "=", revision)},

@@ -23,8 +23,7 @@ func newSampledLog(log zerolog.Logger) zerolog.Logger {
 	return log.Sample(&zerolog.BurstSampler{Burst: sampledBurst, Period: sampledPeriod})
 }
 
-// checkRules counts a license that breaks a rule. Which one it is only licet store verify
-// tells: no key is logged.
+// checkRules counts a license that breaks a rule. The log shows no license key: licet store verify finds the license.
 func (s *core) checkRules(license *layout.License, where string) {
 	if rule := license.BrokenRule(); rule != "" {
 		s.countBrokenRule(rule, where)
@@ -37,7 +36,7 @@ func (s *core) countBrokenRule(rule, where string) {
 		Msg("a license breaks an invariant; licet store verify tells which")
 }
 
-// checkSnapshots counts the licenses among what was read that break a rule.
+// checkSnapshots counts the licenses in snapshots that break a rule.
 func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 	for i := range snapshots {
 		license := snapshots[i].Record.License

@@ -37,7 +37,7 @@ type batchItem struct {
 	inDoubt       bool // an earlier attempt may have landed
 	failedCompare bool // etcd has refused an attempt, see errFailedCompare; the sender sets it
 
-	eventWrites []eventWrite // of the puts in then, those of events
+	eventWrites []eventWrite // the puts of events among then
 	assumed     []layout.Listening
 
 	span *tracing.Span // of the caller; nil: the caller is not traced
@@ -45,7 +45,7 @@ type batchItem struct {
 	done  chan struct{} // closed once what follows is set
 	reply reply
 
-	gone bool // its caller has given up before it was sent; guarded by the batcher
+	gone bool // the caller gave up before the item was sent; guarded by the batcher
 	sent bool // guarded by the batcher
 }
 

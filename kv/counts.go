@@ -10,8 +10,8 @@ import (
 	"licet/node/store"
 )
 
-// counts are the instruments that every request meets, found once: to find one by
-// its labels costs more than to count.
+// counts holds the instruments that every request uses. They are looked up once: finding an instrument by its labels
+// costs more than counting.
 type counts struct {
 	writes, reads                prometheus.Observer // the items of a request
 	swapWon, swapLost, swapDoubt prometheus.Counter
@@ -41,8 +41,7 @@ func newCounts(m *metrics.Metrics) *counts {
 	return c
 }
 
-// orderStates names the states that an order gets into, by the event that is recorded
-// along with that.
+// orderStates maps the event of an order to the state that the order enters with it.
 func orderStates() map[licensing.EventType]string {
 	return map[licensing.EventType]string{
 		licensing.EventOrderCreated:  "created",
@@ -118,7 +117,7 @@ func endSwap(span *tracing.Span, outcome store.Outcome, err error) {
 	}
 }
 
-// swapOutcome is what became of a swap.
+// swapOutcome returns the outcome of a swap, as spans label it.
 func swapOutcome(outcome store.Outcome, err error) string {
 	switch {
 	case err != nil:

@@ -40,11 +40,11 @@ type deviceCache struct {
 	entries  map[store.DeviceCursor]knownDevice
 
 	texts   int         // bytes of text in entries
-	guesses int         // devices that were compared, since they were not known, since it began
-	passed  int         // reads of what a swap of this store's own has written that is yet to be followed
+	guesses int         // unknown devices that swaps have compared since the cache began
+	passed  int         // reads of a revision that a swap of this store wrote and that follow has not reported yet
 	scan    *deviceScan // under way; nil: none
 
-	weighed atomic.Uint32 // as the cache knows it
+	weighed atomic.Uint32 // the weight by which otter counts this cache
 }
 
 // knownDevice is a device as its key holds it.
@@ -152,7 +152,7 @@ func (s *deviceCaches) learn(id licensing.LicenseID, read *findings) {
 		switch {
 		case r.revision == read.revision:
 		case r.revision != 0 && !read.corrects && r.revision > read.revision:
-			return // overtaken
+			return // a later revision is cached
 		case r.revision != 0 && !read.corrects && read.own && r.passed < passedReads:
 			// A swap of this store wrote this revision. follow will report it in full, unless the caller of the swap
 			// gave up before it landed.
@@ -178,7 +178,7 @@ type findings struct {
 	devices  []licensing.Device     // the requested devices; never changed
 	entries  map[string]knownDevice // the bound devices
 	own      bool                   // this store was the last to write to the license
-	corrects bool                   // a swap was lost to it
+	corrects bool                   // a swap of this store lost to this revision
 }
 
 // touched notes that a write of a device's last_seen has replaced a revision of the device's key.
@@ -212,7 +212,7 @@ func (r *deviceCache) bind(position store.DeviceCursor, known knownDevice) {
 // keep caches a complete device, as far as there is room.
 func (r *deviceCache) keep(position store.DeviceCursor, known knownDevice) {
 	if r.entries[position].revision > known.revision {
-		return // it was read before it was touched
+		return // the device was read before a later touch
 	}
 	if r.entries == nil {
 		r.entries = make(map[store.DeviceCursor]knownDevice)

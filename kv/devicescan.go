@@ -17,23 +17,21 @@ import (
 )
 
 const (
-	// A scan costs etcd a third or so of a compare for each device. So it is
-	// made once a quarter as many devices as there are have been compared, and
-	// then it never comes to more than those have.
+	// scanLeast and scanShare say when a scan is due. A scan costs etcd about a third of a compare for each device of
+	// the license. It begins once a quarter as many devices as the license has were compared, so scans never cost much
+	// more than the compares that they replace.
 	scanLeast = 256
 	scanShare = 4
-	// scanMost is how many devices a license has at most that is scanned.
+	// scanMost is the number of devices above which no license is scanned.
 	scanMost = deviceCacheWeight / 2
 	scanPage = 1000
 )
 
-// deviceScan is a reading of where all devices of a license are, at one of its
-// revisions.
+// deviceScan reads the positions of all devices of a license, at one revision of the license.
 type deviceScan struct {
 	revision int64
 	devices  int // as the license counts them
-	// Since is what has changed after that revision, by position: what was bound,
-	// and what was removed.
+	// since holds the changes after that revision, by position: true for a bound device, false for a removed one.
 	since map[store.DeviceCursor]bool
 }
 
@@ -42,7 +40,7 @@ func (r *deviceCache) scanIsDue(devices int) bool {
 	return !r.complete && r.scan == nil && devices <= scanMost && r.guesses >= scanLeast+devices/scanShare
 }
 
-// startDeviceScan makes a scan in the background. There is one at a time.
+// startDeviceScan starts a scan in the background. One scan runs at a time.
 func (s *Store) startDeviceScan(id licensing.LicenseID, v *deviceScan) {
 	if !s.scanning.CompareAndSwap(false, true) {
 		s.memory.deviceCaches.putOffScan(id, v)
@@ -63,8 +61,8 @@ func (s *Store) startDeviceScan(id licensing.LicenseID, v *deviceScan) {
 	})
 }
 
-// readPositions reads the positions of a license's devices at a revision of it,
-// and takes its time: it is never at it for more than half of it.
+// readPositions reads the positions of a license's devices at one revision of the license. It rests at least as long as
+// it reads, so that reading takes at most half of the time.
 func (s *Store) readPositions(
 	ctx context.Context, id licensing.LicenseID, v *deviceScan,
 ) (map[store.DeviceCursor]struct{}, error) {
@@ -102,7 +100,7 @@ func (s *Store) readPositions(
 	}
 }
 
-// putOffScan leaves a scan for the next swap to begin.
+// putOffScan drops a scan, so that the next swap begins another.
 func (s *deviceCaches) putOffScan(id licensing.LicenseID, v *deviceScan) {
 	s.use(id, false, func(r *deviceCache) {
 		if r.scan == v {
@@ -111,7 +109,7 @@ func (s *deviceCaches) putOffScan(id licensing.LicenseID, v *deviceScan) {
 	})
 }
 
-// endScan notes what a scan has found; nil: nothing.
+// endScan stores the positions that a scan has found; nil if it failed.
 func (s *deviceCaches) endScan(id licensing.LicenseID, v *deviceScan, found map[store.DeviceCursor]struct{}) {
 	s.use(id, false, func(r *deviceCache) {
 		if r.scan != v {

@@ -15,26 +15,25 @@ import (
 )
 
 const (
-	// dirEntries is how many keys of events are listed at a time. A whole epoch is,
-	// however many it has: its order can't be known otherwise.
+	// dirEntries is how many keys of events one request lists. A directory holds whole epochs, however many keys an
+	// epoch has: the order of an epoch is known only from all its keys.
 	dirEntries = 2048
-	// keptDirs is how many directories a store keeps in memory.
+	// keptDirs is how many directories a store caches.
 	keptDirs = 16
 )
 
-// directory lists, in the feed's order, the keys of an owner's events in a span of
-// epochs that are sealed. It never changes.
+// directory lists the keys of an owner's events in a span of sealed epochs, in the feed's order. It never changes.
 type directory struct {
 	owner    licensing.Owner
-	from, to layout.Epoch // from the one, up to the other without it
+	from, to layout.Epoch // from belongs to the span, to does not
 	entries  []layout.EventsKey
 }
 
-// directories keeps the latest ones: who pages through an epoch need not list it for
-// each page.
+// directories caches the directories that were used last, so that a reader that pages through an epoch does not list
+// the epoch for each page.
 type directories struct {
 	mu   sync.Mutex
-	kept []*directory // the latest used first
+	kept []*directory // the most recently used first
 	asOf layout.Epoch
 }
 
@@ -51,8 +50,8 @@ func (d *directories) find(owner licensing.Owner, e layout.Epoch) *directory {
 	return nil
 }
 
-// noteEpoch forgets all of them where an epoch is earlier than the last, or so much later
-// that the store was restored in between, see layout.RevisionBump: they are of what is lost.
+// noteEpoch drops all directories if an epoch is earlier than the last one, or so much later that the store was
+// restored in between, see layout.RevisionBump. They describe the store that is lost.
 func (d *directories) noteEpoch(e layout.Epoch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,9 +78,9 @@ func (d *directories) forget(dir *directory) {
 	d.kept = slices.DeleteFunc(d.kept, func(k *directory) bool { return k == dir })
 }
 
-// behind finds the first entry that is not told of at a place. It may be the one with
-// the event itself, which has others behind it. Of an event that is not there it says
-// so, unless it might be in a block that is there.
+// behind returns the index of the first entry that has events after a place. The entry may also hold the event of the
+// place, if other events follow that event. ok is false if the event does not exist, unless it may be in a block that
+// exists.
 func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
 	if !p.BehindEvent() {
 		at, _ = slices.BinarySearchFunc(d.entries, p, func(e layout.EventsKey, p layout.FeedPlace) int {
@@ -112,9 +111,8 @@ func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
 	return found, found >= 0
 }
 
-// listEvents lists the keys of an owner's events from an epoch up to another, at a
-// revision, or less of them: but always whole epochs, and at least one, if there is
-// any.
+// listEvents lists the keys of an owner's events from one epoch up to another, at a revision. The listing may end
+// earlier, but it holds whole epochs, and at least one if there is any.
 func (s *feeds) listEvents(
 	ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64,
 ) (*directory, error) {
@@ -129,7 +127,7 @@ func (s *feeds) listEvents(
 		for _, kv := range response.Kvs {
 			entry, ok := layout.ReadEventsKey(kv.Key[len(prefix):])
 			if !ok || entry.Block == 0 && entry.Last == 0 {
-				// No build writes such a key, so there is no event to put a placeholder for.
+				// No build writes a key in this form, so there is no event for a placeholder.
 				s.etcd.Unreadable(string(kv.Key), "e/"+layout.OwnerPath(owner),
 					fmt.Errorf("a key of events: %w", layout.ErrMalformed))
 				continue
@@ -149,13 +147,13 @@ func (s *feeds) listEvents(
 		}
 		last := dir.entries[len(dir.entries)-1].Epoch
 		if first := dir.entries[0].Epoch; first != last {
-			// The last one may not be whole. It is for the next directory.
+			// The last epoch may be incomplete: leave it for the next directory.
 			cut, _ := slices.BinarySearchFunc(dir.entries, last,
 				func(e layout.EventsKey, of layout.Epoch) int { return cmp.Compare(e.Epoch, of) })
 			dir.entries, dir.to = dir.entries[:cut], last
 			break
 		}
-		// One that is larger is read on.
+		// An epoch with more keys than one request lists: read the rest of it.
 		end = prefix + string(layout.AppendEpoch(nil, last+1))
 		dir.to = last + 1
 	}

@@ -22,7 +22,7 @@ const (
 	cutsAtOnce = etcd.MaxOps - 1
 )
 
-// ledgerBook is all ledgers at one revision of the store.
+// ledgerBook holds all ledgers, as of one revision of the store.
 type ledgerBook struct {
 	guard        int64        // the ModRevision of s/swept
 	value        string       // of s/swept, which a cut writes again
@@ -110,8 +110,8 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 	return book, nil
 }
 
-// cut drops the oldest spans in the book, each from the owner with the most bytes then,
-// until the rest fits the budget. It returns the owners that lost spans.
+// cut drops the oldest spans in the book, each from the owner that has the most bytes at that moment, until the rest
+// fits the budget. It returns the owners that lost spans.
 func (b *ledgerBook) cut(budget int64) (cuts []*ownerLedger) {
 	total := int64(0)
 	var h mostFirst
@@ -190,8 +190,8 @@ func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ow
 	return true, nil
 }
 
-// removeCuts removes the events that owners gave up, and then the spans of these events
-// from their ledgers. After a crash in between, the spans show the next sweep what is left.
+// removeCuts removes the events that owners gave up, and then the spans of these events from their ledgers. After a
+// crash in between, the spans show the next sweep which events remain.
 func (s *retention) removeCuts(ctx context.Context, book *ledgerBook, most int) (removed int, err error) {
 	var empty []*ownerLedger
 	for _, o := range book.ledgers {
@@ -238,10 +238,10 @@ func (s *retention) dropLedgers(ctx context.Context, empty []*ownerLedger) error
 }
 
 const (
-	// budgetSpans is how many spans a budget's worth of one owner's events has, about:
-	// an owner over its share loses whole spans.
+	// budgetSpans is about how many spans one owner's events have if they fill the budget: an owner over its share
+	// loses whole spans.
 	budgetSpans = 64
-	// ageSpans is how many spans an owner has at least who writes all the time, within
-	// the age that events are kept for. A span that age has swept in part counts whole.
+	// ageSpans is the least number of spans of an owner that writes all the time, within the age for which events are
+	// kept. A span of which age has swept a part counts whole.
 	ageSpans = 16
 )

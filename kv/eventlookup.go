@@ -23,7 +23,7 @@ func (s *feeds) Event(ctx context.Context, owner licensing.Owner, id string) (*s
 	return s.eventAt(ctx, owner, at, state)
 }
 
-// eventAt reads the event that a place is behind of.
+// eventAt reads the event directly before a place.
 func (s *feeds) eventAt(
 	ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState,
 ) (*store.RecordedEvent, error) {
@@ -37,7 +37,7 @@ func (s *feeds) eventAt(
 	}
 	kv := etcd.First(found.responses, 0)
 	if kv == nil {
-		return nil, nil // swept meanwhile, or a block that never was
+		return nil, nil // swept meanwhile, or the block never existed
 	}
 	event, rank := s.eventIn(owner, at, e, kv.Value)
 	if event == nil {
@@ -47,8 +47,8 @@ func (s *feeds) eventAt(
 		Event: *event}, nil
 }
 
-// eventIn finds the event that a place is behind of among those of a key, or a placeholder for it; nil where there is
-// none.
+// eventIn finds, among the events of a key, the event directly before a place, or a placeholder for the event; nil if
+// there is none.
 func (s *feeds) eventIn(
 	owner licensing.Owner, at layout.FeedPlace, e *layout.EventsKey, value []byte,
 ) (event *licensing.Event, rank string) {
@@ -67,12 +67,12 @@ func (s *feeds) eventIn(
 	case e.Block == 0:
 		return nil, ""
 	case at.Record == layout.HashBlock(e.Block):
-		// Of a run that can't be read, or that another node could not read.
+		// This node can't read the run, or another node could not read it.
 		if at.Sequence > runs[len(runs)-1].Number {
 			return nil, ""
 		}
 	case bad != nil:
-		// A node that can read more of the block than this one may have told the event.
+		// Another node, which can read more of the block than this one, may have returned the event.
 		placeholder.Sequence = at.Sequence
 	default:
 		return nil, ""
@@ -80,9 +80,8 @@ func (s *feeds) eventIn(
 	return &placeholder, layout.FeedRank("")
 }
 
-// entryAt finds the key of the event that a place is behind of. A place in a block names
-// it. Another has but a hash of the record whose id the key has, so the keys of its epoch are
-// listed.
+// entryAt finds the key of the event directly before a place. A place in a block names the key. Any other place has
+// only a hash of the record, and the key has the record's id, so entryAt lists the keys of the epoch.
 func (s *feeds) entryAt(
 	ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState,
 ) (*layout.EventsKey, error) {

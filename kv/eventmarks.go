@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// markAfter is how old the latest mark gets before another is made. Events are
-	// kept so much longer, at most.
+	// markAfter is the age of the latest mark at which a sweep makes another. Events are kept longer by at most this
+	// time.
 	markAfter = 10 * time.Minute
-	// markRevisions is after how many of the store's revisions it is made sooner.
+	// markRevisions is the number of the store's revisions after which a sweep makes a mark sooner.
 	markRevisions = 20_000
 	// marksPage is how many marks are read at a time: 0.8 MB.
 	marksPage = 20_000
 )
 
-// retentionMarks reads all marks, the oldest first, some at a time. With
-// events kept for 30 days there are 4,320, one in markAfter. Where more than 33
-// revisions a second are written, whether they tell of events or not, there is one for
-// each markRevisions: 38,880 at 300 a second, which take 1.5 MB, at 40 bytes each. One
-// node, sweeping once a minute, makes no more than 43,200; several may. at is the store's revision at the beginning.
+// retentionMarks reads all marks, the oldest first, page by page. With events kept for 30 days there are 4,320 marks,
+// one every markAfter. If the store makes more than 33 revisions a second, with or without events, there is one mark
+// for every markRevisions: 38,880 at 300 revisions a second, which take 1.5 MB, at 40 bytes each. One node that sweeps
+// once a minute makes at most 43,200 marks; several nodes may make more. at is the store's revision at the beginning.
 // Marks that can't be read are left out: the next mark covers their events too.
 func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout.RetentionMark, at int64, err error) {
 	for next, more := layout.MarksPrefix, true; more; {
@@ -50,9 +49,8 @@ func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout
 	return retentionMarks, at, nil
 }
 
-// markEvents makes a mark behind what is sealed, if one is due, and returns all that
-// there are. retentionMarks were read from the revision marksAt of the store on. Another node may make a mark first:
-// then that mark counts.
+// markEvents makes a mark after the sealed epochs, if a mark is due, and returns all marks. retentionMarks were read
+// from the revision marksAt of the store on. If another node makes a mark first, that mark counts.
 func (s *retention) markEvents(
 	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState,
 	retentionMarks []layout.RetentionMark, marksAt int64, g layout.SpanLimit,
@@ -93,13 +91,13 @@ func (s *retention) markEvents(
 }
 
 const (
-	// measurePage is how many keys of events are read at a time to be measured.
+	// measurePage is how many keys of events one request reads to measure them.
 	measurePage = 200
-	// measureOwners is how many owners one request asks for: for each it reads the
-	// ledger, and counts the keys of new events.
+	// measureOwners is how many owners one request covers: for each owner it reads the ledger, and counts the keys of
+	// new events.
 	measureOwners = etcd.MaxOps / 2
-	// countWidth is the most epochs that such a count spans, since etcd writes nothing while
-	// it counts. A pass over more epochs reads each owner's events slice by slice instead.
+	// countWidth is how many epochs such a count spans at most, since etcd writes nothing while it counts. A pass over
+	// more epochs reads each owner's events slice by slice instead.
 	countWidth = 4 * markRevisions
 )
 

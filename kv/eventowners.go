@@ -20,7 +20,7 @@ func compareOwners(a, b licensing.Owner) int {
 	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
 }
 
-// eventOwners are the owners whose keys a store knows to be there.
+// eventOwners holds the owners whose keys are known to exist.
 type eventOwners struct {
 	turns *fair.Places[licensing.Owner] // to write an owner's key
 
@@ -40,8 +40,8 @@ func (o *eventOwners) has(owner licensing.Owner) bool {
 	return is
 }
 
-// noteEpoch forgets all where an epoch is so much later than the last that the store was
-// restored in between, see layout.RevisionBump: some keys may be lost.
+// noteEpoch forgets all owners if an epoch is so much later than the last one that the store was restored in between,
+// see layout.RevisionBump: some keys may be lost.
 func (o *eventOwners) noteEpoch(e layout.Epoch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,8 +65,8 @@ func (o *eventOwners) all() []licensing.Owner {
 	return slices.Collect(maps.Keys(o.known))
 }
 
-// readyForEvents sees to it, before events of owners are written, that there is an
-// epoch and that the owners have their keys. It asks etcd only for what is new here.
+// readyForEvents makes sure, before events of owners are written, that there is an epoch and that each owner has its
+// key. It asks etcd only about owners that are new here.
 func (s *epochs) readyForEvents(ctx context.Context, writes []eventWrite) error {
 	if len(writes) == 0 {
 		return nil
@@ -104,8 +104,8 @@ func (s *epochs) readyForEvents(ctx context.Context, writes []eventWrite) error 
 	return nil
 }
 
-// once repeats do, which may be done twice, until it is done. Calls for one owner take
-// turns, so that the first does it for all of them.
+// once calls do until do reports that the work is done. do may run more than once. Calls for one owner take turns, so
+// that the first call does the work for all of them.
 func (s *epochs) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
 	if err := s.owners.turns.Enter(ctx, owner); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *epochs) putOwners(ctx context.Context, owners []licensing.Owner) error 
 	return nil
 }
 
-// listEventOwners reads the owners of whom there are events, or were.
+// listEventOwners reads the owners that have events, or had some.
 func (s *epochs) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
 	response, err := s.etcd.Page(ctx, "list_owners", layout.EventOwnersPrefix,
 		clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())

@@ -18,19 +18,17 @@ import (
 const (
 	// sweepPage is how many keys of events one transaction removes.
 	sweepPage = 500
-	// sweepMost bounds how many one call does, about.
+	// sweepMost bounds about how many keys one call removes.
 	sweepMost = 10_000
 )
 
 // retention removes events that are too old, or more than the budget allows.
 type retention struct{ *feeds }
 
-// SweepEvents removes events that are too old, and, over the budget of bytes, the oldest
-// events of the owners with the most, see [retention.cutEvents]. It records first which events
-// go, and removes them then: a reader that goes on among these events fails with
-// licensing.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
-// time, and each goes on where another has ended. If any event was removed, there may be
-// more.
+// SweepEvents removes events that are too old, and, over the budget of bytes, the oldest events of the owners with the
+// most, see [retention.cutEvents]. It first records which events go, and then removes them: a reader that resumes among
+// these events gets licensing.ErrCursorExpired, so it never misses an event without knowing. Several nodes may sweep at
+// the same time, and each continues where another stopped. If any event was removed, more may be due.
 func (s *retention) SweepEvents(
 	ctx context.Context, now time.Time, keep store.EventRetention,
 ) (removed int, err error) {
@@ -65,7 +63,7 @@ func (s *retention) SweepEvents(
 	return removed + cut, err
 }
 
-// endOfAge returns the last epoch that is too old: that of a mark, or swept.
+// endOfAge returns the last epoch that is too old, from a mark or from s/swept.
 func endOfAge(
 	retentionMarks []layout.RetentionMark, trimmedEpoch layout.Epoch, now time.Time, age time.Duration,
 ) layout.Epoch {
@@ -109,7 +107,7 @@ func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (lay
 	return 0, fmt.Errorf("%w: others sweep events too", licensing.ErrUnavailable)
 }
 
-// sweepTries bounds how often a sweep that others were faster than tries again.
+// sweepTries bounds how often a sweep tries again after another node was faster.
 const sweepTries = 8
 
 // removeAged removes the events of all owners up to the last swept epoch, mark by mark,
@@ -139,8 +137,7 @@ func (s *retention) removeAged(
 	return removed, nil
 }
 
-// removeEvents removes an owner's events from one epoch up to another: all of them, or
-// about so many keys.
+// removeEvents removes an owner's events from one epoch up to another: all of them, or about `most` keys.
 func (s *retention) removeEvents(
 	ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int,
 ) (removed int, err error) {
@@ -148,7 +145,7 @@ func (s *retention) removeEvents(
 		if removed >= most {
 			return errEnough
 		}
-		// The epochs are sealed: nothing can have come in between.
+		// The epochs are sealed, so no event was added in between.
 		response, err := s.etcd.Txn(ctx, "sweep_events", nil,
 			[]clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
 		if err != nil {
@@ -162,26 +159,25 @@ func (s *retention) removeEvents(
 }
 
 const (
-	// sliceKeys is about how many keys of events a slice has that is read page by page.
+	// sliceKeys is about how many keys of events a slice has that walkEvents reads page by page.
 	sliceKeys = 1000
-	// firstWidth is how many epochs the first slice has: about as many as there are
-	// between two marks, so that an owner with few events there is read at once.
+	// firstWidth is how many epochs the first slice has: about as many as there are between two marks, so that one read
+	// covers an owner with few events there.
 	firstWidth = markRevisions
 )
 
 // errEnough ends a walk through events without an error.
 var errEnough = errors.New("that is enough")
 
-// walkEvents calls visit with each page of an owner's events from one epoch up to
-// another, and with where the page begins and where the next one does. An error of
-// visit ends it; errEnough is none. The options must leave the keys in their order.
+// walkEvents calls visit with each page of an owner's events from one epoch up to another, with the position at which
+// the page begins and the position at which the next page begins. An error of visit ends the walk; after errEnough
+// walkEvents returns no error. The options must leave the keys in their order.
 //
-// For each page etcd counts all keys up to the end of the range. So the epochs are
-// read in slices that have few: a million events in one range would be counted for
-// each of thousands of pages. A slice with few keys makes the next one wider. One that
-// turns out to have many ends sooner: at half of what is left of it, or before. Its page
-// is visited all the same, so that none is read in vain, wherever in it the keys are.
-// An epoch is not divided.
+// For each page etcd counts all keys up to the end of the range. So walkEvents reads the epochs in slices with few
+// keys: etcd would count a range of a million events for each of thousands of pages. After a slice with few keys the
+// next slice is wider. A slice that turns out to have many keys ends sooner: at half of its remaining epochs, or
+// before. Its page is visited all the same, so no read is in vain, wherever in the slice the keys are. An epoch is not
+// divided.
 func (s *retention) walkEvents(
 	ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin,
 		next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption,

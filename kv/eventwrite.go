@@ -11,8 +11,8 @@ import (
 	"licet/licensing"
 )
 
-// eventsOf returns those of a record's events that are of one thing: the record
-// itself, or the license that it issues.
+// eventsOf returns the events of a record that are about a value of one type: the record itself, or the license that it
+// issues.
 func eventsOf[T licensing.License | licensing.Order](r *licensing.Record, _ *T) []licensing.Event {
 	var of []licensing.Event
 	var kind T
@@ -25,28 +25,28 @@ func eventsOf[T licensing.License | licensing.Order](r *licensing.Record, _ *T) 
 	return of
 }
 
-// eventWrite is what a change tells of one record. It is put under a key of its own, unless
-// the request tells of other records of the owner too: see blocksOf.
+// eventWrite holds the events of one record in a change. They get a key of their own, unless the request has events of
+// other records of the owner too: see blocksOf.
 type eventWrite struct {
 	owner   licensing.Owner
 	record  string
 	last    uint64 // sequence
 	events  []byte // the key's value
 	op      int    // the index of the put among the operations of the change
-	inBlock bool   // it is in a block
+	inBlock bool   // the events are in a block
 
-	location []byte // the place for its location in the record's value
-	epoch    []byte // the place for the epoch in its key
+	location []byte // where the record's value has the location of its latest event
+	epoch    []byte // where the key has the epoch
 }
 
-// patchLocation says where the events will stand.
+// patchLocation writes the location of the events into the record's value and into the key.
 func (t *eventWrite) patchLocation(at layout.Location) {
 	at.Patch(t.location)
 	at.Epoch.Patch(t.epoch)
 }
 
-// writeLicenseEvents puts events of a license, whose value is given, and which had its
-// latest event before at a location.
+// writeLicenseEvents puts the events of a license. value is the license's value, before the location of the license's
+// previous event.
 func (sw *swap) writeLicenseEvents(value []byte, events []licensing.Event, before layout.Location) {
 	l := events[len(events)-1].License
 	sw.writeEvents(value, layout.EncodeEvents(events, before), l.Owner, layout.LicenseInEvents(l.Key.ID()), l.Sequence)
@@ -70,16 +70,16 @@ func (sw *swap) writeEvents(value, events []byte, owner licensing.Owner, record 
 	sw.put(key, events)
 }
 
-// blocksFor is how many keys the events of so many records of an owner take.
+// blocksFor returns how many keys the events of so many records of an owner take.
 func blocksFor(records int) int { return (records + layout.BlockRuns - 1) / layout.BlockRuns }
 
-// eventKeys counts the keys that what items tell takes in a flat request.
+// eventKeys counts the keys that the events of items take in a flat request.
 type eventKeys struct {
 	of   map[licensing.Owner]int // the number of records with events, by owner
 	keys int
 }
 
-// add counts what an item tells, or takes it off, where sign is -1.
+// add adds the events of an item to the count, or subtracts them if sign is -1.
 func (k *eventKeys) add(tellings []eventWrite, sign int) {
 	if k.of == nil && len(tellings) > 0 {
 		k.of = make(map[licensing.Owner]int)
@@ -101,15 +101,15 @@ func (k *eventKeys) clear() {
 	k.keys = 0
 }
 
-// blockWrites is what a flat request writes in place of some of the keys of its events.
+// blockWrites holds what a flat request writes in place of some of the keys of its events.
 type blockWrites struct {
 	compares []*etcdserverpb.Compare
 	puts     []*etcdserverpb.RequestOp
 }
 
-// blocksOf puts what a batch tells into blocks, owner by owner; what it tells of an
-// owner of whom it has one record keeps its own key. The packer has seen to it that
-// there is room. Where the batch isn't made so, patchApart takes it back.
+// blocksOf puts the events of a batch into blocks, owner by owner. If a batch has events of only one record of an
+// owner, they keep their own key. The packer has made sure that there is room. If the batch is not sent in this form,
+// patchApart undoes the change.
 func (s *requests) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
 	var j blockWrites
 	var rest []*eventWrite
@@ -137,8 +137,8 @@ func (s *requests) blocksOf(e layout.Epoch, batch []*batchItem) blockWrites {
 	return j
 }
 
-// randomBlock returns the first of as many numbers of blocks in a row. They sort blocks of
-// one request. Others may have them, if hardly ever: then a compare keeps them apart.
+// randomBlock returns the first of count consecutive numbers of blocks. The numbers sort the blocks of one request. If
+// other blocks have these numbers, which hardly ever happens, a compare fails.
 func randomBlock(count int) layout.Block {
 	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
 }
@@ -160,7 +160,7 @@ func (j *blockWrites) add(at layout.Location, own []*eventWrite) {
 	}
 }
 
-// patchApart has the events of an item stand under keys of their own, in an epoch.
+// patchApart gives the events of an item a key of their own, in an epoch.
 func patchApart(e layout.Epoch, p *batchItem) {
 	for i := range p.eventWrites {
 		t := &p.eventWrites[i]

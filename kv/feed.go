@@ -15,21 +15,18 @@ import (
 )
 
 const (
-	// A feed is read slice by slice, each so many revisions wide, since etcd counts
-	// every key of a range, whatever the limit. One with few makes the next wider, so
-	// that it does not matter how much happens elsewhere.
+	// A feed is read in slices of so many revisions each, since etcd counts every key of a range, whatever the limit.
+	// After a slice with few keys the next slice is wider, so that changes of other owners do not slow a reader.
 	firstSlice = 1 << 10
 	widerSlice = 4
 	fewEntries = 128
-	// readEvents is how many keys of events are read at a time at most, and firstRead how
-	// many at first. A key holds up to hundreds of events, some hundred KiB, so that those
-	// read next are as many as should come to readBytes, and no more than should fill the
-	// page, by those before.
+	// readEvents is how many keys of events one request reads at most, and firstRead how many the first request reads.
+	// A key holds up to hundreds of events, some hundred KiB. So a later request reads about as many keys as make
+	// readBytes, and no more than fill the page, judged by the keys before.
 	readEvents = 32
 	firstRead  = 3
 	readBytes  = 1 << 20
-	// feedScan bounds what one call reads for a page that few events match: the events
-	// of how many changes.
+	// feedScan bounds how many changes' events one call reads for a page that few events match.
 	feedScan = 2000
 )
 
@@ -39,24 +36,23 @@ type feeds struct {
 	directories directories
 }
 
-// feedState is how far the events of the store go.
+// feedState says how far the events of the store go.
 type feedState struct {
 	epoch        layout.Epoch // the current epoch, which is not sealed
 	trimmedEpoch layout.Epoch
 	revision     int64
 }
 
-// end is the epoch in which the feed ends. Where no epoch has begun it is the first one
-// that there can be.
+// end returns the epoch in which the feed ends. If no epoch has begun, that is the first possible epoch.
 func (f *feedState) end() layout.Epoch { return max(f.epoch, f.trimmedEpoch+1) }
 
-// feedState reads it, linearizably.
+// feedState reads how far the events go, linearizably.
 func (s *feeds) feedState(ctx context.Context) (feedState, error) {
 	state, _, err := s.feedStateWith(ctx)
 	return state, err
 }
 
-// feedStateWith reads other keys along.
+// feedStateWith also reads other keys, in the same transaction.
 func (s *feeds) feedStateWith(
 	ctx context.Context, others ...string,
 ) (state feedState, also []*mvccpb.KeyValue, err error) {
@@ -81,7 +77,7 @@ func (s *feeds) feedStateWith(
 	return state, also, nil
 }
 
-// EventsNow is the position behind all that has been recorded by now.
+// EventsNow returns the position after everything recorded so far.
 func (s *feeds) EventsNow(ctx context.Context) (store.FeedPosition, error) {
 	state, err := s.feedState(ctx)
 	if err != nil {
@@ -99,12 +95,12 @@ func (s *feeds) ReadEvents(
 		if page.After != "" || !errors.Is(err, licensing.ErrCursorExpired) {
 			break
 		}
-		// The beginning was swept while it was read. There is another one now.
+		// The beginning was swept during the read. The feed has another beginning now.
 	}
 	return feed, err
 }
 
-// beginTries bounds how often the beginning of a feed is looked for.
+// beginTries bounds how often ReadEvents looks for the beginning of a feed.
 const beginTries = 8
 
 func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
@@ -132,7 +128,7 @@ func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.
 	return feed, err
 }
 
-// readBehind reads a page that comes after a place, as far as the feed goes.
+// readBehind reads a page after a place, up to the end of the feed.
 func (s *feeds) readBehind(
 	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage,
 ) (store.Feed, error) {
@@ -157,11 +153,11 @@ type feedReading struct {
 	store   *feeds
 	owner   licensing.Owner
 	page    store.FeedPage
-	after   layout.FeedPlace // behind what was looked at
+	after   layout.FeedPlace // after everything examined so far
 	feed    store.Feed
-	scanned int // records' events
-	keys    int // that they are from
-	most    int // keys that are read next
+	scanned int // how many records' events were examined
+	keys    int // how many keys these events are from
+	most    int // how many keys the next request reads at most
 }
 
 func (r *feedReading) wants() bool { return len(r.feed.Events) < r.page.Limit && r.scanned < feedScan }
@@ -212,15 +208,15 @@ func (s *feeds) readFeed(
 	return r.feed, nil
 }
 
-// room is how many keys are to be read next: as many as should have what is still
-// wanted, by those before.
+// room returns how many keys to read next: about as many as hold the events that the page still lacks, judged by the
+// keys before.
 func (r *feedReading) room() int {
 	found := len(r.feed.Events)
 	switch {
 	case found > 0:
 		return min(r.most, max(((r.page.Limit-found)*r.keys+found-1)/found, 1))
 	case r.page.Types == nil:
-		return min(r.most, r.page.Limit) // a key has one at least
+		return min(r.most, r.page.Limit) // a key has at least one event
 	default:
 		return r.most
 	}
@@ -269,8 +265,8 @@ func (r *feedReading) add(e *layout.EventsKey, value []byte) (whole bool, err er
 	return true, nil
 }
 
-// follow returns the first run of a key that has events behind the position. It reports false where the position is in
-// this key and is no event's.
+// follow returns the index of the first run of a key that has events after the position. It reports false if the
+// position is in this key and is not an event's.
 func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, ok bool) {
 	if e.Block == 0 || !r.after.BehindEvent() || r.after.Epoch != e.Epoch || r.after.Record.Block() != e.Block {
 		return 0, true
@@ -285,14 +281,14 @@ func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, 
 	// The feed has also returned all runs before the run with the event.
 	from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Hash(e.Block) == r.after.Record })
 	if from < 0 {
-		// A node that can read more of the block than this one may have told the event.
+		// Another node, which can read more of the block than this one, may have returned the event.
 		from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Bad != nil })
 	}
 	return from, from >= 0
 }
 
-// addRun adds events of one record to the page. The reader may have some of them, if the last event that
-// was is among them.
+// addRun adds events of one record to the page. If the position's event is among them, the reader has that event and
+// the events before it.
 func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, err error) {
 	rank, hash := layout.FeedRank(run.Record), run.Hash(e.Block)
 	if run.Bad != nil {
@@ -318,7 +314,7 @@ func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, 
 	return true, nil
 }
 
-// addEvent adds an event to the page, unless the page is full, or is to have other kinds only.
+// addEvent adds an event to the page, unless the page is full or excludes events of this type.
 func (r *feedReading) addEvent(
 	at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event,
 ) (added bool) {
@@ -334,7 +330,7 @@ func (r *feedReading) addEvent(
 	return true
 }
 
-// feedStateOf reads how far the feed of an owner goes, and other keys along.
+// feedStateOf reads how far the feed of an owner goes, and other keys in the same transaction.
 func (s *feeds) feedStateOf(
 	ctx context.Context, owner licensing.Owner, others ...string,
 ) (feedState, []*mvccpb.KeyValue, error) {

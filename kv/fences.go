@@ -19,7 +19,7 @@ import (
 	"licet/licensing"
 )
 
-// fences holds what a store remembers of the two keys.
+// fences caches the two fences: layout.EpochKey and layout.ListenKey.
 type fences struct {
 	mu        sync.Mutex
 	epoch     layout.Epoch
@@ -41,15 +41,15 @@ type epochs struct {
 	moveWaits *fair.Places[licensing.Owner] // see awaitMoves
 }
 
-// known is the epoch as far as is known; 0 before the first one.
+// known returns the latest known epoch; 0 before the first one.
 func (f *fences) known() layout.Epoch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.epoch
 }
 
-// noteEpoch remembers an epoch that was read. After a restore it may be a lower
-// one: what a request was refused by is true, whatever was known before.
+// noteEpoch stores an epoch that was read. After a restore the epoch may be lower than the known one: the epoch because
+// of which etcd refused a request is true, whatever was known before.
 func (f *fences) noteEpoch(e layout.Epoch) (moved bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,9 +59,8 @@ func (f *fences) noteEpoch(e layout.Epoch) (moved bool) {
 	return moved
 }
 
-// noteLaterEpoch remembers an epoch that was read without a fence, unless it is lower
-// than what is known: it may have been read before. Or the store was restored, and
-// the next request that writes events finds out.
+// noteLaterEpoch stores an epoch that was read without a fence, unless it is lower than the known one: it may have been
+// read before. If the store was restored instead, the next request that writes events shows it.
 func (f *fences) noteLaterEpoch(e layout.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +76,7 @@ func (f *fences) begin(e layout.Epoch) {
 	f.begun = make(chan struct{})
 }
 
-// NewEvents returns a channel that is closed when feeds may have events that a page read before the call did not have.
+// NewEvents returns a channel that closes once feeds may have more events than a page that was read before the call.
 func (s *epochs) NewEvents() <-chan struct{} {
 	s.fences.mu.Lock()
 	defer s.fences.mu.Unlock()
@@ -93,7 +92,7 @@ func (f *fences) bytesIn(e layout.Epoch) int64 {
 	return f.written
 }
 
-// fenced is what a batch has at its top.
+// fenced is the part of a batch's request that belongs to the fences.
 type fenced struct {
 	epoch             layout.Epoch
 	listenersRevision int64 // the revision of layout.ListenKey
@@ -101,10 +100,9 @@ type fenced struct {
 	gets              [][]byte // of the keys of compares, in their order
 }
 
-// fence readies a batch for sending: it stamps its events with the epoch, and says
-// what is to be compared at the top. Parts whose owner is now known to have begun or
-// ceased to listen are not to be sent; see sendLost. All others are sent as they are,
-// whichever other owners layout.ListenKey has moved for.
+// fence prepares a batch for sending: it writes the epoch into the batch's events, and returns the compares for the top
+// of the request. lost has the items whose owner is now known to have begun or ceased to listen. They must not be sent;
+// see sendLost. All other items are sent unchanged, whichever other owners layout.ListenKey has moved for.
 func (s *requests) fence(batch []*batchItem) (top fenced, send, lost []*batchItem) {
 	top, send, lost = s.fences.split(batch)
 	writes, checks, bytes := false, false, 0
@@ -129,8 +127,7 @@ func (s *requests) fence(batch []*batchItem) (top fenced, send, lost []*batchIte
 	return top, send, lost
 }
 
-// split returns the fences as they are known, and the items of a batch whose assumptions
-// hold there, apart from the others.
+// split returns the fences as known, the items of a batch whose assumptions agree with them, and the other items.
 func (f *fences) split(batch []*batchItem) (top fenced, hold, lost []*batchItem) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +149,7 @@ func (f *fences) split(batch []*batchItem) (top fenced, hold, lost []*batchItem)
 	return top, hold, lost
 }
 
-// wrote counts what was sent into an epoch.
+// wrote adds the bytes of events that were sent into an epoch.
 func (f *fences) wrote(e layout.Epoch, bytes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,12 +158,11 @@ func (f *fences) wrote(e layout.Epoch, bytes int) {
 	}
 }
 
-// fenceOps is how many compares may stand at the top for the fences.
+// fenceOps is how many compares the fences take at the top of a request.
 const fenceOps = 2
 
-// movedSince learns from a request that was lost whether a fence has moved: then
-// nothing else is to be concluded from the loss. The responses are those of
-// top.gets.
+// movedSince learns from a lost request whether a fence has moved. If one has, the loss says nothing about the changes.
+// responses answer top.gets.
 func (s *requests) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bool, error) {
 	moved := false
 	for i, key := range top.gets {
@@ -193,10 +189,9 @@ func (s *requests) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) 
 	return moved, nil
 }
 
-// afterRestore begins an epoch in a store that was restored under a node that was up
-// all the time, whether another has begun one there, see layout.RevisionBump, or not: the one
-// that it has may also have been that of events which are lost with the store. The
-// owners that the node knows of may be lost too.
+// afterRestore begins an epoch in a store that was restored while this node was up, even if another node has begun one
+// there, see layout.RevisionBump: the current epoch may be the epoch of events that were lost with the old store. The
+// cached owners may be lost too.
 func (s *epochs) afterRestore(is layout.Epoch) error {
 	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
@@ -210,10 +205,9 @@ func (s *epochs) afterRestore(is layout.Epoch) error {
 // errFence answers items that were not sent because a fence could not be read.
 const errFence = etcd.NotSent("a fence can't be read")
 
-// OpenEpoch begins an epoch, as every node does when it starts, and learns who
-// listens. So what is recorded after a restore never shares an epoch with what was
-// recorded after the backup, and is lost. While etcd's alarm NOSPACE is on, the store owes
-// the epoch, and begins it before it first records an event.
+// OpenEpoch begins an epoch, as every node does at its start, and reads which owners listen. So events recorded after a
+// restore never share an epoch with events that were recorded after the backup and are lost. While etcd's alarm NOSPACE
+// is on, the store owes the epoch, and begins it before it first records an event.
 func (s *epochs) OpenEpoch(ctx context.Context) error {
 	if err := s.learnListening(ctx); err != nil {
 		return etcd.Unavailable(err)
@@ -238,8 +232,7 @@ func (s *epochs) beginEpoch(ctx context.Context) error {
 	return nil
 }
 
-// payEpoch begins the epoch that OpenEpoch owes, if a batch has events. Where payEpoch fails,
-// the batch must not be sent.
+// payEpoch begins the epoch that OpenEpoch owes, if a batch has events. If payEpoch fails, the batch must not be sent.
 func (s *epochs) payEpoch(batch []*batchItem) error {
 	if !s.fences.owes.Load() || !slices.ContainsFunc(batch, func(p *batchItem) bool { return len(p.eventWrites) > 0 }) {
 		return nil
@@ -251,7 +244,7 @@ func (s *epochs) payEpoch(batch []*batchItem) error {
 	return nil
 }
 
-// seal begins the epoch that follows another one, unless a node has begun it.
+// seal begins the epoch after from, unless another node has begun it.
 func (s *epochs) seal(ctx context.Context, from layout.Epoch) error {
 	response, err := s.etcd.Txn(ctx, "seal",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from))},

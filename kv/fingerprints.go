@@ -11,13 +11,12 @@ import (
 const (
 	// fingerprintSlots is how many devices are remembered: eight bytes each.
 	fingerprintSlots = 1 << 19
-	// fingerprintWays is how many slots a device may be in, side by side.
+	// fingerprintWays is how many adjacent slots a device may be in.
 	fingerprintWays = 4
 )
 
-// fingerprints remembers which devices of licenses with many are bound. It is a
-// hint that may be wrong either way: later devices drive earlier ones out, and
-// once in 2^64 one is taken for another.
+// fingerprints remembers which devices of licenses with many devices are bound. The answer is a hint, and may be wrong
+// either way: later devices displace earlier ones, and one device in 2^64 is taken for another.
 type fingerprints struct {
 	seed  maphash.Seed
 	slots []atomic.Uint64

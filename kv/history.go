@@ -10,8 +10,8 @@ import (
 	"licet/node/store"
 )
 
-// historyScan bounds the keys that one call reads for a page of a history: each is a
-// request of its own, since it names the one before.
+// historyScan bounds the keys that one call reads for a page of a history. Each key takes a request of its own, since
+// only the value of a key names the key before it.
 const historyScan = 50
 
 // History reads events of a record, the newest first.
@@ -175,7 +175,7 @@ func (s *feeds) historyStep(
 	return historyPlace{stored.Before, before, before}, nil
 }
 
-// eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
+// eventsAt reads the events of a record from the value of their key; nil if the key does not have them.
 func (s *feeds) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *layout.Events {
 	e := &layout.EventsKey{Location: at.Location, Record: record, Last: at.last}
 	runs, bad := layout.DecodeRuns(e, value)
@@ -201,9 +201,9 @@ const (
 	searchWider = 16
 )
 
-// searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
-// value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
-// which the next call goes on; where there are none that are kept, the zero place.
+// searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the value
+// with their location can't be read. If one call does not find them, searchHistory returns the place from which the
+// next call continues. If no such events are kept, it returns the zero place.
 func (s *feeds) searchHistory(
 	ctx context.Context, owner licensing.Owner, record string, at historyPlace, trimmedEpoch layout.Epoch,
 ) (historyPlace, error) {
@@ -237,8 +237,8 @@ func (s *feeds) searchHistory(
 	return historyPlace{}, nil
 }
 
-// latestIn finds the latest events of a record in a directory that end with a number or one before it; the zero place
-// if there are none. What can't be read has none.
+// latestIn finds in a directory the latest events of a record up to a number; the zero place if there are none. It
+// takes a key that can't be read for a key without events.
 func (s *feeds) latestIn(
 	ctx context.Context, dir *directory, record string, most uint64,
 ) (found historyPlace, err error) {

@@ -95,7 +95,7 @@ func (f *fences) replace(revision, read, moved int64, owners map[licensing.Owner
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := &f.listeners; read >= l.read {
-		if layout.Restored(l.revision, revision) { // what was in effect may wait again
+		if layout.Restored(l.revision, revision) { // requests that were in effect may wait again
 			l.moved = 0
 			f.markLooked.Store(0)
 		}
@@ -110,7 +110,7 @@ func (l *listeners) move(revision, read, moved int64) {
 	l.news = make(chan struct{})
 }
 
-// learnListening reads who listens.
+// learnListening reads which owners listen.
 func (s *epochs) learnListening(ctx context.Context) error {
 	response, err := s.etcd.Txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
 	if err != nil {

@@ -19,17 +19,15 @@ import (
 	"licet/node/store"
 )
 
-// Every change of a license compares layout.ListenKey, so each write of it makes every node
-// send the requests under way again. No owner may cause that at its own pace. A change of
-// an owner's endpoints that makes the owner listen, or no longer listen, therefore writes
-// a request: layout.ListenRequestKey. Any node then moves layout.ListenKey for all owners that wait, at
-// most once in moveEvery. The change is acknowledged after that move, so every
-// activation that begins after the acknowledgment is made of what the owner asked for.
+// Every change of a license compares layout.ListenKey, so each write of it makes every node send the requests under way
+// again. No owner may cause that at its own pace. A change of an owner's endpoints that makes the owner listen, or no
+// longer listen, therefore writes a request: layout.ListenRequestKey. Any node then moves layout.ListenKey for all
+// owners that wait, at most once in moveEvery. The change is acknowledged after that move, so every activation that
+// begins after the acknowledgment obeys the request.
 //
-// A request names its owner's wish; the move names the owners and puts or deletes their
-// keys below layout.ListenersPrefix. Requests up to the fence's moved revision are in effect,
-// and are removed after the move. Where the mover dies in between, the next one removes
-// them.
+// A request names its owner's wish; the move names the owners and puts or deletes their keys below
+// layout.ListenersPrefix. Requests up to the fence's moved revision are in effect, and are removed after the move. If
+// the mover dies in between, the next mover removes them.
 const (
 	moveEvery = time.Second
 	// moveOwners bounds the owners of one move. The others wait for the next one, in
@@ -45,14 +43,14 @@ const (
 	moveChild = 100
 )
 
-// pend asks for an owner to listen, or no longer to.
+// pend adds an owner's request to listen, or no longer to listen, to the swap.
 func (sw *swap) pend(owner licensing.Owner, listens bool) {
 	sw.put([]byte(layout.ListenRequestKey(owner)), layout.EncodeListenRequest(listens))
 	sw.pends = true
 }
 
-// awaitMove returns once requests to listen up to a revision of the store are in effect. It
-// moves layout.ListenKey itself where a move is due and no other request here is making one.
+// awaitMove returns once requests to listen up to a revision of the store are in effect. It moves layout.ListenKey
+// itself if a move is due and no other request of this store is making one.
 func (s *epochs) awaitMove(ctx context.Context, revision int64) error {
 	for attempt := 0; ; {
 		moved, wait, news := s.fences.nextMove(revision, s.moveEvery)
@@ -100,9 +98,8 @@ func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait
 	return false, every - time.Since(l.learned), l.news
 }
 
-// awaitMoves waits for the moves that snapshots of endpoints depend on: no response shows
-// these endpoints before the move. Where moveWaits of an owner wait already, awaitMoves
-// returns licensing.ErrOverloaded.
+// awaitMoves waits for the moves that snapshots of endpoints depend on: no response shows these endpoints before the
+// move. If moveWaits calls for an owner wait already, awaitMoves returns licensing.ErrOverloaded.
 func (s *epochs) awaitMoves(ctx context.Context, snapshots []store.Snapshot) error {
 	for _, snapshot := range snapshots {
 		token, _ := snapshot.Token.(*stored)
@@ -122,7 +119,7 @@ func (s *epochs) awaitMoves(ctx context.Context, snapshots []store.Snapshot) err
 	return nil
 }
 
-// moveInTurn calls moveListeners, and gives back the turn that the caller has taken.
+// moveInTurn calls moveListeners, and then frees the turn that the caller holds.
 func (s *epochs) moveInTurn(ctx context.Context, revision int64) (left bool, err error) {
 	defer func() { <-s.moveTurn }()
 	return s.moveListeners(ctx, revision)

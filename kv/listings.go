@@ -14,9 +14,9 @@ import (
 
 const (
 
-	// licensePosition is how much of a license's place in the listing a cursor
-	// shows. A key opens its license, so all of it has no place in an address. What
-	// is left tells apart what was made in one millisecond.
+	// licensePosition is how many bytes of a license's place in the listing a cursor shows. The whole place has the
+	// license's id, which opens the license like its key, so it must not be part of a URL. The bytes shown still
+	// distinguish licenses that were created in the same millisecond.
 	licensePosition = layout.TimeSize + 8
 	// listBatch is how many records of a listing are read at a time: a license
 	// takes two operations of a request's 128.
@@ -30,8 +30,8 @@ type views struct {
 	memory *memory
 }
 
-// collect reads a page of a listing. read gives the records of positions, in
-// their order, and nil where there is none, since it was deleted meanwhile.
+// collect reads a page of a listing. read returns the records of positions, in their order, and nil for a record that
+// was deleted meanwhile.
 func collect[T any](ctx context.Context, w *walk, page store.Page, read func(context.Context, []string) ([]*T, error),
 	keep func(*T) bool) (list store.List[T], err error) {
 	scan := cmp.Or(page.Scan, store.MaxListScan)
@@ -50,7 +50,7 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 		}
 		for i, record := range records {
 			if len(list.Items) == page.Limit {
-				return list, nil // the rest of the batch stands behind Next
+				return list, nil // the rest of the batch comes after Next
 			}
 			list.Next = store.Position(positions[i])
 			if record != nil && (keep == nil || keep(record)) {
@@ -72,8 +72,7 @@ func collect[T any](ctx context.Context, w *walk, page store.Page, read func(con
 	return list, nil
 }
 
-// ListLicenses reads a page of an owner's licenses, or of those of one buyer's
-// orders.
+// ListLicenses reads a page of an owner's licenses, or of the licenses of one buyer's orders.
 func (s *views) ListLicenses(
 	ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool,
 ) (store.List[store.LicenseView], error) {
@@ -92,7 +91,7 @@ func (s *views) ListLicenses(
 	return list, err
 }
 
-// listedLicenses reads the licenses of places in an owner's listing.
+// listedLicenses reads the licenses at positions in an owner's listing.
 func (s *views) listedLicenses(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
@@ -104,8 +103,7 @@ func (s *views) listedLicenses(ctx context.Context, positions []string) ([]*stor
 	return s.viewLicenses(ctx, ids)
 }
 
-// licensesOfOrders reads the licenses of a buyer's orders; nil where an order has
-// none.
+// licensesOfOrders reads the licenses of a buyer's orders; nil for an order without a license.
 func (s *views) licensesOfOrders(
 	ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string,
 ) ([]*store.LicenseView, error) {
@@ -132,7 +130,7 @@ func (s *views) licensesOfOrders(
 	return views, nil
 }
 
-// viewLicenses reads licenses as they stand in a listing, in one request.
+// viewLicenses reads licenses as a list shows them, in one request.
 func (s *views) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*store.LicenseView, error) {
 	keys := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
@@ -165,9 +163,8 @@ func (s *views) ListOrders(
 	return collect(ctx, s.walkFrom(listing, page.Before), page, read, keep)
 }
 
-// readOrders reads orders, in one request; nil where there is none, or it is not
-// the buyer's, if one is named: an address may have been removed from it since it
-// was listed.
+// readOrders reads orders in one request. It returns nil for an order that does not exist, or that is not the given
+// buyer's: the address may have been removed from the order since it was listed.
 func (s *views) readOrders(
 	ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string,
 ) ([]*licensing.Order, error) {

@@ -46,7 +46,7 @@ type stored struct {
 // Version returns the revision of the record's key, and the record's writers.
 func (t *stored) Version() (revision int64, writers []layout.Writer) { return t.revision, t.writers }
 
-// query is a want as reads of etcd.
+// query is a want, and the reads of etcd that it takes.
 type query struct {
 	store.Want
 	// Devices: also read the devices' own keys. Most licenses have no such keys, so the query reads them only if the
@@ -161,8 +161,8 @@ func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	return keys
 }
 
-// readSnapshots reads the answers to the gets of queries, in their order, and
-// remembers the licenses among them. corrects: a swap was lost to what they say.
+// readSnapshots reads the answers to the gets of queries, in their order, and remembers the licenses among them.
+// corrects means that a swap lost to these values.
 func (s *Store) readSnapshots(
 	queries []query, responses []*etcdserverpb.ResponseOp, corrects bool,
 ) ([]store.Snapshot, error) {

@@ -81,7 +81,7 @@ func matches(master licensing.MasterKey, fingerprint []byte) (bool, error) {
 	return subtle.ConstantTimeCompare(print[:], fingerprint) == 1, err
 }
 
-// masterInUse holds where a store has a fingerprint of the master key.
+// masterInUse demands that the store has a fingerprint of the master key.
 func masterInUse(id string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(layout.MasterKeyKey(id)), ">", 0)
 }

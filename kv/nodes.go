@@ -20,7 +20,7 @@ const (
 	// registrationTTL is how many seconds a node that is dead, paused or cut off
 	// stays registered.
 	registrationTTL = 10
-	// maxNodes bounds the nodes that one look at them finds.
+	// maxNodes bounds how many nodes one read finds.
 	maxNodes = 1000
 	// stampEvery is how often a node stores its time.
 	stampEvery = time.Second
@@ -80,10 +80,9 @@ func (s *Store) keepStamping(
 	return nil
 }
 
-// stamp stores a node's time in its registration, and reads the times of all nodes in the
-// same transaction. If the registration does not have the given revision, stamp stores
-// nothing: so no request that was on its way for long puts an old time in the place of a
-// newer one. stamp returns the revision that the registration has now.
+// stamp stores a node's time in its registration, and reads the times of all nodes in the same transaction. If the
+// registration does not have the given revision, stamp stores nothing: so a delayed request never replaces a newer time
+// by an older one. stamp returns the revision that the registration has now.
 func (s *Store) stamp(
 	ctx context.Context, r store.Registration, clock store.Stamper, lease clientv3.LeaseID, revision int64,
 ) (now int64, stored bool, err error) {
@@ -132,8 +131,8 @@ func (s *Store) listNodes(ctx context.Context) (*clientv3.GetResponse, error) {
 	return s.etcd.List(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 }
 
-// Nodes lists the nodes that are up and listen to other nodes, this one too. One that is
-// dead may be among them for some seconds.
+// Nodes lists the nodes that are up and listen to other nodes, including this node. A dead node may be among them for
+// some seconds.
 func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
 	response, err := s.listNodes(ctx)
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 	return kv.GetModRevision(), inDoubt && kv != nil && string(kv.Value) == value, nil
 }
 
-// recountDue reports whether another recount is due after the latest one. A mark that can't be read counts for none.
+// recountDue reports whether another recount is due after the latest one. A mark that can't be read counts as no mark.
 func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 	last, err := layout.DecodeRecount(latest.Value)
 	if s.etcd.Unreadable(layout.RecountKey, "s/recount", err) {

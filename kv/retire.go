@@ -20,14 +20,13 @@ import (
 // MasterUse counts the secrets that are derived from a master key.
 type MasterUse struct {
 	ID      string
-	Retired bool // nothing is, and nothing will be
-	// Keys counts the API keys whose secret is derived from it, without those
-	// that are revoked; Previous those whose secret before a rotation is, and is
-	// still good, until Until at the latest.
+	Retired bool // no secret is derived from it, and none will be
+	// Keys counts the API keys whose secret is derived from the master key, without revoked keys. Previous counts the
+	// secrets from before a rotation that are derived from it and still valid, until Until at the latest.
 	Keys, Previous int
 	Until          time.Time
-	// Webhooks counts the endpoints of webhooks whose secret is derived from it.
-	// Those whose secret before a rotation is count among Previous.
+	// Webhooks counts the webhook endpoints whose secret is derived from the master key. Their secrets from before a
+	// rotation count in Previous.
 	Webhooks int
 	// Some of these keys and endpoints, up to maxMasterUsers.
 	Users []MasterUser
@@ -41,8 +40,8 @@ type MasterUser struct {
 
 const (
 	maxMasterUsers = 10
-	// retireMargin is how much later than by this clock a secret that was
-	// replaced is taken to end: the clocks of nodes may be behind.
+	// retireMargin is how much later a replaced secret ends than this node's clock says: the clocks of other nodes may
+	// be behind.
 	retireMargin = 10 * time.Minute
 	// masterPage is how many API keys one request reads.
 	masterPage = 500
@@ -188,7 +187,7 @@ func (m *MasterUsage) count(kv *mvccpb.KeyValue, now time.Time) (name string, er
 	return name, nil
 }
 
-// countPrevious counts what the secret before a rotation is derived from.
+// countPrevious counts the master key of the secret before a rotation.
 func (m *MasterUsage) countPrevious(previous licensing.PreviousSecret, user MasterUser, now time.Time) {
 	if use := m.of(previous.MasterID); use != nil && now.Before(previous.Until.Add(retireMargin)) {
 		use.Previous++
@@ -199,8 +198,8 @@ func (m *MasterUsage) countPrevious(previous licensing.PreviousSecret, user Mast
 	}
 }
 
-// countWebhooks counts what an owner's endpoints are derived from. Those that are
-// disabled may be enabled again.
+// countWebhooks counts the master keys of an owner's endpoints. Disabled endpoints count too, since they may be enabled
+// again.
 func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
 	rest := string(kv.Key[len(layout.WebhooksPrefix):])
 	owner, _, ok := layout.CutOwner(rest)
@@ -231,10 +230,9 @@ func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 	return users
 }
 
-// RetireMaster notes that nothing is derived from a master key any more, so
-// that a ring need not have it, and that nothing will be. It refuses while
-// anything is, or something may be that can't be read, and to retire the only one in use. Retiring one again changes
-// nothing.
+// RetireMaster marks a master key as retired: no secret is derived from it any more, so a ring need not have it, and
+// none will be. It fails while a secret is derived from the key, or may be, because a value can't be read. It also
+// fails for the only key in use. Retiring a retired key changes nothing.
 func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) error {
 	for range changeTries {
 		found, err := s.MasterUses(ctx, now)

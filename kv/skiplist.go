@@ -9,31 +9,28 @@ import (
 	"licet/node/store"
 )
 
-// A listing is what stands below one prefix, in the order of time. To read it
-// from the newest on is not simply a range backwards: etcd walks over every key
-// of a range to count it, whatever the limit, and sorts backwards only what it
-// has read whole. So each listing is a skip list. About one entry in 128 has a
-// key on the level above as well, and one in 128 of those on the top level. The
-// nearest of them bound the ranges that are read, so that each has some 128 keys.
+// A listing is the keys below one prefix, in the order of time. Reading it from its newest entry is not simply a range
+// in descending order: etcd walks over every key of a range to count it, whatever the limit, and can reverse only a
+// range that it has read completely. So each listing is a skip list. About one entry in 128 also has a key on the level
+// above, and one in 128 of those on the top level. The nearest of these keys bound the ranges to read, so that each
+// range has about 128 keys.
 //
-// Nothing but the length of ranges depends on the upper levels: without them a
-// listing would be the same, and slow.
+// The upper levels affect nothing but the length of ranges: without them a listing would be the same, and slow.
 
-// walk goes through a listing backwards. Entries that are added meanwhile it may
-// see or not; all others it sees.
+// walk reads a listing backwards. It may or may not see entries that are added meanwhile; it sees all others.
 type walk struct {
 	store   *views
 	listing string   // the prefix of the entries, without the layout
-	ready   []string // positions that were read and not yet given, oldest first
+	ready   []string // positions that were read and not yet returned, oldest first
 	levels  [layout.SkipLevels + 1]skipLevel
 }
 
 // skipLevel is how far a walk has come on a level.
 type skipLevel struct {
 	stops []string // positions that were read and not yet taken, oldest first
-	to    string   // everything before it is still to be read; see all
-	all   bool     // everything is
-	ended bool     // nothing is
+	to    string   // the keys before it are still to be read; see all
+	all   bool     // all keys are still to be read
+	ended bool     // no key is left to read
 }
 
 // walkFrom begins a walk at the first entry before a position, or with the
@@ -71,8 +68,8 @@ func (w *walk) next(ctx context.Context, limit int) ([]string, error) {
 	return positions, nil
 }
 
-// stop takes the nearest position of a level that the walk has not passed there;
-// empty where there is none, and the rest of the listing is one range.
+// stop takes the nearest position of a level that the walk has not passed. It returns an empty position if there is
+// none: then the rest of the listing is one range.
 func (w *walk) stop(ctx context.Context, level int) (string, error) {
 	l := &w.levels[level]
 	for len(l.stops) == 0 {
@@ -89,8 +86,7 @@ func (w *walk) stop(ctx context.Context, level int) (string, error) {
 	return stop, nil
 }
 
-// read reads what is next on a level: back to the nearest stop of the level
-// above.
+// read reads the next range of a level: back to the nearest stop of the level above.
 func (w *walk) read(ctx context.Context, level int) error {
 	from := ""
 	if level < layout.SkipLevels {

@@ -22,14 +22,13 @@ import (
 	"licet/node/store"
 )
 
-// Config says which etcd to use. Every field is needed unless it says
-// otherwise.
+// Config says which etcd to use. Every field is required unless its comment says otherwise.
 type Config struct {
 	// Endpoints names every member of the cluster, as host:port, with http://
 	// or https:// before it, or as unix:///path. There must be nothing between
 	// them and this process: a proxy may repeat calls.
 	Endpoints []string
-	TLS       TLS // not needed
+	TLS       TLS // optional
 	// Remembered is how many licenses are kept in memory; 0: 100,000.
 	Remembered int
 	// HearAll records the events of activations of every owner, even if the owner does not listen.
@@ -63,7 +62,7 @@ type Store struct {
 	memory     *memory
 	claimsFrom atomic.Value // where the sweep of claims goes on, a string; see sweepClaims
 
-	life       context.Context // of what goes on in the background
+	life       context.Context // of the background work
 	end        context.CancelFunc
 	background sync.WaitGroup
 	scanning   atomic.Bool
@@ -160,8 +159,8 @@ func (s *core) Ping(ctx context.Context) error {
 // Space returns which changes etcd has room for.
 func (s *core) Space() store.Space { return s.etcd.Space() }
 
-// KeyCheck returns the store's check of license keys. The first one to ask makes
-// the check key out of entropy; it never changes.
+// KeyCheck returns the store's check of license keys. On a new store, the first call makes the check key out of
+// entropy; the check key never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
 	if stored, err := s.etcd.Get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {

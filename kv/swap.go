@@ -16,7 +16,7 @@ type swap struct {
 	compares   []*etcdserverpb.Compare
 	then       []*etcdserverpb.RequestOp
 	reads      [][]byte // of queries
-	bytes      int      // of its puts, and about of the rest
+	bytes      int      // exact for the puts, and about for the rest
 	queries    []query
 	fresh      []fresh // the licenses as they will be
 	touches    []touch

@@ -72,7 +72,7 @@ func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, e
 			claim, _, err = layout.DecodeClaim(kv.Value)
 			if s.etcd.Unreadable(c.key, "a claim of "+layout.OwnerPath(c.owner), err) {
 				bad = layout.Internal(err)
-				continue // the others must not wait for it
+				continue // the other claims must not wait for this one
 			}
 		}
 		swept++
@@ -104,14 +104,14 @@ func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, e
 	return swept, bad, nil
 }
 
-// dueClaim is a place by age whose time is over, and the key of its claim.
+// dueClaim is an entry of the index by age whose time is over, and the key of its claim.
 type dueClaim struct {
 	key, place string
 	made       time.Time // as the place says
 	owner      licensing.Owner
 }
 
-// removedKey is what the removal of a key makes its owner store less.
+// removedKey is a removed key, and how much less its owner stores without it.
 type removedKey struct {
 	owner licensing.Owner
 	size  licensing.Size

@@ -8,9 +8,8 @@ import (
 	"licet/node/store"
 )
 
-// putWebhooks writes an owner's endpoints, and where the owner begins or ceases to
-// listen to activations, the request for that; see listenmove.go. Commit returns once
-// the request is in effect.
+// putWebhooks writes an owner's endpoints. If the owner begins or ceases to listen to activations, it also writes the
+// request for that; see listenmove.go. Commit returns once the request is in effect.
 func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
 	now, before := write.Record.Webhooks, token.webhooks
 	record := layout.Webhooks{Webhooks: *now, Writers: writers, LastEvent: token.lastEvent}
@@ -42,8 +41,8 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	}
 }
 
-// newMasters are the master keys from which secrets are derived that were not before:
-// each must be in use when that is stored, or it may have been retired meanwhile.
+// newMasters returns the master keys from which secrets are derived now and were not before. Each must be in use when
+// the transaction lands, since it may have been retired meanwhile.
 func newMasters(before, now *licensing.Webhooks) map[string]struct{} {
 	masters := make(map[string]struct{})
 	for i := range now.Endpoints {
@@ -55,7 +54,7 @@ func newMasters(before, now *licensing.Webhooks) map[string]struct{} {
 	return masters
 }
 
-// exists demands that there is a key.
+// exists demands that a key exists.
 func exists(key []byte) *etcdserverpb.Compare {
 	return &etcdserverpb.Compare{
 		Result: etcdserverpb.Compare_GREATER, Target: etcdserverpb.Compare_CREATE, Key: key,

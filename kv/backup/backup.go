@@ -26,8 +26,7 @@ import (
 const (
 	newSuffix      = ".new"
 	checksumSuffix = ".sha256"
-	// snapshotBlock is what the size of etcd's database file is a multiple of;
-	// behind it a snapshot has its checksum.
+	// snapshotBlock divides the size of etcd's database file. In a snapshot, a checksum follows the database.
 	snapshotBlock = 512
 	// pieceTimeout bounds the wait for the next piece of a snapshot.
 	pieceTimeout = 30 * time.Second
@@ -38,8 +37,8 @@ type Config = etcd.Config
 
 // Info describes a new backup.
 type Info struct {
-	Endpoint string // the member it is of
-	Revision int64  // every change up to it is in the backup; later ones may be
+	Endpoint string // the member that was copied
+	Revision int64  // the backup has every change up to it; later changes may be in it
 	Bytes    int64
 	SHA256   string // of the file, in hex
 }
@@ -58,7 +57,7 @@ func Make(ctx context.Context, cfg Config, path string, progress Progress) (Info
 	if err != nil {
 		return Info{}, err
 	}
-	info, err := Info{}, file.Chmod(embedded.PrivateFile) // it may be left from a killed process
+	info, err := Info{}, file.Chmod(embedded.PrivateFile) // the file may be left from a killed process
 	if err == nil {
 		info, err = writeSnapshot(ctx, cfg, file, progress)
 	}
@@ -80,8 +79,8 @@ func lockNew(path string) (*fileutil.LockedFile, error) {
 	case err != nil:
 		return nil, err
 	case !isAt(file.File, path):
-		// Another process was done with it after it was opened here and before it
-		// was locked: it is a finished backup now.
+		// Another process finished the file after it was opened here, and before it was locked: the file is a finished
+		// backup now.
 		return nil, errors.Join(errWriting(path), file.Close())
 	}
 	return file, nil
@@ -89,7 +88,7 @@ func lockNew(path string) (*fileutil.LockedFile, error) {
 
 func errWriting(path string) error { return fmt.Errorf("another process is writing %s", path) }
 
-// isAt reports whether an open file still has that name.
+// isAt reports whether an open file still has this name.
 func isAt(file *os.File, path string) bool {
 	opened, err := file.Stat()
 	if err != nil {
@@ -99,7 +98,7 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// writeSnapshot takes the snapshot of the first member that gives one.
+// writeSnapshot takes the snapshot of the first member that sends one.
 func writeSnapshot(ctx context.Context, cfg Config, file *fileutil.LockedFile, progress Progress) (Info, error) {
 	var failures []error
 	for _, endpoint := range cfg.Endpoints {
@@ -125,8 +124,7 @@ func rewind(file io.Seeker) error {
 	return err
 }
 
-// copyMember copies the snapshot of the only endpoint to a file and checks it as
-// it is on disk then.
+// copyMember copies the snapshot of the only endpoint to a file, and checks the file as it is on disk.
 func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, progress Progress) (info Info, err error) {
 	info.Endpoint = cfg.Endpoints[0]
 	s, err := etcd.Open(ctx, cfg)
@@ -135,7 +133,7 @@ func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, prog
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 
-	// A linearizable read: what the member has then, its snapshot has too.
+	// A linearizable read: the snapshot has everything that the member has after the read.
 	first, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
 	defer cancel()
 	read, err := s.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
@@ -166,8 +164,7 @@ func needsRoot(err error) error {
 	return err
 }
 
-// copySnapshot copies a member's snapshot, and gives up where nothing comes for
-// as long as patience says.
+// copySnapshot copies a member's snapshot. It gives up if no piece arrives for as long as patience says.
 func copySnapshot(
 	ctx context.Context, member clientv3.Maintenance, to io.Writer, size int64, patience time.Duration,
 	progress Progress,
@@ -188,7 +185,7 @@ func copySnapshot(
 	return err
 }
 
-// counter passes bytes on and tells how many there were.
+// counter passes bytes on and counts them.
 type counter struct {
 	reader      io.Reader
 	done, total int64
@@ -221,8 +218,8 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.reader.Read(p)
 }
 
-// putInPlace gives a finished backup its name. The checksum of the backup that
-// it replaces goes first: a wrong one would be worse than none.
+// putInPlace gives a finished backup its name. It first removes the checksum of the replaced backup: a wrong checksum
+// would be worse than none.
 func putInPlace(file *fileutil.LockedFile, temporary, path, sum string) error {
 	if err := removeAny(path + checksumSuffix); err != nil {
 		return err
@@ -237,7 +234,7 @@ func putInPlace(file *fileutil.LockedFile, temporary, path, sum string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// removeAny removes a file that need not be there.
+// removeAny removes a file if it exists.
 func removeAny(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -253,8 +250,8 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// checkSnapshot compares a snapshot with the checksum at its end. It gives the
-// size of the whole file, and its own SHA-256.
+// checkSnapshot compares a snapshot with the checksum at its end. It returns the size and the SHA-256 of the whole
+// file.
 func checkSnapshot(ctx context.Context, file *os.File, progress Progress) (size int64, sum string, err error) {
 	stat, err := file.Stat()
 	if err != nil {

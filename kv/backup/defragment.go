@@ -18,10 +18,9 @@ import (
 const (
 	// defragmentTimeout bounds the work on one member, which writes its database anew.
 	defragmentTimeout = 10 * time.Minute
-	// wellTimeout is how long a member may take afterward until it serves again.
+	// wellTimeout bounds how long a member may take after the work until it serves again.
 	wellTimeout = time.Minute
-	// worthShare is the share of a database, one in so many, and worthBytes how many bytes
-	// of it, that must be free for it to be worth the work.
+	// A member is worth the work if at least one part in worthShare of its database, and at least worthBytes, are free.
 	worthShare = 10
 	worthBytes = 1 << 20
 )
@@ -30,15 +29,15 @@ const (
 type Defragmented struct {
 	Endpoint      string
 	Before, After int64 // bytes of its database's file
-	Done          bool  // false: there was too little to give back
+	Done          bool  // false: too little was free
 }
 
 // Defragment returns the space that compaction has freed in the members' databases to the disk. It defragments one
-// member after the other, since a member serves no request meanwhile. The leader is the last, and first transfers
-// its leadership to another member, so that writes go on. Defragment stops at the first member that is not healthy:
-// without a second member the cluster could lose its quorum.
+// member after the other, since a member serves no request meanwhile. The leader is the last, and first transfers its
+// leadership to another member, so that writes go on. Defragment stops at the first member that is not healthy: without
+// a second member the cluster could lose its quorum.
 //
-// The configuration must name all members. Defragment calls told for each member that it has examined.
+// The configuration must name all members. Defragment calls report for each member that it has examined.
 func Defragment(ctx context.Context, cfg Config, report func(Defragmented)) (err error) {
 	d := &defragmenter{cfg: cfg, report: report}
 	if d.client, err = etcd.Connect(cfg.Endpoints, cfg.TLS); err != nil {
@@ -59,7 +58,7 @@ func Defragment(ctx context.Context, cfg Config, report func(Defragmented)) (err
 		}
 	}
 	if last < 0 {
-		return nil // the lead changed while they were asked, and all have been worked on
+		return nil // the leader changed during the look, and all members are done
 	}
 	return d.member(ctx, states[last].endpoint)
 }
@@ -70,7 +69,7 @@ type defragmenter struct {
 	report func(Defragmented)
 }
 
-// memberState is what a member says of itself.
+// memberState is what a member reports about itself.
 type memberState struct {
 	endpoint string
 	*pb.StatusResponse
@@ -114,8 +113,7 @@ func (d *defragmenter) statuses(ctx context.Context) ([]memberState, error) {
 	return states, nil
 }
 
-// well asks a member for its state and for a linearizable read, which needs a quorum that
-// talks to it.
+// well asks a member for its state and for a linearizable read. The read needs a quorum that talks to the member.
 func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState, err error) {
 	call, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
 	defer cancel()
@@ -132,8 +130,8 @@ func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState
 	return s, err
 }
 
-// member works on one member, if all are well. One that leads, perhaps only since a moment
-// ago, hands its part on before.
+// member defragments one member, if all members are well. A leader first transfers its leadership, even if it became
+// the leader only a moment ago.
 func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 	states, err := d.statuses(ctx)
 	if err != nil {
@@ -179,7 +177,7 @@ func (d *defragmenter) again(ctx context.Context, endpoint string) (memberState,
 	}
 }
 
-// moveLeader must ask the leader itself.
+// moveLeader transfers the leadership. It connects to the leader, since etcd accepts the request nowhere else.
 func (d *defragmenter) moveLeader(ctx context.Context, leader string, next uint64) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, wellTimeout)
 	defer cancel()

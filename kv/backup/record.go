@@ -17,12 +17,12 @@ import (
 
 const (
 
-	// backupLook is the pause between two looks at it. Backups are hours apart.
+	// backupLook is the pause between two reads of the record. Backups are hours apart.
 	backupLook = 30 * time.Second
 )
 
-// Record notes in a store that a backup of it, which was begun then, has ended well. [Follow]
-// reads the note. What changed since then may be missing in the backup.
+// Record notes in a store that a backup of the store, begun at this time, has succeeded. [Follow] reads the note.
+// Changes since that time may be missing in the backup.
 func Record(ctx context.Context, cfg Config, begun time.Time) error {
 	client, err := etcd.Open(ctx, cfg)
 	if err != nil {
@@ -39,8 +39,8 @@ func Record(ctx context.Context, cfg Config, begun time.Time) error {
 // Store is a store in etcd.
 type Store interface{ Client() *etcd.Client }
 
-// Follow keeps the metric of the last backup up to date until ctx ends. While
-// the store does not answer the metric stays as it was: backups do not get younger by that.
+// Follow keeps the metric of the last backup up to date until ctx ends. While the store does not answer, the metric
+// keeps its value.
 func Follow(ctx context.Context, s Store, last prometheus.Gauge) {
 	for {
 		if err := Observe(ctx, s.Client(), last); err != nil && ctx.Err() == nil {
@@ -52,7 +52,7 @@ func Follow(ctx context.Context, s Store, last prometheus.Gauge) {
 	}
 }
 
-// Observe sets the metric to what is stored; nothing stored is 0.
+// Observe sets the metric to the stored time, or to 0 if none is stored.
 func Observe(ctx context.Context, client *etcd.Client, last prometheus.Gauge) error {
 	value, err := client.Get(ctx, "read_backup", layout.BackupKey)
 	if err != nil {

@@ -25,12 +25,11 @@ type Restored struct {
 	SHA256 string // of the backup, in hex
 }
 
-// Restore makes a data directory out of a backup, for one embedded etcd. The
-// directory must not exist, or be empty. Where it fails or ctx ends, nothing is
-// left of it.
+// Restore makes a data directory out of a backup, for one embedded etcd. The directory must not exist, or be empty. If
+// Restore fails or ctx ends, it leaves nothing behind.
 //
-// Revisions go on far above the backup's, and the history before is marked as
-// compacted, so that a watch from before begins again. Authentication is off.
+// Revisions continue far above the backup's, and the history before is marked as compacted, so that a watch from before
+// begins again. Authentication is off.
 func Restore(ctx context.Context, path, dir string, progress Progress) (Restored, error) {
 	info, err := checkBackup(ctx, path, progress)
 	if err != nil {
@@ -66,8 +65,7 @@ func checkBackup(ctx context.Context, path string, progress Progress) (info Rest
 	return info, checkBeside(path, info.SHA256)
 }
 
-// vacant demands a directory that is not there, or empty; fresh tells that it
-// is not there.
+// vacant demands that a directory does not exist or is empty. fresh reports that it does not exist.
 func vacant(dir string) (fresh bool, err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -81,7 +79,7 @@ func vacant(dir string) (fresh bool, err error) {
 	return false, nil
 }
 
-// Unpack puts the store into a locked data directory, whole or not at all.
+// Unpack puts the store into a locked data directory, completely or not at all.
 func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -92,7 +90,7 @@ func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 	}
 	unfinished := filepath.Join(dir, embedded.StoreDir+newSuffix)
 	defer func() {
-		if p := recover(); p != nil { // etcd panics over a database that it can't open
+		if p := recover(); p != nil { // etcd panics if it can't open a database
 			err = fmt.Errorf("it holds no etcd database: %v", p)
 		}
 		if err != nil {
@@ -143,10 +141,10 @@ func disableAuthentication(path string) error {
 	tx.Lock()
 	tx.UnsafeSaveAuthEnabled(false)
 	tx.Unlock()
-	return database.Close() // it commits
+	return database.Close() // Close commits
 }
 
-// syncTree sees to it that all below a directory is on disk.
+// syncTree syncs everything below a directory to the disk.
 func syncTree(root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

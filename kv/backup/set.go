@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// backupName is what backups are called that are kept in a set: by the time at which they
-// were begun, so that their order is that of their names.
+// backupName matches the name of a backup in a set: the time at which the backup began, so that names sort by time.
 var backupName = regexp.MustCompile(`^licet-\d{8}T\d{6}Z\.db$`)
 
 const backupTime = "licet-20060102T150405Z.db"
 
-// Path is where a backup that is begun now lies in a directory of such.
+// Path returns the path of a backup that begins now, in a directory of backups.
 func Path(dir string, now time.Time) string {
 	return filepath.Join(dir, now.UTC().Format(backupTime))
 }
 
-// Prune removes the oldest backups in the directory of [Path] until keep are left, and removes the unfinished files
-// of killed processes. Other files stay, and so does the backup that was just made, whatever its clock said.
+// Prune removes the oldest backups in the directory of [Path] until keep are left, and the unfinished files of killed
+// processes. Other files stay. So does the backup that was just made, even if its clock was wrong.
 func Prune(made string, keep int) error {
 	dir := filepath.Dir(made)
 	entries, err := os.ReadDir(dir)
@@ -54,10 +53,10 @@ func unfinished(name string) (string, bool) {
 	return base, filepath.Ext(name) == newSuffix
 }
 
-// removeAbandoned removes a file that no process is writing any more.
+// removeAbandoned removes a file that no process writes any more.
 func removeAbandoned(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil // lockNew would make it
+		return nil // lockNew would create the file
 	}
 	file, err := lockNew(path)
 	if err != nil {

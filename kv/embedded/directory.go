@@ -16,7 +16,7 @@ const (
 	PrivateDir  fs.FileMode = 0o700
 	PrivateFile fs.FileMode = 0o600
 
-	// LockName is the file that a data directory is locked by.
+	// LockName is the file whose lock locks a data directory.
 	LockName = "lock"
 )
 

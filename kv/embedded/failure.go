@@ -13,7 +13,7 @@ import (
 // spaceNeeded is the free space that a start needs: etcd allocates two segments of its log, of 64 MiB each, in advance.
 const spaceNeeded = "200 MiB"
 
-// failure receives the reason when etcd gives up. etcd reports a full disk and damaged data as fatal log entries or
+// failure receives the reason when etcd stops for good. etcd reports a full disk and damaged data as fatal log entries or
 // panics through its logger, and expects the logger to end the process.
 type failure struct{ reason chan error }
 
@@ -42,8 +42,8 @@ func (f *failure) report(err error) {
 // Failure is an error of the embedded etcd, or of its files.
 type Failure struct{ cause error }
 
-// NewFailure returns a Failure because of an error. It returns an end that the caller asked for, a canceled context,
-// as it is.
+// NewFailure wraps an error in a Failure. A canceled context is no failure, since the caller asked for the end:
+// NewFailure returns that error as it is.
 func NewFailure(cause error) error {
 	if errors.Is(cause, context.Canceled) {
 		return cause

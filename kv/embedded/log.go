@@ -8,14 +8,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// etcdLog passes on what etcd logs, warnings and above. Of an entry's fields
-// only the error goes along: others show requests, whose keys hold license
-// keys.
+// etcdLog passes on etcd's log lines, warnings and above. Of the fields it passes on only the error: other fields show
+// requests, whose keys hold license keys.
 type etcdLog struct {
 	log zerolog.Logger
-	// level is the lowest level that is logged. It is raised while etcd starts,
-	// when etcd warns of settings that are chosen on purpose and returns its
-	// errors, and while etcd is closed, when its listeners' ends count as errors.
+	// level is the lowest level that is logged. It is raised while etcd starts: etcd then warns of settings that are
+	// chosen on purpose, and returns its errors. It is raised while etcd is closed: the ends of its listeners would
+	// count as errors.
 	level zap.AtomicLevel
 	err   string // from With
 	// gaveUp receives fatal entries and panics. They are not logged: the process ends with their message.
@@ -55,8 +54,8 @@ func (b *etcdLog) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zap
 	return checked
 }
 
-// tooEarly is what etcd says of a new store when it asks for the version of its
-// data before there is any. It asks again every few seconds.
+// tooEarly is etcd's message if it asks for the version of a new store's data before there is any. It asks again every
+// few seconds.
 const tooEarly = "missing term information"
 
 // Write is part of zapcore.Core.

@@ -19,10 +19,10 @@ const (
 	memberName = "licet"
 	// StoreDir is the directory of etcd's data in a data directory.
 	StoreDir = "etcd"
-	// PeerURL names the one member of the cluster to itself. Nothing
-	// listens there and nothing calls there: a cluster of one has no peers.
+	// PeerURL names the one member of the cluster to itself. Nothing listens at this URL, and nothing calls it: a
+	// cluster of one has no peers.
 	PeerURL = "http://localhost:2380"
-	// compactEvery is how much history is kept, and how often older is dropped.
+	// compactEvery is how much history is kept, and how often older history is dropped.
 	compactEvery = "1h"
 )
 
@@ -39,19 +39,16 @@ type Server struct {
 	close   func()
 }
 
-// Start starts an etcd server that keeps its data below dir, and
-// returns once it serves. Every acknowledged write is on disk. The caller must
-// hold the directory's lock, see [LockDir].
+// Start starts an etcd server that keeps its data below dir, and returns once it serves. Every acknowledged write is on
+// disk. The caller must hold the directory's lock, see [LockDir].
 //
-// The only way in is a unix socket in a directory that no other user may
-// enter, since what the store holds opens everything: license keys are bearer
-// keys.
+// etcd listens only on a unix socket, in a directory that no other user may enter: the store holds license keys, and a
+// license key is all that a caller needs.
 func Start(ctx context.Context, dir string, log zerolog.Logger) (*Server, error) {
 	return StartTuned(ctx, dir, log, func(*embed.Config) {})
 }
 
-// StartTuned is like StartEmbedded, with a change of etcd's settings: tests start a server that is quicker
-// and less careful.
+// StartTuned is like Start, with a change of etcd's settings: tests start a server that is quicker and less careful.
 func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*embed.Config)) (*Server, error) {
 	sockets, err := openSocketDir(dir)
 	if err != nil {
@@ -134,12 +131,12 @@ func configOf(dir string, client url.URL, bridge *etcdLog) *embed.Config {
 	cfg.ListenPeerUrls = nil
 	peer, err := url.Parse(PeerURL)
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // the URL is a constant
 	}
 	cfg.AdvertisePeerUrls = []url.URL{*peer}
 	cfg.ListenClientUrls = []url.URL{client}
 	cfg.AdvertiseClientUrls = []url.URL{client}
-	cfg.EnableGRPCGateway = false // its HTTP door is one more way in
+	cfg.EnableGRPCGateway = false // the gateway would be another way in
 	cfg.AutoCompactionMode = embed.CompactorModePeriodic
 	cfg.AutoCompactionRetention = compactEvery
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(bridge.zap())
@@ -153,7 +150,7 @@ func ConfigureMember(cfg *embed.Config) *embed.Config {
 	return cfg
 }
 
-// awaitEnd waits for the server to end without having been asked to.
+// awaitEnd waits for the server to end although Close was not called.
 func (e *Server) awaitEnd() {
 	var err error
 	select {
@@ -165,7 +162,7 @@ func (e *Server) awaitEnd() {
 		e.broken.Store(true)
 	}
 	select {
-	case <-e.closing: // it was asked to after all
+	case <-e.closing: // Close was called after all
 		return
 	default:
 	}
@@ -175,7 +172,7 @@ func (e *Server) awaitEnd() {
 	e.failed <- NewFailure(err)
 }
 
-// Endpoints is where the server listens, for a client of it.
+// Endpoints returns the server's addresses for clients.
 func (e *Server) Endpoints() []string {
 	u := e.sockets.url()
 	return []string{u.String()}

@@ -11,18 +11,17 @@ import (
 
 const (
 	socketName = "etcd.sock"
-	// maxSocketPath is as long as a socket's path may be: 104 bytes on macOS
-	// and 108 on Linux, with the zero byte at the end.
+	// maxSocketPath is the maximum length of a socket's path: 104 bytes on macOS and 108 on Linux, with the zero byte
+	// at the end.
 	maxSocketPath = 100
 )
 
-// socketDir is the directory of the server's socket. It is dir/run, or, where
-// that makes a path that is too long or can't be written as an address, a
-// private temporary one; dir/run is then a link to it, so that the next start
-// finds and removes what a killed process left.
+// socketDir is the directory of the server's socket: dir/run. If that path is too long, or can't be written as an
+// address, it is a private temporary directory, and dir/run is a link to it, so that the next start finds and removes
+// the remains of a killed process.
 type socketDir struct {
 	path string // absolute
-	link string // dir/run, where that is a link; else empty
+	link string // dir/run if that is a link; else empty
 }
 
 func openSocketDir(dir string) (*socketDir, error) {

@@ -15,8 +15,8 @@ import (
 )
 
 // enable turns authentication on. A member with --trusted-ca-file but without --client-cert-auth demands certificates
-// and ignores their users, and tells no client so. Such a member would refuse everybody. So enable gives the user
-// Maintenance a password of this call alone, reads from each member as this user, and if a read fails turns
+// and ignores their users, and no client can see that. Such a member would refuse every client. So enable gives the
+// user Maintenance a password of this call alone, reads from each member as this user, and if a read fails turns
 // authentication off with the password.
 func (s *securer) enable(ctx context.Context) error {
 	if err := s.readAll(ctx); err != nil {

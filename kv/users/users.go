@@ -35,7 +35,7 @@ const callTimeout = 10 * time.Second
 // Secure creates the users and their roles, and turns authentication on. It returns the changes that it made, none if
 // the cluster was secured already. A changed role or user makes etcd refuse the requests under way, unexecuted.
 //
-// The configuration must name all members. If a member does not take users from certificates, nobody could turn
+// The configuration must name all members. If a member does not take users from certificates, no client could turn
 // authentication off again: Secure then turns it off at once, and fails.
 func Secure(ctx context.Context, cfg Config) (changes []string, err error) {
 	if err := checkIdentity(cfg); err != nil {
@@ -140,7 +140,7 @@ func (s *securer) serviceRole(ctx context.Context) error {
 	return s.note(err, "role %s: allow to read and write all keys", Service)
 }
 
-// user makes a user with one role. Nobody can authenticate as a new user by password.
+// user makes a user with one role. No client can authenticate as a new user by password.
 func (s *securer) user(ctx context.Context, name, role string) error {
 	user, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserGetResponse, error) {
 		return s.client.UserGet(ctx, name)
@@ -176,7 +176,7 @@ func (s *securer) user(ctx context.Context, name, role string) error {
 	return s.note(err, "user %s: grant the role %s", name, role)
 }
 
-// addUser adds a user without roles. If the password is empty, nobody can authenticate as the user by password.
+// addUser adds a user without roles. If the password is empty, no client can authenticate as the user by password.
 func (s *securer) addUser(ctx context.Context, name, password string) error {
 	_, err := call(ctx, func(ctx context.Context) (*clientv3.AuthUserAddResponse, error) {
 		return s.client.UserAddWithOptions(ctx, name, password, &clientv3.UserAddOptions{NoPassword: password == ""})

@@ -52,9 +52,8 @@ func (v *keyChecks) checkAPIKey(e entry) {
 	}
 }
 
-// wantMaster asks for the fingerprint of a master key that a secret is derived from:
-// without it a node starts with a ring that lacks the key. Where the secret may have
-// had its time, the master key may have been retired.
+// wantMaster demands the fingerprint of a master key that a secret is derived from. Without the fingerprint, a node
+// would start with a ring that lacks the key. If the secret may have expired, the master key may have been retired.
 func (v *keyChecks) wantMaster(id string, mayBeRetired bool, missing func(id string)) {
 	v.want(layout.MasterKeyKey(id), func(kv *mvccpb.KeyValue) {
 		switch {

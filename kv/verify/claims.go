@@ -20,14 +20,14 @@ const (
 	maxGranted = 1000
 )
 
-// claimOf reads the owner and the hash out of what follows in a claim's key.
+// claimOf parses the owner and the hash in the key of a claim.
 func claimOf(rest string) (licensing.Owner, string, bool) {
 	owner, hash, ok := layout.CutOwner(rest)
 	return owner, hash, ok && len(hash) == layout.ClaimHashSize
 }
 
-// checkClaim checks what is remembered of a request with an Idempotency-Key,
-// and whether what it made is there.
+// checkClaim checks the memory of a request with an Idempotency-Key, and that the objects exist that the request
+// created.
 func (v *claimChecks) checkClaim(e entry) {
 	owner, hash, ok := claimOf(e.rest)
 	if !ok {
@@ -50,7 +50,7 @@ func (v *claimChecks) checkClaim(e entry) {
 	v.checkEffect(owner, claim, bad)
 }
 
-// checkEffect checks that a claim remembers one thing, and asks for it.
+// checkEffect checks that a claim remembers one effect, and looks up the objects of the effect.
 func (v *claimChecks) checkEffect(
 	owner licensing.Owner, claim *licensing.Claim, bad func(rule, format string, args ...any),
 ) {
@@ -78,7 +78,7 @@ func (v *claimChecks) checkEffect(
 			}
 		})
 	}
-	if claim.EndpointID != "" { // which may have been deleted since
+	if claim.EndpointID != "" { // the endpoint may have been deleted since
 		effects++
 		if !licensing.ValidEndpointID(claim.EndpointID) {
 			bad("endpoint", "the webhook endpoint that it remembers is not in the form of an id")
@@ -104,7 +104,7 @@ func (v *claimChecks) checkEffect(
 	}
 }
 
-// checkChanged asks for the license that a request has changed.
+// checkChanged looks up the license that a request has changed.
 func (v *claimChecks) checkChanged(
 	owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any),
 ) {
@@ -125,8 +125,7 @@ func (v *claimChecks) checkChanged(
 	})
 }
 
-// checkGranted asks for the licenses that a grant has made. Their keys follow
-// from its seed.
+// checkGranted looks up the licenses of a grant. Their keys follow from the grant's seed.
 func (v *claimChecks) checkGranted(g *licensing.GrantProgress, bad func(rule, format string, args ...any)) {
 	if v.check == nil {
 		return // reported with the check key
@@ -141,8 +140,8 @@ func (v *claimChecks) checkGranted(g *licensing.GrantProgress, bad func(rule, fo
 	}
 }
 
-// checkClaimAge checks a claim's place by age. A place that is older than its
-// claim is left from an earlier one, and goes with the next sweep.
+// checkClaimAge checks a claim's entry in the index by age. An entry that is older than its claim is left from an
+// earlier claim, and the next sweep removes it.
 func (v *claimChecks) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
 		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key",

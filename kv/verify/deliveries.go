@@ -14,7 +14,7 @@ import (
 	"licet/node/store"
 )
 
-// endpointFound is what was found of an endpoint whose keys are being read.
+// endpointFound holds what was read so far of the endpoint whose keys are being read.
 type endpointFound struct {
 	endpoint string
 	progress *layout.Progress     // nil where there is none, or it can't be read
@@ -24,10 +24,10 @@ type endpointFound struct {
 	pending  int
 	dead     int
 	replays  int
-	owners   []licensing.Owner // whose endpoint it is, as its progress and its replays say
+	owners   []licensing.Owner // the endpoint's owner, as its progress and its replays name it
 }
 
-// checkDeliveries checks what is kept of deliveries, endpoint by endpoint.
+// checkDeliveries checks the keys of deliveries, endpoint by endpoint.
 func (v *webhookChecks) checkDeliveries(ctx context.Context) error {
 	keys := v.stream("v/")
 	defer keys.close()

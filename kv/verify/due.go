@@ -10,7 +10,7 @@ import (
 	"licet/licensing"
 )
 
-// wantDue asks for the place of a record among those for which something is due.
+// wantDue demands a record's entry in the index of due work.
 func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format string, args ...any)) {
 	place := layout.DueOf(d)
 	if place == 0 {
@@ -50,7 +50,7 @@ func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	}
 }
 
-// dueName is how a violation calls the record of a place.
+// dueName returns how violations name the record of an entry.
 func (v *reading) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
 		return v.names.License(licensing.LicenseKey(ref.ID).ID())
@@ -58,8 +58,7 @@ func (v *reading) dueName(ref licensing.Ref) string {
 	return layout.OwnerPath(ref.Owner) + ref.ID
 }
 
-// dueNow reads what is due of a record. One that can't be read is reported with
-// its family.
+// dueNow returns what is due for a record. The check of the record's family reports a record that can't be read.
 func dueNow(ref licensing.Ref, value []byte) (layout.Due, bool) {
 	if ref.Kind == licensing.KindLicense {
 		license, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), value)

@@ -7,8 +7,8 @@ import (
 	"licet/licensing"
 )
 
-// checkFacts checks what the events of one key tell: each what its kind says, and none
-// what can't have changed since the one before.
+// checkFacts checks the events of one key: each has the data of its kind, and differs from the event before only in
+// what can change.
 func (v *eventChecks) checkFacts(events []licensing.Event, bad func(rule, format string, args ...any)) {
 	for i := range events {
 		e := &events[i]

@@ -28,11 +28,11 @@ type eventChecks struct {
 type eventLinks struct {
 	seed   maphash.Seed
 	sum    uint64
-	unread bool            // what might lead to some can't be read, which is reported by itself
+	unread bool            // a value that may refer to events can't be read, which its own check reports
 	owner  licensing.Owner // whose events are being read
 }
 
-// runAt is where events of a record are, up to a sequence number.
+// runAt says where events of a record are, up to a sequence number.
 type runAt struct {
 	owner licensing.Owner
 	layout.Location
@@ -42,7 +42,7 @@ type runAt struct {
 
 func (a *runAt) key() string { return layout.EventsKeyOf(a.owner, a.Location, a.record, a.last) }
 
-// link is what stands for them: two that share a block have two.
+// link returns the text that stands for the events. Events of two records in one block have different texts.
 func (a *runAt) link() string {
 	apart := *a
 	apart.Block = 0
@@ -52,8 +52,8 @@ func (a *runAt) link() string {
 func (l *eventLinks) stands(a runAt)  { l.sum += maphash.String(l.seed, a.link()) }
 func (l *eventLinks) pointed(a runAt) { l.sum -= maphash.String(l.seed, a.link()) }
 
-// wantEvents asks for the events that something leads to, unless they may have
-// been swept. Those that can't be read are reported where they stand.
+// wantEvents demands the events that a value refers to, unless they may have been swept. The check of their own key
+// reports events that can't be read.
 func (v *eventChecks) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*layout.Events)) {
 	if at.Epoch <= v.trimmedEpochOf(at.owner) {
 		return
@@ -128,7 +128,7 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 		return
 	}
 	if !knownRecord(at.record) {
-		v.links.unread = true // what leads to them is of a kind that this build does not know
+		v.links.unread = true // a record of a kind that this build does not know refers to them
 		return
 	}
 	v.links.stands(at)
@@ -145,7 +145,7 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 	}
 }
 
-// knownRecord reports whether this build knows what leads to the events of a record.
+// knownRecord reports whether this build knows the kind of record that events belong to.
 func knownRecord(record string) bool {
 	switch record[0] {
 	case layout.EventOfLicense, layout.EventOfOrder, layout.EventOfWebhooks, layout.EventOfUsage:
@@ -197,7 +197,7 @@ func paidAt(o *licensing.Order, recorded time.Time) time.Time {
 	return recorded
 }
 
-// checkLinks reports events that nothing leads to, once all families were read.
+// checkLinks reports events that no value refers to, once all families were read.
 func (v *eventChecks) checkLinks() {
 	if v.links.sum != 0 && !v.links.unread {
 		v.report("event", "e/", "unlinked",
@@ -224,7 +224,7 @@ func (v *eventChecks) checkTrimmed(e entry) {
 	}
 }
 
-// beginEvents reads how far events go, at the revision of the verification.
+// beginEvents reads the current epoch and the trimmed epoch, at the revision of the verification.
 func (v *eventChecks) beginEvents(epochKV, trimmedKV *mvccpb.KeyValue) {
 	v.links.seed = maphash.MakeSeed()
 	if epochKV != nil {
@@ -250,7 +250,7 @@ func (v *eventChecks) checkMark(e entry) {
 	}
 }
 
-// checkEventOwner checks the key of an owner of whom there are events.
+// checkEventOwner checks the key of an owner that has events, or had some.
 func (v *eventChecks) checkEventOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
 		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key",
@@ -258,8 +258,8 @@ func (v *eventChecks) checkEventOwner(e entry) {
 	}
 }
 
-// wantEventOwner asks for the key of an owner whose events are being read. They
-// stand together, so that it is asked for once.
+// wantEventOwner demands the key of an owner whose events are being read. An owner's events stand together, so the key
+// is looked up once.
 func (v *eventChecks) wantEventOwner(owner licensing.Owner) {
 	if owner == v.links.owner {
 		return

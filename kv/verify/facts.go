@@ -56,8 +56,7 @@ func (v *recordChecks) checkCounts(stored *layout.License, own int, bad func(rul
 	}
 }
 
-// checkLicenseReferences asks for a license's place in the listing and for its
-// order.
+// checkLicenseReferences looks up a license's entry in the listing, and its order.
 func (v *recordChecks) checkLicenseReferences(
 	stored *layout.License, id licensing.LicenseID, bad func(rule, format string, args ...any),
 ) {
@@ -88,8 +87,7 @@ func (v *recordChecks) checkLicenseReferences(
 	})
 }
 
-// checkWriters checks the table of writers of a stored value, all of it: what
-// is too much is left out when it is read.
+// checkWriters checks the whole table of writers of a stored value: decoding the value leaves surplus writers out.
 func checkWriters(value []byte, num protowire.Number, bad func(rule, format string, args ...any)) {
 	count, twice := 0, false
 	seen := map[string]bool{}

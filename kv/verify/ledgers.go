@@ -40,7 +40,7 @@ func (v *eventChecks) readCuts(ctx context.Context) error {
 	return nil
 }
 
-// trimmedEpochOf is the last epoch of which an owner's events are not kept.
+// trimmedEpochOf returns the last epoch of which an owner's events are not kept.
 func (v *eventChecks) trimmedEpochOf(owner licensing.Owner) layout.Epoch {
 	return max(v.trimmedEpoch, v.cuts[owner])
 }

@@ -8,8 +8,8 @@ import (
 	"licet/licensing"
 )
 
-// checkLicenses reads licenses, and along with them their devices and metadata,
-// which stand in the same order: nothing of it has to be kept.
+// checkLicenses reads licenses together with their devices and metadata. All three have the same order, so nothing must
+// be kept in memory.
 func (v *recordChecks) checkLicenses(ctx context.Context) error {
 	licenses, devices, metadata := v.stream("l/"), v.stream("d/"), v.stream("m/")
 	defer licenses.close()
@@ -48,8 +48,7 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 	return v.lookUp(ctx, 0)
 }
 
-// orphans reports the devices and metadata that stand before a license: theirs
-// is not there.
+// orphans reports the devices and metadata that come before a license: their own license does not exist.
 func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, before string) error {
 	for {
 		e, more, err := devices.peek(ctx)
@@ -94,8 +93,7 @@ func (v *recordChecks) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 	return licensing.LicenseID{}, false
 }
 
-// checkLicense checks one license with its devices and metadata, and asks for
-// what it refers to.
+// checkLicense checks one license with its devices and metadata, and looks up what it refers to.
 func (v *recordChecks) checkLicense(
 	ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream,
 ) error {

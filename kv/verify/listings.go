@@ -15,7 +15,7 @@ import (
 // listingChecks checks the entries of listings and of due work.
 type listingChecks struct{ *reading }
 
-// checkListing checks one place in an owner's listing.
+// checkListing checks one entry of an owner's listing of licenses.
 func (v *listingChecks) checkListing(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) != layout.TimeSize+layout.LicenseIDSize {
@@ -46,7 +46,7 @@ func (v *listingChecks) checkListing(e entry) {
 	})
 }
 
-// checkBuyer checks an order's place among those of its buyer.
+// checkBuyer checks an order's entry in the listing of its buyer.
 func (v *listingChecks) checkBuyer(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
@@ -72,7 +72,7 @@ func (v *listingChecks) checkBuyer(e entry) {
 	})
 }
 
-// checkCatalog checks a product's place in its owner's listing.
+// checkCatalog checks a product's entry in its owner's listing.
 func (v *listingChecks) checkCatalog(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) <= layout.TimeSize {
@@ -100,8 +100,7 @@ func (v *listingChecks) checkCatalog(e entry) {
 	})
 }
 
-// checkBareEntry checks an entry of a listing that is nothing else. It is given as
-// its key without the layout.
+// checkBareEntry checks an entry of a listing whose key holds no record. key is the entry's key without the layout.
 func (v *reading) checkBareEntry(family, name, key string, e entry) {
 	if len(e.value) > 0 {
 		v.report(family, name, "value", "it holds a value")
@@ -109,7 +108,7 @@ func (v *reading) checkBareEntry(family, name, key string, e entry) {
 	v.checkEntry(family, name, key)
 }
 
-// checkEntry asks for an entry's keys on the upper levels of its listing.
+// checkEntry looks up an entry's keys on the upper levels of its listing.
 func (v *reading) checkEntry(family, name, key string) {
 	for level, above := range layout.SkipKeys(layout.Prefix + key) {
 		v.want(above, func(kv *mvccpb.KeyValue) {
@@ -147,7 +146,7 @@ func (v *listingChecks) checkSkip(e entry) {
 	})
 }
 
-// shownTime reads the time that a text begins with, and how violations show it.
+// shownTime parses the time at the beginning of a text. It also returns the form in which violations show the time.
 func shownTime(text string) (ms int64, shown string) {
 	ms = int64(binary.BigEndian.Uint64([]byte(text)))
 	return ms, time.UnixMilli(ms).UTC().Format(time.RFC3339Nano)

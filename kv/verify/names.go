@@ -14,11 +14,11 @@ import (
 // apart.
 const shownHash = 8
 
-// Names names records in violations. ShowKeys lets license keys appear; see VerifyConfig.
+// Names names records in violations. ShowKeys lets license keys appear; see [Config].
 type Names struct{ ShowKeys bool }
 
-// License names a license: by the hash of its id, since the key alone opens the license. Where keys may be
-// shown, the name is the key without its prefix.
+// License names a license by the hash of its id, since the key alone opens the license. With ShowKeys, the name is the
+// key without its prefix.
 func (n Names) License(id licensing.LicenseID) string {
 	if n.ShowKeys {
 		return "*" + strings.TrimPrefix(string(id.Key("XX")), "XX")
@@ -45,7 +45,7 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:shownHash])
 }
 
-// keyOrNone is how a violation calls the license that a record names.
+// keyOrNone returns how violations name the license that a record refers to.
 func (v *reading) keyOrNone(key licensing.LicenseKey) string {
 	if key == "" {
 		return "no license"

@@ -23,8 +23,8 @@ const (
 	// lookupBatch is how many keys are looked up in one request; etcd allows
 	// 128 operations.
 	lookupBatch = 100
-	// askTimeout bounds the wait for one page, one piece of a stream or one
-	// batch of lookups; askTries, how often it is asked for again.
+	// askTimeout bounds the wait for one page, one piece of a stream or one batch of lookups. askTries bounds how often
+	// such a request is sent.
 	askTimeout = 10 * time.Second
 	askTries   = 5
 	askPause   = 200 * time.Millisecond
@@ -47,10 +47,10 @@ type stream struct {
 	family int    // its place in the summary
 	from   string // the first key not yet read
 	to     string
-	page   []*mvccpb.KeyValue // what is read and not yet given
+	page   []*mvccpb.KeyValue // read and not yet returned
 	ended  bool
 
-	pieces clientv3.GetStreamChan // nil where none is open
+	pieces clientv3.GetStreamChan // nil while no stream is open
 	cancel context.CancelFunc     // of pieces
 }
 
@@ -62,7 +62,7 @@ func (v *reading) stream(prefix string) *stream {
 	}
 }
 
-// peek returns the next key and leaves it there; more is false at the end.
+// peek returns the next key and does not consume it; more is false at the end.
 func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 	for len(s.page) == 0 {
 		if s.ended {
@@ -80,7 +80,7 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil
 }
 
-// next returns the next key and goes on behind it.
+// next returns the next key and consumes it.
 func (s *stream) next(ctx context.Context) (e entry, more bool, err error) {
 	e, more, err = s.peek(ctx)
 	if more {
@@ -89,13 +89,13 @@ func (s *stream) next(ctx context.Context) (e entry, more bool, err error) {
 	return e, more, err
 }
 
-// skip goes on behind what peek has given.
+// skip consumes the key that peek has returned.
 func (s *stream) skip() {
 	s.page[0] = nil
 	s.page = s.page[1:]
 }
 
-// read fetches what comes next.
+// read reads the next page or piece.
 func (s *stream) read(ctx context.Context) error {
 	if s.v.paged {
 		return s.readPage(ctx)
@@ -123,11 +123,10 @@ func (s *stream) readPage(ctx context.Context) error {
 	return nil
 }
 
-// readPiece takes the next piece of the stream, which is opened for it where
-// there is none.
+// readPiece reads the next piece of the stream. It opens a stream if none is open.
 func (s *stream) readPiece(ctx context.Context) error {
 	if s.pieces == nil {
-		// It lives longer than ctx, which bounds the wait for one piece.
+		// The stream lives longer than ctx, which bounds the wait for one piece.
 		open, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		pieces, err := s.v.kv.GetStream(open, s.from, clientv3.WithRange(s.to), clientv3.WithRev(s.v.revision))
 		if err != nil {
@@ -162,8 +161,7 @@ func (s *stream) take(kvs []*mvccpb.KeyValue) {
 	}
 }
 
-// close ends the reading. What the client still holds is drained, since its
-// goroutine waits for that.
+// close ends the stream. It drains the pieces that the client still holds, since the client's goroutine waits for that.
 func (s *stream) close() {
 	if s.pieces == nil {
 		return
@@ -175,7 +173,7 @@ func (s *stream) close() {
 	s.pieces = nil
 }
 
-// retry does one read, and again where it fails in a way that may pass.
+// retry calls read, and calls it again after a failure that may pass.
 func (v *reading) retry(ctx context.Context, read func(context.Context) error) error {
 	for try := 1; ; try++ {
 		bounded, cancel := context.WithTimeout(ctx, askTimeout)
@@ -203,25 +201,22 @@ func (v *reading) count(family, keys int) {
 	}
 }
 
-// lookup is a key that is wanted, and what to do with it: nil where there is
-// no such key.
+// lookup is a key to look up, and the function that takes the result; nil if there is no such key.
 type lookup struct {
 	key  string
 	then func(*mvccpb.KeyValue)
 }
 
-// want looks a key up, later, along with others. What then reports is in the
-// order of the calls.
+// want looks a key up later, together with other keys. The functions then are called in the order of the calls of want.
 func (v *reading) want(key string, then func(*mvccpb.KeyValue)) {
 	v.lookups = append(v.lookups, lookup{key, then})
 }
 
-// lookUp looks up what is wanted once there is enough of it, and with enough 0
-// all of it.
+// lookUp looks the wanted keys up once there are enough of them; with enough 0, all of them.
 func (v *reading) lookUp(ctx context.Context, enough int) error {
 	for len(v.lookups) > 0 && len(v.lookups) >= enough {
 		batch := v.lookups[:min(len(v.lookups), lookupBatch)]
-		// Many may want the same key: the events of records that share a block do.
+		// Several lookups may want the same key, such as the key of a block that several records share.
 		at := make(map[string]int, len(batch))
 		var gets []clientv3.Op
 		for _, l := range batch {

@@ -17,8 +17,7 @@ type recordChecks struct {
 	usages map[licensing.Owner]licensing.Size // as the usage records say
 }
 
-// checkOrder checks one order: what it says of itself, and whether its license
-// and its owner's pointer say the same.
+// checkOrder checks one order: its own value, and whether its license and the pointer to its owner agree with it.
 func (v *recordChecks) checkOrder(e entry) {
 	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
@@ -54,7 +53,7 @@ func (v *recordChecks) checkOrder(e entry) {
 	v.checkOrderLicense(&order.Order, bad)
 }
 
-// checkPlaceOfOrder asks for an order's place among those of its buyer.
+// checkPlaceOfOrder looks up an order's entry in the listing of its buyer.
 func (v *recordChecks) checkPlaceOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	place := layout.BuyerListingKey(o)
 	if place == "" {
@@ -67,9 +66,8 @@ func (v *recordChecks) checkPlaceOfOrder(o *licensing.Order, bad func(rule, form
 	})
 }
 
-// checkPayment compares what an order says of its payment with its license: a
-// paid order has one, and keeps it when it is refunded. One that was canceled
-// never gets one; money that comes for it goes back.
+// checkPayment compares the payment of an order with its license. A paid order has a license, and keeps the license
+// when the order is refunded. A canceled order never gets a license; money that arrives for the order goes back.
 func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	paid, canceled, refunded := !o.PaidAt.IsZero(), !o.CanceledAt.IsZero(), !o.RefundedAt.IsZero()
 	licensed := o.LicenseKey != ""
@@ -173,8 +171,7 @@ func (v *recordChecks) checkProduct(e entry) {
 	}
 }
 
-// checkCheckKey checks the check key of license keys. That there is one is
-// checked where a license needs it.
+// checkCheckKey checks the check key of license keys. The checks of licenses report a missing check key.
 func (v *recordChecks) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":

@@ -38,7 +38,7 @@ func (c *sizes) count(ctx context.Context) error {
 	return nil
 }
 
-// sizes is a count under way. Keys and values that can't be read count for nobody: the verification reports them.
+// sizes is a count under way. Keys and values that can't be read count for no owner: the verification reports them.
 type sizes struct {
 	*reading
 	of map[licensing.Owner]licensing.Size
@@ -94,8 +94,8 @@ func ownerOfAPIKey(value []byte) (licensing.Owner, error) {
 	return stored.Key.Owner, nil
 }
 
-// countLicenses counts licenses, and along with them their devices, metadata and places by their ends. Devices and
-// metadata stand in the order of their licenses.
+// countLicenses counts licenses together with their devices, metadata and entries of due work. Devices and metadata
+// have the order of their licenses.
 func (c *sizes) countLicenses(ctx context.Context) error {
 	devices, metadata := c.stream("d/"), c.stream("m/")
 	defer devices.close()
@@ -148,7 +148,8 @@ func (c *sizes) sizeOfPart(ctx context.Context, part *stream, license string) (s
 	}
 }
 
-// countDeliveries counts what is kept of the deliveries to each endpoint. Its progress, or a replay, names the owner.
+// countDeliveries counts the keys of the deliveries to each endpoint. The endpoint's progress, or a replay, names the
+// owner.
 func (c *sizes) countDeliveries(ctx context.Context) error {
 	var endpoint string
 	var owner licensing.Owner

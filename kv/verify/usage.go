@@ -24,7 +24,7 @@ type UsageDrift struct {
 	Recorded, Counted licensing.Size
 }
 
-// checkUsage checks how much an owner stores, as far as the record says it. A recount corrects the sizes.
+// checkUsage checks a usage record. Its sizes may be off: a recount corrects them.
 func (v *recordChecks) checkUsage(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {

@@ -24,14 +24,13 @@ type Violation struct {
 	Problem string `json:"problem"` // the same in a sentence
 }
 
-// Config says how to verify. The zero value does it quietly.
+// Config says how to verify. With the zero value, Run only returns the summary.
 type Config struct {
 	// Report is called for each violation, one at a time.
 	Report func(Violation)
-	// backup.Progress is called now and then with the number of keys read so far.
+	// Progress is called now and then with the number of keys read so far.
 	Progress func(keys int64)
-	// ShowKeys lets license keys appear in violations. They are bearer keys:
-	// without it a hash stands for each.
+	// ShowKeys lets license keys appear in violations. They are bearer keys: without ShowKeys a hash replaces each.
 	ShowKeys bool
 
 	// PageSize is how many keys one request reads if etcd can't stream; 0: 500.
@@ -114,8 +113,8 @@ func CountKeys(ctx context.Context, s Store) (int64, error) {
 type family struct {
 	name   string
 	prefix string // below the layout's
-	// check reads the family and reports what is wrong with it. It is nil where
-	// another family's check reads this one along.
+	// check reads the family and reports what is wrong with it. It is nil if the check of another family also reads
+	// this family.
 	check func(context.Context) error
 }
 
@@ -175,7 +174,7 @@ func Prefixes() []string {
 	return prefixes
 }
 
-// each makes a check of a family out of a check of one of its keys.
+// each returns the check of a family that checks one key at a time.
 func (v *verification) each(prefix string, one func(entry)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		keys := v.stream(prefix)
@@ -249,7 +248,7 @@ func (v *verification) run(ctx context.Context) error {
 	return v.countOthers(ctx)
 }
 
-// begin fixes the revision, and reads the check key and how far events go at it.
+// begin fixes the revision. At that revision it reads the check key, the current epoch and the trimmed epoch.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
 		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey),
@@ -308,8 +307,8 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 // maxKind bounds what is shown of a key whose kind is not known.
 const maxKind = len(layout.Prefix) + 16
 
-// kindOf is the beginning of a key up to the slash after the layout's, or a
-// bounded part of it: what follows may be a secret.
+// kindOf returns the beginning of a key up to the slash after the layout's, or a bounded part of the key: the rest may
+// be a secret.
 func kindOf(key string) string {
 	rest := key[len(layout.Prefix):]
 	if slash := strings.IndexByte(rest, '/'); slash >= 0 {

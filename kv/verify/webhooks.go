@@ -90,7 +90,7 @@ func (v *webhookChecks) checkListens(owner licensing.Owner, wanted bool, bad fun
 	})
 }
 
-// checkListenFence checks the key that stands for all who listen.
+// checkListenFence checks layout.ListenKey.
 func (v *webhookChecks) checkListenFence(e entry) {
 	if e.rest != "" {
 		v.report("listen_fence", "s/listen"+v.names.Opaque(e.rest), "key", "unexpected key: the only one is s/listen")
@@ -131,14 +131,14 @@ func (v *webhookChecks) wantEndpointsOf(owner licensing.Owner, family, prefix st
 	})
 }
 
-// checkWebhooksMark checks what each change of endpoints replaces.
+// checkWebhooksMark checks layout.WebhooksMark.
 func (v *webhookChecks) checkWebhooksMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
 		v.report("webhooks_mark", "s/webhooks"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
-// checkDeletedWebhook checks the note that what is left of an endpoint is to go.
+// checkDeletedWebhook checks the key of a deleted endpoint, whose remains a sweep will remove.
 func (v *webhookChecks) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
 		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key",

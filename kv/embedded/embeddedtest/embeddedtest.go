@@ -12,7 +12,7 @@ import (
 	"licet/kv/embedded"
 )
 
-// Start starts a server that is quicker and less careful, and closes it with the test.
+// Start starts a server with the settings of [Quick], and closes it with the test.
 func Start(t *testing.T, dir string) *embedded.Server {
 	t.Helper()
 	return StartTuned(t, dir, Quick)
@@ -35,8 +35,8 @@ func Dir(t *testing.T) string {
 	return dir
 }
 
-// Quick has a server not wait for the disk, since no test makes the machine fail, and
-// become the leader soon, since it is alone.
+// Quick turns fsync off, since no test makes the machine fail, and lets the server become the leader soon, since it is
+// alone.
 func Quick(cfg *embed.Config) {
 	cfg.UnsafeNoFsync = true
 	cfg.TickMs, cfg.ElectionMs = 10, 100

@@ -10,8 +10,7 @@ import (
 	"licet/node/store"
 )
 
-// Writes is what a transaction of another record, such as an API key or a replay, does
-// with claims.
+// Writes is what a transaction of another record, such as an API key or a replay, adds to write claims.
 type Writes struct {
 	Compares  []clientv3.Cmp
 	Puts      []clientv3.Op
@@ -27,7 +26,7 @@ type versioned interface {
 	Version() (revision int64, writers []layout.Writer)
 }
 
-// Of returns what a transaction of the writer me does to write claims.
+// Of returns what a transaction of the writer me adds to write claims.
 func Of(claims []store.Write, me layout.Writer) Writes {
 	var along Writes
 	for _, w := range claims {
@@ -66,8 +65,8 @@ func (c *Writes) Lost(answers []*etcdserverpb.ResponseOp) bool {
 	return false
 }
 
-// FindSwap reports, by the answers to the gets, whether the transaction me, which writes the
-// claims, was made. It is for transactions of which nothing else that is kept tells.
+// FindSwap reports, by the answers to the gets, whether the transaction of the writer me, which writes the claims, has
+// landed. It is for transactions whose other keys do not show this.
 func (c *Writes) FindSwap(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
 	for i, before := range c.writers {
 		var now []layout.Writer

@@ -16,7 +16,7 @@ func (m *members) interceptors() []grpc.DialOption {
 		grpc.WithChainStreamInterceptor(m.refuseStream)}
 }
 
-// probing marks the context of probes, which ask members that are barred, too.
+// probing marks the context of probes, which also ask members that are barred.
 type probing struct{}
 
 // refusalOf returns why a call must not be made, or nil.

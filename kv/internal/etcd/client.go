@@ -36,7 +36,7 @@ type Client struct {
 	Remote etcdserverpb.KVClient
 	KV     clientv3.KV
 
-	// Log is for what is unusual in the answers.
+	// Log is for unusual answers.
 	Log zerolog.Logger
 	// Reissued counts requests that are sent again, since their outcome is unknown.
 	Reissued prometheus.Counter
@@ -45,7 +45,7 @@ type Client struct {
 	unreadableLog zerolog.Logger
 
 	members  *members        // nil where a test brings its own connections
-	life     context.Context // of the requests that no caller cancels
+	life     context.Context // of requests that no caller can cancel
 	end      context.CancelFunc
 	guard    *guard.Guard
 	tracer   *tracing.Tracer // nil: nothing is traced

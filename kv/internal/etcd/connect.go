@@ -34,14 +34,13 @@ const (
 	// reconnectPause is the longest pause before a lost member is called again.
 	// gRPC's own is two minutes, and would keep a healed cluster away as long.
 	reconnectPause = 2 * time.Second
-	// connectTimeout bounds one attempt: a member that is stopped lets the
-	// kernel accept for it.
+	// connectTimeout bounds one attempt to connect: the kernel also accepts connections for a member whose process is
+	// stopped.
 	connectTimeout = 3 * time.Second
 
-	// balancing is gRPC's service config: calls go round among the members whose
-	// health service says that they serve. etcd's client brings one of its own,
-	// which asks for no health, and which therefore must be disabled: gRPC takes
-	// its default only where a resolver's may not be used.
+	// balancing is gRPC's service config: calls go round among the members whose health service says that they serve.
+	// etcd's client sets a config of its own, without health checks. gRPC uses this config only if the other one is
+	// disabled.
 	balancing = `{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}}`
 )
 
@@ -63,10 +62,9 @@ func Connect(endpoints []string, files TLS, options ...grpc.DialOption) (*client
 			grpc.WithDisableServiceConfig(),
 			grpc.WithDefaultServiceConfig(balancing),
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: connectTimeout}),
-			grpc.WithNoProxy(), // the environment's would stand between us and etcd
+			grpc.WithNoProxy(), // a proxy of the environment would stand between us and etcd
 		),
-		// The client logs every retry along with its request's target; what
-		// matters reaches us as an error.
+		// The client logs every retry along with its request's target. Failures that matter reach us as errors.
 		Logger: zap.NewNop(),
 	})
 	if err != nil {

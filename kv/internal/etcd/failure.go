@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Class is what the failure of an etcd request says of its effect.
+// Class is what the failure of an etcd request says about the request's effect.
 type Class int
 
 // The classes of failures.
@@ -29,11 +29,10 @@ func (c Class) String() string {
 	}
 }
 
-// Classify sorts a failure. Whatever is not known to come before etcd's log is
-// unknown: every Unavailable (timed out, leader changed, server stopped), every
-// deadline, and also NoSpace, which etcd reports after it has applied the
-// request (server/etcdserver/apply, quotaApplierV3). A request that fails with ErrFull was
-// not sent.
+// Classify sorts a failure. A failure counts as Unknown unless etcd is known to have failed before it wrote its log:
+// every Unavailable (timed out, leader changed, server stopped), every deadline, and also NoSpace, which etcd reports
+// after it has applied the request (server/etcdserver/apply, quotaApplierV3). A request that fails with ErrFull was not
+// sent.
 func Classify(err error) Class {
 	switch {
 	case err == nil:

@@ -19,7 +19,7 @@ var ErrLeaseLost = fmt.Errorf("%w: the lease is lost", licensing.ErrUnavailable)
 func (c *Client) UnderLease(
 	ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error,
 ) (put bool, err error) {
-	// A lease that etcd refuses raises its alarm anew.
+	// Under the alarm NOSPACE, each refused grant raises the alarm again.
 	if full := c.members.refusalOfPuts(); full != nil {
 		return false, full
 	}

@@ -11,9 +11,8 @@ import (
 // maxTold bounds the causes that are logged while a member does not answer.
 const maxTold = 4
 
-// report logs what has become of a member. A member is often lost by a time-out
-// or a closed connection, and why it stays away, such as by a certificate that
-// is not trusted, shows only later: each cause is logged once.
+// report logs a change of a member's state. A member is often lost by a time-out or a closed connection, and the reason
+// why it stays away, such as a certificate that is not trusted, shows only later. So each cause is logged once.
 func (m *members) report(member *member, before error) {
 	log := m.log.With().Str("endpoint", member.endpoint).Logger()
 	if member.err == nil {

@@ -24,8 +24,8 @@ import (
 const (
 	// openTimeout is how long Open waits for a first answer.
 	openTimeout = 10 * time.Second
-	// ProbePause lies between two rounds of probes, and probeTimeout bounds one
-	// probe. Together they are how long a member that hangs can be asked.
+	// ProbePause is the pause between two rounds of probes, and probeTimeout bounds one probe. A member that hangs
+	// still gets requests for up to the sum of both.
 	ProbePause   = time.Second
 	probeTimeout = time.Second
 	// firstProbeTimeout is longer, because the client must know of each member at the start that the member is not
@@ -33,12 +33,12 @@ const (
 	firstProbeTimeout = 3 * time.Second
 )
 
-// members watches over the members of the cluster. Each is probed on a
-// connection of its own, and the client's calls go only to members that answer.
+// members watches over the members of the cluster. Each is probed on a connection of its own, and the client's calls go
+// only to members that answer.
 //
-// gRPC alone would not do. A member that is cut off from its peers, or whose
-// process is stopped, still has a connection, and its health service says
-// nothing of a quorum; each call that came to it would wait for its deadline.
+// gRPC's own health checks do not suffice. A member that is cut off from its peers, or whose process is stopped, still
+// has a connection, and its health service says nothing of a quorum; each call to that member would wait for its
+// deadline.
 type members struct {
 	client  *clientv3.Client
 	list    []*member
@@ -77,9 +77,9 @@ var errPanic = errors.New("panic")
 // ErrBarred marks a member that must not be asked even though it answers.
 var ErrBarred = errors.New("refused")
 
-// start returns once one member has answered a linearizable read, so
-// that a quorum stands behind it, and watches on from there. Others may be
-// down. It fails where a member that answers is barred, and when ctx ends.
+// start returns once one member has answered a linearizable read, so that a quorum stands behind the member, and
+// watches the members from then on. Other members may be down. start fails if a member that answers is barred, and when
+// ctx ends.
 func (m *members) start(
 	ctx context.Context, client *clientv3.Client, metrics *metrics.Metrics, log zerolog.Logger, guard *guard.Guard,
 ) error {
@@ -127,8 +127,7 @@ func (m *members) open(ctx context.Context) error {
 			m.direct()
 			return nil
 		}
-		// A round that the end of ctx has cut short knows only that time was up;
-		// the one before it knows why.
+		// A round that the end of ctx has cut short knows only that time was up. The round before it knows the cause.
 		if causes == nil || ctx.Err() == nil {
 			causes = latest
 		}
@@ -198,7 +197,7 @@ func (m *members) direct() {
 	}
 }
 
-// refusal is why nothing may be asked of etcd, or nil.
+// refusal returns why etcd must not be asked, or nil.
 func (m *members) refusal() error {
 	if barred := m.refusing.Load(); barred != nil {
 		return *barred
@@ -206,7 +205,7 @@ func (m *members) refusal() error {
 	return nil
 }
 
-// probe asks all members at once and notes in each how it went.
+// probe probes all members at once, and stores in each member how it went.
 func (m *members) probe(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, probing{}, true), timeout)
 	defer cancel()
@@ -228,8 +227,8 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 	}
 }
 
-// probe makes sure of the member's version, and that it can make a
-// linearizable read, which needs a quorum that talks to it.
+// probe checks the member's version, and that the member answers a linearizable read, which needs a quorum that talks
+// to it.
 func (m *member) probe(ctx context.Context) error {
 	info, err := pb.NewMaintenanceClient(m.conn).Status(ctx, &pb.StatusRequest{})
 	if err != nil {

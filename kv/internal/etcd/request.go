@@ -6,11 +6,10 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Requests of the hot path are built as etcd's own messages. The operations of
-// etcd's client are turned into them one by one, and each compare is copied by
-// reflection (client/v3, Cmp.Clone), which costs more than all the rest.
+// The hot path builds its requests as etcd's own messages. etcd's client would convert its operations one by one, and
+// copy each compare by reflection (client/v3, Cmp.Clone), which costs more than everything else.
 
-// opGet, opPut and opDelete hold the three messages of an operation together.
+// opGet, opPut and opDelete hold the three messages of an operation, for one allocation.
 type opGet struct {
 	op    etcdserverpb.RequestOp
 	union etcdserverpb.RequestOp_RequestRange
@@ -28,12 +27,12 @@ type opCompare struct {
 	modified etcdserverpb.Compare_ModRevision
 }
 
-// Gets reads keys.
+// Gets returns operations that read keys.
 func Gets(keys [][]byte) []*etcdserverpb.RequestOp {
 	return AppendGets(make([]*etcdserverpb.RequestOp, 0, len(keys)), keys, false)
 }
 
-// AppendGets reads keys with their values or without.
+// AppendGets appends operations that read keys, with or without their values.
 func AppendGets(ops []*etcdserverpb.RequestOp, keys [][]byte, keysOnly bool) []*etcdserverpb.RequestOp {
 	memory := make([]opGet, len(keys))
 	for i, key := range keys {
@@ -62,19 +61,16 @@ func Delete(key []byte) *etcdserverpb.RequestOp {
 	}}
 }
 
-// MaxOps is etcd's default limit on the operations of a transaction. It
-// counts by depth (server/etcdserver/api/v3rpc, checkTxnRequest): of the
-// compares, the Then and the Else, whichever is longest, and below it the
-// same of the child that has most.
+// MaxOps is etcd's default limit on the operations of a transaction. etcd counts by depth (server/etcdserver/api/v3rpc,
+// checkTxnRequest): the longest of the compares, the Then and the Else, plus the count of the nested transaction that
+// has the most.
 const MaxOps = 128
 
-// branchOps is how many operations go into a transaction of their own at the
-// most, where there are more than one may have.
+// branchOps is how many operations a nested transaction has at most, if there are more than one transaction may have.
 const branchOps = MaxOps / 2
 
-// Branch makes operations fit into a request that has so many compares or reads
-// beside them. etcd counts all by depth, so a branch of transactions may hold
-// thousands.
+// Branch makes operations fit into a request that has beside compares or reads next to them. etcd counts by depth, so a
+// branch of nested transactions may hold thousands.
 func Branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp {
 	if len(ops) <= MaxOps {
 		return ops
@@ -88,8 +84,7 @@ func Branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp
 	return children
 }
 
-// Unchanged demands that a key was last written at a revision; at 0, that it
-// does not exist.
+// Unchanged returns a compare: the key was last written at a revision; at 0, the key does not exist.
 func Unchanged(key []byte, revision int64) *etcdserverpb.Compare {
 	o := &opCompare{}
 	o.modified.ModRevision = revision
@@ -98,7 +93,7 @@ func Unchanged(key []byte, revision int64) *etcdserverpb.Compare {
 	return &o.compare
 }
 
-// WrittenKey is the key that an operation of a part writes.
+// WrittenKey returns the key that an operation of an item writes.
 func WrittenKey(op *etcdserverpb.RequestOp) []byte {
 	if put := op.GetRequestPut(); put != nil {
 		return put.Key

@@ -36,7 +36,7 @@ const (
 	reserveFile       = 0.97 // the file begins the reserve, and ends it below this share
 )
 
-// ErrFull is why a request that puts a key was not sent: the alarm is on.
+// ErrFull is the error of a request that was not sent, because it puts a key and the alarm is on.
 var ErrFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", store.ErrFull)
 
 // space is what the probes of the members say about etcd's space.
@@ -79,7 +79,7 @@ func (m *members) refusalOfPuts() error {
 	return nil
 }
 
-// learn notes what the failure of a request says of the cluster.
+// learn notes what the failure of a request says about the cluster.
 func (m *members) learn(err error) {
 	if m == nil || !errors.Is(err, rpctypes.ErrNoSpace) {
 		return

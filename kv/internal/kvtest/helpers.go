@@ -12,7 +12,7 @@ import (
 	"licet/metrics"
 )
 
-// Await waits until done says so.
+// Await waits until done returns true.
 func Await(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {

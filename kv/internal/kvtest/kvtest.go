@@ -50,7 +50,7 @@ func Devices() []licensing.Device {
 	}
 }
 
-// Events are events of the license that tell of what differs in every way.
+// Events returns events of the license that differ in every possible way.
 func Events() []licensing.Event {
 	last := License()
 	suspended, fewer := last, last

@@ -10,13 +10,13 @@ import (
 	"licet/licensing"
 )
 
-// What one request tells of several records of an owner is not one key for each of them,
-// since a key is most of what an event costs etcd: it is put into blocks,
+// The events of one request about several records of an owner have no key for each record, since a key is most of
+// what an event costs etcd. They are put into blocks,
 //
 //	e/<account>/<mode>/<epoch>b<block>
 //
-// each with the values that the keys of its records would have. They are in the feed's
-// order, in a block and from one to the next.
+// each with the values that the keys of its records would have. The values are in the feed's order, within a block
+// and from one block to the next.
 
 // Field numbers of a block.
 const (
@@ -26,18 +26,19 @@ const (
 	runEvents protowire.Number = 3
 )
 
-// Run is what one transaction tells of one record.
+// Run holds the events of one record in one transaction.
 type Run struct {
 	Record string
 	Last   uint64 // sequence
 	Value  []byte // see DecodeEvents
 	Number uint64 // in its block, from 1
-	// Bad says why a run of a block can't be read at all. One such run stands for all of its kind in a row, and for
-	// the rest of the block where the rest is cut off: number is that of the last.
+	// Bad says why a run of a block can't be read at all. One run stands for a row of unreadable runs, and for the rest
+	// of the block if the rest is cut off. Number is then the number of the last one.
 	Bad error
 }
 
-// Hash stands for the run in ids of events. A run that can't be read has an id by its number in the block.
+// Hash returns the hash that identifies the run in ids of events. All unreadable runs of a block have one hash: see
+// HashBlock.
 func (r *Run) Hash(in Block) recordHash {
 	if r.Bad != nil {
 		return HashBlock(in)
@@ -65,11 +66,11 @@ func EncodeBlock(runs []Run) []byte {
 	return b
 }
 
-// blockOverhead is the most that a run takes besides its record and its events.
+// blockOverhead is the most that a run takes in addition to its record and its events.
 const blockOverhead = 32
 
-// DecodeRuns reads what a key of events has, record by record. An error says why some of the runs can't be read. The
-// runs that are returned with an error are complete all the same: placeholders replace the unreadable runs.
+// DecodeRuns reads the events of a key, record by record. An error says why some of the runs can't be read. The runs
+// that are returned with an error are complete all the same: placeholders replace the unreadable runs.
 func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
 	if e.Block == 0 {
 		return []Run{{Record: e.Record, Last: e.Last, Value: value}}, nil
@@ -131,13 +132,12 @@ func decodeRun(b []byte) (run Run, err error) {
 	return run, err
 }
 
-// ErrNotInBlock is the error of events that are looked for in a block that does not have
-// them.
+// ErrNotInBlock is the error of a search for events in a block that does not have them.
 var ErrNotInBlock = errors.New("not in this block")
 
-// DecodeEventsAt reads events of a record in the value of the key that has them. As DecodeEvents does, it may return
-// events with an error: a placeholder where the run that should have them can't be read. With ErrNotInBlock it returns
-// none.
+// DecodeEventsAt reads the events of a record from the value of the key that has them. Like DecodeEvents, it may return
+// events with an error: a placeholder if the run with the events can't be read. With ErrNotInBlock it returns no
+// events.
 func DecodeEventsAt(owner licensing.Owner, at Location, record string, last uint64, value []byte) (*Events, error) {
 	runs, err := DecodeRuns(&EventsKey{Location: at, Record: record, Last: last}, value)
 	for i := range runs {
@@ -151,7 +151,7 @@ func DecodeEventsAt(owner licensing.Owner, at Location, record string, last uint
 	return nil, ErrNotInBlock
 }
 
-// TornEvents are the events of a run that can't be read.
+// TornEvents returns the events of a run that can't be read.
 func TornEvents(last uint64) *Events {
 	return &Events{Events: []licensing.Event{PlaceholderFor(last, time.Time{})}, Torn: true, Adrift: last > 1}
 }

@@ -7,9 +7,8 @@ import (
 	"licet/node/store"
 )
 
-// All keys of deliveries stand under their endpoint.
-// Who may write it holds the endpoint's claim, and everything that is written
-// compares it: see package kv, under Deliveries.
+// All keys of deliveries stand below their endpoint. Only the holder of the endpoint's claim may write them, and each
+// of its transactions compares the claim: see package kv, under Deliveries.
 const (
 	DeliveryPrefix       = Prefix + "v/"
 	DeliveryClaimsPrefix = Prefix + "g/"
@@ -61,8 +60,8 @@ func PageKey(endpoint string, number uint64) string {
 	return DeliveriesPrefix(endpoint, KeyOfPage) + string(binary.BigEndian.AppendUint64(nil, number))
 }
 
-// ReadDeliveryKey takes apart what follows DeliveryPrefix: the endpoint, the kind of
-// key, and what tells it from others of its kind.
+// ReadDeliveryKey parses the part of a key after DeliveryPrefix: the endpoint, the kind of the key, and the id of the
+// key among the keys of its kind.
 func ReadDeliveryKey(rest string) (endpoint string, kind byte, id string, ok bool) {
 	endpoint, rest, ok = strings.Cut(rest, "/")
 	if !ok || endpoint == "" || rest == "" {

@@ -7,8 +7,8 @@ import (
 	"licet/licensing"
 )
 
-// Due is what is due of a record as its place in the index has it: the kind, in
-// the last two bits, and before them the moment in milliseconds. 0: nothing is.
+// Due is what is due for a record, as the index has it: the moment in milliseconds, and in the last two bits the kind.
+// 0: nothing is due.
 type Due uint64
 
 const dueKindBits = 2
@@ -30,8 +30,7 @@ func (d Due) kind() licensing.DueKind { return licensing.DueKind(d & (1<<dueKind
 // At returns the moment at which the action is due.
 func (d Due) At() time.Time { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
 
-// DuePrefix is where the records stand for which something of a kind is due, in
-// the order of time.
+// DuePrefix begins the keys of the index of records for which work of a kind is due, in the order of time.
 func DuePrefix(kind licensing.DueKind) string {
 	switch kind {
 	case licensing.DueLicenseEnd:
@@ -43,8 +42,8 @@ func DuePrefix(kind licensing.DueKind) string {
 	}
 }
 
-// Key is a record's place there. What follows the time is the record's own key
-// without the layout and family.
+// Key returns the key of a record in the index. What follows the time is the record's own key without the layout and
+// family.
 func (d Due) Key(record string) string {
 	return DuePrefix(d.kind()) + string(binary.BigEndian.AppendUint64(nil,
 		uint64(d>>dueKindBits))) + record[len(Prefix+"l/"):]

@@ -19,8 +19,8 @@ type Block uint32
 // valid reports whether b can be the number of a block.
 func (b Block) valid() bool { return b>>31 == 1 }
 
-// Location is where events of a record stand: with the record and the number of the last of
-// them it names their key.
+// Location says where events of a record are stored: together with the record and the number of the last event, it
+// names their key.
 //
 // A location is known only when a transaction is sent: kv patches the location into the encoded values at each send.
 // That is safe: gRPC has serialized the earlier request by then, even one whose deadline has passed.

@@ -11,23 +11,23 @@ import (
 	"licet/licensing"
 )
 
-// Events is what one transaction has told of one record.
+// Events holds the events of one record in one transaction.
 type Events struct {
-	// Events are in order. Those that can't be read are placeholders.
+	// Events are in order. Placeholders replace events that can't be read.
 	Events []licensing.Event
-	Before Location // of the record's events before; zero: there are none
-	// Torn: the value doesn't tell which events it has. One placeholder stands for all of them.
+	Before Location // of the record's previous events; zero: there are none
+	// Torn: the value does not show which events it has. One placeholder stands for all of them.
 	Torn bool
-	// Adrift: the value doesn't tell where the record's events before stand.
+	// Adrift: the value does not show where the record's previous events are.
 	Adrift bool
 }
 
-// Has reports whether an event may be among those of the value, of which last is the last.
+// Has reports whether an event may be in the value, whose last event is last.
 func (s *Events) Has(sequence, last uint64) bool {
 	return sequence <= last && (s.Torn || sequence >= s.Events[0].Sequence)
 }
 
-// At returns the event of a number, or a placeholder for an event that may be among those of a torn value.
+// At returns the event with a number, or a placeholder if a torn value may hold that event.
 func (s *Events) At(sequence, last uint64) *licensing.Event {
 	if !s.Has(sequence, last) {
 		return nil
@@ -40,7 +40,7 @@ func (s *Events) At(sequence, last uint64) *licensing.Event {
 	return &s.Events[sequence-s.Events[0].Sequence]
 }
 
-// PlaceholderFor is the placeholder of an event.
+// PlaceholderFor returns the placeholder of an event.
 func PlaceholderFor(sequence uint64, at time.Time) licensing.Event {
 	if plausible(at) != nil || at.Year() < 1970 {
 		at = time.Time{}
@@ -48,7 +48,7 @@ func PlaceholderFor(sequence uint64, at time.Time) licensing.Event {
 	return licensing.Event{Type: licensing.EventUnreadable, At: at, Sequence: sequence, Actor: licensing.System}
 }
 
-// plausible refuses times that no clock had: many a client fails to read a whole page that has one of them.
+// plausible refuses times that no clock had: many clients can't read a page with such a time at all.
 func plausible(times ...time.Time) error {
 	for _, t := range times {
 		if year := t.Year(); year < 1 || year > 9999 {
@@ -59,8 +59,8 @@ func plausible(times ...time.Time) error {
 }
 
 // DecodeEvents reads events, given their owner, their record and the number of the last event. An error says why some
-// of the events can't be read. The events that are returned with an error are whole all the same: a placeholder stands
-// for each event that can't be read, or for all of them where the value is torn.
+// of the events can't be read. The events that are returned with an error are complete all the same: a placeholder
+// replaces each event that can't be read, or all of them if the value is torn.
 func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byte) (*Events, error) {
 	s := &Events{}
 	var facts, before []byte
@@ -116,7 +116,7 @@ func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byt
 	return s, cmp.Or(bad, failed)
 }
 
-// decodeFacts reads what events tell of their record into an event that has nothing else.
+// decodeFacts decodes the facts of events about their record into an event that has no other content.
 func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensing.Event, err error) {
 	id := record[1:]
 	switch record[0] {
@@ -159,8 +159,8 @@ func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensin
 	return e, nil // a kind of records that only a newer build knows: there is no more to read
 }
 
-// decodeEvent reads one event into e, whose Sequence is known, given when the first of its fellows happened, and what
-// the last of them tells of the record, or why that can't be read.
+// decodeEvent reads one event into e, whose Sequence is set. The caller passes the time of the first event in the
+// value, and the facts after the last event, or why they can't be read.
 func decodeEvent(
 	e *licensing.Event, message []byte, owner licensing.Owner, record string, base licensing.Event, bad error,
 	first time.Time,

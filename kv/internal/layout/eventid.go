@@ -21,14 +21,14 @@ const (
 // FeedText is Crockford's base32, as order numbers and license keys have it.
 var FeedText = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// recordHash stands for a record, and a block that has its events, in the ids of these.
+// recordHash identifies in event ids a record, and the block that has its events.
 type recordHash [recordHashSize]byte
 
 // HashRecord returns the hash that stands for a record, and for the block with its events, in event ids.
 func HashRecord(in Block, record string) recordHash {
 	sum := sha256.Sum256([]byte(record))
 	hash := recordHash(sum[:])
-	hash[0] &^= 1 << 7 // as no block's number begins
+	hash[0] &^= 1 << 7 // no number of a block begins like this
 	if in != 0 {
 		copy(hash[blockSize:], sum[:])
 		binary.BigEndian.PutUint32(hash[:], uint32(in))
@@ -55,7 +55,7 @@ func (h *recordHash) Block() Block {
 // an epoch up to a revision.
 type FeedPlace struct {
 	Epoch    Epoch
-	Record   recordHash // zero where it is behind no event
+	Record   recordHash // zero unless the place is behind an event
 	Sequence uint64
 	Revision int64
 }
@@ -63,7 +63,7 @@ type FeedPlace struct {
 // BehindEvent reports whether the place is behind an event.
 func (p FeedPlace) BehindEvent() bool { return p.Sequence > 0 }
 
-// Text writes a place as callers see it.
+// Text returns a place as callers see it.
 func (p FeedPlace) Text(cell byte) string {
 	b := AppendEpoch(nil, p.Epoch)
 	prefix := positionPrefix
@@ -76,7 +76,7 @@ func (p FeedPlace) Text(cell byte) string {
 	return prefix + string(cell) + FeedText.EncodeToString(b)
 }
 
-// ReadFeedPlace reads a place that text has written, and nothing else.
+// ReadFeedPlace parses a place that Text has returned, and nothing else.
 func ReadFeedPlace(cell byte, text string) (p FeedPlace, ok bool) {
 	rest, isEvent := strings.CutPrefix(text, eventIDPrefix)
 	if !isEvent {
@@ -112,7 +112,7 @@ func ReadFeedPlace(cell byte, text string) (p FeedPlace, ok bool) {
 	return p, p.Text(cell) == text
 }
 
-// EventID is the id of an event of a record.
+// EventID returns the id of an event of a record.
 func EventID(at Location, record string, sequence uint64) string {
 	return FeedPlace{Epoch: at.Epoch, Record: HashRecord(at.Block, record), Sequence: sequence}.Text(store.Cell)
 }

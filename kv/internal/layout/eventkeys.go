@@ -10,8 +10,8 @@ import (
 	"licet/licensing"
 )
 
-// EventsKeyOf is the key that has events of a record up to a sequence number: its own, or,
-// by the location alone, a block's.
+// EventsKeyOf returns the key with the events of a record up to a sequence number: a key of the record, or, if the
+// location is in a block, the block's.
 func EventsKeyOf(owner licensing.Owner, at Location, record string, last uint64) string {
 	b := append(make([]byte, 0, 96), EventsOf(owner)...)
 	b = AppendEpoch(b, at.Epoch)
@@ -43,23 +43,23 @@ func LicenseInEvents(id licensing.LicenseID) string { return string(EventOfLicen
 // OrderInEvents returns how keys of events name an order.
 func OrderInEvents(orderNo string) string { return string(EventOfOrder) + orderNo[len(orderPrefix):] }
 
-// WebhooksInEvents is an owner's endpoints as the record of events. An event's id is
-// made of it, and must be of one owner.
+// WebhooksInEvents returns how keys of events name an owner's endpoints. The ids of events are made of this name, so no
+// two owners share one.
 func WebhooksInEvents(owner licensing.Owner) string {
 	sum := sha256.Sum256([]byte(OwnerPath(owner)))
 	return string(EventOfWebhooks) + string(sum[:LicenseIDSize])
 }
 
-// UsageInEvents is an owner's usage as the record of events.
+// UsageInEvents returns how keys of events name an owner's usage.
 func UsageInEvents(owner licensing.Owner) string {
 	return string(EventOfUsage) + WebhooksInEvents(owner)[1:]
 }
 
-// EventsKey is one key of events: those of a record, or a block.
+// EventsKey is a decoded key of events: of one record, or of a block.
 type EventsKey struct {
 	Location
 	Revision int64
-	Record   string     // empty where it is a block
+	Record   string     // empty for a block
 	Last     uint64     // sequence of the last event; 0 for a block
 	Hash     recordHash // of the record; zero for a block
 }
@@ -69,16 +69,15 @@ func (d *EventsKey) Key(owner licensing.Owner) string {
 	return EventsKeyOf(owner, d.Location, d.Record, d.Last)
 }
 
-// CompareEvents is the one order of all events: that of their revisions, and of those
-// with the same one first of orders, then of licenses, and then of all else. So an
-// order is paid before its license is issued. Where an owner has blocks of a revision,
-// they hold all of it that is the owner's, and sort by their numbers.
+// CompareEvents orders all events: by revision, and at one revision first events of orders, then of licenses, then all
+// others. So an order is paid before its license is issued. If an owner has blocks at a revision, they hold all its
+// events of that revision, and sort by their numbers.
 func CompareEvents(a, b EventsKey) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Revision, b.Revision),
 		cmp.Compare(a.Block, b.Block), CompareRecords(a.Record, b.Record))
 }
 
-// CompareRecords is the order of records that one request tells of.
+// CompareRecords orders the records whose events one request writes.
 func CompareRecords(a, b string) int {
 	return cmp.Or(cmp.Compare(rankOfKind(a), rankOfKind(b)), cmp.Compare(a, b))
 }

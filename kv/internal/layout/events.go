@@ -9,22 +9,19 @@ import (
 	"licet/licensing"
 )
 
-// Events are stored by the changes that they tell of: those of one record that one
-// transaction makes are one value, however many commands it folds. It has a key of its own,
+// The events of one record in one transaction are one value, however many commands the transaction folds. The value
+// has a key of its own,
 //
 //	e/<account>/<mode>/<epoch><record><sequence>
 //
-// or, where one request changes several records of an owner, one with others: see
-// EncodeBlock. <epoch> is eight bytes, <record> is l and a license's 16 bytes, o and what
-// follows ord_ in an order's number, or w and a hash of whose endpoints of webhooks they
-// are, and <sequence>, of five bytes, is that of
-// the last one. The value has what was changed as it is after the last of them,
-// what was otherwise after each, and the location at which the record's events before
-// stand: so a record's events are found from the latest back, and every one of them
-// through the record.
+// or, if one request changes several records of an owner, a key that they share: see EncodeBlock. <epoch> is eight
+// bytes. <record> is l and a license's 16 bytes, o and what follows ord_ in an order's number, or w and a hash of the
+// owner of the webhook endpoints. <sequence> is the number of the last event, in five bytes. The value has the record
+// as it is after the last event, what was different after each earlier event, and the location of the record's
+// previous events. So a reader finds all events of a record from the latest back, beginning at the record.
 //
-// What the shop has told of a buyer (e-mail, description, metadata) is not in it. It
-// never changes but when it is removed, and is read from the record when events are.
+// What the shop has said about a buyer (e-mail, description, metadata) is not in the value. It never changes, except
+// that it may be removed, and readers of events take it from the record.
 //
 // An older build reads what a newer build has written, so three rules hold for builds to come. A new kind of events,
 // and a new actor, is stored as text. A new member of an event's data is stored under its name, as the API returns it:
@@ -39,7 +36,7 @@ const (
 	// EventOfLicense, EventOfOrder and EventOfWebhooks begin the name of a record in keys of events.
 	EventOfLicense = 'l'
 	EventOfOrder   = 'o'
-	// of an owner's endpoints of webhooks
+	// EventOfWebhooks begins the name of an owner's webhook endpoints.
 	EventOfWebhooks = 'w'
 	// EventOfUsage begins the name of an owner's usage in keys of events.
 	EventOfUsage  = 'a'
@@ -81,7 +78,7 @@ var eventTypes = []licensing.EventType{
 // eventActors are the oldest actors that are no API keys. Every other actor is stored as text, for the same reason.
 var eventActors = []licensing.Actor{1: licensing.EndUser, 2: licensing.Provider, 3: licensing.System}
 
-// EncodeEvents writes events of one record.
+// EncodeEvents encodes events of one record.
 func EncodeEvents(events []licensing.Event, before Location) []byte {
 	last := &events[len(events)-1]
 	facts := factsOf(last)
@@ -141,7 +138,8 @@ func encodeEvent(e, last *licensing.Event, first time.Time) []byte {
 	return b
 }
 
-// factsOf is what an event tells of its license or order, as a value of its key; nil for an event of usage.
+// factsOf returns what an event stores of its license or order, encoded as in the value of the record's key; nil for an
+// event of usage.
 func factsOf(e *licensing.Event) []byte {
 	if e.License != nil {
 		stored := License{License: EventLicense(e.License)}
@@ -157,8 +155,8 @@ func factsOf(e *licensing.Event) []byte {
 	return stored.Encode()
 }
 
-// EventLicense is what events tell of a license: not what only the service needs, nor
-// what is read from its record.
+// EventLicense returns what an event stores of a license, without what only the service needs, and without what is read
+// from the license's record.
 func EventLicense(l *licensing.License) licensing.License {
 	return licensing.License{
 		Key: l.Key, Owner: l.Owner, ProductID: l.ProductID, OrderNo: l.OrderNo,

@@ -8,24 +8,23 @@ import (
 	"licet/licensing"
 )
 
-// InlineDevice is a device in its license's record, as it is stored: an
-// activation touches one device and leaves the others as they are, also what
-// only a newer format knows of them. It is never changed. To read or write its
-// times takes the moment when its license was created.
+// InlineDevice is a device in its license's record, as stored. An activation changes one device, and leaves the bytes
+// of the others as they are, including fields that only a newer format knows. An InlineDevice is never changed. Its
+// times count from the moment when its license was created.
 type InlineDevice []byte
 
-// NewInlineDevice encodes a device for the record of a license that was created then.
+// NewInlineDevice encodes a device for the record of a license that was created at created.
 func NewInlineDevice(d *licensing.Device, created time.Time) InlineDevice {
 	return appendDevice(nil, d, created)
 }
 
-// Decode returns the device. created is when its license was created.
+// Decode returns the device. created is the moment when its license was created.
 func (d InlineDevice) Decode(created time.Time) (licensing.Device, error) {
 	return decodeDevice(d, created)
 }
 
-// Alone returns the value for a key of the device's own. All but the time stays
-// as it is, also what only a newer format knows.
+// Alone returns the value for a key of the device's own. All fields but the times stay as they are, including fields
+// that only a newer format knows.
 func (d InlineDevice) Alone(created time.Time) ([]byte, error) {
 	b := append(make([]byte, 0, 1+len(d)+binary.MaxVarintLen64), formatVersion)
 	err := decodeMessage(d, func(f Field) error {
@@ -39,11 +38,11 @@ func (d InlineDevice) Alone(created time.Time) ([]byte, error) {
 	return b, err
 }
 
-// InlineID is the id of a device as it stands at the front of an InlineDevice.
+// InlineID returns the encoded id of a device, with which an InlineDevice begins.
 func InlineID(buffer []byte, id string) []byte { return appendDeviceID(buffer, id) }
 
-// Is reports whether d is the device of an id, in the form that [InlineID] returns. This service writes the id first;
-// another writer may have put it elsewhere.
+// Is reports whether d is the device with an id. front is the id as [InlineID] returns it. This service writes the id
+// first; another writer may have put it elsewhere.
 func (d InlineDevice) Is(id string, front []byte) bool {
 	if bytes.HasPrefix(d, front) {
 		return true

@@ -12,7 +12,7 @@ import (
 // Prefix is the version that every key begins with.
 const Prefix = "lc1/"
 
-// What a store has once.
+// The keys that a store has once.
 const (
 	CheckKey    = Prefix + "s/check"
 	APIKeysMark = Prefix + "s/keys"
@@ -35,7 +35,7 @@ func LicenseKey(id licensing.LicenseID) string { return Prefix + "l/" + string(i
 // MetadataKey returns the key of a license's metadata.
 func MetadataKey(id licensing.LicenseID) string { return Prefix + "m/" + string(id[:]) }
 
-// OrderOwnerKey returns the key that tells the owner of an order number.
+// OrderOwnerKey returns the key that holds the owner of an order, by the order's number alone.
 func OrderOwnerKey(orderNo string) string { return Prefix + "p/" + orderNo }
 
 // APIKeyKey returns the key of an API key's record.
@@ -62,20 +62,18 @@ func CutAPIKeyPart(key string) (part uint8, ok bool) {
 	return rest[0], true
 }
 
-// APIKeyIndexKey is where a key's hash is found by its public id. Ids sort by
-// time, so an owner's keys lie in the order they were made.
+// APIKeyIndexKey returns the key that holds an API key's hash, by its public id. Ids sort by time, so an owner's keys
+// are in the order of their creation.
 func APIKeyIndexKey(owner licensing.Owner, id string) string {
 	return Prefix + APIKeysOf(owner) + id
 }
 
-// OrderKey is an order's own key. Numbers sort by time, so an owner's orders lie
-// in the order they were made.
+// OrderKey returns the key of an order. Numbers sort by time, so an owner's orders are in the order of their creation.
 func OrderKey(owner licensing.Owner, orderNo string) string {
 	return Prefix + OrdersOf(owner) + orderNo
 }
 
-// BuyerListingKey is an order's place among those of its buyer; empty where it does
-// not say whose it is.
+// BuyerListingKey returns the key of an order in the listing of its buyer's orders; empty if the order has no buyer.
 func BuyerListingKey(o *licensing.Order) string {
 	if o.BuyerEmail == "" {
 		return ""
@@ -88,13 +86,12 @@ func ProductKey(owner licensing.Owner, id string) string {
 	return Prefix + "q/" + OwnerPath(owner) + id
 }
 
-// ListingKey is a license's place in its owner's listing, oldest first.
+// ListingKey returns the key of a license in its owner's listing, oldest first.
 func ListingKey(owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
 	return Prefix + LicensesOf(owner) + TimeInKey(created) + string(id[:])
 }
 
-// CatalogKey is a product's place in its owner's listing, oldest first; empty
-// for none.
+// CatalogKey returns the key of a product in its owner's listing, oldest first; empty if there is no product.
 func CatalogKey(ref licensing.Ref, p *licensing.Product) string {
 	if p == nil {
 		return ""
@@ -110,11 +107,11 @@ func ClaimKey(owner licensing.Owner, hash string) string {
 	return Prefix + "y/" + OwnerPath(owner) + hash
 }
 
-// ClaimAgePrefix is where the claims stand in the order they were made.
+// ClaimAgePrefix begins the keys of claims in the order they were made.
 const ClaimAgePrefix = Prefix + "z/"
 
-// ClaimAgeKey is a claim's place among all claims by age. What follows the time
-// is the claim's own key without the layout and family.
+// ClaimAgeKey returns the key of a claim in the index by age. What follows the time is the claim's own key without the
+// layout and family.
 func ClaimAgeKey(made time.Time, owner licensing.Owner, hash string) string {
 	return ClaimAgePrefix + TimeInKey(made) + OwnerPath(owner) + hash
 }
@@ -128,7 +125,7 @@ func OwnerPath(owner licensing.Owner) string {
 	return owner.AccountID + "/" + mode
 }
 
-// DevicesPrefix is where the keys of a license's devices begin.
+// DevicesPrefix begins the keys of a license's devices.
 func DevicesPrefix(id licensing.LicenseID) string { return Prefix + "d/" + string(id[:]) }
 
 // DeviceKey returns the key of a device of a license with more than [MaxInline] devices.
@@ -137,13 +134,13 @@ func DeviceKey(id licensing.LicenseID, deviceID string) string {
 	return DevicesPrefix(id) + string(at[:])
 }
 
-// DevicePosition is a device's place in the listing order of its license.
+// DevicePosition returns a device's place in the listing of its license's devices.
 func DevicePosition(deviceID string) store.DeviceCursor {
 	sum := sha256.Sum256([]byte(deviceID))
 	return store.DeviceCursor(sum[:16])
 }
 
-// RecordKey is the key that holds a record, and whose revision guards it.
+// RecordKey returns the key that holds a record. The revision of this key guards the record.
 func RecordKey(ref licensing.Ref) string {
 	switch ref.Kind {
 	case licensing.KindLicense:
@@ -161,9 +158,8 @@ func RecordKey(ref licensing.Ref) string {
 	}
 }
 
-// An owner's endpoints of webhooks are one record. Who delivers to them looks at all
-// of them again when WebhooksMark has been written, as it is by each change. That an
-// endpoint was deleted is noted, so that a sweep removes what became of its messages.
+// An owner's webhook endpoints are one record. Each change of them also writes WebhooksMark: then the workers look at
+// all endpoints again. A deleted endpoint leaves a key behind, so that a sweep removes its messages.
 const (
 	WebhooksPrefix        = Prefix + "w/"
 	WebhooksMark          = Prefix + "s/webhooks"
@@ -181,19 +177,19 @@ func DeletedWebhookKey(endpointID string) string { return DeletedWebhooksPrefix 
 //
 //   - EpochKey: the epoch that events are written into, see epoch.
 //   - ListenKey: which owners listen to activations. A change of a license was made of
-//     a snapshot that says whether its owner does; a change for which that is no longer
-//     so must be made anew. No owner writes ListenKey: see listenmove.go.
+//     a snapshot that says whether its owner listens; if that has changed, the change
+//     must be made anew. No owner writes ListenKey: see listenmove.go.
 //
-// What a store remembers of them is a guess, as of records. Where it was wrong, the
-// request has changed nothing, and says what is true.
+// What a store remembers of the fences is a guess, as it is of records. If the guess was wrong, the request
+// has changed nothing, and its answer has the true revisions.
 const (
 	EpochKey  = Prefix + "s/epoch"
 	ListenKey = Prefix + "s/listen"
 )
 
-// TrimmedKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
-// raised before they are removed, so that a reader that goes on after it misses none. An
-// owner may have given up more events, see Ledger.
+// TrimmedKey holds the last epoch whose events are too old, of all owners, as eight bytes. A sweep raises it before it
+// removes the events, so that no reader misses events without knowing. An owner may have given up more events, see
+// Ledger.
 const TrimmedKey = Prefix + "s/swept"
 
 // ListenersPrefix begins the keys of owners that listen to activations.
@@ -208,9 +204,9 @@ func ListenerKey(owner licensing.Owner) string { return ListenersPrefix + OwnerP
 // ListenRequestKey returns the key of an owner's request to listen, or no longer to.
 func ListenRequestKey(owner licensing.Owner) string { return ListenRequests + OwnerPath(owner) }
 
-// An owner of whom there are events has a key. It is written before the first of
-// them, and stays. Without it, to find all owners of events would mean to search
-// through the events: etcd counts every key up to a range's end, whatever the limit.
+// EventOwnersPrefix begins the keys of owners with events. An owner's key is written before the owner's first event,
+// and stays. Without these keys, finding all owners would mean to search through the events: etcd counts every key up
+// to a range's end, whatever the limit.
 const EventOwnersPrefix = Prefix + "h/"
 
 // EventOwnerKey returns the key that says that an owner has events, or had some.
@@ -226,10 +222,9 @@ const APIKeysMarkSize = len(store.Incarnation{}) + 8
 const CheckKeySize = 32
 
 const (
-	// BackupKey has when the last backup was begun that ended well, as eight bytes:
-	// milliseconds of Unix time. A backup has the record of the one before it, and so
-	// has a store that was made of one.
+	// BackupKey holds the time at which the last successful backup began, as eight bytes: milliseconds of Unix time. A
+	// backup has the time of the backup before it, and so has a store that was restored from it.
 	BackupKey = Prefix + "s/backup"
-	// BackupTimeSize is how many bytes that is.
+	// BackupTimeSize is the length of that time.
 	BackupTimeSize = 8
 )

@@ -20,24 +20,22 @@ func LedgerKey(owner licensing.Owner) string { return LedgersPrefix + OwnerPath(
 
 // Ledger is the value of a ledger.
 type Ledger struct {
-	// TrimmedEpoch is the last epoch whose events the owner gave up. s/swept holds for all owners
-	// besides.
+	// TrimmedEpoch is the last epoch whose events the owner gave up. The epoch in s/swept applies to all owners in
+	// addition.
 	TrimmedEpoch Epoch
 	// Begun is when the latest span was begun.
 	Begun time.Time
-	// Spans are in the order of their epochs. Spans up to swept are there until their
-	// events are removed.
+	// Spans are in the order of their epochs. A span up to TrimmedEpoch stays until its events are removed.
 	Spans []Span
 }
 
-// Span holds the bytes of an owner's events, with their keys, in the epochs after
-// the span before it up to the last one.
+// Span holds how many bytes an owner's events and their keys have, in the epochs after the previous span up to Last.
 type Span struct {
 	Last  Epoch
 	Bytes int64
 }
 
-// SpanLimit bounds a span: another begins at either.
+// SpanLimit bounds a span: at either limit another span begins.
 type SpanLimit struct {
 	Bytes int64
 	Age   time.Duration

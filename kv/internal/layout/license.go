@@ -9,9 +9,8 @@ import (
 	"licet/licensing"
 )
 
-// Field numbers of a stored license. A number is never used for something else.
-// One up to 15 takes a byte less than a higher one. Times but the first are
-// counted from created_at, which never changes.
+// Field numbers of a stored license. A number is never used for another field. A number up to 15 takes a byte less than
+// a higher one. All times but the first count from created_at, which never changes.
 const (
 	licensePrefix         protowire.Number = 1
 	licenseOwner          protowire.Number = 2
@@ -29,7 +28,7 @@ const (
 	licenseRevokedAt      protowire.Number = 14
 	LicenseWriter         protowire.Number = 15 // repeated
 	licenseAllowedOver    protowire.Number = 16
-	licenseOrder          protowire.Number = 17 // instead of 5: a number that can't be packed
+	licenseOrder          protowire.Number = 17 // instead of 5, for a number that can't be packed
 	licenseSelfService    protowire.Number = 18
 	licenseRemovalsMonth  protowire.Number = 19
 	licenseRemovals       protowire.Number = 20
@@ -42,7 +41,7 @@ const (
 // Field numbers of a stored device, in a license or on its own.
 const (
 	deviceID       protowire.Number = 1
-	deviceHexID    protowire.Number = 2 // instead of 1: an id of lower-case hex digits, in half the bytes
+	deviceHexID    protowire.Number = 2 // instead of 1, for an id of lower-case hex digits, in half the bytes
 	deviceName     protowire.Number = 3
 	deviceBoundAt  protowire.Number = 4 // in a license, counted from its created_at
 	deviceSeenFor  protowire.Number = 5 // milliseconds from bound_at to last_seen_at
@@ -59,8 +58,7 @@ type License struct {
 	Unknown   []byte   // fields of a newer format, to be kept
 }
 
-// Encode returns the value for the license's key, in no more memory than it
-// takes: it is what a store remembers of the license.
+// Encode returns the value of the license's key. The slice has no spare capacity, since a store remembers it.
 func (s *License) Encode() []byte {
 	var buffer [160]byte
 	facts := s.appendFacts(append(buffer[:0], formatVersion))
@@ -75,7 +73,7 @@ func (s *License) Encode() []byte {
 	return append(b, s.Unknown...)
 }
 
-// appendFacts writes all but the devices and what only a newer format knows.
+// appendFacts writes all fields but the devices and the fields of a newer format.
 func (s *License) appendFacts(b []byte) []byte {
 	l := &s.License
 	b = appendLastEvent(b, licenseEvents, s.LastEvent, l.Sequence)
@@ -102,9 +100,8 @@ func (s *License) appendFacts(b []byte) []byte {
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
 
-// DecodeLicense reads the value under a license's key. The id comes from the
-// key, since the value holds only the prefix. What it gives aliases the value,
-// which must not change any more.
+// DecodeLicense reads the value under a license's key. The id comes from the key, since the value holds only the
+// prefix. The result aliases the value, which must not change any more.
 func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	s := &License{}
 	l := &s.License
@@ -190,8 +187,8 @@ func EncodeDevice(d *licensing.Device) []byte {
 	return appendDevice([]byte{formatVersion}, d, time.Time{})
 }
 
-// appendDevice writes a device of a license made at created, or for a key of
-// its own with the zero time, so that it can be read without the license.
+// appendDevice writes a device of a license that was created at created. For a key of the device's own, created is the
+// zero time, so that the value can be read without the license.
 func appendDevice(b []byte, d *licensing.Device, created time.Time) []byte {
 	if b == nil {
 		b = make([]byte, 0, 32+len(d.ID)+len(d.Name))
@@ -238,9 +235,8 @@ func DecodeDeviceValue(value []byte) (licensing.Device, error) {
 	return decodeDevice(value[1:], time.Time{})
 }
 
-// appendDeviceID writes an id. One of lower-case hex digits, as fingerprints
-// are, takes half the bytes; a short one and all others stay as they are, since
-// unpacking must give the same text.
+// appendDeviceID writes an id. An id of lower-case hex digits, such as a fingerprint, takes half the bytes. Short ids
+// and all others are written as they are, since unpacking must return the same text.
 func appendDeviceID(b []byte, id string) []byte {
 	if len(id) < 2 || len(id)%2 != 0 || !isLowerHex(id) {
 		return appendString(b, deviceID, id)
@@ -269,7 +265,6 @@ func hexDigit(c byte) byte {
 	return c - 'a' + 10
 }
 
-// MaxInline is how many devices a license's own record holds. The next one
-// moves them all to keys of their own, for good: from then on an activation
-// writes the facts and one device, however many there are.
+// MaxInline is how many devices a license's own record holds. One more device moves them all to keys of their own, for
+// good: from then on an activation writes the facts and one device, however many devices there are.
 const MaxInline = 16

@@ -20,20 +20,20 @@ func ProductsOf(owner licensing.Owner) string { return "c/" + OwnerPath(owner) }
 // APIKeysOf returns the listing of an owner's API keys.
 func APIKeysOf(owner licensing.Owner) string { return "a/" + OwnerPath(owner) }
 
-// OrdersOfBuyer is the listing of a buyer's orders. The address itself stands
-// only in the orders.
+// OrdersOfBuyer returns the listing of a buyer's orders. Its keys hold a hash of the address; only the orders hold the
+// address itself.
 func OrdersOfBuyer(owner licensing.Owner, email string) string {
 	sum := sha256.Sum256([]byte(licensing.FoldEmail(email)))
 	return "b/" + OwnerPath(owner) + string(sum[:BuyerSize])
 }
 
-// BuyerSize is how much of the hash of an address stands in a key.
+// BuyerSize is how many bytes of the hash of an address a key has.
 const BuyerSize = 16
 
 // TimeSize is the length of a time in a key.
 const TimeSize = 8
 
-// TimeInKey is a time as it stands in keys, which so sort by it.
+// TimeInKey returns a time as it stands in keys, which sort by it.
 func TimeInKey(t time.Time) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli())))
 }

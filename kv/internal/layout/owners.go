@@ -13,8 +13,7 @@ const (
 	DevicePositionSize = len(store.DeviceCursor{})
 )
 
-// LicenseIDOf reads a license's id out of a key. The last three bits of one
-// are zero.
+// LicenseIDOf parses a license's id in a key. The last three bits of an id are zero.
 func LicenseIDOf(rest string) (licensing.LicenseID, bool) {
 	var id licensing.LicenseID
 	if len(rest) != LicenseIDSize || rest[LicenseIDSize-1]&7 != 0 {
@@ -24,7 +23,7 @@ func LicenseIDOf(rest string) (licensing.LicenseID, bool) {
 	return id, true
 }
 
-// CutOwner reads the owner that a key begins with, and gives the rest of it.
+// CutOwner parses the owner at the beginning of a key, and returns the rest of the key.
 func CutOwner(key string) (owner licensing.Owner, rest string, ok bool) {
 	account, rest, found := strings.Cut(key, "/")
 	if !found || !ValidAccount(account) || len(rest) < 2 {

@@ -6,11 +6,11 @@ package layout
 // some, and their swaps would land on records they never saw.
 const RevisionBump = 1_000_000_000
 
-// restoredGap is more than any store writes between two looks of a node, and less than what a restore adds.
+// restoredGap is more than any store writes between two looks of a node, and less than a restore adds.
 const restoredGap = RevisionBump / 2
 
 // Restored reports whether the store was restored from a backup between two readings of the revision of one key: then
-// the later revision is lower, or so much higher as no store writes by itself.
+// the later revision is lower, or higher by more than a store writes by itself.
 func Restored(before, now int64) bool { return now < before || now >= before+restoredGap }
 
 // RestoredSince reports whether the store was restored from a backup between two epochs. See Restored.

@@ -10,8 +10,7 @@ import (
 const (
 	SkipLevels = 2 // above the entries themselves
 	skipBits   = 7 // of a hash that are zero for each level: one entry in 128
-	// skipTail is how much of the end of a key decides about its levels: there
-	// ids have their random part.
+	// skipTail is how many bytes at the end of a key decide about its levels: there ids have their random part.
 	skipTail = 16
 
 	// SkipPrefix begins the keys of the upper levels of all listings.
@@ -26,14 +25,12 @@ func SkipHeight(entry string) int {
 	return min(zeros/skipBits, SkipLevels)
 }
 
-// SkipKey is an entry's key on a level above the lowest. The entry is given as
-// its own key without the layout.
+// SkipKey returns an entry's key on a level above the lowest. entry is the entry's own key without the layout.
 func SkipKey(level int, entry string) string {
 	return Prefix + SkipPrefix + strconv.Itoa(level) + entry
 }
 
-// SkipKeys are all keys of an entry, which is given as its whole key, but for
-// its own.
+// SkipKeys returns the keys of an entry on the upper levels. entry is the entry's whole key.
 func SkipKeys(entry string) []string {
 	var keys []string
 	for level := range SkipHeight(entry) {

@@ -33,14 +33,14 @@ func appendUint(b []byte, num protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), v)
 }
 
-// appendCount writes zero too: a missing limit must not be read as no limit.
+// appendCount also writes zero: a missing limit must not be read as no limit.
 func appendCount(b []byte, num protowire.Number, v int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
 }
 
 func appendInt(b []byte, num protowire.Number, v int) []byte { return appendUint(b, num, uint64(v)) }
 
-// appendNatural writes a number, and a negative one as zero.
+// appendNatural writes a number. It writes a negative number as zero.
 func appendNatural(b []byte, num protowire.Number, v int) []byte {
 	return appendUint(b, num, uint64(max(0, v)))
 }
