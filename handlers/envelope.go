@@ -213,7 +213,7 @@ func orNull[T ~string](text T) *T {
 	return &text
 }
 
-// metadata is stored as it is answered; none is an empty object.
+// metadata returns stored metadata as responses show it; an empty object if there is none.
 func metadata(stored string) json.RawMessage {
 	if stored == "" {
 		return json.RawMessage("{}")

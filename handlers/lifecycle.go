@@ -81,7 +81,7 @@ func (in *renewal) check(c *checks) {
 
 // renewLicense moves the end of a license.
 func (s licenseRoutes) renewLicense(ctx context.Context, c *call, in renewal) (license, error) {
-	c.repeatable = !in.Extend.given // to set a date twice is to set it once
+	c.repeatable = !in.Extend.given // setting a date twice has the effect of setting it once
 	return s.changeLicense(ctx, c, service.LicenseChange{
 		Key:     in.key,
 		Command: licensing.RenewLicense{Target: c.target(in.key), ExpiresAt: in.expires, Extend: in.extend},

@@ -23,8 +23,7 @@ const (
 	// authorityReserve is how long before an authority's end etcdcerts asks to replace the authority. It is also the
 	// longest lifetime of a certificate.
 	authorityReserve = 2 * 365 * 24 * time.Hour
-	// early is how much earlier a certificate is good than it was made, for clocks that
-	// are late.
+	// early is how much earlier than its creation a certificate becomes valid, for clocks that are late.
 	early = 5 * time.Minute
 )
 
@@ -36,7 +35,7 @@ type authority struct {
 	keyPEM      []byte
 }
 
-// newAuthority makes one.
+// newAuthority creates an authority.
 func newAuthority(name string, now time.Time) (*authority, error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: name},
@@ -68,13 +67,13 @@ func readAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	return &authority{certificate: pair.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
 }
 
-// identity is what a certificate says of its holder.
+// identity is the holder of a certificate.
 type identity struct {
 	name  string
-	hosts []string // what it may be reached as; none: it is a client only
+	hosts []string // names at which others reach the holder; none: a client only
 }
 
-// issue makes a certificate and its key.
+// issue creates a certificate and its key.
 func (a *authority) issue(who identity, now time.Time, lifetime time.Duration) (certPEM, keyPEM []byte, err error) {
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: who.name},
@@ -90,7 +89,8 @@ func (a *authority) issue(who identity, now time.Time, lifetime time.Duration) (
 	return sign(template, a.certificate, key, a.key)
 }
 
-// usages of a member are both: members are each other's clients.
+// usages returns what the certificate is for. A member's certificate is for both sides: members are each other's
+// clients.
 func (who identity) usages() []x509.ExtKeyUsage {
 	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if len(who.hosts) > 0 {
@@ -99,7 +99,7 @@ func (who identity) usages() []x509.ExtKeyUsage {
 	return usages
 }
 
-// good reports whether a certificate is what issue would make, and has a third of its lifetime left.
+// good reports whether a certificate equals what issue would create, and has a third of its lifetime left.
 func (a *authority) good(who identity, certPEM, keyPEM []byte, now time.Time) bool {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *authority) good(who identity, certPEM, keyPEM []byte, now time.Time) bo
 		slices.Equal(leaf.ExtKeyUsage, who.usages()) && leaf.NotAfter.Sub(now) > leaf.NotAfter.Sub(leaf.NotBefore)/3
 }
 
-// sign makes a certificate in PEM, and its key.
+// sign creates a certificate in PEM, and its key.
 func sign(template, parent *x509.Certificate, key, by *ecdsa.PrivateKey) (certPEM, keyPEM []byte, err error) {
 	limit := new(big.Int).Lsh(big.NewInt(1), 120)
 	if template.SerialNumber, err = rand.Int(rand.Reader, limit); err != nil {

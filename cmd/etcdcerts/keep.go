@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// tries bounds how often something is begun anew since another one was quicker.
+// tries bounds how often an operation starts over because another run of etcdcerts was faster.
 const tries = 5
 
-// keep makes what is missing, renews what will end, and leaves the rest alone.
+// keep creates what is missing, renews what will expire soon, and leaves the rest alone.
 func keep(ctx context.Context, cfg config, s store, now time.Time, stdout io.Writer) error {
 	clients, members, err := authorities(ctx, cfg, s, now, stdout)
 	if err != nil {
@@ -33,8 +33,8 @@ const (
 	memberAuthority = "peer-ca"
 )
 
-// authorities reads the two authorities, or makes them. Clients have one of their own, so
-// that no client can pass for a member.
+// authorities reads the two authorities, or creates them. Clients have an authority of their own, so that no client can
+// pass for a member.
 func authorities(
 	ctx context.Context, cfg config, s store, now time.Time, stdout io.Writer,
 ) (clients, members *authority, err error) {
@@ -56,8 +56,7 @@ func authorities(
 		if err != nil {
 			return nil, nil, fmt.Errorf("the Secret %s: %w", name, err)
 		}
-		// Never made anew in place of what can't be read: whatever it has signed would be
-		// worth nothing.
+		// An authority that can't be read is never replaced: all certificates that it has signed would become invalid.
 		if clients, err = have.authority(clientAuthority); err == nil {
 			members, err = have.authority(memberAuthority)
 		}
@@ -99,14 +98,14 @@ func newSecret(name, kind string) *secret {
 	}
 }
 
-// wanted is one certificate that there is to be, in a Secret of its own.
+// wanted is a certificate that must exist, in a Secret of its own.
 type wanted struct {
 	secret string
 	who    identity
 	by     *authority
 }
 
-// wanted lists the certificates: of the members toward clients and toward each other, and of the two clients. etcd
+// wanted lists the certificates: two of the members, toward clients and toward each other, and two of clients. etcd
 // takes a client's user from the name: nodes are the user licet, backups and defragmentation the user root. A client's
 // certificate names no host, since etcd would check the client's address.
 func (c config) wanted(clients, members *authority) []wanted {
@@ -119,8 +118,7 @@ func (c config) wanted(clients, members *authority) []wanted {
 	}
 }
 
-// hosts lists the names of all members, as they are reached within the namespace and
-// from others.
+// hosts lists the names of all members, inside the namespace and from other namespaces.
 func (c config) hosts() []string {
 	var list []string
 	for i := range c.members {
@@ -130,7 +128,7 @@ func (c config) hosts() []string {
 	return list
 }
 
-// keep looks at one certificate.
+// keep checks one certificate, and replaces it if it is not good.
 func (w wanted) keep(ctx context.Context, cfg config, s store, now time.Time, stdout io.Writer) error {
 	for range tries {
 		have, err := s.get(ctx, w.secret)

@@ -24,7 +24,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// config is the settings.
+// config holds the settings.
 type config struct {
 	namespace string
 	service   string

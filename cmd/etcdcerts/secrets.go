@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// account is where Kubernetes puts what a pod needs to call its API server.
+// account is the folder in which Kubernetes puts what a pod needs to call its API server.
 const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// secret is as much of a Secret as is needed here.
+// secret holds the parts of a Secret that etcdcerts uses.
 type secret struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -49,8 +49,8 @@ type store interface {
 	put(ctx context.Context, s *secret) error
 }
 
-// api is Kubernetes' API server. Calling it takes four lines of HTTP each; its client
-// library would be larger than the service.
+// api is the API server of Kubernetes. Each call takes four lines of HTTP; the client library of Kubernetes would be
+// larger than the service.
 type api struct {
 	base      string
 	namespace string
@@ -59,7 +59,7 @@ type api struct {
 	client    *http.Client
 }
 
-// inCluster finds the API server as a pod finds it.
+// inCluster returns the API server of the cluster that the pod runs in.
 func inCluster(namespace, folder string) (*api, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -69,7 +69,7 @@ func inCluster(namespace, folder string) (*api, error) {
 	return newAPI("https://"+net.JoinHostPort(host, port), namespace, folder)
 }
 
-// newAPI makes what calls the API server with the files of a service account.
+// newAPI returns an API server that is called with the files of a service account.
 func newAPI(base, namespace, folder string) (*api, error) {
 	authority, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
 	if err != nil {
@@ -116,8 +116,8 @@ func (a *api) put(ctx context.Context, s *secret) error {
 // maxAnswer is larger than any Secret.
 const maxAnswer = 4 << 20
 
-// call makes one call. No error quotes what was sent or answered but Kubernetes' own
-// message, since the rest is secret.
+// call makes one call. Its errors quote nothing that was sent or received, except the message of Kubernetes: the rest
+// is secret.
 func (a *api) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {

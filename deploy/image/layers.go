@@ -27,7 +27,7 @@ const (
 	user = "65532:65532"
 )
 
-// stamp is what the image says of its making.
+// stamp says from what the image was built, and when.
 type stamp struct {
 	version, revision string
 	created           time.Time

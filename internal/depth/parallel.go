@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Parallel has up to so many parallel tests run at once, unless the flag -parallel says otherwise. It is for packages
-// whose tests mostly wait. A TestMain calls Parallel before it runs the tests.
+// Parallel sets how many parallel tests run at once, unless the flag -parallel sets it. It is for packages whose tests
+// mostly wait. A TestMain calls Parallel before it runs the tests.
 func Parallel(tests int) {
 	flag.Parse()
 	given := false

@@ -103,7 +103,7 @@ func OpenWith(t *testing.T, cfg kv.Config) *kv.Store {
 			t.Error(err)
 		}
 	})
-	// It learns who listens to activations, as a node's does: some tests subscribe.
+	// OpenEpoch also reads which owners listen to activations: some tests subscribe.
 	if err := store.OpenEpoch(Context(t)); err != nil {
 		t.Fatal(err)
 	}

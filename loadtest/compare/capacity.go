@@ -22,8 +22,7 @@ const (
 	stride = 7_368_787
 )
 
-// full is one etcd with one node, which capacity fills and then looks after as an
-// operator would.
+// full is one etcd with one node, which capacity fills. Then capacity runs the tasks of an operator on it.
 type full struct {
 	*lab
 	*bench
@@ -196,8 +195,8 @@ func (f *full) probe(
 	return s, err
 }
 
-// scatter is the pattern for licenses from all over a list of n. Operation i takes place
-// from+i: each license comes once before one comes again, then with another device.
+// scatter returns the pattern for licenses from all over a list of n. Operation i takes the license at place from+i of
+// the pattern. Each license comes once before a license comes again, then with another device.
 func scatter(n, from int, salt uint64) func(int) (int, device) {
 	return func(i int) (int, device) {
 		at := from + i

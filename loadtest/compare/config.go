@@ -12,7 +12,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// settings are how much is measured. They are part of the report.
+// settings says how much is measured. It is part of the report.
 type settings struct {
 	Rounds      int           `json:"rounds"`
 	Licenses    int           `json:"licenses"`      // distinct ones of a round
@@ -34,7 +34,7 @@ type settings struct {
 	Clients     []int         `json:"clients"`
 }
 
-// config is what the command line says.
+// config holds the command line.
 type config struct {
 	settings
 	rig.Setup

@@ -47,9 +47,9 @@ func (b *baseline) close() {
 // maxClients is the largest number of connections to etcd.
 const maxClients = 4
 
-// shape is how much a load does at a time.
+// shape says how many operations a load makes at a time.
 type shape struct {
-	clients int // connections to etcd; of no meaning for a node
+	clients int // connections to etcd; not used for a node
 	workers int // operations at a time
 }
 

@@ -26,8 +26,8 @@ const (
 // door is one way for an account to use up what others need.
 type door struct {
 	name string
-	// open readies the rival account. It returns what one of the rival's clients does
-	// again and again, and what undoes the preparation.
+	// open prepares the rival account. It returns the attack that each of the rival's clients repeats, and the function
+	// that undoes the preparation.
 	open func(r *rival, ctx context.Context) (_ attack, undo func(context.Context) error, err error)
 }
 

@@ -17,7 +17,7 @@ type fleet struct {
 
 	out     *outcome
 	keep    bool
-	end     time.Time // of what counts as served; zero: all of it
+	end     time.Time // what succeeds later does not count as served; zero: everything counts
 	free    []int     // lanes without a request; the last one goes first
 	backlog []arrival // due, and no lane was free
 	scan    time.Time // when late answers are looked for next
@@ -83,7 +83,7 @@ func (f *fleet) hangUp(i int) {
 	}
 }
 
-// begin forgets the load before.
+// begin resets the fleet for another load.
 func (f *fleet) begin(keep bool, end time.Time) {
 	f.out, f.keep, f.end, f.scan = &outcome{}, keep, end, time.Now().Add(time.Second)
 	f.free, f.backlog = f.free[:0], nil
@@ -223,8 +223,7 @@ func (f *fleet) wait(now time.Time, longest time.Duration) {
 	}
 	f.scan = now.Add(time.Second)
 	for i := range f.lanes {
-		// Its own due time may be long ago where it had to wait for a lane; then
-		// it is given up early, and that shows.
+		// An operation that waited for a lane was due long ago. It is given up early, and the report shows that.
 		if l := &f.lanes[i]; l.busy && now.Sub(l.due) > 2*answerTimeout {
 			f.finish(i, codeBroken)
 		}
@@ -241,7 +240,7 @@ func (f *fleet) read(i int) {
 	switch {
 	case n == readNothing:
 		return
-	case !l.busy: // the node has closed it, or speaks unasked
+	case !l.busy: // the node has closed the connection, or sends something unasked
 		f.hangUp(i)
 		return
 	case n <= 0:

@@ -56,7 +56,7 @@ type outcome struct {
 	failed    map[int]int // by code
 	elapsed   time.Duration
 	latencies []time.Duration // of successes, sorted; only if they are kept
-	unsent    []time.Duration // how long each had waited that was never sent
+	unsent    []time.Duration // how long each operation waited that was never sent
 }
 
 // rate returns how many operations succeeded in a second.

@@ -20,9 +20,9 @@ type nodeGroup struct {
 	cold  map[int]shape // the same for distinct licenses
 }
 
-// placement compares several nodes with one: all nodes are asked for the same license, and
-// then each is asked for any. All share the same cores, so more nodes can't do more; the
-// row measures how much less they do.
+// placement compares several nodes with one: first all nodes get requests for the same license, and then each node gets
+// requests for any license. All share the same cores, so more nodes can't do more; the row measures how much less they
+// do.
 func (l *lab) placement(ctx context.Context) error {
 	l.progress.Step("starting etcd and %d nodes", nodeCounts()[1])
 	b, err := l.bench(ctx, 1, usualRetention)
@@ -110,7 +110,7 @@ func (c *nodeGroup) addresses(count int) []string {
 	return list
 }
 
-// share is what came of a load on some nodes.
+// share is the result of a load on some nodes.
 type share struct {
 	*outcome
 	connections int
@@ -214,10 +214,9 @@ func (c *nodeGroup) stormed(ctx context.Context, count int) (*share, error) {
 	return try(best, c.cfg.Span)
 }
 
-// distinct binds the first device of licenses, and then two more: through one node, and
-// through all nodes, each of which is asked for any license. No node knows the licenses at
-// the first device. At the others a single node knows them, and of several nodes mostly
-// another one does.
+// distinct binds the first device of licenses, and then two more: through one node, and through all nodes, each of
+// which gets requests for any license. At the first device no node knows the license. At the later devices a single
+// node knows it; of several nodes, mostly another node than the one that gets the request.
 func (c *nodeGroup) distinct(ctx context.Context) error {
 	all := len(c.nodes)
 	cold, warm := map[int]*share{}, map[int]*share{}

@@ -51,7 +51,7 @@ type round struct {
 	name string
 
 	list *rig.Keys // distinct licenses
-	puts []*sample // the baseline, before and after what it is compared with
+	puts []*sample // the baseline, measured before and after the loads that are compared with it
 	warm *sample
 
 	pending []pending

@@ -18,7 +18,7 @@ type check struct {
 	unit    string // of the number; empty for a ratio
 	atLeast bool   // else it must be at most
 	must    float64
-	aim     float64 // the same as must where nothing better is aimed at
+	aim     float64 // the same as must if there is no better aim
 }
 
 // Rows that only --only asks for.
@@ -27,7 +27,7 @@ const (
 	bytesRow    = "bytes" // of licenses with the usual number of devices
 )
 
-// rows is the table, as it was promised.
+// rows returns the table with the promised bounds.
 func rows() []row {
 	return []row{
 		{"distinct", "new devices on 20,000 warm distinct licenses ÷ single put",

@@ -7,18 +7,17 @@ import (
 	"licet/loadtest/rig"
 )
 
-// grant makes licenses through a node.
+// grant grants licenses through a node.
 func grant(ctx context.Context, n *rig.Node, apiKey string, count, maxDevices int) (*rig.Keys, error) {
 	return rig.Grant(ctx, "http://"+n.Address, apiKey, count, maxDevices, func(int) {})
 }
 
-// binder is a load of activations. pick returns the license and the device of an
-// operation.
+// binder returns a load of activations. pick returns the license and the device of an operation.
 func binder(address string, connections int, list *rig.Keys, pick func(i int) (license int, d device)) *fleet {
 	return bindersAt([]string{address}, connections, list, pick)
 }
 
-// bindersAt is a load of activations on several nodes.
+// bindersAt returns a load of activations on several nodes.
 func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i int) (license int, d device)) *fleet {
 	request := newActivation(list.Length)
 	return newFleet(addresses, connections, func(i int) []byte {
@@ -27,7 +26,7 @@ func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i 
 	})
 }
 
-// bind binds devices as pick says. Every one must succeed.
+// bind binds devices as pick says. Every activation must succeed.
 func bind(
 	ctx context.Context, n *rig.Node, connections int, list *rig.Keys, count int, pick func(i int) (int, device),
 ) (*outcome, error) {

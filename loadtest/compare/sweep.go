@@ -6,7 +6,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// sweepPuts finds how many clients and operations at a time let etcd put the most.
+// sweepPuts finds the number of clients and of operations at a time with which etcd makes the most puts.
 func (l *lab) sweepPuts(ctx context.Context, b *bench) (shape, error) {
 	return l.sweepClients("puts", func(s shape) (*sample, error) {
 		return b.put(ctx, s, closed(ctx, 0, l.cfg.SweepSpan))
@@ -38,8 +38,7 @@ func (l *lab) sweepClients(what string, try func(shape) (*sample, error)) (best 
 	return best, nil
 }
 
-// sweepNode finds how many connections let a node do the most of something without
-// refusing any.
+// sweepNode finds the number of connections with which a node makes the most operations of a kind without refusing any.
 func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, error)) (best shape, err error) {
 	l.progress.Step("finding the best concurrency of %s", what)
 	var top float64

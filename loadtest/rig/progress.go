@@ -18,7 +18,7 @@ type Progress struct {
 	bar      *progressbar.ProgressBar // of the current step; nil if it has none
 }
 
-// NewProgress begins now.
+// NewProgress returns a Progress whose time begins now.
 func NewProgress(out io.Writer) *Progress {
 	return &Progress{out: out, began: time.Now(), terminal: OnTerminal(out)}
 }

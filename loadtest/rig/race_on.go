@@ -2,7 +2,6 @@
 
 package rig
 
-// RaceFlag is the flag of go build for the race detector where this program was
-// built with it, and else empty. What tests build has it too, since with it
-// everything is built already.
+// RaceFlag is the flag of go build for the race detector if this program was built with the race detector, and else
+// empty. The programs that tests build have the same flag, since the build cache then has all packages.
 const RaceFlag = "-race"

@@ -14,7 +14,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// config is what the command line says, with the scenario's defaults for the rest.
+// config holds the command line, with the scenario's defaults for the rest.
 type config struct {
 	rig.Setup
 	name     string

@@ -8,7 +8,7 @@ import (
 	"licet/loadtest/rig"
 )
 
-// deed is something that can be done to a service.
+// deed is an action on a service, such as killing a node.
 type deed struct {
 	onNode bool
 	do     func(ctx context.Context, d *director, node int) error
@@ -17,7 +17,7 @@ type deed struct {
 // startTime is how long a member of etcd may take to start again.
 const startTime = 30 * time.Second
 
-// deeds returns what the events of a scenario may name.
+// deeds returns the actions that the events of a scenario may name.
 func deeds() map[string]deed {
 	return map[string]deed{
 		"kill": {onNode: true, do: func(_ context.Context, d *director, node int) error {

@@ -86,8 +86,7 @@ func (d *director) direct(began time.Time) {
 	}
 }
 
-// one does one event. To a service that runs already it does nothing: it prints that now
-// is the time to do it by hand.
+// one runs one event. If the service was not started here, it only prints that now is the time to do it by hand.
 func (d *director) one(e event) error {
 	h := happening{What: e.name(), Begun: time.Now().UnixMilli()}
 	if d.service.stage == nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// journal is what the load has acknowledged, and what it has sent without an answer.
-// lib/journal.js writes it.
+// journal records what the service has acknowledged, and what the load has sent without an answer. lib/journal.js
+// writes it.
 type journal struct {
 	lines    int
 	wrong    []string // answers that failed a check

@@ -45,8 +45,7 @@ func (g *group) size(rate float64, duration time.Duration) int {
 type event struct {
 	At float64 `json:"at"` // part of the duration
 	Do string  `json:"do"` // one of the names in deeds
-	// Node is which node it happens to, the first being 0; ignored by what
-	// happens to etcd.
+	// Node is the index of the node that the event happens to, from 0. Events of etcd ignore it.
 	Node int `json:"node"`
 }
 

@@ -15,7 +15,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// stored is what a store holds of all that a journal names, read over the API.
+// stored holds the records that a journal names, as read over the API.
 type stored struct {
 	licenses map[string]*storedLicense
 	orders   map[string]*client.Order
@@ -68,8 +68,8 @@ func readBack(ctx context.Context, api *client.Client, j *journal) (*stored, err
 	licenses := maps.Clone(j.licenses)
 	var mu sync.Mutex
 	var failed error
-	// keep enters what was read. What the service does not know is left out: compare
-	// finds that it is missing.
+	// keep enters a record that was read. A record that the service does not know is left out: compare finds that it is
+	// missing.
 	keep := func(err error, enter func()) {
 		mu.Lock()
 		defer mu.Unlock()

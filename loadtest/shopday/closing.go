@@ -39,7 +39,7 @@ func report(r *trial.Report, totals []line) {
 	}
 }
 
-// shut has the nodes end in order, and verifies the store and a restored backup of it.
+// shut ends the nodes in order, and verifies the store and a restored backup of it.
 func (s *day) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet store verify, licet store backup, licet store restore, licet store verify")
 	s.balancer.CloseIdleConnections()

@@ -7,7 +7,7 @@ import (
 	"licet/loadtest/trial"
 )
 
-// config is what the command line says.
+// config holds the command line.
 type config struct {
 	trial.Options
 	orders, refunds int

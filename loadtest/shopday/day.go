@@ -25,7 +25,7 @@ func (s *day) play(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// open makes what there must be before anything is sold.
+// open creates what the shop needs before it sells.
 func (s *day) open(ctx context.Context) error {
 	rootKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
 	if err != nil {
@@ -190,8 +190,8 @@ func (s *day) evening(ctx context.Context) error {
 	return err
 }
 
-// meanwhile does two things at a time: work, which counts its progress, and something
-// about the nodes, which can wait until so much of the work is done.
+// meanwhile does two things at a time: work, which counts its progress, and an action on the nodes, which can wait
+// until so much of the work is done.
 func (s *day) meanwhile(
 	ctx context.Context, step string, work func(context.Context, func()),
 	event func(context.Context, func(int)) error, total int,

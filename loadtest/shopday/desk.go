@@ -187,8 +187,7 @@ func (s *support) widen(ctx context.Context, l *licenseEntry) {
 	}
 }
 
-// move moves a license from device to device until its user may not move it any more; then
-// the shop does it.
+// move moves a license from device to device until its user may move it no more; then the shop moves it.
 func (s *support) move(ctx context.Context, l *licenseEntry) {
 	at := "first home"
 	if l.full() {

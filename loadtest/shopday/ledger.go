@@ -26,7 +26,7 @@ const (
 	stateActive = "active" // of API keys
 )
 
-// orderEntry is what was acknowledged of an order. One goroutine at a time writes it.
+// orderEntry holds what the service has acknowledged about an order. One goroutine at a time writes it.
 type orderEntry struct {
 	plan   *orderPlan
 	number string
@@ -65,8 +65,7 @@ func (o *orderEntry) status(now time.Time) string {
 	}
 }
 
-// licenseEntry is what was acknowledged of a license. One goroutine at a time
-// writes it.
+// licenseEntry holds what the service has acknowledged about a license. One goroutine at a time writes it.
 type licenseEntry struct {
 	key        string
 	product    string
@@ -78,7 +77,7 @@ type licenseEntry struct {
 	made       time.Time
 	activated  time.Time // first
 	ends       time.Time // zero: never, or not yet known
-	endGiven   bool      // by the shop: the first activation does not set one
+	endGiven   bool      // by the shop, so the first activation does not set an end
 	suspended  bool
 	revoked    bool
 	reason     string
@@ -105,7 +104,7 @@ func (l *licenseEntry) status(now time.Time) string {
 // full reports whether no further device fits.
 func (l *licenseEntry) full() bool { return l.maxDevices > 0 && len(l.devices) >= l.maxDevices }
 
-// keyEntry is what was acknowledged of an API key.
+// keyEntry holds what the service has acknowledged about an API key.
 type keyEntry struct {
 	id, name string
 	scopes   []string

@@ -79,7 +79,7 @@ const (
 type orderPlan struct {
 	n           int // counts from 0
 	fate        fate
-	made, paid  shift // paid in the afternoon: on the terms of then, wherever it was made
+	made, paid  shift // an order that is paid in the afternoon has the terms of then, whenever it was made
 	product     int   // in the catalog
 	email       string
 	amount      int64
@@ -110,7 +110,7 @@ type plan struct {
 	orders []*orderPlan
 }
 
-// minOrders is how many orders it takes for everything to happen once.
+// minOrders is the least number of orders with which everything happens once.
 const minOrders = 40
 
 func newPlan(seed uint64, orders, refunds int) *plan {

@@ -10,7 +10,7 @@ import (
 	"licet/loadtest/stage"
 )
 
-// giveBack refunds an order as planned, and tries what must not work any more.
+// giveBack refunds an order as planned, and then tries operations that must fail after a refund.
 func (s *sales) giveBack(ctx context.Context, o *orderEntry) {
 	about, l := o.plan.String(), s.ledger.find(o)
 	if l == nil {

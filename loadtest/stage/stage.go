@@ -106,7 +106,7 @@ func (s *Stage) Roll(ctx context.Context, flags ...string) error {
 	return nil
 }
 
-// End has a node end in order.
+// End ends a node in order.
 func (s *Stage) End(node int) error { return s.end(s.Nodes[node]) }
 
 // end is a no-op for a node that has ended already.
@@ -139,7 +139,7 @@ func (s *Stage) Crash(node int) {
 	s.keepLog(s.Nodes[node])
 }
 
-// EndAll has all nodes end in order that still run.
+// EndAll ends all running nodes in order.
 func (s *Stage) EndAll() error {
 	var errs []error
 	for _, n := range s.Nodes {

@@ -54,8 +54,8 @@ func (r *Report) Note(err error) {
 	}
 }
 
-// Leave has the nodes of a stage end in order, verifies the store, and looks for panics in
-// the logs. It returns how many keys of each family are stored.
+// Leave ends the nodes of a stage in order, verifies the store, and looks for panics in the logs. It returns how many
+// keys of each family are stored.
 func (r *Report) Leave(ctx context.Context, s *stage.Stage) map[string]int {
 	r.Note(s.EndAll())
 	families, err := s.Verify(ctx)

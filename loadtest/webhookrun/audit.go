@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// evidence is all that the audit compares.
+// evidence holds everything that the audit compares.
 type evidence struct {
 	changes   map[change]bool // that were acknowledged
 	feed      []event         // in its order
-	followed  []string        // ids, as a client got them that followed the feed from the beginning
+	followed  []string        // ids, as read by a client that followed the feed from the beginning
 	endpoints []books
 }
 
@@ -133,7 +133,7 @@ func (f *findings) follower(e *evidence) {
 	}
 }
 
-// endpoint compares what came to an endpoint with the feed, in both directions.
+// endpoint compares the calls to an endpoint with the feed, in both directions.
 func (f *findings) endpoint(e *evidence, b *books, known map[string]*event) {
 	for i := range e.feed {
 		if b.live && b.taken[e.feed[i].id] == 0 {

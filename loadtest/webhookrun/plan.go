@@ -44,8 +44,7 @@ type plan struct {
 	events      int // that the operations and the grants of the shared licenses cause
 }
 
-// newPlan plans so many activations, with orders and removals besides. A seed always plans
-// the same.
+// newPlan plans so many activations, along with orders and removals. The same seed always makes the same plan.
 func newPlan(seed uint64, activations int) *plan {
 	random := rand.New(rand.NewPCG(seed, 1))
 	p := &plan{}

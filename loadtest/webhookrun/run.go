@@ -127,7 +127,7 @@ func (s *scene) stop() {
 	}
 }
 
-// play has everything happen, until all is delivered.
+// play runs the load until all events are delivered.
 func (s *scene) play(ctx context.Context) (*follower, error) {
 	for _, r := range s.receivers() {
 		if err := s.subscribe(ctx, r); err != nil {

@@ -70,7 +70,7 @@ func (s *scene) report(e *evidence) *trial.Report {
 	return r
 }
 
-// shut has the nodes end in order, and verifies what they leave behind.
+// shut ends the nodes in order, and verifies the store.
 func (s *scene) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet store verify")
 	s.balancer.CloseIdleConnections()

@@ -31,7 +31,7 @@
 //   - Any other node serves, and does not act by time.
 //
 // With two nodes that differ, nothing shows which of them is right. A lone node can only refuse a clock that is behind
-// the newest stamp that the node has stored: then it does not act by time. Nobody can tell a lone node that its clock
+// the newest stamp that the node has stored: then it does not act by time. Nothing shows a lone node that its clock
 // is ahead. But a node that has differed from another node does not act by time because the other node has gone.
 //
 // # Steps

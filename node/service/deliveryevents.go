@@ -30,6 +30,5 @@ func (e *Events) DeliveryEvent(ctx context.Context, owner licensing.Owner, id st
 	return e.viewEvent(ctx, owner, id)
 }
 
-// NewEvents returns a channel that is closed when there may be events that a page read before the call
-// did not have.
+// NewEvents returns a channel that closes once there may be more events than a page had that was read before the call.
 func (e *Events) NewEvents() <-chan struct{} { return e.cfg.Events.NewEvents() }

@@ -37,8 +37,8 @@ type Config struct {
 
 	Deliveries store.DeliveryLog // nil: this node answers no questions about deliveries
 
-	// Usages tells how much more owners store, and Budget bounds how much they may store. With Usages nil or a
-	// zero Budget, the service refuses no growth.
+	// Usages returns by how much owners' stores have grown, and Budget bounds how much an owner may store. With Usages
+	// nil or a zero Budget, the service refuses no growth.
 	Usages     store.Usages
 	Budget     licensing.Budget
 	UsageEvery time.Duration // the pause between passes of KeepUsage; default 10 s

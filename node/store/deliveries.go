@@ -23,8 +23,8 @@ type DeliveryLog interface {
 	// fails with ErrClaimTaken.
 	AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay Replay, claims ...Write) error
 
-	// SweepWebhooks removes what is left of deleted endpoints, some hundred etcd keys at a time. After
-	// a removal there may be more to remove.
+	// SweepWebhooks removes the remains of deleted endpoints, some hundred etcd keys at a time. After a removal there
+	// may be more to remove.
 	SweepWebhooks(ctx context.Context) (removed int, err error)
 }
 

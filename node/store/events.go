@@ -89,8 +89,8 @@ type Events interface {
 	// History reads a page of a license's or an order's events.
 	History(ctx context.Context, ref licensing.Ref, page HistoryPage) (History, error)
 
-	// NewEvents returns a channel that is closed when feeds may have events that a page read before the call did not
-	// have.
+	// NewEvents returns a channel that closes once feeds may have more events than a page had that was read before the
+	// call.
 	NewEvents() <-chan struct{}
 }
 

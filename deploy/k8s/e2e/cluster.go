@@ -120,7 +120,7 @@ func (c *cluster) stop(failed bool) error {
 	for _, d := range c.daemons {
 		<-d.over
 	}
-	// The kernel takes a moment to bury what was killed in a cgroup.
+	// The kernel takes a moment to remove the killed processes of a cgroup.
 	var err error
 	for range 50 {
 		if err = sweep(); err == nil {

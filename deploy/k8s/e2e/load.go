@@ -19,9 +19,8 @@ type load struct {
 	lasts    time.Duration
 }
 
-// under puts a load on the Service, and does something meanwhile. The load fails if k6
-// misses a threshold of the scenario, or if anything acknowledged is lost. Answers may
-// take longer than on an idle machine.
+// under puts a load on the Service, and calls do meanwhile. The load fails if k6 misses a threshold of the scenario, or
+// if an acknowledged result is lost. Answers may take longer than on an idle machine.
 func (r *run1) under(ctx context.Context, l load, do func(context.Context) error) error {
 	key, err := r.variable("LICET_API_KEY")
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 )
 
 func main() {
-	// Processes are to die with this one. Linux sends them that signal when the thread ends
-	// that has started them, and this one ends with the process.
+	// The processes must end with this process. Linux sends them a signal when the thread ends that has started them,
+	// and the main thread ends with the process.
 	runtime.LockOSThread()
 	if len(os.Args) == 4 && os.Args[1] == firstProcess {
 		fmt.Fprintf(os.Stderr, "e2e: %v\n", beFirst(os.Args[2], os.Args[3]))
@@ -85,7 +85,7 @@ func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
 		return err
 	}
 	defer unlock()
-	// What a run left that was ended by SIGKILL.
+	// A run that was ended by SIGKILL leaves files and cgroups.
 	if err := sweep(); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Images, by the names that the overlay has for them. The second one of the service is the
-// same program by another version.
+// Images, by the names that the overlay has for them. The second image of the service is the same program with another
+// version.
 const (
 	firstImage  = "registry.example.com/licet:0.1.0"
 	secondImage = "registry.example.com/licet:0.1.1"

@@ -29,7 +29,7 @@ type run1 struct {
 // steps runs all steps in turn, and stops at the first that fails: later steps need the
 // earlier ones.
 func (r *run1) steps(ctx context.Context) error {
-	const needed = 4 // steps that all others stand on
+	const needed = 4 // steps that all later steps need
 	list := []step{
 		{"cluster: control plane, three nodes, DNS, volumes, metrics", r.up},
 		{"install: the production overlay, from an empty cluster", r.install},
@@ -109,14 +109,14 @@ func (r *run1) install(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(r.cfg.root, keys)); err == nil {
 		return fmt.Errorf("%s is there already, and the page's commands would change it: move it away", keys)
 	}
-	// A run that was killed may have left it; the name is this check's own.
+	// A killed run may have left the folder. Its name belongs to this check.
 	if err := os.RemoveAll(r.overlay()); err != nil {
 		return err
 	}
 	if err := r.blocks(ctx, "image", "overlay"); err != nil {
 		return err
 	}
-	// What three nodes on one machine need other than a cluster does.
+	// The settings that three nodes on one machine need, and a real cluster does not.
 	file, err := os.OpenFile(filepath.Join(r.overlay(), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (r *run1) restore(ctx context.Context) error {
 	if err := r.blocks(ctx, "stop-nodes"); err != nil {
 		return err
 	}
-	// The disaster. The page begins where there is nothing any more.
+	// The disaster. The page begins where everything is lost.
 	if _, err := r.in(ctx, "delete", "statefulset/etcd", "--wait"); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (r *run1) restore(ctx context.Context) error {
 	return r.came(ctx)
 }
 
-// came checks that the backup's records are back, and that later ones are gone.
+// came checks that the backup's records are back, and that later records are gone.
 func (r *run1) came(ctx context.Context) error {
 	out, err := r.shell(ctx, "after-restore", `
 		licet licenses get "$LICENSE" --output json
@@ -78,6 +78,6 @@ func (r *run1) came(ctx context.Context) error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	// And it goes on from there.
+	// The restored service takes load.
 	return r.under(ctx, load{"mixed", 10, 15 * time.Second}, func(context.Context) error { return nil })
 }

@@ -147,7 +147,7 @@ func burn(title, about, rule, runbook string) panel {
 	return p
 }
 
-// processes is how the operating system and Go see the nodes.
+// processes returns the row about the nodes as the operating system and Go see them.
 func processes() row {
 	return row{"Processes", []panel{
 		{title: "Processor time", unit: "short",

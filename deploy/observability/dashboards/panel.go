@@ -33,7 +33,7 @@ type step struct {
 func warning(from float64) step  { return step{from, "orange"} }
 func critical(from float64) step { return step{from, "red"} }
 
-// scope is whose series a panel shows, and so which variables select them.
+// scope says whose series a panel shows, and so which variables select them.
 type scope int
 
 const (

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The labels that a dashboard's variables select by. A namespace and a pod are there
-// in Kubernetes only: what "All" stands for matches series without them, too.
+// The labels that a dashboard's variables select by. Only series from Kubernetes have a namespace and a pod: the "All"
+// of these variables also matches series without them.
 const (
 	ofLicet    = `job=~"$job", namespace=~"$namespace", pod=~"$pod", instance=~"$instance"`
 	ofEtcd     = `job=~"$etcd_job", namespace=~"$etcd_namespace", instance=~"$etcd_instance"`
@@ -42,13 +42,13 @@ func ofMember(series string) string {
 	return series + " and on (job, instance) " + etcd(leading)
 }
 
-// rate is how much a counter grows in a second.
+// rate returns how much a counter grows in a second.
 func rate(series string) string { return "rate(" + series + "[$__rate_interval])" }
 
-// grown is how much a counter has grown in the time that the dashboard shows.
+// grown returns how much a counter has grown in the time that the dashboard shows.
 func grown(series string) string { return "increase(" + series + "[$__range])" }
 
-// by aggregates, with labels such as "method, route" or with none.
+// by returns an aggregate by labels such as "method, route", or by none.
 func by(aggregate, labels, of string) string {
 	if labels == "" {
 		return aggregate + "(" + of + ")"
@@ -60,7 +60,7 @@ func sum(labels, of string) string { return by("sum", labels, of) }
 
 func highest(labels, of string) string { return by("max", labels, of) }
 
-// quantile is of the histogram whose buckets' selector is given.
+// quantile returns a quantile of the histogram whose buckets the selector selects.
 func quantile(q string, labels, buckets string) string {
 	le := "le"
 	if labels != "" {
@@ -69,21 +69,21 @@ func quantile(q string, labels, buckets string) string {
 	return fmt.Sprintf("histogram_quantile(%s, %s)", q, sum(le, rate(buckets)))
 }
 
-// mean is of a histogram, of which the selectors of sum and count are given.
+// mean returns the mean of a histogram, given the selectors of its sum and its count.
 func mean(labels, total, count string) string {
 	return sum(labels, rate(total)) + " / (" + sum(labels, rate(count)) + " > 0)"
 }
 
-// orNone is 0 where part has no series and whole has one: not every metric has a series
-// for what never happened.
+// orNone returns part, or 0 if part has no series and whole has one: not every metric has a series for what never
+// happened.
 func orNone(part, whole string) string { return part + " or 0 * " + whole }
 
-// share is the share of a part in the whole, without a value where the whole is 0.
+// share returns part as a share of whole; no value if whole is 0.
 func share(part, whole string) string {
 	return "(" + orNone(part, whole) + ") / (" + whole + " > 0)"
 }
 
-// since is the age of a moment in Unix time. 0 means never, and has no age.
+// since returns the age of a moment in Unix time. A moment of 0 means never, and has no age.
 func since(labels, moment string) string {
 	return "time() - " + highest(labels, moment+" > 0")
 }

@@ -76,7 +76,7 @@ func (v variable) build() *dashboard.QueryVariableBuilder {
 		Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// datasource is the Prometheus that is selected at the top.
+// datasource returns the Prometheus that is selected at the top.
 func datasource() common.DataSourceRef {
 	kind, uid := "prometheus", "$datasource"
 	return common.DataSourceRef{Type: &kind, Uid: &uid}

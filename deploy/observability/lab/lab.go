@@ -28,9 +28,8 @@ type Config struct {
 // Lab is a service under load with what watches it.
 type Lab struct {
 	Stage *stage.Stage
-	// Prometheus has everything; Native scrapes one node with native histograms
-	// switched on: then this version keeps no classic buckets beside them, which
-	// rules and dashboards read.
+	// Prometheus scrapes everything. Native scrapes one node with native histograms switched on. This version of
+	// Prometheus then keeps no classic buckets, which rules and dashboards read.
 	Prometheus, Native *Prometheus
 
 	dir     string
@@ -122,12 +121,11 @@ func (l *Lab) Close() {
 	_ = os.RemoveAll(l.dir)
 }
 
-// Errors returns how often the load met an answer that it did not look for, and the
-// latest of them.
+// Errors returns how many answers the load did not expect, and the latest of them.
 func (l *Lab) Errors() (int, error) { return l.shop.trouble() }
 
-// raiseAlarm has etcd raise an alarm of a member that no cluster has, and takes it
-// back: its metric is there from the first one on. While it is raised nothing is written.
+// raiseAlarm raises an alarm of a member that no cluster has, and takes the alarm back: etcd has the metric of alarms
+// only after the first alarm. While an alarm is raised, etcd writes nothing.
 func raiseAlarm(ctx context.Context, client *clientv3.Client) error {
 	alarm := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: 1,
 		Alarm: etcdserverpb.AlarmType_NOSPACE}

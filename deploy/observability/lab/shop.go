@@ -33,8 +33,8 @@ const (
 	maxDevices = 2
 	// hotClients is how many clients activate the hot license at a time, on each node.
 	hotClients = 8
-	// pause is between two things that one customer does: the machine is not to be
-	// measured, and has other things to do.
+	// pause is the pause between two actions of one customer: the lab measures no speed, and the machine has other
+	// work.
 	pause = 20 * time.Millisecond
 )
 
@@ -59,7 +59,7 @@ func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error)
 	return h, h.stock(ctx)
 }
 
-// stock makes what there must be before anything is sold.
+// stock creates what the shop needs before it sells.
 func (h *shop) stock(ctx context.Context) error {
 	devices, none := maxDevices, 0
 	if _, err := h.desk.PutProduct(ctx, product,

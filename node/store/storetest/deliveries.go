@@ -16,8 +16,7 @@ import (
 	"licet/node/store"
 )
 
-// PutEndpoints makes endpoints those of an owner, and says of others that they were
-// deleted. It is what changes of endpoints come to in the database.
+// PutEndpoints stores endpoints of an owner, and marks others as deleted, as changes of endpoints do in the database.
 type PutEndpoints func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string)
 
 // DeliveryStore is what RunDeliveries tests: what the API asks of the deliveries, and what the workers
@@ -30,8 +29,8 @@ type DeliveryStore interface {
 	Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error
 }
 
-// RunDeliveries checks what a store must do for the delivery of webhooks. open gives a
-// store that is a worker of its own.
+// RunDeliveries checks what a store must do for the delivery of webhooks. open returns a store that is a worker of its
+// own.
 func RunDeliveries(t *testing.T, open func(t *testing.T) DeliveryStore, put PutEndpoints) {
 	for _, c := range []struct {
 		name string
@@ -71,7 +70,7 @@ type deliveries struct {
 
 func (d deliveries) newEndpoint() string { return "we_0" + strings.ToLower(ulid.Make().String()) }
 
-// again does something that may be done twice until it succeeds: a store may fail.
+// again repeats do, which may run twice, until it succeeds: a store may fail.
 func (d deliveries) again(do func() error) {
 	d.t.Helper()
 	for until := time.Now().Add(20 * time.Second); ; {

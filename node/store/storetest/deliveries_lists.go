@@ -54,7 +54,7 @@ func testDeliveryList(d deliveries) {
 	}
 }
 
-// testDeliveryLog delivers more than is kept, in small pages and in large ones.
+// testDeliveryLog delivers more messages than the log keeps, in small pages and in large ones.
 func testDeliveryLog(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
@@ -93,7 +93,7 @@ func testDeliveryLog(d deliveries) {
 	if err != nil || before.Next == "" {
 		d.t.Fatalf("%+v, %v", before, err)
 	}
-	// Who reads on at what is gone is at the end.
+	// A reader that continues from a removed page is at the end.
 	d.again(func() error {
 		got, err := s.Deliveries(d.context(), d.endpoint,
 			store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5, After: before.Next})

@@ -9,11 +9,10 @@ import (
 	"licet/node/store"
 )
 
-// longAgo is when nothing but this test's records end.
+// longAgo is a time at which only this test's records end.
 var longAgo = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// due returns which of some records stand among the records for which something is due at
-// a moment, in order. Others' may stand between them.
+// due returns which of some records are due at a moment, in order. Records of other tests may come between them.
 func (f fixture) due(kind licensing.DueKind, at time.Time, limit int, of ...licensing.Ref) []licensing.Ref {
 	f.t.Helper()
 	var found []licensing.Ref
@@ -36,7 +35,7 @@ func (f fixture) due(kind licensing.DueKind, at time.Time, limit int, of ...lice
 	}
 }
 
-// step runs a command on a record and stores what comes of it.
+// step runs a command on a record and stores the result.
 func (f fixture) step(ref licensing.Ref, cmd licensing.Command, now time.Time) {
 	f.t.Helper()
 	var devices []string
@@ -50,8 +49,8 @@ func (f fixture) step(ref licensing.Ref, cmd licensing.Command, now time.Time) {
 	f.mustLand(store.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
 }
 
-// testDue walks licenses and an order through what is due of them: each stands
-// where it belongs, once, or nowhere.
+// testDue takes licenses and an order through the states in which work is due for them. Each is in the index where it
+// belongs, once, or not at all.
 func testDue(t *testing.T, f fixture) {
 	day := func(n int) time.Time { return longAgo.AddDate(0, 0, n) }
 	var licenses []licensing.Ref

@@ -10,7 +10,7 @@ import (
 	"licet/node/store"
 )
 
-// seal returns once everything that is recorded is in the feeds, and demands that the store says so.
+// seal returns once all recorded events are in the feeds, and demands that the store announces new events.
 func (f fixture) seal(events EventfulStore) {
 	f.t.Helper()
 	news := events.NewEvents()
@@ -94,7 +94,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 			t.Errorf("%s tells what only the record has: %+v %+v", e.Type, e.Order, e.License)
 		}
 	}
-	// Those of one transaction are in any order of records.
+	// Events of one transaction are in any order of their records.
 	if len(got) > 3 {
 		slices.Sort(got[1:3])
 		slices.Sort(want[1:3])

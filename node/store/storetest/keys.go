@@ -293,8 +293,8 @@ func ringOf(t *testing.T, keys ...licensing.MasterKey) licensing.MasterRing {
 	return ring
 }
 
-// testRing looks at what is said of its own master keys only: the rings lack
-// those of all other tests.
+// testRing checks only what the store says about the test's own master keys: the rings lack the keys of all other
+// tests.
 func testRing(t *testing.T, f keyFixture) {
 	unused := f.newMaster("u_" + ulid.Make().String())
 	imposter := f.newMaster(f.master.ID)

@@ -90,7 +90,7 @@ func numbersOf(orders []licensing.Order) (numbers []string) {
 	return numbers
 }
 
-// grantAt stores a license that was made at a time.
+// grantAt stores a license that was created at a time.
 func (f fixture) grantAt(owner licensing.Owner, product string, at time.Time, metadata string) *licensing.License {
 	f.t.Helper()
 	l := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(), owner, product, "", at)
@@ -100,7 +100,7 @@ func (f fixture) grantAt(owner licensing.Owner, product string, at time.Time, me
 	return l
 }
 
-// orderAt stores an order that was made at a time.
+// orderAt stores an order that was created at a time.
 func (f fixture) orderAt(owner licensing.Owner, email string, at time.Time) *licensing.Order {
 	f.t.Helper()
 	order := f.order(owner)
@@ -110,7 +110,7 @@ func (f fixture) orderAt(owner licensing.Owner, email string, at time.Time) *lic
 	return order
 }
 
-// payAt pays an order, and gives its license.
+// payAt pays an order, and returns its license.
 func (f fixture) payAt(order *licensing.Order, at time.Time) licensing.LicenseKey {
 	f.t.Helper()
 	ref := licensing.OrderRef(order.Owner, order.OrderNo)
@@ -124,7 +124,7 @@ func (f fixture) payAt(order *licensing.Order, at time.Time) licensing.LicenseKe
 	return key
 }
 
-// neighbors are owners whose things are not this one's.
+// neighbors returns owners other than the given one, whose records must not show up in its lists.
 func neighbors(owner licensing.Owner) []licensing.Owner {
 	return []licensing.Owner{
 		{AccountID: owner.AccountID, Mode: licensing.Live},
@@ -179,7 +179,7 @@ func testListLicenses(t *testing.T, f fixture) {
 	}
 }
 
-// testListDevices lists licenses whose devices may lie elsewhere.
+// testListDevices lists licenses whose devices a store may keep apart from the license's record.
 func testListDevices(t *testing.T, f fixture) {
 	owner := f.owner()
 	bare := f.grantAt(owner, "pro", created, "")

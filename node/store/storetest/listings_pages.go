@@ -9,7 +9,7 @@ import (
 	"licet/node/store"
 )
 
-// testListScan lists what nothing is kept of.
+// testListScan lists with filters that select nothing.
 func testListScan(t *testing.T, f fixture) {
 	const licenses, scan = 23, 5
 	owner := f.owner()
@@ -55,8 +55,8 @@ func testListScan(t *testing.T, f fixture) {
 	}
 }
 
-// testListStable adds licenses between two pages, some of them older: clocks
-// differ. Everything that was there is listed once.
+// testListStable adds licenses between two pages, some of them older: clocks differ. Every license that existed at the
+// first page is listed once.
 func testListStable(t *testing.T, f fixture) {
 	owner := f.owner()
 	there := make(map[licensing.LicenseKey]int)
@@ -96,7 +96,7 @@ func testListStable(t *testing.T, f fixture) {
 	}
 }
 
-// testListAnywhere reads on from positions that no page gave.
+// testListAnywhere lists from positions that no page has returned.
 func testListAnywhere(t *testing.T, f fixture) {
 	owner := f.owner()
 	l := f.grantAt(owner, "pro", created, "")

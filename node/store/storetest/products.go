@@ -8,8 +8,8 @@ import (
 	"licet/node/store"
 )
 
-// testProducts makes, replaces and removes a product, each time once with what is
-// stored and once with what was.
+// testProducts creates, replaces and removes a product, each time once with the stored snapshot and once with a stale
+// one.
 func testProducts(t *testing.T, f fixture) {
 	owner := f.owner()
 	ref := licensing.ProductRef(owner, "pro")

@@ -195,7 +195,7 @@ func testClaims(t *testing.T, f fixture) {
 		t.Error("the claim is visible in the other mode")
 	}
 
-	// Of its four places by age three are due, but the claim is not: it was made anew.
+	// Of the claim's four entries by age three are due, but the claim is not: it was stored again.
 	f.sweep(created.Add(3 * time.Hour))
 	if s := f.load(ref); s.Record.Claim == nil {
 		t.Error("a claim was swept too early")
