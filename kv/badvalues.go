@@ -61,8 +61,8 @@ func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run
 	s.etcd.Unreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(at, run.Record, run.Last), err)
 }
 
-// readTrimmedEpoch returns the epoch in layout.TrimmedKey; 0 if there is no such key, or its value can't be read. In the
-// latter case readers among removed events get no error until the next sweep by age writes the key anew.
+// readTrimmedEpoch returns the epoch in layout.TrimmedKey; 0 if there is no such key, or its value can't be read. In
+// the latter case readers among removed events get no error until the next sweep by age writes the key anew.
 func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) layout.Epoch {
 	if kv == nil {
 		return 0
@@ -80,9 +80,9 @@ func (s *core) unreadableLedger(owner licensing.Owner, err error) bool {
 	return s.etcd.Unreadable(layout.LedgerKey(owner), "s/ledger/"+layout.OwnerPath(owner), err)
 }
 
-// unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can be
-// read. Then the owner stores nothing, as far as is known, and the next change makes the record anew: so a recount of
-// all owners does not end at this owner, and corrects the record.
+// unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can
+// be read. Then the owner stores nothing, as far as is known, and the next change makes the record anew: so a recount
+// of all owners does not end at this owner, and corrects the record.
 func (s *core) unreadableUsage(owner licensing.Owner, err error) bool {
 	return s.etcd.Unreadable(layout.UsageKey(owner), "s/usage/"+layout.OwnerPath(owner), err)
 }

@@ -72,8 +72,9 @@ func (u *MasterUse) String() string {
 // MasterUsage is how master keys are used at one revision.
 type MasterUsage struct {
 	Uses []MasterUse // of the master keys that the store uses or has used, by id
-	// Unreadable counts the API keys and the owners' records of endpoints that can't be read. Their secrets may be derived
-	// from any master key. UnreadableNames has the names of up to maxMasterUsers of them, as licet store verify shows them.
+	// Unreadable counts the API keys and the owners' records of endpoints that can't be read. Their secrets may be
+	// derived from any master key. UnreadableNames has the names of up to maxMasterUsers of them, as licet store verify
+	// shows them.
 	Unreadable      int
 	UnreadableNames []string
 	// The revisions of the marks that every change of an API key, and of an endpoint of
@@ -95,12 +96,12 @@ func (m *MasterUsage) SayUnreadable() string {
 	if m.Unreadable > len(m.UnreadableNames) {
 		names += ", …"
 	}
-	return fmt.Sprintf("%d API keys or records of webhook endpoints can't be read, and their secrets may be derived from "+
-		"any master key: %s; licet store verify shows them", m.Unreadable, names)
+	return fmt.Sprintf("%d API keys or records of webhook endpoints can't be read, and their secrets may be derived "+
+		"from any master key: %s; licet store verify shows them", m.Unreadable, names)
 }
 
-// MasterUses counts for each master key the secrets that are derived from it at now. It reads all API keys and endpoints
-// of webhooks, at one revision.
+// MasterUses counts for each master key the secrets that are derived from it at now. It reads all API keys and
+// endpoints of webhooks, at one revision.
 func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, error) {
 	response, err := s.etcd.Txn(ctx, "scan_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),

@@ -13,8 +13,8 @@ import (
 // spaceNeeded is the free space that a start needs: etcd allocates two segments of its log, of 64 MiB each, in advance.
 const spaceNeeded = "200 MiB"
 
-// failure receives the reason when etcd stops for good. etcd reports a full disk and damaged data as fatal log entries or
-// panics through its logger, and expects the logger to end the process.
+// failure receives the reason when etcd stops for good. etcd reports a full disk and damaged data as fatal log entries
+// or panics through its logger, and expects the logger to end the process.
 type failure struct{ reason chan error }
 
 func newFailure() *failure { return &failure{reason: make(chan error, 1)} }
