@@ -121,6 +121,11 @@ func TestReserveStoresNoUse(t *testing.T) {
 		db.set(space)
 		clock.Advance(time.Hour)
 		nodetest.MustActivate(t, n, key, "laptop")
+		renamed := licensing.Activate{
+			Target: licensing.Target{Key: key}, Device: "laptop", Name: "Travel", Named: true,
+		}
+		_, err := n.Activate(nodetest.Context(t), renamed)
+		nodetest.WantError(t, err, nil)
 		n.StoreSeen()
 	}
 	db.set(store.SpaceFree)

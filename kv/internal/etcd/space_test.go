@@ -108,6 +108,26 @@ func TestReserveByFile(t *testing.T) {
 	l.want(store.SpaceFree)
 }
 
+// TestFullestMemberDecides: one member with 91 % of its quota in use begins the reserve, whichever member it is, and a
+// member that has not answered does not count.
+func TestFullestMemberDecides(t *testing.T) {
+	fullest, other := usage{inUse: 0.91, file: 0.91}, usage{inUse: 0.30, file: 0.40}
+	for _, c := range []struct {
+		members []*member
+		want    store.Space
+	}{
+		{[]*member{{usage: fullest}, {usage: other}, {usage: other}}, store.SpaceReserve},
+		{[]*member{{usage: other}, {usage: other}, {usage: fullest}}, store.SpaceReserve},
+		{[]*member{{usage: other}, {usage: other}, {usage: fullest, err: errPanic}}, store.SpaceFree},
+		{[]*member{{usage: other, full: true}, {usage: other}}, store.SpaceFull},
+	} {
+		m := &members{list: c.members, metrics: kvtest.Metrics(), log: zerolog.Nop()}
+		if m.noteSpace(); m.space.now() != c.want {
+			t.Errorf("%+v: space %v, want %v", c.members, m.space.now(), c.want)
+		}
+	}
+}
+
 func TestUsageWithoutQuota(t *testing.T) {
 	status := &clientv3.StatusResponse{DbSize: 1 << 40, DbSizeInUse: 1 << 40}
 	for _, quota := range []int64{0, -1} {
