@@ -10,14 +10,14 @@ import (
 	"licet/node/store"
 )
 
-// takeoverAfter is how long an endpoint must be unclaimed before a worker that is not its preferred worker
-// claims it. The preferred worker may be unable to.
+// takeoverAfter is how long an endpoint must be free before a worker that is not its preferred worker
+// leases it. The preferred worker may be unable to.
 const takeoverAfter = 5 * time.Second
 
 // temporaryFor is how long a worker that is not the preferred worker keeps an endpoint.
 const temporaryFor = 30 * time.Second
 
-// preferredWorker returns the worker that should claim an endpoint, by rendezvous hashing: the worker with the
+// preferredWorker returns the worker that should lease an endpoint, by rendezvous hashing: the worker with the
 // highest hash of worker and endpoint. All workers agree, and when a worker comes or goes, only its own
 // endpoints move.
 func preferredWorker(endpoint string, workers []store.Incarnation) (best store.Incarnation) {
@@ -32,17 +32,17 @@ func preferredWorker(endpoint string, workers []store.Incarnation) (best store.I
 	return best
 }
 
-// assignment decides which endpoints a worker should claim. One goroutine uses it.
+// assignment decides which endpoints a worker should lease. One goroutine uses it.
 type assignment struct {
-	self           store.Incarnation
-	workers        []store.Incarnation
-	preferred      map[string]store.Incarnation // the preferred worker, by endpoint
-	unclaimedSince map[string]time.Time         // by endpoint
+	self      store.Incarnation
+	workers   []store.Incarnation
+	preferred map[string]store.Incarnation // the preferred worker, by endpoint
+	freeSince map[string]time.Time         // by endpoint
 }
 
 func newAssignment(self store.Incarnation) *assignment {
 	return &assignment{
-		self: self, preferred: make(map[string]store.Incarnation), unclaimedSince: make(map[string]time.Time),
+		self: self, preferred: make(map[string]store.Incarnation), freeSince: make(map[string]time.Time),
 	}
 }
 
@@ -64,21 +64,21 @@ func (a *assignment) isPreferred(endpoint string) bool {
 	return owner == a.self
 }
 
-// shouldClaim reports whether this worker should claim an endpoint that is unclaimed.
-func (a *assignment) shouldClaim(endpoint string, now time.Time) bool {
-	since, known := a.unclaimedSince[endpoint]
+// shouldAcquire reports whether this worker should lease an endpoint that is free.
+func (a *assignment) shouldAcquire(endpoint string, now time.Time) bool {
+	since, known := a.freeSince[endpoint]
 	if !known {
 		since = now
-		a.unclaimedSince[endpoint] = now
+		a.freeSince[endpoint] = now
 	}
 	return a.isPreferred(endpoint) || now.Sub(since) >= takeoverAfter
 }
 
-// claimed notes that an endpoint is claimed.
-func (a *assignment) claimed(endpoint string) { delete(a.unclaimedSince, endpoint) }
+// leased notes that an endpoint is leased.
+func (a *assignment) leased(endpoint string) { delete(a.freeSince, endpoint) }
 
 // retain forgets the endpoints for which exists reports false.
 func (a *assignment) retain(exists func(endpoint string) bool) {
 	maps.DeleteFunc(a.preferred, func(id string, _ store.Incarnation) bool { return !exists(id) })
-	maps.DeleteFunc(a.unclaimedSince, func(id string, _ time.Time) bool { return !exists(id) })
+	maps.DeleteFunc(a.freeSince, func(id string, _ time.Time) bool { return !exists(id) })
 }

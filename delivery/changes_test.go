@@ -20,9 +20,9 @@ type staleStore struct {
 	stale  atomic.Bool
 	mark   atomic.Int64 // the last mark that was returned
 	listed atomic.Int64 // the number of reads of all endpoints
-	closed atomic.Bool  // reads of the claims fail
-	scans  atomic.Int64 // the number of reads of the claims
-	claims atomic.Int64 // the number of claims of endpoints
+	closed atomic.Bool  // reads of the leases fail
+	scans  atomic.Int64 // the number of reads of the leases
+	leases atomic.Int64 // the number of leases of endpoints
 	jobs   sync.Map     // the number of reads of replays, by account
 }
 
@@ -74,35 +74,35 @@ type staleWorker struct {
 	b *staleStore
 }
 
-func (w staleWorker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
+func (w staleWorker) Leases(ctx context.Context) (map[string]store.Incarnation, error) {
 	if w.b.closed.Load() {
 		return nil, licensing.ErrUnavailable
 	}
 	w.b.scans.Add(1)
-	return w.DeliveryWorker.Claims(ctx)
+	return w.DeliveryWorker.Leases(ctx)
 }
 
-func (w staleWorker) Claim(
+func (w staleWorker) Acquire(
 	ctx context.Context, owner licensing.Owner, endpoint string,
-) (store.DeliveryHold, bool, error) {
-	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
+) (store.DeliveryLease, bool, error) {
+	lease, ok, err := w.DeliveryWorker.Acquire(ctx, owner, endpoint)
 	if ok {
-		w.b.claims.Add(1)
-		hold = staleClaim{hold, owner.AccountID, w.b}
+		w.b.leases.Add(1)
+		lease = staleLease{lease, owner.AccountID, w.b}
 	}
-	return hold, ok, err
+	return lease, ok, err
 }
 
-type staleClaim struct {
-	store.DeliveryHold
+type staleLease struct {
+	store.DeliveryLease
 	account string
 	b       *staleStore
 }
 
-func (h staleClaim) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
+func (h staleLease) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	count, _ := h.b.jobs.LoadOrStore(h.account, new(atomic.Int64))
 	count.(*atomic.Int64).Add(1)
-	return h.DeliveryHold.Jobs(ctx)
+	return h.DeliveryLease.Jobs(ctx)
 }
 
 // staleNode starts a node that delivers through a store that can become stale.
@@ -147,7 +147,7 @@ func TestChangeAppliesToLaterEvents(t *testing.T) {
 			s.grant(1)
 			before := s.waitForEvents(1)
 			left.waitForAll(l, before)
-			l.waitUntil("both endpoints are claimed", func() bool { return len(s.engine.claimedIDs()) == 2 })
+			l.waitUntil("both endpoints are leased", func() bool { return len(s.engine.leasedIDs()) == 2 })
 			store.stale.Store(true)
 			s.update(licensing.UpdateEndpoint{ID: first.ID, Types: &second.Types})
 			s.update(licensing.UpdateEndpoint{ID: second.ID, URL: &moved.server.URL})
@@ -162,7 +162,7 @@ func TestChangeAppliesToLaterEvents(t *testing.T) {
 }
 
 // TestDisabledIsFoundWithThePage: a disabled endpoint gets no event that is recorded after the change, although no
-// scan has seen the change. The endpoint is not claimed again before a scan sees it enabled.
+// scan has seen the change. The endpoint is not leased again before a scan sees it enabled.
 func TestDisabledIsFoundWithThePage(t *testing.T) {
 	l := newTestCluster(t)
 	s, store := l.staleNode(oldMark)
@@ -177,12 +177,12 @@ func TestDisabledIsFoundWithThePage(t *testing.T) {
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &off})
 	s.grant(1)
 	after := s.waitForEvents(2)
-	l.waitUntil("the endpoint is released", func() bool { return len(s.engine.claimedIDs()) == 0 })
+	l.waitUntil("the endpoint is released", func() bool { return len(s.engine.leasedIDs()) == 0 })
 	scans := store.scans.Load()
 	l.waitUntil("scans go on", func() bool { return store.scans.Load() > scans+1 })
 	r.waitForExactly(l, before)
-	if n := store.claims.Load(); n != 1 {
-		t.Errorf("the endpoint was claimed %d times", n)
+	if n := store.leases.Load(); n != 1 {
+		t.Errorf("the endpoint was leased %d times", n)
 	}
 	store.stale.Store(false)
 	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &on})
@@ -202,7 +202,7 @@ func TestOnlyTheOwnersLoopsReread(t *testing.T) {
 	db := &staleStore{Store: s.deliveries}
 	s.engineStore = db
 	s.startEngine()
-	l.waitUntil("both endpoints are claimed", func() bool { return len(s.engine.claimedIDs()) == 2 })
+	l.waitUntil("both endpoints are leased", func() bool { return len(s.engine.leasedIDs()) == 2 })
 	asked := func(owner string) (n int64) {
 		if count, ok := db.jobs.Load(owner); ok {
 			n = count.(*atomic.Int64).Load()
@@ -225,9 +225,9 @@ func TestOnlyTheOwnersLoopsReread(t *testing.T) {
 	}
 }
 
-// TestClaimStartsFromTheRecord: a node that saw an endpoint before a change, and claims it after the change, delivers
+// TestLeaseStartsFromTheRecord: a node that saw an endpoint before a change, and leases it after the change, delivers
 // to the changed endpoint.
-func TestClaimStartsFromTheRecord(t *testing.T) {
+func TestLeaseStartsFromTheRecord(t *testing.T) {
 	l := newTestCluster(t)
 	s, store := l.staleNode(oldMark)
 	left, moved := newReceiver(t), newReceiver(t)

@@ -462,7 +462,7 @@ func (s *testNode) replay(endpoint string, replay store.Replay) {
 func (s *testNode) jobs(endpoint string) ([]store.Replay, error) {
 	for _, r := range s.engine.heldLoops() {
 		if r.id == endpoint {
-			jobs, _, err := r.claim.Jobs(s.cluster.ctx())
+			jobs, _, err := r.lease.Jobs(s.cluster.ctx())
 			return jobs, err
 		}
 	}

@@ -43,40 +43,40 @@ type dyingWorker struct {
 	m *dyingStore
 }
 
-func (w dyingWorker) Claim(
+func (w dyingWorker) Acquire(
 	ctx context.Context, owner licensing.Owner, endpoint string,
-) (store.DeliveryHold, bool, error) {
+) (store.DeliveryLease, bool, error) {
 	w.m.step(ctx)
-	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
+	lease, ok, err := w.DeliveryWorker.Acquire(ctx, owner, endpoint)
 	w.m.step(ctx)
-	return dyingClaim{hold, w.m}, ok, err
+	return dyingLease{lease, w.m}, ok, err
 }
 
-type dyingClaim struct {
-	store.DeliveryHold
+type dyingLease struct {
+	store.DeliveryLease
 	m *dyingStore
 }
 
-func (h dyingClaim) Resume(ctx context.Context) (store.DeliveryState, error) {
+func (h dyingLease) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.m.step(ctx)
-	return h.DeliveryHold.Resume(ctx)
+	return h.DeliveryLease.Resume(ctx)
 }
 
-func (h dyingClaim) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
+func (h dyingLease) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
 	h.m.step(ctx)
-	return h.DeliveryHold.Pending(ctx, events...)
+	return h.DeliveryLease.Pending(ctx, events...)
 }
 
-func (h dyingClaim) Checkpoint(ctx context.Context, done store.Checkpoint) error {
+func (h dyingLease) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.m.step(ctx)
-	err := h.DeliveryHold.Checkpoint(ctx, done)
+	err := h.DeliveryLease.Checkpoint(ctx, done)
 	h.m.step(ctx)
 	return err
 }
 
-func (h dyingClaim) Release(ctx context.Context) error {
+func (h dyingLease) Release(ctx context.Context) error {
 	h.m.step(ctx)
-	err := h.DeliveryHold.Release(ctx)
+	err := h.DeliveryLease.Release(ctx)
 	h.m.step(ctx)
 	return err
 }
@@ -153,21 +153,21 @@ func TestWorkersShare(t *testing.T) {
 		}
 	}
 	all(a.waitForEvents(20))
-	l.waitUntil("the only node has all endpoints", func() bool { return len(first.claimedIDs()) == 12 })
+	l.waitUntil("the only node has all endpoints", func() bool { return len(first.leasedIDs()) == 12 })
 	second := b.startEngine()
 	l.waitUntil("both nodes have endpoints", func() bool {
-		return len(first.claimedIDs()) < 12 && len(first.claimedIDs())+len(second.claimedIDs()) == 12
+		return len(first.leasedIDs()) < 12 && len(first.leasedIDs())+len(second.leasedIDs()) == 12
 	})
-	if n := len(second.claimedIDs()); n == 0 || n == 12 {
+	if n := len(second.leasedIDs()); n == 0 || n == 12 {
 		t.Errorf("the second node has %d of 12", n)
 	}
 	a.grant(20)
 	all(a.waitForEvents(40))
-	goOn := l.stopClock() // so that no endpoint is unclaimed for takeoverAfter
+	goOn := l.stopClock() // so that no endpoint is free for takeoverAfter
 	if err := first.Stop(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	l.waitUntil("the other node has all endpoints", func() bool { return len(second.claimedIDs()) == 12 })
+	l.waitUntil("the other node has all endpoints", func() bool { return len(second.leasedIDs()) == 12 })
 	goOn()
 	a.grant(20)
 	all(a.waitForEvents(60))
@@ -175,7 +175,7 @@ func TestWorkersShare(t *testing.T) {
 	third := a.startEngine()
 	a.grant(20)
 	all(a.waitForEvents(80))
-	l.waitUntil("the third engine has all endpoints", func() bool { return len(third.claimedIDs()) == 12 })
+	l.waitUntil("the third engine has all endpoints", func() bool { return len(third.leasedIDs()) == 12 })
 	for _, r := range receivers {
 		if n := r.attempts(); n > 80+2*maxAhead {
 			t.Errorf("80 events were sent %d times", n)
@@ -195,12 +195,12 @@ func TestLostLease(t *testing.T) {
 	a.grant(50)
 	r.waitForAll(l, a.waitForEvents(50))
 	close(gone.lost)
-	l.waitUntil("the first node has no endpoint", func() bool { return len(a.engine.claimedIDs()) == 0 })
+	l.waitUntil("the first node has no endpoint", func() bool { return len(a.engine.leasedIDs()) == 0 })
 	b.startEngine()
 	a.grant(50)
 	r.waitForAll(l, a.waitForEvents(100))
 	l.waitUntil("the other node has the endpoint", func() bool {
-		return slices.Equal(b.engine.claimedIDs(), []string{endpoint.ID})
+		return slices.Equal(b.engine.leasedIDs(), []string{endpoint.ID})
 	})
 }
 

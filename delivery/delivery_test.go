@@ -221,7 +221,7 @@ func TestGone(t *testing.T) {
 	l.waitUntil("the endpoint is disabled", func() bool {
 		return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone
 	})
-	l.waitUntil("no loop delivers to it", func() bool { return len(s.engine.claimedIDs()) == 0 })
+	l.waitUntil("no loop delivers to it", func() bool { return len(s.engine.leasedIDs()) == 0 })
 	told := 0
 	l.waitUntil("the feed has the event of that", func() bool {
 		page := store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}
@@ -439,8 +439,8 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	s.update(licensing.UpdateEndpoint{ID: second.ID, Enabled: &off})
 	s.update(licensing.UpdateEndpoint{ID: third.ID, URL: &target.server.URL})
 	l.waitUntil("no loop delivers to the two", func() bool {
-		claimed := s.engine.claimedIDs()
-		return !slices.Contains(claimed, first.ID) && !slices.Contains(claimed, second.ID)
+		leased := s.engine.leasedIDs()
+		return !slices.Contains(leased, first.ID) && !slices.Contains(leased, second.ID)
 	})
 	a, b := deleted.attempts(), disabled.attempts()
 	close(goOn)

@@ -8,18 +8,18 @@
 //
 // An [Engine] is the part of one node. All nodes that deliver are workers and know each other. Rendezvous
 // hashing prefers one worker for each endpoint, so workers agree without talking. The preferred worker
-// claims the endpoint: a claim is a key in the store that says which worker, its holder, delivers to the
-// endpoint. A claim lives as long as its holder's lease, and each write of a holder compares the claim: a
-// holder that was paused, and resumes after another worker has claimed the endpoint, changes
+// leases the endpoint: a lease is a key in the store that says which worker, its holder, delivers to the
+// endpoint. A lease lives as long as its holder's registration, and each write of a holder compares
+// the lease: a holder that was paused, and resumes after another worker has leased the endpoint, changes
 // nothing. The messages that it sent meanwhile are sent twice, with the same id.
 //
-// Each claimed endpoint has an endpointLoop: a goroutine that reads pages of the feed, starts attempts, and
+// Each leased endpoint has an endpointLoop: a goroutine that reads pages of the feed, starts attempts, and
 // stores their results in checkpoints. A queue decides what the loop does next. The queue is a pure state
 // machine: the loop tells it events and times, and the queue does no I/O. After a crash, messages whose
 // results were in no checkpoint are sent again, and so are messages behind an event that was not finished.
 //
 // Package delivery/webhook makes one attempt: the HTTP request, its signature and its result. Package kv/deliveries
-// stores positions, claims and messages in etcd. Package node/service creates and changes endpoints, and starts
+// stores positions, leases and messages in etcd. Package node/service creates and changes endpoints, and starts
 // replays for the API.
 //
 // The tests run several engines on one store, with receivers that fail, hang and lose responses, and crash the engines
@@ -28,8 +28,8 @@
 // Files:
 //   - engine.go: Engine, its configuration, start and stop
 //   - store.go: Store, the interface to the database
-//   - worker.go: a worker scans the endpoints, claims endpoints and runs their loops
-//   - assignment.go: which worker should claim which endpoint
+//   - worker.go: a worker scans the endpoints, leases endpoints and runs their loops
+//   - assignment.go: which worker should lease which endpoint
 //   - busylimit.go: fewer attempts on a busy node
 //   - loop.go: the loop that delivers to one endpoint
 //   - loopattempts.go: the loop makes attempts

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// scanEvery is about how often a worker scans which endpoints it should claim. A change of an endpoint,
+	// scanEvery is about how often a worker scans which endpoints it should lease. A change of an endpoint,
 	// or a new replay, wakes the worker earlier.
 	scanEvery = time.Second
 	// listEvery is the longest time between two reads of all endpoints. It bounds the damage of a change that
@@ -34,7 +34,7 @@ const (
 
 	// workRetryPause is about the pause between two tries to become a worker.
 	workRetryPause = 2 * time.Second
-	// firstFailurePause and longestFailurePause bound the pause before this node claims an endpoint again
+	// firstFailurePause and longestFailurePause bound the pause before this node leases an endpoint again
 	// after its loop failed. Each failure may send messages twice, so failures must be rare.
 	firstFailurePause   = time.Second
 	longestFailurePause = time.Minute

@@ -12,8 +12,8 @@ func (e *Engine) heldLoops() []*endpointLoop {
 	return slices.Collect(maps.Values(e.loops))
 }
 
-// claimedIDs returns the ids of the endpoints that an engine delivers to.
-func (e *Engine) claimedIDs() []string {
+// leasedIDs returns the ids of the endpoints that an engine delivers to.
+func (e *Engine) leasedIDs() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Sorted(maps.Keys(e.loops))

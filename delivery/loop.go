@@ -21,12 +21,12 @@ const (
 	disableTimeout = 10 * time.Second
 )
 
-// endpointLoop delivers to one endpoint while this node holds the claim on the endpoint.
+// endpointLoop delivers to one endpoint while this node holds the lease on the endpoint.
 type endpointLoop struct {
 	engine *Engine
 	guard  *guard.Guard
 	id     string
-	claim  store.DeliveryHold
+	lease  store.DeliveryLease
 	owner  licensing.Owner
 	// temporaryUntil is when a worker that is not the preferred worker releases the endpoint; zero if the
 	// worker is the preferred one.
@@ -57,10 +57,10 @@ type endpointLoop struct {
 	deadCount                   atomic.Int64 // dead messages as recountDead counted them, plus 1; 0: no new count
 }
 
-func newEndpointLoop(e *Engine, id string, to target, claim store.DeliveryHold) *endpointLoop {
+func newEndpointLoop(e *Engine, id string, to target, lease store.DeliveryLease) *endpointLoop {
 	return &endpointLoop{
 		engine: e, guard: e.guard.With("endpoint_id", id), id: id,
-		claim: claim, owner: to.owner, lastChange: to.changed, wakeups: make(chan struct{}, 1),
+		lease: lease, owner: to.owner, lastChange: to.changed, wakeups: make(chan struct{}, 1),
 		attemptResults: make(chan attemptResult), pageResults: make(chan pageResult, 2),
 		checkpointResults: make(chan checkpointResult, 1), replayResults: make(chan replayResult, 1),
 		disableResults: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplayWork(),
@@ -110,26 +110,26 @@ func (l *endpointLoop) runGuarded(ctx context.Context) {
 	began := time.Now()
 	if !l.guard.Do("delivery", func() { l.run(ctx) }) {
 		l.failed = true
-		_ = l.claim.Release(ctx)
+		_ = l.lease.Release(ctx)
 		return
 	}
 	// A loop that worked for long needs no longer pause.
 	l.failed = l.failed && time.Since(began) < longestFailurePause
 }
 
-// run delivers until the loop releases the endpoint, the claim is lost, or ctx ends.
+// run delivers until the loop releases the endpoint, the lease is lost, or ctx ends.
 func (l *endpointLoop) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
 		l.awaitGoroutines()
 	}()
-	state, err := l.claim.Resume(ctx)
+	state, err := l.lease.Resume(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.engine.cfg.Log.Warn().Err(err).Str("endpoint_id", l.id).
 				Msg("can't read the delivery state of an endpoint")
-			_ = l.claim.Release(ctx)
+			_ = l.lease.Release(ctx)
 		}
 		l.failed = true
 		return
@@ -137,11 +137,11 @@ func (l *endpointLoop) run(ctx context.Context) {
 	l.queue = newQueue(state, l.now(), l.engine.cfg.Random)
 	l.queue.updateEndpoint(state.Endpoint, l.now())
 	if l.queue.offRevision > 0 {
-		_ = l.claim.Release(ctx)
+		_ = l.lease.Release(ctx)
 		return
 	}
 	if l.deliver(ctx) {
-		_ = l.claim.Release(ctx)
+		_ = l.lease.Release(ctx)
 	}
 }
 
@@ -158,7 +158,7 @@ func (l *endpointLoop) awaitGoroutines() {
 
 func (l *endpointLoop) now() time.Time { return l.engine.cfg.Clock() }
 
-// deliver is the loop itself. It reports whether the caller should release the claim.
+// deliver is the loop itself. It reports whether the caller should release the lease.
 func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 	sending, stopSending := context.WithCancel(ctx)
 	defer stopSending()
@@ -195,7 +195,7 @@ func (l *endpointLoop) deliver(ctx context.Context) (release bool) {
 		case s := <-l.checkpointResults:
 			if !l.checkpointDone(ctx, s) {
 				timer.Stop()
-				return !errors.Is(s.err, store.ErrClaimLost) && ctx.Err() == nil
+				return !errors.Is(s.err, store.ErrLeaseLost) && ctx.Err() == nil
 			}
 		case read := <-l.replayResults:
 			l.replayDone(read)

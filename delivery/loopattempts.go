@@ -101,7 +101,7 @@ func (l *endpointLoop) readEventOf(ctx context.Context, done *attemptResult) *se
 	if known := done.message.unstored; known != nil {
 		done.before = *known
 	} else {
-		pending, err := l.claim.Pending(ctx, id)
+		pending, err := l.lease.Pending(ctx, id)
 		if err != nil {
 			done.err = err
 			return nil

@@ -30,7 +30,7 @@ func (l *endpointLoop) startCheckpoint(ctx context.Context, now time.Time, leavi
 	}
 	l.storing = true
 	c := l.queue.takeCheckpoint(now)
-	l.start("checkpoint", func() { l.checkpointResults <- checkpointResult{c, l.claim.Checkpoint(ctx, c)} })
+	l.start("checkpoint", func() { l.checkpointResults <- checkpointResult{c, l.lease.Checkpoint(ctx, c)} })
 }
 
 // checkpointDone takes the result of storing a checkpoint, and reports whether the loop may go on.
@@ -38,7 +38,7 @@ func (l *endpointLoop) checkpointDone(ctx context.Context, s checkpointResult) b
 	l.storing = false
 	outcome := "ok"
 	switch {
-	case errors.Is(s.err, store.ErrClaimLost):
+	case errors.Is(s.err, store.ErrLeaseLost):
 		outcome = "lost"
 	case s.err != nil:
 		outcome = "unknown"

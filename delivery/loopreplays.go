@@ -41,7 +41,7 @@ func (l *endpointLoop) startReplays(ctx context.Context, now time.Time) {
 	if s.reload {
 		s.reload, s.busy = false, true
 		l.start("list of replays", func() {
-			jobs, at, err := l.claim.Jobs(ctx)
+			jobs, at, err := l.lease.Jobs(ctx)
 			l.replayResults <- replayResult{isList: true, jobs: jobs, at: at, err: err}
 		})
 		return
@@ -58,7 +58,7 @@ func (l *endpointLoop) startReplays(ctx context.Context, now time.Time) {
 		s.busy = true
 		limit := min(deadPage, l.queue.pendingRoom())
 		l.start("replay", func() {
-			dead, err := l.claim.Dead(ctx, job.Place, limit)
+			dead, err := l.lease.Dead(ctx, job.Place, limit)
 			l.replayResults <- replayResult{job: job, messages: dead, err: err}
 		})
 	case job.Until != "":

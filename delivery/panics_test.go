@@ -67,37 +67,37 @@ type panickingWorker struct {
 	f *panickingStore
 }
 
-func (w panickingWorker) Claim(
+func (w panickingWorker) Acquire(
 	ctx context.Context, owner licensing.Owner, endpoint string,
-) (store.DeliveryHold, bool, error) {
-	w.f.step("a claim")
-	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
-	return panickingClaim{hold, w.f}, ok, err
+) (store.DeliveryLease, bool, error) {
+	w.f.step("a lease")
+	lease, ok, err := w.DeliveryWorker.Acquire(ctx, owner, endpoint)
+	return panickingLease{lease, w.f}, ok, err
 }
 
-type panickingClaim struct {
-	store.DeliveryHold
+type panickingLease struct {
+	store.DeliveryLease
 	f *panickingStore
 }
 
-func (h panickingClaim) Resume(ctx context.Context) (store.DeliveryState, error) {
+func (h panickingLease) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.f.step("the state")
-	return h.DeliveryHold.Resume(ctx)
+	return h.DeliveryLease.Resume(ctx)
 }
 
-func (h panickingClaim) Checkpoint(ctx context.Context, done store.Checkpoint) error {
+func (h panickingLease) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.f.step("a checkpoint")
-	return h.DeliveryHold.Checkpoint(ctx, done)
+	return h.DeliveryLease.Checkpoint(ctx, done)
 }
 
-func (h panickingClaim) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
+func (h panickingLease) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	h.f.step("the list of replays")
-	return h.DeliveryHold.Jobs(ctx)
+	return h.DeliveryLease.Jobs(ctx)
 }
 
-func (h panickingClaim) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
+func (h panickingLease) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
 	h.f.step("the dead messages")
-	return h.DeliveryHold.Dead(ctx, after, limit)
+	return h.DeliveryLease.Dead(ctx, after, limit)
 }
 
 // TestPanicsEndNothing: after a panic in any goroutine of an engine the process goes on, the panic is counted, and the
@@ -106,7 +106,7 @@ func TestPanicsEndNothing(t *testing.T) {
 	for _, steps := range [][]string{
 		{"a page", "a message", "a checkpoint"},
 		{"the list of replays", "an event", "the dead messages"},
-		{"the count of dead messages", "the state", "a claim"},
+		{"the count of dead messages", "the state", "a lease"},
 		{"the scan", "the watch"},
 	} {
 		t.Run(strings.Join(steps, ", "), func(t *testing.T) { panicAt(t, steps) })
@@ -175,7 +175,7 @@ func panicAt(t *testing.T, steps []string) {
 			s.replay(endpoint.ID, store.Replay{EventID: s.eventIDs()[0]})
 		case "the list of replays", "the dead messages", "the count of dead messages":
 			s.replay(endpoint.ID, store.Replay{Dead: true})
-		case "the state", "a claim": // the loop starts again
+		case "the state", "a lease": // the loop starts again
 			again := "the list of replays"
 			f.at.Store(&again)
 			s.replay(endpoint.ID, store.Replay{Dead: true})
@@ -215,7 +215,7 @@ func TestEndsBeforeItStarts(t *testing.T) {
 		}
 		e.Start()
 		e.Kill()
-		if len(e.claimedIDs()) > 0 {
+		if len(e.leasedIDs()) > 0 {
 			t.Errorf("%s: it delivers", name)
 		}
 	}

@@ -17,17 +17,17 @@ func (s *testNode) storeDead(endpoint string, events []string) {
 		done.Dead = append(done.Dead, store.Delivery{EventID: id, Type: e.Types[0], Status: store.DeliveryDead})
 	}
 	err := s.deliveries.Work(s.cluster.ctx(), func(ctx context.Context, w store.DeliveryWorker) error {
-		hold, ok, err := w.Claim(ctx, s.cluster.owner, endpoint)
+		lease, ok, err := w.Acquire(ctx, s.cluster.owner, endpoint)
 		if err != nil || !ok {
-			s.cluster.t.Fatalf("claim: %v, %v", ok, err)
+			s.cluster.t.Fatalf("acquire: %v, %v", ok, err)
 		}
-		if _, err := hold.Resume(ctx); err != nil {
+		if _, err := lease.Resume(ctx); err != nil {
 			return err
 		}
-		if err := hold.Checkpoint(ctx, done); err != nil {
+		if err := lease.Checkpoint(ctx, done); err != nil {
 			return err
 		}
-		return hold.Release(ctx)
+		return lease.Release(ctx)
 	})
 	if err != nil {
 		s.cluster.t.Fatal(err)

@@ -24,7 +24,7 @@ type churningStore struct {
 	Store
 	mark      int64
 	listTime  time.Duration // duration of a read of all endpoints
-	scanTime  time.Duration // duration of a read of the claims
+	scanTime  time.Duration // duration of a read of the leases
 	spent     time.Duration // total duration of both kinds of reads
 	lists     int
 	listError error // the error of each read of all endpoints; nil: none
@@ -53,12 +53,12 @@ func (c *churningStore) spend(d time.Duration) {
 func (c *churningStore) Self() store.Incarnation                              { return store.Incarnation{1} }
 func (c *churningStore) Workers(context.Context) ([]store.Incarnation, error) { return nil, nil }
 
-func (c *churningStore) Claims(context.Context) (map[string]store.Incarnation, error) {
+func (c *churningStore) Leases(context.Context) (map[string]store.Incarnation, error) {
 	c.spend(c.scanTime)
 	return nil, nil
 }
 
-func (c *churningStore) Claim(context.Context, licensing.Owner, string) (store.DeliveryHold, bool, error) {
+func (c *churningStore) Acquire(context.Context, licensing.Owner, string) (store.DeliveryLease, bool, error) {
 	return nil, false, nil
 }
 

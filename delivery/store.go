@@ -8,9 +8,9 @@ import (
 )
 
 // Store is what the delivery of webhooks asks of a database. A worker that delivers to an endpoint
-// holds a claim on the endpoint, under a lease. The lease only says when other workers may try: each
-// write of a holder compares the claim, so a holder that has lost its claim changes nothing. Every
-// implementation passes storetest.RunDeliveries.
+// holds the lease on the endpoint. The lease ends with its holder's connection to the store, so that
+// other workers may try; each write of a holder also compares the lease, so a holder that has lost the
+// lease changes nothing. Every implementation passes storetest.RunDeliveries.
 type Store interface {
 	// WebhooksMark returns the revision at which an endpoint was changed last, or a replay was asked
 	// for.
@@ -23,8 +23,8 @@ type Store interface {
 	// Progresses reads the progress of endpoints; an endpoint without progress is left out.
 	Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error)
 
-	// Work calls do as a worker that other workers know, under a lease. The context of do ends when
-	// ctx ends, or when the lease may be lost; all claims are lost with the lease. Work returns when
-	// do does, with do's error.
+	// Work registers a worker that other workers know, and calls do. The context of do ends when ctx
+	// ends, or when the registration may be lost; all leases of the worker end with the registration.
+	// Work returns when do does, with do's error.
 	Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error
 }

@@ -19,7 +19,7 @@ type target struct {
 	revision int64 // store.OwnerWebhooks.Revision
 }
 
-// worker is an engine's work under one lease. One goroutine uses it.
+// worker is an engine's work during one registration. One goroutine uses it.
 type worker struct {
 	engine     *Engine
 	store      store.DeliveryWorker
@@ -33,7 +33,7 @@ type worker struct {
 	rereadAllAt time.Time         // when all loops were last told to reread their endpoints
 
 	backoffs map[string]failureBackoff // of endpoints whose loop has failed, by id
-	loops    map[string]*endpointLoop  // of claimed endpoints, by id; other goroutines read it under engine.mu
+	loops    map[string]*endpointLoop  // of leased endpoints, by id; other goroutines read it under engine.mu
 	ended    chan *endpointLoop
 }
 
@@ -108,7 +108,7 @@ func (w *worker) awaitScan(ctx context.Context) error {
 	}
 }
 
-// scan claims endpoints, releases endpoints, and tells loops to reread endpoints that have changed. A node whose clock
+// scan leases endpoints, releases endpoints, and tells loops to reread endpoints that have changed. A node whose clock
 // is wrong leaves its endpoints to other nodes: it would give up messages and sign with wrong times.
 func (w *worker) scan(ctx context.Context) error {
 	if w.engine.cfg.Node.RefuseByClock() != nil {
@@ -118,7 +118,7 @@ func (w *worker) scan(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	workers, claims, err := w.readState(ctx)
+	workers, leases, err := w.readState(ctx)
 	w.scanAgainAt = readAgainAt(began, takeoverAfter) // after an error too: a failed read may have taken long
 	if err != nil {
 		return err
@@ -142,38 +142,38 @@ func (w *worker) scan(ctx context.Context) error {
 			l.requestReread()
 		}
 	}
-	return w.claimUnclaimed(ctx, claims, now)
+	return w.acquireFree(ctx, leases, now)
 }
 
 // readState reads the input of a scan.
 func (w *worker) readState(
 	ctx context.Context,
-) (workers []store.Incarnation, claims map[string]store.Incarnation, err error) {
+) (workers []store.Incarnation, leases map[string]store.Incarnation, err error) {
 	if err = w.readTargets(ctx); err != nil {
 		return nil, nil, err
 	}
 	if workers, err = w.store.Workers(ctx); err != nil {
 		return nil, nil, err
 	}
-	claims, err = w.store.Claims(ctx)
-	return workers, claims, err
+	leases, err = w.store.Leases(ctx)
+	return workers, leases, err
 }
 
-// claimUnclaimed claims endpoints that no worker has claimed. After scanEvery it stops and requests a scan.
-func (w *worker) claimUnclaimed(ctx context.Context, claims map[string]store.Incarnation, now time.Time) error {
+// acquireFree leases endpoints that no worker has leased. After scanEvery it stops and requests a scan.
+func (w *worker) acquireFree(ctx context.Context, leases map[string]store.Incarnation, now time.Time) error {
 	began := time.Now()
 	for _, id := range slices.Sorted(maps.Keys(w.targets)) {
-		if _, claimed := claims[id]; claimed || w.loops[id] != nil {
-			w.assignment.claimed(id)
+		if _, leased := leases[id]; leased || w.loops[id] != nil {
+			w.assignment.leased(id)
 			continue
 		}
-		if !w.assignment.shouldClaim(id, now) || now.Before(w.backoffs[id].until) {
+		if !w.assignment.shouldAcquire(id, now) || now.Before(w.backoffs[id].until) {
 			continue
 		}
-		switch err := w.claim(ctx, id); {
+		switch err := w.acquire(ctx, id); {
 		case errors.Is(err, licensing.ErrInternal):
 			// An endpoint that can't be read must not keep the worker from other endpoints.
-			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("can't claim an endpoint")
+			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("can't lease an endpoint")
 			w.backOff(id)
 		case err != nil:
 			return err
@@ -186,7 +186,7 @@ func (w *worker) claimUnclaimed(ctx context.Context, claims map[string]store.Inc
 	return nil
 }
 
-// failureBackoff says until when this worker does not claim an endpoint whose loop failed.
+// failureBackoff says until when this worker does not lease an endpoint whose loop failed.
 type failureBackoff struct {
 	until time.Time
 	pause time.Duration
@@ -232,15 +232,15 @@ func (w *worker) readTargets(ctx context.Context) error {
 	return nil
 }
 
-// claim claims an endpoint and starts its loop. It is a no-op if another worker has claimed the endpoint.
-func (w *worker) claim(ctx context.Context, id string) error {
+// acquire leases an endpoint and starts its loop. It is a no-op if another worker has leased the endpoint.
+func (w *worker) acquire(ctx context.Context, id string) error {
 	to := w.targets[id]
-	claim, ok, err := w.store.Claim(ctx, to.owner, id)
+	lease, ok, err := w.store.Acquire(ctx, to.owner, id)
 	if err != nil || !ok {
 		return err
 	}
-	w.assignment.claimed(id)
-	l := newEndpointLoop(w.engine, id, to, claim)
+	w.assignment.leased(id)
+	l := newEndpointLoop(w.engine, id, to, lease)
 	if !w.assignment.isPreferred(id) {
 		l.temporaryUntil = w.engine.cfg.Clock().Add(temporaryFor)
 	}

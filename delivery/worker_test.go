@@ -14,11 +14,11 @@ import (
 // unreadableStore is a store some of whose reads fail.
 type unreadableStore struct {
 	Store
-	broken  string       // the endpoint whose claim fails
-	claimed atomic.Int64 // the number of tries to claim it
-	mark    atomic.Int64
-	armed   atomic.Bool // the next change of endpoints makes one read of the workers fail
-	fails   atomic.Bool
+	broken string       // the endpoint whose lease fails
+	leased atomic.Int64 // the number of tries to lease it
+	mark   atomic.Int64
+	armed  atomic.Bool // the next change of endpoints makes one read of the workers fail
+	fails  atomic.Bool
 }
 
 func (s *unreadableStore) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
@@ -56,18 +56,18 @@ func (w unreadableWorker) Workers(ctx context.Context) ([]store.Incarnation, err
 	return w.DeliveryWorker.Workers(ctx)
 }
 
-func (w unreadableWorker) Claim(
+func (w unreadableWorker) Acquire(
 	ctx context.Context, owner licensing.Owner, endpoint string,
-) (store.DeliveryHold, bool, error) {
+) (store.DeliveryLease, bool, error) {
 	if endpoint == w.s.broken {
-		w.s.claimed.Add(1)
+		w.s.leased.Add(1)
 		return nil, false, licensing.ErrInternal
 	}
-	return w.DeliveryWorker.Claim(ctx, owner, endpoint)
+	return w.DeliveryWorker.Acquire(ctx, owner, endpoint)
 }
 
 // TestUnreadableEndpointDelaysNoOther: all other endpoints get their events although one owner's record and one
-// endpoint's claim can't be read.
+// endpoint's lease can't be read.
 func TestUnreadableEndpointDelaysNoOther(t *testing.T) {
 	l := newTestCluster(t)
 	s := l.node()
@@ -78,10 +78,10 @@ func TestUnreadableEndpointDelaysNoOther(t *testing.T) {
 	s.startEngine()
 	s.grant(10)
 	r.waitForAll(l, s.waitForEvents(10))
-	l.waitUntil("the worker tries the claim again", func() bool {
+	l.waitUntil("the worker tries the lease again", func() bool {
 		l.advanceClock(firstFailurePause)
 		s.engine.requestScan()
-		return store.claimed.Load() > 1
+		return store.leased.Load() > 1
 	})
 }
 

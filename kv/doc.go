@@ -62,16 +62,16 @@
 // the feed. Only failed messages have keys of their own and, for some days, delivered messages. Package kv/deliveries
 // stores all this.
 //
-// One worker delivers to an endpoint at a time: the worker that holds the claim on the endpoint. The claim goes with a
-// lease, but the lease does not decide which worker may write. Each transaction of a holder compares the CreateRevision
-// of its claim, and compares and writes the progress. So a worker that has lost its claim changes nothing, and neither
-// does a request that was on its way for long. If one transaction can't hold a checkpoint, the checkpoint becomes
-// several transactions, in an order that may stop after any of them: each writes the progress with the right counts,
-// and the last one moves the position in the feed.
+// One worker delivers to an endpoint at a time: the worker that holds the lease on the endpoint. The lease is a key
+// that ends with the worker's etcd lease, but time does not decide which worker may write. Each transaction of a holder
+// compares the CreateRevision of the lease, and compares and writes the progress. So a worker that has lost its lease
+// changes nothing, and neither does a request that was on its way for long. If one transaction can't hold a checkpoint,
+// the checkpoint becomes several transactions, in an order that may stop after any of them: each writes the progress
+// with the right counts, and the last one moves the position in the feed.
 //
-// A claim, and a replay, also compare the owner's record of endpoints. So nothing is written for a deleted endpoint: as
-// long as its x/w/ key exists, transactions of its holder fail and sweeps remove its keys. The x/w/ key goes last, with
-// the claim.
+// A new lease, and a replay, also compare the owner's record of endpoints. So nothing is written for a deleted
+// endpoint: as long as its x/w/ key exists, transactions of its holder fail and sweeps remove its keys. The x/w/ key
+// goes last, with the lease.
 //
 // The transaction that reads the end of the feed, for a page of an endpoint, also reads the owner's record
 // w/<account>/<mode>/. All events of the page are in sealed epochs, so they are older than this transaction. So the
@@ -84,7 +84,7 @@
 //
 // # Packages below
 //
-//	kv/deliveries           deliveries to webhook endpoints: claims, progress, messages, replays
+//	kv/deliveries           deliveries to webhook endpoints: leases, progress, messages, replays
 //	kv/verify               licet store verify: all checks of a whole store, key by key, and the rules that they name
 //	kv/backup               backups, restores and defragmentation of a store
 //	kv/survey               the facts about etcd and the store for licet doctor

@@ -97,7 +97,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 			return []string{l.keyIn(layout.EventsOf(labOwner), clientv3.SortDescend)}
 		},
 		"f/":         one(layout.ListenerKey(labListener)),
-		"g/":         one(layout.DeliveryClaimKey(labHook)),
+		"g/":         one(layout.DeliveryLeaseKey(labHook)),
 		"h/":         one(layout.EventOwnerKey(labOwner)),
 		"i/":         first(layout.Prefix + "i/" + path),
 		"j/":         first(layout.Prefix + "j/"),

@@ -176,8 +176,8 @@ func (n *neighbor) delivers(ctx context.Context, wrong complain) {
 	if !found {
 		wrong("endpoints", nil)
 	}
-	if _, err := n.worker.Claims(ctx); err != nil {
-		wrong("claims", err)
+	if _, err := n.worker.Leases(ctx); err != nil {
+		wrong("leases", err)
 	}
 	place := store.FeedPosition(fmt.Sprintf("pos_%d", n.round))
 	for endpoint, owner := range map[string]licensing.Owner{neighborHook: n.owner, labHook: labOwner} {
@@ -202,7 +202,7 @@ func (n *neighbor) delivers(ctx context.Context, wrong complain) {
 func (n *neighbor) deliversTo(
 	ctx context.Context, owner licensing.Owner, endpoint string, place store.FeedPosition,
 ) error {
-	hold, ok, err := n.worker.Claim(ctx, owner, endpoint)
+	hold, ok, err := n.worker.Acquire(ctx, owner, endpoint)
 	if err != nil {
 		return err
 	}

@@ -45,18 +45,18 @@ func atWork(t *testing.T, s *Store, do func(ctx context.Context, w store.Deliver
 	}
 }
 
-// holding returns a claim on the lab's endpoint.
-func holding(t *testing.T, ctx context.Context, w store.DeliveryWorker) store.DeliveryHold {
+// holding returns the lease on the lab's endpoint.
+func holding(t *testing.T, ctx context.Context, w store.DeliveryWorker) store.DeliveryLease {
 	t.Helper()
-	hold, ok, err := w.Claim(ctx, labOwner, hooked)
+	hold, ok, err := w.Acquire(ctx, labOwner, hooked)
 	if err != nil || !ok {
-		t.Fatalf("claim: %v, %v", ok, err)
+		t.Fatalf("acquire: %v, %v", ok, err)
 	}
 	return hold
 }
 
 // deliver leaves something of each kind of key at the lab's endpoint, but for the
-// claim.
+// lease.
 func (l *lab) deliver() {
 	l.t.Helper()
 	l.endpoint()
@@ -101,8 +101,8 @@ func TestVerifyDeliveries(t *testing.T) {
 	for _, f := range summary.Families {
 		counts[f.Name] = f.Keys
 	}
-	if counts["delivery"] != 7 || counts["delivery_claim"] != 0 {
-		t.Errorf("there are %d keys of deliveries, and %d claims", counts["delivery"], counts["delivery_claim"])
+	if counts["delivery"] != 7 || counts["delivery_lease"] != 0 {
+		t.Errorf("there are %d keys of deliveries, and %d leases", counts["delivery"], counts["delivery_lease"])
 	}
 	v := verify.Names{}
 	delivery, replay := kvtest.Delivery(), kvtest.Replay()
@@ -171,10 +171,10 @@ func TestVerifyDeliveries(t *testing.T) {
 				"evt_6"): nil}, nil},
 		{"what is being swept of another one", everything,
 			[]string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
-		{"a claim of a worker that is not there", seed{layout.DeliveryClaimKey(hooked): bytesOf("12345678"),
-			layout.DeliveryClaimKey("we_0gone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
-		{"a claim without a worker", seed{layout.DeliveryClaimKey(hooked): bytesOf("1234567")},
-			[]string{"delivery_claim value g/" + hooked}},
+		{"a lease of a worker that is not there", seed{layout.DeliveryLeaseKey(hooked): bytesOf("12345678"),
+			layout.DeliveryLeaseKey("we_0gone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
+		{"a lease without a worker", seed{layout.DeliveryLeaseKey(hooked): bytesOf("1234567")},
+			[]string{"delivery_lease value g/" + hooked}},
 		{"keys of no form", seed{
 			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix +
 				"v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix +
@@ -186,8 +186,8 @@ func TestVerifyDeliveries(t *testing.T) {
 				v.Opaque("we_1/x"), "delivery key v/" + v.Opaque("we_1/pp"),
 			"delivery key v/" + v.Opaque("we_1/a1234567"), "delivery key v/" + v.Opaque("we_1/r"),
 			"delivery key v/" + v.Opaque("WE/p"),
-			"delivery_claim key g/" + v.Opaque("x"), "delivery_claim key g/" + v.Opaque("-/x"),
-			"delivery_claim key g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
+			"delivery_lease key g/" + v.Opaque("x"), "delivery_lease key g/" + v.Opaque("-/x"),
+			"delivery_lease key g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

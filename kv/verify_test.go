@@ -76,7 +76,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	}
 	want := []verify.FamilyCount{
 		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 7}, {Name: "catalog", Keys: 2}, {Name: "device",
-			Keys: 19}, {Name: "event", Keys: 31}, {Name: "listener", Keys: 1}, {Name: "delivery_claim",
+			Keys: 19}, {Name: "event", Keys: 31}, {Name: "listener", Keys: 1}, {Name: "delivery_lease",
 			Keys: 0}, {Name: "event_owner", Keys: 1}, {Name: "listing", Keys: 10}, {Name: "skip",
 			Keys: 2}, {Name: "api_key", Keys: 1}, {Name: "license", Keys: 10}, {Name: "metadata", Keys: 3},
 		{Name: "node", Keys: 1}, {Name: "order", Keys: 7}, {Name: "order_owner", Keys: 7}, {Name: "product",

@@ -515,7 +515,7 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 }
 
 // byItself lists the keys that the service writes without a request: last uses of API keys, epochs of events, marks of
-// their age, ledgers of their number, what accounts store and its recounts, the claims of endpoints, and nodes with
+// their age, ledgers of their number, what accounts store and its recounts, the leases on endpoints, and nodes with
 // their times.
 var byItself = []string{
 	"lc1/u/", "lc1/s/epoch", "lc1/s/ledger/", "lc1/s/usage/", "lc1/s/recount", "lc1/t/", "lc1/g/", "lc1/n/",

@@ -21,7 +21,7 @@ func (h *holder) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost {
-		return store.ErrClaimLost
+		return store.ErrLeaseLost
 	}
 	h.todo = append(h.todo, done)
 	return h.finish(ctx)
@@ -56,7 +56,7 @@ func (h *holder) finish(ctx context.Context) error {
 	return nil
 }
 
-// insist calls do until do succeeds or ctx ends: etcd may refuse requests for a while. After any other error the claim
+// insist calls do until do succeeds or ctx ends: etcd may refuse requests for a while. After any other error the lease
 // is lost.
 func (h *holder) insist(ctx context.Context, do func() error) error {
 	for attempt := 0; ; attempt++ {
@@ -71,16 +71,16 @@ func (h *holder) insist(ctx context.Context, do func() error) error {
 	}
 }
 
-// fail marks the claim as lost if no checkpoint can be stored any more. The next holder begins with the
+// fail marks the lease as lost if no checkpoint can be stored any more. The next holder begins with the
 // stored progress.
 func (h *holder) fail(err error) error {
-	if errors.Is(err, store.ErrClaimLost) {
+	if errors.Is(err, store.ErrLeaseLost) {
 		return err
 	}
 	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id",
 		h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
 	h.lose()
-	return fmt.Errorf("%w: %w", store.ErrClaimLost, err)
+	return fmt.Errorf("%w: %w", store.ErrLeaseLost, err)
 }
 
 // take makes one transaction and returns the revision of the progress that the transaction has written. If the answer
@@ -105,9 +105,9 @@ func (h *holder) take(ctx context.Context, step *checkpointStep) (revision int64
 	return revision, err
 }
 
-var errProgressMoved = errors.New("the progress was changed though the claim is held")
+var errProgressMoved = errors.New("the progress was changed though the lease is held")
 
-// explainLoss finds out whether an earlier copy of a lost transaction has landed. Only the holder of the claim writes
+// explainLoss finds out whether an earlier copy of a lost transaction has landed. Only the holder of the lease writes
 // the progress, so the number in the progress shows this.
 func (h *holder) explainLoss(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
 	now, err := h.readGuards(response)

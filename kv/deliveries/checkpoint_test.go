@@ -56,11 +56,11 @@ func newWorker(t *testing.T, s *Store) *worker {
 
 func holdOf(t *testing.T, w *worker, owner licensing.Owner, endpoint string) *holder {
 	t.Helper()
-	hold, ok, err := w.Claim(t.Context(), owner, endpoint)
+	lease, ok, err := w.Acquire(t.Context(), owner, endpoint)
 	if err != nil || !ok {
-		t.Fatalf("claim: %v, %v", ok, err)
+		t.Fatalf("acquire: %v, %v", ok, err)
 	}
-	return hold.(*holder)
+	return lease.(*holder)
 }
 
 // scripted opens a store that writes as a script says once it is set.
@@ -252,12 +252,12 @@ func TestCheckpointGoesOn(t *testing.T) {
 	}
 }
 
-// TestStaleHolder: a holder whose lease has ended while its checkpoint is under way,
+// TestStaleHolder: a holder whose etcd lease has ended while its checkpoint is under way,
 // or who is so slow that his request comes after the next holder's, changes nothing.
 func TestStaleHolder(t *testing.T) {
-	lease := func(t *testing.T, w *worker) {
+	revoke := func(t *testing.T, w *worker) {
 		t.Helper()
-		if _, err := own.Client.Revoke(t.Context(), w.lease); err != nil {
+		if _, err := own.Client.Revoke(t.Context(), w.etcdLease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,7 +278,7 @@ func TestStaleHolder(t *testing.T) {
 					if apply == kvtest.AppliedLate {
 						f = kvtest.Fault{Apply: kvtest.AppliedLate, Tell: rpctypes.ErrTimeout}
 					}
-					lease(t, stale)
+					revoke(t, stale)
 					other := holdOf(t, fresh, owner, endpoint)
 					if err := other.Checkpoint(t.Context(),
 						store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"},
@@ -290,10 +290,10 @@ func TestStaleHolder(t *testing.T) {
 			}
 			faults.Store(&next)
 			done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_stale"}, Pending: messages(0, 3)}
-			if err := hold.Checkpoint(t.Context(), done); !errors.Is(err, store.ErrClaimLost) {
+			if err := hold.Checkpoint(t.Context(), done); !errors.Is(err, store.ErrLeaseLost) {
 				t.Errorf("the stale holder gets %v", err)
 			}
-			if err := hold.Checkpoint(t.Context(), done); !errors.Is(err, store.ErrClaimLost) {
+			if err := hold.Checkpoint(t.Context(), done); !errors.Is(err, store.ErrLeaseLost) {
 				t.Errorf("the stale holder gets %v", err)
 			}
 			if err := hold.Release(t.Context()); err != nil {
@@ -303,9 +303,9 @@ func TestStaleHolder(t *testing.T) {
 				kinds[layout.KeyOfPending] != 1 {
 				t.Errorf("there is %+v, %v", progress, kinds)
 			}
-			if claims, err := fresh.Claims(t.Context()); err != nil ||
-				claims[endpoint] != fresh.Self() {
-				t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+			if leases, err := fresh.Leases(t.Context()); err != nil ||
+				leases[endpoint] != fresh.Self() {
+				t.Errorf("it is leased by %v, %v", leases[endpoint], err)
 			}
 		})
 	}

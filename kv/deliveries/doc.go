@@ -2,9 +2,9 @@
 // messages that wait or were given up, a log of delivered messages, and replays. Package kv explains the guarantees,
 // under Deliveries.
 //
-// The package also stores claims: a claim is a key, under the lease of a node, that says which node delivers to an
-// endpoint. The node holds the endpoint as long as the claim exists; hold.go has the type of a held claim. A checkpoint
-// stores the results that a holder has not stored yet.
+// The package also stores leases: a lease on an endpoint is a key that says which worker delivers to the endpoint. The
+// key is attached to the worker's etcd lease and ends with the etcd lease; hold.go has the type of a held lease. A
+// checkpoint stores the results that a holder has not stored yet.
 //
 // Package delivery decides when to send which message. The records of endpoints are in package kv (webhooks.go), and
 // the keys and values of all this in package kv/internal/layout.
@@ -12,8 +12,8 @@
 // # Files
 //
 //	deliveries.go  Store: endpoints, progress, listings, replays
-//	workers.go     workers under a lease, and their claims on endpoints
-//	hold.go        a claim that this node holds, and what its holder reads
+//	workers.go     workers, and their leases on endpoints
+//	hold.go        a lease that this node holds, and what its holder reads
 //	checkpoint.go  the results of a holder, stored in one transaction or several
 //	steps.go       the transactions of one checkpoint
 //	unreadable.go  values that can't be read, and what stands in for them

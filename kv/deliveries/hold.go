@@ -24,10 +24,10 @@ const (
 	resumeTries = 3
 )
 
-// holder is a claim on an endpoint. Three things guard all that it writes:
+// holder holds the lease on an endpoint. Three things guard all that it writes:
 //
-//   - The claim's CreateRevision: a holder that has lost the claim changes nothing any more, even if the holder
-//     believes that its lease lives.
+//   - The lease's CreateRevision: a holder that has lost the lease changes nothing any more, even if the holder
+//     believes that its etcd lease lives.
 //   - The revision of the endpoint's progress, which each transaction of the holder writes: of two copies of a
 //     transaction, however late, only one lands.
 //   - The absence of x/w/<endpoint>: a holder changes nothing while a sweep removes the endpoint.
@@ -35,7 +35,7 @@ type holder struct {
 	worker   *worker
 	owner    licensing.Owner
 	endpoint string
-	fence    int64 // the claim's CreateRevision
+	fence    int64 // the lease's CreateRevision
 
 	mu       sync.Mutex
 	lost     bool
@@ -182,20 +182,20 @@ func (h *holder) Dead(ctx context.Context, after string, limit int) ([]store.Del
 	return dead, err
 }
 
-// Release deletes the claim. If Release can't reach etcd, the claim ends with the lease.
+// Release deletes the lease. If Release can't reach etcd, the lease ends with the worker's etcd lease.
 func (h *holder) Release(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lose()
-	claim := layout.DeliveryClaimKey(h.endpoint)
+	lease := layout.DeliveryLeaseKey(h.endpoint)
 	var inDoubt bool
-	_, err := h.worker.store.etcd.Resolve(ctx, "unclaim", &inDoubt,
-		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(claim), "=", h.fence)},
-		[]clientv3.Op{clientv3.OpDelete(claim)}, nil)
+	_, err := h.worker.store.etcd.Resolve(ctx, "release_delivery_lease", &inDoubt,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(lease), "=", h.fence)},
+		[]clientv3.Op{clientv3.OpDelete(lease)}, nil)
 	return err
 }
 
-// lose marks the claim of the holder as lost.
+// lose marks the lease of the holder as lost.
 func (h *holder) lose() {
 	if !h.lost {
 		h.lost = true
@@ -211,26 +211,26 @@ type guards struct {
 
 func (h *holder) guardReads() []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(layout.DeliveryClaimKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)),
+		clientv3.OpGet(layout.DeliveryLeaseKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)),
 		clientv3.OpGet(layout.ProgressKey(h.endpoint)),
 	}
 }
 
 func (h *holder) compares() []clientv3.Cmp {
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(layout.DeliveryClaimKey(h.endpoint)), "=", h.fence),
+		clientv3.Compare(clientv3.CreateRevision(layout.DeliveryLeaseKey(h.endpoint)), "=", h.fence),
 		clientv3.Compare(clientv3.CreateRevision(layout.DeletedWebhookKey(h.endpoint)), "=", 0),
 		clientv3.Compare(clientv3.ModRevision(layout.ProgressKey(h.endpoint)), "=", h.revision),
 	}
 }
 
-// readGuards reads the answers to guardReads, and fails where the claim is lost.
+// readGuards reads the answers to guardReads, and fails where the lease is lost.
 func (h *holder) readGuards(response *clientv3.TxnResponse) (guards, error) {
-	claim, deleted, kv := etcd.First(response.Responses, 0), etcd.First(response.Responses,
+	lease, deleted, kv := etcd.First(response.Responses, 0), etcd.First(response.Responses,
 		1), etcd.First(response.Responses, 2)
-	if h.lost || claim == nil || claim.CreateRevision != h.fence || deleted != nil {
+	if h.lost || lease == nil || lease.CreateRevision != h.fence || deleted != nil {
 		h.lose()
-		return guards{}, store.ErrClaimLost
+		return guards{}, store.ErrLeaseLost
 	}
 	if kv == nil {
 		return guards{}, nil

@@ -35,7 +35,7 @@ func (u *unreadable) Txn(
 }
 
 // TestCheckpointReadsAgain: what has to be read for a checkpoint is read as often as it
-// takes, and where it can't be understood the claim is given up: while the context
+// takes, and where it can't be understood the lease is given up: while the context
 // lives there is no other error.
 func TestCheckpointReadsAgain(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
@@ -73,15 +73,15 @@ func TestCheckpointReadsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := hold.Checkpoint(t.Context(), store.Checkpoint{}); !errors.Is(err,
-		store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
+		store.ErrLeaseLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of endpoints that can't be read: %v", err)
 	}
 	if _, err := own.Client.Delete(t.Context(), layout.WebhooksKey(owner)); err != nil {
 		t.Fatal(err) // tests beside read all endpoints
 	}
-	if claims, err := w.Claims(t.Context()); err != nil ||
-		claims[endpoint] != (store.Incarnation{}) {
-		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	if leases, err := w.Leases(t.Context()); err != nil ||
+		leases[endpoint] != (store.Incarnation{}) {
+		t.Errorf("it is leased by %v, %v", leases[endpoint], err)
 	}
 }
 

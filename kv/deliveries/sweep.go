@@ -21,8 +21,8 @@ const (
 )
 
 // SweepWebhooks removes the keys of deliveries to deleted endpoints. As long as the x/w/ key of an endpoint exists, no
-// other transaction writes keys of the endpoint: checkpoints compare the absence of the key, and claims and replays
-// compare the owner's record, which lacks the endpoint. SweepWebhooks removes the x/w/ key and the claim last.
+// other transaction writes keys of the endpoint: checkpoints compare the absence of the key, and leases and replays
+// compare the owner's record, which lacks the endpoint. SweepWebhooks removes the x/w/ key and the lease last.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(),
 		clientv3.WithLimit(sweepEndpoints), clientv3.WithKeysOnly())
@@ -68,7 +68,7 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 			then = []clientv3.Op{clientv3.OpDelete(from, clientv3.WithRange(last), clientv3.WithPrevKV())}
 		} else {
 			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(end), "=", 0))
-			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(layout.DeliveryClaimKey(endpoint))}
+			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(layout.DeliveryLeaseKey(endpoint))}
 		}
 		response, err := s.etcd.Txn(ctx, "sweep_webhooks", compares, then, nil)
 		if err != nil {

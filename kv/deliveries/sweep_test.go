@@ -84,7 +84,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 			for n := 0; ; n++ {
 				err := hold.Checkpoint(t.Context(),
 					store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
-				if errors.Is(err, store.ErrClaimLost) {
+				if errors.Is(err, store.ErrLeaseLost) {
 					return
 				}
 				if err != nil {
@@ -128,7 +128,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		}
 		<-lost
 		group.Wait()
-		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint),
+		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryLeaseKey(endpoint),
 			layout.DeletedWebhookKey(endpoint)} {
 			if left, err := own.Client.Get(t.Context(), prefix,
 				clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {

@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// workerTTL is for how many seconds the claims of a worker that is dead, paused or
-	// cut off are still there.
+	// workerTTL is the TTL of a worker's etcd lease, in seconds: how long the leases of a worker that is dead, paused
+	// or cut off still exist.
 	workerTTL = 10
-	// claimsPage is how many claims are read at a time.
-	claimsPage = 1000
+	// leasesPage is how many leases are read at a time.
+	leasesPage = 1000
 	// maxWorkers bounds the workers that one look at them finds.
 	maxWorkers = 1000
-	// claimTries bounds how often a claim is tried that something came in between of.
-	claimTries = 4
+	// acquireTries bounds how often a worker tries to lease an endpoint whose keys change meanwhile.
+	acquireTries = 4
 )
 
-// Work runs do as a worker, under a lease. A store is one worker: it must not be
-// called again before it has ended.
+// Work registers the store as a worker, under an etcd lease, and runs do. A store is one worker: Work must not be
+// called again before it has returned.
 func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
-	// The worker's key comes first, so that there is no claim without its worker.
+	// The worker's key comes first, so that there is no lease without its worker.
 	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
-		func(ctx context.Context, lease clientv3.LeaseID) error {
-			return do(ctx, &worker{store: s, lease: lease, held: make(map[string]struct{})})
+		func(ctx context.Context, id clientv3.LeaseID) error {
+			return do(ctx, &worker{store: s, etcdLease: id, held: make(map[string]struct{})})
 		})
 	return err
 }
 
-// worker is this store while it works under a lease.
+// worker is this store while it is registered as a worker.
 type worker struct {
-	store *Store
-	lease clientv3.LeaseID
+	store     *Store
+	etcdLease clientv3.LeaseID // the worker's key and its leases on endpoints are attached to it
 
 	mu   sync.Mutex
-	held map[string]struct{} // endpoints that it holds, or is about to claim
+	held map[string]struct{} // endpoints that the worker has leased, or is about to lease
 }
 
 // Self is the store's incarnation.
@@ -75,21 +75,21 @@ func readIncarnation(b []byte) (by store.Incarnation, ok bool) {
 	return store.Incarnation(b), true
 }
 
-// Claims returns the worker of each claimed endpoint. Claims removes a claim of this worker that no holder in this
-// process has: a request whose caller had given up put the claim, and the claim would keep other workers off.
-func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
+// Leases returns the worker of each leased endpoint. Leases removes a lease of this worker that no holder in this
+// process has: a request whose caller had given up put the lease, and the lease would keep other workers off.
+func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, error) {
 	before := w.holds()
-	claims := make(map[string]store.Incarnation)
+	leases := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
 	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix),
-		clientv3.GetPrefixRangeEnd(layout.DeliveryClaimsPrefix)
+		clientv3.GetPrefixRangeEnd(layout.DeliveryLeasesPrefix)
 	for {
-		response, err := w.store.etcd.Page(ctx, "list_delivery_claims", from, end, claimsPage, 0)
+		response, err := w.store.etcd.Page(ctx, "list_delivery_leases", from, end, leasesPage, 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			endpoint := string(kv.Key[len(layout.DeliveryClaimsPrefix):])
+			endpoint := string(kv.Key[len(layout.DeliveryLeasesPrefix):])
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
@@ -97,7 +97,7 @@ func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, erro
 			case by == w.Self() && !before[endpoint]:
 				ghosts = append(ghosts, kv)
 			default:
-				claims[endpoint] = by
+				leases[endpoint] = by
 			}
 		}
 		if !response.More {
@@ -107,13 +107,13 @@ func (w *worker) Claims(ctx context.Context) (map[string]store.Incarnation, erro
 	}
 	now := w.holds()
 	for _, kv := range ghosts {
-		if endpoint := string(kv.Key[len(layout.DeliveryClaimsPrefix):]); now[endpoint] {
-			claims[endpoint] = w.Self()
-		} else if err := w.store.unclaim(ctx, kv); err != nil {
+		if endpoint := string(kv.Key[len(layout.DeliveryLeasesPrefix):]); now[endpoint] {
+			leases[endpoint] = w.Self()
+		} else if err := w.store.removeLease(ctx, kv); err != nil {
 			return nil, err
 		}
 	}
-	return claims, nil
+	return leases, nil
 }
 
 func (w *worker) holds() map[string]bool {
@@ -132,21 +132,22 @@ func (w *worker) drop(endpoint string) {
 	delete(w.held, endpoint)
 }
 
-// unclaim removes a claim as it was read, where also holds what else is demanded.
-func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
-	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
-	_, err := s.etcd.Txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))},
-		nil)
+// removeLease removes a lease that is as it was read, if the compares in also hold.
+func (s *Store) removeLease(ctx context.Context, lease *mvccpb.KeyValue, also ...clientv3.Cmp) error {
+	unchanged := clientv3.Compare(clientv3.ModRevision(string(lease.Key)), "=", lease.ModRevision)
+	_, err := s.etcd.Txn(ctx, "release_delivery_lease", append(also, unchanged),
+		[]clientv3.Op{clientv3.OpDelete(string(lease.Key))}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: remove a claim: %w", licensing.ErrUnavailable, err)
+		return fmt.Errorf("%w: remove a lease: %w", licensing.ErrUnavailable, err)
 	}
 	return nil
 }
 
-// Claim takes an endpoint, if it is free and still in its owner's record. What is
-// compared with that record is all that keeps deliveries from going on of an
-// endpoint that was deleted, and its data swept, meanwhile.
-func (w *worker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
+// Acquire leases an endpoint that is free and still in its owner's record. Only the compare of that record prevents a
+// lease on an endpoint that was deleted meanwhile, and whose keys a sweep has removed.
+func (w *worker) Acquire(
+	ctx context.Context, owner licensing.Owner, endpoint string,
+) (store.DeliveryLease, bool, error) {
 	w.mu.Lock()
 	_, held := w.held[endpoint]
 	w.held[endpoint] = struct{}{}
@@ -154,7 +155,7 @@ func (w *worker) Claim(ctx context.Context, owner licensing.Owner, endpoint stri
 	if held {
 		return nil, false, nil
 	}
-	fence, err := w.claim(ctx, owner, endpoint)
+	fence, err := w.acquire(ctx, owner, endpoint)
 	if err != nil || fence == 0 {
 		w.drop(endpoint)
 		return nil, false, err
@@ -162,11 +163,11 @@ func (w *worker) Claim(ctx context.Context, owner licensing.Owner, endpoint stri
 	return &holder{worker: w, owner: owner, endpoint: endpoint, fence: fence}, true, nil
 }
 
-// claim returns the revision at which the claim was made; 0 where it was not.
-func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
-	s, claim, record := w.store, layout.DeliveryClaimKey(endpoint), layout.WebhooksKey(owner)
-	for range claimTries {
-		found, err := s.etcd.GetAll(ctx, "read_claim", []string{record, claim})
+// acquire returns the CreateRevision of the new lease; 0 if the endpoint is not free, or does not exist.
+func (w *worker) acquire(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
+	s, lease, record := w.store, layout.DeliveryLeaseKey(endpoint), layout.WebhooksKey(owner)
+	for range acquireTries {
+		found, err := s.etcd.GetAll(ctx, "read_delivery_lease", []string{record, lease})
 		if err != nil {
 			return 0, err
 		}
@@ -179,13 +180,13 @@ func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint stri
 			}
 		}
 		var inDoubt bool
-		response, err := s.etcd.Resolve(ctx, "claim", &inDoubt,
+		response, err := s.etcd.Resolve(ctx, "acquire_delivery_lease", &inDoubt,
 			[]clientv3.Cmp{
-				clientv3.Compare(clientv3.CreateRevision(claim), "=", 0),
+				clientv3.Compare(clientv3.CreateRevision(lease), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(record), "=", found[0].ModRevision),
 			},
-			[]clientv3.Op{clientv3.OpPut(claim, string(s.incarnation[:]), clientv3.WithLease(w.lease))},
-			[]clientv3.Op{clientv3.OpGet(claim)})
+			[]clientv3.Op{clientv3.OpPut(lease, string(s.incarnation[:]), clientv3.WithLease(w.etcdLease))},
+			[]clientv3.Op{clientv3.OpGet(lease)})
 		switch {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			return 0, etcd.ErrLeaseLost
@@ -194,10 +195,10 @@ func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint stri
 		case response.Succeeded:
 			return response.Header.Revision, nil
 		}
-		// The endpoint was free when it was read. So a claim by this worker and lease comes from an earlier copy of
+		// The endpoint was free when it was read. So a lease under this etcd lease comes from an earlier copy of
 		// this request, or from a request whose caller has given up.
 		if have := etcd.First(response.Responses, 0); have != nil {
-			if slices.Equal(have.Value, s.incarnation[:]) && have.Lease == int64(w.lease) {
+			if slices.Equal(have.Value, s.incarnation[:]) && have.Lease == int64(w.etcdLease) {
 				return have.CreateRevision, nil
 			}
 			return 0, nil
@@ -206,18 +207,18 @@ func (w *worker) claim(ctx context.Context, owner licensing.Owner, endpoint stri
 	return 0, nil
 }
 
-// dislodge removes a claim without a holder: its worker no longer exists, although the claim should have ended with
-// the lease, or the claim belongs to an earlier lease of this worker. Late transactions of such a holder fail,
-// since they compare the old claim.
-func (w *worker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (free bool, err error) {
-	by, ok := readIncarnation(claim.Value)
+// dislodge removes a lease without a holder: its worker no longer exists, although the lease should have ended with
+// the worker's etcd lease, or the lease is of this worker, from before Work was called again. Late transactions of such
+// a holder fail, since they compare the old lease.
+func (w *worker) dislodge(ctx context.Context, lease *mvccpb.KeyValue) (free bool, err error) {
+	by, ok := readIncarnation(lease.Value)
 	if ok && by == w.Self() {
-		return true, w.store.unclaim(ctx, claim)
+		return true, w.store.removeLease(ctx, lease)
 	}
 	worker := layout.WorkerKey(by)
 	found, err := w.store.etcd.GetAll(ctx, "read_worker", []string{worker})
 	if err != nil || found[0] != nil {
 		return false, err
 	}
-	return true, w.store.unclaim(ctx, claim, clientv3.Compare(clientv3.CreateRevision(worker), "=", 0))
+	return true, w.store.removeLease(ctx, lease, clientv3.Compare(clientv3.CreateRevision(worker), "=", 0))
 }

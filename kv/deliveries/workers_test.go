@@ -17,18 +17,18 @@ import (
 	"licet/node/store"
 )
 
-// TestLeaseIsLost: the context of a worker ends with its lease.
-func TestLeaseIsLost(t *testing.T) {
+// TestEtcdLeaseIsLost: the context of a worker ends with its etcd lease.
+func TestEtcdLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	s := openDeliveries(t)
 	err := s.Work(t.Context(), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
-		if _, err := own.Client.Revoke(t.Context(), w.(*worker).lease); err != nil {
+		if _, err := own.Client.Revoke(t.Context(), w.(*worker).etcdLease); err != nil {
 			return err
 		}
 		owner, endpoint := ownEndpoint(t)
-		if _, ok, err := w.Claim(ctx, owner, endpoint); ok || err == nil {
-			t.Errorf("without a lease it claims: %v, %v", ok, err)
+		if _, ok, err := w.Acquire(ctx, owner, endpoint); ok || err == nil {
+			t.Errorf("without an etcd lease it leases: %v, %v", ok, err)
 		}
 		<-ctx.Done()
 		return nil
@@ -38,9 +38,9 @@ func TestLeaseIsLost(t *testing.T) {
 	}
 }
 
-// TestOneOfManyClaims lets workers claim endpoints at the same time, and write: each
+// TestOneOfManyLeases lets workers lease endpoints at the same time, and write: each
 // endpoint has one holder at a time, who writes what it says.
-func TestOneOfManyClaims(t *testing.T) {
+func TestOneOfManyLeases(t *testing.T) {
 	t.Parallel()
 	const endpoints, rounds = 4, 10
 	owners, names := make([]licensing.Owner, endpoints), make([]string, endpoints)
@@ -55,21 +55,21 @@ func TestOneOfManyClaims(t *testing.T) {
 		for i := range endpoints {
 			group.Go(func() {
 				for round := 0; round < rounds; {
-					hold, ok, err := w.Claim(t.Context(), owners[i], names[i])
+					lease, ok, err := w.Acquire(t.Context(), owners[i], names[i])
 					if err != nil && !errors.Is(err, licensing.ErrUnavailable) &&
 						!errors.Is(err, licensing.ErrOutcomeUnknown) {
 						t.Error(err)
 						return
 					}
 					if !ok {
-						// Claims removes claims that landed although their caller got no answer.
-						_, _ = w.Claims(t.Context())
+						// Leases removes leases that landed although their caller got no answer.
+						_, _ = w.Leases(t.Context())
 						continue
 					}
 					if n := held[i].Add(1); n != 1 {
 						t.Errorf("%d hold it", n)
 					}
-					err = hold.Checkpoint(t.Context(),
+					err = lease.Checkpoint(t.Context(),
 						store.Checkpoint{Delivered: messages(round, round+1)})
 					if err != nil {
 						t.Errorf("checkpoint: %v", err)
@@ -77,7 +77,7 @@ func TestOneOfManyClaims(t *testing.T) {
 						made[i].Add(1)
 					}
 					held[i].Add(-1)
-					if err := hold.Release(t.Context()); err != nil {
+					if err := lease.Release(t.Context()); err != nil {
 						t.Error(err)
 					}
 					round++
@@ -93,8 +93,8 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 }
 
-// TestLateClaimOfAReleasedEndpoint: a claim that lands late, after its release, does not keep other workers off.
-func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
+// TestLateLeaseOfAReleasedEndpoint: a lease that lands late, after its release, does not keep other workers off.
+func TestLateLeaseOfAReleasedEndpoint(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s, next := scripted(t)
 	w, other := newWorker(t, s), newWorker(t, openDeliveries(t))
@@ -102,30 +102,30 @@ func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 	if err := hold.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What a late copy of the claim comes to.
-	if _, err := own.Client.Put(t.Context(), layout.DeliveryClaimKey(endpoint),
-		string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
+	// What a late copy of the lease comes to.
+	if _, err := own.Client.Put(t.Context(), layout.DeliveryLeaseKey(endpoint),
+		string(s.incarnation[:]), clientv3.WithLease(w.etcdLease)); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := other.Claim(t.Context(), owner, endpoint); ok || err != nil {
-		t.Errorf("another worker claims it: %v, %v", ok, err)
+	if _, ok, err := other.Acquire(t.Context(), owner, endpoint); ok || err != nil {
+		t.Errorf("another worker leases it: %v, %v", ok, err)
 	}
-	if claims, err := w.Claims(t.Context()); err != nil ||
-		claims[endpoint] != (store.Incarnation{}) {
-		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	if leases, err := w.Leases(t.Context()); err != nil ||
+		leases[endpoint] != (store.Incarnation{}) {
+		t.Errorf("it is leased by %v, %v", leases[endpoint], err)
 	}
 	hold = holdOf(t, other, owner, endpoint)
 	if err := hold.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := own.Client.Put(t.Context(), layout.DeliveryClaimKey(endpoint),
-		string(s.incarnation[:]), clientv3.WithLease(w.lease))
+	response, err := own.Client.Put(t.Context(), layout.DeliveryLeaseKey(endpoint),
+		string(s.incarnation[:]), clientv3.WithLease(w.etcdLease))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if hold := holdOf(t, w, owner, endpoint); hold.fence <= response.Header.Revision {
-		t.Errorf("it takes up the claim of %d, which was made at %d", hold.fence, response.Header.Revision)
+		t.Errorf("it takes up the lease of %d, which was made at %d", hold.fence, response.Header.Revision)
 	}
 	if err := holdRelease(t, w, endpoint); err != nil {
 		t.Fatal(err)
@@ -137,33 +137,33 @@ func TestLateClaimOfAReleasedEndpoint(t *testing.T) {
 		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
 	}
 	next.Store(&lost)
-	if _, ok, err := w.Claim(ended, owner, endpoint); ok || !errors.Is(err, licensing.ErrOutcomeUnknown) {
-		t.Errorf("a claim in doubt: %v, %v", ok, err)
+	if _, ok, err := w.Acquire(ended, owner, endpoint); ok || !errors.Is(err, licensing.ErrOutcomeUnknown) {
+		t.Errorf("a lease in doubt: %v, %v", ok, err)
 	}
 	next.Store(nil)
-	if claims, err := w.Claims(t.Context()); err != nil ||
-		claims[endpoint] != (store.Incarnation{}) {
-		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	if leases, err := w.Leases(t.Context()); err != nil ||
+		leases[endpoint] != (store.Incarnation{}) {
+		t.Errorf("it is leased by %v, %v", leases[endpoint], err)
 	}
 	holdOf(t, other, owner, endpoint)
 }
 
-// holdRelease removes the claim of a worker as a release does.
+// holdRelease removes the lease of a worker as a release does.
 func holdRelease(t *testing.T, w *worker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := own.Client.Delete(t.Context(), layout.DeliveryClaimKey(endpoint))
+	_, err := own.Client.Delete(t.Context(), layout.DeliveryLeaseKey(endpoint))
 	return err
 }
 
-// TestForsakenClaims: a claim of a worker that no longer exists, or of an earlier lease of this worker, keeps no
+// TestForsakenLeases: a lease of a worker that no longer exists, or of an earlier etcd lease of this worker, keeps no
 // worker off.
-func TestForsakenClaims(t *testing.T) {
+func TestForsakenLeases(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
 	s := openDeliveries(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := own.Client.Put(t.Context(), layout.DeliveryClaimKey(endpoint), value,
+		if _, err := own.Client.Put(t.Context(), layout.DeliveryLeaseKey(endpoint), value,
 			opts...); err != nil {
 			t.Fatal(err)
 		}
@@ -171,8 +171,8 @@ func TestForsakenClaims(t *testing.T) {
 	for name, value := range map[string]string{"of a worker that is gone": "12345678", "that can't be read": "x"} {
 		put(value)
 		asWorker(t, s, func(ctx context.Context, w *worker) {
-			if _, ok, err := w.Claim(ctx, owner, endpoint); !ok || err != nil {
-				t.Errorf("a claim %s: %v, %v", name, ok, err)
+			if _, ok, err := w.Acquire(ctx, owner, endpoint); !ok || err != nil {
+				t.Errorf("a lease %s: %v, %v", name, ok, err)
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func TestForsakenClaims(t *testing.T) {
 			t.Error(err)
 		}
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 1)}); err != nil {
-			t.Errorf("the claim went with the earlier lease: %v", err)
+			t.Errorf("the lease went with the earlier etcd lease: %v", err)
 		}
 	})
 }

@@ -153,21 +153,21 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 	}
 }
 
-// checkDeliveryClaim checks the key of a worker, or a claim. They go with leases, so
-// what they name need not be there any more.
-func (v *webhookChecks) checkDeliveryClaim(e entry) {
+// checkDeliveryLease checks the key of a worker, or a lease on an endpoint. Both end with etcd leases, so the worker
+// and the endpoint that they name need not exist any more.
+func (v *webhookChecks) checkDeliveryLease(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
-			v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key",
+			v.report("delivery_lease", "g/"+v.names.Opaque(e.rest), "key",
 				"the key is not in the form of a worker's, or has a value")
 		}
 		return
 	}
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
-		v.report("delivery_claim", "g/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an endpoint's")
+		v.report("delivery_lease", "g/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an endpoint's")
 	case len(e.value) != len(store.Incarnation{}):
-		v.report("delivery_claim", "g/"+e.rest, "value", "it names no worker")
+		v.report("delivery_lease", "g/"+e.rest, "value", "it names no worker")
 	}
 }
 

@@ -128,7 +128,7 @@ func (v *verification) families() []family {
 		{"device", "d/", nil},
 		{"event", "e/", v.each("e/", v.events.checkEvents)},
 		{"listener", "f/", v.each("f/", v.webhooks.checkListener)},
-		{"delivery_claim", "g/", v.each("g/", v.webhooks.checkDeliveryClaim)},
+		{"delivery_lease", "g/", v.each("g/", v.webhooks.checkDeliveryLease)},
 		{"event_owner", "h/", v.each("h/", v.events.checkEventOwner)},
 		{"listing", "i/", v.each("i/", v.listings.checkListing)},
 		{"skip", "j/", v.each("j/", v.listings.checkSkip)},

@@ -15,7 +15,7 @@ type DeliveryLog interface {
 	Progresses(ctx context.Context, endpoints ...string) (map[string]DeliveryProgress, error)
 	// Deliveries reads a page of the deliveries to an endpoint.
 	Deliveries(ctx context.Context, endpoint string, page DeliveryPage) (Deliveries, error)
-	// AddReplay asks for events to be delivered again. The worker that holds the endpoint's claim
+	// AddReplay asks for events to be delivered again. The worker that holds the lease on the endpoint
 	// delivers them. AddReplay fails with ErrTooManyReplays if MaxReplays wait already, and with
 	// licensing.ErrWebhookNotFound if the owner has no such endpoint (any more). AddReplay raises
 	// OwnerWebhooks.Changed of the owner, and of no other owner. The transaction that stores the
@@ -34,16 +34,16 @@ type DeliveryWorker interface {
 	Self() Incarnation
 	// Workers returns all running workers.
 	Workers(ctx context.Context) ([]Incarnation, error)
-	// Claims returns which worker delivers to which endpoint.
-	Claims(ctx context.Context) (map[string]Incarnation, error)
-	// Claim claims an endpoint. ok is false if a worker has claimed it already, or if its owner no
-	// longer has it.
-	Claim(ctx context.Context, owner licensing.Owner, endpoint string) (hold DeliveryHold, ok bool, err error)
+	// Leases returns which worker delivers to which endpoint.
+	Leases(ctx context.Context) (map[string]Incarnation, error)
+	// Acquire leases an endpoint. ok is false if a worker has leased the endpoint already, or if its
+	// owner no longer has the endpoint.
+	Acquire(ctx context.Context, owner licensing.Owner, endpoint string) (lease DeliveryLease, ok bool, err error)
 }
 
-// DeliveryHold is a worker's claim on an endpoint. All methods but Checkpoint, Resume and Release may
+// DeliveryLease is a worker's lease on an endpoint. All methods but Checkpoint, Resume and Release may
 // be called at the same time.
-type DeliveryHold interface {
+type DeliveryLease interface {
 	// Resume reads the state of the endpoint's deliveries, and the endpoint itself, at one revision.
 	// If an earlier worker was stopped in a checkpoint, messages after the place in the feed may be
 	// pending or dead: the worker reads their events again.
@@ -56,7 +56,7 @@ type DeliveryHold interface {
 	// Dead reads messages that were given up, in the order of their ids.
 	Dead(ctx context.Context, after string, limit int) ([]Delivery, error)
 	// Checkpoint stores the work done. It resolves attempts in doubt by itself, as long as ctx lives.
-	// After ErrClaimLost the worker must send nothing more. Checkpoint returns another error only
+	// After ErrLeaseLost the worker must send nothing more. Checkpoint returns another error only
 	// after ctx has ended: then the outcome of the checkpoint is unknown, and the next Checkpoint
 	// completes it first.
 	//
@@ -64,7 +64,7 @@ type DeliveryHold interface {
 	// replays are stored last. Checkpoint counts pending and dead messages itself and ignores the
 	// counts in Progress.
 	Checkpoint(ctx context.Context, done Checkpoint) error
-	// Release releases the claim.
+	// Release releases the lease.
 	Release(ctx context.Context) error
 }
 
@@ -85,9 +85,9 @@ type EndpointAt struct {
 // Enabled reports whether the endpoint existed and was enabled.
 func (e *EndpointAt) Enabled() bool { return e.Found && e.Endpoint.Enabled() }
 
-// ErrClaimLost reports that another worker has the claim by now, or that the endpoint's deliveries
+// ErrLeaseLost reports that another worker has the lease by now, or that the endpoint's deliveries
 // were removed.
-var ErrClaimLost = errors.New("the claim on the endpoint is lost")
+var ErrLeaseLost = errors.New("the lease on the endpoint is lost")
 
 // MaxReplays is the maximum number of waiting replays of an endpoint.
 const MaxReplays = 16

@@ -7,12 +7,12 @@ import (
 	"licet/node/store"
 )
 
-// All keys of deliveries stand below their endpoint. Only the holder of the endpoint's claim may write them, and each
-// of its transactions compares the claim: see package kv, under Deliveries.
+// All keys of deliveries stand below their endpoint. Only the holder of the lease on the endpoint may write them, and
+// each of its transactions compares the lease: see package kv, under Deliveries.
 const (
 	DeliveryPrefix       = Prefix + "v/"
-	DeliveryClaimsPrefix = Prefix + "g/"
-	WorkersPrefix        = DeliveryClaimsPrefix + WorkerInfix
+	DeliveryLeasesPrefix = Prefix + "g/"
+	WorkersPrefix        = DeliveryLeasesPrefix + WorkerInfix
 	WorkerInfix          = "-/" // no endpoint's id begins like that
 )
 
@@ -44,8 +44,8 @@ func ReplayKey(endpoint, replay string) string {
 	return DeliveriesPrefix(endpoint, KeyOfReplay) + replay
 }
 
-// DeliveryClaimKey returns the key that names the worker which delivers to an endpoint.
-func DeliveryClaimKey(endpoint string) string { return DeliveryClaimsPrefix + endpoint }
+// DeliveryLeaseKey returns the key that names the worker which delivers to an endpoint.
+func DeliveryLeaseKey(endpoint string) string { return DeliveryLeasesPrefix + endpoint }
 
 // WorkerKey returns the key of a worker's registration.
 func WorkerKey(by store.Incarnation) string { return WorkersPrefix + string(by[:]) }

@@ -14,8 +14,8 @@
 //	                              events of up to 16 records, those of one transaction
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
 //	f/<account>/<mode>/           empty: an owner that listens to activations
-//	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
-//	g/-/<incarnation>             empty: a worker that delivers, under its lease
+//	g/<endpoint>                  a lease on an endpoint, under its worker's etcd lease: the worker's incarnation
+//	g/-/<incarnation>             empty: a worker that delivers, under its etcd lease
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
 //	c/<account>/<mode>/<ms><product>
 //	                              empty: a product in its owner's listing, by creation

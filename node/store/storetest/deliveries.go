@@ -117,10 +117,10 @@ func (d deliveries) work(s DeliveryStore) (w store.DeliveryWorker, stop func()) 
 	return w, stop
 }
 
-func (d deliveries) claim(w store.DeliveryWorker) (hold store.DeliveryHold) {
+func (d deliveries) acquire(w store.DeliveryWorker) (hold store.DeliveryLease) {
 	d.t.Helper()
 	d.again(func() error {
-		h, ok, err := w.Claim(d.context(), d.owner, d.endpoint)
+		h, ok, err := w.Acquire(d.context(), d.owner, d.endpoint)
 		if err == nil && !ok {
 			d.t.Fatal("the endpoint is not free")
 		}
@@ -130,20 +130,20 @@ func (d deliveries) claim(w store.DeliveryWorker) (hold store.DeliveryHold) {
 	return hold
 }
 
-func (d deliveries) resume(hold store.DeliveryHold) (state store.DeliveryState) {
+func (d deliveries) resume(hold store.DeliveryLease) (state store.DeliveryState) {
 	d.t.Helper()
 	d.again(func() (err error) { state, err = hold.Resume(d.context()); return err })
 	return state
 }
 
-func (d deliveries) checkpoint(hold store.DeliveryHold, done store.Checkpoint) {
+func (d deliveries) checkpoint(hold store.DeliveryLease, done store.Checkpoint) {
 	d.t.Helper()
 	if err := hold.Checkpoint(d.context(), done); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d deliveries) release(hold store.DeliveryHold) {
+func (d deliveries) release(hold store.DeliveryLease) {
 	d.t.Helper()
 	d.again(func() error { return hold.Release(d.context()) })
 }

@@ -35,12 +35,12 @@ func testWorkers(d deliveries) {
 	if got := up(); len(got) != 2 {
 		d.t.Errorf("the workers are %v, want %v", got, both)
 	}
-	d.claim(w)
+	d.acquire(w)
 	stop()
 	if got := up(); !slices.Equal(got, both[1:]) {
 		d.t.Errorf("the workers are %v, want %v", got, both[1:])
 	}
-	d.claim(other)
+	d.acquire(other)
 	failed := errors.New("failed")
 	if err := stores[0].Work(d.context(),
 		func(context.Context, store.DeliveryWorker) error { return failed }); !errors.Is(err, failed) {
@@ -51,41 +51,41 @@ func testWorkers(d deliveries) {
 func testHolders(d deliveries) {
 	first, _ := d.work(d.open(d.t))
 	second, _ := d.work(d.open(d.t))
-	hold := d.claim(first)
+	hold := d.acquire(first)
 	d.resume(hold)
 	d.checkpoint(hold, store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_1"}})
 	for _, w := range []store.DeliveryWorker{first, second} {
-		if _, ok, err := w.Claim(d.context(), d.owner, d.endpoint); ok || err != nil {
-			d.t.Errorf("it is claimed twice: %v, %v", ok, err)
+		if _, ok, err := w.Acquire(d.context(), d.owner, d.endpoint); ok || err != nil {
+			d.t.Errorf("it is leased twice: %v, %v", ok, err)
 		}
-		claims, err := w.Claims(d.context())
-		if err != nil || claims[d.endpoint] != first.Self() {
-			d.t.Errorf("the claims are %v, %v", claims, err)
+		leases, err := w.Leases(d.context())
+		if err != nil || leases[d.endpoint] != first.Self() {
+			d.t.Errorf("the leases are %v, %v", leases, err)
 		}
 	}
 	d.release(hold)
-	if claims, err := second.Claims(d.context()); err != nil || claims[d.endpoint] != (store.Incarnation{}) {
-		d.t.Errorf("after the release the claims are %v, %v", claims, err)
+	if leases, err := second.Leases(d.context()); err != nil || leases[d.endpoint] != (store.Incarnation{}) {
+		d.t.Errorf("after the release the leases are %v, %v", leases, err)
 	}
-	next := d.claim(second)
+	next := d.acquire(second)
 	if err := hold.Checkpoint(d.context(),
-		store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, store.ErrClaimLost) {
+		store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, store.ErrLeaseLost) {
 		d.t.Errorf("who has released it writes: %v", err)
 	}
 	if state := d.resume(next); state.Progress.Place != "pos_1" {
 		d.t.Errorf("it resumes at %q", state.Progress.Place)
 	}
-	if _, ok, err := first.Claim(d.context(), d.owner, d.newEndpoint()); ok || err != nil {
-		d.t.Errorf("an endpoint that is not there is claimed: %v, %v", ok, err)
+	if _, ok, err := first.Acquire(d.context(), d.owner, d.newEndpoint()); ok || err != nil {
+		d.t.Errorf("an endpoint that is not there is leased: %v, %v", ok, err)
 	}
-	if _, ok, err := first.Claim(d.context(), d.fixture.owner(), d.endpoint); ok || err != nil {
-		d.t.Errorf("an endpoint of another owner is claimed: %v, %v", ok, err)
+	if _, ok, err := first.Acquire(d.context(), d.fixture.owner(), d.endpoint); ok || err != nil {
+		d.t.Errorf("an endpoint of another owner is leased: %v, %v", ok, err)
 	}
 }
 
 func testHeldEndpoint(d deliveries) {
 	w, _ := d.work(d.open(d.t))
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	var last int64
 	read := func(what string, want licensing.Endpoint, found bool) {
 		d.t.Helper()
@@ -113,7 +113,7 @@ func testHeldEndpoint(d deliveries) {
 func testCheckpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	if state := d.resume(hold); state.Found || len(state.Pending) > 0 {
 		d.t.Errorf("a new endpoint resumes at %+v", state)
 	}
@@ -138,7 +138,7 @@ func testCheckpoint(d deliveries) {
 	d.equal("the progress", found, map[string]store.DeliveryProgress{d.endpoint: progress})
 	d.release(hold)
 	w, _ = d.work(d.open(d.t))
-	hold = d.claim(w)
+	hold = d.acquire(w)
 	resumed := d.resume(hold)
 	resumed.Endpoint = store.EndpointAt{} // see testHeldEndpoint
 	d.equal("what is resumed", resumed,
@@ -162,7 +162,7 @@ func testCheckpoint(d deliveries) {
 func testCheckpoints(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	d.resume(hold)
 	random := rand.New(rand.NewPCG(7, 7))
 	stands := make(map[string]store.Delivery)
@@ -188,7 +188,7 @@ func testCheckpoints(d deliveries) {
 		d.checkpoint(hold, done)
 		if random.IntN(5) == 0 {
 			d.release(hold)
-			hold = d.claim(w)
+			hold = d.acquire(w)
 			if random.IntN(2) == 0 {
 				d.resume(hold)
 			}
@@ -223,7 +223,7 @@ func testCheckpoints(d deliveries) {
 func testLargeCheckpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	d.resume(hold)
 	var done store.Checkpoint
 	var want []store.Delivery
@@ -250,7 +250,7 @@ func testLargeCheckpoint(d deliveries) {
 	d.checkpoint(hold, done)
 	d.equal("all", d.all(s, "", 100), want)
 	d.release(hold)
-	hold = d.claim(w)
+	hold = d.acquire(w)
 	state := d.resume(hold)
 	if len(state.Pending) != 300 || state.Progress.Pending != 300 || state.Progress.Dead != 300 ||
 		state.Progress.Place != "evt_9" {

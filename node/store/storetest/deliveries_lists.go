@@ -17,7 +17,7 @@ func testDeliveryList(d deliveries) {
 		d.t.Errorf("a new endpoint has %+v", all)
 	}
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	var done store.Checkpoint
 	want := make(map[store.DeliveryStatus][]store.Delivery)
 	for n := range 5 {
@@ -58,7 +58,7 @@ func testDeliveryList(d deliveries) {
 func testDeliveryLog(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	var delivered []store.Delivery
 	step := func(count int) {
 		var some []store.Delivery

@@ -14,7 +14,7 @@ import (
 func testReplays(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	var want []store.Replay
 	add := func(r store.Replay) error { return s.AddReplay(d.context(), d.owner, d.endpoint, r) }
 	jobs := func() (jobs []store.Replay) {
@@ -99,7 +99,7 @@ func testReplayClaims(d deliveries) {
 	const requests = 4
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	id := ulid.Make()
 	claim := store.Write{Ref: licensing.ClaimRef(d.owner, string(id[:]))}
 	errs := make([]error, requests)
@@ -138,7 +138,7 @@ func cmpErr(err error) error {
 func testSweepEndpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.claim(w)
+	hold := d.acquire(w)
 	d.resume(hold)
 	var pending []store.Delivery
 	for n := range 600 {
@@ -150,7 +150,7 @@ func testSweepEndpoint(d deliveries) {
 	lost := func(what string) {
 		d.t.Helper()
 		if err := hold.Checkpoint(d.context(), store.Checkpoint{Pending: pending[:1]}); !errors.Is(err,
-			store.ErrClaimLost) {
+			store.ErrLeaseLost) {
 			d.t.Errorf("%s its holder writes: %v", what, err)
 		}
 	}
@@ -169,10 +169,10 @@ func testSweepEndpoint(d deliveries) {
 	if all := d.all(s, "", 100); len(all) > 0 {
 		d.t.Errorf("%d deliveries are left", len(all))
 	}
-	if claims, err := w.Claims(d.context()); err != nil || claims[d.endpoint] != (store.Incarnation{}) {
-		d.t.Errorf("the claims are %v, %v", claims, err)
+	if leases, err := w.Leases(d.context()); err != nil || leases[d.endpoint] != (store.Incarnation{}) {
+		d.t.Errorf("the leases are %v, %v", leases, err)
 	}
-	if _, ok, err := w.Claim(d.context(), d.owner, d.endpoint); ok || err != nil {
-		d.t.Errorf("it is claimed: %v, %v", ok, err)
+	if _, ok, err := w.Acquire(d.context(), d.owner, d.endpoint); ok || err != nil {
+		d.t.Errorf("it is leased: %v, %v", ok, err)
 	}
 }

@@ -19,7 +19,7 @@
 //	listings.go                lists
 //	listings_pages.go          pages of lists
 //	events.go                  the feed and the history of events
-//	deliveries.go              claims on endpoints
+//	deliveries.go              leases on endpoints
 //	deliveries_checkpoints.go  checkpoints of deliveries
 //	deliveries_lists.go        lists of deliveries
 //	deliveries_replays.go      replays

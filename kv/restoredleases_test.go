@@ -13,9 +13,9 @@ import (
 	"licet/node/store"
 )
 
-// TestRestoredClaims: the leases in a restored store go on and end, so claims of dead nodes keep no worker off for
-// long.
-func TestRestoredClaims(t *testing.T) {
+// TestRestoredLeases: the etcd leases in a restored store end, so leases of dead nodes on endpoints do not keep workers
+// off for long.
+func TestRestoredLeases(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "backup.db")
@@ -24,8 +24,8 @@ func TestRestoredClaims(t *testing.T) {
 		l := labOn(t, etcd.Endpoints())
 		l.endpoint()
 		atWork(t, l.store, func(ctx context.Context, w store.DeliveryWorker) {
-			hold := holding(t, ctx, w)
-			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"},
+			lease := holding(t, ctx, w)
+			if err := lease.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"},
 				Pending: []store.Delivery{kvtest.Delivery()}}); err != nil {
 				t.Fatal(err)
 			}
@@ -41,26 +41,26 @@ func TestRestoredClaims(t *testing.T) {
 	}
 	l := &lab{t: t, store: openStoreOn(t, embeddedtest.Start(t, after))}
 	l.client = l.store.etcd.Native
-	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 ||
-		claim.Kvs[0].Lease == 0 {
-		t.Fatalf("the claim is %v", claim.Kvs)
+	if lease := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryLeaseKey(hooked)))(t); len(lease.Kvs) != 1 ||
+		lease.Kvs[0].Lease == 0 {
+		t.Fatalf("the lease is %v", lease.Kvs)
 	}
 	l.clean()
 	atWork(t, l.store, func(ctx context.Context, w store.DeliveryWorker) {
 		for until := time.Now().Add(3 * 10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			hold, ok, err := w.Claim(ctx, labOwner, hooked)
+			lease, ok, err := w.Acquire(ctx, labOwner, hooked)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if ok {
-				state, err := hold.Resume(ctx)
+				state, err := lease.Resume(ctx)
 				if err != nil || state.Progress.Place != "evt_1" || len(state.Pending) != 1 {
 					t.Errorf("it resumes at %+v, %v", state, err)
 				}
 				return
 			}
 			if time.Now().After(until) {
-				t.Fatal("the restored claim keeps others off")
+				t.Fatal("the restored lease keeps others off")
 			}
 		}
 	})
