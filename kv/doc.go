@@ -88,6 +88,7 @@
 //	kv/verify               licet store verify: all checks of a whole store, key by key, and the rules that they name
 //	kv/backup               backups, restores and defragmentation of a store
 //	kv/survey               the facts about etcd and the store for licet doctor
+//	kv/users                users of etcd and their roles
 //	kv/embedded             an etcd in the process of licet dev
 //	kv/internal/layout      keys, codecs and events as bytes; no requests
 //	kv/internal/etcd        the etcd client: members, failures, and the counted ways to ask

@@ -17,6 +17,6 @@
 //	outcomes_test.go    comparison of errors that say whether a command was executed
 //	state_test.go       package-level variables
 //	surface_test.go     names, comments and exported types
-//	docs_test.go        links and lines of pages
+//	docs_test.go        links and lines of pages, and the packages on the architecture page
 //	archtest_test.go    runs the checks on the module, and on small modules with one violation each
 package archtest

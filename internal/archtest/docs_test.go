@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -56,6 +57,89 @@ func checkPages(tree fs.FS) (violations []string, err error) {
 		return err
 	})
 	return violations, err
+}
+
+// TestArchitectureNamesEveryPackage compares the list of packages in docs/explanation/architecture.md with the folders
+// of the module.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	violations, err := checkArchitecture(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range violations {
+		t.Error(c)
+	}
+}
+
+// checkArchitecture returns the packages that the architecture page does not name, and the folders that the page names
+// and that do not exist. The page lists packages in indented lines: a folder, and with two more spaces a folder in that
+// folder. Packages whose name ends in "test" need no line.
+func checkArchitecture(tree fs.FS) (violations []string, err error) {
+	const page = "docs/explanation/architecture.md"
+	text, err := fs.ReadFile(tree, page)
+	if err != nil {
+		return nil, err
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Packages and their order\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var named []string
+	var above string
+	for _, line := range packageLine.FindAllStringSubmatch(section, -1) {
+		name := line[2]
+		if line[1] == "" {
+			above = name
+		} else {
+			name = path.Join(above, name)
+		}
+		named = append(named, name)
+		if _, err := fs.Stat(tree, name); err != nil {
+			violations = append(violations, page+" names "+name+", which is not a folder")
+		}
+	}
+	folders, err := load(tree, &report{fset: token.NewFileSet()})
+	for _, f := range folders {
+		if !strings.HasSuffix(f.dir, "test") && !slices.Contains(named, f.dir) {
+			violations = append(violations, page+" does not name the package "+f.dir)
+		}
+	}
+	return violations, err
+}
+
+// packageLine is a line of the list of packages: the folder, and what the package is for.
+var packageLine = regexp.MustCompile(`(?m)^    (  )?([a-z0-9/-]+)  +\S`)
+
+// TestArchitectureIsChecked checks the check.
+func TestArchitectureIsChecked(t *testing.T) {
+	source := &fstest.MapFile{Data: []byte("package x\n")}
+	got, err := checkArchitecture(fstest.MapFS{
+		"node/x.go": source, "node/store/x.go": source, "node/storetest/x.go": source, "kv/x.go": source,
+		"kv/internal/etcd/x.go": source, "kv/internal/layout/x.go": source, "store/x.go": source,
+		"docs/explanation/architecture.md": {Data: []byte(`# Architecture
+
+    store   not in the list
+
+## Packages and their order
+
+    node                the engine
+      store             interfaces
+      gone              not a folder
+    kv                  the store
+      internal/layout   keys
+
+## Data
+
+    func Apply  of package
+    store       not in the list
+`)},
+	})
+	want := []string{
+		"docs/explanation/architecture.md names node/gone, which is not a folder",
+		"docs/explanation/architecture.md does not name the package kv/internal/etcd",
+		"docs/explanation/architecture.md does not name the package store",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("violations (-want +got), %v:\n%s", err, diff)
+	}
 }
 
 // hasNoPages reports whether an entry is a folder that begins with a dot or holds build output.
