@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
@@ -27,6 +28,18 @@ func eventBugs() []bug {
 		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
 		{name: "an event is recorded in a transaction of its own",
 			store: func(_ *run, s store.Store) store.Store { return apart{s} }},
+		{name: "a warning is recorded twice", warned: true, store: func(_ *run, s store.Store) store.Store {
+			return miswarning{s, 1, func(e licensing.Event) []licensing.Event {
+				again := e
+				again.Sequence++
+				return []licensing.Event{e, again}
+			}}
+		}},
+		{name: "a warning is dropped", warned: true, store: func(_ *run, s store.Store) store.Store {
+			return miswarning{s, ^uint64(0), func(licensing.Event) []licensing.Event { return nil }}
+		}},
+		{name: "the time of a warning is forgotten", warned: true,
+			store: func(_ *run, s store.Store) store.Store { return unwarned{s} }},
 		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
 		{name: "who listens is not compared", hearing: begins, txn: withoutCompare("lc1/s/listen")},
 	}
@@ -119,6 +132,37 @@ func (s apart) Commit(ctx context.Context, change store.Change) (store.Outcome, 
 			store.Change{Writes: []store.Write{{Ref: change.Writes[0].Ref, Token: now[0].Token, Record: l}}})
 	}
 	return outcome, nil
+}
+
+// miswarning records other events in place of a warning, and adds to the number of events that the record has.
+type miswarning struct {
+	store.Store
+	by     uint64
+	events func(licensing.Event) []licensing.Event
+}
+
+func (s miswarning) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if r := change.Writes[0].Record; r.Usage != nil && len(r.Events) > 0 {
+		change.Writes = slices.Clone(change.Writes)
+		usage := *r.Usage
+		usage.Sequence += s.by
+		r.Usage, r.Events = &usage, s.events(r.Events[0])
+		change.Writes[0].Record = r
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// unwarned loads usage records without the time of the latest warning.
+type unwarned struct{ store.Store }
+
+func (s unwarned) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := s.Store.Load(ctx, wants...)
+	for _, snapshot := range snapshots {
+		if u := snapshot.Record.Usage; u != nil {
+			u.WarnedAt = time.Time{}
+		}
+	}
+	return snapshots, err
 }
 
 // withoutCompare leaves a key out of what is compared.

@@ -42,6 +42,8 @@ type bug struct {
 	overlong bool
 	// hearing, if it is set, is who listens to activations.
 	hearing hearing
+	// warned: the account has a budget. Without this field the account of a bug has none, which saves time.
+	warned bool
 }
 
 // bugs lists mistakes of the kind that the design is there to prevent.

@@ -206,6 +206,10 @@ func (r *run) start(c *clock) (*process, error) {
 		SeenStep:     seenStep,
 		ExpiryMargin: time.Millisecond,
 	}
+	if r.warned {
+		cfg.Usages, cfg.UsageEvery = swaying{p.opened, r.owner}, usageEvery
+		cfg.Budget = licensing.Budget{Bytes: budgetBytes}
+	}
 	if r.way.on {
 		if err := p.meet(r); err != nil {
 			return nil, err
@@ -299,6 +303,7 @@ func (r *run) restart(s *slot) error {
 		return err
 	}
 	r.background.Go(next.recordEnds)
+	r.kept.Go(func() { next.keepUsage(r) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = next

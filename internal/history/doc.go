@@ -24,6 +24,7 @@
 //	invariants_orders_test.go the same for orders
 //	invariants_events_test.go the same for events
 //	events_test.go            the feed of events against the revisions
+//	usage_test.go             how much the account stores, and the warnings about its budget
 //	bugs_test.go              seeded bugs in the store or the engine, which the checks must find
 //	bugs_events_test.go       seeded bugs in events
 package history

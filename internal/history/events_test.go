@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -30,7 +31,7 @@ const (
 
 // eventAt is an event as it is stored.
 type eventAt struct {
-	record   string // a license's 16 bytes behind an l, or an order's number behind an o
+	record   string // a license's 16 bytes behind an l, an order's number behind an o, or see usageRecord
 	sequence uint64
 	kind     licensing.EventType
 	actor    string
@@ -60,7 +61,7 @@ type toldAt struct {
 	events       []eventAt
 }
 
-// kinds are the types by their stored numbers.
+// kinds are the types that have stored numbers. All others are stored as text.
 var kinds = []licensing.EventType{
 	1: "order.created", "order.paid", "order.expired", "order.canceled", "order.refunded",
 	"license.issued", "license.suspended", "license.reinstated", "license.revoked", "license.renewed",
@@ -129,9 +130,9 @@ func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, r
 			return err
 		}
 		k.events = append(k.events, eventAt{
-			record: record, sequence: last - uint64(len(many)-1-i), kind: kinds[e.varints[1]], actor: e.text(4),
-			revision: k.revision,
-			at:       m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
+			record: record, sequence: last - uint64(len(many)-1-i), actor: e.text(4), revision: k.revision,
+			kind: cmp.Or(licensing.EventType(e.text(8)), kinds[e.varints[1]]),
+			at:   m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
 		})
 	}
 	t.keysOf[record] = append(t.keysOf[record], k)
@@ -330,7 +331,10 @@ func recordOf(e store.RecordedEvent) (string, licensing.Ref) {
 		id := e.License.Key.ID()
 		return "l" + string(id[:]), licensing.LicenseRef(e.License.Key)
 	}
-	return "o" + strings.TrimPrefix(e.Order.OrderNo, "ord_"), licensing.OrderRef(e.Order.Owner, e.Order.OrderNo)
+	if e.Order != nil {
+		return "o" + strings.TrimPrefix(e.Order.OrderNo, "ord_"), licensing.OrderRef(e.Order.Owner, e.Order.OrderNo)
+	}
+	return usageRecord(e.Owner.AccountID), licensing.UsageRef(e.Owner)
 }
 
 // readBack reads a record's history, and turns it the right way round.

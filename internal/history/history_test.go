@@ -28,6 +28,9 @@ func TestHistories(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			t.Log(res)
+			if res.timeline.crossings() == 0 {
+				t.Error("the usage of the account never crosses the warning")
+			}
 			if len(res.violations) > 0 {
 				res.report(t)
 			}
@@ -68,8 +71,9 @@ func (res *result) String() string {
 		largest = max(largest, int(l.unknowns.Load()))
 	}
 	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d "+
-		"unknown of a license), %d by hops, %d revisions, %d events (%s)",
+		"unknown of a license), %d by hops, %d revisions, %d events (%s), %d of usage that cross the warning %d times",
 		res.run.seed, len(res.run.slots), len(res.run.processes), len(res.run.licenses), len(res.timeline.orders),
 		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, len(res.run.feed),
-		[...]string{"does not listen", "listens", "begins to listen"}[res.run.hearing])
+		[...]string{"does not listen", "listens", "begins to listen"}[res.run.hearing],
+		len(res.timeline.usages), res.timeline.crossings())
 }

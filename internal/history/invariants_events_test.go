@@ -34,8 +34,15 @@ func (i *inspection) events(t *timeline) {
 		i.numbers(t, record, tables)
 		i.toldOfOrder(number, states, t.keysOf[record])
 	}
+	usage := usageRecord(t.account)
+	tables := make([]stateOf, len(t.usages))
+	for n, s := range t.usages {
+		tables[n] = stateOf{s.revision, s.latest}
+	}
+	i.numbers(t, usage, tables)
+	i.toldOfUsage(t.usages, t.keysOf[usage])
 	for record := range t.keysOf {
-		known := len(t.orders["ord_"+record[1:]]) > 0
+		known := record == usage || len(t.orders["ord_"+record[1:]]) > 0
 		if record[0] == 'l' && len(record) == 1+16 {
 			known = len(t.licenses[licensing.LicenseID([]byte(record[1:]))]) > 0
 		}

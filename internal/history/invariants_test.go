@@ -49,6 +49,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.order(number, states)
 		i.writers(number, orderWriters(states))
 	}
+	i.writers("usage", usageWriters(t.usages))
 	i.orders(t)
 	i.books(t)
 	i.events(t)

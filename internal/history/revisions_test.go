@@ -68,6 +68,7 @@ type timeline struct {
 	keysOf   map[string][]*toldAt           // of events, by record
 	retold   []string                       // keys of events that were changed
 	epochs   []int64                        // the revisions at which epochs have begun
+	usages   []*usageAt                     // of the account
 }
 
 // readHistory watches all that was written after a revision.
@@ -189,8 +190,15 @@ func (t *timeline) replay(
 				}
 			}
 		case "s":
-			if rest == "epoch" {
+			switch rest {
+			case "epoch":
 				t.epochs = append(t.epochs, revision)
+			case "usage/" + t.account + "/t/":
+				usage, err := readUsage(event.Kv)
+				if err != nil {
+					return err
+				}
+				t.usages = append(t.usages, usage)
 			}
 		case "o":
 			if !strings.HasPrefix(rest, t.account+"/") {

@@ -32,15 +32,19 @@ type run struct {
 	way     way
 	// patience of most callers
 	patience time.Duration
+	warned   bool // the account has a budget, see startUsage
 	owner    licensing.Owner
 	started  time.Time
 	slots    []*slot
 	maker    *process // creates the licenses, and nothing else
 
 	lives, clients, keys atomic.Int64
-	hops                 atomic.Int64   // commands that came by a hop
-	background           sync.WaitGroup // calls into nodes, and their way into etcd
-	late                 lateWrites     // writes that are made late
+	hops                 atomic.Int64    // commands that came by a hop
+	background           sync.WaitGroup  // calls into nodes, and their way into etcd
+	late                 lateWrites      // writes that are made late
+	keeping              context.Context // passes that store growth run until it ends
+	stopKeeping          context.CancelFunc
+	kept                 sync.WaitGroup // these passes
 
 	mu         sync.Mutex
 	nodes      []store.Registration
@@ -65,7 +69,9 @@ func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{},
 		recordings: map[recordedEnd]recording{}}
 	r.bank = newBank(r)
+	r.keeping, r.stopKeeping = context.WithCancel(context.Background())
 	r.owner = licensing.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licensing.Test}
+	r.warned = b.name == "" || b.warned
 	list := weathers()
 	r.weather = list[seed%uint64(len(list))]
 	r.way = ways()[seed/uint64(len(list))%uint64(len(ways()))]
@@ -129,6 +135,7 @@ func (r *run) play() error {
 			return errors.Join(err, r.end())
 		}
 		r.background.Go(p.recordEnds) // but not at the maker, see create
+		r.kept.Go(func() { p.keepUsage(r) })
 		s.process = p
 		r.slots = append(r.slots, s)
 		r.processes = append(r.processes, p)
@@ -138,6 +145,9 @@ func (r *run) play() error {
 		return errors.Join(err, r.end())
 	}
 	r.processes = append(r.processes, r.maker)
+	if err := r.startUsage(); err != nil {
+		return errors.Join(err, r.end())
+	}
 	for _, p := range plans(random) {
 		l := newLicense(p, mint())
 		r.mu.Lock()
@@ -196,6 +206,8 @@ func (r *run) rest() error {
 			return fmt.Errorf("drain node %d: %w", p.number, err)
 		}
 	}
+	r.stopKeeping()
+	r.kept.Wait()
 	r.late.Wait()
 	for _, s := range r.slots {
 		for _, l := range r.licenses {
