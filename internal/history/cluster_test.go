@@ -167,7 +167,7 @@ func (r *run) start(c *clock) (*process, error) {
 			Metrics:   instruments,
 			Log:       zerolog.Nop(),
 		})
-		if ctx.Err() != nil { // on a busy machine it may need a second try
+		if err != nil && ctx.Err() != nil { // on a busy machine it may need a second try
 			p.rpc.Stop()
 			return nil, err
 		}
