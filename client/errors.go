@@ -66,7 +66,7 @@ func HasReason(err error, reasons ...string) bool {
 }
 
 // ErrSecretLost means that the service has made an API key or a secret, and that the response with it is lost.
-var ErrSecretLost = errors.New("the service shows the secret only once, and that response was lost")
+var ErrSecretLost = errors.New("the secret is shown once, and that response was lost")
 
 // The reasons of errors, as docs/reference/api.md lists them with their codes.
 const (
