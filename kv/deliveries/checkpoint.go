@@ -14,9 +14,8 @@ import (
 	"licet/node/store"
 )
 
-// Checkpoint stores what was done: mostly in one transaction, and what one does not
-// hold in several. The log goes first, since what was delivered must not go without a
-// trace; the place in the feed, and the replays, go last.
+// Checkpoint stores the work done, mostly in one transaction. Work that one transaction can't hold takes several. The
+// log goes first, since each delivery must leave a trace; the place in the feed, and the replays, go last.
 func (h *holder) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,7 +26,7 @@ func (h *holder) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	return h.finish(ctx)
 }
 
-// finish makes what is left of all checkpoints.
+// finish makes the remaining transactions of all checkpoints.
 func (h *holder) finish(ctx context.Context) error {
 	for len(h.steps) > 0 || len(h.todo) > 0 {
 		if len(h.steps) == 0 {

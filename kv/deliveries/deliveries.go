@@ -38,7 +38,7 @@ type Records interface {
 	NoteGrowth(owner licensing.Owner, revision int64, size licensing.Size)
 }
 
-// Store keeps what becomes of messages to endpoints. It is safe for concurrent use.
+// Store keeps the state of messages to endpoints. It is safe for concurrent use.
 type Store struct {
 	etcd        *etcd.Client
 	incarnation store.Incarnation
@@ -53,8 +53,7 @@ func New(on Records) *Store {
 	}
 }
 
-// WebhooksMark is the revision at which endpoints were changed last, or a replay was
-// asked for.
+// WebhooksMark returns the revision at which endpoints were last changed, or a replay was last requested.
 func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
 	response, err := s.etcd.List(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
@@ -68,8 +67,8 @@ func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
 	s.etcd.Watch(ctx, layout.WebhooksMark, wake)
 }
 
-// AllWebhooks reads the endpoints of all owners. What can't be read of one is an
-// error, and the others follow.
+// AllWebhooks reads the endpoints of all owners. For an owner whose endpoints can't be read it yields an error, and
+// then continues.
 func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
@@ -178,7 +177,7 @@ func (s *Store) AddReplay(
 		case read.Responses[2].GetResponseRange().Count >= store.MaxReplays:
 			return store.ErrTooManyReplays
 		}
-		// None has come since they were counted; that some are gone does not matter.
+		// No replay was added since they were counted. It does not matter if some have ended.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
 		response, err := s.etcd.Resolve(ctx, "add_replay", &inDoubt,
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
@@ -199,8 +198,8 @@ func (s *Store) AddReplay(
 	return etcd.GaveUp(inDoubt, fmt.Errorf("others change the endpoint too"))
 }
 
-// A place in the listing of an endpoint's deliveries: behind a pending or a dead one
-// of an event, or in the log behind so many of the deliveries of a page.
+// A position in the listing of an endpoint's deliveries: after the pending or dead message of an event, or in the log,
+// after so many of the deliveries of a page.
 const (
 	listPending = "p"
 	listDead    = "d"
@@ -257,7 +256,7 @@ func (s *Store) Deliveries(
 	}
 }
 
-// listDeliveries reads those of one kind, and tells behind which of them there are more.
+// listDeliveries reads deliveries of one kind. It also returns the position after which there are more.
 func (s *Store) listDeliveries(
 	ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int,
 ) ([]store.Delivery, string, error) {
@@ -268,7 +267,7 @@ func (s *Store) listDeliveries(
 	return some, some[len(some)-1].EventID, nil
 }
 
-// readDeliveries reads messages that are pending or were given up, behind one of them.
+// readDeliveries reads messages that are pending or were given up, after a position.
 func (s *Store) readDeliveries(
 	ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int,
 ) (some []store.Delivery, more bool, err error) {
@@ -324,7 +323,7 @@ func (s *Store) readLog(
 	}
 	for _, kv := range pages {
 		if kv == nil {
-			return some, "", nil // it was pushed out meanwhile, and those before it
+			return some, "", nil // the page was pushed out of the log meanwhile, with all earlier pages
 		}
 		id := kv.Key[len(kv.Key)-8:]
 		number = binary.BigEndian.Uint64(id)

@@ -8,8 +8,8 @@ import (
 	"licet/licensing"
 )
 
-// grown returns how much more the owner of an endpoint stores after a transaction that has landed. Its puts and deletes
-// have asked etcd for the values before.
+// grown returns how much more the owner of an endpoint stores after a transaction that has landed. The puts and deletes
+// of the transaction returned the values before.
 func grown(ops []clientv3.Op, responses []*etcdserverpb.ResponseOp) (size licensing.Size) {
 	for i, op := range ops {
 		if op.IsPut() {

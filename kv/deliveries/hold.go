@@ -19,8 +19,7 @@ import (
 const (
 	// pageSize is how many messages are read at a time.
 	pageSize = 200
-	// resumeTries bounds how often a holder begins to read anew because history was
-	// compacted under it.
+	// resumeTries bounds how often a holder starts its reads over because the history was compacted meanwhile.
 	resumeTries = 3
 )
 
@@ -44,11 +43,11 @@ type holder struct {
 	revision int64           // of the progress; 0: there is none
 	pending  map[string]struct{}
 
-	todo  []store.Checkpoint // that are not yet laid out
-	steps []checkpointStep   // that are, and not yet made
+	todo  []store.Checkpoint // checkpoints that are not laid out yet
+	steps []checkpointStep   // transactions that are laid out and not made yet
 }
 
-// Resume reads where the deliveries of the endpoint stand.
+// Resume reads the state of the endpoint's deliveries.
 func (h *holder) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +106,7 @@ func (h *holder) resume(ctx context.Context) (state store.DeliveryState, err err
 	return state, nil
 }
 
-// eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
+// eachKey reads keys of a kind from one on, page by page, at a revision or at the latest one.
 func (s *Store) eachKey(
 	ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error,
 ) error {

@@ -18,22 +18,21 @@ const (
 	stepBytes = 512 << 10
 )
 
-// checkpointStep is one transaction of a checkpoint. Each carries the progress as it
-// is after it, so that the counts are right and the place is one from which nothing
-// is missed, wherever a checkpoint ends before it is done.
+// checkpointStep is one transaction of a checkpoint. Each transaction writes the progress as it is afterward. So
+// wherever a checkpoint stops, the counts are right, and a holder that resumes at the place misses no message.
 type checkpointStep struct {
 	ops           []clientv3.Op
 	bytes         int
 	progress      layout.Progress
-	becamePending []string // that are pending after it
-	endedPending  []string // and that are not any more
+	becamePending []string // messages that are pending afterward
+	endedPending  []string // messages that are no longer pending afterward
 }
 
 // stepsOf lays out a checkpoint in transactions.
 type stepsOf struct {
 	hold  *holder
 	steps []checkpointStep
-	next  layout.Progress // as it is after the last of steps
+	next  layout.Progress // the progress after the last of steps
 }
 
 // step begins a transaction.
@@ -43,7 +42,7 @@ func (l *stepsOf) step() *checkpointStep {
 	return &l.steps[len(l.steps)-1]
 }
 
-// room returns the transaction that more operations go into.
+// room returns the transaction that takes more operations.
 func (l *stepsOf) room(ops, bytes int) *checkpointStep {
 	if n := len(l.steps); n > 0 {
 		if last := &l.steps[n-1]; len(last.ops)+ops <= stepOps && last.bytes+bytes <= stepBytes {
@@ -100,8 +99,8 @@ func (h *holder) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpoi
 	return l.steps, nil
 }
 
-// jobsOf returns the changes of the keys of replays, and their bytes. One may
-// have come on several times, and to its end: a transaction has each key once.
+// jobsOf returns the changes of the keys of replays, and their bytes. One checkpoint may advance a replay several times
+// and end it; a transaction writes each key once.
 func (h *holder) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
 	jobs = make(map[string][]byte)
 	for i := range done.PutJobs {
@@ -116,7 +115,7 @@ func (h *holder) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes i
 	return jobs, bytes
 }
 
-// close says what the progress is after the transaction that is being filled.
+// close sets the progress as it is after the transaction that is being filled.
 func (l *stepsOf) close() {
 	if n := len(l.steps); n > 0 {
 		l.steps[n-1].progress = l.next
@@ -137,7 +136,7 @@ func (l *stepsOf) addPage(page layout.LoggedPage) {
 	l.close()
 }
 
-// messageChange is how a message stands after a checkpoint.
+// messageChange is the state of a message after a checkpoint.
 type messageChange struct {
 	delivery *store.Delivery
 	status   store.DeliveryStatus
@@ -165,7 +164,7 @@ func changesOf(done *store.Checkpoint) []messageChange {
 	return changes
 }
 
-// addChange writes how a message stands, given how it stood.
+// addChange writes the new state of a message, given its earlier state.
 func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 	event, endpoint := c.delivery.EventID, l.hold.endpoint
 	if c.status == store.DeliveryDelivered && !wasPending && !wasDead {
@@ -201,8 +200,8 @@ func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 	l.close()
 }
 
-// areDead asks which messages were given up before. There is nothing to ask where
-// none were, which is the rule.
+// areDead returns which messages were given up before. If the endpoint has no dead message, which is the rule, areDead
+// makes no request.
 func (h *holder) areDead(ctx context.Context, changes []messageChange) (map[string]bool, error) {
 	dead := make(map[string]bool)
 	if h.stored.Progress.Dead == 0 {

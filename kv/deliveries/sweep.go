@@ -16,7 +16,7 @@ const (
 	sweepEndpoints = 16
 	// sweepPage is how many keys one request removes.
 	sweepPage = 500
-	// sweepDeliveries bounds about how many keys it removes.
+	// sweepDeliveries bounds about how many keys one sweep removes.
 	sweepDeliveries = 1000
 )
 
@@ -42,8 +42,8 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// sweepEndpoint removes some of what is left of an endpoint, or all. The pending messages go first, and the progress,
-// which names the owner of the endpoint, goes last.
+// sweepEndpoint removes some or all of the remaining keys of an endpoint. The pending messages go first, and the
+// progress, which names the owner of the endpoint, goes last.
 func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
 	owner, err := s.ownerOf(ctx, endpoint)
 	if err != nil {
@@ -72,11 +72,11 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 		}
 		response, err := s.etcd.Txn(ctx, "sweep_webhooks", compares, then, nil)
 		if err != nil {
-			// Whatever happened, the next sweep goes on from there.
+			// Whatever happened, the next sweep continues from there.
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		if !response.Succeeded {
-			return removed, nil // another node is at it
+			return removed, nil // another node sweeps this endpoint
 		}
 		for _, r := range response.Responses {
 			removed += int(r.GetResponseDeleteRange().Deleted)

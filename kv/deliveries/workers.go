@@ -23,7 +23,7 @@ const (
 	workerTTL = 10
 	// leasesPage is how many leases are read at a time.
 	leasesPage = 1000
-	// maxWorkers bounds the workers that one look at them finds.
+	// maxWorkers bounds how many workers one read finds.
 	maxWorkers = 1000
 	// acquireTries bounds how often a worker tries to lease an endpoint whose keys change meanwhile.
 	acquireTries = 4

@@ -10,7 +10,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// PutEndpoints gives an owner endpoints, and takes some away, as changes of them do.
+// PutEndpoints returns a function that stores endpoints of an owner and marks others as deleted, as changes of
+// endpoints do.
 func PutEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 	return func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string) {
 		t.Helper()
