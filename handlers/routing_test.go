@@ -1,9 +1,6 @@
 package handlers_test
 
 import (
-	"maps"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -122,30 +119,6 @@ func TestRequestID(t *testing.T) {
 		got := s.send("GET", "/livez", "", "", "X-Request-Id", given).header.Get("X-Request-Id")
 		if kept && got != given || !kept && (got == given || len(got) != 26) {
 			t.Errorf("X-Request-Id %q became %q", given, got)
-		}
-	}
-}
-
-// TestHead compares HEAD with GET: the same status and headers, without the body (RFC 9110, section 9.3.2).
-func TestHead(t *testing.T) {
-	t.Parallel()
-	s := newService(t)
-	made := s.order("5")
-	for _, path := range []string{"/livez", "/v1/orders", "/v1/orders/" + made.text("order_no"), "/v1/orders/absent",
-		"/v1/orders?limit=0", strings.TrimPrefix(made.text("pay_url"), publicURL)} {
-		get, head := s.send("GET", path, keyAll, ""), s.send("HEAD", path, keyAll, "")
-		for _, h := range []http.Header{get.header, head.header} {
-			h.Del("X-Request-Id")
-			h.Del("Date")
-		}
-		// The id of the request in a failure has always as many characters.
-		if head.status != get.status || head.body != "" || !maps.EqualFunc(get.header, head.header, slices.Equal) {
-			t.Errorf("HEAD %s: %d %v %q, GET: %d %v", path, head.status, head.header, head.body, get.status, get.header)
-		}
-	}
-	for path, want := range map[string]int{"/v1/events": 401, "/v1/licenses/activate": 405} {
-		if a := s.send("HEAD", path, "", ""); a.status != want {
-			t.Errorf("HEAD %s: %d, want %d", path, a.status, want)
 		}
 	}
 }

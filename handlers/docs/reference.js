@@ -1,6 +1,5 @@
 "use strict";
-// Loads the API document into the viewer, without links to the Markdown page, which this server does not have, and
-// without the headers of signatures, which a browser can't make.
+// Loads the API document into the viewer, without the headers of signatures, which a browser can't make.
 const signature = ["Signature-Input", "Signature", "Content-Digest"].map((name) => `#/components/parameters/${name}`);
 const explorer = document.querySelector("openapi-explorer");
 const sheet = new CSSStyleSheet();
@@ -11,7 +10,6 @@ customElements.whenDefined("openapi-explorer").then(async () => {
   const api = await response.json();
   for (const path of Object.values(api.paths)) {
     for (const operation of Object.values(path)) {
-      delete operation.externalDocs;
       operation.parameters = operation.parameters?.filter((p) => !signature.includes(p.$ref));
     }
   }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -21,7 +22,19 @@ type checkedOperation struct {
 	parameters   []parameter
 	body         bodies
 	bodyRequired bool
-	responses    map[string]bodies // by status
+	maxBytes     int
+	responses    map[string]*checkedResponse // by status
+}
+
+// checkedResponse is a response of a document with its schemas compiled.
+type checkedResponse struct {
+	headers map[string]header // by canonical name
+	bodies  bodies
+}
+
+type header struct {
+	*openapi.Header
+	schema *jsonschema.Schema
 }
 
 type parameter struct {
@@ -38,7 +51,11 @@ func newExchanges(text []byte) (*Exchanges, error) {
 	if err != nil {
 		return nil, err
 	}
-	exchanges := new(Exchanges)
+	exchanges := &Exchanges{withoutRoute: make(map[string]*checkedResponse)}
+	for _, name := range []string{noRoute + "40400", noRoute + "40500", preflight} {
+		reference := &openapi.Response{Ref: "#/components/responses/" + name}
+		exchanges.withoutRoute[name] = c.response("", reference)
+	}
 	for path, item := range c.document.Paths.All() {
 		for method, o := range item.Operations() {
 			exchanges.operations = append(exchanges.operations, c.operation("paths", path, method, o))
@@ -96,7 +113,7 @@ func (c *compiler) operation(within, path, method string, o *openapi.Operation) 
 	at := "#/" + within + "/" + escaped(path) + "/" + strings.ToLower(method)
 	compiled := &checkedOperation{
 		id: o.OperationID, method: method, path: strings.Split(path, "/"), authorized: len(o.Security) > 0,
-		responses: make(map[string]bodies),
+		responses: make(map[string]*checkedResponse),
 	}
 	for _, requirement := range o.Security {
 		compiled.authorized = compiled.authorized && len(requirement) > 0
@@ -114,18 +131,34 @@ func (c *compiler) operation(within, path, method string, o *openapi.Operation) 
 	}
 	if o.RequestBody != nil {
 		compiled.body = c.bodies(at+"/requestBody", o.RequestBody.Content)
-		compiled.bodyRequired = o.RequestBody.Required
+		compiled.bodyRequired, compiled.maxBytes = o.RequestBody.Required, o.RequestBody.MaxBytes
 	}
 	for status, r := range o.Responses.All() {
-		place := at + "/responses/" + status
-		if r.Ref != "" {
-			place, r = r.Ref, c.document.Components.Responses.Resolve(r.Ref, r)
+		compiled.responses[status] = c.response(at+"/responses/"+status, r)
+	}
+	return compiled
+}
+
+// response compiles a response. It returns nil if the document lacks the response or one of its headers.
+func (c *compiler) response(place string, r *openapi.Response) *checkedResponse {
+	if r.Ref != "" {
+		place, r = r.Ref, c.document.Components.Responses.Resolve(r.Ref, r)
+	}
+	if r == nil {
+		c.fail(fmt.Errorf("the document lacks %s", place))
+		return nil
+	}
+	compiled := &checkedResponse{headers: make(map[string]header), bodies: c.bodies(place, r.Content)}
+	for name, h := range r.Headers.All() {
+		at := place + "/headers/" + name
+		if h.Ref != "" {
+			at, h = h.Ref, c.document.Components.Headers.Resolve(h.Ref, h)
 		}
-		if r == nil {
-			c.fail(fmt.Errorf("the document lacks %s", place))
-			continue
+		if h == nil {
+			c.fail(fmt.Errorf("the document lacks %s", at))
+			return nil
 		}
-		compiled.responses[status] = c.bodies(place, r.Content)
+		compiled.headers[http.CanonicalHeaderKey(name)] = header{h, c.schema(at + "/schema")}
 	}
 	return compiled
 }

@@ -10,12 +10,13 @@
 //	compile.go     the schemas of a document, compiled
 //	document.go    the document
 //	exchange.go    checks requests and responses against the document
+//	headers.go     headers of responses
 //	members.go     descriptions of members and parameters
 //	operations.go  names, summaries and examples of the routes
 //	page.go        the generated parts of docs/reference/api.md
 //	released.go    changes that break clients of a released document
 //	requests.go    parameters and bodies of requests
-//	responses.go   responses and their headers
+//	responses.go   responses
 //	schemas.go     schemas of types
 //	values.go      values and examples in YAML
 //	webhooks.go    the messages that the service sends

@@ -2,7 +2,6 @@ package apidoc
 
 import (
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,7 +16,14 @@ Every response is an envelope. Its code is 0 for a success, and else one of the 
 RFC 3339 in UTC with milliseconds. Every member is always present; null stands for no value. Later versions may add
 members, and values to lists of words.
 
-The API reference explains what types can't say: the order of checks, limits of size and rate, idempotency, signatures.`
+HEAD works wherever GET does: the response has the same status and headers, and no body.
+
+A path that belongs to no route gets the response no-route-40400 of the components, and a method that the path lacks
+gets no-route-40500. OPTIONS on the path of an open route gets the response preflight. A node may refuse a request
+before it knows the route, with 400, 413, 414, 431, 500 or 503: the response is then JSON, also on routes of pages.
+
+x-max-bytes is the most bytes that the body of a request may have. A URI may have 4 KiB, and a request line with its
+headers 12 KiB.`
 
 // Document makes the document. Its examples come from the golden files in a folder.
 func Document(goldenFiles string) (*openapi.Document, error) {
@@ -29,7 +35,7 @@ func Document(goldenFiles string) (*openapi.Document, error) {
 			Title: "Licet", Version: "v1", Description: about,
 			License: openapi.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
-		Servers: []openapi.Server{{URL: "/", Description: "the service that serves this document"}},
+		Servers: []openapi.Server{{URL: ".", Description: "the service that serves this document"}},
 		Paths:   new(openapi.Map[*openapi.PathItem]),
 	}
 	texts := operations()
@@ -53,9 +59,8 @@ func Document(goldenFiles string) (*openapi.Document, error) {
 		}
 		operation := &openapi.Operation{
 			Tags: []string{tag(r.Pattern)}, OperationID: text.id,
-			Summary:      strings.ToUpper(text.summary[:1]) + text.summary[1:],
-			ExternalDocs: &openapi.ExternalDocs{Description: "API reference", URL: "api.md#" + text.section},
-			Parameters:   parameters(text.id, &r), RequestBody: s.body(&r, example),
+			Summary:    strings.ToUpper(text.summary[:1]) + text.summary[1:],
+			Parameters: parameters(text.id, &r), RequestBody: s.body(&r, example),
 			Responses: shared.of(&r, example), Security: security(&r),
 		}
 		*item.Place(r.Method) = operation
@@ -65,22 +70,18 @@ func Document(goldenFiles string) (*openapi.Document, error) {
 	if document.Webhooks, err = webhooks(goldenFiles); err != nil {
 		return nil, err
 	}
-	for _, refusal := range handlers.Refusals() {
-		if refusal.Status == http.StatusNotFound && refusal.Reason == "not_found" ||
-			refusal.Status == http.StatusMethodNotAllowed {
-			shared.failure(nil, []handlers.Refusal{refusal})
-		}
-	}
+	shared.withoutRoute()
 	s.failures()
 	document.Components = openapi.Components{
-		Schemas: s.all, Responses: shared.shared, Parameters: headerParameters(), Headers: headers(),
+		Schemas: s.all, Responses: shared.shared, Parameters: headerParameters(),
 		SecuritySchemes: openapi.MapOf("ApiKey", &openapi.SecurityScheme{
 			Type: "http", Scheme: "bearer",
 			Description: "An API key, with the scopes that the operation names. Requests with the key may be signed " +
 				"with its secret (RFC 9421), and must be if the key demands signatures.",
 		}),
 	}
-	return document, nil
+	document.Components.Headers, err = usedHeaders(document)
+	return document, err
 }
 
 // tag returns the group of a route: the kind of resource in its path.

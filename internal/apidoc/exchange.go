@@ -14,10 +14,15 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"licet/internal/apidoc/openapi"
 )
 
 // Exchanges checks requests and responses against a document. It is safe for concurrent use.
-type Exchanges struct{ operations []*checkedOperation }
+type Exchanges struct {
+	operations   []*checkedOperation
+	withoutRoute map[string]*checkedResponse // by the name of the component
+}
 
 // ReadExchanges reads the document in a file.
 func ReadExchanges(path string) (*Exchanges, error) {
@@ -32,10 +37,11 @@ func ReadExchanges(path string) (*Exchanges, error) {
 // request need not keep to the document if the response refuses its form.
 func (e *Exchanges) Check(request *http.Request, response *http.Response, body []byte) []string {
 	if request.Method == http.MethodOptions && response.StatusCode == http.StatusNoContent {
-		return nil
+		return e.withoutRoute[preflight].check(response, body)
 	}
+	isJSON := strings.HasPrefix(response.Header.Get("Content-Type"), "application/json")
 	var envelope struct{ Code int }
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+	if isJSON {
 		if err := json.Unmarshal(body, &envelope); err != nil {
 			return []string{"the response is no JSON: " + err.Error()}
 		}
@@ -44,17 +50,16 @@ func (e *Exchanges) Check(request *http.Request, response *http.Response, body [
 	if code == 0 && response.StatusCode >= 400 {
 		code = response.StatusCode * 100 // of a page
 	}
-	if code == 40400 || code == 40500 || code == 50000 && len(body) == 0 {
-		return nil // such requests name no route; or the server panicked, and has no envelope left
-	}
-	if request.Method == http.MethodHead {
-		return nil // a request as that of GET, without the body of its response
+	if code == 50000 && len(body) == 0 {
+		return nil // the server panicked, and has no envelope left
 	}
 	o, variables := e.find(request)
-	if o == nil {
-		if beforeRoute(code) {
-			return nil
-		}
+	switch {
+	case code == 40500, code == 40400 && (o == nil || isJSON): // isJSON: not every service has the route
+		return e.withoutRoute[noRoute+strconv.Itoa(code)].check(response, body)
+	case o == nil && beforeRoute(code):
+		return nil
+	case o == nil:
 		return []string{"the document lacks " + request.Method + " " + request.URL.Path}
 	}
 	var found []string
@@ -64,11 +69,16 @@ func (e *Exchanges) Check(request *http.Request, response *http.Response, body [
 	return append(found, o.checkResponse(response, body)...)
 }
 
-// find returns the operation of a request, and the variables in its path. Fixed parts of a path go before variables.
+// find returns the operation of a request, and the variables in its path. Fixed parts of a path go before variables. A
+// HEAD is a GET whose response loses its body on the way.
 func (e *Exchanges) find(request *http.Request) (best *checkedOperation, variables url.Values) {
 	parts := strings.Split(request.URL.EscapedPath(), "/")
+	method := request.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
 	for _, o := range e.operations {
-		if o.method != request.Method || len(o.path) != len(parts) {
+		if o.method != method || len(o.path) != len(parts) {
 			continue
 		}
 		found := make(url.Values)
@@ -108,11 +118,7 @@ func (o *checkedOperation) checkRequest(request *http.Request, variables url.Val
 			found = append(found, "the request lacks "+p.Name)
 		}
 		for _, text := range values {
-			var value any = text
-			if _, err := strconv.ParseInt(text, 10, 64); err == nil && slices.Contains(p.Schema.Type, "integer") {
-				value = json.Number(text)
-			}
-			found = append(found, differences(p.Name, p.schema, value)...)
+			found = append(found, differences(p.Name, p.schema, valueOf(text, p.Schema))...)
 		}
 	}
 	if o.body == nil {
@@ -121,6 +127,9 @@ func (o *checkedOperation) checkRequest(request *http.Request, variables url.Val
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return append(found, "the body of the request: "+err.Error())
+	}
+	if o.maxBytes > 0 && len(body) > o.maxBytes {
+		found = append(found, fmt.Sprintf("the body of the request has %d bytes, more than %d", len(body), o.maxBytes))
 	}
 	if len(body) == 0 {
 		if o.bodyRequired {
@@ -133,14 +142,43 @@ func (o *checkedOperation) checkRequest(request *http.Request, variables url.Val
 
 // checkResponse returns how a response differs from the operation.
 func (o *checkedOperation) checkResponse(response *http.Response, body []byte) []string {
-	bodies, known := o.responses[strconv.Itoa(response.StatusCode)]
+	described, known := o.responses[strconv.Itoa(response.StatusCode)]
 	if !known {
 		return []string{fmt.Sprintf("%s has no response %d", o.id, response.StatusCode)}
 	}
-	if len(body) == 0 && len(bodies) == 0 {
-		return nil
+	return described.check(response, body)
+}
+
+// check returns how the headers and the body of a response differ from the document.
+func (r *checkedResponse) check(response *http.Response, body []byte) (found []string) {
+	for name, h := range r.headers {
+		if h.Required && len(response.Header[name]) == 0 {
+			found = append(found, "the response lacks the header "+name)
+		}
 	}
-	return bodies.check("the response", response.Header.Get("Content-Type"), body)
+	for name, values := range response.Header {
+		h, known := r.headers[name]
+		switch {
+		case known:
+			for _, text := range values {
+				found = append(found, differences("the header "+name, h.schema, valueOf(text, h.Schema))...)
+			}
+		case !slices.Contains(ofHTTP(), name):
+			found = append(found, "the document lacks the header "+name+" of the response")
+		}
+	}
+	if len(body) == 0 && len(r.bodies) == 0 {
+		return found
+	}
+	return append(found, r.bodies.check("the response", response.Header.Get("Content-Type"), body)...)
+}
+
+// valueOf returns the value of a parameter or a header for a schema.
+func valueOf(text string, schema *openapi.Schema) any {
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil && slices.Contains(schema.Type, "integer") {
+		return json.Number(text)
+	}
+	return text
 }
 
 // check returns how a body differs from those that the document allows.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -30,11 +31,19 @@ func read(t *testing.T, document string) *Exchanges {
 	return exchanges
 }
 
-// answered returns the differences of a request and a response in JSON.
-func answered(exchanges *Exchanges, request *http.Request, status int, response string) []string {
-	return exchanges.Check(request, &http.Response{
-		StatusCode: status, Header: http.Header{"Content-Type": {"application/json; charset=utf-8"}},
-	}, []byte(response))
+// answered returns the differences of a request and a response in JSON. Pairs of headers add to the headers of every
+// response; an empty value removes the header.
+func answered(exchanges *Exchanges, request *http.Request, status int, response string, headers ...string) []string {
+	all := http.Header{
+		"Content-Type": {"application/json; charset=utf-8"}, "Date": {"Sun, 06 Nov 1994 08:49:37 GMT"},
+		"X-Request-Id": {"1"}, "Cache-Control": {"no-store"}, "X-Content-Type-Options": {"nosniff"},
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if all.Set(headers[i], headers[i+1]); headers[i+1] == "" {
+			all.Del(headers[i])
+		}
+	}
+	return exchanges.Check(request, &http.Response{StatusCode: status, Header: all}, []byte(response))
 }
 
 func TestResponses(t *testing.T) {
@@ -114,6 +123,61 @@ func TestParameters(t *testing.T) {
 		request.Header.Set("Authorization", "Bearer lk_test_1")
 		if found := answered(exchanges, request, http.StatusOK, page); good != (len(found) == 0) {
 			t.Errorf("found %q in %q", found, query)
+		}
+	}
+}
+
+// Each response has the headers that the document requires, and no header that the document lacks.
+func TestHeaders(t *testing.T) {
+	exchanges := read(t, committed(t))
+	failure := func(code int, reason string) string {
+		return strings.NewReplacer("40403", strconv.Itoa(code), "order_not_found", reason).Replace(unknownOrder)
+	}
+	check := func(method, path string, code int, reason string, headers ...string) []string {
+		request := httptest.NewRequest(method, path, http.NoBody)
+		request.Header.Set("Authorization", "Bearer lk_test_1")
+		return answered(exchanges, request, code/100, failure(code, reason), headers...)
+	}
+	replayed := []string{"Idempotent-Replayed", "true"}
+	limits := []string{"RateLimit", `"account";r=0;t=1`, "RateLimit-Policy", `"account";q=500;w=1`}
+	limited := func(more ...string) []string {
+		return check("GET", "/v1/orders/ord_1", 42900, "rate_limited", append(append(limits, "Retry-After", "1"), more...)...)
+	}
+	open := []string{"Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", "X-Request-Id"}
+	for what, found := range map[string][]string{
+		"a limited request":              limited(),
+		"an order that counted":          check("GET", "/v1/orders/ord_1", 40403, "order_not_found", limits...),
+		"a HEAD":                         check("HEAD", "/v1/orders/ord_1", 40403, "order_not_found"),
+		"a conflict":                     check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state"),
+		"a conflict that may end":        check("POST", "/v1/orders", 40900, "request_in_progress", "Retry-After", "1"),
+		"a replayed conflict":            check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state", replayed...),
+		"an unknown route":               check("GET", "/v1/order", 40400, "not_found"),
+		"another method":                 check("PUT", "/v1/orders", 40500, "method_not_allowed", "Allow", "GET, HEAD, POST"),
+		"an open route":                  check("POST", "/v1/licenses/validate", 42200, "invalid_field", open...),
+		"a full node, before the route":  check("POST", "/v1/licenses/validate", 50301, "overloaded", "Retry-After", "1"),
+		"a page's request without frame": check("GET", "/pay/ord_1/x", 40000, "malformed_request"),
+	} {
+		if len(found) > 0 {
+			t.Errorf("%s: %q", what, found)
+		}
+	}
+	for what, found := range map[string][]string{
+		"no request id":                    limited("X-Request-Id", ""),
+		"another value of Cache-Control":   limited("Cache-Control", "private"),
+		"no Retry-After":                   limited("Retry-After", ""),
+		"a Retry-After that is no number":  limited("Retry-After", "soon"),
+		"no RateLimit":                     limited("RateLimit", ""),
+		"a RateLimit of the old draft":     limited("RateLimit", "limit=500, remaining=0, reset=1"),
+		"an unknown header":                limited("X-Trace-Id", "1"),
+		"a header of another response":     limited("Location", "https://example.com"),
+		"no WWW-Authenticate":              check("GET", "/v1/orders/ord_1", 40100, "unauthenticated"),
+		"an open route without its header": check("POST", "/v1/licenses/validate", 42200, "invalid_field", open[:2]...),
+		"another method without Allow":     check("PUT", "/v1/orders", 40500, "method_not_allowed"),
+		"an unknown route with Allow":      check("GET", "/v1/order", 40400, "not_found", "Allow", "GET"),
+		"a replayed look-up":               check("GET", "/v1/orders/ord_1", 40403, "order_not_found", replayed...),
+	} {
+		if len(found) != 1 {
+			t.Errorf("%s: found %q, want one difference", what, found)
 		}
 	}
 }

@@ -63,9 +63,16 @@ func (c *comparison) operations(where string, received bool, before, after *open
 		}
 		response = c.before.Components.Responses.Resolve(response.Ref, response)
 		successor = c.after.Components.Responses.Resolve(successor.Ref, successor)
-		for name := range response.Headers.All() {
-			if successor.Headers.Get(name) == nil {
+		for name, header := range response.Headers.All() {
+			now := successor.Headers.Get(name)
+			if now == nil {
 				c.report(where+" "+status, "the header %s was removed", name)
+				continue
+			}
+			header = c.before.Components.Headers.Resolve(header.Ref, header)
+			now = c.after.Components.Headers.Resolve(now.Ref, now)
+			if header.Required && !now.Required {
+				c.report(where+" "+status, "the header %s became optional", name)
 			}
 		}
 		c.contents(where+" "+status, !received, response.Content, successor.Content)

@@ -80,6 +80,8 @@ func TestBreakingChanges(t *testing.T) {
 		"one more parameter that requests need": edit("                - name: status\n",
 			"                - name: since\n                  in: query\n                  required: true\n"+
 				"                  schema:\n                    type: string\n                - name: status\n"),
+		"a header that responses may lack": edit("'#/components/headers/X-Request-Id'",
+			"'#/components/headers/optional-RateLimit'"),
 		"a removed header": edit("                        RateLimit:\n", "                        Rate:\n"),
 		"other scopes": edit("                - ApiKey:\n                    - licenses",
 			"                - ApiKey:\n                    - orders"),

@@ -98,7 +98,7 @@ func (s *schemas) body(r *handlers.Route, example golden) *openapi.RequestBody {
 	} else if s.types[name] != r.Request {
 		panic("two types have the schema " + name)
 	}
-	return &openapi.RequestBody{Required: !r.OptionalBody, Content: openapi.MapOf(r.MediaType,
+	return &openapi.RequestBody{Required: !r.OptionalBody, MaxBytes: r.BodyLimit, Content: openapi.MapOf(r.MediaType,
 		&openapi.MediaType{Schema: schema, Examples: examples(example.request)})}
 }
 

@@ -18,58 +18,6 @@ type responses struct {
 	folder  string // of the golden files
 }
 
-// headers describes every header that a response may have beside those of HTTP itself.
-func headers() *openapi.Map[*openapi.Header] {
-	all := new(openapi.Map[*openapi.Header])
-	add := func(name, kind, description string) {
-		all.Set(name, &openapi.Header{
-			Description: description, Schema: &openapi.Schema{Type: []string{kind}},
-		})
-	}
-	add("X-Request-Id", "string", "The id of the request: its own, or a new one.")
-	add("Cache-Control", "string", "no-store")
-	add("X-Content-Type-Options", "string", "nosniff")
-	add("Retry-After", "integer", "The seconds after which the same request may succeed.")
-	add("RateLimit", "string",
-		"What the limits that counted the request still allow (draft-ietf-httpapi-ratelimit-headers).")
-	add("RateLimit-Policy", "string", "The limits that counted the request.")
-	add("WWW-Authenticate", "string", "Bearer, with the realm of the service.")
-	add("Allow", "string", "The methods of the route.")
-	add("Idempotent-Replayed", "string", "true if the response repeats an earlier one.")
-	add("Access-Control-Allow-Origin", "string", "*: scripts of any web page may call the route.")
-	add("Access-Control-Expose-Headers", "string", "The headers that scripts may read.")
-	add("Location", "string", "Where the browser goes on.")
-	add("Content-Security-Policy", "string", "What the page may load.")
-	add("Referrer-Policy", "string", "same-origin: the address of the page is a secret.")
-	add("X-Frame-Options", "string", "DENY")
-	return all
-}
-
-// named returns references to headers.
-func named(names ...string) *openapi.Map[*openapi.Header] {
-	all := new(openapi.Map[*openapi.Header])
-	for _, name := range names {
-		all.Set(name, &openapi.Header{Ref: "#/components/headers/" + name})
-	}
-	return all
-}
-
-// always lists the headers of every response of a route.
-func always(r *handlers.Route) []string {
-	names := []string{"X-Request-Id", "Cache-Control", "X-Content-Type-Options"}
-	switch {
-	case r == nil:
-	case r.Page:
-		return append(names, "Referrer-Policy", "X-Frame-Options")
-	case r.Auth == handlers.OptionalAuth:
-		names = append(names, "Access-Control-Allow-Origin", "Access-Control-Expose-Headers")
-		fallthrough
-	case r.Auth == handlers.RequiredAuth:
-		return append(names, "RateLimit", "RateLimit-Policy")
-	}
-	return names
-}
-
 // of returns the responses of a route.
 func (s *responses) of(r *handlers.Route, example golden) *openapi.Map[*openapi.Response] {
 	codes := new(openapi.Map[*openapi.Response])
@@ -89,16 +37,10 @@ func (s *responses) of(r *handlers.Route, example golden) *openapi.Map[*openapi.
 
 // success returns the response to a request that has succeeded.
 func (s *responses) success(r *handlers.Route, status int, example golden) *openapi.Response {
-	names := always(r)
-	if r.IdempotencyKey {
-		names = append(names, "Idempotent-Replayed")
-	}
-	response := &openapi.Response{Description: http.StatusText(status)}
+	response := &openapi.Response{Description: http.StatusText(status), Headers: ofSuccess(r, status)}
 	switch {
 	case status == http.StatusSeeOther:
-		names = append(names, "Location")
 	case r.Page:
-		names = append(names, "Content-Security-Policy")
 		response.Content = page()
 	case r.Media != "":
 		response.Content = openapi.MapOf(r.Media, new(openapi.MediaType))
@@ -109,53 +51,66 @@ func (s *responses) success(r *handlers.Route, status int, example golden) *open
 			Set("data", s.schemas.ofMember("", "", r.Response))
 		response.Content = inJSON(schema, example)
 	}
-	response.Headers = named(names...)
 	return response
 }
 
-// failure returns a reference to the response for refusals with one status.
+// failure returns a reference to the response for refusals with one status. r is nil for requests that name no route:
+// no operation refers to their responses.
 func (s *responses) failure(r *handlers.Route, refusals []handlers.Refusal) *openapi.Response {
 	var codes, texts []string
 	for _, refusal := range refusals {
 		codes = append(codes, strconv.Itoa(refusal.Code))
 		texts = append(texts, fmt.Sprintf("- %d `%s`: %s", refusal.Code, refusal.Reason, meanings()[refusal.Reason]))
 	}
-	name := strings.Join(codes, "-")
+	name, status := strings.Join(codes, "-"), refusals[0].Status
 	switch {
 	case r == nil:
+		name = noRoute + name
 	case r.Page:
 		name = "page-" + name
 	case r.Auth == handlers.OptionalAuth:
 		name = "open-" + name
 	case r.Auth == handlers.NoAuth:
 		name = "probe-" + name
+	case replayable(r, status):
+		name = "once-" + name
 	}
 	if s.shared.Get(name) == nil {
-		headers := always(r)
-		switch refusals[0].Status {
-		case http.StatusUnauthorized:
-			headers = append(headers, "WWW-Authenticate")
-		case http.StatusMethodNotAllowed:
-			headers = append(headers, "Allow")
-		}
-		for _, refusal := range refusals {
-			if refusal.RetryAfter {
-				headers = append(headers, "Retry-After")
-				break
-			}
-		}
-		response := &openapi.Response{Description: strings.Join(texts, "\n"), Headers: named(headers...)}
-		if r != nil && r.Page {
-			response.Headers.Set("Content-Security-Policy",
-				&openapi.Header{Ref: "#/components/headers/Content-Security-Policy"})
-			response.Content = page()
-		} else {
+		response := &openapi.Response{Description: strings.Join(texts, "\n"), Headers: ofFailure(r, refusals)}
+		response.Content = new(openapi.Map[*openapi.MediaType])
+		if r == nil || !r.Page || early(status) {
 			response.Content = inJSON(failureSchema(refusals), golden{})
 			response.Content.First().Examples = s.failures(refusals)
+		}
+		if r == nil || r.Page {
+			response.Content.Set("text/html", page().First())
 		}
 		s.shared.Set(name, response)
 	}
 	return &openapi.Response{Ref: "#/components/responses/" + name}
+}
+
+// noRoute begins the names of the responses to requests that name no route.
+const noRoute = "no-route-"
+
+// preflight is the name of the response to OPTIONS on the path of an open route.
+const preflight = "preflight"
+
+// withoutRoute adds the responses to requests that name no route: an unknown path, a known path with another method,
+// and a preflight request.
+func (s *responses) withoutRoute() {
+	for _, refusal := range handlers.Refusals() {
+		if refusal.Code == http.StatusNotFound*100 || refusal.Code == http.StatusMethodNotAllowed*100 {
+			s.failure(nil, []handlers.Refusal{refusal})
+		}
+	}
+	h := common()
+	h.always(ofScripts...)
+	h.always("Allow", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age")
+	s.shared.Set(preflight, &openapi.Response{
+		Description: "The response to `OPTIONS` on the path of an open route, which browsers send before a request.",
+		Headers:     h.all,
+	})
 }
 
 // failureSchema returns the schema of the envelope of refusals.

@@ -95,20 +95,13 @@ func (p *PathItem) Operations() iter.Seq2[string, *Operation] {
 
 // Operation is a route.
 type Operation struct {
-	Tags         []string              `yaml:"tags,omitempty"`
-	Summary      string                `yaml:"summary,omitempty"`
-	ExternalDocs *ExternalDocs         `yaml:"externalDocs,omitempty"`
-	OperationID  string                `yaml:"operationId"`
-	Parameters   []*Parameter          `yaml:"parameters,omitempty"`
-	RequestBody  *RequestBody          `yaml:"requestBody,omitempty"`
-	Responses    *Map[*Response]       `yaml:"responses"`
-	Security     []map[string][]string `yaml:"security,omitempty"`
-}
-
-// ExternalDocs is a link to further text.
-type ExternalDocs struct {
-	Description string `yaml:"description"`
-	URL         string `yaml:"url"`
+	Tags        []string              `yaml:"tags,omitempty"`
+	Summary     string                `yaml:"summary,omitempty"`
+	OperationID string                `yaml:"operationId"`
+	Parameters  []*Parameter          `yaml:"parameters,omitempty"`
+	RequestBody *RequestBody          `yaml:"requestBody,omitempty"`
+	Responses   *Map[*Response]       `yaml:"responses"`
+	Security    []map[string][]string `yaml:"security,omitempty"`
 }
 
 // Parameter is a variable of a path, a parameter of a query or a header; or a reference to a shared parameter.
@@ -125,6 +118,7 @@ type Parameter struct {
 type RequestBody struct {
 	Content  *Map[*MediaType] `yaml:"content"`
 	Required bool             `yaml:"required"`
+	MaxBytes int              `yaml:"x-max-bytes,omitempty"` // an extension of ours; 0: not known
 }
 
 // MediaType is a body of one media type.
@@ -150,6 +144,7 @@ type Response struct {
 type Header struct {
 	Ref         string  `yaml:"$ref,omitempty"`
 	Description string  `yaml:"description,omitempty"`
+	Required    bool    `yaml:"required,omitempty"` // every such response has the header
 	Schema      *Schema `yaml:"schema,omitempty"`
 }
 
