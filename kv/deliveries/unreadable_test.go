@@ -47,7 +47,7 @@ func TestUnreadableProgress(t *testing.T) {
 	if n := len(kvtest.Must(s.Deliveries(ctx, endpoint, store.DeliveryPage{Limit: 100}))(t).Items); n != 5 {
 		t.Errorf("%d messages are listed, want the 5 that are pending or dead", n)
 	}
-	// A holder whose progress was damaged loses its claim, and the next holder begins anew.
+	// A holder whose progress was damaged loses its lease, and the next holder begins anew.
 	if err := hold.Checkpoint(ctx, store.Checkpoint{Delivered: messages(10, 11)}); err == nil {
 		t.Error("a checkpoint went on over a progress that it did not write")
 	}
