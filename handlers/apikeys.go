@@ -152,6 +152,7 @@ func (s keyRoutes) createAPIKey(ctx context.Context, c *call, in newAPIKey) (iss
 		Once:  in.once,
 		Stale: in.stale,
 	}
+	s.rates.chargeAPIKey(c)
 	issued, replayed, err := s.cfg.Node.CreateAPIKey(ctx, created)
 	return s.issuedKey(c, "created", &issued, replayed, err)
 }
@@ -219,6 +220,7 @@ type apiKeyRotation struct {
 
 // rotateAPIKey gives an API key a new secret.
 func (s keyRoutes) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation) (issuedAPIKey, error) {
+	s.rates.chargeAPIKey(c)
 	issued, replayed, err := s.cfg.Node.RotateAPIKey(ctx, service.KeyRotation{
 		Owner:   c.owner(),
 		ID:      in.ID.value,

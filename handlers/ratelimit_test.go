@@ -613,10 +613,11 @@ func TestAccountLimitComesAfterScope(t *testing.T) {
 }
 
 // TestLargeRequestsCountMore: a request counts as one more request of its account for every 16 KiB that it reads from
-// the store or returns. The bytes of a change count four times.
+// the store or returns. The bytes of a change count eight times. A new API key counts as 100 more, and so does a new
+// secret.
 func TestLargeRequestsCountMore(t *testing.T) {
 	t.Parallel()
-	const tokens, token = 1000, 16 << 10
+	const tokens, token, apiKeyTokens = 1000, 16 << 10, 100
 	s := newService(t, append(limited(limits.Config{Account: limits.Rate{Count: tokens, Per: tokens * time.Second}}),
 		maxAPIKeys(1000)...)...)
 	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"large","quantity":1,"max_devices":0}`).must(t, 0).
@@ -646,13 +647,15 @@ func TestLargeRequestsCountMore(t *testing.T) {
 		more func(answer) (least, most int) // requests that it counts as, besides itself
 	}{
 		{"a lookup", wire{method: "GET", path: path + key}, returned(1)},
-		{"a change", wire{method: "PATCH", path: path + key, body: `{"metadata":{"a":1}}`}, returned(4)},
+		{"a change", wire{method: "PATCH", path: path + key, body: `{"metadata":{"a":1}}`}, returned(8)},
 		{"a grant", wire{method: "POST", path: "/v1/licenses", body: `{"product_id":"large","quantity":20,"metadata":` +
-			metadata + `}`}, returned(4)},
+			metadata + `}`}, returned(8)},
 		{"a small lookup", wire{method: "GET", path: path + s.license()}, fixed(0, 0)},
 		{"a small change", wire{method: "PATCH", path: path + s.license(), body: `{"metadata":{"a":1}}`}, fixed(0, 0)},
 		{"another API key", newKey(`{"name":"shop","scopes":["orders"]}`),
-			fixed(300*listedKey/token, 310*listedKey/token)},
+			fixed(apiKeyTokens+300*listedKey/token, apiKeyTokens+310*listedKey/token)},
+		{"a new secret", wire{method: "POST", path: "/v1/keys/" + keyID(keyAll) + "/rotate"},
+			fixed(apiKeyTokens, apiKeyTokens)},
 	} {
 		s.clock.advance(tokens * time.Second) // all tokens are back
 		const policy = `"account";q=1000;w=1000`

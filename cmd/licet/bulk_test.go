@@ -391,7 +391,7 @@ func TestExportSurvivesKill(t *testing.T) {
 	before := allLicenses(t, p)
 	p.terminate(t)
 
-	p = startProcess(t, dir, "--rate-limit-account", "60/s") // a page takes 6 tokens
+	p = startProcess(t, dir, "--rate-limit-account", "150/s") // a page takes about 15 tokens
 	other := p.api
 	other.key = p.want(t, 201, "POST", "/v1/keys", `{"name":"other","scopes":["licenses"]}`).Data.text("api_key")
 	path := filepath.Join(t.TempDir(), "out.csv")

@@ -29,6 +29,7 @@
 //	eventson.go        the cost of events and deliveries
 //	backlog.go         delivering a backlog of events
 //	fair.go            one account against another
+//	doors.go           the attacks of the row fair, and what any account may do instead
 //	roughdoors.go      attacks of the row fair that share the measured node
 //	readdoors.go       attacks of the row fair that read, wait, or begin requests
 //	writedoors.go      attacks of the row fair that write much, or to many licenses

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,50 +20,10 @@ const (
 	rivalAtOnce = 25 // calls of one of these clients at the same time, in some attacks
 	// fairEventBytes is the retention of events. An attacker reaches this limit within seconds.
 	fairEventBytes = "33554432"
-	// refusedPause is how long a client of that account waits after a refusal.
-	refusedPause = 2 * time.Millisecond
+	// refusedPause is how long a client of that account waits after a refusal. The limits of the account refill
+	// meanwhile, so the pause takes nothing from an attack but refused requests.
+	refusedPause = 10 * time.Millisecond
 )
-
-// door is one way for an account to use up what others need.
-type door struct {
-	name string
-	// open prepares the rival account. It returns the attack that each of the rival's clients repeats, and the function
-	// that undoes the preparation.
-	open func(r *rival, ctx context.Context) (_ attack, undo func(context.Context) error, err error)
-}
-
-// doors returns every attack. Each is a check of the row fair.
-func doors() []door {
-	return []door{
-		{"changes an endpoint's event types", (*rival).flipTypes},
-		{"creates and deletes endpoints", (*rival).churnEndpoints},
-		{"creates and revokes API keys", (*rival).churnKeys},
-		{"binds and removes a device, with its events recorded", (*rival).pingPong},
-		{"asks for 100 pages of a list at the same time", (*rival).listAll},
-		{"reads none of its large lookups", (*rival).readNothing},
-		{"grants licenses with 1 MiB of metadata", (*rival).grantMetadata},
-		{"guesses API keys and payment links", (*rival).guess},
-		{"opens connections and uses none", (*rival).hoardConnections},
-		{"binds new devices and renames them", (*rival).addDevices},
-		{"exports its licenses and events over 100 connections", (*rival).exportAll},
-		{"waits for events on 75 connections, and makes some", (*rival).waitForEvents},
-		{"begins large requests and completes none", (*rival).neverComplete},
-		{"looks up a foreign license with 1,000 devices", (*rival).lookUpForeign},
-		{"activates licenses that no node has cached", (*rival).activateCold},
-		{"creates orders and redacts their buyers", (*rival).redact},
-		{"suspends and reinstates licenses, with large events at the limit of retention", (*rival).largeEvents},
-		{"grants 1,000 licenses at a time", (*rival).fill},
-	}
-}
-
-// fairRow has a check for each door.
-func fairRow() row {
-	r := row{id: "fair", figure: "one account's new devices ÷ undisturbed, while another account"}
-	for _, d := range doors() {
-		r.checks = append(r.checks, check{name: d.name, atLeast: true, must: 0.7, aim: 0.85})
-	}
-	return r
-}
 
 // attack is one turn of one of the rival's clients.
 type attack = func(ctx context.Context, client, turn int) error
@@ -73,6 +34,7 @@ type rival struct {
 	key         string
 	api         *client.Client // of a node of its own: what is shared is the store
 	here        *client.Client // of the measured node: the node is shared too
+	raw         *http.Client   // of the measured node; see send
 	patient     *client.Client // of the other node; it repeats refused requests, to undo a preparation
 	license     []byte
 	large       *rig.Keys // a license for many devices
@@ -121,30 +83,44 @@ func (l *lab) fair(ctx context.Context) error {
 		return s, err
 	}
 	for number := range l.cfg.Rounds {
-		for _, d := range doors() {
+		calm, err := measure("undisturbed")
+		if err != nil {
+			return err
+		}
+		for _, d := range append(doors(), controls()...) {
 			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, d.name)
-			calm, err := measure("undisturbed")
-			if err != nil {
-				return err
-			}
 			rough, done, err := r.meanwhile(ctx, d,
 				func() (*sample, error) { return measure("while another account " + d.name) })
 			if err != nil {
 				return fmt.Errorf("another account %s: %w", d.name, err)
 			}
-			// The rival's clients run on the cores that are measured, so their processor time is part of the loss.
-			l.report.inform("fair: CPU of both accounts' clients while it "+d.name, "%",
-				100*rough.own.Seconds()/rough.elapsed.Seconds())
-			if done == 0 {
-				l.report.note("fair", fmt.Sprintf("round %d: nothing of what the other account does got through: it %s",
-					number+1, d.name))
+			before := calm
+			if calm, err = measure("undisturbed"); err != nil {
+				return err
 			}
-			l.report.add("fair", d.name, rough.rate()/calm.rate())
-			l.report.inform("fair: undisturbed", "/s", calm.rate())
-			l.report.inform("fair: it "+d.name, "/s", float64(done)/rough.elapsed.Seconds())
+			l.informFair(number, d, before, rough, calm, done)
 		}
 	}
 	return nil
+}
+
+// informFair reports a load that an attack has disturbed, against the undisturbed loads before and after it.
+func (l *lab) informFair(number int, d door, before, rough, after *sample, done int64) {
+	if done == 0 {
+		l.report.note("fair", fmt.Sprintf("round %d: nothing of what the other account does got through: it %s",
+			number+1, d.name))
+	}
+	calm := (before.rate() + after.rate()) / 2
+	if d.control {
+		l.report.inform("fair: new devices ÷ undisturbed while it "+d.name, "", rough.rate()/calm)
+	} else {
+		l.report.add("fair", d.name, rough.rate()/calm)
+	}
+	l.report.inform("fair: undisturbed", "/s", calm)
+	// The rival's clients run on the cores that are measured, so their processor time is part of the loss.
+	l.report.inform("fair: CPU of both accounts' clients while it "+d.name, "%",
+		100*rough.own.Seconds()/rough.elapsed.Seconds())
+	l.report.inform("fair: it "+d.name, "/s", float64(done)/rough.elapsed.Seconds())
 }
 
 func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
@@ -152,7 +128,8 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rival{bench: b, key: key, connections: l.cfg.Connections, cold: l.cfg.Licenses}
+	r := &rival{bench: b, key: key, connections: l.cfg.Connections, cold: l.cfg.Licenses,
+		raw: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: fairRivals * rivalAtOnce}}}
 	// A client that repeats refused requests would be more polite than an attacker.
 	for api, n := range map[**client.Client]*rig.Node{&r.api: b.seeder, &r.here: b.node} {
 		if *api, err = client.New("http://"+n.Address, key, client.RetryFor(0)); err != nil {

@@ -28,7 +28,7 @@ const (
 // listAll makes a client ask for many pages of a list at the same time.
 func (r *rival) listAll(context.Context) (attack, func(context.Context) error, error) {
 	return together(func(ctx context.Context, _, _ int) error {
-		_, err := r.here.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: 100})
+		_, err := r.send(ctx, "GET", "/v1/licenses?limit=100", "")
 		return err
 	}), done, nil
 }
@@ -53,10 +53,10 @@ func (r *rival) readNothing(ctx context.Context) (attack, func(context.Context) 
 
 // grantMetadata makes a client grant licenses with as much metadata as a license may have.
 func (r *rival) grantMetadata(context.Context) (attack, func(context.Context) error, error) {
-	metadata := map[string]string{"a": strings.Repeat("x", rivalMetadata-len(`{"a":""}`))}
+	grant := fmt.Sprintf(`{"product_id":"rival","quantity":%d,"metadata":{"a":%q}}`, rivalGranted,
+		strings.Repeat("x", rivalMetadata-len(`{"a":""}`)))
 	return func(ctx context.Context, _, _ int) error {
-		_, err := r.here.GrantLicenses(ctx,
-			client.Grant{ProductID: "rival", Quantity: rivalGranted, Metadata: metadata})
+		_, err := r.send(ctx, "POST", "/v1/licenses", grant)
 		return err
 	}, done, nil
 }
@@ -69,7 +69,7 @@ func (r *rival) guess(context.Context) (attack, func(context.Context) error, err
 	}}
 	address := "http://" + r.bench.node.Address
 	guess := func(ctx context.Context, c, turn int) error {
-		target := fmt.Sprintf("%s/pay/ord_%026d/%032d", address, turn, c)
+		target := fmt.Sprintf("%s/pay/ord_%027d/%032d", address, turn, c)
 		key := ""
 		if turn%2 == 0 {
 			target, key = address+"/v1/orders", fmt.Sprintf("Bearer lk_test_%d_%d", c, turn)
@@ -90,7 +90,7 @@ func (r *rival) guess(context.Context) (attack, func(context.Context) error, err
 			return err
 		}
 		if response.StatusCode == http.StatusTooManyRequests {
-			return fmt.Errorf("status %d", response.StatusCode)
+			return statusError(response.StatusCode)
 		}
 		return nil
 	}
@@ -120,6 +120,41 @@ func (r *rival) addDevices(context.Context) (attack, func(context.Context) error
 		})
 		return err
 	}, done, nil
+}
+
+// statusError is the status of a response that is no success.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+
+// send makes a request to the measured node, with the rival's API key, and returns the response's body.
+func (r *rival) send(ctx context.Context, method, path, body string) ([]byte, error) {
+	return r.sendAs(ctx, r.key, method, path, body)
+}
+
+// sendAs makes a request with an API key, or without one. It decodes nothing: the processor time of the rival's
+// clients is part of the loss.
+func (r *rival) sendAs(ctx context.Context, key, method, path, body string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.bench.node.Address+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := r.raw.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = statusError(response.StatusCode)
+	}
+	return text, err
 }
 
 // dial connects to the measured node from the rival's address.

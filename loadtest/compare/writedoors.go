@@ -30,26 +30,19 @@ func (r *rival) pingPong(ctx context.Context) (attack, func(context.Context) err
 	return bounce, r.deleteEndpoints, nil
 }
 
-// activateCold makes a client activate licenses that the measured node has not cached. Each is activated once, unless
-// the node is faster than expected. The activations have no API key.
+// activateCold makes a client activate licenses that the measured node has not cached, without an API key. Each is
+// activated once, unless the node is faster than expected.
 func (r *rival) activateCold(ctx context.Context) (attack, func(context.Context) error, error) {
 	licenses, err := grant(ctx, r.bench.seeder, r.key, r.cold, unlimited)
 	if err != nil {
 		return nil, nil, err
 	}
-	end, err := client.New("http://"+r.bench.node.Address, "", client.RetryFor(0))
-	if err != nil {
-		return nil, nil, err
-	}
-	var turns [fairRivals][rivalAtOnce]int
-	return together(func(ctx context.Context, c, i int) error {
-		number := turns[c][i]*fairRivals*rivalAtOnce + c*rivalAtOnce + i
-		turns[c][i]++
-		_, err := end.Activate(ctx,
-			client.Activation{LicenseKey: string(licenses.At(number % r.cold)),
-				DeviceID: fmt.Sprintf("cold-%d", number)})
+	return func(ctx context.Context, c, turn int) error {
+		number := turn*fairRivals + c
+		_, err := r.sendAs(ctx, "", "POST", "/v1/licenses/activate",
+			fmt.Sprintf(`{"license_key":%q,"device_id":"cold-%d"}`, licenses.At(number%r.cold), number))
 		return err
-	}), done, nil
+	}, done, nil
 }
 
 // redact makes a client create orders of a buyer, and redact the buyer.
@@ -91,8 +84,9 @@ func (r *rival) largeEvents(ctx context.Context) (attack, func(context.Context) 
 
 // fill makes a client grant as many licenses as fit into a request, toward the account's budget.
 func (r *rival) fill(context.Context) (attack, func(context.Context) error, error) {
+	grant := fmt.Sprintf(`{"product_id":"rival","quantity":%d}`, rivalFill)
 	return func(ctx context.Context, _, _ int) error {
-		_, err := r.here.GrantLicenses(ctx, client.Grant{ProductID: "rival", Quantity: rivalFill})
+		_, err := r.send(ctx, "POST", "/v1/licenses", grant)
 		return err
 	}, done, nil
 }

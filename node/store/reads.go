@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Reads counts the bytes that a caller reads from the store. Reads is safe for concurrent use: a read may go on after
-// its caller has given up. Nil counts nothing.
+// Reads counts the bytes that a caller reads from the store. A store may count more than the bytes of a key, for the
+// work that each key is. Reads is safe for concurrent use: a read may go on after its caller has given up. Nil counts
+// nothing.
 type Reads struct{ bytes atomic.Int64 }
 
 // readsKey is the key of [Reads] in a context.

@@ -197,7 +197,7 @@ func (c *Client) GetAll(ctx context.Context, operation string, keys []string) ([
 	return found, nil
 }
 
-// NoteReads counts the bytes of responses for the caller whose reads they answer.
+// NoteReads counts the bytes of responses, and keyCost for each key, for the caller whose reads they answer.
 func NoteReads(ctx context.Context, responses []*etcdserverpb.ResponseOp) {
 	if reads := store.ReadsOf(ctx); reads != nil {
 		for _, response := range responses {
@@ -206,13 +206,17 @@ func NoteReads(ctx context.Context, responses []*etcdserverpb.ResponseOp) {
 	}
 }
 
+// keyCost is how many bytes a key counts besides its own: for etcd and the node, a small key is more work than its
+// bytes are.
+const keyCost = 512
+
 func noteRead(reads *store.Reads, found []*mvccpb.KeyValue) {
 	if reads == nil {
 		return
 	}
 	bytes := 0
 	for _, kv := range found {
-		bytes += len(kv.Key) + len(kv.Value)
+		bytes += len(kv.Key) + len(kv.Value) + keyCost
 	}
 	reads.Note(bytes)
 }
