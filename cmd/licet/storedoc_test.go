@@ -11,19 +11,29 @@ import (
 // members are the addresses of etcd in the pages.
 const members = "10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379"
 
-// withoutBlock returns a page without its only sh block that has a text.
-func withoutBlock(t *testing.T, page, text string) string {
+// blockWith returns the only sh block of a page that has a text.
+func blockWith(t *testing.T, page, text string) (found string) {
 	t.Helper()
-	without := page
 	for _, block := range blocksOf(page, "sh") {
-		if strings.Contains(block, text) {
-			without = strings.Replace(without, "```sh\n"+block+"```\n", "", 1)
+		if !strings.Contains(block, text) {
+			continue
 		}
+		if found != "" {
+			t.Errorf("two blocks of the page have %q", text)
+		}
+		found = block
 	}
-	if without == page {
+	if found == "" {
 		t.Errorf("no block of the page has %q", text)
 	}
-	return without
+	return found
+}
+
+// withoutBlock returns the commands of a page, but those of the only sh block that has a text.
+func withoutBlock(t *testing.T, page, text string) string {
+	t.Helper()
+	skipped := blockWith(t, page, text)
+	return strings.Replace(page, "```sh\n"+skipped+"```\n", "", 1)
 }
 
 // wantOutput checks that documented commands printed some texts.
