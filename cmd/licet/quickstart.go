@@ -51,11 +51,12 @@ func readEnv(path string) string { return ". " + shellWord(path) }
 // from the file at path.
 func quickStart(url, path string) string {
 	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
-In a browser, this address shows these steps and the API reference.
+In a browser, this address shows the first steps and the API reference.
 Its URL, API key and API secret are in %s.
-Paste these commands into another shell. They create and pay an order, activate a device, and remove the device:
+Buy a license in another shell: %s && licet sandbox buy editor
+Or paste these commands with curl. They create and pay an order, activate a device, and remove the device:
 
-%s
+%[3]s
 
 %s
 Ctrl-C stops the service.

@@ -10,6 +10,20 @@ import (
 	"time"
 )
 
+// TestPrintedPurchase runs the command of licet that licet dev prints, and then the command that this command prints.
+func TestPrintedPurchase(t *testing.T) {
+	needTools(t, "sh")
+	p := shared(t)
+	_, buy, _ := strings.Cut(p.stdout, "\nBuy a license in another shell: ")
+	buy, _, _ = strings.Cut(buy, "\n")
+	path := "PATH=" + selfAsLicet(t) + ":$PATH\n"
+	_, activate, _ := strings.Cut(paste(t, "sh", path+buy), "Activate a device with:\n")
+	activate, _, _ = strings.Cut(activate, "\n")
+	if out := paste(t, "sh", path+readEnv(filepath.Join(p.dir, envFile))+"\n"+activate); !strings.Contains(out, "activated") {
+		t.Errorf("%s, then %s: %s", buy, activate, out)
+	}
+}
+
 // TestPrintedCommands pastes the commands that licet dev prints into a shell.
 func TestPrintedCommands(t *testing.T) {
 	for _, tool := range []string{"curl", "sed"} {
