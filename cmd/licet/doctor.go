@@ -167,5 +167,6 @@ func (c *doctorConfig) checkStore(
 	dev := c.DataDir != "" || strings.HasSuffix(cfg.Endpoints[0], "/etcd.sock")
 	report.Etcd(facts, dev, now)
 	report.Store(facts.Content, dev, now)
+	report.Versions(facts.Content.Nodes, readBuild().version)
 	return nil
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"licet/cmd/licet/internal/doctor"
 	"licet/internal/etcdtest"
+	"licet/kv"
 )
 
 // doctorReport runs licet doctor, demands its exit code, and returns its findings.
@@ -95,6 +97,30 @@ func TestDoctorOfACluster(t *testing.T) {
 	etcdtest.NewBallast(t, small.Endpoints()[0]).FillFile(0.85)
 	wantFinding(t, doctorReport(t, exitOK, "--etcd-endpoints", small.Endpoints()[0]), doctor.Warning, "etcd quota",
 		"of its quota of 16 MiB")
+}
+
+// TestDoctorOfNodes checks two nodes of this version.
+func TestDoctorOfNodes(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, 1)
+	storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
+	for range 2 {
+		startServe(t, "--etcd-endpoints", cluster.Endpoints()[0])
+	}
+	wantNodes(t, cluster, doctor.OK, readBuild().version+", as this licet")
+}
+
+// wantNodes awaits that two nodes of a cluster are registered, and demands a finding about their versions.
+func wantNodes(t *testing.T, cluster *etcdtest.Cluster, level doctor.Level, found string) {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		all := doctorReport(t, exitOK, "--etcd-endpoints", strings.Join(cluster.Endpoints(), ","))
+		up := slices.ContainsFunc(all, func(f doctor.Finding) bool { return f.Check == "nodes" && f.Found == "2 are up" })
+		if up || time.Since(start) > 30*time.Second {
+			wantFinding(t, all, level, "node versions", found)
+			return
+		}
+	}
 }
 
 // TestDoctorOfADataDirectory checks the store of a stopped licet dev, and directories without one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/cmd/licet/internal/doctor"
 	"licet/internal/etcdtest"
 	programs "licet/internal/process"
 	"licet/kv"
@@ -23,7 +24,7 @@ import (
 func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
-	flags := []string{"-tags", "licetnext"}
+	flags := []string{"-tags", "licetnext", "-ldflags", "-X main.version=next"}
 	if builtWithRace() {
 		flags = append(flags, "-race") // what the tests need is compiled already
 	}
@@ -40,6 +41,7 @@ func TestNextVersion(t *testing.T) {
 	cmd.Env = plainEnvironment()
 	next := startNode(t, cmd)
 	previous.key, next.key = key, key
+	wantNodes(t, cluster, doctor.Warning, "the nodes have 2 versions: 1 × "+readBuild().version+", 1 × next")
 
 	// The previous version delivers to all of these.
 	endpoint := func(at *process, types string) *shopServer {

@@ -271,6 +271,7 @@ func (s *instance) serveAPI() error {
 	if peers != nil {
 		registration = peers.Registration(s.peering.address)
 	}
+	registration.Version = s.version
 	s.background("the registration", func(ctx context.Context) { s.store.Register(ctx, registration, comparison) })
 	return nil
 }

@@ -15,15 +15,18 @@ type Content struct {
 	Err     error
 	APIKeys int64
 	Masters int64     // master keys that the store knows
-	Nodes   int64     // nodes that are up
+	Nodes   []string  // the version of each node that is up; empty: unknown, since the node registers none
 	Backup  time.Time // when the last backup began; zero: there is none
 }
+
+// maxNodes bounds the nodes that a survey reads.
+const maxNodes = 1000
 
 // content reads what the store holds.
 func (s *surveyor) content(ctx context.Context) {
 	c := &s.facts.Content
 	for prefix, count := range map[string]*int64{
-		layout.APIKeysPrefix: &c.APIKeys, layout.MastersPrefix: &c.Masters, layout.NodesPrefix: &c.Nodes,
+		layout.APIKeysPrefix: &c.APIKeys, layout.MastersPrefix: &c.Masters,
 	} {
 		found, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
 			return s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -33,6 +36,18 @@ func (s *surveyor) content(ctx context.Context) {
 			return
 		}
 		*count = found.Count
+	}
+	nodes, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return s.client.Get(ctx, layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	})
+	if err != nil {
+		*c = Content{Err: err}
+		return
+	}
+	for _, kv := range nodes.Kvs {
+		// A node whose registration can't be read is of a version that this one does not know.
+		node, _, _ := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
+		c.Nodes = append(c.Nodes, node.Version)
 	}
 	found, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return s.client.Get(ctx, layout.BackupKey)

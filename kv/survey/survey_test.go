@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	if len(f.Put) != rounds || len(f.Get) != rounds || f.Secured || f.UsersErr != nil || len(f.Unnamed) > 0 ||
-		f.Content != (Content{}) {
+		!reflect.DeepEqual(f.Content, Content{}) {
 		t.Errorf("the survey of an empty cluster is %+v", f)
 	}
 	got, err := rawClient(t, all...).Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithCountOnly())

@@ -28,6 +28,7 @@ type Registration struct {
 	Incarnation Incarnation
 	Address     string   // host:port of the listener for other nodes
 	PublicKey   [32]byte // SHA-256 of the public key of that listener, in PKIX form
+	Version     string   // of the node's program; empty: a version that registers none
 }
 
 // Stamp is the time of a node by its own clock, which the node stores in its registration.

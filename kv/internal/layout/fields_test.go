@@ -103,6 +103,8 @@ func TestGoldenFields(t *testing.T) {
 	node := store.Registration{Address: "node-1:8081", PublicKey: [32]byte{1, 2, 3}}
 	show("registration", EncodeNode(node, time.Time{}))
 	show("registration with a time", EncodeNode(node, kvtest.Time))
+	node.Version = "1.2.3"
+	show("registration with a version", EncodeNode(node, kvtest.Time))
 	show("mark of events that were not measured", (&RetentionMark{At: kvtest.Time}).Encode())
 	show("ledger without spans", (&Ledger{}).Encode())
 	golden(t, "fields.golden", b.String())

@@ -8,7 +8,9 @@ import (
 
 // registrationTable lists the fields of a node's registration. The incarnation is in the key.
 func registrationTable(r *store.Registration, at *time.Time) fieldTable {
-	return fieldTable{textField(1, &r.Address), arrayField(2, r.PublicKey[:]), timeField(3, at)}
+	return fieldTable{
+		textField(1, &r.Address), arrayField(2, r.PublicKey[:]), timeField(3, at), textField(4, &r.Version),
+	}
 }
 
 // EncodeNode returns the value of a node's registration, with the time by the node's clock.

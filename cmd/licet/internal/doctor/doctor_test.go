@@ -22,7 +22,7 @@ func healthy() *survey.Facts {
 		Secured: true,
 		Put:     []time.Duration{time.Millisecond, 2 * time.Millisecond, 90 * time.Millisecond},
 		Get:     []time.Duration{time.Millisecond},
-		Content: survey.Content{APIKeys: 2, Masters: 1, Nodes: 2, Backup: now.Add(-time.Hour)},
+		Content: survey.Content{APIKeys: 2, Masters: 1, Nodes: []string{"1.2.3", "1.2.3"}, Backup: now.Add(-time.Hour)},
 	}
 	for id := range uint64(3) {
 		f.Members = append(f.Members, survey.Member{
@@ -41,6 +41,7 @@ func judged(change func(*survey.Facts)) *Report {
 	var r Report
 	r.Etcd(facts, false, now)
 	r.Store(facts.Content, false, now)
+	r.Versions(facts.Content.Nodes, "1.2.3")
 	return &r
 }
 
@@ -110,8 +111,14 @@ func TestEtcdAndStore(t *testing.T) {
 		{Problem, "unreadable", func(f *survey.Facts) { f.Content.Err = errors.New("unreadable") }},
 		{Warning, "no master key", func(f *survey.Facts) { f.Content.Masters = 0 }},
 		{Warning, "no API key yet", func(f *survey.Facts) { f.Content.APIKeys = 0 }},
-		{Warning, "no node is up", func(f *survey.Facts) { f.Content.Nodes = 0 }},
-		{Warning, "one node is up", func(f *survey.Facts) { f.Content.Nodes = 1 }},
+		{Warning, "no node is up", func(f *survey.Facts) { f.Content.Nodes = nil }},
+		{Warning, "one node is up", func(f *survey.Facts) { f.Content.Nodes = f.Content.Nodes[:1] }},
+		{Warning, "the nodes have 2 versions: 1 × 1.2.3, 1 × 1.2.4",
+			func(f *survey.Facts) { f.Content.Nodes = []string{"1.2.4", "1.2.3"} }},
+		{Warning, "the nodes have 2 versions: 1 × 1.2.3, 2 × of an unknown version",
+			func(f *survey.Facts) { f.Content.Nodes = []string{"", "1.2.3", ""} }},
+		{Warning, "the nodes are 1.2.4, and this licet is 1.2.3",
+			func(f *survey.Facts) { f.Content.Nodes = []string{"1.2.4", "1.2.4"} }},
 		{Warning, "there is no backup", func(f *survey.Facts) { f.Content.Backup = time.Time{} }},
 		{Warning, "last backup is 27h0m0s old", func(f *survey.Facts) { f.Content.Backup = now.Add(-27 * time.Hour) }},
 	} {

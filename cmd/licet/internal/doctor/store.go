@@ -1,6 +1,11 @@
 package doctor
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"licet/kv/survey"
@@ -30,14 +35,14 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	if dev {
 		return
 	}
-	switch {
-	case c.Nodes == 0:
+	switch len(c.Nodes) {
+	case 0:
 		r.add(Warning, "nodes", "start nodes with licet serve", "no node is up")
-	case c.Nodes == 1:
+	case 1:
 		r.add(Warning, "nodes", "run two or more nodes behind a load balancer", "one node is up: its failure stops "+
 			"the service")
 	default:
-		r.ok("nodes", "%d are up", c.Nodes)
+		r.ok("nodes", "%d are up", len(c.Nodes))
 	}
 	switch age := now.Sub(c.Backup); {
 	case c.Backup.IsZero():
@@ -47,5 +52,32 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 			"the last backup is %v old", age.Round(time.Hour))
 	default:
 		r.ok("backup", "%v old", age.Round(time.Minute))
+	}
+}
+
+// Versions judges the versions of the nodes that are up, among themselves and beside own, that of this program.
+func (r *Report) Versions(nodes []string, own string) {
+	const check = "node versions"
+	counts := map[string]int{}
+	for _, version := range nodes {
+		counts[cmp.Or(version, "of an unknown version")]++
+	}
+	if len(counts) == 0 {
+		return
+	}
+	versions := slices.Sorted(maps.Keys(counts))
+	switch {
+	case len(counts) > 1:
+		var each []string
+		for _, version := range versions {
+			each = append(each, fmt.Sprintf("%d × %s", counts[version], version))
+		}
+		r.add(Warning, check, "finish the upgrade, or go back, so all nodes have one version: docs/guides/upgrade.md",
+			"the nodes have %d versions: %s", len(counts), strings.Join(each, ", "))
+	case versions[0] != own:
+		r.add(Warning, check, "use the licet of the nodes' version for commands on the store, or upgrade the nodes: "+
+			"docs/guides/upgrade.md", "the nodes are %s, and this licet is %s", versions[0], own)
+	default:
+		r.ok(check, "%s, as this licet", own)
 	}
 }
