@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,6 +100,7 @@ func TestDocumentedClusterRuns(t *testing.T) {
 	script := strings.NewReplacer(
 		"wait $old\n", "wait $old || true\n", // etcd ends by the signal
 		"seconds=10", "seconds=1", "[1-5000]", "[1-50]",
+		"prometheus/tests/*.yml", "prometheus/tests/slo_texts.yml", // make observability runs them all, for 40 s
 		load+" &", "curl -fsS -H \"Authorization: Bearer $LICET_API_KEY\" http://127.0.0.1:8081/v1/licenses &", "sleep 15\n", "",
 		"etcd="+members, "etcd=$etcd", "/var/lib/etcd", "restored-m1",
 	).Replace("mkdir bin\ncp -L " + tools + "/etcdctl " + tools + "/etcdutl bin/\nPATH=$PWD/bin:$PATH\n" +
@@ -109,7 +112,17 @@ func TestDocumentedClusterRuns(t *testing.T) {
 		blockWith(t, docPage(t, "guides/backup.md"), "etcdutl ") +
 		blockWith(t, docPage(t, "guides/dashboards.md"), "sed -i ") + "grep -l wiki.example.com deploy/grafana/*.json\n")
 	out := c.run(script)
-	wantOutput(t, out, "store.db: OK", `version="new"`, "Finished defragmenting", "keys_total", `{"licenses":[]`)
+	wantOutput(t, out, "store.db: OK", `version="new"`, "Finished defragmenting", `{"licenses":[]`)
+	// sizing.md says that an order, its license and their events are 7 keys.
+	keys := regexp.MustCompile(`keys_total (\d+)\n`).FindAllStringSubmatch(out, -1)
+	if len(keys) != 2 {
+		t.Fatalf("the commands printed %d numbers of keys:\n%s", len(keys), out)
+	}
+	before, _ := strconv.Atoi(keys[0][1])
+	after, _ := strconv.Atoi(keys[1][1])
+	if n := after - before; n < 7*50 || n > 7*50+20 {
+		t.Errorf("50 orders are %d keys", n)
+	}
 	_, version, _ := strings.Cut(out, "etcdctl version: ")
 	if version, _, _ = strings.Cut(version, "\n"); !strings.Contains(upgrade, "etcdctl/v3@v"+version+" ") {
 		t.Errorf("upgrade.md does not build the etcdctl of this test, %s", version)
