@@ -43,7 +43,8 @@ func checkWidth(r *report, f *folder) {
 }
 
 // wideLines returns the numbers of the lines with more than maxColumns columns, where a tab counts as four columns. It
-// leaves out lines that can't be split: those with a URL, and those of a literal in back quotes.
+// leaves out lines that can't be split: those with a URL, and those of a literal in back quotes. The module's path does
+// not count, since make module-path may make the path longer.
 func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) {
 	raw := map[int]bool{}
 	ast.Inspect(syntax, func(n ast.Node) bool {
@@ -57,7 +58,8 @@ func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) 
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")) + 3*strings.Count(line, "\t")
+		line = strings.ReplaceAll(strings.TrimRight(line, "\n"), module+"/", "")
+		columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
 		if columns > maxColumns && !raw[number] && !strings.Contains(line, "://") {
 			wide = append(wide, number)
 		}
