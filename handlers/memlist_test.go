@@ -109,6 +109,9 @@ const listedKey = 1 << 10
 func (s *memStore) ListAPIKeys(
 	ctx context.Context, owner licensing.Owner, p store.Page,
 ) (store.List[licensing.APIKey], error) {
+	if s.listingKeys != nil {
+		s.listingKeys()
+	}
 	defer s.read()()
 	var all []placed[licensing.APIKey]
 	for _, key := range s.keys {

@@ -33,6 +33,8 @@ type memStore struct {
 	commit error  // the error of Commit, if set, after the write
 	hook   func() // called by every read, if set
 
+	listingKeys func() // called by every ListAPIKeys, if set; set before the requests
+
 	// Load, or Commit, hangs until its caller's time is up, if set.
 	hangLoad, hangCommit bool
 

@@ -6,7 +6,9 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +17,7 @@ import (
 	"licet/handlers/limits"
 	"licet/internal/fair"
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // The headers of draft-ietf-httpapi-ratelimit-headers since version 08.
@@ -68,9 +71,28 @@ func (l *rateLimits) account(c *call) error {
 	return l.count(c, l.limits.Account(c.key.Owner), errAccountLimited)
 }
 
-// charge takes tokens of the limit of the account for what a request with an API key has read from the store so far,
-// and for its response. A change counts its response changeFactor times: the response shows what the change has stored.
-// Responses up to smallResponse don't count. charge may be called again, when more is known.
+// countReads returns a context whose reads of the store take tokens of the limit of an account, at once: a page of
+// a list that waits meanwhile must see what this page has read. It is refused if the account then lacks tokens.
+func (l *rateLimits) countReads(ctx context.Context, owner licensing.Owner) context.Context {
+	var bytes atomic.Int64
+	return store.CountReads(ctx, func(more int) {
+		after := bytes.Add(int64(more))
+		l.limits.AccountCost(owner, int(after/bytesPerToken-(after-int64(more))/bytesPerToken))
+	}, func() error {
+		d := l.limits.AccountDebt(owner)
+		if !d.Refused {
+			return nil
+		}
+		refusal := *errAccountLimited
+		refusal.Limit = &licensing.Limit{Policy: d.Policy.Name, Count: d.Policy.Rate.Count, Per: d.Policy.Rate.Per,
+			Next: d.Next}
+		return &refusal
+	})
+}
+
+// charge takes tokens of the limit of the account for the response to a request with an API key. A change counts its
+// response changeFactor times: the response shows what the change has stored. Responses up to smallResponse don't
+// count. charge may be called again, when more is known.
 func (l *rateLimits) charge(c *call) {
 	if c.key == nil {
 		return
@@ -79,7 +101,7 @@ func (l *rateLimits) charge(c *call) {
 	if !isRead(c.fast) {
 		response *= changeFactor
 	}
-	tokens := int((c.reads.Bytes() + response) / bytesPerToken)
+	tokens := int(response / bytesPerToken)
 	l.limits.AccountCost(c.key.Owner, tokens-c.charged)
 	c.charged = max(c.charged, tokens)
 }
@@ -166,8 +188,9 @@ func (l *rateLimits) count(c *call, d limits.Decision, refusal *licensing.Error)
 	return refusal
 }
 
-// noteRefusal records that a limit of the node has refused the request.
+// noteRefusal records that a limit has refused the request, perhaps after the same limit has accepted the request.
 func (s *Server) noteRefusal(c *call, by *licensing.Limit) {
+	c.decisions = slices.DeleteFunc(c.decisions, func(d limits.Decision) bool { return d.Policy.Name == by.Policy })
 	c.decisions = append(c.decisions, limits.Decision{
 		Policy:  &limits.Policy{Name: by.Policy, Rate: limits.Rate{Count: by.Count, Per: by.Per}},
 		Refused: true, Next: by.Next,

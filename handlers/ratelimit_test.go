@@ -674,6 +674,46 @@ func TestLargeRequestsCountMore(t *testing.T) {
 	}
 }
 
+// TestLargePagesAtOnce: pages of a list that wait for a place are refused once the pages before them have read more than
+// the account's limit allows.
+func TestLargePagesAtOnce(t *testing.T) {
+	t.Parallel()
+	const pages, places = 8, 4 // of one owner
+	owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	s := newService(t, limited(limits.Config{Account: limits.Rate{Count: 1 + pages, Per: time.Minute}})...)
+	s.send("GET", "/v1/keys?limit=1", keyAll, "").must(t, 0)
+	for i := range 100 { // a page counts as 6 more requests
+		s.store.addKey(fmt.Sprint("lk_", i), licensing.APIKey{Owner: owner})
+	}
+	reading, goOn := make(chan struct{}, pages), make(chan struct{})
+	s.store.listingKeys = func() {
+		reading <- struct{}{}
+		<-goOn
+	}
+	answers := make(chan answer)
+	for range pages {
+		go func() { answers <- s.send("GET", "/v1/keys?limit=100", keyAll, "") }()
+	}
+	for range places {
+		<-reading
+	}
+	s.awaitInFlight(pages)
+	close(goOn)
+	read := 0
+	for range pages {
+		if a := <-answers; a.code != 42900 {
+			a.must(t, 0)
+			read++
+		} else {
+			a.wantLimited(t, a.header.Get("Retry-After"))
+			a.wantCounts(t, `"account";q=9;w=60`, a.header.Get("RateLimit"))
+		}
+	}
+	if read < places || read == pages {
+		t.Errorf("%d pages of %d were read, want %d", read, pages, places)
+	}
+}
+
 // TestLimitedOrderIsMadeLater: a refusal is no result of its Idempotency-Key.
 func TestLimitedOrderIsMadeLater(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,6 @@ import (
 	"licet/licensing"
 	"licet/metrics/tracing"
 	"licet/node"
-	"licet/node/store"
 )
 
 // request is a request in progress and its response so far. The server pools requests: nothing may keep a
@@ -191,7 +190,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 	}
 	r.ctx, r.path, r.query, r.values = ctx, path, query, values
 	if r.key = caller; caller != nil {
-		r.ctx, r.reads = store.CountReads(ctx)
+		r.ctx = s.rates.countReads(ctx, caller.Owner)
 	}
 	if r.route.access != NoAuth {
 		if err := s.checkSignature(&r.call, path); err != nil {
@@ -264,7 +263,6 @@ type call struct {
 	repeatable bool              // the request is idempotent, though not every request to the route is
 	decisions  []limits.Decision // of the limits that count the request
 	response   int64             // bytes of the response that count; see responses
-	reads      *store.Reads      // nil: an end user
 	charged    int               // tokens, besides the first; see rateLimits.charge
 }
 

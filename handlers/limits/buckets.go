@@ -78,11 +78,28 @@ func (b *buckets[K]) takeAbove(key K, reserve int) Decision {
 	}
 	now := b.clock()
 	taken := (reserve == 0 || bucket.TokensAt(now) >= float64(reserve+1)) && bucket.AllowN(now, 1)
-	left := bucket.TokensAt(now) - float64(reserve)
+	return b.decide(!taken, bucket.TokensAt(now)-float64(reserve))
+}
+
+// debt refuses while the bucket of a key lacks tokens. It takes none.
+func (b *buckets[K]) debt(key K) Decision {
+	if b == nil {
+		return Decision{}
+	}
+	bucket := b.find(key)
+	if bucket == nil {
+		return Decision{}
+	}
+	left := bucket.TokensAt(b.clock())
+	return b.decide(left < 0, left)
+}
+
+// decide returns the decision on a bucket in which so many tokens are left.
+func (b *buckets[K]) decide(refused bool, left float64) Decision {
 	whole := math.Floor(left)
 	return Decision{
 		Policy:    &b.policy,
-		Refused:   !taken,
+		Refused:   refused,
 		Remaining: max(int(whole), 0),
 		Next:      time.Duration((max(whole, 0) + 1 - left) / b.policy.Rate.perSecond() * float64(time.Second)),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"licet/internal/fair"
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -32,12 +33,19 @@ func newGate(atOnce int, shed prometheus.Counter) *gate {
 	return &gate{fair.New[licensing.Owner](fair.Config{Places: atOnce, Waiting: gateWaiting}), shed}
 }
 
-// enter waits until the owner may begin the work, or fails with ErrOverloaded. After a nil error the caller must call
-// leave.
+// enter waits until the owner may begin the work, or fails with ErrOverloaded. It also fails if what the owner has read
+// during the wait was too much: see [store.Reads]. After a nil error the caller must call leave.
 func (g *gate) enter(ctx context.Context, owner licensing.Owner) error {
+	if g.places.TryEnter(owner) {
+		return nil
+	}
 	if g.places.Enter(ctx, owner) != nil {
 		g.shed.Inc()
 		return licensing.ErrOverloaded
+	}
+	if err := store.ReadsOf(ctx).Refusal(); err != nil {
+		g.places.Leave(owner)
+		return err
 	}
 	return nil
 }

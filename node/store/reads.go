@@ -1,42 +1,42 @@
 package store
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "context"
 
-// Reads counts the bytes that a caller reads from the store. A store may count more than the bytes of a key, for the
-// work that each key is. Reads is safe for concurrent use: a read may go on after its caller has given up. Nil counts
-// nothing.
-type Reads struct{ bytes atomic.Int64 }
+// Reads stands for the caller of a request: what the store reads for the request counts, and may become too much. Reads
+// is safe for concurrent use: a read may go on after its caller has given up. Nil counts nothing and refuses nothing.
+type Reads struct {
+	note    func(bytes int)
+	refusal func() error
+}
 
 // readsKey is the key of [Reads] in a context.
 type readsKey struct{}
 
-// CountReads returns a context whose reads count.
-func CountReads(ctx context.Context) (context.Context, *Reads) {
-	reads := new(Reads)
-	return context.WithValue(ctx, readsKey{}, reads), reads
+// CountReads returns a context whose reads count. See Note and Refusal for the two functions, which must be safe for
+// concurrent use.
+func CountReads(ctx context.Context, note func(bytes int), refusal func() error) context.Context {
+	return context.WithValue(ctx, readsKey{}, &Reads{note, refusal})
 }
 
-// ReadsOf returns the count that [CountReads] has put into a context, or nil. A store notes there what it reads for
-// the caller.
+// ReadsOf returns what [CountReads] has put into a context, or nil. A store notes there what it reads for the caller.
 func ReadsOf(ctx context.Context) *Reads {
 	reads, _ := ctx.Value(readsKey{}).(*Reads)
 	return reads
 }
 
-// Note counts bytes that a read has returned.
+// Note counts bytes that a read has returned. A store may count more than the bytes of a key, for the work that each key
+// is.
 func (r *Reads) Note(bytes int) {
 	if r != nil {
-		r.bytes.Add(int64(bytes))
+		r.note(bytes)
 	}
 }
 
-// Bytes returns how many bytes the reads have returned so far.
-func (r *Reads) Bytes() int64 {
+// Refusal returns an error while the caller must not begin a large read, because earlier reads were larger than the
+// caller's limit allows; else nil.
+func (r *Reads) Refusal() error {
 	if r == nil {
-		return 0
+		return nil
 	}
-	return r.bytes.Load()
+	return r.refusal()
 }
