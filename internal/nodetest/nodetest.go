@@ -143,10 +143,10 @@ func New(t *testing.T, store store.Store, change ...func(*service.Config)) *serv
 	return service.New(cfg)
 }
 
-// Context returns a context that ends after 30 s, or with the test.
+// Context returns a context that ends with the test, after the cleanups that the test registers later.
 func Context(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	return ctx
 }
