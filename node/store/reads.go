@@ -18,14 +18,15 @@ func CountReads(ctx context.Context, note func(bytes int), refusal func() error)
 	return context.WithValue(ctx, readsKey{}, &Reads{note, refusal})
 }
 
-// ReadsOf returns what [CountReads] has put into a context, or nil. A store notes there what it reads for the caller.
+// ReadsOf returns what [CountReads] has put into a context, or nil. A store notes there what it reads for the
+// caller.
 func ReadsOf(ctx context.Context) *Reads {
 	reads, _ := ctx.Value(readsKey{}).(*Reads)
 	return reads
 }
 
-// Note counts bytes that a read has returned. A store may count more than the bytes of a key, for the work that each key
-// is.
+// Note counts bytes that a read has returned. A store may count more than the bytes of a key, for the work that each
+// key is.
 func (r *Reads) Note(bytes int) {
 	if r != nil {
 		r.note(bytes)
