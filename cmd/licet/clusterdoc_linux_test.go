@@ -76,9 +76,10 @@ func commandsOf(t *testing.T, page string, without ...string) string {
 //   - promtool, where it is not installed: make observability runs it
 //   - the build of etcdctl, which would download modules: deploy/k8s/tools builds it of the same version
 //
+// The test runs alone: etcdctl waits for 5 s at most.
+//
 // A request with the API key of the load stands for make load, which takes a minute: make load-smoke runs such loads.
 func TestDocumentedClusterRuns(t *testing.T) {
-	t.Parallel()
 	c := newClone(t)
 	// Nodes would wait five seconds at each of eight stops.
 	c.environment = []string{"LICET_DRAIN_DELAY=100ms"}
@@ -101,7 +102,9 @@ func TestDocumentedClusterRuns(t *testing.T) {
 		"wait $old\n", "wait $old || true\n", // etcd ends by the signal
 		"seconds=10", "seconds=1", "[1-5000]", "[1-50]",
 		"prometheus/tests/*.yml", "prometheus/tests/slo_texts.yml", // make observability runs them all, for 40 s
-		load+" &", "curl -fsS -H \"Authorization: Bearer $LICET_API_KEY\" http://127.0.0.1:8081/v1/licenses &", "sleep 15\n", "",
+		// It ends before the first node does.
+		load+" &", "curl -fsS -H \"Authorization: Bearer $LICET_API_KEY\" http://127.0.0.1:8081/v1/licenses\ntrue &",
+		"sleep 15\n", "",
 		"etcd="+members, "etcd=$etcd", "/var/lib/etcd", "restored-m1",
 	).Replace("mkdir bin\ncp -L " + tools + "/etcdctl " + tools + "/etcdutl bin/\nPATH=$PWD/bin:$PATH\n" +
 		"export GOBIN=$PWD/bin\n" + install + "\nlicet --version\netcdctl version\n" +
