@@ -120,7 +120,7 @@ func TestUnreadResponsesHoldNoPlaces(t *testing.T) {
 		if bytes >= (listPlaces+1)*length {
 			break
 		}
-		if try == 10 {
+		if try == 60 {
 			t.Fatalf("%d bytes of responses are in flight: the clients were cut off too early for the test", bytes)
 		}
 		s.awaitResponseBytes(10*time.Second, none)
