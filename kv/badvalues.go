@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -67,11 +66,9 @@ func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) layout.Epoch {
 	if kv == nil {
 		return 0
 	}
-	if len(kv.Value) != layout.EpochSize {
-		s.etcd.Unreadable(layout.TrimmedKey, "s/swept", layout.ErrMalformed)
-		return 0
-	}
-	return layout.Epoch(binary.BigEndian.Uint64(kv.Value))
+	epoch, err := layout.DecodeEpoch(kv.Value)
+	s.etcd.Unreadable(layout.TrimmedKey, "s/swept", err)
+	return epoch
 }
 
 // unreadableLedger reports whether an owner's ledger can't be read; err is the reason, and nil if the ledger can be

@@ -36,10 +36,7 @@ func (s *feeds) History(
 	if page.Before == "" {
 		at = latest
 	}
-	var trimmedEpoch layout.Epoch
-	if kv := etcd.First(r.responses, 1); kv != nil && len(kv.Value) == layout.EpochSize {
-		trimmedEpoch = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
-	}
+	trimmedEpoch := s.readTrimmedEpoch(etcd.First(r.responses, 1))
 	for scanned := 0; at.sequence > 0 && at.Epoch > trimmedEpoch && len(history.Events) < page.Limit; scanned++ {
 		if scanned == historyScan {
 			history.Next = store.HistoryPosition(at.text())

@@ -230,8 +230,8 @@ func (v *eventChecks) beginEvents(epochKV, trimmedKV *mvccpb.KeyValue) {
 	if epochKV != nil {
 		v.epoch = layout.Epoch(epochKV.ModRevision)
 	}
-	if trimmedKV != nil && len(trimmedKV.Value) == layout.EpochSize {
-		v.trimmedEpoch = layout.Epoch(binary.BigEndian.Uint64(trimmedKV.Value))
+	if trimmedKV != nil {
+		v.trimmedEpoch, _ = layout.DecodeEpoch(trimmedKV.Value) // checkTrimmed reports a malformed value
 	}
 }
 

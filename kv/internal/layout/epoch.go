@@ -42,6 +42,14 @@ const (
 // AppendEpoch appends the encoded epoch to b.
 func AppendEpoch(b []byte, e Epoch) []byte { return binary.BigEndian.AppendUint64(b, uint64(e)) }
 
+// DecodeEpoch decodes what AppendEpoch appends to nothing.
+func DecodeEpoch(b []byte) (Epoch, error) {
+	if len(b) != EpochSize {
+		return 0, ErrMalformed
+	}
+	return Epoch(binary.BigEndian.Uint64(b)), nil
+}
+
 // Patch writes the epoch over the bytes of an encoded one.
 func (e Epoch) Patch(place []byte) { binary.BigEndian.PutUint64(place, uint64(e)) }
 

@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"encoding/binary"
 	"time"
 )
 
@@ -32,10 +31,9 @@ func (m *RetentionMark) Encode() []byte { return m.table().value() }
 
 // DecodeMark decodes a mark. rest is what follows the prefix in the mark's key.
 func DecodeMark(rest string, value []byte) (m RetentionMark, err error) {
-	if len(rest) != EpochSize {
-		return m, ErrMalformed
+	if m.Epoch, err = DecodeEpoch([]byte(rest)); err != nil {
+		return m, err
 	}
-	m.Epoch = Epoch(binary.BigEndian.Uint64([]byte(rest)))
 	err = DecodeValue(value, m.table().read)
 	if err == nil && m.At.IsZero() {
 		err = ErrMalformed
