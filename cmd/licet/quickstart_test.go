@@ -19,7 +19,8 @@ func TestPrintedPurchase(t *testing.T) {
 	path := "PATH=" + selfAsLicet(t) + ":$PATH\n"
 	_, activate, _ := strings.Cut(paste(t, "sh", path+buy), "Activate a device with:\n")
 	activate, _, _ = strings.Cut(activate, "\n")
-	if out := paste(t, "sh", path+readEnv(filepath.Join(p.dir, envFile))+"\n"+activate); !strings.Contains(out, "activated") {
+	out := paste(t, "sh", path+readEnv(filepath.Join(p.dir, envFile))+"\n"+activate)
+	if !strings.Contains(out, "activated") {
 		t.Errorf("%s, then %s: %s", buy, activate, out)
 	}
 }

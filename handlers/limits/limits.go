@@ -110,7 +110,8 @@ func (l *Limits) Account(owner licensing.Owner) Decision { return l.account.take
 // more than a full bucket has. While the bucket lacks tokens, the limit refuses requests.
 func (l *Limits) AccountCost(owner licensing.Owner, n int) { l.account.charge(owner, n) }
 
-// AccountDebt refuses while AccountCost has taken more tokens of an account and mode than there were. It takes none.
+// AccountDebt refuses while AccountCost has taken more tokens of an account and mode than there were. AccountDebt
+// takes no token.
 func (l *Limits) AccountDebt(owner licensing.Owner) Decision { return l.account.debt(owner) }
 
 // License counts a request by the license key that it names, in canonical form.

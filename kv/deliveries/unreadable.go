@@ -38,9 +38,9 @@ func (s *Store) readPage(endpoint string, value []byte, id string) []store.Deliv
 	return page
 }
 
-// rebuild makes a progress in place of the one that can't be read, from the endpoint's other keys at a revision. The
-// place in the feed is lost. So the deliveries begin where those of a new endpoint do: its events that are still kept
-// are delivered again, since an endpoint may get an event twice, and must not miss one.
+// rebuild replaces a progress that can't be read, from the endpoint's other keys at a revision. The place in the feed
+// is lost, so the deliveries begin as for a new endpoint: all events since its creation that still exist are delivered
+// again. An endpoint may get an event twice, but must not miss an event.
 func (h *holder) rebuild(ctx context.Context, revision int64) error {
 	s := h.worker.store
 	dead, pages := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfDead), layout.DeliveriesPrefix(h.endpoint,
