@@ -58,8 +58,9 @@ func (l *eventsLab) keys(prefix string) int64 {
 
 func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
 	l.t.Helper()
-	got, err := l.store.ReadEvents(l.t.Context(), owner,
-		store.FeedPage{After: position, Limit: 1000})
+	got, err := kvtest.Read(func() (store.Feed, error) {
+		return l.store.ReadEvents(l.t.Context(), owner, store.FeedPage{After: position, Limit: 1000})
+	})
 	return got.Events, err
 }
 

@@ -120,7 +120,7 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent
 	var all []store.RecordedEvent
 	page := store.FeedPage{Limit: limit}
 	for {
-		got, err := l.store.ReadEvents(l.t.Context(), owner, page)
+		got, err := kvtest.Read(func() (store.Feed, error) { return l.store.ReadEvents(l.t.Context(), owner, page) })
 		if err != nil {
 			l.t.Fatal(err)
 		}

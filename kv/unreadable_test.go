@@ -91,7 +91,9 @@ func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedE
 func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.RecordedEvent) {
 	r.t.Helper()
 	for page := (store.HistoryPage{Limit: limit}); ; {
-		got := kvtest.Must(r.store.History(r.t.Context(), ref, page))(r.t)
+		got := kvtest.Must(kvtest.Read(func() (store.History, error) {
+			return r.store.History(r.t.Context(), ref, page)
+		}))(r.t)
 		all = append(all, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
 			return all
@@ -99,10 +101,18 @@ func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.Recorde
 	}
 }
 
+// event reads an event by its id; nil where there is none.
+func (r *damagedFeed) event(id string) *store.RecordedEvent {
+	r.t.Helper()
+	return kvtest.Must(kvtest.Read(func() (*store.RecordedEvent, error) {
+		return r.store.Event(r.t.Context(), r.owner, id)
+	}))(r.t)
+}
+
 // check reads everything while the value is damaged, in every way, and returns the feed.
 func (r *damagedFeed) check(what string) []store.RecordedEvent {
 	r.t.Helper()
-	t, ctx := r.t, r.t.Context()
+	t := r.t
 	got := r.feed(r.owner, 100)
 	if diff := cmp.Diff(r.rest(r.all), r.rest(got)); diff != "" {
 		t.Errorf("%s: the neighbors in the feed (-want +got):\n%s", what, diff)
@@ -120,7 +130,7 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 				t.Errorf("%s: the placeholder %+v", what, e)
 			}
 		}
-		if found := kvtest.Must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
+		if found := r.event(e.ID); found == nil || cmp.Diff(e, *found) != "" {
 			t.Errorf("%s: %s is found as %+v", what, e.ID, found)
 		}
 		rest, err := r.after(r.owner, store.FeedPosition(e.ID))
@@ -138,7 +148,7 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 		if diff := cmp.Diff(r.rest(r.all[i+1:]), r.rest(rest)); err != nil || diff != "" {
 			t.Errorf("%s: after %s, which the reader already has (-want +got): %v\n%s", what, e.ID, err, diff)
 		}
-		if found := kvtest.Must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil {
+		if r.event(e.ID) == nil {
 			t.Errorf("%s: %s is not found", what, e.ID)
 		}
 		ref := licensing.LicenseRef(e.License.Key)
@@ -193,8 +203,7 @@ func (l *eventsLab) damage(
 			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
 				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 			}
-			if found := kvtest.Must(l.store.Event(l.t.Context(), owner,
-				e.ID))(l.t); found == nil {
+			if r.event(e.ID) == nil {
 				l.t.Errorf("%s, and mended: %s is not found", what, e.ID)
 			}
 		}
