@@ -40,12 +40,13 @@ func newClone(t *testing.T) *clone {
 }
 
 // run runs commands in one shell, in a network of their own, and returns what they print. Every process that they leave
-// ends with the shell.
+// ends with the shell. go builds with the flags of the released programs: .ci/run has compiled their packages before.
 func (c *clone) run(commands string) string {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), "sh", "-ec", "ip link set lo up\n"+commands)
 	cmd.Dir = c.dir
-	cmd.Env = append(append(plainEnvironment(), "GOPROXY=off"), c.environment...)
+	cmd.Env = append(append(plainEnvironment(), "GOPROXY=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath"),
+		c.environment...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
