@@ -70,7 +70,7 @@ func (s *memStore) addKey(text string, key licensing.APIKey) {
 	s.keyChanges++
 }
 
-// keyID returns the public id that addKey gives to a key without one.
+// keyID returns the public id that addKey makes for a key without an id.
 func keyID(text string) string { return "key_" + strings.TrimPrefix(text, "lk_") }
 
 // breakWith makes every call return all, and Commit return commit after its write. Nil ends that.
@@ -353,7 +353,7 @@ func (s *memStore) SweepClaims(_ context.Context, before time.Time) (swept int, 
 
 // Due looks at every record.
 func (s *memStore) Due(
-	_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int,
+	_ context.Context, kind licensing.DueKind, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	defer s.read()()
 	if s.fail != nil {
@@ -368,8 +368,8 @@ func (s *memStore) Due(
 		case stored.record.Order != nil:
 			due = stored.record.Order.Due()
 		}
-		if place := due.At.Format("2006-01-02T15:04:05.000 ") + ref.ID; due.Kind == kind && !due.At.After(at) &&
-			place >= from {
+		outside := due.At.Before(span.Since) || !span.Until.IsZero() && due.At.After(span.Until)
+		if place := due.At.Format("2006-01-02T15:04:05.000 ") + ref.ID; due.Kind == kind && !outside && place >= from {
 			places[place] = ref
 		}
 	}

@@ -243,7 +243,7 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 		wrong("the sweep of claims", nil)
 	}
 	for _, kind := range []licensing.DueKind{licensing.DueLicenseEnd, licensing.DueOrderEnd, licensing.DueRefund} {
-		if _, err := n.store.Due(ctx, kind, labEnd, "", 100); err != nil {
+		if _, err := n.store.Due(ctx, kind, store.DueSpan{Until: labEnd}, "", 100); err != nil {
 			wrong("what is due", err, kind)
 		}
 	}

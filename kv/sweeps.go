@@ -142,14 +142,23 @@ func (s *Store) dueClaims(
 	return due, next, nil
 }
 
-// Due returns the records with work that is due at a moment. The range that etcd
-// counts ends at that moment: what is due later costs nothing.
+// Due returns the records with work that is due in a span of time. The range that etcd counts is this span: work that
+// is due later costs nothing.
 func (s *Store) Due(
-	ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int,
+	ctx context.Context, kind licensing.DueKind, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	prefix := layout.DuePrefix(kind)
-	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
-	response, err := s.etcd.Page(ctx, "due_list", prefix+from, until, int64(limit), 0)
+	at := func(t time.Time) string {
+		return prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(t.UnixMilli(), 0))))
+	}
+	since, until := prefix+from, clientv3.GetPrefixRangeEnd(prefix)
+	if from == "" && !span.Since.IsZero() {
+		since = at(span.Since)
+	}
+	if !span.Until.IsZero() {
+		until = at(span.Until.Add(time.Millisecond))
+	}
+	response, err := s.etcd.Page(ctx, "due_list", since, until, int64(limit), 0)
 	if err != nil {
 		return store.DuePage{}, err
 	}

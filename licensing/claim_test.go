@@ -6,8 +6,7 @@ import (
 	"licet/licensing"
 )
 
-// TestGrantKeys gives each license of a grant a key of its own, the same one
-// each time.
+// TestGrantKeys: each license of a grant has a key of its own, the same each time.
 func TestGrantKeys(t *testing.T) {
 	check := licensing.NewKeyCheck([]byte("check key"))
 	grant := licensing.GrantProgress{Seed: [32]byte{1}, Terms: licensing.Terms{KeyPrefix: "PRO"}}

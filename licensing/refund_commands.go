@@ -13,6 +13,10 @@ const (
 	refundPauseMax = time.Hour
 )
 
+// RefundRetryMax is more than the longest pause and all that clocks may be wrong together. A node whose clock was days
+// ahead has stored a RefundRetryAt that is further ahead, so sweeps do not wait for that time.
+const RefundRetryMax = 24 * time.Hour
+
 // RequestRefund records the shop's request to refund a paid order. The order stays paid, and its
 // license valid, until the refund is recorded.
 type RequestRefund struct {
@@ -46,7 +50,7 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 // ask again if no result is recorded. If no refund is due, TryRefund is a no-op, and the result is not
 // RefundDue.
 type TryRefund struct {
-	// Waiting is true for a sweep, which skips an order until RefundRetryAt.
+	// Waiting is true for a sweep, which skips an order until RefundRetryAt, unless that time is RefundRetryMax ahead.
 	Waiting bool
 }
 
@@ -60,7 +64,8 @@ func (c TryRefund) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if !o.RefundDue || c.Waiting && o.RefundRetryAt.After(now) {
+	waits := o.RefundRetryAt.After(now) && o.RefundRetryAt.Before(now.Add(RefundRetryMax))
+	if !o.RefundDue || c.Waiting && waits {
 		return Result{Order: *o}, nil
 	}
 	o.RefundTries++

@@ -23,6 +23,7 @@ paid                  | paid    | =        | =           | =        | refunded
 paid, due             | =       | paid     | paid        | paid     | refunded
 paid, tried           | =       | paid     | =           | =        | refunded
 paid, tried long ago  | =       | paid     | paid        | =        | refunded
+paid, tried in a day  | =       | paid     | paid        | =        | refunded
 refunded              | =       | =        | =           | =        | =
 refunded, canceled    | =       | =        | =           | =        | =
 `
@@ -35,6 +36,9 @@ func TestRefundSteps(t *testing.T) {
 	due := func(o *licensing.Order) { o.RefundDue = true }
 	tried := func(o *licensing.Order) { o.RefundTries, o.RefundRetryAt = 2, noon.Add(time.Millisecond) }
 	triedLongAgo := func(o *licensing.Order) { o.RefundTries, o.RefundRetryAt = 2, noon }
+	triedAhead := func(o *licensing.Order) { // by a clock that was days ahead
+		o.RefundTries, o.RefundRetryAt = 2, noon.Add(licensing.RefundRetryMax)
+	}
 	refunded := func(o *licensing.Order) { o.RefundedAt, o.RefundDue = ago, false }
 	rows := map[string][]func(*licensing.Order){
 		"unpaid":               nil,
@@ -46,6 +50,7 @@ func TestRefundSteps(t *testing.T) {
 		"paid, due":            {paid, due},
 		"paid, tried":          {paid, due, tried},
 		"paid, tried long ago": {paid, due, triedLongAgo},
+		"paid, tried in a day": {paid, due, triedAhead},
 		"refunded":             {paid, refunded},
 		"refunded, canceled":   {canceled, owed, refunded},
 	}

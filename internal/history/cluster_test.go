@@ -250,9 +250,9 @@ type killable struct {
 
 // Due leaves out the licenses of other runs.
 func (m killable) Due(
-	ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int,
+	ctx context.Context, kind licensing.DueKind, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
-	page, err := m.Store.Due(ctx, kind, at, from, limit)
+	page, err := m.Store.Due(ctx, kind, span, from, limit)
 	page.Records = slices.DeleteFunc(page.Records,
 		func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
 	return page, err

@@ -25,15 +25,12 @@ const (
 	maxDueFailures = 16
 	// dueTimeout bounds the work on one record, including a request to a payment provider.
 	dueTimeout = 30 * time.Second
-	// refundHorizon exceeds the longest pause between two tries of a refund by more than the clocks can be wrong.
-	refundHorizon = 24 * time.Hour
 )
 
 // Sweeps offers the periodic work of a node.
 type Sweeps struct {
 	*core
-	// dueFrom holds, by licensing.DueKind, the position (a string) where the next pass continues; see
-	// eachDue.
+	// dueFrom holds, by dueRange, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
 }
 
@@ -115,7 +112,7 @@ func (s *Sweeps) recordEnds(
 		return err
 	}
 	before := now.Add(-s.cfg.ExpiryMargin)
-	return s.eachDue(ctx, kind, before, func(ctx context.Context, ref licensing.Ref) error {
+	return s.eachDue(ctx, kind, store.DueSpan{Until: before}, func(ctx context.Context, ref licensing.Ref) error {
 		return s.engine.DoInBackground(ctx, ref, record(ref, before))
 	})
 }
@@ -143,9 +140,9 @@ func severity(err error) int {
 	return 3
 }
 
-// EachRefundDue calls send for each order whose refund is due by now. The order has only its number
-// and owner. Calls may run at the same time. Then EachRefundDue counts the remaining refunds,
-// including those to be tried later.
+// EachRefundDue calls send for each order whose refund is due by now, or more than
+// licensing.RefundRetryMax ahead. The order has only its number and owner. Calls may run at the
+// same time. Then EachRefundDue counts the remaining refunds, including refunds to be tried later.
 func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, licensing.Order) error) error {
 	sendRef := func(ctx context.Context, ref licensing.Ref) error {
 		return send(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
@@ -154,29 +151,37 @@ func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, l
 	if err != nil {
 		return err
 	}
-	failed := s.eachDue(ctx, licensing.DueRefund, now, sendRef)
-	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, now.Add(refundHorizon), "", store.MaxDue)
+	failed := s.eachDue(ctx, licensing.DueRefund, store.DueSpan{Until: now}, sendRef)
+	unbelieved := store.DueSpan{Since: now.Add(licensing.RefundRetryMax)}
+	failed = worseError(failed, s.eachDue(ctx, licensing.DueRefund, unbelieved, sendRef))
+	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, store.DueSpan{}, "", store.MaxDue)
 	if err == nil {
 		s.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
 	}
 	return cmp.Or(failed, err)
 }
 
-// eachDue calls do for the records for which work of a kind is due, some at the same time, up to
+// dueRange names the spans of a sweep: all spans of a kind that have a beginning, or none.
+type dueRange struct {
+	kind  licensing.DueKind
+	since bool
+}
+
+// eachDue calls do for the records for which work of a kind is due in a span of time, some at the same time, up to
 // maxDuePages pages. The next pass continues after them, so records that are put off don't keep others
 // from their turn, however many one owner has. The failure of one record does not stop the pass. The
 // pass ends after maxDueFailures failures, as when the store is unreachable.
 func (s *Sweeps) eachDue(
-	ctx context.Context, kind licensing.DueKind, at time.Time, do func(context.Context, licensing.Ref) error,
+	ctx context.Context, kind licensing.DueKind, span store.DueSpan, do func(context.Context, licensing.Ref) error,
 ) error {
-	from := ""
-	if last, _ := s.dueFrom.LoadAndDelete(kind); last != nil {
+	from, place := "", dueRange{kind, !span.Since.IsZero()}
+	if last, _ := s.dueFrom.LoadAndDelete(place); last != nil {
 		from = last.(string)
 	}
 	var failed error
 	do = s.whileTrusted(s.traceDue(do))
 	for range maxDuePages {
-		page, err := s.cfg.Queries.Due(ctx, kind, at, from, store.MaxDue)
+		page, err := s.cfg.Queries.Due(ctx, kind, span, from, store.MaxDue)
 		if err != nil {
 			return err
 		}
@@ -187,7 +192,7 @@ func (s *Sweeps) eachDue(
 		}
 		from = page.Next
 	}
-	s.dueFrom.Store(kind, from)
+	s.dueFrom.Store(place, from)
 	return failed
 }
 

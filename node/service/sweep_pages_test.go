@@ -25,7 +25,7 @@ type dueOrders struct {
 }
 
 func (d *dueOrders) Due(
-	_ context.Context, _ licensing.DueKind, _ time.Time, from string, _ int,
+	_ context.Context, _ licensing.DueKind, _ store.DueSpan, from string, _ int,
 ) (page store.DuePage, err error) {
 	at := 0
 	if from != "" {
@@ -50,7 +50,7 @@ func TestBusyOwnerHidesNoOther(t *testing.T) {
 			other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
 	seen := make(map[licensing.Ref]int)
 	for range 3 {
-		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, time.Now(), func(_ context.Context, ref licensing.Ref) error {
+		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, store.DueSpan{Until: time.Now()}, func(_ context.Context, ref licensing.Ref) error {
 			seen[ref]++
 			if ref.Owner == busy {
 				return node.ErrOwnerBusy

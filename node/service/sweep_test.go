@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
 	"licet/internal/nodetest"
 	"licet/licensing"
+	"licet/metrics"
 	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
@@ -116,7 +120,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 		t.Errorf("recorded again: %+v, before %+v", again, first)
 	}
 
-	// One that is renewed ends again, and that is recorded as well.
+	// A renewed license ends again, and the second end is recorded too.
 	end := start.Add(3 * time.Hour)
 	key := granted[0].License.Key
 	_, err = n.Do(ctx, licensing.LicenseRef(key),
@@ -255,11 +259,61 @@ func TestSweepStopsIfEveryRecordFails(t *testing.T) {
 	}
 	failing.Store(false)
 	nodetest.WantError(t, n.RecordOrderEnds(nodetest.Context(t)), nil)
-	page, err := db.Due(nodetest.Context(t), licensing.DueOrderEnd, n.Now().Add(-2*time.Minute), "", store.MaxDue)
+	page, err := db.Due(nodetest.Context(t), licensing.DueOrderEnd, store.DueSpan{Until: n.Now().Add(-2 * time.Minute)}, "",
+		store.MaxDue)
 	nodetest.WantError(t, err, nil)
 	for _, ref := range page.Records {
 		if ref.Owner == owner {
 			t.Errorf("%s was left", ref.ID)
+		}
+	}
+}
+
+// TestRefundTriedByAFastClock: a node whose clock is nine days ahead tries a refund, and stores that the next try is due
+// nine days later than it should be. A sweep of a right clock tries the refund at once, and counts it.
+func TestRefundTriedByAFastClock(t *testing.T) {
+	db := nodetest.OpenStore(t)
+	fast := nodetest.New(t, db, func(c *service.Config) {
+		c.Clock = func() time.Time { return time.Now().Add(9 * 24 * time.Hour) }
+	})
+	counted := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	right := nodetest.New(t, db, func(c *service.Config) { c.Metrics = counted })
+	ctx := nodetest.Context(t)
+	owner := nodetest.NewOwner(licensing.Test)
+	order, _, err := right.CreateOrder(ctx, owner, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
+	_, err = right.PayOrder(ctx, order, "p")
+	nodetest.WantError(t, err, nil)
+	_, _, err = right.ChangeOrder(ctx, owner, order.OrderNo, licensing.RequestRefund{By: "key_1"}, nil)
+	nodetest.WantError(t, err, nil)
+	_, err = fast.TryRefund(ctx, order, false)
+	nodetest.WantError(t, err, nil)
+
+	tries := func() (due int) {
+		t.Helper()
+		var mu sync.Mutex
+		err := right.EachRefundDue(ctx, func(ctx context.Context, o licensing.Order) error {
+			if o.Owner != owner {
+				return nil
+			}
+			result, err := right.TryRefund(ctx, o, true)
+			if result.RefundDue {
+				mu.Lock()
+				due++
+				mu.Unlock()
+			}
+			return err
+		})
+		nodetest.WantError(t, err, nil)
+		return due
+	}
+	for pass, want := range []int{1, 0} { // the second pass waits as the first has stored
+		if got := tries(); got != want {
+			t.Errorf("pass %d tries the refund %d times, want %d", pass, got, want)
+		}
+		var due dto.Metric
+		if err := counted.RefundsDue.Write(&due); err != nil || due.GetGauge().GetValue() < 1 {
+			t.Errorf("pass %d counts no due refund: %v", pass, err)
 		}
 	}
 }

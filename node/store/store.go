@@ -77,11 +77,11 @@ type Queries interface {
 	// OrderOwner returns the owner of an order; ok is false if no order has the number.
 	OrderOwner(ctx context.Context, orderNo string) (owner licensing.Owner, ok bool, err error)
 
-	// Due returns records for which something of a kind is due at a moment, the longest due first:
+	// Due returns records for which something of a kind is due in a span of time, the longest due first:
 	// up to limit of them, from the position that an earlier page returned, or from the beginning if
 	// from is empty. The index changes in the same transaction as the record (License.Due,
 	// Order.Due), but by the time that the caller has the page, the work may be done.
-	Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (DuePage, error)
+	Due(ctx context.Context, kind licensing.DueKind, span DueSpan, from string, limit int) (DuePage, error)
 
 	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error
@@ -163,6 +163,12 @@ type Outcome struct {
 	Rivals []Snapshot
 	// Bytes is about what the writes took: keys and values. It is 0 unless the writes are stored.
 	Bytes int
+}
+
+// DueSpan is a span of times at which work is due, both ends included, in milliseconds.
+type DueSpan struct {
+	Since time.Time // the zero time: from the earliest on
+	Until time.Time // the zero time: to the latest
 }
 
 // DuePage is a page of records for which work is due.

@@ -15,9 +15,15 @@ var longAgo = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 // due returns which of some records are due at a moment, in order. Records of other tests may come between them.
 func (f fixture) due(kind licensing.DueKind, at time.Time, limit int, of ...licensing.Ref) []licensing.Ref {
 	f.t.Helper()
+	return f.dueIn(kind, store.DueSpan{Until: at}, limit, of...)
+}
+
+// dueIn returns which of some records are due in a span of time, in order.
+func (f fixture) dueIn(kind licensing.DueKind, span store.DueSpan, limit int, of ...licensing.Ref) []licensing.Ref {
+	f.t.Helper()
 	var found []licensing.Ref
 	for from := ""; ; {
-		page, err := f.store.Due(f.context(), kind, at, from, limit)
+		page, err := f.store.Due(f.context(), kind, span, from, limit)
 		if err != nil {
 			f.t.Fatalf("Due: %v", err)
 		}
@@ -76,6 +82,12 @@ func testDue(t *testing.T, f fixture) {
 	ends(day(7).Add(-time.Millisecond))
 	ends(day(7), d)
 	ends(day(100), d, c, b, a)
+	for span, want := range map[store.DueSpan][]licensing.Ref{
+		{Since: day(9), Until: day(9)}: {b}, {Since: day(9)}: {b, a}, {}: {d, c, b, a},
+		{Since: day(10).Add(time.Millisecond)}: nil,
+	} {
+		f.equal("ends in a span", f.dueIn(licensing.DueLicenseEnd, span, 100, licenses...), want)
+	}
 	f.step(e, licensing.Activate{Target: key(e), Device: "laptop"}, longAgo)
 	ends(day(100), d, c, b, a, e)
 	f.step(d, licensing.RenewLicense{Target: key(d), ExpiresAt: day(30)}, longAgo)
