@@ -14,6 +14,6 @@
 //	receivers.go   the HTTP servers behind the endpoints
 //	delivering.go  waiting until the remaining events are delivered
 //	feed.go        reading the feed of events
-//	audit.go       comparing changes, feed and deliveries
+//	audit.go       the evidence of a run: comparing changes, feed and deliveries
 //	verdict.go     the verdict and the report
 package main

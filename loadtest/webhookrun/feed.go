@@ -4,13 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 
 	"licet/client"
 )
 
+// payLink matches the member of an order that holds the address of the order's pay page.
+var payLink = regexp.MustCompile(`"pay_url":"[^"]*"`)
+
+// withoutPayLink returns the body of an event with pay_url null. The service shows a pay_url only as long as the order
+// is unpaid, so a later call or a page of the feed has null where an earlier call has the address. Nothing else may
+// differ.
+func withoutPayLink(body []byte) []byte {
+	return payLink.ReplaceAllLiteral(body, []byte(`"pay_url":null`))
+}
+
 // event is one of the feed.
 type event struct {
-	text     []byte // as the feed has it
+	text     []byte // as the feed has it, without its pay link
 	id       string
 	sequence uint64
 	revision int64
@@ -23,7 +34,9 @@ func parseEvent(text []byte) (event, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return event{}, fmt.Errorf("an event of the feed: %w: %.300s", err, text)
 	}
-	found := event{text: text, id: e.ID, sequence: e.Sequence, revision: e.Revision, change: change{kind: e.Type}}
+	found := event{
+		text: withoutPayLink(text), id: e.ID, sequence: e.Sequence, revision: e.Revision, change: change{kind: e.Type},
+	}
 	switch {
 	case e.Data.Order != nil:
 		found.subject = e.Data.Order.OrderNo
@@ -39,7 +52,7 @@ func parseEvent(text []byte) (event, error) {
 // feedPage is how many events are read at a time.
 const feedPage = 100
 
-// readFeed reads the whole feed, byte for byte as it is answered.
+// readFeed reads the whole feed.
 func readFeed(ctx context.Context, c *client.Client) ([]event, error) {
 	var all []event
 	for page := (client.Page{Limit: feedPage}); ; {

@@ -40,7 +40,7 @@ type receiver struct {
 	mu       sync.Mutex
 	secrets  []string
 	checks   *webhook.Receiver
-	seen     map[string][]byte // bodies by event, of all calls
+	seen     map[string][]byte // bodies by event, of all calls, without their pay links
 	taken    map[string]int    // calls that were answered well, by event
 	calls    int
 	failed   int // calls that were not answered well
@@ -124,6 +124,7 @@ func (r *receiver) note(request *http.Request, body []byte) (id string, known bo
 	if request.Method != http.MethodPost || request.URL.Path != "/"+r.name {
 		r.problem("event %s came as %s %s", event.ID, request.Method, request.URL.Path)
 	}
+	body = withoutPayLink(body)
 	if before, again := r.seen[event.ID]; !again {
 		r.seen[event.ID] = body
 	} else if !bytes.Equal(before, body) {

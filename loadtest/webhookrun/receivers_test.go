@@ -73,6 +73,12 @@ func TestReceiverKeepsBooks(t *testing.T) {
 			t.Errorf("one of two secrets is answered %d, %q", status, r.troubles())
 		}
 	}
+	for _, link := range []string{`"https://shop.example/pay/ord_1/a"`, "null"} { // paid between two calls
+		call(t.Context(), t, r, testSecret, "evt_4", `{"id":"evt_4","type":"order.created","data":{"order":{"pay_url":`+link+`}}}`)
+	}
+	if found := r.troubles(); len(found) > 0 {
+		t.Errorf("a pay link that ended is no other body: %q", found)
+	}
 	// What it must complain of:
 	other := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
 	if status := call(t.Context(), t, r, other, "evt_3", body("evt_3")); status != http.StatusBadRequest {
