@@ -151,7 +151,7 @@ func (s *simulation) send() {
 	}
 }
 
-// read reads the requested page, or gives the queue the page that was read.
+// read reads the requested page, or hands the page to the queue.
 func (s *simulation) read() {
 	switch {
 	case len(s.requests) == 0:

@@ -144,7 +144,7 @@ func TestConnectionsEnd(t *testing.T) {
 			v.wantClosed()
 		}
 	}
-	// The server closes a connection before it gives the place back.
+	// The server closes a connection before it returns the place.
 	for until := time.Now().Add(10 * time.Second); len(s.visits("127.0.0.2", 2)) < 2; {
 		if time.Now().After(until) {
 			t.Fatal("closed connections still have a place")

@@ -52,7 +52,7 @@
 //	devices.go         devices of a license; cursors of their listings
 //	docs.go            the API document, the API reference, the page at /
 //	endpoint.go        the adapter between requests and the functions of routes
-//	envelope.go        responses, and the fast encoder for activations
+//	envelope.go        JSON of responses, and the encoder for activations, which appends to a buffer
 //	errors.go          the table of errors
 //	eventdata.go       events as responses and webhooks show them
 //	events.go          the feed, and the history of licenses and orders

@@ -54,7 +54,7 @@ func (s *fixture) fill() (free func()) {
 	return free
 }
 
-// smallest gives a node the smallest number of places.
+// smallest configures a node with the smallest number of places.
 func smallest(_ *handlers.Config, c *service.Config) { c.QueueDelay = 1 }
 
 // activationText returns the bytes of an activation, with further lines in its head.

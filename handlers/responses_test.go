@@ -137,8 +137,8 @@ func TestUnreadResponses(t *testing.T) {
 	s.send("POST", "/v1/licenses/"+key+"/suspend", keyAll, "").must(t, 0)
 }
 
-// TestUnreadResponsesHoldNoPlaces: more large responses that their client does not read than there are places for lists
-// keep no other client from lists: they take bytes only, see decision 10.
+// TestUnreadResponsesHoldNoPlaces: a client does not read large responses, more than there are places for lists. Other
+// clients still get lists, because unread responses take bytes only; see decision 10.
 func TestUnreadResponsesHoldNoPlaces(t *testing.T) {
 	t.Parallel()
 	const listPlaces, most = 8, 256 << 20

@@ -39,7 +39,7 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 		awaitIdle(t, &s.writes)
 		s.writes.send, s.writes.few, s.writes.most = send, fewFlights, mostFlights
 	}()
-	// One that holds the only flight, so that the others must wait together.
+	// This request takes the only place in flight, so the others must wait together.
 	outcomes, errs := make([]store.Outcome, len(changes)), make([]error, len(changes))
 	var group sync.WaitGroup
 	group.Go(func() {

@@ -252,8 +252,8 @@ func TestBatcherFlights(t *testing.T) {
 	}
 }
 
-// TestBatcherGiveUp: a caller that gives up before its part has left can be sure
-// that it never will; one whose part is under way can't.
+// TestBatcherGiveUp: if a caller gives up before its item was sent, the item is never sent. If the item is under way,
+// the outcome is unknown.
 func TestBatcherGiveUp(t *testing.T) {
 	flying, back := make(chan []*batchItem), make(chan struct{})
 	l := &batcher{few: 1, most: 1, apart: true, send: func(batch []*batchItem) {

@@ -265,8 +265,8 @@ func TestOrderInABlock(t *testing.T) {
 	}
 }
 
-// TestBlockNumberIsTaken gives blocks of two batches one number: the second batch loses,
-// and its events stand apart. None is written over.
+// TestBlockNumberIsTaken: the blocks of two batches have the same number. The second batch loses, and its events get
+// keys of their own. No event is overwritten.
 func TestBlockNumberIsTaken(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

@@ -33,7 +33,7 @@ func newLicense(t testing.TB, maxDevices int) *licensing.License {
 	return terms.Issue(newKey(t), owner, "pro", "", kvtest.Time)
 }
 
-// createStored puts a license into etcd and gives its snapshot, with the
+// createStored puts a license into etcd and returns its snapshot, with the
 // entries of devices.
 func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, store.Snapshot) {
 	t.Helper()

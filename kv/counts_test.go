@@ -39,7 +39,7 @@ func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return values
 }
 
-// createOrder stores an unpaid order and gives it as it was read.
+// createOrder stores an unpaid order and returns it as read.
 func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}

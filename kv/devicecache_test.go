@@ -191,7 +191,7 @@ func TestDeviceCacheWeight(t *testing.T) {
 				weight += r.weight()
 				kept++
 			}
-			// Those that have grown since they were weighed last are up to a quarter
+			// Entries that have grown since they were weighed last are up to a quarter
 			// heavier than they count.
 			if kept == 0 || weight > room*5/4 {
 				t.Errorf("%d are kept, of a weight of %d; want %d at most", kept, weight, room*5/4)

@@ -37,7 +37,7 @@ func hookedStore(t *testing.T, before func()) *Store {
 }
 
 // putDevices stores a license with many devices, at the places that position
-// gives them.
+// returns.
 func putDevices(t testing.TB, count int, position func(i int) store.DeviceCursor) licensing.LicenseKey {
 	t.Helper()
 	l := newLicense(t, 0)

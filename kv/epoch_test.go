@@ -189,7 +189,7 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 }
 
 // TestListenersAreLearned makes an owner listen without the knowledge of a store that follows only the epoch, and
-// gives the store older news than it has.
+// hands the store older news than it has.
 func TestListenersAreLearned(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

@@ -25,7 +25,7 @@ type span struct {
 }
 
 // putEpochs writes one event under each key, as a store does, of licenses of their own. It
-// gives the keys in their order.
+// returns the keys in their order.
 func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []string) {
 	l.t.Helper()
 	if err := l.store.putOwners(l.t.Context(), []licensing.Owner{owner}); err != nil {

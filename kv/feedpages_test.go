@@ -121,7 +121,7 @@ func TestSparseFeed(t *testing.T) {
 }
 
 // putEvents writes one key with so many events of a license of its own, each of a
-// device of that name, and gives their ids.
+// device of that name, and returns their ids.
 func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, device string) (ids []string) {
 	l.t.Helper()
 	made := newLicense(l.t, 0)

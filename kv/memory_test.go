@@ -127,7 +127,7 @@ func TestConfirm(t *testing.T) {
 		confirm(guess, true)
 		confirm(guess, true)
 		if first > 0 {
-			confirm(guessed(t, s, ref, "new", "d-3"), false) // that one is bound
+			confirm(guessed(t, s, ref, "new", "d-3"), false) // d-3 is bound
 		}
 		change := bind(t, ref, loadOne(t, other, ref, "new"), "new")
 		if outcome, err := other.Commit(t.Context(), change); err != nil || !outcome.Landed {

@@ -80,7 +80,7 @@ type damagedFeed struct {
 func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedEvent) {
 	for _, e := range events {
 		if !r.lost[e.ID] && e.Type != licensing.EventUnreadable {
-			e.Revision = 0 // each way to damage the key gives it another one
+			e.Revision = 0 // each way to damage the key changes its revision
 			rest = append(rest, e)
 		}
 	}

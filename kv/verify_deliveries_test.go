@@ -19,7 +19,7 @@ import (
 
 const hooked = "we_0lab"
 
-// endpoint gives the lab's owner an endpoint.
+// endpoint creates an endpoint of the lab's owner.
 func (l *lab) endpoint() {
 	l.t.Helper()
 	if err := l.store.UseMaster(l.ctx(),

@@ -288,7 +288,7 @@ func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 // shops and end users do with one.
 func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	l.t.Helper()
-	// At a known time, for the reason that product gives.
+	// At a known time, for the same reason as in product.
 	then := l.nodeWith(rand.Reader, func() time.Time { return kvtest.Time })
 	if _, created, err := then.PutProduct(l.ctx(), licensing.PutProduct{ID: product, Owner: labOwner, Name: "The App",
 		Metadata: `{"sku":7}`, Terms: licensing.Terms{

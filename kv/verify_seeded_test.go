@@ -22,7 +22,7 @@ import (
 // seed is raw keys to write into a healthy store; nil deletes one.
 type seed map[string][]byte
 
-// plant writes a seed, and gives what puts the store back.
+// plant writes a seed, and returns the function that restores the store.
 func (l *lab) plant(s seed) (undo func()) {
 	l.t.Helper()
 	before := seed{}

@@ -30,7 +30,7 @@ import (
 	"licet/node/store"
 )
 
-// verify verifies and gives what was found, and demands that it can.
+// verify runs the verification, demands that it succeeds, and returns the findings.
 func (l *lab) verify(cfg verify.Config) (verify.Summary, []verify.Violation) {
 	l.t.Helper()
 	var found []verify.Violation

@@ -1,4 +1,4 @@
-// Package node is the engine: it runs commands on records. A node keeps no truth of its own. Records lie in a
+// Package node is the engine: a [Node] runs commands on records. A node keeps no truth of its own. Records lie in a
 // [store.Store], and any number of nodes may stand in front of one store.
 //
 // Each license and each order is an actor: a node has one mailbox for each record, and one turn runs at a time.

@@ -27,8 +27,8 @@ type crowd struct {
 
 	open func(*testing.T) *kv.Store // opens a node's store
 
-	stopped atomic.Bool  // no node gives a sign of life
-	reached atomic.Int32 // signs of life
+	stopped atomic.Bool  // nodes reach no other node
+	reached atomic.Int32 // calls of Reach that succeeded
 
 	// send stands in for the way to a node, if it is set; there is what it would
 	// have done.

@@ -40,8 +40,8 @@ func (p *testPlacement) loses(times int, to byte) bool {
 	return yields
 }
 
-// receives is sent commands, serves them, and gives whom it answers to send more
-// to.
+// receives is sent commands, serves them, and returns the node to which the sender should send
+// more.
 func (p *testPlacement) receives(from store.Incarnation) store.Incarnation {
 	p.received(contestedRef, from)
 	return p.ownerFor(contestedRef, true)
@@ -249,8 +249,8 @@ func TestLeadsToTheWriter(t *testing.T) {
 	}
 }
 
-// TestServedNone: who could serve none tells where to go next, and if that one can't
-// either, commands stay here for a while.
+// TestServedNone: a node that can serve no command names the node to try next. If that node can't serve any either,
+// commands stay here for a while.
 func TestServedNone(t *testing.T) {
 	p := newTestPlacement(5)
 	f := func(by, lostTo, want byte) {

@@ -31,7 +31,7 @@ type world struct {
 	queue   []waiter
 	served  int
 	refused int
-	longest time.Duration // that one of those served waited in the queue
+	longest time.Duration // longest wait of a served command in the queue
 	credit  float64       // of arrivals
 }
 

@@ -96,8 +96,8 @@ func (a api) do(request *http.Request) (reply, error) {
 	return r, err
 }
 
-// want makes one request and demands its status. One that a busy machine is too slow for,
-// and of which the answer says that nothing was changed, it makes again, as clients should.
+// want makes one request and demands its status. If a busy machine is too slow for the request,
+// and the answer says that nothing was changed, want repeats the request, as clients should.
 func (a api) want(t *testing.T, status int, method, path, body string) reply {
 	t.Helper()
 	r, err := a.send(t.Context(), method, path, body)
@@ -148,7 +148,7 @@ func (a api) get(t *testing.T, address string) reply {
 	return r
 }
 
-// grant makes one license without an order and gives its key.
+// grant makes one license without an order and returns its key.
 func (a api) grant(t *testing.T, maxDevices int) string {
 	t.Helper()
 	r := a.want(t, 201, "POST", "/v1/licenses",

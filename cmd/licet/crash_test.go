@@ -201,7 +201,7 @@ func (l *ledger) verify(t *testing.T, p api) {
 
 const workers = 8
 
-// load runs workers until each of them has failed, and gives their errors.
+// load runs workers until each of them has failed, and returns their errors.
 func (l *ledger) load(ctx context.Context, p api, name, sharedKey string) <-chan []error {
 	result := make(chan []error, 1)
 	go func() {

@@ -40,7 +40,7 @@ func ringFile(t *testing.T) string {
 	return path
 }
 
-// storeKey puts an API key for test mode into the store at cfg and gives it.
+// storeKey puts an API key for test mode into the store at cfg and returns the key.
 func storeKey(t *testing.T, cfg kv.Config) string {
 	t.Helper()
 	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), zerolog.Nop()

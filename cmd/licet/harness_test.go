@@ -207,7 +207,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// terminate sends SIGTERM, waits for the end and gives the exit code.
+// terminate sends SIGTERM, waits for the end and returns the exit code.
 func (p *process) terminate(t *testing.T) int {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

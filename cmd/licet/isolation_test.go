@@ -250,8 +250,8 @@ func (s *instance) absent(t *testing.T) (key, orderNo string) {
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV")
 }
 
-// probe asks for the thing of an id and gives the whole answer as text, but for
-// the date. The request id is given along, so that it is the same each time.
+// probe asks for the thing of an id and returns the whole answer as text, without
+// the date. The request has an id, so the id in the answer is the same each time.
 func (a api) probe(t *testing.T, method, path, body, id string) string {
 	t.Helper()
 	contentType := "application/json"

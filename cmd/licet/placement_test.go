@@ -87,7 +87,7 @@ func TestPlacement(t *testing.T) {
 	for i := range contenders {
 		go func() { done <- book.contend(ctx, all, fmt.Sprint("c", i), license) }()
 	}
-	// owner waits until commands hop, and gives the place of the node that runs most
+	// owner waits until commands hop, and returns the place of the node that runs most
 	// of them.
 	owner := func() int {
 		t.Helper()

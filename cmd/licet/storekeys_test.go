@@ -21,7 +21,7 @@ import (
 	"licet/node/service"
 )
 
-// testStore starts an etcd and gives the flags that name it, on its unix
+// testStore starts an etcd and returns the flags that name it, on its unix
 // socket, and a ring of its own.
 func testStore(t *testing.T) (flags []string, ring string) {
 	t.Helper()

@@ -85,7 +85,7 @@ func TestTraceOfARequest(t *testing.T) {
 	probe, probeID := traceHeader(true)
 	p.traced(t, probe, "GET", "/livez", "")
 	examples := p.exemplars(t)
-	if code := p.terminate(t); code != exitOK { // a stop sends what is left
+	if code := p.terminate(t); code != exitOK { // a stop sends the remaining spans
 		t.Fatalf("exit code %d", code)
 	}
 

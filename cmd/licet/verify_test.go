@@ -43,7 +43,7 @@ func (p *process) socket() string { return "unix://" + filepath.Join(p.dir, "run
 // drawn reports whether a command has drawn on a stream that is no terminal. Log lines of etcd do not count.
 func drawn(stderr string) bool { return strings.Contains(stderr, "\r") }
 
-// someTraffic leaves orders and licenses in a service, and gives a license key.
+// someTraffic leaves orders and licenses in a service, and returns a license key.
 func (p *process) someTraffic(t *testing.T) string {
 	t.Helper()
 	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":4900,"currency":"USD"}`).Data

@@ -70,7 +70,7 @@ func (s *shopServer) wait(t *testing.T, kind string) message {
 	return s.waitAll(t, kind)
 }
 
-// waitAll waits until an event of each of some types has come, in any order, and gives
+// waitAll waits until an event of each of some types has come, in any order, and returns
 // the last of them.
 func (s *shopServer) waitAll(t *testing.T, kinds ...string) (last message) {
 	t.Helper()
@@ -111,7 +111,7 @@ func TestWebhooks(t *testing.T) {
 	shop.knows(t, made.text("secret"))
 	path := "/v1/webhook_endpoints/" + made.text("id")
 
-	// What fails is tried again, and told of meanwhile.
+	// Failed messages are tried again, and the output reports them meanwhile.
 	shop.status.Store(http.StatusServiceUnavailable)
 	order := p.want(t, 201, "POST", "/v1/orders",
 		`{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data

@@ -154,7 +154,7 @@ func start(t *testing.T, name string, args ...string) int {
 	return cmd.Process.Pid
 }
 
-// free returns an address of this machine that nobody listens on.
+// free returns an address of this machine that no process listens on.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -118,7 +118,7 @@ func TestGrace(t *testing.T) {
 	}
 	g.now = func() time.Time { return time.Now().Add(grace + time.Hour) }
 	wantError(t, g.check(t.Context()), "once in 7 days")
-	g.now = func() time.Time { return time.Now().Add(-grace - time.Hour) } // a clock set back gives no grace
+	g.now = func() time.Time { return time.Now().Add(-grace - time.Hour) } // a clock set back brings no grace
 	wantError(t, g.check(t.Context()), "once in 7 days")
 }
 

@@ -25,7 +25,7 @@ const (
 	referenceFolder = "../../docs/reference/"
 )
 
-// The committed document is the one that the routes and types make.
+// The committed document equals the document made from the routes and types.
 func TestDocumentIsCurrent(t *testing.T) {
 	document, err := Document(goldenFiles)
 	if err != nil {

@@ -78,8 +78,8 @@ func (r *run) provider() payment.Provider {
 	return r.bank
 }
 
-// balance brings to an end what is left of payments and refunds, when all is well
-// again: the bank says once more what it has taken, and what is due is sent back.
+// balance ends the open payments and refunds, when all is well again: the bank reports again what
+// it has taken, and due refunds are made.
 func (r *run) balance() {
 	r.bank.mu.Lock()
 	r.bank.trouble = false

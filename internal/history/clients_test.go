@@ -242,8 +242,8 @@ const (
 	impatience = 6 * time.Millisecond
 )
 
-// ask puts a client's question to some node, notes the answer, and gives the number
-// that the client goes on under.
+// ask puts a client's question to some node, notes the answer, and returns the number
+// under which the client goes on.
 func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) int {
 	slots := r.slots
 	switch {

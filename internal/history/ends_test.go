@@ -15,7 +15,7 @@ type recordedEnd struct {
 }
 
 // recording is the time in which a sweep can have recorded an end: from the first commit that had the
-// record, until the first such commit that landed; 0: it is not known that one has.
+// record, until the first such commit that landed; 0: no such commit is known to have landed.
 type recording struct{ from, until time.Duration }
 
 // noteEnds notes a commit of licenses whose current end is recorded.

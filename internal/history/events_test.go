@@ -19,7 +19,7 @@ import (
 	"licet/node/store"
 )
 
-// hearing says whether a run's owner listens to activations.
+// hearing reports whether a run's owner listens to activations.
 type hearing int
 
 const (
@@ -278,7 +278,7 @@ func patiently(ctx context.Context, ask func() error) error {
 	}
 }
 
-// finish reads what is left, and then all of it anew, and the history of each record.
+// finish reads the rest of the feed, then the whole feed anew, and the history of each record.
 func (r *run) finish(f *follower) error {
 	if err := seal(); err != nil {
 		return err

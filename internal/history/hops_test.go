@@ -18,8 +18,8 @@ import (
 	"licet/node/store"
 )
 
-// way says whether nodes send each other commands, and how often that goes
-// wrong, of a thousand hops.
+// way describes the hops of a run: whether nodes send each other commands, and how many of a
+// thousand hops fail.
 type way struct {
 	on      bool
 	refused int // it is not taken

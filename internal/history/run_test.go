@@ -242,7 +242,7 @@ func mint() licensing.LicenseKey {
 	return testCheck.Mint("LIC", store.Cell, entropy)
 }
 
-// A search for an order of a license's operations is bounded. One that does
+// A search for an order of a license's operations is bounded. A search that does
 // not end counts as a failure of the test.
 const (
 	searchTime  = 30 * time.Second

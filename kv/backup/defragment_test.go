@@ -14,7 +14,7 @@ import (
 	"licet/kv/internal/kvtest"
 )
 
-// TestDefragment gives space back on all members, the leader last, which leads no more then.
+// TestDefragment frees space on all members. The leader comes last, and leads no more then.
 func TestDefragment(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)

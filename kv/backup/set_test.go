@@ -64,7 +64,7 @@ func TestPruneBackups(t *testing.T) {
 	if err := Prune(filepath.Join(dir, "none", made[3]), 2); err == nil {
 		t.Error("a directory that is not there was pruned")
 	}
-	// One that was made by a clock that is late.
+	// A backup made by a clock that is behind.
 	write("licet-20200102T000000Z.db")
 	if err := Prune(filepath.Join(dir, "licet-20200102T000000Z.db"), 1); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ import (
 	"licet/node/store"
 )
 
-// ownEndpoint gives a new owner an endpoint.
+// ownEndpoint creates an endpoint of a new owner.
 func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_" + strings.ToLower(ulid.Make().String()), Mode: licensing.Live}

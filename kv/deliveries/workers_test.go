@@ -130,7 +130,7 @@ func TestLateLeaseOfAReleasedEndpoint(t *testing.T) {
 	if err := holdRelease(t, w, endpoint); err != nil {
 		t.Fatal(err)
 	}
-	// One that was given up in doubt.
+	// A registration that was given up in doubt.
 	ended, cancel := context.WithCancel(t.Context())
 	lost := func() kvtest.Fault {
 		cancel()

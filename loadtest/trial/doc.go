@@ -6,6 +6,6 @@
 //	command.go  the program, from its command line to its exit code
 //	options.go  flags that every trial has
 //	tally.go    counts of operations and problems; clients that count repeated requests
-//	each.go     doing many things, some at a time
+//	each.go     calls a function for each item of a list, several at a time
 //	report.go   the report
 package trial

@@ -17,6 +17,8 @@
 //     commands for another node, and runs the rest by node.Execute.
 //  5. The other node answers each command, along with its age.
 //
+// Commands and results are encoded as CBOR (RFC 8949).
+//
 // A failure before step 3 and a refusal return node.ErrNotTaken. After a later failure, the outcome of
 // the commands is unknown.
 //

@@ -7,6 +7,10 @@
 // record only by way of the engine (package node), except for API keys, replays and sweeps, which the
 // store changes itself.
 //
+// A [Service] has one part for each kind of record: [Orders], [Licenses], [Products], [Keys], [Webhooks] and
+// [Events]. [Redactions], [Budgets] and [Sweeps] are parts of their own. An [EventView] is an event with the
+// fields that its order or license holds now.
+//
 // A place is the right to run one of a limited number of things at a time on this node: a command (package node), a
 // page of a list, or a wait for events. A claim is the record of an Idempotency-Key. A mark is a key of the store whose
 // value changes with every change of an API key of some owners: the cache of API keys follows the marks.

@@ -53,7 +53,7 @@ func await(count int, waiting func() int) {
 }
 
 // TakeEventReads takes all places that an owner may have to read pages of events for deliveries and after waits. It
-// returns how many there are, and the function that gives them back.
+// returns how many there are, and the function that returns the places.
 func (s *Service) TakeEventReads(owner licensing.Owner) (deliveries, awaited int, giveBack func()) {
 	for s.Events.delivering.TryEnter(owner) {
 		deliveries++

@@ -54,7 +54,7 @@ func TestChangeOrderOnce(t *testing.T) {
 	_, _, err = n.ChangeOrder(ctx, owner, "ord_x", cancel, nodetest.Once("cancel", "another request"))
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	// One that is canceled already is a success to remember, too.
+	// For an order that is canceled already, the success is stored too.
 	order = create()
 	_, err = n.CancelOrder(ctx, order)
 	nodetest.WantError(t, err, nil)

@@ -49,7 +49,7 @@ func chart(t *testing.T, values string) manifests.Set {
 	return set
 }
 
-// hashed is the ending that Kustomize gives to a generated ConfigMap's name.
+// hashed is the ending that Kustomize adds to a generated ConfigMap's name.
 var hashed = regexp.MustCompile(`^(licet-config|licet-store|etcd-config)-[a-z0-9]{10}$`)
 
 // normal returns a copy of an object without the differences that the chart and an overlay must have: the ending of
@@ -86,8 +86,8 @@ func normal(node any) any {
 	return node
 }
 
-// compareLabels checks that an object of the chart has the labels of the overlay's object, and no others but those that
-// Kubernetes recommends.
+// compareLabels checks that an object of the chart has the labels of the overlay's object, and besides them only labels
+// that Kubernetes recommends.
 func compareLabels(t *testing.T, name string, want, have map[string]any) {
 	t.Helper()
 	wanted, _ := want["labels"].(map[string]any)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestMachine looks at a machine from inside, and at what is left of it.
+// TestMachine looks at a machine from inside, and checks that its end leaves nothing behind.
 func TestMachine(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")

@@ -35,8 +35,8 @@ const (
 	patience = 150 * time.Second
 )
 
-// empty are the expressions that have no series in the lab, with why. One that has
-// some all the same is an error too.
+// empty are the expressions that have no series in the lab, with the reason. It is an error too
+// if such an expression has series.
 var empty = map[string]string{
 	"job:licet_refunds_due:max offset 1d": "the lab is not a day old",
 }
@@ -44,7 +44,7 @@ var empty = map[string]string{
 // question is an expression that is to have series.
 type question struct {
 	place, expr string
-	label       string // that one of the series has; "": any
+	label       string // of at least one of the series; "": any
 }
 
 // TestExpressionsHaveSeries asks a real Prometheus, which scrapes real nodes and a real
@@ -255,8 +255,8 @@ func pages(t *testing.T) []question {
 	return all
 }
 
-// expressions are the blocks of a page that name a metric. One that goes on in the
-// next line is indented further there.
+// expressions are the blocks of a page that name a metric. If an expression continues in the next
+// line, that line is indented further.
 func expressions(prose string) []string {
 	var all []string
 	for _, block := range indented.FindAllString(prose, -1) {

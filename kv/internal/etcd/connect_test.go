@@ -56,7 +56,7 @@ func ask(t *testing.T, client *clientv3.Client, files TLS, endpoint string) (ser
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// replace gives a file the content of another one.
+// replace replaces the content of a file by that of another file.
 func replace(t *testing.T, path, by string) {
 	t.Helper()
 	if err := os.WriteFile(path, kvtest.Must(os.ReadFile(by))(t), 0o600); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// problemsOf reads a file and gives all that is wrong with its rows.
+// problemsOf reads a file and returns all problems of its rows.
 func problemsOf(t *testing.T, text string) []string {
 	t.Helper()
 	table, problems, err := openTable(strings.NewReader(text), ',', false)

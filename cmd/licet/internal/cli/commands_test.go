@@ -202,7 +202,7 @@ func TestSeveralLicenses(t *testing.T) {
 	}
 }
 
-// grant makes licenses and gives their keys.
+// grant makes licenses and returns their keys.
 func (u *user) grant(count int) (keys []string) {
 	u.t.Helper()
 	for _, l := range u.asJSON("licenses", "grant", "--product-id", "many", "--quantity",

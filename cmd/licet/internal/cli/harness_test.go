@@ -96,7 +96,7 @@ func (u *user) runInto(stdout, stderr io.Writer, args ...string) error {
 	return root.ExecuteContext(u.ctx)
 }
 
-// must demands that a command works, and gives what it prints.
+// must demands that a command works, and returns its output.
 func (u *user) must(args ...string) string {
 	u.t.Helper()
 	got := u.run(args...)
