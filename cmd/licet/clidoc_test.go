@@ -45,7 +45,7 @@ func TestDocumentedCommandsAreAll(t *testing.T) {
 		}
 	}
 	var parsed bool
-	walk(newRoot(io.Discard, io.Discard, &parsed))
+	walk(newRoot(nil, io.Discard, io.Discard, &parsed))
 	slices.Sort(documented)
 	slices.Sort(have)
 	if diff := cmp.Diff(documented, have); diff != "" {

@@ -245,13 +245,17 @@ func (c *config) newLog(stderr io.Writer) (zerolog.Logger, error) {
 	if err != nil {
 		return zerolog.Nop(), err
 	}
+	colors := isTerminal(stderr)
+	if supervised() {
+		stderr = markedLog{stderr}
+	}
 	if c.LogFormat == "console" {
-		stderr = zerolog.ConsoleWriter{Out: stderr, NoColor: !isTerminal(stderr), TimeFormat: "15:04:05.000"}
+		stderr = zerolog.ConsoleWriter{Out: stderr, NoColor: !colors, TimeFormat: "15:04:05.000"}
 	}
 	return zerolog.New(stderr).Level(level).With().Timestamp().Logger(), nil
 }
 
-// isTerminal reports whether w is a terminal that shows colors.
+// isTerminal reports whether w, or the standard error of a parent that w leads to, is a terminal that shows colors.
 func isTerminal(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && terminal.Is(w)
+	return os.Getenv("NO_COLOR") == "" && terminal.Is(w) || os.Getenv(childVariable) == toTerminal
 }

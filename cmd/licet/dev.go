@@ -87,9 +87,6 @@ func (d *dev) start(ctx context.Context, build build) error {
 	}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := checkFile(starting, d.cfg.DataDir); err != nil {
-		return err
-	}
 	etcd, err := embedded.Start(starting, d.cfg.DataDir, d.log)
 	if err != nil {
 		return err

@@ -18,9 +18,9 @@
 //	webhooks.go         settings of events and webhooks; starting the delivery
 //	networks.go         settings that are lists of networks
 //	address.go          listeners on the addresses of flags
-//	checkfile.go        a check of etcd's database in a process of its own, before licet dev opens it
 //	certificate.go      the TLS certificate of a listener, read again when its files change
 //	dev.go              licet dev: embedded etcd, keys, readiness
+//	supervise.go        the parent of a licet dev, which turns a crash into one line
 //	datadir.go          the files of a data directory
 //	private_linux.go    who can read a file of secrets; elsewhere: private_other.go
 //	quickstart.go       the commands that licet dev prints

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	if offset := os.Getenv(runWithClock); offset != "" {
 		os.Exit(serveWithClock(offset, os.Args[1:]))
 	}
-	if os.Getenv(runAsLicet) != "" {
+	if os.Getenv(runAsLicet) != "" || supervised() {
 		main() // it exits
 	}
 	etcdtest.Main()
@@ -205,6 +206,25 @@ func (p *process) wantNoRace(t *testing.T) {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
+}
+
+// servicePID returns the id of the process that runs the service: of a licet dev, its child.
+func (p *process) servicePID(t *testing.T) int {
+	t.Helper()
+	pid := p.cmd.Process.Pid
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil || len(threads) == 0 {
+		t.Skip("this is no Linux: ", err)
+	}
+	for _, thread := range threads {
+		children, _ := os.ReadFile(thread) // a thread may have ended
+		for _, field := range strings.Fields(string(children)) {
+			if pid, err = strconv.Atoi(field); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return pid
 }
 
 // terminate sends SIGTERM, waits for the end and returns the exit code.

@@ -33,7 +33,13 @@ func main() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGTERM)
+	if supervised() {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt) // Ctrl-C reaches the parent too, which decides
+		go obey(os.Stdin, signals)
+	} else {
+		signal.Notify(signals, os.Interrupt)
+	}
 	go func() {
 		<-signals
 		cancel()
@@ -64,11 +70,14 @@ func drop(signals <-chan os.Signal) {
 // run runs the command that args name until the command ends or ctx is done, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false
-	root := newRoot(stdout, stderr, &started)
-	root.SetArgs(args)
+	root := newRoot(args, stdout, stderr, &started)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	var code exitCode
+	switch {
+	case err == nil:
 		return exitOK
+	case errors.As(err, &code):
+		return int(code)
 	}
 	fmt.Fprintf(stderr, "licet: %v\n", err)
 	var usage cli.UsageError

@@ -49,7 +49,7 @@ func unknownCommand(t *testing.T, line string) string {
 	t.Helper()
 	line, _, _ = strings.Cut(regexp.MustCompile(`[|>&;)]`).ReplaceAllString(line, "\n"), "\n")
 	var parsed bool
-	root := newRoot(io.Discard, io.Discard, &parsed)
+	root := newRoot(nil, io.Discard, io.Discard, &parsed)
 	root.InitDefaultCompletionCmd()
 	words := strings.Fields(line)
 	cmd, rest, err := root.Find(words)

@@ -54,21 +54,27 @@ func (p *process) at(t *testing.T, args ...string) *dialog {
 	d := &dialog{t: t, person: person, cmd: licetCommand(args...)}
 	d.cmd.Env = append(d.cmd.Env, "LICET_URL="+p.url, "LICET_API_KEY="+p.key, "XDG_CONFIG_HOME="+t.TempDir())
 	d.cmd.Stdin, d.cmd.Stderr, d.cmd.Stdout = terminal, terminal, &d.stdout
+	d.begin(terminal)
+	return d
+}
+
+// begin starts the command, which owns the terminal from then on, and reads its screen.
+func (d *dialog) begin(terminal *os.File) {
+	d.t.Helper()
 	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
 	_ = terminal.Close()
 	d.ended.Go(func() {
 		buffer := make([]byte, 4096)
 		for {
-			n, err := person.Read(buffer)
+			n, err := d.person.Read(buffer)
 			_, _ = d.screen.Write(buffer[:n])
 			if err != nil {
 				return
 			}
 		}
 	})
-	return d
 }
 
 // says waits until something stands on the screen, and answers it.

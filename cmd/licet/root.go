@@ -11,9 +11,9 @@ import (
 	"licet/cmd/licet/internal/cli"
 )
 
-// newRoot returns the command line. It sets started as soon as cobra has accepted the flags and arguments: an error
-// before that is a usage error.
-func newRoot(stdout, stderr io.Writer, started *bool) *cobra.Command {
+// newRoot returns the command line with args. It sets started as soon as cobra has accepted the flags and arguments: an
+// error before that is a usage error.
+func newRoot(args []string, stdout, stderr io.Writer, started *bool) *cobra.Command {
 	build := readBuild()
 	root := &cobra.Command{
 		Use:   "licet",
@@ -50,16 +50,16 @@ devices; removing a device frees its slot.`,
 			return nil
 		},
 	}
+	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(cli.FlagProblem)
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
 		DevEnv: filepath.Join(defaultDataDir, envFile)}
-	addGroup(root, "Run a service:", newDevCommand(build, stdout, stderr), newServeCommand(build, stderr))
+	addGroup(root, "Run a service:", newDevCommand(build, args, stdout, stderr), newServeCommand(build, stderr))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
-	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), newVersion(build, stdout),
-		newCheckFileCommand())
+	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), newVersion(build, stdout))
 	root.SetHelpCommandGroupID("Other commands:")
 	root.SetCompletionCommandGroupID("Other commands:")
 	return root
@@ -86,17 +86,18 @@ func newVersion(build build, stdout io.Writer) *cobra.Command {
 	}
 }
 
-func newDevCommand(build build, stdout, stderr io.Writer) *cobra.Command {
+func newDevCommand(build build, args []string, stdout, stderr io.Writer) *cobra.Command {
 	var cfg devConfig
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a complete service on this machine",
-		Long: `Run a complete service on this machine: the API, sandbox payments and etcd, all in this
-process. The first start creates an account with one test key pair.
+		Long: `Run a complete service on this machine: the API, sandbox payments and etcd. The first
+start creates an account with one test key pair.
 
 When the service is ready, it writes its URL, the API key and the API secret to
 DATA-DIR/dev.env, and prints commands to try. SIGTERM or Ctrl-C stops the service. You may
-also kill the service at any time: it keeps every acknowledged change.`,
+also kill the service at any time: it keeps every acknowledged change. After a crash,
+DATA-DIR/crash.txt has the trace.`,
 		Example: `  licet dev
   licet dev --listen 127.0.0.1:0 --data-dir /tmp/licet    listen on a free port, with its own data
   licet dev --metrics-listen 127.0.0.1:9090               serve Prometheus metrics
@@ -108,6 +109,9 @@ also kill the service at any time: it keeps every acknowledged change.`,
 			}
 			if err := cfg.validate(); err != nil {
 				return err
+			}
+			if !supervised() {
+				return supervise(cmd.Context(), cfg.DataDir, args, stdout, stderr)
 			}
 			return runDev(cmd.Context(), cfg, build, stdout, stderr)
 		},

@@ -194,7 +194,7 @@ func (c *slowClient) dawdle() error {
 // bytes.
 func (p *process) memory(t *testing.T, line string) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.servicePID(t)))
 	if err != nil {
 		t.Skip("this is no Linux: ", err)
 	}

@@ -5,7 +5,6 @@
 //
 //	server.go     Server: start, stop, failures
 //	failure.go    failures after which etcd gives up, such as a full disk
-//	check.go      whether etcd's database in a data directory can be read
 //	directory.go  the lock of a data directory, and who may enter it
 //	sockets.go    the unix socket that the server listens on
 //	log.go        etcd's log lines in the log of the process

@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"sync"
@@ -57,7 +58,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	bridge := newEtcdLog(log)
 	cfg := configOf(filepath.Join(dir, StoreDir), sockets.url(), bridge)
 	tune(cfg)
-	etcd, err := startEtcd(cfg, bridge.gaveUp, guard.New(nil, log))
+	etcd, err := startEtcd(cfg, bridge.gaveUp)
 	if err != nil {
 		return nil, errors.Join(NewFailure(err), sockets.Close())
 	}
@@ -99,18 +100,23 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	return e, nil
 }
 
-// startEtcd returns the started etcd, or the reason for which etcd gave up. After such a failure a goroutine stays that
-// does nothing.
-func startEtcd(cfg *embed.Config, gaveUp *failure, guard *guard.Guard) (*embed.Etcd, error) {
+// startEtcd returns the started etcd, or the reason for which etcd gave up or panicked. After etcd gave up, a goroutine
+// stays that does nothing.
+func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
 		err  error
 	}
 	started := make(chan result, 1)
-	guard.Start("start of the embedded etcd", func() {
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				gaveUp.report(fmt.Errorf("panic: %v", p))
+			}
+		}()
 		etcd, err := embed.StartEtcd(cfg)
 		started <- result{etcd, err}
-	}, func() { gaveUp.report(errStartPanicked) })
+	}()
 	select {
 	case r := <-started:
 		return r.etcd, r.err
@@ -120,9 +126,8 @@ func startEtcd(cfg *embed.Config, gaveUp *failure, guard *guard.Guard) (*embed.E
 }
 
 var (
-	errEtcdStopped   = errors.New("the embedded etcd has stopped; its reason is in the log")
-	errStartPanicked = errors.New("etcd panicked while it started; the log has the details")
-	errWaitPanicked  = errors.New("the wait for etcd's end panicked; the log has the details")
+	errEtcdStopped  = errors.New("the embedded etcd has stopped; its reason is in the log")
+	errWaitPanicked = errors.New("the wait for etcd's end panicked; the log has the details")
 )
 
 func configOf(dir string, client url.URL, bridge *etcdLog) *embed.Config {

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"licet/cmd/licet/internal/terminal"
+	"licet/kv/embedded"
+)
+
+const (
+	// childVariable marks the child process of a licet dev. Its value says where the standard error of the parent goes.
+	childVariable = "LICET_DEV_CHILD"
+	toTerminal    = "terminal"
+	toFile        = "file"
+
+	// crashFile is the file of a data directory with the trace of the last crash.
+	crashFile = "crash.txt"
+)
+
+// exitCode is the exit code of a child process that has printed its own message.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// supervise runs licet with args once more, as a child process, and returns when the child has ended. A panic in a
+// goroutine of etcd and a memory fault of its database end a Go process with a trace: supervise returns an error of one
+// line instead, and the trace stays in the data directory.
+//
+// The standard input of the child is a pipe. A byte asks the child to stop. The end of the pipe, which is also the end
+// of a killed parent, ends the child at once. See obey.
+func supervise(ctx context.Context, dir string, args []string, stdout, stderr io.Writer) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the program: %w", err)
+	}
+	log := &relay{to: stderr}
+	child := exec.CommandContext(ctx, program, args...)
+	child.Stdout, child.Stderr = stdout, log
+	if terminal.Is(stdout) && terminal.Is(stderr) {
+		child.Stdout = log // one pipe keeps the order of log and output on the screen
+	}
+	child.Env = append(os.Environ(), childVariable+"="+toFile)
+	if isTerminal(stderr) {
+		child.Env = append(child.Env, childVariable+"="+toTerminal)
+	}
+	orders, err := child.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("start the service: %w", err)
+	}
+	child.Cancel = func() error {
+		_, err := orders.Write([]byte{'\n'})
+		return err
+	}
+	err = child.Run()
+	end := child.ProcessState
+	switch {
+	case end == nil && ctx.Err() != nil: // a stop before the start
+		return nil
+	case end == nil:
+		return fmt.Errorf("start the service: %w", err)
+	case log.crashed:
+		return crash(dir, log.text)
+	}
+	_, _ = stderr.Write(append(log.log, log.text...)) // without an end of line
+	switch code := end.ExitCode(); code {
+	case exitOK:
+		return nil
+	case -1:
+		return fmt.Errorf("another process has killed the service in %s: start licet again; the stored data is intact "+
+			"(%v)", dir, end)
+	default:
+		return exitCode(code)
+	}
+}
+
+// crash writes the trace of a crash into the data directory and returns the error that names the cause and the file.
+func crash(dir string, trace []byte) error {
+	path := filepath.Join(dir, crashFile)
+	kept := "the trace is in " + path
+	if err := os.WriteFile(path, trace, privateFile); err != nil {
+		kept = "the trace is lost: " + err.Error()
+	}
+	// Blank lines follow the cause, and the stack of the goroutine that crashed.
+	cause, stacks, _ := strings.Cut(string(trace), "\n\n")
+	stack, _, _ := strings.Cut(stacks, "\n\n")
+	err := fmt.Errorf("%s; %s", strings.ReplaceAll(strings.TrimSpace(cause), "\n", "; "), kept)
+	if strings.Contains(stack, "go.etcd.io/") {
+		return embedded.WithAdvice(embedded.NewFailure(err), dir)
+	}
+	return fmt.Errorf("the service in %s has crashed: start licet again, and report the crash; the stored data is "+
+		"intact (%w)", dir, err)
+}
+
+// logMark precedes each line of the log of a child process: lines of the log get into the trace of a crash.
+const logMark = '\x1e'
+
+// markedLog marks the lines of a log. Each Write is a line.
+type markedLog struct{ to io.Writer }
+
+func (m markedLog) Write(line []byte) (int, error) {
+	n, err := m.to.Write(append([]byte{logMark}, line...))
+	return max(0, n-1), err
+}
+
+// relay copies the standard error of a child process line by line. Once a crash begins, relay holds everything back but
+// the log. It ignores errors of its destination, such as a full disk: the service must not end with its log.
+type relay struct {
+	to      io.Writer
+	log     []byte // a part of a line of the log
+	text    []byte // a part of another line; after a crash began, the trace
+	logging bool
+	crashed bool
+}
+
+func (r *relay) Write(p []byte) (int, error) {
+	for _, b := range p {
+		switch {
+		case r.logging:
+			r.log = append(r.log, b)
+			if b == '\n' {
+				_, _ = r.to.Write(r.log)
+				r.log, r.logging = r.log[:0], false
+			}
+		case b == logMark:
+			r.logging = true
+		default:
+			r.text = append(r.text, b)
+			if b == '\n' && !r.crashed {
+				r.endText()
+			}
+		}
+	}
+	return len(p), nil
+}
+
+// endText passes on the text, unless the text begins a crash.
+func (r *relay) endText() {
+	for _, begin := range []string{"panic: ", "fatal error: ", "unexpected fault address "} {
+		r.crashed = r.crashed || bytes.HasPrefix(r.text, []byte(begin))
+	}
+	if !r.crashed {
+		_, _ = r.to.Write(r.text)
+		r.text = r.text[:0]
+	}
+}
+
+// supervised reports whether this process is the child of a licet dev.
+func supervised() bool { return os.Getenv(childVariable) != "" }
+
+// obey passes the requests of the parent to stop on as signals, and ends this process as soon as its parent has ended.
+func obey(parent io.Reader, signals chan<- os.Signal) {
+	var order [1]byte
+	for {
+		if _, err := parent.Read(order[:]); err != nil {
+			os.Exit(exitFailed)
+		}
+		signals <- os.Interrupt
+	}
+}
