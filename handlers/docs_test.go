@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,9 +13,43 @@ import (
 	"licet/docs/reference"
 	"licet/handlers"
 	"licet/handlers/docs"
+	"licet/handlers/limits"
 	"licet/licensing"
 	"licet/node/service"
 )
+
+// TestFilesHaveNoLimit: a client address that has used up all its limits still gets every file, and the table of routes
+// lists a code of limits for each route but files and probes.
+func TestFilesHaveNoLimit(t *testing.T) {
+	t.Parallel()
+	one := limits.Rate{Count: 1, Per: time.Hour}
+	s := newService(t, append(limited(limits.Config{Address: one, Authentication: one}), behindProxy, withDocs)...)
+	const address = "203.0.113.1"
+	for _, w := range []wire{guess(), wire{method: "GET", path: "/v1/orders"}.with("lk_test_nobody")} {
+		w = w.from(address)
+		s.sendWire(w)
+		if a := s.sendWire(w); a.status != 429 {
+			t.Fatalf("%s %s: status %d before a limit is used up", w.method, w.path, a.status)
+		}
+	}
+	files := 0
+	for _, r := range handlers.Routes() {
+		limited := slices.ContainsFunc(r.Refusals, func(r handlers.Refusal) bool { return r.Status == 429 })
+		if r.Media == "" {
+			if probe := strings.HasSuffix(r.Pattern, "z"); limited == probe {
+				t.Errorf("%s %s lists a code of limits: %v", r.Method, r.Pattern, limited)
+			}
+			continue
+		}
+		files++
+		if a := s.sendWire(wire{method: r.Method, path: r.Pattern}.from(address)); a.status != 200 || limited {
+			t.Errorf("%s %s: status %d, lists a code of limits: %v", r.Method, r.Pattern, a.status, limited)
+		}
+	}
+	if files < 8 {
+		t.Errorf("%d files", files)
+	}
+}
 
 // The service serves the committed document, also to callers without an API key or with a bad one.
 func TestAPIDocument(t *testing.T) {

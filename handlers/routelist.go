@@ -139,7 +139,10 @@ func (r *route) reasons() []licensing.Reason {
 		all = append(all, reasonUnsupportedMediaType)
 	}
 	if !r.is(quiet) {
-		all = append(all, licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonRateLimited)
+		all = append(all, licensing.ReasonUnavailable, licensing.ReasonOverloaded)
+		if r.media == "" { // files have no limit
+			all = append(all, licensing.ReasonRateLimited)
+		}
 	}
 	if r.access != NoAuth {
 		all = append(all, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired)
