@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"licet/internal/depth"
 )
 
 // clone is a copy of the repository, for pages whose commands build programs there and use fixed ports.
@@ -25,9 +24,7 @@ type clone struct {
 // newClone copies the tracked files of the repository. It skips the test unless the tests run at full depth.
 func newClone(t *testing.T) *clone {
 	t.Helper()
-	if !depth.Full() {
-		t.Skip("builds programs, for a minute: LICET_TEST_DEPTH=full")
-	}
+	needFullDepth(t)
 	needTools(t, "bash", "git", "go", "ip", "curl", "openssl")
 	c := &clone{t: t, dir: t.TempDir()}
 	out, err := exec.CommandContext(t.Context(), "bash", "-c",
