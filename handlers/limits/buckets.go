@@ -18,10 +18,10 @@ const (
 
 // buckets are the token buckets of one limit, by key.
 //
-// A bucket lives until it is full again: from then on, a new bucket says the same. Nothing evicts a
-// bucket before that, so a client with an empty bucket can't get a new one by flooding the limit with
-// other keys. While there are maxBuckets buckets, a new key gets none: it takes from a shared bucket, or
-// the limit does not count its requests.
+// A bucket lives until it is full again: from then on, a new bucket says the same. Nothing evicts a bucket before that,
+// so a client with an empty bucket can't get a new one by flooding the limit with other keys, and an account that owes
+// tokens can't get rid of them by sending nothing for a few seconds. While there are maxBuckets buckets, a new key gets
+// none: it takes from a shared bucket, or the limit does not count its requests.
 type buckets[K comparable] struct {
 	policy Policy
 	clock  func() time.Time
@@ -39,8 +39,7 @@ func newBuckets[K comparable](policy Policy, clock func() time.Time, group func(
 	b := &buckets[K]{policy: policy, clock: clock, group: group}
 	var err error
 	b.byKey, err = otter.New(&otter.Options[K, *rate.Limiter]{
-		// The expiry after a read may be up to a second off, so an entry must live longer than Per.
-		ExpiryCalculator: otter.ExpiryAccessing[K, *rate.Limiter](policy.Rate.Per + 2*time.Second),
+		ExpiryCalculator: otter.ExpiryAccessingFunc(b.life),
 		Clock:            cacheClock{clock, clock()},
 	})
 	if err != nil {
@@ -53,6 +52,13 @@ func newBuckets[K comparable](policy Policy, clock func() time.Time, group func(
 		}
 	}
 	return b, nil
+}
+
+// life returns how long a bucket lives after an access: until it is full again, also if all its tokens are taken
+// right after the access. The expiry after an access may be up to a second off, so a bucket lives two seconds longer.
+func (b *buckets[K]) life(entry otter.Entry[K, *rate.Limiter]) time.Duration {
+	owed := max(-entry.Value.TokensAt(b.clock()), 0)
+	return b.policy.Rate.Per + time.Duration(owed/b.policy.Rate.perSecond()*float64(time.Second)) + 2*time.Second
 }
 
 // newBucket returns a full bucket.
@@ -122,6 +128,7 @@ func (b *buckets[K]) charge(key K, n int) {
 	}
 	if bucket := b.find(key); bucket != nil {
 		bucket.ReserveN(b.clock(), min(n, b.policy.Rate.Count))
+		b.find(key) // this access extends the bucket's life by what the bucket owes now
 	}
 }
 

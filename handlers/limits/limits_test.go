@@ -110,6 +110,27 @@ func TestAccountCost(t *testing.T) {
 	}
 }
 
+// TestDebtOutlivesIdleTime: an account that owes many times the tokens of a bucket does not get rid of them by sending
+// nothing for a few seconds.
+func TestDebtOutlivesIdleTime(t *testing.T) {
+	t.Parallel()
+	l, clock := newLimits(t, Config{Account: Rate{Count: 500, Per: time.Second}})
+	l.Account(acme)
+	for range 100 { // many requests at the same time
+		l.AccountCost(acme, 500)
+	}
+	for range 9 {
+		clock.advance(11 * time.Second)
+		if got := l.Account(acme); !got.Refused {
+			t.Fatalf("while the account owes tokens: %s", got)
+		}
+	}
+	clock.advance(time.Second)
+	if got := l.Account(acme); got.Refused {
+		t.Errorf("when the account owes none: %s", got)
+	}
+}
+
 // TestAuthentication: attempts that succeed count for nothing. Failures without a look-up leave half of the limit to
 // attempts with one.
 func TestAuthentication(t *testing.T) {
