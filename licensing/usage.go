@@ -29,6 +29,9 @@ func (b Budget) Ordinary() Size { return Size{b.Bytes - b.Bytes/reserve, b.Keys 
 // Reached reports whether a size is so large that the budget refuses ordinary growth.
 func (b Budget) Reached(s Size) bool { return atLeast(s, b.Ordinary()) }
 
+// Exceeded reports whether a size is at or above the whole budget, including the reserve.
+func (b Budget) Exceeded(s Size) bool { return atLeast(s, Size(b)) }
+
 // Warns reports whether a size is at least four fifths of the size at which ordinary growth ends.
 func (b Budget) Warns(s Size) bool { return atLeast(s, b.warning()) }
 

@@ -57,7 +57,7 @@ func newHTTP(factory promauto.Factory, reg prometheus.Registerer) HTTP {
 			"licet_rate_limited_total",
 			"Requests refused because of a rate limit, by what it counts.",
 			[]string{"limit"}, each("address", "authentication", "account", "license", "new_devices", "reserve",
-				"license_bytes", "account_bytes")...),
+				"claims", "license_bytes", "account_bytes")...),
 		Activations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_activations_total",
 			Help: "Answers to activations: bound, again where the device was bound already, or the reason why not.",

@@ -7,18 +7,22 @@ import (
 	"licet/licensing"
 )
 
-// PolicyReserve is the name of the limit of changes while the store is almost full, in metrics and headers.
-const PolicyReserve = "reserve"
+// The names of the limits of changes, in metrics and headers.
+const (
+	PolicyReserve = "reserve" // while the store is almost full
+	PolicyClaims  = "claims"  // of an owner beyond its budget, under new Idempotency-Keys
+)
 
-// How many changes an owner may make while the store is almost full: 100 at once, and 10 a second. The end users of the
-// owner may make as many. With a few KiB for each change, an owner takes hours to write a GiB.
+// How many changes an owner may make while a limit of changes applies: 100 at once, and 10 a second. While the store is
+// almost full, the end users of the owner may make as many. With a few KiB for each change, an owner takes hours to
+// write a GiB. Beyond its budget, an owner has claims of at most 200 MB through a node: a claim is kept for 24 hours.
 const (
 	reserveChanges = 100
 	reservePer     = 10 * time.Second
 )
 
-// changeLimit bounds the changes that each owner may make while the store is almost full. What the payment provider
-// makes is not limited: each order is paid and refunded once.
+// changeLimit bounds the changes that each owner may make. While the store is almost full, the limit is for all changes
+// but those of the payment provider: each order is paid and refunded once.
 type changeLimit struct {
 	stopwatch
 	meter func() *meter // made at its first use, since it takes 1 MiB
@@ -30,12 +34,11 @@ type changer struct {
 	endUser bool
 }
 
-func newChangeLimit(cfg *Config) *changeLimit {
+func newChangeLimit(cfg *Config, policy, message string) *changeLimit {
 	return &changeLimit{
 		stopwatch: newStopwatch(cfg.Clock),
 		meter: sync.OnceValue(func() *meter {
-			return newMeter(PolicyReserve, WriteLimit{Count: reserveChanges, Per: reservePer},
-				"the store is almost full, and this account makes too many changes for that; nothing was changed")
+			return newMeter(policy, WriteLimit{Count: reserveChanges, Per: reservePer}, message)
 		}),
 	}
 }
@@ -44,6 +47,15 @@ func newChangeLimit(cfg *Config) *changeLimit {
 func (l *changeLimit) refuse(who changer) error {
 	m := l.meter()
 	return m.refuse(cellsOf(m, who), l.now(), 1)
+}
+
+// take counts a change, or returns the refusal.
+func (l *changeLimit) take(who changer) error {
+	err := l.refuse(who)
+	if err == nil {
+		l.count(who)
+	}
+	return err
 }
 
 // count counts a change.

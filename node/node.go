@@ -62,7 +62,8 @@ type settler struct {
 	admission *admission
 	placement *placement
 	limits    *writeLimits
-	changes   *changeLimit
+	changes   *changeLimit // while the store is almost full
+	claims    *changeLimit // of owners beyond their budget
 	seen      seenDevices
 }
 
@@ -84,7 +85,12 @@ func New(cfg Config) *Node {
 	n := &Node{
 		settler: &settler{
 			cfg: cfg, guard: guarding, admission: newAdmission(&cfg), placement: newPlacement(&cfg),
-			limits: newWriteLimits(&cfg), changes: newChangeLimit(&cfg),
+			limits: newWriteLimits(&cfg),
+			changes: newChangeLimit(&cfg, PolicyReserve,
+				"the store is almost full, and this account makes too many changes for that; nothing was changed"),
+			claims: newChangeLimit(&cfg, PolicyClaims,
+				"the account has used up its budget, and makes too many changes with an Idempotency-Key for that; "+
+					"nothing was changed"),
 		},
 		lifecycle: lifecycle{guard: guarding},
 		claiming:  make(map[licensing.Ref]struct{}),

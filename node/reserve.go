@@ -60,9 +60,9 @@ func (s *settler) TakeChange(owner licensing.Owner) error {
 	if s.Space() != store.SpaceReserve {
 		return nil
 	}
-	err := s.changes.refuse(changer{owner: owner})
-	if err == nil {
-		s.changes.count(changer{owner: owner})
-	}
-	return err
+	return s.changes.take(changer{owner: owner})
 }
+
+// TakeClaim counts a request with an Idempotency-Key of an owner beyond its budget, or fails if the owner has made too
+// many. No budget refuses changes such as suspensions and refunds, but each new Idempotency-Key stores a claim.
+func (s *settler) TakeClaim(owner licensing.Owner) error { return s.claims.take(changer{owner: owner}) }

@@ -53,6 +53,9 @@ func idempotent[T any](
 		return result, false, err
 	}
 	defer c.engine.EndWork()
+	if key != nil && stale == nil {
+		stale = c.budgets.refuseClaim(owner)
+	}
 	result, err = admitted(ctx, c, owner, func(place node.Place) (result T, err error) {
 		claim, end, err := c.engine.BeginOnce(owner, key, stale)
 		if err != nil {

@@ -86,6 +86,18 @@ func (b *Budgets) admit(ctx context.Context, owner licensing.Owner) error {
 	return b.Refuse(owner)
 }
 
+// refuseClaim returns an error if an owner has reached its whole budget and makes too many requests with an
+// Idempotency-Key, each of which stores a claim. Like Refuse, it makes no request.
+func (b *Budgets) refuseClaim(owner licensing.Owner) error {
+	if b.off() {
+		return nil
+	}
+	if size := b.ask(owner).size.Load(); size == nil || !b.cfg.Budget.Exceeded(*size) {
+		return nil
+	}
+	return b.engine.TakeClaim(owner)
+}
+
 // learn reads the usage of an owner that b does not know. It is for requests that may make the owner store more: the
 // engine refuses their commands once it knows the record.
 func (b *Budgets) learn(ctx context.Context, owner licensing.Owner) error {

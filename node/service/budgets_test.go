@@ -2,6 +2,8 @@ package service_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -218,6 +220,40 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 	if keys, replayed, err := grantTo(t, raised, owner, 1, 3, refused); err != nil || replayed || len(keys) != 1 {
 		t.Errorf("with a larger budget: %v, replayed %v, %v", keys, replayed, err)
 	}
+}
+
+// TestBudgetBoundsClaims: beyond its whole budget an owner goes on with changes that no budget refuses, but only with
+// so many under new Idempotency-Keys, since each of these stores a claim. Repetitions and requests without an
+// Idempotency-Key go on.
+func TestBudgetBoundsClaims(t *testing.T) {
+	n, _ := budgetNode(t, 300)
+	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
+	key := mustGrant(t, n, owner, 1, 3)[0]
+	suspend := func(once *node.Once) (replayed bool, err error) {
+		_, replayed, err = n.ChangeLicense(ctx, owner, service.LicenseChange{Key: key, Once: once,
+			Command: licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner}}})
+		return replayed, err
+	}
+	for i := range 160 { // two keys each
+		_, err := suspend(nodetest.Once(fmt.Sprint("within ", i), "r"))
+		nodetest.WantError(t, err, nil)
+	}
+	n.StoreUsage(ctx)
+	var refused *licensing.Error
+	for i := 0; refused == nil; i++ {
+		_, err := suspend(nodetest.Once(fmt.Sprint("beyond ", i), "r"))
+		if err != nil && !errors.As(err, &refused) || i > 1000 {
+			t.Fatalf("request %d beyond the budget: %v", i, err)
+		}
+	}
+	if refused.Limit == nil || refused.Limit.Policy != node.PolicyClaims {
+		t.Errorf("refused with %v, by %v", refused, refused.Limit)
+	}
+	if replayed, err := suspend(nodetest.Once("within 0", "r")); err != nil || !replayed {
+		t.Errorf("a repetition: replayed %v, %v", replayed, err)
+	}
+	_, err := suspend(nil)
+	nodetest.WantError(t, err, nil)
 }
 
 // TestTwoNodesAddUp lets two nodes grow one account at the same time. The record has the sum, and each node refuses
