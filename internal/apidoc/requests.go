@@ -68,20 +68,20 @@ func parameters(id string, r *handlers.Route) []*openapi.Parameter {
 // headerParameters returns the headers that requests may carry.
 func headerParameters() *openapi.Map[*openapi.Parameter] {
 	all := new(openapi.Map[*openapi.Parameter])
-	add := func(name, description string, schema openapi.Schema) {
+	add := func(name, description string, schema openapi.Schema, example string) {
 		schema.Type = []string{"string"}
 		all.Set(name, &openapi.Parameter{
-			Name: name, In: "header", Description: description, Schema: &schema,
+			Name: name, In: "header", Description: description, Schema: &schema, Example: example,
 		})
 	}
 	add("X-Request-Id", "The id of the request in the response and in the log of the service. The service makes "+
 		"another id if this one is not 1 to 128 of the characters A-Z a-z 0-9 . _ : + / = -, or holds a secret.",
-		openapi.Schema{})
+		openapi.Schema{}, "checkout-20931")
 	add("Idempotency-Key", "Runs the operation once, however often the request is sent. The key is kept for 24 hours.",
-		openapi.Schema{Pattern: "^[ -~]+$", MaxLength: 255})
-	add("Signature-Input", "What the signature covers (RFC 9421).", openapi.Schema{})
-	add("Signature", "The signature of the request (RFC 9421), made with the API secret.", openapi.Schema{})
-	add("Content-Digest", "The digest of the body (RFC 9530), which the signature covers.", openapi.Schema{})
+		openapi.Schema{Pattern: "^[ -~]+$", MaxLength: 255}, "order-for-cart-20931")
+	add("Signature-Input", "What the signature covers (RFC 9421).", openapi.Schema{}, "")
+	add("Signature", "The signature of the request (RFC 9421), made with the API secret.", openapi.Schema{}, "")
+	add("Content-Digest", "The digest of the body (RFC 9530), which the signature covers.", openapi.Schema{}, "")
 	return all
 }
 

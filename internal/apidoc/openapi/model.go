@@ -112,6 +112,7 @@ type Parameter struct {
 	Description string  `yaml:"description,omitempty"`
 	Required    bool    `yaml:"required,omitempty"`
 	Schema      *Schema `yaml:"schema,omitempty"`
+	Example     string  `yaml:"example,omitempty"`
 }
 
 // RequestBody is the body of a request.
