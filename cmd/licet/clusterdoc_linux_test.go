@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
 )
 
 // clone is a copy of the repository, for pages whose commands build programs there and use fixed ports.
