@@ -24,7 +24,6 @@ import (
 	"licet/node"
 	"licet/node/clocks"
 	"licet/node/service"
-	"licet/node/store"
 )
 
 // benchServer returns a server as in production, which logs warnings only and uses the real clock. Its
@@ -33,8 +32,7 @@ import (
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
 	db := newMemStore()
-	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	key := serviceCheck.Mint("EDITOR", ownerAcme, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	db.records[licensing.LicenseRef(key)] = &memRecord{
 		revision: 1,
 		record: licensing.Record{License: &licensing.License{
@@ -49,7 +47,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: check,
+		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: serviceCheck,
 			Clock: time.Now, Clocks: nodetest.NewComparison(clocks.System()),
 			Metrics: instruments, Log: log, Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
 		Metrics:   instruments,

@@ -14,13 +14,12 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
-	"licet/node/store"
 )
 
 // BenchmarkReadActivation decodes and checks the body of an activation.
 func BenchmarkReadActivation(b *testing.B) {
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	key := check.Mint("EDITOR", licensing.Owner{AccountID: "acct_acme"}, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	engine := node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}
 	s := New(Config{Node: service.New(service.Config{Config: engine}), Metrics: instruments})

@@ -137,7 +137,7 @@ func TestChildScopes(t *testing.T) {
 		{licensing.Scopes(), `["orders","licenses","products","webhooks","events","keys"]`, ""},
 		{licensing.Scopes(), `["*"]`, "*"}, // * includes future scopes
 	} {
-		text := "lk_test_giver"
+		text := testKey("giver")
 		s.store.addKey(text,
 			licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: c.creator})
 		made := s.createKey(text, `"scopes":`+c.child)
@@ -156,7 +156,7 @@ func TestChildScopes(t *testing.T) {
 func TestRotatingStrongerKeys(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.store.addKey("lk_test_all_keys", licensing.APIKey{
+	s.store.addKey(testKey("all_keys"), licensing.APIKey{
 		Owner: licensing.Owner{AccountID: "acct_acme",
 			Mode: licensing.Test}, Scopes: licensing.Scopes(), SecretVersion: 1, MasterID: "m1",
 	})
@@ -170,7 +170,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 		{keyKeys, `["licenses"]`, "licenses"},
 		{keyKeys, `["events","orders","licenses:read"]`, "events, licenses:read"},
 		{keyKeys, `["*"]`, "*"},
-		{"lk_test_all_keys", `["*"]`, "*"},
+		{testKey("all_keys"), `["*"]`, "*"},
 		{keyAll, `["*"]`, ""},
 	} {
 		made := s.createKey(keyAll, `"scopes":`+c.scopes).must(t, 0)
@@ -202,7 +202,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 func TestRotatingSigningKeys(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
-	const demanding = "lk_test_demanding"
+	demanding := testKey("demanding")
 	key := licensing.APIKey{
 		ID: "key_demanding", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", RequireSignature: true,
@@ -470,7 +470,7 @@ func TestKeysInherit(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
 	end := s.clock.Now().Add(time.Hour)
-	const ending = "lk_test_ending"
+	ending := testKey("ending")
 	s.store.addKey(ending, licensing.APIKey{
 		Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}, ExpiresAt: end,
 	})
@@ -498,7 +498,7 @@ func TestKeysInherit(t *testing.T) {
 		t.Errorf("a later end: %s", late.body)
 	}
 
-	const demanding = "lk_test_demanding"
+	demanding := testKey("demanding")
 	key := licensing.APIKey{
 		ID: "key_demanding", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", RequireSignature: true,

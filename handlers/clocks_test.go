@@ -26,7 +26,7 @@ func TestWrongClock(t *testing.T) {
 	variable := regexp.MustCompile(`\{\w+\}`)
 	for _, r := range handlers.Routes() {
 		path := variable.ReplaceAllString(r.Pattern, license)
-		for _, key := range []string{keyAll, "", "lk_test_nobody"} {
+		for _, key := range []string{keyAll, "", testKey("nobody")} {
 			a := s.send(r.Method, path, key, "{}")
 			switch {
 			case r.Pattern == "/livez":

@@ -88,7 +88,7 @@ func TestActivationOutcomes(t *testing.T) {
 	check("unsupported_media_type", raw("{}", "Content-Type", "-", "Content-Type", "text/plain"), 41500)
 	check("body_too_large", raw(`{"license_key":"`+strings.Repeat("x", 20<<10)+`"}`), 41300)
 	check("headers_too_large", raw("{}", "X-Much", strings.Repeat("x", 13<<10)), 43100)
-	check("unauthenticated", s.send("POST", "/v1/licenses/activate", "lk_test_nobody", body(key, "")), 40100)
+	check("unauthenticated", s.send("POST", "/v1/licenses/activate", testKey("nobody"), body(key, "")), 40100)
 
 	fresh := s.license()
 	s.store.breakWith(nil, licensing.ErrOutcomeUnknown) // although the device is bound

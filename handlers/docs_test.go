@@ -61,7 +61,7 @@ func TestAPIDocument(t *testing.T) {
 		if path == "/openapi.json" {
 			want = reference.OpenAPIInJSON()
 		}
-		for _, key := range []string{"", "lk_test_nobody"} {
+		for _, key := range []string{"", testKey("nobody")} {
 			got := s.send("GET", path, key, "")
 			if got.status != 200 || got.header.Get("Content-Type") != media || got.body != string(want) {
 				t.Errorf("%s answers %d with %s, %d bytes; want %s, %d bytes", path, got.status,

@@ -45,7 +45,7 @@ var goldenCases = []struct {
 	{"40100", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/orders/x"} }},
 	{"40100_open", nil, func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
-		w.key = "lk_test_unknown"
+		w.key = testKey("unknown")
 		return w
 	}},
 	{"40101", []option{withRing}, func(s *fixture) wire {
@@ -109,8 +109,12 @@ var goldenCases = []struct {
 	{"40401", nil, func(s *fixture) wire {
 		return activation(s.license(), `"device_id":"d1","account_id":"acct_other"`)
 	}},
+	{"40401_prefix", nil, func(s *fixture) wire {
+		_, body, _ := strings.Cut(s.license(), "-")
+		return activation("OTHER-"+body, `"device_id":"d1"`)
+	}},
 	{"40403", nil, func(*fixture) wire {
-		return wire{method: "GET", path: "/v1/orders/ord_000000000000000000000000000", key: keyAll}
+		return wire{method: "GET", path: "/v1/orders/ord_0000000000000000000000000000", key: keyAll}
 	}},
 	{"40404", nil, func(*fixture) wire {
 		return wire{method: "POST", path: "/v1/orders", key: keyLive,
@@ -567,13 +571,13 @@ var goldenCases = []struct {
 		return wire{method: "GET", path: "/v1/products", key: keyAll}
 	}},
 	{"keys_page", nil, func(s *fixture) wire {
-		s.store.addKey("lk_test_full", licensing.APIKey{
+		s.store.addKey(testKey("full"), licensing.APIKey{
 			ID: "key_test_shop", Owner: licensing.Owner{AccountID: "acct_acme",
 				Mode: licensing.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
 			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour),
 			Previous: licensing.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
 		})
-		s.send("GET", "/v1/orders/x", "lk_test_full", "").must(s.t, 40403)
+		s.send("GET", "/v1/orders/x", testKey("full"), "").must(s.t, 40403)
 		s.storeKeyUses()
 		return wire{method: "GET", path: "/v1/keys?limit=5", key: keyAll}
 	}},

@@ -133,7 +133,7 @@ func TestListFilters(t *testing.T) {
 			func(other sale) bool { return this(other) && other.key == revoked })
 		licenses(bob+"&order_no="+one.order, both(this, of("bob+1@example.com")))
 	}
-	licenses("order_no=ord_000000000000000000000000000", func(sale) bool { return false })
+	licenses("order_no=ord_0000000000000000000000000000", func(sale) bool { return false })
 	f("/v1/products", "products", "product_id", "", []string{"viewer", "editor"})
 	f("/v1/keys", "keys", "id", "",
 		[]string{keyID(keyRevoked), keyID(keyReadOnly), keyID(keyKeys), keyID(keyExpired), keyID(keyAll)})
@@ -269,7 +269,7 @@ func TestListScopes(t *testing.T) {
 		"/v1/keys": "keys"}
 	for _, scope := range licensing.Scopes() {
 		for _, form := range []string{scope, scope + ":read"} {
-			text := "lk_test_" + form
+			text := testKey(form)
 			s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_scoped",
 				Mode: licensing.Test}, Scopes: []string{form}})
 			for path, needed := range routes {

@@ -66,7 +66,7 @@ func (s *memStore) ReadEvents(_ context.Context, owner licensing.Owner, page sto
 	return feed, nil
 }
 
-func (s *memStore) EventsNow(context.Context) (store.FeedPosition, error) {
+func (s *memStore) EventsNow(context.Context, licensing.Owner) (store.FeedPosition, error) {
 	defer s.read()()
 	return store.FeedPosition(fmt.Sprint("pos_", len(s.events))), s.fail
 }

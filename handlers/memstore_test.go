@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base32"
 	"maps"
 	"slices"
 	"strconv"
@@ -70,8 +71,18 @@ func (s *memStore) addKey(text string, key licensing.APIKey) {
 	s.keyChanges++
 }
 
-// keyID returns the public id that addKey makes for a key without an id.
-func keyID(text string) string { return "key_" + strings.TrimPrefix(text, "lk_") }
+// keyID returns the public id that addKey makes for a key without an id: the name of the key.
+func keyID(text string) string {
+	id := "key_" + strings.TrimPrefix(text, "lk_")
+	if !serviceCheck.ValidAPIKey(text) {
+		return id
+	}
+	const mode = len("key_test_")
+	name, _ := crockford.DecodeString(id[mode+licensing.SlotLength : len(id)-4])
+	return id[:mode] + string(bytes.TrimRight(name, "\x00"))
+}
+
+var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
 // breakWith makes every call return all, and Commit return commit after its write. Nil ends that.
 func (s *memStore) breakWith(all, commit error) {

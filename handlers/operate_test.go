@@ -25,7 +25,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	const canary = "CANARY"
-	secret := "lk_test_" + canary
+	secret := testKey(canary)
 	s.store.addKey(secret,
 		licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}})
 	made := s.send("POST", "/v1/orders", secret,
@@ -71,7 +71,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 
 	s.send("GET", "/"+canary, secret, "", canary, canary, "X-Request-Id", canary+" "+canary)
 	s.send(canary, "/v1/orders/"+canary, secret, "").must(t, 40500)
-	s.send("POST", "/v1/orders", "lk_test_unknown"+canary, `{"`+canary+`":"`+canary).must(t, 40100)
+	s.send("POST", "/v1/orders", testKey("unknown"+canary), `{"`+canary+`":"`+canary).must(t, 40100)
 	s.send("POST", "/v1/orders", secret, `{"`+canary+`":"`+canary).must(t, 40000)
 	s.send("POST", "/v1/orders", secret, `{"`+canary+`":"`+canary+`"}`).must(t, 40000)
 	s.send("POST", "/v1/orders", secret, canary, "Content-Type", "text/"+canary).must(t, 40000)

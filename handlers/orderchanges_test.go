@@ -209,7 +209,7 @@ func TestBadOrderChanges(t *testing.T) {
 			field                   string
 		}{
 			"no key":            {"POST", path, "", "", nil, 40100, ""},
-			"an unknown key":    {"POST", path, "lk_test_nobody", "", nil, 40100, ""},
+			"an unknown key":    {"POST", path, testKey("nobody"), "", nil, 40100, ""},
 			"an expired key":    {"POST", path, keyExpired, "", nil, 40100, ""},
 			"no scope":          {"POST", path, keyReadOnly, "", nil, 40300, ""},
 			"GET":               {"GET", path, keyAll, "", nil, 40500, ""},

@@ -183,7 +183,7 @@ func TestPayForms(t *testing.T) {
 	f(403, "action=pay", with("Sec-Fetch-Site", "none", "Origin", "http://localhost:8080")...)
 	wrongToken := path[:len(path)-1] + "x"
 	missing := s.send("POST", wrongToken, "", "action=pay", asForm...).mustPage(t, 404)
-	absent := s.send("POST", "/pay/ord_000000000000000000000000000/x", "", "action=pay", asForm...).mustPage(t, 404)
+	absent := s.send("POST", "/pay/ord_0000000000000000000000000000/x", "", "action=pay", asForm...).mustPage(t, 404)
 	if missing.body != absent.body {
 		t.Error("a wrong token and a wrong number have different responses")
 	}
@@ -229,7 +229,7 @@ func TestPayPageProblems(t *testing.T) {
 	s.store.onRead(nil)
 
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
-	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
+	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
 		Currency: "USD",
 		PayHash:  licensing.HashPayToken("token"), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
@@ -264,7 +264,7 @@ func TestSandboxPayment(t *testing.T) {
 	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Live: payment.Sandbox{}})
 	s.addr = serve(t, handlers.New(s.config))
 	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
-	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
+	order := licensing.Order{OrderNo: "ord_00" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1,
 		Currency: "USD", CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour)}
 	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	path := "/v1/orders/" + order.OrderNo

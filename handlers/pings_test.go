@@ -197,7 +197,7 @@ func TestPingsOfANodeAreBounded(t *testing.T) {
 	hanging := newHanging(t)
 	const most = 64
 	ping := func(account int) wire {
-		key := fmt.Sprint("lk_test_pings", account)
+		key := testKey(fmt.Sprint("pings", account))
 		s.store.addKey(key, licensing.APIKey{Owner: licensing.Owner{AccountID: fmt.Sprint("acct_pings", account),
 			Mode: licensing.Test}, Scopes: []string{"webhooks"}})
 		id := s.send("POST", "/v1/webhook_endpoints", key, `{"url":"`+hanging.URL+`"}`).must(t, 0).text("id")

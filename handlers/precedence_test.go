@@ -1,19 +1,16 @@
 package handlers_test
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"licet/licensing"
-	"licet/node/store"
 )
 
 // absentKey returns a valid license key without a license.
 func absentKey() string {
-	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	return string(check.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{42}))
+	return string(serviceCheck.Mint("LIC", ownerAcme, [licensing.LicenseKeyEntropy]byte{42}))
 }
 
 // A request with two faults gets the error that comes first in the contract.
@@ -201,8 +198,8 @@ func TestCredentials(t *testing.T) {
 		{method: "GET", path: "/v1/keys/x"},
 		{method: "DELETE", path: "/v1/keys/key_none"},
 		{method: "POST", path: "/v1/keys/key_none/rotate"},
-		{method: "POST", path: "/v1/orders/ord_000000000000000000000000000/cancel"},
-		{method: "POST", path: "/v1/orders/ord_000000000000000000000000000/refund"},
+		{method: "POST", path: "/v1/orders/ord_0000000000000000000000000000/cancel"},
+		{method: "POST", path: "/v1/orders/ord_0000000000000000000000000000/refund"},
 	}
 	activation := activation(key, `"device_id":"d"`)
 	bad := []string{"", " ", "Bearer", "Bearer ", "bearer lk_test_unknown", "Basic " + keyAll, keyAll,

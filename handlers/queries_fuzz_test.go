@@ -18,7 +18,7 @@ func FuzzListCursor(f *testing.F) {
 		return q, c.err()
 	}
 	ours := []string{"orders", "acct_a", "test"}
-	for _, at := range []store.Position{"x", "ord_001M80QAM0TWZBY6SXWS7SEHE8V", "\x00\xff"} {
+	for _, at := range []store.Position{"x", "ord_VQ01M80QAM0TWZBY6SXWS7SEHE8V", "\x00\xff"} {
 		f.Add(*(&pageQuery{asked: ours}).formatCursor(at), "status", "paid")
 	}
 	f.Add("Ag", "", "")

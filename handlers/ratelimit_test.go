@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -17,7 +16,6 @@ import (
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
-	"licet/node/store"
 )
 
 // limited makes a service have limits that use its clock.
@@ -390,18 +388,18 @@ func TestGuessedAPIKeys(t *testing.T) {
 	reads.Store(0)
 	const policy = `"authentication";q=10;w=60`
 	for i := range allowed {
-		a := s.sendWire(lookup(fmt.Sprint("lk_test_guess", i))).must(t, 40100)
+		a := s.sendWire(lookup(testKey(fmt.Sprint("guess", i)))).must(t, 40100)
 		a.wantCounts(t, policy, fmt.Sprintf(`"authentication";r=%d;t=6`, allowed-1-i))
 	}
 	if n := reads.Load(); n != allowed {
 		t.Errorf("%d guesses cost %d requests to the store", allowed, n)
 	}
 	for i := range allowed {
-		a := s.sendWire(lookup(fmt.Sprint("lk_test_more", i)))
+		a := s.sendWire(lookup(testKey(fmt.Sprint("more", i))))
 		a.wantLimited(t, "6")
 		a.wantCounts(t, policy, `"authentication";r=0;t=6`)
 	}
-	s.sendWire(guess().with("lk_test_guess").from(address)).wantLimited(t, "6")
+	s.sendWire(guess().with(testKey("guess")).from(address)).wantLimited(t, "6")
 	s.sendWire(lookup(keyReadOnly)).wantLimited(t, "6") // the node does not remember it
 	if n := reads.Load(); n != allowed {
 		t.Errorf("guesses above the limit cost %d requests to the store", n-allowed)
@@ -508,7 +506,7 @@ func TestLookUpsAtOnce(t *testing.T) {
 	patient := func(h *handlers.Config, _ *service.Config) { h.RequestTimeout = time.Minute }
 	s := newService(t, behindProxy, patient)
 	lookup := func(i int) wire {
-		return wire{method: "GET", path: "/v1/orders/x", key: fmt.Sprint("lk_test_guess", i)}
+		return wire{method: "GET", path: "/v1/orders/x", key: testKey(fmt.Sprint("guess", i))}
 	}
 	began, goOn := make(chan struct{}, most), make(chan struct{})
 	s.store.onRead(func() {
@@ -538,10 +536,9 @@ func TestUnknownLicensesAtOnce(t *testing.T) {
 	t.Parallel()
 	const sent, limit = 2600, 5024
 	s := newService(t, behindProxy, func(h *handlers.Config, _ *service.Config) { h.RequestTimeout = time.Minute })
-	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)) // that of the service
 	look := func(i int) wire {
 		entropy := [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
-		return activation(string(check.Mint("LIC", store.Cell, entropy)), `"device_id":"d1"`)
+		return activation(string(serviceCheck.Mint("LIC", ownerAcme, entropy)), `"device_id":"d1"`)
 	}
 	began, refused, goOn := make(chan struct{}, sent), make(chan struct{}, sent), make(chan struct{})
 	s.store.onRead(func() {
@@ -582,7 +579,7 @@ func TestGuessesAtOnce(t *testing.T) {
 	s.store.onRead(func() { reads.Add(1) })
 	var group sync.WaitGroup
 	for i := range 10 * allowed {
-		group.Go(func() { s.send("GET", "/v1/orders/x", fmt.Sprint("lk_test_guess", i), "") })
+		group.Go(func() { s.send("GET", "/v1/orders/x", testKey(fmt.Sprint("guess", i)), "") })
 	}
 	group.Wait()
 	if n := reads.Load(); n != allowed {

@@ -105,8 +105,8 @@ func TestRedactionScopes(t *testing.T) {
 		"orders:read licenses:read": "orders", "products keys webhooks events": "orders",
 	} {
 		s.annas("5")
-		s.store.addKey("lk_test_"+scopes, licensing.APIKey{Owner: acme, Scopes: strings.Fields(scopes)})
-		done := s.send("POST", "/v1/redactions", "lk_test_"+scopes, redactAnna)
+		s.store.addKey(testKey(scopes), licensing.APIKey{Owner: acme, Scopes: strings.Fields(scopes)})
+		done := s.send("POST", "/v1/redactions", testKey(scopes), redactAnna)
 		switch {
 		case lacks == "" && done.code == 0 && done.data["orders"] != 0.0:
 		case lacks != "" && done.code == 40300 && strings.Contains(done.body, fmt.Sprintf("%q", lacks)[1:len(lacks)+1]):

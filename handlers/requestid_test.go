@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 // also in a refusal on the connection. It keeps ids that only look similar.
 func TestRequestIDsHoldNoSecret(t *testing.T) {
 	t.Parallel()
-	key := string(licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)).Mint("EDITOR", '0',
+	key := string(serviceCheck.Mint("EDITOR", ownerAcme,
 		[licensing.LicenseKeyEntropy]byte{1, 2, 3}))
 	mistyped := key[:len(key)-1] + "0"
 	if strings.HasSuffix(key, "0") {

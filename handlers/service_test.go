@@ -26,16 +26,31 @@ import (
 	"licet/payment"
 )
 
+// ownerAcme is the owner of most of the API keys.
+var ownerAcme = licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+
 // The API keys of the test service.
-const (
-	keyAll      = "lk_test_all"
-	keyOther    = "lk_test_other"  // another account
-	keyLive     = "lk_live_same"   // the same account, live
-	keyReadOnly = "lk_test_reader" // licenses:read and orders:read
-	keyKeys     = "lk_test_keys"   // keys and orders
-	keyExpired  = "lk_test_expired"
-	keyRevoked  = "lk_test_revoked"
+var (
+	keyAll      = testKey("all")
+	keyOther    = keyOf(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "other")
+	keyLive     = keyOf(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "same")
+	keyReadOnly = testKey("reader") // licenses:read and orders:read
+	keyKeys     = testKey("keys")   // keys and orders
+	keyExpired  = testKey("expired")
+	keyRevoked  = testKey("revoked")
 )
+
+// serviceCheck is the service's check of keys.
+var serviceCheck = licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+
+// testKey returns an API key of ownerAcme with a name instead of random bytes. The name has up to 20 bytes.
+func testKey(name string) string { return keyOf(ownerAcme, name) }
+
+func keyOf(owner licensing.Owner, name string) string {
+	var entropy [licensing.APIKeyEntropy]byte
+	copy(entropy[:], name)
+	return serviceCheck.MintAPIKey(owner, entropy)
+}
 
 const publicURL = "https://pay.example.com"
 
@@ -163,7 +178,7 @@ func newService(t *testing.T, options ...option) *fixture {
 	s.config.Node = s.node
 	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}})
 
-	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	acme := ownerAcme
 	s.store.addKey(keyAll, licensing.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1,
 		MasterID: "m1", CreatedAt: s.clock.Now()})
 	s.store.addKey(keyOther,

@@ -15,11 +15,11 @@ import (
 	"licet/node/service"
 )
 
-const (
-	keySigner  = "lk_test_signer"  // may sign
-	keyDemands = "lk_test_demands" // must sign
-	keyRotated = "lk_test_rotated" // may sign, with either of two secrets
-	keyNarrow  = "lk_test_narrow"  // may sign, with the scope orders:read
+var (
+	keySigner  = testKey("signer")  // may sign
+	keyDemands = testKey("demands") // must sign
+	keyRotated = testKey("rotated") // may sign, with either of two secrets
+	keyNarrow  = testKey("narrow")  // may sign, with the scope orders:read
 )
 
 // newSigningService returns a service with API keys that have secrets.

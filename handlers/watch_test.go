@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const longPoll = "GET /v1/events?wait=25 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\n\r\n"
+var longPoll = "GET /v1/events?wait=25 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\n\r\n"
 
 // inFlight returns the number of requests that the server is working on.
 func (s *fixture) inFlight() float64 {
@@ -102,7 +102,7 @@ func TestRequestsAfterAWait(t *testing.T) {
 				t.Fatalf("status %d, %v", response.StatusCode, err)
 			}
 		}
-		const short = "GET /v1/events?wait=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\n\r\n"
+		short := "GET /v1/events?wait=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\n\r\n"
 		for range 2 {
 			say(t, c, short)
 			s.awaitInFlight(1)

@@ -53,6 +53,9 @@ func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims
 func (s *apiKeys) storeNewAPIKey(
 	ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write,
 ) error {
+	if !licensing.SlotOf(key.Owner).In(key.ID) {
+		return layout.Internal(errOtherSlot)
+	}
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()
 	along := claimwrite.Of(claims, me)

@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,9 +18,9 @@ import (
 
 // newAPIKey makes a key that is not stored.
 func newAPIKey() licensing.APIKey {
-	id := "key_" + strings.ToLower(ulid.Make().String())
+	id := licensing.NewAPIKeyID(licenseOwner, ulid.Make().String())
 	return licensing.APIKey{
-		ID: id, Hash: licensing.HashAPIKey(id), Owner: licensing.Owner{AccountID: "acct_test", Mode: licensing.Test},
+		ID: id, Hash: licensing.HashAPIKey(id), Owner: licenseOwner,
 		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: kvtest.Time,
 	}
 }

@@ -57,7 +57,7 @@ func (s *core) noteUnreadable(owner licensing.Owner, e *layout.EventsKey, err er
 // noteUnreadableRun notes that events of one record in a key can't be read.
 func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run *layout.Run, err error) {
 	at := layout.Location{Epoch: e.Epoch, Block: e.Block}
-	s.etcd.Unreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(at, run.Record, run.Last), err)
+	s.etcd.Unreadable(e.Key(owner)+run.Record, "e/"+layout.EventID(owner, at, run.Record, run.Last), err)
 }
 
 // readTrimmedEpoch returns the epoch in layout.TrimmedKey; 0 if there is no such key, or its value can't be read. In

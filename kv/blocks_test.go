@@ -251,7 +251,7 @@ func TestOrderInABlock(t *testing.T) {
 					t.Errorf("the license of %s is issued before the order is paid", e.License.OrderNo)
 				}
 			}
-			if at, _ := layout.ReadFeedPlace(store.Cell, e.ID); at.Record.Block() != 0 {
+			if at := placeOf(e.Owner, e.ID); at.Record.Block() != 0 {
 				blocks++
 			}
 		}
@@ -356,7 +356,7 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 	l.together(changes)
 	l.seal()
 	all := l.feed(owner, 100)
-	at, _ := layout.ReadFeedPlace(store.Cell, all[len(all)-1].ID)
+	at := placeOf(owner, all[len(all)-1].ID)
 	if at.Record.Block() == 0 {
 		t.Fatal("there is no block")
 	}
@@ -367,7 +367,7 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 	elsewhere.Record[1]++
 	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later,
 		"an earlier event": earlier, "another block": elsewhere} {
-		id := p.Text(store.Cell)
+		id := p.Text(licensing.SlotOf(owner))
 		if found, err := l.store.Event(t.Context(), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
 		}
@@ -405,7 +405,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		return layout.EncodeBlock(runs)
 	}
 	name := fmt.Sprintf("e/%s%d/%08x", layout.OwnerPath(owner), at.Epoch, uint32(at.Block))
-	event := func(i int) string { return "e/" + layout.EventID(at.Location, runs[i].Record, runs[i].Last) }
+	event := func(i int) string { return "e/" + layout.EventID(owner, at.Location, runs[i].Record, runs[i].Last) }
 	license := func(i int) string {
 		return "l/" + verify.Names{}.License(licensing.LicenseID([]byte(runs[i].Record[1:])))
 	}
@@ -432,10 +432,11 @@ func TestVerifyChecksBlocks(t *testing.T) {
 			Value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
 		{"another number", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last + 1,
 			Value: runs[1].Value}, runs[2])}, []string{
-			"event event_missing e/" + layout.EventID(at.Location, runs[1].Record,
+			"event event_missing e/" + layout.EventID(owner, at.Location, runs[1].Record,
 				runs[1].Last+1), "event unlinked e/", "license event_missing " + license(1)}},
 		{"one is in another owner's", seed{key: with(runs[0], runs[2]), foreign: with(runs[1])}, []string{
-			"event owner_missing e/acct_foreign/l/", "event value " + event(1), "license event_missing " + license(1)}},
+			"event owner_missing e/acct_foreign/l/", "event value e/" + layout.EventID(acct("foreign"), at.Location,
+				runs[1].Record, runs[1].Last), "license event_missing " + license(1)}},
 		{"taken apart", seed{key: nil, alone(0): runs[0].Value, alone(1): runs[1].Value, alone(2): runs[2].Value},
 			[]string{
 				"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1),

@@ -17,20 +17,24 @@ import (
 	"licet/node/store"
 )
 
-func newKey(t testing.TB) licensing.LicenseKey {
+// licenseOwner owns the licenses of newKey and newLicense.
+var licenseOwner = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
+
+func newKey(t testing.TB) licensing.LicenseKey { return newKeyOf(t, licenseOwner) }
+
+func newKeyOf(t testing.TB, owner licensing.Owner) licensing.LicenseKey {
 	t.Helper()
 	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
 		t.Fatal(err)
 	}
-	return kvtest.Check.Mint("LIC", '0', entropy)
+	return kvtest.Check.Mint("LIC", owner, entropy)
 }
 
 func newLicense(t testing.TB, maxDevices int) *licensing.License {
 	t.Helper()
 	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
-	owner := licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
-	return terms.Issue(newKey(t), owner, "pro", "", kvtest.Time)
+	return terms.Issue(newKey(t), licenseOwner, "pro", "", kvtest.Time)
 }
 
 // createStored puts a license into etcd and returns its snapshot, with the

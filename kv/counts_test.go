@@ -39,13 +39,16 @@ func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return values
 }
 
+// countsOwner is the owner of createOrder.
+var countsOwner = licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}
+
 // createOrder stores an unpaid order and returns it as read.
 func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	t.Helper()
-	owner := licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}
+	owner := countsOwner
 	record := licensing.NewOrder(&licensing.Order{
-		OrderNo: licensing.NewOrderNo('0',
-			ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
+		OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner, ProductID: "pro",
+		Amount: 100, Currency: "USD",
 		PayHash: licensing.HashPayToken("token"), Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time,
 		ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
@@ -69,7 +72,7 @@ func changed(t *testing.T, ref licensing.Ref, from store.Snapshot, cmd licensing
 }
 
 func pay(t *testing.T) licensing.PayOrder {
-	return licensing.PayOrder{Payment: "p", Terms: licensing.DefaultTerms(), Key: newKey(t)}
+	return licensing.PayOrder{Payment: "p", Terms: licensing.DefaultTerms(), Key: newKeyOf(t, countsOwner)}
 }
 
 // TestSwapCounts: a swap counts once, by how it ended, however often it was sent. What

@@ -20,7 +20,7 @@ import (
 
 // TestDueEntries: an entry of the index of due work decodes to the encoded values.
 func TestDueEntries(t *testing.T) {
-	order := licensing.OrderRef(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
+	order := licensing.OrderRef(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")
 	for _, c := range []struct {
 		kind  licensing.DueKind
 		ref   licensing.Ref
@@ -155,7 +155,7 @@ func TestDueCountsNothingLater(t *testing.T) {
 	l := newLab(t)
 	plant := seed{}
 	for i := range 50 {
-		ref := licensing.OrderRef(labOwner, licensing.NewOrderNo('0', fmt.Sprintf("%026d", i)))
+		ref := licensing.OrderRef(labOwner, licensing.NewOrderNo(labOwner, fmt.Sprintf("%026d", i)))
 		plant[layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
 			At: kvtest.Time.Add(time.Duration(i) * time.Minute)}).Key(layout.RecordKey(ref))] = []byte{}
 	}

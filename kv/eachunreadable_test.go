@@ -78,7 +78,7 @@ func (n *neighbor) damage(key, family string) {
 func (n *neighbor) damagedKeys() map[string]func() []string {
 	l := n.lab
 	path := layout.OwnerPath(labOwner)
-	apiKey := [32]byte(l.value(layout.APIKeyIndexKey(labOwner, "key_lab")))
+	apiKey := [32]byte(l.value(layout.APIKeyIndexKey(labOwner, "key_0elab")))
 	one := func(key string) func() []string { return func() []string { return []string{key} } }
 	first := func(prefix string) func() []string {
 		return func() []string { return []string{l.keyIn(prefix, clientv3.SortAscend)} }
@@ -88,7 +88,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		return l.keyIn(layout.ClaimAgePrefix, clientv3.SortAscend)
 	}
 	return map[string]func() []string{
-		"a/": one(layout.APIKeyIndexKey(labOwner, "key_lab")),
+		"a/": one(layout.APIKeyIndexKey(labOwner, "key_0elab")),
 		"b/": first(layout.Prefix + "b/" + path),
 		"c/": first(layout.Prefix + "c/" + path),
 		"d/": first(layout.DevicesPrefix(n.spilled.ID())),
@@ -136,7 +136,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"x/l/": first(layout.DuePrefix(licensing.DueLicenseEnd)),
 		"x/o/": first(layout.DuePrefix(licensing.DueOrderEnd)),
 		"x/r/": first(layout.DuePrefix(licensing.DueRefund)),
-		"x/w/": one(layout.DeletedWebhookKey("we_0deleted")),
+		"x/w/": one(layout.DeletedWebhookKey("we_0edeleted")),
 		"y/": func() []string {
 			return []string{layout.Prefix + "y/" + oldestClaim()[len(layout.ClaimAgePrefix)+layout.TimeSize:]}
 		},

@@ -90,7 +90,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			}
 			fresh := 0
 			for _, id := range now {
-				if at, _ := layout.ReadFeedPlace(store.Cell, id); at.Epoch > lostEpoch {
+				if at := placeOf(labOwner, id); at.Epoch > lostEpoch {
 					fresh++
 				}
 			}
@@ -147,7 +147,7 @@ func (l *lab) keptIDs() []string {
 		for _, run := range kvtest.Must(layout.DecodeRuns(&e, l.value(e.Key(labOwner))))(l.t) {
 			for _, event := range kvtest.Must(layout.DecodeEvents(labOwner, run.Record, run.Last,
 				run.Value))(l.t).Events {
-				ids = append(ids, layout.EventID(e.Location, run.Record, event.Sequence))
+				ids = append(ids, layout.EventID(labOwner, e.Location, run.Record, event.Sequence))
 			}
 		}
 	}
@@ -227,6 +227,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 	for i := range 64 {
 		made := newLicense(t, 0)
 		made.Owner = acct(fmt.Sprint("many", i%8))
+		made.Key = newKeyOf(t, made.Owner)
 		go func() {
 			_, err := s.Commit(t.Context(),
 				store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key),

@@ -159,7 +159,7 @@ func TestHistoryPastCut(t *testing.T) {
 		t.Fatalf("the ledger is %+v", l.ledger(owner))
 	}
 	latest := l.feed(owner, 10)[0]
-	at, _ := layout.ReadFeedPlace(store.Cell, latest.ID)
+	at := placeOf(owner, latest.ID)
 	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch},
 		layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
 	if _, err := l.store.etcd.Native.Put(t.Context(), key, "garbled"); err != nil {

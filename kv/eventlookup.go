@@ -12,7 +12,7 @@ import (
 
 // Event finds an event by its id.
 func (s *feeds) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
-	at, ok := layout.ReadFeedPlace(store.Cell, id)
+	at, ok := layout.ReadFeedPlace(licensing.SlotOf(owner), id)
 	if !ok || !at.BehindEvent() {
 		return nil, nil
 	}
@@ -43,8 +43,8 @@ func (s *feeds) eventAt(
 	if event == nil {
 		return nil, nil
 	}
-	return &store.RecordedEvent{ID: at.Text(store.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner,
-		Event: *event}, nil
+	return &store.RecordedEvent{ID: at.Text(licensing.SlotOf(owner)), Revision: kv.ModRevision, Rank: rank,
+		Owner: owner, Event: *event}, nil
 }
 
 // eventIn finds, among the events of a key, the event directly before a place, or a placeholder for the event; nil if
@@ -117,5 +117,5 @@ func (s *feeds) feedFromOpen(
 	if recorded == nil {
 		return store.Feed{}, store.ErrBadPosition
 	}
-	return store.Feed{Next: store.FeedPosition(after.Text(store.Cell))}, nil
+	return store.Feed{Next: store.FeedPosition(after.Text(licensing.SlotOf(owner)))}, nil
 }

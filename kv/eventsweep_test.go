@@ -208,7 +208,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	if diff := cmp.Diff(all[:10], half.Events); err != nil || diff != "" {
 		t.Fatalf("%v\n%s", err, diff)
 	}
-	at, _ := layout.ReadFeedPlace(store.Cell, string(half.Next))
+	at := placeOf(owner, string(half.Next))
 	for _, c := range []struct {
 		trimmedEpoch layout.Epoch
 		want         error
@@ -227,7 +227,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		t.Errorf("it is lowered to %d", now)
 	}
 	// A reader that has listed what is removed before it reads it.
-	last, _ := layout.ReadFeedPlace(store.Cell, all[12].ID)
+	last := placeOf(owner, all[12].ID)
 	if _, err := l.store.etcd.Native.Delete(t.Context(),
 		layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)

@@ -77,13 +77,14 @@ func (s *feeds) feedStateWith(
 	return state, also, nil
 }
 
-// EventsNow returns the position after everything recorded so far.
-func (s *feeds) EventsNow(ctx context.Context) (store.FeedPosition, error) {
+// EventsNow returns the position in an owner's feed after everything recorded so far.
+func (s *feeds) EventsNow(ctx context.Context, owner licensing.Owner) (store.FeedPosition, error) {
 	state, err := s.feedState(ctx)
 	if err != nil {
 		return "", err
 	}
-	return store.FeedPosition(layout.FeedPlace{Epoch: state.end(), Revision: state.revision}.Text(store.Cell)), nil
+	place := layout.FeedPlace{Epoch: state.end(), Revision: state.revision}
+	return store.FeedPosition(place.Text(licensing.SlotOf(owner))), nil
 }
 
 // ReadEvents reads a page of an owner's feed.
@@ -107,7 +108,7 @@ func (s *feeds) readPage(ctx context.Context, owner licensing.Owner, page store.
 	var after layout.FeedPlace
 	if page.After != "" {
 		var ok bool
-		if after, ok = layout.ReadFeedPlace(store.Cell, string(page.After)); !ok {
+		if after, ok = layout.ReadFeedPlace(licensing.SlotOf(owner), string(page.After)); !ok {
 			return store.Feed{}, store.ErrBadPosition
 		}
 	}
@@ -152,6 +153,7 @@ func (s *feeds) readBehind(
 type feedReading struct {
 	store   *feeds
 	owner   licensing.Owner
+	slot    licensing.Slot // of the owner
 	page    store.FeedPage
 	after   layout.FeedPlace // after everything examined so far
 	feed    store.Feed
@@ -163,13 +165,13 @@ type feedReading struct {
 func (r *feedReading) wants() bool { return len(r.feed.Events) < r.page.Limit && r.scanned < feedScan }
 
 func (r *feedReading) at(p layout.FeedPlace) {
-	r.after, r.feed.Next = p, store.FeedPosition(p.Text(store.Cell))
+	r.after, r.feed.Next = p, store.FeedPosition(p.Text(r.slot))
 }
 
 func (s *feeds) readFeed(
 	ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage,
 ) (store.Feed, error) {
-	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
+	r := &feedReading{store: s, owner: owner, slot: licensing.SlotOf(owner), page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
 	for r.after.Epoch < state.epoch && r.wants() {

@@ -86,7 +86,7 @@ func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	made := newLicense(l.t, 0)
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	made.Owner, made.Key = owner, licensing.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", store.Cell, entropy)
+	made.Owner, made.Key = owner, licensing.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", owner, entropy)
 	ref := licensing.LicenseRef(made.Key)
 	l.commit(s, store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.NewLicense(made, nil, "key_maker")}}})
 	return ref
@@ -132,12 +132,18 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent
 	}
 }
 
+// placeOf returns the place of an event in its owner's feed.
+func placeOf(owner licensing.Owner, id string) layout.FeedPlace {
+	at, _ := layout.ReadFeedPlace(licensing.SlotOf(owner), id)
+	return at
+}
+
 // inTheirEpochs demands of events that each was written in the epoch that it is of.
 func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	epochs := make(map[int64]layout.Epoch) // by revision
 	for _, e := range events {
-		at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
+		at := placeOf(e.Owner, e.ID)
 		if _, asked := epochs[e.Revision]; !asked {
 			epochs[e.Revision] = layout.Epoch(kvtest.Must(l.store.etcd.Native.Get(l.t.Context(),
 				layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision)
@@ -267,12 +273,13 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	l.license(l.store, acct("other"))
 	l.seal()
 	mine, others := l.feed(owner, 10)[0], l.feed(acct("other"), 10)[0]
-	at, _ := layout.ReadFeedPlace(store.Cell, mine.ID)
+	at := placeOf(owner, mine.ID)
 	later, unknown := at, at
 	later.Sequence++
 	unknown.Epoch += 1 << 40
-	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID,
-		later.Text(store.Cell), unknown.Text(store.Cell), "pos_0"} {
+	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_" + (licensing.SlotOf(owner) ^ 1).String() + mine.ID[6:],
+		others.ID,
+		later.Text(licensing.SlotOf(owner)), unknown.Text(licensing.SlotOf(owner)), "pos_0"} {
 		_, err := l.store.ReadEvents(t.Context(), owner,
 			store.FeedPage{After: store.FeedPosition(position), Limit: 1})
 		if !errors.Is(err, store.ErrBadPosition) {
@@ -429,7 +436,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		})
 		slices.SortFunc(made, layout.CompareEvents)
 		for _, entry := range made {
-			ids = append(ids, layout.EventID(entry.Location, entry.Record, 1))
+			ids = append(ids, layout.EventID(owner, entry.Location, entry.Record, 1))
 		}
 		if err := l.store.OpenEpoch(t.Context()); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func TestPositionsAhead(t *testing.T) {
 	}
 	read := func(p layout.FeedPlace) error {
 		_, err := l.store.ReadEvents(t.Context(), owner,
-			store.FeedPage{After: store.FeedPosition(p.Text(store.Cell)), Limit: 1})
+			store.FeedPage{After: store.FeedPosition(p.Text(licensing.SlotOf(owner))), Limit: 1})
 		return err
 	}
 	for _, p := range []layout.FeedPlace{{Epoch: state.epoch + 1},
@@ -58,7 +58,7 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = openStoreOn(t, l.etcd)
 	ctx, owner := t.Context(), acct("first")
-	now := kvtest.Must(l.store.EventsNow(ctx))(t)
+	now := kvtest.Must(l.store.EventsNow(ctx, owner))(t)
 	begin := kvtest.Must(l.store.ReadEvents(ctx, owner, store.FeedPage{Limit: 1}))(t).Next
 	for range 2 {
 		for _, p := range []store.FeedPosition{now, begin} {
@@ -143,7 +143,7 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, devi
 		l.t.Fatal(err)
 	}
 	for i := range n {
-		ids = append(ids, layout.EventID(layout.Location{Epoch: e}, name, uint64(i+1)))
+		ids = append(ids, layout.EventID(owner, layout.Location{Epoch: e}, name, uint64(i+1)))
 	}
 	return ids
 }

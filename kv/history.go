@@ -157,8 +157,8 @@ func (s *feeds) historyStep(
 			return historyPlace{at.Location, at.last, e.Sequence}, nil
 		}
 		history.Events = append(history.Events, store.RecordedEvent{
-			ID: layout.EventID(at.Location, record,
-				e.Sequence), Revision: kv.ModRevision, Rank: layout.FeedRank(record), Owner: owner, Event: e,
+			ID: layout.EventID(owner, at.Location, record, e.Sequence), Revision: kv.ModRevision,
+			Rank: layout.FeedRank(record), Owner: owner, Event: e,
 		})
 	}
 	before := stored.Events[0].Sequence - 1

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	labHook      = "we_0good" // the endpoint of the lab's owner
-	neighborHook = "we_0neighbor"
+	labHook      = "we_0egood" // the endpoint of the lab's owner
+	neighborHook = "we_53neighbor"
 )
 
 // neighbor is an owner beside the lab's owner, whose values are damaged.
@@ -74,7 +74,7 @@ func (n *neighbor) goesOn(what string) {
 func (n *neighbor) listensAnew() {
 	n.t.Helper()
 	fickle := licensing.Owner{AccountID: "acct_fickle", Mode: licensing.Live}
-	id := fmt.Sprintf("we_0fickle%d", n.round)
+	id := endpointID(fickle, fmt.Sprint("fickle", n.round))
 	n.hook(fickle, licensing.CreateEndpoint{Owner: fickle, Endpoint: labEndpoint(id)})
 	n.hook(fickle, licensing.DeleteEndpoint{ID: id})
 }
@@ -123,13 +123,13 @@ func (n *neighbor) changesAndReads(ctx context.Context, wrong complain) {
 func (n *neighbor) lists(ctx context.Context, wrong complain) {
 	n.t.Helper()
 	key := newAPIKey()
-	key.Owner = n.owner
+	key.Owner, key.ID = n.owner, licensing.NewAPIKeyID(n.owner, key.ID[6:])
 	if err := n.store.CreateAPIKey(ctx, key); err != nil {
 		wrong("create an API key", err)
 	}
 	n.keys = append(n.keys, key)
 	uses := []store.KeyUse{{Hash: [32]byte(n.value(layout.APIKeyIndexKey(n.owner, key.ID))), At: n.now}}
-	if hash := n.value(layout.APIKeyIndexKey(labOwner, "key_lab")); len(hash) == 32 {
+	if hash := n.value(layout.APIKeyIndexKey(labOwner, "key_0elab")); len(hash) == 32 {
 		uses = append(uses, store.KeyUse{Hash: [32]byte(hash), At: kvtest.Time})
 	}
 	if err := n.store.NoteKeysUsed(ctx, uses); err != nil {

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"cmp"
+	"errors"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -89,11 +90,12 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	if write.Ref.Kind != licensing.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
+	var err error
 	switch write.Ref.Kind {
 	case licensing.KindProduct:
 		sw.putProduct(key, &write, token, writers)
 	case licensing.KindWebhooks:
-		sw.putWebhooks(key, &write, token, writers)
+		err = sw.putWebhooks(key, &write, token, writers)
 	case licensing.KindUsage:
 		sw.putUsage(key, &write, token, writers)
 	case licensing.KindClaim:
@@ -105,23 +107,21 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 			sw.create([]byte(place), nil)
 		}
 	case licensing.KindOrder:
-		if err := sw.putOrder(key, write, token, writers); err != nil {
-			return err
-		}
+		err = sw.putOrder(key, write, token, writers)
 	case licensing.KindLicense:
 		for id := range record.Devices {
 			q.Devices = append(q.Devices, id)
 		}
 		if token.revision == 0 {
-			sw.putNewLicense(record.License, eventsOf(record, record.License), writers)
-		} else if err := sw.putLicense(key, record, token, writers); err != nil {
-			return err
+			err = sw.putNewLicense(record.License, eventsOf(record, record.License), writers)
+		} else {
+			err = sw.putLicense(key, record, token, writers)
 		}
 		sw.putMetadata(record, token)
 	}
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)
-	return nil
+	return err
 }
 
 // compare demands that a key has a revision; 0 demands that the key does not exist.
@@ -208,19 +208,25 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 	sw.putRecord(key, value, token)
 	sw.reschedule(string(key), token.due, layout.DueOf(order.Due()), nil)
 	if token.revision == 0 {
+		if !licensing.SlotOf(order.Owner).In(order.OrderNo) {
+			return errOtherSlot
+		}
 		sw.create([]byte(layout.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
 		sw.listAbove(string(key))
 	}
 	sw.relist(token.listed, layout.BuyerListingKey(order))
 	if issued := write.Record.Issued; issued != nil {
 		sw.compare([]byte(layout.LicenseKey(issued.Key.ID())), 0)
-		sw.putNewLicense(issued, eventsOf(&write.Record, issued), writers[:1])
+		return sw.putNewLicense(issued, eventsOf(&write.Record, issued), writers[:1])
 	}
 	return nil
 }
 
-func (sw *swap) putNewLicense(l *licensing.License, events []licensing.Event, writers []layout.Writer) {
+func (sw *swap) putNewLicense(l *licensing.License, events []licensing.Event, writers []layout.Writer) error {
 	id := l.Key.ID()
+	if id.Slot() != licensing.SlotOf(l.Owner) {
+		return errOtherSlot
+	}
 	fresh := layout.License{License: *l, Writers: writers}
 	sw.brokenRule = cmp.Or(sw.brokenRule, fresh.BrokenRule())
 	key := layout.LicenseKey(id)
@@ -231,7 +237,12 @@ func (sw *swap) putNewLicense(l *licensing.License, events []licensing.Event, wr
 	}
 	sw.reschedule(key, 0, layout.DueOf(l.Due()), []byte(l.Key.Prefix()))
 	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))
+	return nil
 }
+
+// errOtherSlot refuses a record that no request would find: an id leads to its record by the slot alone, once slots are
+// in several cells.
+var errOtherSlot = errors.New("the id of a new record does not contain the slot of its owner")
 
 // putMetadata writes a license's metadata if the metadata has changed. The license's revision guards the metadata, so
 // the swap also writes the license.

@@ -228,7 +228,7 @@ func TestUnreadableEvents(t *testing.T) {
 	var key string
 	all := l.feed(owner, 100)
 	record := layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID())
-	at, _ := layout.ReadFeedPlace(store.Cell, all[len(all)-2].ID)
+	at := placeOf(owner, all[len(all)-2].ID)
 	key = layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, record, 5)
 	whole := kvtest.Must(l.store.etcd.Native.Get(t.Context(), key))(t).Kvs[0].Value
 	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
@@ -263,7 +263,7 @@ func TestUnreadableBlocks(t *testing.T) {
 	runs := kvtest.Must(layout.DecodeRuns(&entries[0], whole))(t)
 	inBlock := func(from, to int) func(store.RecordedEvent) bool {
 		return func(e store.RecordedEvent) bool {
-			at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
+			at := placeOf(e.Owner, e.ID)
 			return at.Record.Block() != 0 && slices.ContainsFunc(runs[from:to],
 				func(r layout.Run) bool { return r.Hash(entries[0].Block) == at.Record })
 		}
@@ -356,7 +356,7 @@ func TestSearchHistory(t *testing.T) {
 	l := newEventsLab(t)
 	owner, ctx := acct("search"), t.Context()
 	const old, late = 5, 1 << 40
-	at, _ := layout.ReadFeedPlace(store.Cell, l.putEvents(owner, old, 3, "a")[0])
+	at := placeOf(owner, l.putEvents(owner, old, 3, "a")[0])
 	l.putEvents(owner, late-1, 2, "b") // of another license
 	entry := l.entries(owner, at.Epoch)[0]
 	place := historyPlace{Location: layout.Location{Epoch: late}, sequence: 7}
@@ -397,7 +397,7 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 	}
 	keys := []licensing.APIKey{newAPIKey(), newAPIKey(), newAPIKey()}
 	for i := range keys {
-		keys[i].Owner, keys[i].ID, keys[i].MasterID = labOwner, fmt.Sprint("key_", i), "m1"
+		keys[i].Owner, keys[i].ID, keys[i].MasterID = labOwner, fmt.Sprint("key_0e", i), "m1"
 		if err := l.store.CreateAPIKey(l.ctx(), keys[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -430,12 +430,12 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 		for _, key := range kvtest.Must(l.store.ListAPIKeys(l.ctx(), labOwner, page))(t).Items {
 			ids = append(ids, key.ID)
 		}
-		if want := []string{"key_2", "key_0"}; !slices.Equal(ids, want) {
+		if want := []string{"key_0e2", "key_0e0"}; !slices.Equal(ids, want) {
 			t.Errorf("the API keys are %v, want %v", ids, want)
 		}
 	}
 	// A look-up does not say that there is no such API key.
-	if _, err := l.store.FindAPIKey(l.ctx(), labOwner, "key_1"); !errors.Is(err, licensing.ErrInternal) {
+	if _, err := l.store.FindAPIKey(l.ctx(), labOwner, "key_0e1"); !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("the API key is found: %v", err)
 	}
 	if n := kvtest.Counted(t, l.store.metrics.EventValuesUnreadable) - before; n != 4 {

@@ -156,11 +156,11 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 	if err := l.node.DeleteProduct(l.ctx(), labOwner, "own"); err != nil {
 		t.Fatal(err)
 	}
-	kvtest.Must(l.store.ChangeAPIKey(l.ctx(), labOwner, "key_lab", func(k *licensing.APIKey) error {
+	kvtest.Must(l.store.ChangeAPIKey(l.ctx(), labOwner, "key_0elab", func(k *licensing.APIKey) error {
 		k.Name = "a longer name"
 		return nil
 	}))(t)
-	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0gone"})
+	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0egone"})
 	all.compare(l, "changed")
 
 	if _, _, err := l.node.Redact(l.ctx(), labOwner, labBuyer, nil); err != nil {

@@ -17,7 +17,7 @@ import (
 	"licet/node/store"
 )
 
-const hooked = "we_0lab"
+const hooked = "we_0elab"
 
 // endpoint creates an endpoint of the lab's owner.
 func (l *lab) endpoint() {
@@ -119,7 +119,7 @@ func TestVerifyDeliveries(t *testing.T) {
 		layout.PendingKey(hooked, "evt_4")} {
 		everything[key] = nil
 	}
-	everything[layout.DeletedWebhookKey("we_0gone")], everything[layout.PendingKey("we_0gone",
+	everything[layout.DeletedWebhookKey("we_0egone")], everything[layout.PendingKey("we_0egone",
 		"evt_1")] = []byte{}, message
 	many := seed{}
 	for i := range store.MaxReplays {
@@ -163,8 +163,8 @@ func TestVerifyDeliveries(t *testing.T) {
 			[]string{"delivery endpoint_missing " + at}},
 		{"an endpoint that is gone", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()},
 			[]string{"delivery endpoint_missing " + at}},
-		{"a replay at no endpoint", seed{layout.ReplayKey("we_0none", kvtest.ULID): layout.EncodeReplay(labOwner,
-			&replay)}, []string{"delivery endpoint_missing v/we_0none"}},
+		{"a replay at no endpoint", seed{layout.ReplayKey("we_0enone", kvtest.ULID): layout.EncodeReplay(labOwner,
+			&replay)}, []string{"delivery endpoint_missing v/we_0enone"}},
 		{"what is being " +
 			"swept", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode(),
 			layout.DeletedWebhookKey(hooked): {}, layout.PageKey(hooked, 0): nil, layout.DeadKey(hooked,
@@ -172,7 +172,7 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"what is being swept of another one", everything,
 			[]string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
 		{"a lease of a worker that is not there", seed{layout.DeliveryLeaseKey(hooked): bytesOf("12345678"),
-			layout.DeliveryLeaseKey("we_0gone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
+			layout.DeliveryLeaseKey("we_0egone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
 		{"a lease without a worker", seed{layout.DeliveryLeaseKey(hooked): bytesOf("1234567")},
 			[]string{"delivery_lease value g/" + hooked}},
 		{"keys of no form", seed{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Servi
 
 // labSeed returns the licenses and orders that fill makes ids of which one order
 // stands on an upper level of its two listings.
-const labSeed = 36
+const labSeed = 20
 
 // seededEntropy returns the same bytes in every run: who stands on which level of a
 // listing follows from ids.
@@ -230,7 +231,7 @@ func (l *lab) fill() specimens {
 	l.refuse(kvtest.Time)
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
-	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
+	key := licensing.APIKey{ID: "key_0elab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
 		MasterID: "m1", CreatedAt: kvtest.Time}
 	claim := store.Write{
 		Ref:    licensing.ClaimRef(labOwner, "claim of a key.."),
@@ -258,12 +259,17 @@ func (l *lab) webhooks() {
 		l.t.Fatal(err)
 	}
 	orders := []licensing.EventType{licensing.EventOrderPaid}
-	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0good", orders...)})
-	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0gone", orders...)})
-	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0deleted", orders...)})
-	l.hook(labOwner, licensing.DisableEndpoint{ID: "we_0gone", ResetAt: kvtest.Time, Because: licensing.DisabledGone})
-	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0deleted"})
-	l.hook(labListener, licensing.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint("we_0all")})
+	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0egood", orders...)})
+	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0egone", orders...)})
+	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0edeleted", orders...)})
+	l.hook(labOwner, licensing.DisableEndpoint{ID: "we_0egone", ResetAt: kvtest.Time, Because: licensing.DisabledGone})
+	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0edeleted"})
+	l.hook(labListener, licensing.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint(endpointID(labListener, "all"))})
+}
+
+// endpointID returns the id of an owner's endpoint with a name.
+func endpointID(owner licensing.Owner, name string) string {
+	return "we_" + strings.ToLower(licensing.SlotOf(owner).String()) + name
 }
 
 func labEndpoint(id string, types ...licensing.EventType) licensing.Endpoint {

@@ -155,7 +155,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
 		case claim.LicenseKey == s.own:
 			c.ownKey, c.own = string(kv.Key), "y/"+name
-		case claim.Grant != nil && claim.Grant.Key(l.check, store.Cell, 0) == s.fresh:
+		case claim.Grant != nil && claim.Grant.Key(l.check, labOwner, 0) == s.fresh:
 			c.freshKey, c.fresh = string(kv.Key), "y/"+name
 		case claim.APIKeyID != "":
 			c.key = "y/" + name
@@ -207,11 +207,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}
 		return devices
 	}
-	forged := licensing.NewKeyCheck(bytesOf("another check key")).Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{1})
+	forged := licensing.NewKeyCheck(bytesOf("another check key")).Mint("LIC", labOwner,
+		[licensing.LicenseKeyEntropy]byte{1})
 	forgedLicense := layout.License{License: *licensing.DefaultTerms().Issue(forged, labOwner, "pro", "", kvtest.Time)}
+	moved := l.check.Mint("LIC", stranger, [licensing.LicenseKeyEntropy]byte{1})
+	movedLicense := layout.License{License: *licensing.DefaultTerms().Issue(moved, labOwner, "pro", "", kvtest.Time)}
+	movedOrder := licensing.NewOrderNo(stranger, kvtest.ULID)
+	movedName := "o/" + layout.OwnerPath(labOwner) + movedOrder
 	apiKey := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"k/", clientv3.WithPrefix()))(t).Kvs[0]
 
-	keyIndex := "a/" + layout.OwnerPath(labOwner) + "key_lab"
+	keyIndex := "a/" + layout.OwnerPath(labOwner) + "key_0elab"
 
 	claims := l.claims(s)
 	pro := licensing.ProductRef(labOwner, "pro")
@@ -272,17 +277,17 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	own := kvtest.Must(layout.DecodeLicense(s.own.ID(), l.value(layout.LicenseKey(s.own.ID()))))(t)
 	record := layout.LicenseInEvents(s.own.ID())
 	ownEvents := func(last uint64) string { return layout.EventsKeyOf(labOwner, own.LastEvent, record, last) }
-	event := func(last uint64) string { return "e/" + layout.EventID(own.LastEvent, record, last) }
+	event := func(last uint64) string { return "e/" + layout.EventID(labOwner, own.LastEvent, record, last) }
 	paid := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo),
 		l.value(layout.OrderKey(labOwner, s.paid.OrderNo))))(t)
 	lastOf := func(o licensing.Order) string {
 		r := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, o.OrderNo),
 			l.value(layout.OrderKey(labOwner, o.OrderNo))))(t)
-		return "e/" + layout.EventID(r.LastEvent, layout.OrderInEvents(o.OrderNo), r.Order.Sequence)
+		return "e/" + layout.EventID(labOwner, r.LastEvent, layout.OrderInEvents(o.OrderNo), r.Order.Sequence)
 	}
 	lastOfLicense := func(key licensing.LicenseKey) string {
 		r := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(t)
-		return "e/" + layout.EventID(r.LastEvent, layout.LicenseInEvents(key.ID()), r.License.Sequence)
+		return "e/" + layout.EventID(labOwner, r.LastEvent, layout.LicenseInEvents(key.ID()), r.License.Sequence)
 	}
 	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo),
 		paid.Order.Sequence)
@@ -383,17 +388,26 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}, []string{"license check_characters " + lic(forged)}},
 		{"a license of another owner", l.license(s.inline, func(r *layout.License) { r.License.Owner = stranger }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " +
-				lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+				lic(s.inline), "license slot " + lic(s.inline),
+				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+		{"a license of another slot", seed{
+			layout.LicenseKey(moved.ID()): movedLicense.Encode(), layout.ListingKey(labOwner, kvtest.Time,
+				moved.ID()): {},
+		}, []string{"license slot " + lic(moved)}},
+		{"an order of another slot", seed{layout.OrderKey(labOwner, movedOrder): l.value(layout.OrderKey(labOwner,
+			s.canceled.OrderNo))},
+			[]string{"order buyer_missing " + movedName, "order event_missing " + movedName,
+				"order owner_missing " + movedName, "order slot " + movedName}},
 		{"an account that is no key",
 			l.license(s.inline, func(r *layout.License) { r.License.Owner.AccountID = "a/t/b" }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.inline),
 				"license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
-				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+				"license slot " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
 		{"an order's license of another owner",
 			l.license(paidLicense, func(r *layout.License) { r.License.Owner = stranger }),
 			[]string{"event unlinked e/", "license event_missing " + lic(paidLicense),
 				"license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
-				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()),
+				"license slot " + lic(paidLicense), "listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()),
 				"order license_owner " + ord(s.paid)}},
 		{"a license that is not listed", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"license listing_missing " + lic(s.fresh)}},
@@ -406,7 +420,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = s.paid.OrderNo }),
 			[]string{"license order_other_license " + lic(s.fresh)}},
 		{"a license of no order",
-			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
+			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
 			[]string{"license order_missing " + lic(s.fresh)}},
 		{"a license of something that is no order",
 			l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_1" }),
@@ -542,19 +556,25 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
 		{"a master key of the secret before that is gone",
-			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
 		{"an API key of another " +
-			"id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_other", Owner: labOwner,
+			"id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0eother", Owner: labOwner,
 			MasterID: "m1"}}).Encode()},
 			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
+		{"an API key of another slot", both(
+			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_zzlab", Owner: labOwner,
+				MasterID: "m1"}}).Encode()},
+			seed{layout.APIKeyIndexKey(labOwner, "key_0elab"): nil,
+				layout.APIKeyIndexKey(labOwner, "key_zzlab"): apiKey.Key[6:]}),
+			[]string{"api_key slot k/" + odd(string(apiKey.Key[6:])), "claim api_key_missing " + claims.key}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
 			[]string{"api_key_index api_key_missing " + keyIndex,
 				"api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
 		{"an id that leads to another API key",
-			seed{layout.APIKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
+			seed{layout.APIKeyIndexKey(labOwner, "key_0elab"): bytesOf(strings.Repeat("x", 32))},
 			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])),
 				"api_key_index api_key_missing " + keyIndex}},
 		{"an id that leads nowhere", seed{layout.APIKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
@@ -562,12 +582,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an id that leads to no hash", seed{layout.APIKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
 		{"a revoked API key whose master keys are gone",
-			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m8", RevokedAt: kvtest.Time,
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master " +
 			"key", seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)),
-			string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil,
@@ -579,7 +599,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a retired fingerprint that is too short", seed{layout.RetiredMasterKey("m0"): bytesOf("x")},
 			[]string{"retired_master_key value s/retired/m0"}},
 		{"writers of an API key that come " +
-			"twice", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			"twice", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 			MasterID: "m1"},
 			Writers: []layout.Writer{{By: store.Incarnation{1}, Swap: 1},
 				{By: store.Incarnation{1}, Swap: 2}}}).Encode()},
@@ -589,7 +609,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a use of no API key", seed{layout.KeyUseKey([32]byte{1}): layout.EncodeKeyUse(kvtest.Time)},
 			[]string{"api_key_use api_key_missing u/" + odd(string([]byte{0: 1, 31: 0}))}},
 		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil,
-			layout.APIKeyIndexKey(labOwner, "key_lab"): nil, layout.KeyUseKey([32]byte(apiKey.Key[6:])): nil},
+			layout.APIKeyIndexKey(labOwner, "key_0elab"): nil, layout.KeyUseKey([32]byte(apiKey.Key[6:])): nil},
 			[]string{"claim api_key_missing " + claims.key}},
 		{"a mark that is too short", seed{layout.APIKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
 		{"a mark of a part that is too short", seed{layout.APIKeyPartMark(7): bytesOf("x")},
@@ -654,11 +674,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
 		{"events in an epoch before", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner,
 			layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
-			[]string{"event before e/" + layout.EventID(layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4),
+			[]string{"event before e/" + layout.EventID(labOwner, layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4),
 				"event unlinked e/", "license event_missing " + lic(s.own)}},
 		{"events in an epoch that has not begun", seed{ownEvents(4): nil,
 			layout.EventsKeyOf(labOwner, layout.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
-			[]string{"event epoch e/" + layout.EventID(layout.Location{Epoch: 1 << 60}, record, 4), "event unlinked e/",
+			[]string{"event epoch e/" + layout.EventID(labOwner, layout.Location{Epoch: 1 << 60}, record, 4),
+				"event unlinked e/",
 				"license event_missing " + lic(s.own)}},
 		{"a license whose latest events are of another epoch",
 			l.license(s.own, func(r *layout.License) { r.LastEvent.Epoch-- }),
@@ -783,7 +804,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"too many endpoints", l.hooks(labOwner, func(r *layout.Webhooks) {
 			for i := range licensing.MaxEndpoints {
 				e := r.Webhooks.Endpoints[0]
-				e.ID = fmt.Sprintf("we_%d", i)
+				e.ID = endpointID(labOwner, fmt.Sprint(i))
 				r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, e)
 			}
 		}), []string{"webhooks limit " + hooks}},
@@ -792,6 +813,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}), []string{"webhooks twice " + hooks}},
 		{"an endpoint's id of no form", endpoint(labOwner, func(e *licensing.Endpoint) { e.ID = "we_A" }),
 			[]string{"webhooks id " + hooks}},
+		{"an endpoint of another slot", l.hooks(labOwner, func(r *layout.Webhooks) {
+			other := r.Webhooks.Endpoints[0]
+			other.ID = "we_zzother"
+			r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, other)
+		}), []string{"webhooks slot " + hooks}},
 		{"an endpoint without an address", endpoint(labOwner, func(e *licensing.Endpoint) { e.URL = "" }),
 			[]string{"webhooks endpoint " + hooks}},
 		{"an endpoint without a beginning", endpoint(labOwner, func(e *licensing.Endpoint) { e.Since = "" }),
@@ -810,7 +836,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				endpoint(labListener, func(e *licensing.Endpoint) {
 					e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
 				})), nil},
-		{"an endpoint that is to be swept", seed{layout.DeletedWebhookKey("we_0good"): {}},
+		{"an endpoint that is to be swept", seed{layout.DeletedWebhookKey("we_0egood"): {}},
 			[]string{"webhooks deleted " + hooks}},
 		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *layout.Webhooks) {
 			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 1}, {By: store.Incarnation{1}, Swap: 2}}
@@ -823,13 +849,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}), []string{"event unlinked e/"}},
 		{"an endpoint's event of another owner",
 			seed{layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
-			[]string{"event value e/" + layout.EventID(told, layout.WebhooksInEvents(stranger), 1)}},
+			[]string{"event value e/" + layout.EventID(labOwner, told, layout.WebhooksInEvents(stranger), 1)}},
 		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) {
 			c.OrderNo,
 				c.EndpointID = "", "we_A"
 		}), []string{"claim endpoint " + claims.order}},
 		{"a claim of an endpoint that was deleted",
-			l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
+			l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0edeleted" }), nil},
 
 		{"no check key", seed{layout.CheckKey: nil},
 			[]string{"check_key missing s/check"}},

@@ -10,7 +10,7 @@ import (
 
 // putWebhooks writes an owner's endpoints. If the owner begins or ceases to listen to activations, it also writes the
 // request for that; see listenmove.go. Commit returns once the request is in effect.
-func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
+func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []layout.Writer) error {
 	now, before := write.Record.Webhooks, token.webhooks
 	record := layout.Webhooks{Webhooks: *now, Writers: writers, LastEvent: token.lastEvent}
 	var were *licensing.Webhooks
@@ -32,6 +32,12 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 			}
 		}
 	}
+	own := licensing.SlotOf(now.Owner)
+	for i := range now.Endpoints {
+		if id := now.Endpoints[i].ID; were.Find(id) == nil && !own.In(id) {
+			return errOtherSlot
+		}
+	}
 	for master := range newMasters(were, now) {
 		sw.compares = append(sw.compares, exists([]byte(layout.MasterKeyKey(master))))
 	}
@@ -39,6 +45,7 @@ func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, write
 	if listens := now.Listening(); listens != were.Listening() || listens != sw.listens(now.Owner) {
 		sw.pend(now.Owner, listens)
 	}
+	return nil
 }
 
 // newMasters returns the master keys from which secrets are derived now and were not before. Each must be in use when

@@ -166,6 +166,11 @@ const (
 	readOnlySuffix = ":read"
 )
 
+// NewAPIKeyID returns the public id of an owner's new API key: key_, the owner's slot and a ULID, in lower case.
+func NewAPIKeyID(owner Owner, ulid string) string {
+	return apiKeyIDPrefix + strings.ToLower(SlotOf(owner).String()+ulid)
+}
+
 // ValidAPIKeyID reports whether a text can be the public id of an API key: key_ followed by a-z 0-9 _,
 // up to 64 characters in all.
 func ValidAPIKeyID(id string) bool {

@@ -45,13 +45,13 @@ type GrantProgress struct {
 	Done     int // the licenses 0 to Done-1 are stored
 }
 
-// Key returns the key of the license with index i of the grant.
-func (g *GrantProgress) Key(check KeyCheck, cell byte, i int) LicenseKey {
+// Key returns the key of the license with index i of an owner's grant.
+func (g *GrantProgress) Key(check KeyCheck, owner Owner, i int) LicenseKey {
 	mac := hmac.New(sha256.New, g.Seed[:])
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(i))
 	mac.Write(number[:])
-	return check.Mint(g.Terms.KeyPrefix, cell, [LicenseKeyEntropy]byte(mac.Sum(nil)[:LicenseKeyEntropy]))
+	return check.Mint(g.Terms.KeyPrefix, owner, [LicenseKeyEntropy]byte(mac.Sum(nil)[:LicenseKeyEntropy]))
 }
 
 // ClaimRef names the claim of an owner's Idempotency-Key, given as its hash.

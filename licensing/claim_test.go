@@ -12,17 +12,17 @@ func TestGrantKeys(t *testing.T) {
 	grant := licensing.GrantProgress{Seed: [32]byte{1}, Terms: licensing.Terms{KeyPrefix: "PRO"}}
 	seen := map[licensing.LicenseKey]bool{}
 	for i := range 1000 {
-		key := grant.Key(check, '0', i)
+		key := grant.Key(check, keyOwner, i)
 		if parsed, err := check.Parse(string(key)); err != nil || parsed != key || key.Prefix() != "PRO" {
 			t.Fatalf("key %d is %s: %v", i, key, err)
 		}
-		if seen[key] || grant.Key(check, '0', i) != key {
+		if seen[key] || grant.Key(check, keyOwner, i) != key {
 			t.Fatalf("key %d is not its own", i)
 		}
 		seen[key] = true
 	}
 	other := licensing.GrantProgress{Seed: [32]byte{2}, Terms: grant.Terms}
-	if seen[other.Key(check, '0', 0)] {
+	if seen[other.Key(check, keyOwner, 0)] {
 		t.Error("two grants share a key")
 	}
 }

@@ -2,11 +2,11 @@
 // product and an API key are, and which changes to them are legal.
 //
 // An [Owner] is an account in one [Mode], live or test. Every record belongs to one owner, and no owner sees or changes
-// the records of another.
+// the records of another. All records of an owner are in one [Slot], and their ids contain the slot.
 //
 // In five steps: A shop creates an [Order]. The buyer pays the order, and the same transaction issues
 // a [License] with a [LicenseKey]. An installed copy activates the key on its [Device], which takes
-// one of the license's slots. Removing the device frees the slot. A license can be suspended, revoked
+// one of the license's device slots. Removing the device frees the device slot. A license can be suspended, revoked
 // or expired; its [Status] says so.
 //
 // Everything here is pure: no I/O, no clock, no randomness. A change is a [Command]. [Apply] takes a
@@ -39,7 +39,9 @@
 //	product_commands.go     put and delete a product
 //	webhooks.go             webhook endpoints
 //	webhook_commands.go     create, change and delete an endpoint
+//	slot.go                 slots: which part of all data an owner's records are in
 //	account.go              accounts, modes and API keys
+//	apikeytext.go           texts of API keys: create and check
 //	usage.go                how much an account stores, and its budget
 //	masterkey.go            master keys, and the secrets derived from them
 //	apply.go                records, commands and results

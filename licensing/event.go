@@ -91,7 +91,7 @@ type Event struct {
 	Order   *Order
 	Webhook *Endpoint
 	// Device is the device of the event, or nil: as it was when bound or removed. A device that found
-	// no free slot has only its id and name.
+	// no free device slot has only its id and name.
 	Device *Device
 	// Members are members of the event's data without a field in Event, such as members that a newer build recorded.
 	Members []EventMember
@@ -163,7 +163,7 @@ func (r *Record) recordDevice(event EventType, by Actor, now time.Time, device D
 	}
 }
 
-// recordLimit records that a device found no free slot, if an endpoint wants the event and
+// recordLimit records that a device found no free device slot, if an endpoint wants the event and
 // limitEventStep has passed since the last such event: thousands of devices may try a full license. If
 // the clock is behind the time of the last event, recordLimit records nothing: nodes whose clocks
 // differ would otherwise record an event at each turn.

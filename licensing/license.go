@@ -77,7 +77,7 @@ func (l *License) endRecorded() bool {
 	return !l.ExpiresAt.IsZero() && l.EndRecorded.Equal(l.ExpiresAt)
 }
 
-// full reports whether every slot is taken.
+// full reports whether every device slot is taken.
 func (l *License) full() bool { return l.MaxDevices != 0 && l.CurrentDevices >= l.MaxDevices }
 
 // Device is one device bound to a license.

@@ -50,7 +50,7 @@ func (t Target) license(r *Record) (*License, error) {
 	return l, nil
 }
 
-// Activate binds a device to a license. A bound device keeps its slot: Activate updates when it was
+// Activate binds a device to a license. A bound device keeps its device slot: Activate updates when it was
 // last seen, and its name if the command has one, at most once in each SeenStep.
 type Activate struct {
 	Target

@@ -10,7 +10,7 @@ import (
 )
 
 // LicenseKey is a license key in canonical form: PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25
-// characters are Crockford base32: 1 names the cell (the store cluster), 20 are random (100 bits), 4
+// characters are Crockford base32: 2 are the [Slot] of the license's owner, 19 are random (95 bits), 4
 // are check characters. [KeyCheck] creates and parses keys.
 type LicenseKey string
 
@@ -22,11 +22,11 @@ const (
 	crockford     = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	keyCharacters = 25
 	keyGroup      = 5
-	checkAt       = 21 // the check characters follow the cell and 20 random ones
+	checkAt       = 21 // the check characters follow the slot and 19 random ones
 	keyBodyLength = keyCharacters + keyCharacters/keyGroup - 1
 
-	// LicenseKeyEntropy is the number of random bytes for [KeyCheck.Mint]: 20 characters of 5 bits, in whole bytes.
-	LicenseKeyEntropy = 13
+	// LicenseKeyEntropy is the number of random bytes for [KeyCheck.Mint]: 19 characters of 5 bits, in whole bytes.
+	LicenseKeyEntropy = 12
 
 	// MinKeyPrefix and MaxKeyPrefix bound the length of a product's key prefix.
 	MinKeyPrefix = 2
@@ -60,8 +60,8 @@ func (k LicenseKey) ID() LicenseID {
 	return id
 }
 
-// Cell returns the character that names the store cluster of the key.
-func (k LicenseKey) Cell() byte { return k[len(k)-keyBodyLength] }
+// Slot returns the slot of the license: the first ten bits, which are the first two characters of its key.
+func (id LicenseID) Slot() Slot { return Slot(id[0])<<2 | Slot(id[1]>>6) }
 
 // ValidKeyPrefix reports whether a product may use the prefix: 2 to 8 of A-Z 0-9.
 func ValidKeyPrefix(prefix string) bool {
@@ -76,9 +76,11 @@ func ValidKeyPrefix(prefix string) bool {
 	return true
 }
 
-// KeyCheck creates and parses license keys. It holds the store's check key: the four check characters
-// are the first 20 bits of an HMAC-SHA256 under the check key, so that the service rejects mistyped
-// and guessed keys without a request to the store. It is safe for concurrent use.
+// KeyCheck creates and parses license keys, and the texts of API keys. It holds the store's check key: the
+// four check characters are the first 20 bits of an HMAC-SHA256 of the 21 characters before them, under the
+// check key. So the service rejects mistyped and guessed keys without a request to the store. The prefix is
+// not covered: a key with another prefix than its license's names no license. KeyCheck is safe for
+// concurrent use.
 type KeyCheck struct{ macs *sync.Pool } // of *keyMAC
 
 // keyMAC is a reusable HMAC, since creating one costs more than using it. input and sum are its
@@ -94,20 +96,19 @@ func NewKeyCheck(key []byte) KeyCheck {
 	return KeyCheck{&sync.Pool{New: func() any {
 		return &keyMAC{
 			Hash:  hmac.New(sha256.New, key),
-			input: make([]byte, 0, MaxKeyPrefix+1+checkAt),
+			input: make([]byte, 0, apiKeyCheckAt),
 			sum:   make([]byte, 0, sha256.Size),
 		}
 	}}}
 }
 
-// Mint returns the key for the random bytes. prefix must be valid, and cell must be a Crockford
-// character.
-func (kc KeyCheck) Mint(prefix string, cell byte, entropy [LicenseKeyEntropy]byte) LicenseKey {
+// Mint returns the key of an owner's new license for the random bytes. prefix must be valid.
+func (kc KeyCheck) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
 	var body [keyCharacters]byte
-	body[0] = cell
+	copy(body[:], SlotOf(owner).String())
 	var bits, have uint
 	next := 0
-	for i := 1; i < checkAt; i++ {
+	for i := SlotLength; i < checkAt; i++ {
 		if have < 5 {
 			bits = bits<<8 | uint(entropy[next])
 			next++
@@ -116,7 +117,7 @@ func (kc KeyCheck) Mint(prefix string, cell byte, entropy [LicenseKeyEntropy]byt
 		have -= 5
 		body[i] = crockford[bits>>have&31]
 	}
-	check := kc.characters(prefix, body[:checkAt])
+	check := kc.characters(body[:checkAt])
 	copy(body[checkAt:], check[:])
 	return assemble(prefix, body)
 }
@@ -150,19 +151,17 @@ func (kc KeyCheck) Parse(input string) (LicenseKey, error) {
 		body[n] = crockford[value]
 		n++
 	}
-	want := kc.characters(prefix, body[:checkAt])
+	want := kc.characters(body[:checkAt])
 	if subtle.ConstantTimeCompare(want[:], body[checkAt:]) != 1 {
 		return "", ErrInvalidLicenseKey
 	}
 	return assemble(prefix, body), nil
 }
 
-func (kc KeyCheck) characters(prefix string, body []byte) [keyCharacters - checkAt]byte {
+func (kc KeyCheck) characters(body []byte) [keyCharacters - checkAt]byte {
 	mac := kc.macs.Get().(*keyMAC)
 	defer kc.macs.Put(mac)
-	mac.input = append(mac.input[:0], prefix...)
-	mac.input = append(mac.input, '-')
-	mac.input = append(mac.input, body...)
+	mac.input = append(mac.input[:0], body...)
 	mac.Reset()
 	mac.Write(mac.input)
 	sum := mac.Sum(mac.sum[:0])

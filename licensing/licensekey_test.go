@@ -40,10 +40,10 @@ func base32(n *big.Int, digits int) string {
 	return b.String()
 }
 
-// checkCharacters returns the check characters of a prefix and 21 characters.
-func checkCharacters(key []byte, prefix, body string) string {
+// checkCharacters returns the check characters of 21 characters.
+func checkCharacters(key []byte, body string) string {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(prefix + "-" + body))
+	mac.Write([]byte(body))
 	return base32(new(big.Int).Rsh(new(big.Int).SetBytes(mac.Sum(nil)), 256-20), 4)
 }
 
@@ -69,7 +69,7 @@ func expectedParse(key []byte, input string) (read, mended licensing.LicenseKey,
 	}
 	prefix, rest, _ := strings.Cut(strings.ToUpper(input), "-")
 	body := strings.NewReplacer("-", "", "O", "0", "I", "1", "L", "1").Replace(rest)
-	return grouped(prefix, body), grouped(prefix, body[:21]+checkCharacters(key, prefix, body[:21])), true
+	return grouped(prefix, body), grouped(prefix, body[:21]+checkCharacters(key, body[:21])), true
 }
 
 func entropyOf(rng *rand.Rand) (entropy [licensing.LicenseKeyEntropy]byte) {
@@ -79,6 +79,15 @@ func entropyOf(rng *rand.Rand) (entropy [licensing.LicenseKeyEntropy]byte) {
 	return entropy
 }
 
+// ownerOf returns an owner whose slot follows from the seed of rng.
+func ownerOf(rng *rand.Rand) licensing.Owner {
+	mode := licensing.Test
+	if rng.IntN(2) == 1 {
+		mode = licensing.Live
+	}
+	return licensing.Owner{AccountID: fmt.Sprint("acct_", rng.Uint64()), Mode: mode}
+}
+
 // someKeys mints keys from a fixed seed, with prefixes of every length.
 func someKeys(count int) []licensing.LicenseKey {
 	check := licensing.NewKeyCheck(checkKey)
@@ -86,7 +95,7 @@ func someKeys(count int) []licensing.LicenseKey {
 	prefixes := []string{"LIC", "AB", "OIL0", "APP42", "ZZZZZZ", "0000000", "LICENSES"}
 	keys := make([]licensing.LicenseKey, count)
 	for i := range keys {
-		keys[i] = check.Mint(prefixes[i%len(prefixes)], alphabet[rng.IntN(32)], entropyOf(rng))
+		keys[i] = check.Mint(prefixes[i%len(prefixes)], ownerOf(rng), entropyOf(rng))
 	}
 	return keys
 }
@@ -95,28 +104,29 @@ func someKeys(count int) []licensing.LicenseKey {
 // line here may ever change.
 func TestLicenseKeysAreFrozen(t *testing.T) {
 	ones := bytes.Repeat([]byte{0xff}, 32)
+	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
 	for _, c := range []struct {
 		checkKey []byte
 		prefix   string
-		cell     byte
+		owner    licensing.Owner
 		entropy  string // hex
 		key      licensing.LicenseKey
 		id       string // hex
 	}{
-		{checkKey, "LIC", '0', "00000000000000000000000000", "LIC-00000-00000-00000-00000-0N6C5",
-			"0000000000000000000000000054cc28"},
-		{checkKey, "LIC", '0', "ffffffffffffffffffffffffff", "LIC-0ZZZZ-ZZZZZ-ZZZZZ-ZZZZZ-ZRNZN",
-			"07ffffffffffffffffffffffffe2bfa8"},
-		{checkKey, "LIC", '0', "000102030405060708090a0b0c", "LIC-0000G-40R40-M30E2-09185-GAZT1",
-			"000008101820283038404850582bfa08"},
-		{checkKey, "LIC", '1', "000102030405060708090a0b0c", "LIC-1000G-40R40-M30E2-09185-GGYH5",
-			"0800081018202830384048505843d128"},
-		{checkKey, "AB", '0', "0123456789abcdeffedcba9876", "AB-004HM-ASW9N-F6YZZ-PWQAC-7YJ4E",
-			"00091a2b3c4d5e6f7ff6e5d4c3fa4470"},
-		{checkKey, "OIL0OIL0", 'Z', "0123456789abcdeffedcba9876", "OIL0OIL0-Z04HM-ASW9N-F6YZZ-PWQAC-7CC5B",
-			"f8091a2b3c4d5e6f7ff6e5d4c3b18558"},
-		{ones, "LIC", '0', "000102030405060708090a0b0c", "LIC-0000G-40R40-M30E2-09185-GQG62",
-			"000008101820283038404850585e0610"},
+		{checkKey, "LIC", acme, "000000000000000000000000", "LIC-VQ000-00000-00000-00000-0JWM5",
+			"ddc000000000000000000000004b9428"},
+		{checkKey, "LIC", acme, "ffffffffffffffffffffffff", "LIC-VQZZZ-ZZZZZ-ZZZZZ-ZZZZZ-Z51TW",
+			"ddffffffffffffffffffffffff943ae0"},
+		{checkKey, "LIC", acme, "000102030405060708090a0b", "LIC-VQ000-G40R4-0M30E-20918-5PCAG",
+			"ddc0004080c1014181c2024282d98a80"},
+		{checkKey, "LIC", licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "000102030405060708090a0b",
+			"LIC-ZR000-G40R4-0M30E-20918-5NE3F", "fe00004080c1014181c2024282d5c378"},
+		{checkKey, "AB", licensing.Owner{AccountID: "acct_01jd4q8x2m7r3n5t9v1w4y6z8a", Mode: licensing.Live},
+			"0123456789abcdeffedcba98", "AB-AV04H-MASW9-NF6YZ-ZPWQA-C3BYV", "56c048d159e26af37bffb72ea60d7ed8"},
+		{checkKey, "OIL0OIL0", licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}, "0123456789abcdeffedcba98",
+			"OIL0OIL0-3Z04H-MASW9-NF6YZ-ZPWQA-C5M7G", "1fc048d159e26af37bffb72ea6168780"},
+		{ones, "LIC", acme, "000102030405060708090a0b", "LIC-VQ000-G40R4-0M30E-20918-5F0T0",
+			"ddc0004080c1014181c2024282bc1a00"},
 	} {
 		t.Run(string(c.key), func(t *testing.T) {
 			entropy, err := hex.DecodeString(c.entropy)
@@ -124,7 +134,7 @@ func TestLicenseKeysAreFrozen(t *testing.T) {
 				t.Fatal(err)
 			}
 			check := licensing.NewKeyCheck(c.checkKey)
-			if got := check.Mint(c.prefix, c.cell, [licensing.LicenseKeyEntropy]byte(entropy)); got != c.key {
+			if got := check.Mint(c.prefix, c.owner, [licensing.LicenseKeyEntropy]byte(entropy)); got != c.key {
 				t.Errorf("minted %s", got)
 			}
 			if got, err := check.Parse(string(c.key)); got != c.key || err != nil {
@@ -141,46 +151,49 @@ func TestMintIsTheContractsForm(t *testing.T) {
 	check := licensing.NewKeyCheck(checkKey)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		prefix, cell, entropy := "LIC", alphabet[rng.IntN(32)], entropyOf(rng)
-		body := string(cell) + base32(new(big.Int).Rsh(new(big.Int).SetBytes(entropy[:]), 4), 20)
-		want := grouped(prefix, body+checkCharacters(checkKey, prefix, body))
-		got := check.Mint(prefix, cell, entropy)
+		prefix, owner, entropy := "LIC", ownerOf(rng), entropyOf(rng)
+		body := slotText(owner) + base32(new(big.Int).Rsh(new(big.Int).SetBytes(entropy[:]), 1), 19)
+		want := grouped(prefix, body+checkCharacters(checkKey, body))
+		got := check.Mint(prefix, owner, entropy)
 		if got != want || !keyShape.MatchString(string(got)) {
-			t.Fatalf("Mint(%s, %c, %x) = %s, want %s", prefix, cell, entropy, got, want)
+			t.Fatalf("Mint(%s, %v, %x) = %s, want %s", prefix, owner, entropy, got, want)
 		}
-		if got.Prefix() != prefix || got.Cell() != cell {
-			t.Fatalf("%s has prefix %s and cell %c", got, got.Prefix(), got.Cell())
+		if got.Prefix() != prefix || got.ID().Slot() != licensing.SlotOf(owner) {
+			t.Fatalf("%s has prefix %s and slot %v", got, got.Prefix(), got.ID().Slot())
 		}
 	}
 }
 
-// TestMintUsesHundredBits: each of them makes another key, the last four of
-// the 13 bytes make none.
-func TestMintUsesHundredBits(t *testing.T) {
+// TestMintUses95Bits: each of them makes another key, the last one of the 12
+// bytes makes none.
+func TestMintUses95Bits(t *testing.T) {
 	check := licensing.NewKeyCheck(checkKey)
-	base := check.Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{})
+	base := check.Mint("LIC", keyOwner, [licensing.LicenseKeyEntropy]byte{})
 	seen := map[licensing.LicenseKey]bool{base: true}
 	for bit := range 8 * licensing.LicenseKeyEntropy {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		entropy[bit/8] = 0x80 >> (bit % 8)
-		key := check.Mint("LIC", '0', entropy)
-		if bit < 100 && seen[key] {
+		key := check.Mint("LIC", keyOwner, entropy)
+		if bit < 95 && seen[key] {
 			t.Errorf("bit %d makes no new key", bit)
 		}
-		if bit >= 100 && key != base {
+		if bit >= 95 && key != base {
 			t.Errorf("bit %d is used", bit)
 		}
 		seen[key] = true
 	}
 }
 
-func TestCheckCoversPrefix(t *testing.T) {
+// TestCheckDoesNotCoverPrefix: a key with another prefix is no license's, and
+// not a typo.
+func TestCheckDoesNotCoverPrefix(t *testing.T) {
 	check := licensing.NewKeyCheck(checkKey)
 	keys := someKeys(70)
 	for _, key := range keys {
 		for _, other := range keys[:7] {
-			if other.Prefix() != key.Prefix() {
-				invalid(t, check, other.Prefix()+strings.TrimPrefix(string(key), key.Prefix()))
+			input := other.Prefix() + strings.TrimPrefix(string(key), key.Prefix())
+			if got, err := check.Parse(input); string(got) != input || err != nil || got.ID() != key.ID() {
+				t.Errorf("Parse(%s) = %s, %v", input, got, err)
 			}
 		}
 	}
@@ -190,7 +203,7 @@ func TestCheckCoversPrefix(t *testing.T) {
 // which are always the same, none does.
 func TestGuessesAreRefused(t *testing.T) {
 	check := licensing.NewKeyCheck(checkKey)
-	rng := rand.New(rand.NewPCG(5, 6))
+	rng := rand.New(rand.NewPCG(5, 7))
 	body := make([]byte, 25)
 	for range 1 << 15 {
 		for i := range body {
@@ -208,9 +221,9 @@ func TestCheckCharactersAreEven(t *testing.T) {
 	var counts [4][256]int
 	for n := range keys {
 		var entropy [licensing.LicenseKeyEntropy]byte
-		entropy[11], entropy[12] = byte(n>>4), byte(n<<4)
-		entropy[10] = byte(n >> 12)
-		key := check.Mint("LIC", '0', entropy)
+		entropy[10], entropy[11] = byte(n>>7), byte(n<<1)
+		entropy[9] = byte(n >> 15)
+		key := check.Mint("LIC", keyOwner, entropy)
 		for i := range counts {
 			counts[i][key[len(key)-4+i]]++
 		}
@@ -223,6 +236,9 @@ func TestCheckCharactersAreEven(t *testing.T) {
 		}
 	}
 }
+
+// keyOwner owns the keys of tests that need any owner.
+var keyOwner = licensing.Owner{AccountID: "acct_keys", Mode: licensing.Test}
 
 func TestLicenseID(t *testing.T) {
 	// The 25 characters as a number of 125 bits, three zero bits behind.

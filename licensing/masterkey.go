@@ -16,9 +16,6 @@ import (
 const (
 	// MasterKeySize is the length of a master key in bytes.
 	MasterKeySize = 32
-	// APIKeyEntropy is the number of random bytes for [NewAPIKeyText]: 160 bits.
-	APIKeyEntropy = 20
-
 	maxMasterID   = 64
 	apiSecretSize = 32
 	// Standard Webhooks 1.0 requires 24 to 64 bytes.
@@ -272,16 +269,6 @@ func (k MasterKey) payToken(orderNo string, salt [16]byte) (string, error) {
 
 // HashPayToken returns the hash by which an order recognizes its pay token. As with API keys, a plain hash suffices.
 func HashPayToken(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
-
-// NewAPIKeyText returns the text of an API key: lk_test_ or lk_live_ and 32 Crockford base32
-// characters. The store keeps only its [HashAPIKey].
-func NewAPIKeyText(mode Mode, entropy [APIKeyEntropy]byte) string {
-	return "lk_" + string(mode) + "_" + crockfordText(entropy[:])
-}
-
-// HashAPIKey returns the hash under which the store keeps an API key. A plain hash suffices: the text
-// is random, so it can't be guessed.
-func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
 
 func crockfordText(b []byte) string {
 	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)

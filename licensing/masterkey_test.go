@@ -277,19 +277,3 @@ func TestFingerprintIsFrozen(t *testing.T) {
 	f("b:"+countingKey, "e9303dca78e7a1f827a3f66755beb4f6039827b9a77367a9d418b7a931feb0f4")
 	f("a:"+onesKey, "fd740e6fbccbd94d46c308e2bcd52c8e921d5b9b8f51803f85142daad5b6596d")
 }
-
-func TestNewAPIKeyText(t *testing.T) {
-	f := func(mode Mode, entropy [APIKeyEntropy]byte, want string) {
-		t.Helper()
-		if got := NewAPIKeyText(mode, entropy); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-	var counting, ones [APIKeyEntropy]byte
-	for i := range counting {
-		counting[i], ones[i] = byte(i), 0xff
-	}
-	f(Test, [APIKeyEntropy]byte{}, "lk_test_"+strings.Repeat("0", 32))
-	f(Live, ones, "lk_live_"+strings.Repeat("Z", 32))
-	f(Test, counting, "lk_test_000G40R40M30E209185GR38E1W8124GK")
-}

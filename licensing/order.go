@@ -97,12 +97,13 @@ func FoldEmail(address string) string { return strings.ToLower(address) }
 
 const (
 	orderPrefix   = "ord_"
-	orderIDLength = 1 + 26 // the cell character and a ULID
+	orderIDLength = SlotLength + 26 // the slot and a ULID
 )
 
-// NewOrderNo returns an order number: ord_, the cell character and a ULID, which sorts orders by time.
-func NewOrderNo(cell byte, ulid string) string {
-	return orderPrefix + string(cell) + ulid
+// NewOrderNo returns the number of an owner's new order: ord_, the owner's slot and a ULID, which sorts the orders of
+// an owner by time.
+func NewOrderNo(owner Owner, ulid string) string {
+	return orderPrefix + SlotOf(owner).String() + ulid
 }
 
 // ValidOrderNo reports whether text is in the form of an order number. No other text can be an

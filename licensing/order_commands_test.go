@@ -377,7 +377,7 @@ func TestOrderStatus(t *testing.T) {
 }
 
 func TestValidOrderNo(t *testing.T) {
-	const good = "ord_001ARZ3NDEKTSV4RRFFQ69G5FAV"
+	const good = "ord_VQ01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	f := func(text string, want bool) {
 		t.Helper()
 		if got := licensing.ValidOrderNo(text); got != want {
@@ -385,9 +385,9 @@ func TestValidOrderNo(t *testing.T) {
 		}
 	}
 	f(good, true)
-	f(licensing.NewOrderNo('0', "01ARZ3NDEKTSV4RRFFQ69G5FAV"), true)
-	f(licensing.NewOrderNo('Z', "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), true)
-	f("ord_"+strings.Repeat("0", 27), true)
+	f(licensing.NewOrderNo(keyOwner, "01ARZ3NDEKTSV4RRFFQ69G5FAV"), true)
+	f(licensing.NewOrderNo(keyOwner, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), true)
+	f("ord_"+strings.Repeat("0", 28), true)
 
 	f("", false)
 	f("ord_", false)
@@ -411,10 +411,11 @@ func TestValidOrderNo(t *testing.T) {
 
 func TestNewOrderNo(t *testing.T) {
 	const ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-	if got, want := licensing.NewOrderNo('7', ulid), "ord_7"+ulid; got != want {
+	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	if got, want := licensing.NewOrderNo(acme, ulid), "ord_VQ"+ulid; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	earlier, later := licensing.NewOrderNo('0', ulid), licensing.NewOrderNo('0', "01ARZ3NDEM0000000000000000")
+	earlier, later := licensing.NewOrderNo(acme, ulid), licensing.NewOrderNo(acme, "01ARZ3NDEM0000000000000000")
 	if earlier >= later {
 		t.Errorf("%s does not sort before %s", earlier, later)
 	}

@@ -92,9 +92,9 @@ const (
 	maxEndpointID    = 64
 )
 
-// NewEndpointID returns the id of an endpoint with the text of a ULID.
-func NewEndpointID(cell byte, ulid string) string {
-	return endpointIDPrefix + string(cell) + strings.ToLower(ulid)
+// NewEndpointID returns the id of an owner's new endpoint: we_, the owner's slot and a ULID, in lower case.
+func NewEndpointID(owner Owner, ulid string) string {
+	return endpointIDPrefix + strings.ToLower(SlotOf(owner).String()+ulid)
 }
 
 // ValidEndpointID reports whether a text can be the id of an endpoint: we_ and more

@@ -26,7 +26,7 @@ type Store struct {
 	// RecordLookups counts the turns of licenses' mailboxes, by whether the license was cached: hit, or
 	// miss, which costs a read before the swap.
 	RecordLookups *prometheus.CounterVec
-	// APIKeyLookups counts lookups of API keys, by result. hit and unknown come from memory. miss and
+	// APIKeyLookups counts lookups of API keys, by result. hit and unknown come from the node. miss and
 	// untrusted come from the store, untrusted because no recent scan has succeeded.
 	APIKeyLookups *prometheus.CounterVec
 	// APIKeyScan is the start of the last successful scan for changed API keys, in Unix time.
@@ -81,7 +81,7 @@ func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 			[]string{"result"}, each("hit", "miss")...),
 		APIKeyLookups: vector(factory,
 			"licet_api_key_lookups_total",
-			"Lookups of API keys: answered from memory (hit, unknown), or by the store (miss, untrusted).",
+			"Lookups of API keys: answered by the node (hit, unknown), or by the store (miss, untrusted).",
 			[]string{"result"}, each("hit", "unknown", "miss", "untrusted")...),
 		APIKeyScan: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_api_key_last_scan_timestamp_seconds",

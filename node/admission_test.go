@@ -140,6 +140,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 	}
 	reads, swaps := h.reads.Load(), h.swaps.Load()
 	ctx := nodetest.Context(t)
+	unknownKey := nodetest.KeyCheck.MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
 	for what, ask := range map[string]func() error{
 		"activation":  func() error { _, err := nodetest.Activate(ctx, h.Service, keys[3], "shed"); return err },
 		"another one": func() error { _, err := nodetest.Activate(ctx, h.Service, keys[0], "shed"); return err },
@@ -153,7 +154,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 			return err
 		},
 		"order lookup": func() error {
-			_, err := h.Order(ctx, nodetest.Owner, licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+			_, err := h.Order(ctx, nodetest.Owner, licensing.NewOrderNo(nodetest.Owner, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
 			return err
 		},
 		"licenses": func() error {
@@ -175,7 +176,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 			return err
 		},
 		"asked early": h.RefuseIfFull,
-		"API key":     func() error { _, err := h.Authenticate(ctx, "sk_test_unknown"); return err },
+		"API key":     func() error { _, err := h.Authenticate(ctx, unknownKey); return err },
 	} {
 		t.Run(what, func(t *testing.T) { nodetest.WantError(t, ask(), licensing.ErrOverloaded) })
 	}

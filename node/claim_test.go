@@ -85,10 +85,10 @@ func TestRefusalIsReplayed(t *testing.T) {
 	live := nodetest.NewOwner(licensing.Live)
 	db := nodetest.OpenStore(t)
 	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
+	orderNo := licensing.NewOrderNo(live, "01JD4Q8X2M7R3N5T9V1W4Y6Z8A")
 	if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{
-		{Ref: licensing.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"),
-			Record: licensing.Record{Order: &licensing.Order{
-				OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
+		{Ref: licensing.OrderRef(live, orderNo),
+			Record: licensing.Record{Order: &licensing.Order{OrderNo: orderNo, Owner: live}}},
 		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}}); err != nil {
 		t.Fatal(err)

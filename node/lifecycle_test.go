@@ -140,7 +140,7 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 	_, err := change("k", licensing.RevokeLicense{Target: target})
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licensing.Target{Key: nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{99}),
+	absent := licensing.Target{Key: nodetest.KeyCheck.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{99}),
 		Caller: owner}
 	for range 2 {
 		_, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{

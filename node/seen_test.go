@@ -113,8 +113,8 @@ func TestSeenUnreachable(t *testing.T) {
 	n := nodetest.New(t, db)
 	const licenses = 1000
 	for i := range licenses {
-		n.NoteSeen(nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}),
-			"a", time.Now())
+		key := nodetest.KeyCheck.Mint("LIC", nodetest.Owner, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)})
+		n.NoteSeen(key, "a", time.Now())
 	}
 	n.StoreSeen()
 	if got := loads.Load(); got == 0 || got > licenses/4 {

@@ -15,7 +15,6 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node/store"
 )
 
 // TestBadInput sends every route everything that it must refuse, and looks after
@@ -478,9 +477,9 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
-	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", store.Cell,
+	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", licensing.Owner{},
 		[licensing.LicenseKeyEntropy]byte{1}))
-	x.absentOrder = licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	x.absentOrder = licensing.NewOrderNo(licensing.Owner{}, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	return x
 }
 

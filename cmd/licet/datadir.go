@@ -104,12 +104,14 @@ func makeMasterRing(path string, entropy io.Reader) error {
 
 // loadDevKey reads the key pair of a data directory. The first start creates a key pair for a new account, and writes
 // it to disk before any request can use it.
-func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
+func loadDevKey(
+	dir string, ring licensing.MasterRing, check licensing.KeyCheck, entropy io.Reader, now time.Time,
+) (*devKey, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		key, err := newDevKey(ring, entropy, now)
+		key, err := newDevKey(ring, check, entropy, now)
 		if err != nil {
 			return nil, fmt.Errorf("create a key pair: %w", err)
 		}
@@ -125,11 +127,17 @@ func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now ti
 		// The error of the decoder may quote a secret.
 		return nil, fmt.Errorf("%s is damaged: restore the file from a copy, or remove it to get a new account", path)
 	}
+	if !check.ValidAPIKey(key.APIKey) {
+		return nil, fmt.Errorf("the API key in %s is mistyped or of another store: restore the file from a copy, or "+
+			"remove it to get a new account", path)
+	}
 	return key, nil
 }
 
 // newDevKey returns a key pair for a new account.
-func newDevKey(ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
+func newDevKey(
+	ring licensing.MasterRing, check licensing.KeyCheck, entropy io.Reader, now time.Time,
+) (*devKey, error) {
 	var secret [licensing.APIKeyEntropy]byte
 	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
 		return nil, err
@@ -142,10 +150,11 @@ func newDevKey(ring licensing.MasterRing, entropy io.Reader, now time.Time) (*de
 	if err != nil {
 		return nil, err
 	}
+	owner := licensing.Owner{AccountID: "acct_" + strings.ToLower(account), Mode: licensing.Test}
 	return &devKey{
-		AccountID:     "acct_" + strings.ToLower(account),
-		KeyID:         "key_" + strings.ToLower(id),
-		APIKey:        licensing.NewAPIKeyText(licensing.Test, secret),
+		AccountID:     owner.AccountID,
+		KeyID:         licensing.NewAPIKeyID(owner, id),
+		APIKey:        check.MintAPIKey(owner, secret),
 		SecretVersion: 1,
 		MasterID:      ring.Current().ID,
 		CreatedAt:     now.UTC().Truncate(time.Millisecond),

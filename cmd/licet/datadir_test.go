@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"licet/licensing"
 )
+
+// storeCheck is the check key of a store.
+var storeCheck = licensing.NewKeyCheck([]byte("check key"))
 
 func TestKeyPairIsMadeOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -17,7 +23,7 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, err := loadDevKey(dir, ring, rand.Reader, time.Now())
+		key, err := loadDevKey(dir, ring, storeCheck, rand.Reader, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,6 +36,20 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 	}
 	key, secret := load()
 	again, secretAgain := load()
+	other := licensing.NewKeyCheck([]byte("of another store"))
+	path := filepath.Join(dir, keyFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadDevKey(dir, licensing.MasterRing{}, other, rand.Reader, time.Now()); err == nil ||
+		!strings.Contains(err.Error(), "API key in "+path+" is mistyped or of another store") ||
+		strings.Contains(err.Error(), key.APIKey) {
+		t.Errorf("with another store: %v", err)
+	}
+	if now, _ := os.ReadFile(path); !bytes.Equal(now, text) {
+		t.Errorf("%s was changed", path)
+	}
 	if key != again || secret != secretAgain {
 		t.Errorf("first %v, then %v", key, again)
 	}
@@ -51,7 +71,7 @@ func TestLostMasterKeysAreNotReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadDevKey(dir, ring, rand.Reader, time.Now()); err != nil {
+	if _, err := loadDevKey(dir, ring, storeCheck, rand.Reader, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, masterFile)
@@ -77,7 +97,7 @@ func TestDamagedFilesAreNotReplaced(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := loadDevKey(dir, ring, rand.Reader, time.Now())
+		_, err := loadDevKey(dir, ring, storeCheck, rand.Reader, time.Now())
 		if err == nil || !strings.Contains(err.Error(), path+" is damaged") ||
 			strings.Contains(err.Error(), "lk_test_secret") {
 			t.Errorf("%q: got error %v", text, err)

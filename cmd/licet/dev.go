@@ -122,7 +122,7 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.key, err = loadDevKey(d.cfg.DataDir, ring, rand.Reader, time.Now()); err != nil {
+	if d.key, err = loadDevKey(d.cfg.DataDir, ring, d.check, rand.Reader, time.Now()); err != nil {
 		return err
 	}
 	if err := d.store.CheckRing(ctx, ring); err != nil {

@@ -56,10 +56,14 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 	if err := store.UseMaster(t.Context(), ring.Current()); err != nil {
 		t.Fatal(err)
 	}
-	text := licensing.NewAPIKeyText(licensing.Test, [licensing.APIKeyEntropy]byte([]byte(crand.Text())))
+	check, err := store.KeyCheck(t.Context(), crand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := licensing.Owner{AccountID: "acct_fleet", Mode: licensing.Test}
+	text := check.MintAPIKey(owner, [licensing.APIKeyEntropy]byte([]byte(crand.Text())))
 	err = store.PutAPIKey(t.Context(), licensing.APIKey{
-		ID: "key_fleet", Hash: licensing.HashAPIKey(text), Owner: licensing.Owner{AccountID: "acct_fleet",
-			Mode: licensing.Test},
+		ID: licensing.NewAPIKeyID(owner, "0"), Hash: licensing.HashAPIKey(text), Owner: owner,
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: ring.Current().ID, CreatedAt: time.Now(),
 	})
 	if err != nil {

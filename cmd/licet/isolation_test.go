@@ -13,7 +13,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
-	"licet/node/store"
 )
 
 // startService starts a service inside the test, so that the test can reach
@@ -46,9 +45,13 @@ func (s *instance) addKey(t *testing.T, owner licensing.Owner) api {
 	t.Helper()
 	var entropy [licensing.APIKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	text := licensing.NewAPIKeyText(owner.Mode, entropy)
-	err := s.store.PutAPIKey(t.Context(), licensing.APIKey{
-		ID: "key_" + owner.AccountID + string(owner.Mode), Hash: licensing.HashAPIKey(text), Owner: owner,
+	check, err := s.store.KeyCheck(t.Context(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := check.MintAPIKey(owner, entropy)
+	err = s.store.PutAPIKey(t.Context(), licensing.APIKey{
+		ID: licensing.NewAPIKeyID(owner, "0"), Hash: licensing.HashAPIKey(text), Owner: owner,
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: time.Now(),
 	})
 	if err != nil {
@@ -81,7 +84,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	absentEvent := event[:len(event)-1] + "G" // of another number
 	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints",
 		`{"url":"https://shop.example.com/licet","event_types":["order.refunded"]}`).Data.text("id")
-	absentEndpoint := licensing.NewEndpointID(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	absentEndpoint := licensing.NewEndpointID(licensing.Owner{}, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 	for _, route := range []struct{ method, path, body, there, absent string }{
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
@@ -156,9 +159,13 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	t.Run("GET /v1/keys", func(t *testing.T) {
 		for name, caller := range strangers {
 			listed := caller.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")
-			if len(listed) != 1 ||
-				listed[0].text("account_id")+listed[0].text("mode") != strings.TrimPrefix(listed[0].text("id"),
-					"key_") {
+			if len(listed) != 1 {
+				t.Errorf("%s sees %v", name, listed)
+				continue
+			}
+			owner := licensing.Owner{AccountID: listed[0].text("account_id"),
+				Mode: licensing.Mode(listed[0].text("mode"))}
+			if listed[0].text("id") != licensing.NewAPIKeyID(owner, "0") {
 				t.Errorf("%s sees %v", name, listed)
 			}
 		}
@@ -246,7 +253,7 @@ func (s *instance) absent(t *testing.T) (key, orderNo string) {
 	}
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return string(check.Mint("LIC", store.Cell, entropy)), licensing.NewOrderNo(store.Cell,
+	return string(check.Mint("LIC", licensing.Owner{}, entropy)), licensing.NewOrderNo(licensing.Owner{},
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV")
 }
 

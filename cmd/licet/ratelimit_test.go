@@ -40,7 +40,8 @@ func TestRateLimits(t *testing.T) {
 		t.Errorf("from elsewhere: %s %v", r.body, r.header)
 	}
 
-	for i, want := range []int{40100, 40100, 42900} {
+	// Malformed API keys need no look-up, so they leave half of the limit to others of the address.
+	for i, want := range []int{40100, 42900} {
 		if r := guess("203.0.113.3", fmt.Sprint("Bearer lk_test_guess", i)); r.Code != want {
 			t.Errorf("guess of API key %d: %s, want %d", i, r.body, want)
 		}

@@ -302,6 +302,12 @@ func (c *storeKeysConfig) onStore(
 	}
 	return c.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
 		maker.Store = store
+		if needsRing {
+			var err error
+			if maker.Check, err = store.KeyCheck(ctx, rand.Reader); err != nil {
+				return err
+			}
+		}
 		return work(ctx, maker)
 	})
 }

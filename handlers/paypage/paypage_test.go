@@ -17,7 +17,7 @@ import (
 // order returns an unpaid order in which every field is set.
 func order() Page {
 	return Page{
-		OrderNo:     "ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW",
+		OrderNo:     "ord_VQ01K8Q2M7V3X9Z4T6B8N0P5R1SW",
 		Product:     "pro-annual",
 		Description: "Aurora Editor Pro\nfor one year",
 		Amount:      4900,
@@ -93,7 +93,7 @@ func TestOrder(t *testing.T) {
 		`<button class="primary" `+payButton+`>Pay $49.00</button>`,
 		`<summary>Cancel order</summary>`,
 		`<button name="action" value="cancel">Yes, cancel this order</button>`,
-		`<code>ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW</code>`,
+		`<code>ord_VQ01K8Q2M7V3X9Z4T6B8N0P5R1SW</code>`,
 		`<time datetime="2026-03-01T12:30:15Z">1 March 2026, 12:30 UTC</time>`,
 	)
 	lacks(t, page, testMode, "[Test]", key, "shop.example")
@@ -136,10 +136,10 @@ func TestResult(t *testing.T) {
 			contains(t, page, c.has...)
 			contains(t, page,
 				`role="status"`,
-				"<title>"+heading+" - order ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW</title>",
+				"<title>"+heading+" - order ord_VQ01K8Q2M7V3X9Z4T6B8N0P5R1SW</title>",
 				"<h1>"+heading+"</h1>",
 				"<dd>$49.00</dd>",
-				"<code>ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW</code>")
+				"<code>ord_VQ01K8Q2M7V3X9Z4T6B8N0P5R1SW</code>")
 			lacks(t, page, c.hasNot...)
 			lacks(t, page, "<form", payButton)
 		})

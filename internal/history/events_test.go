@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -167,7 +168,8 @@ func (r *run) listen() error {
 	master := ring.Current()
 	db, ref := r.maker.opened, licensing.WebhooksRef(r.owner)
 	subscribe := licensing.CreateEndpoint{Owner: r.owner, Endpoint: licensing.Endpoint{
-		ID: "we_0", URL: "https://shop.example/licet", SecretVersion: 1, MasterID: master.ID, Since: "pos_0",
+		ID: licensing.NewEndpointID(r.owner, ulid.Make().String()), URL: "https://shop.example/licet",
+		SecretVersion: 1, MasterID: master.ID, Since: "pos_0",
 	}}
 	for {
 		if err := db.UseMaster(ctx, master); err != nil && ctx.Err() != nil {

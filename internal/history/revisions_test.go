@@ -291,13 +291,14 @@ func (m message) account() string {
 	return "acct_" + owner[1:]
 }
 
-// order reads the number of a license's order: its cell and 16 bytes.
+// order reads the number of a license's order: its slot and 16 bytes.
 func (m message) order() string {
 	packed := m.text(5)
-	if len(packed) != 17 {
+	if len(packed) != licensing.SlotLength+16 {
 		return ""
 	}
-	return "ord_" + packed[:1] + ulid.ULID([]byte(packed[1:])).String()
+	slot, id := packed[:licensing.SlotLength], packed[licensing.SlotLength:]
+	return "ord_" + slot + ulid.ULID([]byte(id)).String()
 }
 
 // writersField is where licenses and orders keep their last writers.

@@ -149,7 +149,7 @@ func (r *run) play() error {
 		return errors.Join(err, r.end())
 	}
 	for _, p := range plans(random) {
-		l := newLicense(p, mint())
+		l := newLicense(p, mint(r.owner))
 		r.mu.Lock()
 		r.licenses = append(r.licenses, l)
 		r.mu.Unlock()
@@ -236,10 +236,10 @@ func (r *run) end() error {
 	return nil
 }
 
-func mint() licensing.LicenseKey {
+func mint(owner licensing.Owner) licensing.LicenseKey {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return testCheck.Mint("LIC", store.Cell, entropy)
+	return testCheck.Mint("LIC", owner, entropy)
 }
 
 // A search for an order of a license's operations is bounded. A search that does

@@ -106,7 +106,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.maker = service.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
+	s.maker = service.Keymaker{Store: s.Store, Check: check, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
 	s.node = service.New(service.Config{
 		Config: node.Config{
 			Records:  s.Store,

@@ -26,7 +26,7 @@ import (
 func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_" + strings.ToLower(ulid.Make().String()), Mode: licensing.Live}
-	endpoint := "we_0" + strings.ToLower(ulid.Make().String())
+	endpoint := licensing.NewEndpointID(owner, ulid.Make().String())
 	deliveriestest.PutEndpoints(own.Client)(t, owner, []licensing.Endpoint{{ID: endpoint}})
 	return owner, endpoint
 }

@@ -29,6 +29,8 @@ func (v *keyChecks) checkAPIKey(e entry) {
 	case !layout.ValidAccount(key.Owner.AccountID):
 		v.report("api_key", name, "owner", "its owner's account is not in the form of one")
 		return
+	case !licensing.SlotOf(key.Owner).In(key.ID):
+		v.report("api_key", name, "slot", "its public id does not contain the slot of its owner")
 	}
 	v.want(layout.APIKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
 		switch {

@@ -9,7 +9,6 @@ import (
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
-	"licet/node/store"
 )
 
 // claimChecks checks the claims of Idempotency-Keys.
@@ -90,7 +89,7 @@ func (v *claimChecks) checkEffect(
 			!licensing.ValidKeyPrefix(g.Terms.KeyPrefix) {
 			bad("grant", "%d of %d licenses are granted, which can't be", g.Done, g.Quantity)
 		} else {
-			v.checkGranted(g, bad)
+			v.checkGranted(owner, g, bad)
 		}
 	}
 	if r := claim.Redaction; r != nil {
@@ -126,12 +125,14 @@ func (v *claimChecks) checkChanged(
 }
 
 // checkGranted looks up the licenses of a grant. Their keys follow from the grant's seed.
-func (v *claimChecks) checkGranted(g *licensing.GrantProgress, bad func(rule, format string, args ...any)) {
+func (v *claimChecks) checkGranted(
+	owner licensing.Owner, g *licensing.GrantProgress, bad func(rule, format string, args ...any),
+) {
 	if v.check == nil {
 		return // reported with the check key
 	}
 	for i := range g.Done {
-		id := g.Key(*v.check, store.Cell, i).ID()
+		id := g.Key(*v.check, owner, i).ID()
 		v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("license_missing", "its license %s, number %d, does not exist", v.names.License(id), i)

@@ -116,7 +116,7 @@ func (v *eventChecks) checkEvents(e entry) {
 
 // checkRun checks the events of one record in a key.
 func (v *eventChecks) checkRun(at runAt, value []byte) {
-	name := "e/" + layout.EventID(at.Location, at.record, at.last)
+	name := "e/" + layout.EventID(at.owner, at.Location, at.record, at.last)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
 	stored, err := layout.DecodeEvents(at.owner, at.record, at.last, value)
 	if err != nil {

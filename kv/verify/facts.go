@@ -17,6 +17,9 @@ func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format 
 			bad("check_characters", "the check characters of its key are wrong under this store's check key")
 		}
 	}
+	if slot, own := l.Key.ID().Slot(), licensing.SlotOf(l.Owner); slot != own {
+		bad("slot", "its key contains slot %v, and the slot of its owner is %v", slot, own)
+	}
 	if !layout.ValidAccount(l.Owner.AccountID) {
 		bad("owner", "its owner's account is not in the form of one")
 	}

@@ -27,6 +27,9 @@ func (v *recordChecks) checkOrder(e entry) {
 	name := layout.OrdersOf(owner) + number
 	v.checkEntry("order", name, name)
 	bad := func(rule, format string, args ...any) { v.report("order", name, rule, format, args...) }
+	if !licensing.SlotOf(owner).In(number) {
+		bad("slot", "its number does not contain the slot of its owner")
+	}
 	v.want(layout.OrderOwnerKey(number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("owner_missing", "nothing leads from its number to its owner")

@@ -56,6 +56,8 @@ func (v *webhookChecks) checkEndpoint(
 	case !licensing.ValidEndpointID(e.ID):
 		bad("id", "an endpoint's id is not in the form of one")
 		return
+	case !licensing.SlotOf(w.Owner).In(e.ID):
+		bad("slot", "the id of the endpoint %s does not contain the slot of its owner", e.ID)
 	case w.Find(e.ID) != e:
 		bad("twice", "the endpoint %s is there twice", e.ID)
 		return

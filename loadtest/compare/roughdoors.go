@@ -61,14 +61,15 @@ func (r *rival) grantMetadata(context.Context) (attack, func(context.Context) er
 	}, done, nil
 }
 
-// guess makes a client guess API keys and payment links. A guess that the node has looked up counts as done.
+// guess makes a client guess API keys and payment links. The node reads the store for each payment link; it refuses an
+// API key by its check characters, which no client can compute. A guess that the node has answered counts as done.
 func (r *rival) guess(context.Context) (attack, func(context.Context) error, error) {
 	guesser := &http.Client{Transport: &http.Transport{
 		MaxIdleConnsPerHost: fairRivals,
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
 	}}
 	guess := func(ctx context.Context, c, turn int) error {
-		path, key := fmt.Sprintf("/pay/ord_%027d/%032d", turn, c), ""
+		path, key := fmt.Sprintf("/pay/ord_%028d/%032d", turn, c), ""
 		if turn%2 == 0 {
 			path, key = "/v1/orders", fmt.Sprintf("lk_test_%d_%d", c, turn)
 		}

@@ -198,5 +198,7 @@ func (c *core) explainRing(err error) error {
 }
 
 func (c *core) keymaker() Keymaker {
-	return Keymaker{Store: c.cfg.Keys, Ring: c.cfg.Ring, Clock: c.cfg.Clock, Entropy: c.cfg.Entropy}
+	return Keymaker{
+		Store: c.cfg.Keys, Check: c.cfg.KeyCheck, Ring: c.cfg.Ring, Clock: c.cfg.Clock, Entropy: c.cfg.Entropy,
+	}
 }

@@ -113,7 +113,7 @@ func (e *Events) readFeed(ctx context.Context, owner licensing.Owner, page store
 // EventsNow returns the feed position after all events recorded before the call.
 func (e *Events) EventsNow(ctx context.Context, owner licensing.Owner) (at store.FeedPosition, err error) {
 	return admitted(ctx, e.core, owner, func(node.Place) (at store.FeedPosition, err error) {
-		return e.cfg.Events.EventsNow(ctx)
+		return e.cfg.Events.EventsNow(ctx, owner)
 	})
 }
 

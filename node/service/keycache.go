@@ -86,7 +86,7 @@ func newKeyCache(cfg *Config, engine *node.Node) *keyCache {
 // The results of a lookup, as labels of the metric.
 const (
 	lookupHit       = "hit"
-	lookupUnknown   = "unknown"   // the cache knows that the text is no key
+	lookupUnknown   = "unknown"   // by its check characters or by the cache, the text is no key
 	lookupMiss      = "miss"      // read from the store
 	lookupUntrusted = "untrusted" // read from the store, since no scan has succeeded for keyTrust
 )
@@ -317,6 +317,9 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 // Authenticate returns the API key with a text; nil if there is none, or if the key is expired or
 // revoked. The key is shared: callers must not change it.
 func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
+	if key, remembered := k.RememberedKey(text); remembered {
+		return key, nil
+	}
 	known, err := k.cache.find(ctx, licensing.HashAPIKey(text))
 	if err != nil {
 		return nil, err
@@ -324,9 +327,14 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey
 	return k.use(known), nil
 }
 
-// RememberedKey returns what Authenticate returns, if the node's cache has the answer; else remembered is false.
+// RememberedKey returns what Authenticate returns, if the node has the answer without the store; else remembered is
+// false. The cache comes first, since computing check characters takes longer.
 func (k *Keys) RememberedKey(text string) (key *licensing.APIKey, remembered bool) {
 	known, remembered, _ := k.cache.lookup(licensing.HashAPIKey(text))
+	if !remembered && !k.cfg.KeyCheck.ValidAPIKey(text) {
+		k.cache.lookups[lookupUnknown].Inc()
+		return nil, true
+	}
 	return k.use(known), remembered
 }
 

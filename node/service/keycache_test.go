@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"licet/internal/nodetest"
@@ -102,7 +103,16 @@ func (s *keyService) want(t *testing.T, text string, good bool) {
 // keymaker makes keys straight in etcd, as licet store keys does.
 func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 	t.Helper()
-	return service.Keymaker{Store: store, Ring: parseRing(t, lineM1+lineM2), Clock: time.Now, Entropy: rand.Reader}
+	return service.Keymaker{Store: store, Check: nodetest.KeyCheck, Ring: parseRing(t, lineM1+lineM2), Clock: time.Now,
+		Entropy: rand.Reader}
+}
+
+// guessed returns a text in the form of an API key, with the right check characters and a name of up to 20 bytes instead
+// of random bytes.
+func guessed(name string) string {
+	var entropy [licensing.APIKeyEntropy]byte
+	copy(entropy[:], name)
+	return nodetest.KeyCheck.MintAPIKey(nodetest.Owner, entropy)
 }
 
 // The lines of the master keys that tests of this package use.
@@ -306,7 +316,7 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 		s.want(t, issue(t, s.maker(t)).Text, true)
 	}
 
-	guess := "lk_test_" + rand.Text()
+	guess := guessed("a guess")
 	s.want(t, guess, false)
 	reads := s.reads.Load()
 	for range 100 {
@@ -316,8 +326,9 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 		t.Errorf("100 more tries of a guess made %d reads", got)
 	}
 	store := s.store.Store.(*kv.Store)
-	err := store.PutAPIKey(nodetest.Context(t), licensing.APIKey{ID: "key_" + guess, Hash: licensing.HashAPIKey(guess),
-		Owner: nodetest.Owner, SecretVersion: 1})
+	err := store.PutAPIKey(nodetest.Context(t), licensing.APIKey{
+		ID: licensing.NewAPIKeyID(nodetest.Owner, "guessed"), Hash: licensing.HashAPIKey(guess), Owner: nodetest.Owner, SecretVersion: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,4 +435,58 @@ func (s *earlierBuild) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) 
 		marks.All += "+1"
 	}
 	return marks, err
+}
+
+// TestMalformedKeysCostNoRequest counts the requests to etcd: texts without the form or the check characters of an API
+// key cost none, whether or not the node caches keys. A guess with the right check characters costs one.
+func TestMalformedKeysCostNoRequest(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	cfg := nodetest.StoreConfig()
+	cfg.Metrics = metrics.New(registry, "test", "", "")
+	db := nodetest.OpenWith(t, cfg)
+	requests := func() (n uint64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "licet_store_request_duration_seconds" {
+				for _, sample := range family.GetMetric() {
+					n += sample.GetHistogram().GetSampleCount()
+				}
+			}
+		}
+		return n
+	}
+	s := nodetest.New(t, db)
+	good := issue(t, keymaker(t, db)).Text
+	other := licensing.NewKeyCheck([]byte("another check key")).MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
+	swapped := []byte(good)
+	swapped[20], swapped[21] = swapped[21], swapped[20]
+	if swapped[20] == swapped[21] {
+		swapped[20] ^= 1
+	}
+	bad := []string{"", "x", "lk_test_", "lk_test_none", good[:len(good)-1], good + "0", strings.ToLower(good),
+		strings.Replace(good, "lk_test_", "lk_live_", 1), strings.Replace(good, "lk_", "lks_", 1), " " + good, other,
+		string(swapped), strings.Repeat("x", 1<<16)}
+	before := requests()
+	for _, text := range bad {
+		key, err := s.Authenticate(t.Context(), text)
+		remembered, known := s.RememberedKey(text)
+		if key != nil || err != nil || remembered != nil || !known {
+			t.Errorf("%.60q: %v, %v, remembered: %v, %v", text, key, err, remembered, known)
+		}
+	}
+	if n := requests() - before; n != 0 {
+		t.Errorf("%d malformed texts cost %d requests", len(bad), n)
+	}
+	for text, want := range map[string]bool{good: true, guessed("a guess of 32"): false} {
+		before = requests()
+		if key, err := s.Authenticate(t.Context(), text); (key != nil) != want || err != nil {
+			t.Errorf("a good form: %v, %v", key, err)
+		}
+		if n := requests() - before; n != 1 {
+			t.Errorf("a good form costs %d requests, want 1", n)
+		}
+	}
 }

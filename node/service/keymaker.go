@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"licet/licensing"
@@ -13,9 +12,10 @@ import (
 )
 
 // Keymaker creates and changes API keys. Every field is required. Ring is used only to create keys and
-// secrets.
+// secrets, Check only to create keys.
 type Keymaker struct {
 	Store   store.Keys
+	Check   licensing.KeyCheck
 	Ring    licensing.MasterRing
 	Clock   func() time.Time
 	Entropy io.Reader // crypto/rand.Reader in production
@@ -85,8 +85,8 @@ func (m Keymaker) newKey(wanted NewKey) (IssuedKey, error) {
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	key.ID = "key_" + strings.ToLower(id)
-	text := licensing.NewAPIKeyText(key.Owner.Mode, entropy)
+	key.ID = licensing.NewAPIKeyID(key.Owner, id)
+	text := m.Check.MintAPIKey(key.Owner, entropy)
 	key.Hash = licensing.HashAPIKey(text)
 	secret, err := m.Ring.APISecret(&key)
 	return IssuedKey{Key: key, Text: text, Secret: secret}, err

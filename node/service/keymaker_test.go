@@ -22,8 +22,8 @@ func TestKeymaker(t *testing.T) {
 	maker.Clock = clock.Now
 	issued := issue(t, maker, func(k *service.NewKey) { k.ExpiresAt = clock.Now().Add(time.Hour) })
 	key := issued.Key
-	if !regexp.MustCompile("^key_[0-9a-z]{26}$").MatchString(key.ID) ||
-		!regexp.MustCompile("^lk_test_[0-9A-Z]{32}$").MatchString(issued.Text) {
+	if !regexp.MustCompile("^key_[0-9a-z]{28}$").MatchString(key.ID) ||
+		!regexp.MustCompile("^lk_test_[0-9A-Z]{38}$").MatchString(issued.Text) {
 		t.Errorf("made %s with the id %s", issued.Text, key.ID)
 	}
 	stored, err := store.APIKey(nodetest.Context(t), licensing.HashAPIKey(issued.Text))

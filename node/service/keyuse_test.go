@@ -66,7 +66,7 @@ func TestKeyUses(t *testing.T) {
 
 	clock.Advance(30 * 24 * time.Hour)
 	s.want(t, short.Text, false)
-	s.want(t, "lk_test_none", false)
+	s.want(t, guessed("none"), false)
 	revoke(t, s.maker(t), key.Key)
 	s.want(t, key.Text, false)
 	s.StoreKeyUses()

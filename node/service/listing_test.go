@@ -128,7 +128,7 @@ func TestNewRecordsAreListed(t *testing.T) {
 		{service.LicenseFilter{OrderNo: paid.OrderNo, ProductID: "free"}, nil},
 		{service.LicenseFilter{OrderNo: paid.OrderNo, Status: licensing.Activated}, nil},
 		{service.LicenseFilter{OrderNo: unpaid.OrderNo}, nil},
-		{service.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, nil},
+		{service.LicenseFilter{OrderNo: "ord_0000000000000000000000000000"}, nil},
 	} {
 		same(t, fmt.Sprintf("%+v", c.filter), licensesOf(t, n, owner, c.filter), c.want)
 	}
@@ -225,7 +225,7 @@ func TestListUnavailable(t *testing.T) {
 		},
 		"the license of an order": func() error {
 			_, err := n.ListLicenses(ended, nodetest.Owner,
-				service.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, store.Page{})
+				service.LicenseFilter{OrderNo: "ord_0000000000000000000000000000"}, store.Page{})
 			return err
 		},
 		"orders": func() error {

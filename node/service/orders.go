@@ -124,7 +124,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		return licensing.Record{}, err
 	}
 	order := &licensing.Order{
-		OrderNo:     licensing.NewOrderNo(store.Cell, id),
+		OrderNo:     licensing.NewOrderNo(owner, id),
 		Owner:       owner,
 		ProductID:   in.ProductID,
 		Amount:      in.Amount,
@@ -148,7 +148,7 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 	if in.Amount > 0 {
 		return record, nil
 	}
-	key, err := o.mint(terms)
+	key, err := o.mint(owner, terms)
 	if err != nil {
 		return licensing.Record{}, err
 	}
@@ -163,13 +163,13 @@ func (o *Orders) orderLifetime(mode licensing.Mode) time.Duration {
 	return o.cfg.OrderLifetime
 }
 
-// mint returns a new license key for a license with these terms.
-func (c *core) mint(terms licensing.Terms) (licensing.LicenseKey, error) {
+// mint returns a new license key for an owner's license with these terms.
+func (c *core) mint(owner licensing.Owner, terms licensing.Terms) (licensing.LicenseKey, error) {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := io.ReadFull(c.cfg.Entropy, entropy[:]); err != nil {
 		return "", fmt.Errorf("make a license key: %w", err)
 	}
-	return c.cfg.KeyCheck.Mint(terms.KeyPrefix, store.Cell, entropy), nil
+	return c.cfg.KeyCheck.Mint(terms.KeyPrefix, owner, entropy), nil
 }
 
 // Order returns an order of an owner. The read is linearizable.
@@ -240,7 +240,7 @@ func (o *Orders) PayOrder(
 		if p := loaded[0].Record.Product; p != nil {
 			terms = p.Terms
 		}
-		key, err := o.mint(terms)
+		key, err := o.mint(order.Owner, terms)
 		if err != nil {
 			return licensing.Result{}, err
 		}

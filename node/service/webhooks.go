@@ -54,12 +54,12 @@ func (w *Webhooks) CreateWebhook(
 		}
 		// Read the position before the endpoint is stored, so that the endpoint misses no later event. Events
 		// in between may be sent to the endpoint.
-		since, err := w.cfg.Events.EventsNow(ctx)
+		since, err := w.cfg.Events.EventsNow(ctx, in.Owner)
 		if err != nil {
 			return nil, "", err
 		}
 		endpoint := licensing.Endpoint{
-			ID: licensing.NewEndpointID(store.Cell, id), URL: in.URL, Description: in.Description, Types: in.Types,
+			ID: licensing.NewEndpointID(in.Owner, id), URL: in.URL, Description: in.Description, Types: in.Types,
 			SecretVersion: 1, MasterID: w.cfg.Ring.Current().ID, Since: string(since),
 		}
 		return licensing.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil

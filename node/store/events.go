@@ -80,8 +80,8 @@ type Events interface {
 	// longer kept, and with ErrBadPosition if the position is invalid.
 	ReadEvents(ctx context.Context, owner licensing.Owner, page FeedPage) (Feed, error)
 
-	// EventsNow returns the position after all events recorded before the call.
-	EventsNow(ctx context.Context) (FeedPosition, error)
+	// EventsNow returns the position in an owner's feed after all events recorded before the call.
+	EventsNow(ctx context.Context, owner licensing.Owner) (FeedPosition, error)
 
 	// Event returns an event by its id, including events of the last moments; nil if there is none.
 	Event(ctx context.Context, owner licensing.Owner, id string) (*RecordedEvent, error)

@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// Cell is the character that all ids of this store cluster carry. There is one cluster today. Ids name
-// their cluster so that there can be more.
-const Cell = '0'
-
 // Incarnation names one start of a node: random, and new at every start. A record names the
 // incarnations that last wrote it.
 type Incarnation [8]byte

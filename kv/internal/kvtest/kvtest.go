@@ -18,7 +18,7 @@ var (
 	// Check, Time, Key, Owner, OtherOwner, Hex and ULID occur in the golden values.
 	Check      = licensing.NewKeyCheck([]byte("check key"))
 	Time       = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
-	Key        = Check.Mint("ACME", '0', [licensing.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
+	Key        = Check.Mint("ACME", Owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 	Owner      = licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Live}
 	OtherOwner = licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}
 	Hex        = strings.Repeat("0123456789abcdef", 4)
@@ -30,7 +30,7 @@ const ULID = "01JD4Q8X2M7R3N5T9V1W4Y6Z8A"
 // License returns a license with every field set.
 func License() licensing.License {
 	return licensing.License{
-		Key: Key, Owner: Owner, ProductID: "pro", OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A",
+		Key: Key, Owner: Owner, ProductID: "pro", OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A",
 		MaxDevices: 1, CurrentDevices: 3, AllowedOver: 4,
 		Validity:  licensing.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
 		CreatedAt: Time, ActivatedAt: Time.Add(time.Second), ExpiresAt: Time.Add(2 * time.Second),

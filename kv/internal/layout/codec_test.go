@@ -52,7 +52,7 @@ func goldenLicense() *License {
 
 func goldenOrder() *licensing.Order {
 	return &licensing.Order{
-		OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
+		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
 		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
 		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
 		PayHash: licensing.HashPayToken("token"),
@@ -70,10 +70,10 @@ func goldenOrder() *licensing.Order {
 func goldenClaims() []*licensing.Claim {
 	made := licensing.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: kvtest.Time}
 	order, grant, change, refusal, key, redaction, endpoint := made, made, made, made, made, made, made
-	endpoint.EndpointID = "we_001jd4q8x2m7r3n5t9v1w4y6z8a"
+	endpoint.EndpointID = "we_vq01jd4q8x2m7r3n5t9v1w4y6z8a"
 	redaction.Redaction = &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}
 	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
-	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
+	order.OrderNo = "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"
 	grant.Grant = &licensing.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000,
 		Done: 32}
 	change.LicenseKey = kvtest.Key
@@ -109,7 +109,7 @@ func goldenWebhooks() *Webhooks {
 	return &Webhooks{
 		Webhooks: licensing.Webhooks{Owner: kvtest.Owner, Sequence: 300, Endpoints: []licensing.Endpoint{
 			{
-				ID: "we_001jd4q8x2m7r3n5t9v1w4y6z8a", URL: "https://shop.example/licet", Description: "the shop",
+				ID: "we_vq01jd4q8x2m7r3n5t9v1w4y6z8a", URL: "https://shop.example/licet", Description: "the shop",
 				Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventDeviceBound}, SecretVersion: 2,
 				MasterID: "2026",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: kvtest.Time.Add(2 * time.Hour)},
@@ -168,7 +168,7 @@ func TestGoldenValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	show("block of two records", EncodeBlock([]Run{
-		{Record: OrderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Last: 1, Value: []byte("events")},
+		{Record: OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Last: 1, Value: []byte("events")},
 		{Record: WebhooksInEvents(kvtest.Owner), Last: 300, Value: []byte("others")},
 	}))
 	show("event of an endpoint", EncodeEvents(disabled.Events, Location{Epoch: 0x0102030405}))
@@ -200,7 +200,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"metadata", MetadataKey(id)},
 		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
 		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},
-			OrderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
+			OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
 		{"events of several records", BlockKey(kvtest.Owner, Location{0x0102030405, 0x86070809})},
 		{"events of endpoints",
 			EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, WebhooksInEvents(kvtest.Owner), 7)},
@@ -223,25 +223,25 @@ func TestGoldenKeys(t *testing.T) {
 			CatalogKey(licensing.ProductRef(kvtest.Owner, "pro"), &licensing.Product{CreatedAt: kvtest.Time})},
 		{"order among its buyer's", BuyerListingKey(goldenOrder())},
 		{"order of the same buyer", BuyerListingKey(&licensing.Order{Owner: kvtest.Owner,
-			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
+			OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
 		{"listing, one level up", SkipKey(1, ListingKey(kvtest.Owner, kvtest.Time, id)[len(Prefix):])},
-		{"orders, two levels up", SkipKey(2, OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")[len(Prefix):])},
-		{"order", OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"orders, two levels up", SkipKey(2, OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")[len(Prefix):])},
+		{"order", OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"order in test mode", OrderKey(licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Test},
-			"ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
-		{"owner of an order", OrderOwnerKey("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+			"ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"owner of an order", OrderOwnerKey("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"product", ProductKey(kvtest.Owner, "pro")},
 		{"claim", ClaimKey(kvtest.Owner, "0123456789abcdef")},
 		{"claim by age", ClaimAgeKey(kvtest.Time, kvtest.Owner, "0123456789abcdef")},
 		{"endpoints of webhooks", WebhooksKey(kvtest.Owner)},
 		{"mark of endpoints", WebhooksMark},
-		{"deleted endpoint", DeletedWebhookKey("we_001jd4q8x2m7r3n5t9v1w4y6z8a")},
+		{"deleted endpoint", DeletedWebhookKey("we_vq01jd4q8x2m7r3n5t9v1w4y6z8a")},
 		{"license by its end",
 			DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
 		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
-			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
-			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"API key", APIKeyKey([32]byte{1, 2, 3})},
 		{"index of API keys", APIKeyIndexKey(kvtest.Owner, "key_01")},
 		{"use of an API key", KeyUseKey([32]byte{1, 2, 3})},

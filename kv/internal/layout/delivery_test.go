@@ -174,7 +174,7 @@ func TestPagesAreBounded(t *testing.T) {
 // TestLargestMessage: a stored message takes at most 3 KiB, whatever receivers answer. The guide to operations computes
 // with this size how much an endpoint can take.
 func TestLargestMessage(t *testing.T) {
-	event := EventID(Location{Epoch: 1 << 40}, "a record", 1<<40)
+	event := EventID(kvtest.Owner, Location{Epoch: 1 << 40}, "a record", 1<<40)
 	d := store.Delivery{Type: licensing.EventLicenseLimitReached, Next: kvtest.Time, Answer: strings.Repeat("ä", 1<<20)}
 	for range 1000 {
 		d.Attempts = append(d.Attempts, store.DeliveryAttempt{At: kvtest.Time.Add(time.Hour), Duration: time.Hour,

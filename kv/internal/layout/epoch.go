@@ -10,7 +10,16 @@ import (
 // first epoch. Every transaction that writes events into an epoch compares that the epoch is still the current epoch.
 // So an earlier epoch can't grow any more: it is sealed, and a reader that sorts its events by revision has all of
 // them.
+//
+// The first 16 bits are the era of the slot. The era is 0: a slot that moves to another cell will get a higher one. The
+// revisions of two cells can't be compared, so the era keeps events from after the move behind the events from before.
 type Epoch uint64
+
+// eraShift leaves 48 bits for revisions, which are enough for 89 years of 100,000 revisions a second.
+const eraShift = 48
+
+// Era returns the era of the slot.
+func (e Epoch) Era() uint16 { return uint16(e >> eraShift) }
 
 // Block is the random number of a key with events of several records, unique in an epoch. Its highest bit is set. 0
 // means that the key holds events of one record.

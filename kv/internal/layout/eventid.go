@@ -6,12 +6,13 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"licet/node/store"
+	"licet/licensing"
 )
 
-// The id of an event is its location: the epoch, a hash of its record, and its number. The record is hashed, since a
-// license's own id opens the license. For an event in a block, the number of the block replaces the first bytes of the
-// hash. A position in the feed between events consists of an epoch and a revision: the reader has all earlier events.
+// The id of an event is the slot of its owner, and its location: the epoch, a hash of its record, and its number. The
+// record is hashed, since a license's own id opens the license. For an event in a block, the number of the block
+// replaces the first bytes of the hash. A position in the feed between events consists of the slot, an epoch and a
+// revision: the reader has all earlier events.
 const (
 	eventIDPrefix  = "evt_"
 	positionPrefix = "pos_"
@@ -63,8 +64,8 @@ type FeedPlace struct {
 // BehindEvent reports whether the place is behind an event.
 func (p FeedPlace) BehindEvent() bool { return p.Sequence > 0 }
 
-// Text returns a place as callers see it.
-func (p FeedPlace) Text(cell byte) string {
+// Text returns a place in the feed of an owner with the slot, as callers see the place.
+func (p FeedPlace) Text(slot licensing.Slot) string {
 	b := AppendEpoch(nil, p.Epoch)
 	prefix := positionPrefix
 	if p.BehindEvent() {
@@ -73,25 +74,29 @@ func (p FeedPlace) Text(cell byte) string {
 	} else {
 		b = binary.AppendUvarint(b, uint64(p.Revision))
 	}
-	return prefix + string(cell) + FeedText.EncodeToString(b)
+	return prefix + slot.String() + FeedText.EncodeToString(b)
 }
 
-// ReadFeedPlace parses a place that Text has returned, and nothing else.
-func ReadFeedPlace(cell byte, text string) (p FeedPlace, ok bool) {
+// ReadFeedPlace parses a place that Text has returned for the slot, and nothing else.
+func ReadFeedPlace(slot licensing.Slot, text string) (p FeedPlace, ok bool) {
 	rest, isEvent := strings.CutPrefix(text, eventIDPrefix)
 	if !isEvent {
 		if rest, ok = strings.CutPrefix(text, positionPrefix); !ok {
 			return FeedPlace{}, false
 		}
 	}
-	if len(rest) < 2 || rest[0] != cell {
+	rest, ok = strings.CutPrefix(rest, slot.String())
+	if !ok {
 		return FeedPlace{}, false
 	}
-	b, err := FeedText.DecodeString(rest[1:])
+	b, err := FeedText.DecodeString(rest)
 	if err != nil || len(b) <= EpochSize {
 		return FeedPlace{}, false
 	}
 	p.Epoch = Epoch(binary.BigEndian.Uint64(b))
+	if p.Epoch.Era() != 0 {
+		return FeedPlace{}, false // of a slot that was moved, which this build can't have done
+	}
 	b = b[EpochSize:]
 	if isEvent {
 		if len(b) <= recordHashSize {
@@ -109,10 +114,11 @@ func ReadFeedPlace(cell byte, text string) (p FeedPlace, ok bool) {
 	} else {
 		p.Revision = int64(number)
 	}
-	return p, p.Text(cell) == text
+	return p, p.Text(slot) == text
 }
 
-// EventID returns the id of an event of a record.
-func EventID(at Location, record string, sequence uint64) string {
-	return FeedPlace{Epoch: at.Epoch, Record: HashRecord(at.Block, record), Sequence: sequence}.Text(store.Cell)
+// EventID returns the id of an event of an owner's record.
+func EventID(owner licensing.Owner, at Location, record string, sequence uint64) string {
+	place := FeedPlace{Epoch: at.Epoch, Record: HashRecord(at.Block, record), Sequence: sequence}
+	return place.Text(licensing.SlotOf(owner))
 }

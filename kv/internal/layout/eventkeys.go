@@ -122,5 +122,5 @@ func NameOfEvents(owner licensing.Owner, e *EventsKey) string {
 	if e.Block != 0 {
 		return fmt.Sprintf("e/%s%d/%08x", OwnerPath(owner), e.Epoch, uint32(e.Block))
 	}
-	return "e/" + EventID(e.Location, e.Record, e.Last)
+	return "e/" + EventID(owner, e.Location, e.Record, e.Last)
 }

@@ -93,13 +93,15 @@ func owned(o licensing.Owner, err error) error {
 	return err
 }
 
-// appendOrderNo writes an order number in field packed, as its cell and the bytes of its ULID. It writes the text in
+// appendOrderNo writes an order number in field packed, as its slot and the bytes of its ULID. It writes the text in
 // another field if the number is not made of both.
 func appendOrderNo(b []byte, packed, text protowire.Number, orderNo string) []byte {
-	if rest, prefixed := strings.CutPrefix(orderNo, orderPrefix); prefixed && len(rest) == 1+ulid.EncodedSize {
-		if id, ok := packULID(rest[1:], false); ok {
+	const slotEnd = licensing.SlotLength
+	if rest, ok := strings.CutPrefix(orderNo, orderPrefix); ok && len(rest) == slotEnd+ulid.EncodedSize {
+		if id, ok := packULID(rest[slotEnd:], false); ok {
 			b = protowire.AppendTag(b, packed, protowire.BytesType)
-			b = append(b, byte(1+len(id)), rest[0])
+			b = append(b, byte(slotEnd+len(id)))
+			b = append(b, rest[:slotEnd]...)
 			return append(b, id[:]...)
 		}
 	}
@@ -108,11 +110,12 @@ func appendOrderNo(b []byte, packed, text protowire.Number, orderNo string) []by
 
 // orderNo reads a packed order number.
 func (f Field) orderNo() (string, error) {
-	if len(f.Bytes) == 0 {
+	if len(f.Bytes) < licensing.SlotLength {
 		return "", ErrMalformed
 	}
-	var buffer [len(orderPrefix) + 1 + ulid.EncodedSize]byte
-	text, err := appendULID(append(append(buffer[:0], orderPrefix...), f.Bytes[0]), f.Bytes[1:], false)
+	slot, id := f.Bytes[:licensing.SlotLength], f.Bytes[licensing.SlotLength:]
+	var buffer [len(orderPrefix) + licensing.SlotLength + ulid.EncodedSize]byte
+	text, err := appendULID(append(append(buffer[:0], orderPrefix...), slot...), id, false)
 	return string(text), err
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +67,9 @@ type deliveries struct {
 	endpoint string
 }
 
-func (d deliveries) newEndpoint() string { return "we_0" + strings.ToLower(ulid.Make().String()) }
+func (d deliveries) newEndpoint() string {
+	return licensing.NewEndpointID(d.owner, ulid.Make().String())
+}
 
 // again repeats do, which may run twice, until it succeeds: a store may fail.
 func (d deliveries) again(do func() error) {

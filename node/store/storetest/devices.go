@@ -162,7 +162,7 @@ func testReadMany(t *testing.T, f fixture) {
 	granted := f.license(3)
 	f.mustLand(store.Write{Ref: licensing.LicenseRef(granted.Key),
 		Record: licensing.Record{License: granted, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
-	keys := []licensing.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
+	keys := []licensing.LicenseKey{many.Key, granted.Key, f.key(few.Owner), few.Key}
 	for len(keys) < store.MaxReadLicenses {
 		keys = append(keys, few.Key)
 	}

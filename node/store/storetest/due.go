@@ -126,7 +126,8 @@ func testDue(t *testing.T, f fixture) {
 	pay := func(ref licensing.Ref) {
 		t.Helper()
 		f.step(ref, licensing.PayOrder{Payment: "p",
-			Terms: licensing.Terms{KeyPrefix: "LIC", Validity: licensing.Period{Days: 1}}, Key: f.key()}, day(3))
+			Terms: licensing.Terms{KeyPrefix: "LIC", Validity: licensing.Period{Days: 1}},
+			Key:   f.key(ref.Owner)}, day(3))
 	}
 	pay(paid)
 	issued := licensing.LicenseRef(f.load(paid).Record.Order.LicenseKey)
@@ -149,7 +150,7 @@ func testTogether(t *testing.T, f fixture) {
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)
 	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Order: order}})
-	key := f.key()
+	key := f.key(owner)
 	f.step(ref, licensing.PayOrder{Payment: "p", Terms: licensing.Terms{KeyPrefix: "LIC"}, Key: key}, created)
 	license := licensing.LicenseRef(key)
 	refund := func() []store.Write {

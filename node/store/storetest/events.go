@@ -60,7 +60,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 	if f.commit(store.Write{Ref: ref, Record: licensing.NewOrder(order, "key_other")}).Landed {
 		t.Error("the order was made twice")
 	}
-	stale, key := f.load(ref), f.key()
+	stale, key := f.load(ref), f.key(owner)
 	f.step(ref, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created.Add(time.Second))
 	if _, err := licensing.Apply(&stale.Record, licensing.CancelOrder{By: "key_shop"}, created); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 		}
 		f.equal("the event by its id", *found, e)
 	}
-	now, err := events.EventsNow(f.context())
+	now, err := events.EventsNow(f.context(), owner)
 	if err != nil || len(f.readFeed(events, owner, now, 10)) > 0 {
 		t.Errorf("after %q there are events, or %v", now, err)
 	}

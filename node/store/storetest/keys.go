@@ -76,7 +76,7 @@ func (f keyFixture) newMaster(id string) licensing.MasterKey {
 
 func (f keyFixture) apiKey(owner licensing.Owner) licensing.APIKey {
 	key := licensing.APIKey{
-		ID: "key_" + strings.ToLower(ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders",
+		ID: licensing.NewAPIKeyID(owner, ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders",
 			"keys:read"},
 		RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created,
 		ExpiresAt: created.Add(time.Hour),

@@ -93,7 +93,7 @@ func numbersOf(orders []licensing.Order) (numbers []string) {
 // grantAt stores a license that was created at a time.
 func (f fixture) grantAt(owner licensing.Owner, product string, at time.Time, metadata string) *licensing.License {
 	f.t.Helper()
-	l := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(), owner, product, "", at)
+	l := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(owner), owner, product, "", at)
 	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{
 		License: l, Metadata: &licensing.Metadata{Object: metadata, Changed: metadata != ""},
 	}})
@@ -104,7 +104,7 @@ func (f fixture) grantAt(owner licensing.Owner, product string, at time.Time, me
 func (f fixture) orderAt(owner licensing.Owner, email string, at time.Time) *licensing.Order {
 	f.t.Helper()
 	order := f.order(owner)
-	order.OrderNo = licensing.NewOrderNo('0', ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
+	order.OrderNo = licensing.NewOrderNo(owner, ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
 	order.BuyerEmail, order.CreatedAt = email, at
 	f.mustLand(store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}})
 	return order
@@ -115,7 +115,7 @@ func (f fixture) payAt(order *licensing.Order, at time.Time) licensing.LicenseKe
 	f.t.Helper()
 	ref := licensing.OrderRef(order.Owner, order.OrderNo)
 	snapshot := f.load(ref)
-	key := f.key()
+	key := f.key(order.Owner)
 	if _, err := licensing.Apply(&snapshot.Record, licensing.PayOrder{Payment: "p", Terms: order.Terms, Key: key},
 		at); err != nil {
 		f.t.Fatal(err)

@@ -12,7 +12,8 @@ import (
 )
 
 func testAbsent(t *testing.T, f fixture) {
-	owner, key := f.owner(), f.key()
+	owner := f.owner()
+	key := f.key(owner)
 	order := f.order(owner)
 	snapshots, err := f.store.Load(f.context(),
 		store.Want{Ref: licensing.LicenseRef(key), Devices: []string{"a"}},
@@ -142,7 +143,7 @@ func testIssue(t *testing.T, f fixture) {
 	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Order: order}})
 	snapshot := f.load(ref)
 	stale := store.Snapshot{Record: snapshot.Record.Clone(), Token: snapshot.Token}
-	key, loser := f.key(), f.key()
+	key, loser := f.key(owner), f.key(owner)
 	pay := func(s *store.Snapshot, key licensing.LicenseKey) store.Write {
 		if _, err := licensing.Apply(&s.Record, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key},
 			created); err != nil {
@@ -172,12 +173,12 @@ func testClaims(t *testing.T, f fixture) {
 		{Fingerprint: [32]byte{6}, CreatedAt: created, Redaction: &licensing.Redaction{}},
 		{Fingerprint: [32]byte{7}, CreatedAt: created,
 			Redaction: &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}},
-		{Fingerprint: [32]byte{1}, CreatedAt: created, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"},
+		{Fingerprint: [32]byte{1}, CreatedAt: created, OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"},
 		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licensing.GrantProgress{
 			Seed: [32]byte{3}, Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: 3,
 				Validity: licensing.Period{Years: 1}}, Quantity: 1000, Done: 32}},
 		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licensing.ErrPaymentNotConfigured},
-		{Fingerprint: [32]byte{5}, CreatedAt: created.Add(3 * time.Hour), LicenseKey: f.key()},
+		{Fingerprint: [32]byte{5}, CreatedAt: created.Add(3 * time.Hour), LicenseKey: f.key(owner)},
 	}
 	var token store.Token
 	for i := range claims {

@@ -108,22 +108,23 @@ func (f fixture) owner() licensing.Owner {
 	return licensing.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: licensing.Test}
 }
 
-func (f fixture) key() licensing.LicenseKey {
+func (f fixture) key(owner licensing.Owner) licensing.LicenseKey {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
 		f.t.Fatal(err)
 	}
-	return f.check.Mint("LIC", '0', entropy)
+	return f.check.Mint("LIC", owner, entropy)
 }
 
 func (f fixture) license(maxDevices int) *licensing.License {
 	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
-	return terms.Issue(f.key(), f.owner(), "pro", "", created)
+	owner := f.owner()
+	return terms.Issue(f.key(owner), owner, "pro", "", created)
 }
 
 func (f fixture) order(owner licensing.Owner) *licensing.Order {
 	return &licensing.Order{
-		OrderNo: licensing.NewOrderNo('0', ulid.Make().String()), Owner: owner,
+		OrderNo: licensing.NewOrderNo(owner, ulid.Make().String()), Owner: owner,
 		ProductID: "pro", Amount: 4900, Currency: "USD",
 		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
 		SuccessURL: "https://shop.example/thanks", PayHash: licensing.HashPayToken("token"),

@@ -15,10 +15,9 @@ import (
 
 // endpoint is an endpoint for some kinds of events. Its master key is that of the
 // suite, which the store must use.
-func (f fixture) endpoint(types ...licensing.EventType) licensing.Endpoint {
+func (f fixture) endpoint(owner licensing.Owner, types ...licensing.EventType) licensing.Endpoint {
 	return licensing.Endpoint{
-		ID: licensing.NewEndpointID(store.Cell,
-			ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
+		ID: licensing.NewEndpointID(owner, ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
 		Types: types, SecretVersion: 1, MasterID: webhookMaster, Since: "pos_0",
 	}
 }
@@ -67,8 +66,8 @@ func testWebhooks(t *testing.T, f fixture) {
 	f.useMaster()
 	owner := f.owner()
 	ref := licensing.WebhooksRef(owner)
-	first, second := f.endpoint(licensing.EventOrderPaid,
-		licensing.EventWebhookDisabled), f.endpoint(licensing.EventLicenseIssued)
+	first, second := f.endpoint(owner, licensing.EventOrderPaid,
+		licensing.EventWebhookDisabled), f.endpoint(owner, licensing.EventLicenseIssued)
 	want := &licensing.Webhooks{Owner: owner}
 	disabled := true
 	for i, cmd := range []licensing.Command{
@@ -95,8 +94,8 @@ func testWebhooks(t *testing.T, f fixture) {
 		f.equal("the endpoints", f.load(ref).Record.Webhooks, want)
 		late := stale
 		late.Record = late.Record.Clone()
-		if _, err := licensing.Apply(&late.Record,
-			licensing.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(licensing.EventOrderPaid)}, now); err != nil {
+		create := licensing.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(owner, licensing.EventOrderPaid)}
+		if _, err := licensing.Apply(&late.Record, create, now); err != nil {
 			t.Fatal(err)
 		}
 		outcome := f.commit(store.Write{Ref: ref, Token: late.Token, Record: late.Record})
@@ -121,7 +120,7 @@ func testListening(t *testing.T, f fixture, events EventfulStore, hears bool) {
 	l := f.createLicense(0)
 	ref, owner := licensing.LicenseRef(l.Key), l.Owner
 	yes, no := true, false
-	all, orders := f.endpoint(), f.endpoint(licensing.EventOrderPaid)
+	all, orders := f.endpoint(owner), f.endpoint(owner, licensing.EventOrderPaid)
 	want := []string{}
 	for i, step := range []struct {
 		cmd     licensing.Command

@@ -86,7 +86,7 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 	for _, name := range strings.Fields(found.Use)[1:] {
 		args = append(args, map[string]string{
 			"LICENSE_KEY": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "LICENSE_KEY...": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1",
-			"ORDER_NO": "ord_001Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor",
+			"ORDER_NO": "ord_VQ01Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor",
 			"EVENT_ID": "evt_0000000000000000001", "DEVICE_ID": "laptop-1",
 			"ENDPOINT_ID": exampleEndpoint, "KEY_ID": exampleKey, "ENDPOINT_URL": "https://shop.example.com/licet",
 		}[name])

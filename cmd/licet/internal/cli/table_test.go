@@ -46,10 +46,10 @@ func TestGoldenTable(t *testing.T) {
 	}
 	columns := []string{"id", "status", "device_name", "order_no", "created_at"}
 	rows := [][]string{
-		{"LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "activated", "安娜的笔记本电脑", "ord_001Q3G996SE003GW58W4CN32E1Z",
+		{"LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "activated", "安娜的笔记本电脑", "ord_VQ01Q3G996SE003GW58W4CN32E1Z",
 			"2030-01-02T03:04:05.678Z"},
 		{"LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB2", "not_activated", "👩‍👩‍👧‍👦 family, in the living room",
-			"ord_001Q3G996SE003GW58W4CN32E1Z", "2030-01-02T03:04:05.678Z"},
+			"ord_VQ01Q3G996SE003GW58W4CN32E1Z", "2030-01-02T03:04:05.678Z"},
 	}
 	for _, width := range []int{0, 160, 132, 120, 100, 80, 40, 1} {
 		text, dropped := printTable(t, look{width: width}, columns, rows)

@@ -23,7 +23,7 @@ func (s webhookGroup) webhookCommands() *cobra.Command {
 		s.webhooksTest(), s.webhooksDeliveries(), s.webhooksReplay())
 }
 
-const exampleEndpoint = "we_01jd4q8x2m7r3n5t9v1w4y6z8a"
+const exampleEndpoint = "we_vq01jd4q8x2m7r3n5t9v1w4y6z8a"
 
 // typesFlag adds the flag for the types of events that an endpoint receives.
 func typesFlag(cmd *cobra.Command, into *[]string, without string) {

@@ -1,0 +1,60 @@
+package kv
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// TestIDsOfOtherSlots: the store refuses each kind of new record whose id contains the slot of another owner.
+func TestIDsOfOtherSlots(t *testing.T) {
+	s := openStore(t)
+	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Test}
+	if slot := licensing.SlotOf(stranger); slot == licensing.SlotOf(licenseOwner) || slot == licensing.SlotOf(countsOwner) {
+		t.Fatal("the owners share a slot")
+	}
+	commit := func(ref licensing.Ref, token store.Token, record *licensing.Record) error {
+		_, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{{Ref: ref, Token: token, Record: *record}}})
+		return err
+	}
+	granted := newLicense(t, 0)
+	granted.Key = newKeyOf(t, stranger)
+	order := licensing.NewOrder(&licensing.Order{
+		OrderNo: licensing.NewOrderNo(stranger, ulid.Make().String()), Owner: countsOwner, ProductID: "pro",
+		Amount: 100, Currency: "USD", PayHash: licensing.HashPayToken("token"), Terms: licensing.DefaultTerms(),
+		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.AddDate(0, 0, 1),
+	}, licensing.System)
+	unpaid, paying := createOrder(t, s)
+	kvtest.Must(licensing.Apply(&paying.Record, licensing.PayOrder{Payment: "p", Terms: paying.Record.Order.Terms,
+		Key: newKeyOf(t, stranger)}, kvtest.Time))(t)
+	hooks := licensing.WebhooksRef(licenseOwner)
+	subscribed := loadOne(t, s, hooks)
+	kvtest.Must(licensing.Apply(&subscribed.Record, licensing.CreateEndpoint{Owner: licenseOwner,
+		Endpoint: labEndpoint(endpointID(stranger, "stranger"), licensing.EventDeviceBound)}, kvtest.Time))(t)
+	key := newAPIKey()
+	key.ID = licensing.NewAPIKeyID(stranger, ulid.Make().String())
+	revision := func() int64 {
+		return kvtest.Must(s.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Header.Revision
+	}
+	before := revision()
+	for kind, err := range map[string]error{
+		"a license":               commit(licensing.LicenseRef(granted.Key), nil, &licensing.Record{License: granted}),
+		"an order":                commit(licensing.OrderRef(countsOwner, order.Order.OrderNo), nil, &order),
+		"the license of an order": commit(unpaid, paying.Token, &paying.Record),
+		"an endpoint":             commit(hooks, subscribed.Token, &subscribed.Record),
+		"an API key":              s.CreateAPIKey(t.Context(), key),
+	} {
+		if !errors.Is(err, errOtherSlot) {
+			t.Errorf("%s of another slot: %v", kind, err)
+		}
+	}
+	if after := revision(); after != before {
+		t.Errorf("the store went from revision %d to %d", before, after)
+	}
+}

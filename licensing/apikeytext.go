@@ -1,0 +1,48 @@
+package licensing
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"strings"
+)
+
+// APIKeyEntropy is the number of random bytes for [KeyCheck.MintAPIKey]: 160 bits.
+const APIKeyEntropy = 20
+
+const (
+	apiKeyTestPrefix = "lk_test_"
+	apiKeyLivePrefix = "lk_live_"
+	apiKeyCheckAt    = len(apiKeyTestPrefix) + SlotLength + APIKeyEntropy*8/5
+	apiKeyLength     = apiKeyCheckAt + keyCharacters - checkAt
+)
+
+// MintAPIKey returns the text of an owner's new API key for the random bytes: lk_test_ or lk_live_, then 38 Crockford
+// base32 characters. 2 are the owner's [Slot], 32 are random, and 4 are check characters over the text before them. The
+// store keeps only the [HashAPIKey] of the text.
+func (kc KeyCheck) MintAPIKey(owner Owner, entropy [APIKeyEntropy]byte) string {
+	text := "lk_" + string(owner.Mode) + "_" + SlotOf(owner).String() + crockfordText(entropy[:])
+	check := kc.characters([]byte(text))
+	return text + string(check[:])
+}
+
+// ValidAPIKey reports whether a text is in the form of an API key and has the right check characters. No other text is
+// an API key of the store. Unlike license keys, API keys have one form: people copy them.
+func (kc KeyCheck) ValidAPIKey(text string) bool {
+	if len(text) != apiKeyLength ||
+		!strings.HasPrefix(text, apiKeyTestPrefix) && !strings.HasPrefix(text, apiKeyLivePrefix) {
+		return false
+	}
+	for i := len(apiKeyTestPrefix); i < len(text); i++ {
+		if strings.IndexByte(crockford, text[i]) < 0 {
+			return false
+		}
+	}
+	var body [apiKeyCheckAt]byte
+	copy(body[:], text)
+	want := kc.characters(body[:])
+	return subtle.ConstantTimeCompare(want[:], []byte(text[apiKeyCheckAt:])) == 1
+}
+
+// HashAPIKey returns the hash under which the store keeps an API key. A plain hash suffices: the text
+// is random, so it can't be guessed.
+func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
