@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// patience is how long stores of tests wait for an answer of etcd: the race detector and other tests make etcd slow.
+const patience = 5 * etcd.CallTimeout
+
 // openStore opens a store as a node does.
 func openStore(t *testing.T) *Store {
 	t.Helper()
@@ -46,7 +49,7 @@ func openStore(t *testing.T) *Store {
 		}
 	})
 	learn(t, s)
-	s.moveEvery = 0
+	s.moveEvery, s.etcd.CallTimeout = 0, patience
 	return s
 }
 

@@ -69,7 +69,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 		t.Logf("%d keys: %d KiB beyond %d KiB", summary.Keys, (most-before)/1024, before/1024)
 		return most - before
 	}
-	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}}}
+	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}, CallTimeout: patience}}}
 
 	l.bulk(60, 50)
 	few := highWater(paged, 10)

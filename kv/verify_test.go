@@ -48,7 +48,7 @@ func (l *lab) verify(cfg verify.Config) (verify.Summary, []verify.Violation) {
 // readings are the ways to read a store: all must find the same.
 func readings() map[string]func(*Store) (*Store, verify.Config) {
 	paged := func(s *Store) *Store {
-		return &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}}}}
+		return &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}, CallTimeout: patience}}}
 	}
 	return map[string]func(*Store) (*Store, verify.Config){
 		"streamed":           func(s *Store) (*Store, verify.Config) { return s, verify.Config{} },
@@ -132,7 +132,7 @@ func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.fill()
-	store := &Store{core: &core{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}}}}
+	store := &Store{core: &core{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}, CallTimeout: patience}}}
 	if _, found := (&lab{t: t, store: store}).verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
@@ -153,7 +153,7 @@ func openStoreOn(t *testing.T, e *embedded.Server) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.moveEvery = 0
+	s.moveEvery, s.etcd.CallTimeout = 0, patience
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -219,7 +219,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
-	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}}}
+	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}, CallTimeout: patience}}}
 	run := func(times int) (verify.Summary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {

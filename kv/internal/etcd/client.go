@@ -22,8 +22,8 @@ import (
 	"licet/node/store"
 )
 
-// CallTimeout bounds one request. etcd's own limit is 7 s, and its client would wait for a
-// connection for ever.
+// CallTimeout bounds one request, unless a [Client] says otherwise. etcd's own limit is 7 s, and its client would wait
+// for a connection for ever.
 const CallTimeout = 2 * time.Second
 
 // Client sends requests to etcd. It counts each request, bounds its time, and sends nothing that
@@ -35,6 +35,9 @@ type Client struct {
 	// Tests put faults in between.
 	Remote etcdserverpb.KVClient
 	KV     clientv3.KV
+
+	// CallTimeout bounds one request. Tests that measure no time set it higher: they share a busy machine.
+	CallTimeout time.Duration
 
 	// Log is for unusual answers.
 	Log zerolog.Logger
@@ -86,7 +89,7 @@ func New(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metri
 	life, end := context.WithCancel(context.Background())
 	return &Client{
 		life: life, end: end, Native: native, Remote: remote, KV: clientv3.NewKVFromKVClient(remote, native),
-		Log: log, Reissued: m.SwapsReissued,
+		CallTimeout: CallTimeout, Log: log, Reissued: m.SwapsReissued,
 		unreadable:    m.EventValuesUnreadable,
 		unreadableLog: log.Sample(&zerolog.BurstSampler{Burst: 10, Period: time.Minute}),
 		guard:         guard.New(m, log), inFlight: m.StoreInFlight, times: metrics.NewStoreTimes(m),
@@ -106,7 +109,7 @@ func (c *Client) DataHigh() bool { return c.members != nil && c.members.space.da
 
 // Compact removes the history before a revision. It is a no-op if the history is gone already.
 func (c *Client) Compact(ctx context.Context, revision int64) error {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
 	defer cancel()
 	started := c.sent()
 	_, err := c.Native.Compact(ctx, revision)
@@ -147,7 +150,7 @@ func (c *Client) sent() (started time.Time) {
 func (c *Client) List(
 	ctx context.Context, operation, from string, opts ...clientv3.OpOption,
 ) (*clientv3.GetResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
 	defer cancel()
 	started := c.sent()
 	response, err := c.KV.Get(ctx, from, opts...)
@@ -237,7 +240,7 @@ func After[Key string | []byte](key Key) string { return string(key) + "\x00" }
 func (c *Client) Txn(
 	ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.CallTimeout)
 	defer cancel()
 	if full := c.members.refusalOfPuts(); full != nil && opsPut(then) {
 		return nil, full
@@ -251,7 +254,7 @@ func (c *Client) Txn(
 // Transact sends a transaction of the hot path once. It has a deadline of its own: the callers
 // that share the transaction have different ones, and each minds its own. Only Close cancels it.
 func (c *Client) Transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(c.life, CallTimeout)
+	ctx, cancel := context.WithTimeout(c.life, c.CallTimeout)
 	defer cancel()
 	if full := c.members.refusalOfPuts(); full != nil && Puts(request.Success) {
 		return nil, full

@@ -23,7 +23,7 @@ func (c *Client) UnderLease(
 	if full := c.members.refusalOfPuts(); full != nil {
 		return false, full
 	}
-	starting, cancel := context.WithTimeout(ctx, CallTimeout)
+	starting, cancel := context.WithTimeout(ctx, c.CallTimeout)
 	defer cancel()
 	lease, err := c.Native.Grant(starting, ttl)
 	if err != nil {
