@@ -111,7 +111,7 @@ func TestDocumentedSignature(t *testing.T) {
 		Body:      []byte(strings.TrimSuffix(body, "\r\n")),
 	}
 	const secret = "lks_test_0123456789ABCDEFGHJKMNPQRSTVWXYZ0123456789ABCDEFGHJK"
-	key := signature.Key{ID: "key_01jd4q8x2m7r3n5t9v1w4y6z8a", Secrets: []string{secret}}
+	key := signature.Key{ID: "key_vq01jd4q8x2m7r3n5t9v1w4y6z8a", Secrets: []string{secret}}
 	if err := signature.Verify(m, key, time.Unix(1893553445, 0)); err != nil {
 		t.Error(err)
 	}

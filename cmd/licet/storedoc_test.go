@@ -54,10 +54,10 @@ func TestDocumentedKeysRun(t *testing.T) {
 	etcd := embeddedtest.Start(t, t.TempDir())
 	page := strings.NewReplacer(
 		members, etcd.Endpoints()[0],
-		"licet store keys rotate key_01jd4q8x2m7r3n5t9v1w4y6z8a", "id=$(licet store keys list --account acct_acme "+
+		"licet store keys rotate key_vq01jd4q8x2m7r3n5t9v1w4y6z8a", "id=$(licet store keys list --account acct_acme "+
 			"--mode test --output json --etcd-endpoints $etcd | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/')\n"+
 			"licet store keys rotate $id",
-		"key_01jd4q8x2m7r3n5t9v1w4y6z8a", "$id",
+		"key_vq01jd4q8x2m7r3n5t9v1w4y6z8a", "$id",
 		"licet store master-key status", "old=$(sed 's/:.*//' master.keys)\n"+
 			"licet store master-key add --last --master-key-file master.keys\n"+
 			"first=$(head -n 1 master.keys)\nsed -i 1d master.keys\necho \"$first\" >> master.keys\n"+

@@ -136,7 +136,7 @@ To call a service instead, see licet keys --help.`
 }
 
 // exampleKey is the id of an API key in help texts.
-const exampleKey = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
+const exampleKey = "key_vq01jd4q8x2m7r3n5t9v1w4y6z8a"
 
 func newStoreKeysCreate(stdout, stderr io.Writer) *cobra.Command {
 	var cfg storeKeysConfig

@@ -17,7 +17,7 @@ import (
 // keyGroup builds the commands of licet keys.
 type keyGroup struct{ Setup }
 
-const exampleKey = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
+const exampleKey = "key_vq01jd4q8x2m7r3n5t9v1w4y6z8a"
 
 func (s keyGroup) keyCommands() *cobra.Command {
 	cmd := group("keys", "Create, list, revoke and rotate API keys",
