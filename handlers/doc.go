@@ -71,7 +71,7 @@
 //	requestid.go       request ids
 //	requesttype.go     request types, compiled; limits of their inputs; media types of their bodies
 //	responses.go       bounds the bytes of responses that have not left yet
-//	routelist.go       the list of routes for generators and tests; the reasons for which a route refuses requests
+//	routelist.go       the routes as generators and tests see them; why each route refuses requests
 //	routes.go          the list of routes: one row each
 //	routetable.go      request targets, their routes and limits of bodies
 //	selfservice.go     activate, validate and deactivate

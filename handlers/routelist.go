@@ -43,7 +43,7 @@ type Input struct {
 	Limits
 }
 
-// Routes lists the routes of the public listener, also those that not every service has.
+// Routes lists the routes of the public listener, including routes that only some services have.
 func Routes() []Route {
 	var routes []Route
 	reasons := kinds()

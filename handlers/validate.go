@@ -238,7 +238,7 @@ func (c *checks) period(field string, in text) licensing.Period {
 	return period
 }
 
-// future parses an optional timestamp, in whole milliseconds. One that has passed is noted in late.
+// future parses an optional timestamp, in whole milliseconds. c.late lists timestamps that have passed.
 func (c *checks) future(field string, in text) time.Time {
 	if c.describe(field, Limits{Format: formatTimestamp}) {
 		return time.Time{}

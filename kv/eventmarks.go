@@ -174,8 +174,8 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 	return fmt.Errorf("%w: others measure events too", licensing.ErrUnavailable)
 }
 
-// rebuildLedger returns a ledger in place of an owner's ledger that can't be read. Events before the oldest one that is
-// stored count as given up: so a reader that resumes among them gets an error, and does not miss events in silence.
+// rebuildLedger returns a ledger in place of an owner's ledger that can't be read. Events before the oldest stored
+// event count as given up: so a reader that resumes among them gets an error, and does not miss events in silence.
 func (s *retention) rebuildLedger(ctx context.Context, owner licensing.Owner, m measuring) (*layout.Ledger, error) {
 	oldest, prefix := m.to, len(layout.EventsOf(owner))
 	first := func(_, _ string, page *clientv3.GetResponse) error {

@@ -49,7 +49,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (s
 	}
 }
 
-// sweepDue removes claims, except those that can't be read; then bad is the reason.
+// sweepDue removes claims, except unreadable claims; bad is the reason why a claim can't be read.
 func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, err error) {
 	if len(due) == 0 {
 		return 0, nil, nil

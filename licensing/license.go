@@ -47,8 +47,8 @@ type License struct {
 	SelfService SelfService // from the terms when the license was issued
 	Removals    Removals    // by end users, if SelfService limits them
 	// EndRecorded is the ExpiresAt that a sweep has recorded as past; zero if the current end is not
-	// recorded. A license with a recorded end is expired for every clock, also for one that was set back.
-	// A renewal clears it, and the license ends again.
+	// recorded. A license with a recorded end is expired for every clock, also for a clock that was set back.
+	// A renewal clears EndRecorded, and the license ends again.
 	EndRecorded time.Time
 
 	Sequence        uint64    // of its latest event; 0: none

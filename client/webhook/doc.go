@@ -35,7 +35,7 @@
 //
 // # Files
 //
-//   - receiver.go: verifies requests, and signs requests for tests
+//   - receiver.go: verifies the headers, the timestamp and the signatures of requests, and signs requests for tests
 //   - handler.go: an http.Handler around a Receiver
 //   - event.go: the event and its types
 package webhook

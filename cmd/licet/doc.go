@@ -21,7 +21,7 @@
 //	certificate.go      the TLS certificate of a listener, read again when its files change
 //	dev.go              licet dev: embedded etcd, keys, readiness
 //	supervise.go        the parent of a licet dev, which turns a crash into one line
-//	datadir.go          the files of a data directory
+//	datadir.go          the files of a data directory, with the API keys that licet dev makes
 //	private_linux.go    who can read a file of secrets; elsewhere: private_other.go
 //	quickstart.go       the commands that licet dev prints
 //	serve.go            licet serve: one node on an etcd cluster

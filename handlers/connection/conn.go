@@ -24,8 +24,8 @@ const (
 // errDraining is the error of a read from an unused connection while the listener drains.
 var errDraining = errors.New("the server is shutting down")
 
-// Conn is a connection that a [Listener] accepted. The goroutine that serves the connection is the
-// only one that uses it, except for Close, which is safe for concurrent use.
+// Conn is a connection that a [Listener] accepted. Only the goroutine that serves the connection
+// uses the connection, except for Close, which is safe for concurrent use.
 type Conn struct {
 	net.Conn
 	listener *Listener

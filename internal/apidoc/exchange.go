@@ -181,7 +181,7 @@ func valueOf(text string, schema *openapi.Schema) any {
 	return text
 }
 
-// check returns how a body differs from those that the document allows.
+// check returns how a body differs from the bodies that the document allows.
 func (b bodies) check(what, contentType string, body []byte) []string {
 	media, _, err := mime.ParseMediaType(contentType)
 	schema, known := b[media]

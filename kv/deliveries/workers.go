@@ -52,7 +52,7 @@ type worker struct {
 // Self is the store's incarnation.
 func (w *worker) Self() store.Incarnation { return w.store.incarnation }
 
-// Workers lists all that are up. One that is dead may be among them for some seconds.
+// Workers lists all workers that are up. A dead worker stays in the list for some seconds.
 func (w *worker) Workers(ctx context.Context) ([]store.Incarnation, error) {
 	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(),
 		clientv3.WithLimit(maxWorkers), clientv3.WithKeysOnly())

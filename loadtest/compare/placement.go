@@ -216,7 +216,7 @@ func (c *nodeGroup) stormed(ctx context.Context, count int) (*share, error) {
 
 // distinct binds the first device of licenses, and then two more: through one node, and through all nodes, each of
 // which gets requests for any license. At the first device no node knows the license. At the later devices a single
-// node knows it; of several nodes, mostly another node than the one that gets the request.
+// node knows it; of several nodes, mostly another node than the receiver of the request.
 func (c *nodeGroup) distinct(ctx context.Context) error {
 	all := len(c.nodes)
 	cold, warm := map[int]*share{}, map[int]*share{}

@@ -27,7 +27,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.IntVar(&cfg.activations, "activations", 20_000,
 		"how many activations there are; orders, payments, cancellations and removals come besides")
 	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: half of them while there "+
-		"are operations, the others while what is left is delivered")
+		"are operations, the others while the remaining events are delivered")
 	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
 	flags.IntVar(&cfg.failures, "failures-each", 0,
 		"how often the unreliable endpoint fails one event at most; 0: no bound")

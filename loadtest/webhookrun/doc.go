@@ -6,14 +6,14 @@
 //
 //	main.go        the program
 //	config.go      flags
-//	plan.go        what the customers will do, from a seed
+//	plan.go        what the customers will do, from a seed: licenses, some of them shared, and their devices
 //	run.go         the run, from start to report
 //	customers.go   what the customers do
 //	journal.go     which changes were acknowledged, and so must have an event
 //	havoc.go       killing nodes
 //	receivers.go   the HTTP servers behind the endpoints
 //	delivering.go  waiting until the remaining events are delivered
-//	feed.go        reading the feed of events
+//	feed.go        following the feed of events during the run
 //	audit.go       the evidence of a run: comparing changes, feed and deliveries
 //	verdict.go     the verdict and the report
 package main

@@ -19,7 +19,7 @@ func withoutPayLink(body []byte) []byte {
 	return payLink.ReplaceAllLiteral(body, []byte(`"pay_url":null`))
 }
 
-// event is one of the feed.
+// event is an event of the feed.
 type event struct {
 	text     []byte // as the feed has it, without its pay link
 	id       string

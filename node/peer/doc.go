@@ -28,7 +28,7 @@
 //
 //	client.go    the client, and the list of nodes
 //	link.go      connections to one other node, and its age
-//	server.go    the server
+//	server.go    the server: its connections and their time limits
 //	callers.go   the connections of nodes and of strangers
 //	message.go   encoding of commands
 //	reply.go     encoding of results

@@ -19,8 +19,8 @@ func overview() page {
 		file:  "licet-overview.json",
 		uid:   "licet-overview",
 		title: "Licet / Overview",
-		about: "Is the service well: what it is asked, what it answers, how long that takes, and what is left of " +
-			"its error budget. Begin here.",
+		about: "Is the service well: what it is asked, what it answers, how long that takes, and how much of " +
+			"its error budget remains. Begin here.",
 		tags:      []string{"service"},
 		variables: ofNodes(),
 		rows: []row{

@@ -10,7 +10,7 @@
 //	storetest.go               the suites, and the records that tests share
 //	faulty.go                  a store that fails on demand
 //	records.go                 load and commit of records
-//	devices.go                 devices of a license
+//	devices.go                 devices of a license: their number, entries and pages
 //	due.go                     work that is due
 //	products.go                products
 //	webhooks.go                webhook endpoints

@@ -5,5 +5,5 @@
 //	etcd.go      findings about the members of etcd
 //	store.go     findings about the content of the store
 //	service.go   findings about a service, as its clients see it
-//	settings.go  findings about the environment
+//	settings.go  findings about environment variables, and about settings of licet serve
 package doctor
