@@ -317,8 +317,8 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 // Authenticate returns the API key with a text; nil if there is none, or if the key is expired or
 // revoked. The key is shared: callers must not change it.
 func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
-	if key, remembered := k.RememberedKey(text); remembered {
-		return key, nil
+	if !k.cfg.KeyCheck.ValidAPIKey(text) {
+		return nil, nil
 	}
 	known, err := k.cache.find(ctx, licensing.HashAPIKey(text))
 	if err != nil {

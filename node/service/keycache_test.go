@@ -327,7 +327,8 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 	}
 	store := s.store.Store.(*kv.Store)
 	err := store.PutAPIKey(nodetest.Context(t), licensing.APIKey{
-		ID: licensing.NewAPIKeyID(nodetest.Owner, "guessed"), Hash: licensing.HashAPIKey(guess), Owner: nodetest.Owner, SecretVersion: 1,
+		ID: licensing.NewAPIKeyID(nodetest.Owner, "guessed"), Hash: licensing.HashAPIKey(guess), Owner: nodetest.Owner,
+		SecretVersion: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -460,7 +461,8 @@ func TestMalformedKeysCostNoRequest(t *testing.T) {
 	}
 	s := nodetest.New(t, db)
 	good := issue(t, keymaker(t, db)).Text
-	other := licensing.NewKeyCheck([]byte("another check key")).MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
+	other := licensing.NewKeyCheck([]byte("another check key")).
+		MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
 	swapped := []byte(good)
 	swapped[20], swapped[21] = swapped[21], swapped[20]
 	if swapped[20] == swapped[21] {
