@@ -804,7 +804,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"too many endpoints", l.hooks(labOwner, func(r *layout.Webhooks) {
 			for i := range licensing.MaxEndpoints {
 				e := r.Webhooks.Endpoints[0]
-				e.ID = endpointID(labOwner, fmt.Sprint(i))
+				e.ID = licensing.NewEndpointID(labOwner, fmt.Sprint(i))
 				r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, e)
 			}
 		}), []string{"webhooks limit " + hooks}},
@@ -818,6 +818,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			other.ID = "we_zzother"
 			r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, other)
 		}), []string{"webhooks slot " + hooks}},
+		{"an endpoint of another slot without an address", l.hooks(labOwner, func(r *layout.Webhooks) {
+			other := r.Webhooks.Endpoints[0]
+			other.ID, other.URL = "we_zzother", ""
+			r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, other)
+		}), []string{"webhooks endpoint " + hooks, "webhooks slot " + hooks}},
 		{"an endpoint without an address", endpoint(labOwner, func(e *licensing.Endpoint) { e.URL = "" }),
 			[]string{"webhooks endpoint " + hooks}},
 		{"an endpoint without a beginning", endpoint(labOwner, func(e *licensing.Endpoint) { e.Since = "" }),

@@ -56,8 +56,6 @@ func (v *webhookChecks) checkEndpoint(
 	case !licensing.ValidEndpointID(e.ID):
 		bad("id", "an endpoint's id is not in the form of one")
 		return
-	case !licensing.SlotOf(w.Owner).In(e.ID):
-		bad("slot", "the id of the endpoint %s does not contain the slot of its owner", e.ID)
 	case w.Find(e.ID) != e:
 		bad("twice", "the endpoint %s is there twice", e.ID)
 		return
@@ -65,6 +63,9 @@ func (v *webhookChecks) checkEndpoint(
 		e.Enabled() != (e.DisabledBecause == ""):
 		bad("endpoint", "the endpoint %s lacks what each one has, or has a reason only or no reason for being disabled",
 			e.ID)
+	}
+	if !licensing.SlotOf(w.Owner).In(e.ID) {
+		bad("slot", "the id of the endpoint %s does not contain the slot of its owner", e.ID)
 	}
 	missing := func(master string) {
 		bad("master_missing", "the store has no fingerprint of the master key %q of the endpoint %s", master, e.ID)
