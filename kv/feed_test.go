@@ -277,7 +277,8 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	later, unknown := at, at
 	later.Sequence++
 	unknown.Epoch += 1 << 40
-	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_" + (licensing.SlotOf(owner) ^ 1).String() + mine.ID[6:],
+	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0",
+		"evt_" + (licensing.SlotOf(owner) ^ 1).String() + mine.ID[6:],
 		others.ID,
 		later.Text(licensing.SlotOf(owner)), unknown.Text(licensing.SlotOf(owner)), "pos_0"} {
 		_, err := l.store.ReadEvents(t.Context(), owner,

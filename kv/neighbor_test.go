@@ -74,7 +74,7 @@ func (n *neighbor) goesOn(what string) {
 func (n *neighbor) listensAnew() {
 	n.t.Helper()
 	fickle := licensing.Owner{AccountID: "acct_fickle", Mode: licensing.Live}
-	id := endpointID(fickle, fmt.Sprint("fickle", n.round))
+	id := licensing.NewEndpointID(fickle, fmt.Sprint("fickle", n.round))
 	n.hook(fickle, licensing.CreateEndpoint{Owner: fickle, Endpoint: labEndpoint(id)})
 	n.hook(fickle, licensing.DeleteEndpoint{ID: id})
 }

@@ -16,7 +16,8 @@ import (
 func TestIDsOfOtherSlots(t *testing.T) {
 	s := openStore(t)
 	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Test}
-	if slot := licensing.SlotOf(stranger); slot == licensing.SlotOf(licenseOwner) || slot == licensing.SlotOf(countsOwner) {
+	slot := licensing.SlotOf(stranger)
+	if slot == licensing.SlotOf(licenseOwner) || slot == licensing.SlotOf(countsOwner) {
 		t.Fatal("the owners share a slot")
 	}
 	commit := func(ref licensing.Ref, token store.Token, record *licensing.Record) error {
@@ -35,8 +36,9 @@ func TestIDsOfOtherSlots(t *testing.T) {
 		Key: newKeyOf(t, stranger)}, kvtest.Time))(t)
 	hooks := licensing.WebhooksRef(licenseOwner)
 	subscribed := loadOne(t, s, hooks)
-	kvtest.Must(licensing.Apply(&subscribed.Record, licensing.CreateEndpoint{Owner: licenseOwner,
-		Endpoint: labEndpoint(endpointID(stranger, "stranger"), licensing.EventDeviceBound)}, kvtest.Time))(t)
+	endpoint := labEndpoint(licensing.NewEndpointID(stranger, "stranger"), licensing.EventDeviceBound)
+	kvtest.Must(licensing.Apply(&subscribed.Record, licensing.CreateEndpoint{Owner: licenseOwner, Endpoint: endpoint},
+		kvtest.Time))(t)
 	key := newAPIKey()
 	key.ID = licensing.NewAPIKeyID(stranger, ulid.Make().String())
 	revision := func() int64 {

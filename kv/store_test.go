@@ -53,6 +53,11 @@ func openStore(t *testing.T) *Store {
 	return s
 }
 
+// storeOn returns a store that can read through asked, and nothing else.
+func storeOn(asked clientv3.KV) *Store {
+	return &Store{core: &core{etcd: &etcd.Client{KV: asked, CallTimeout: patience}}}
+}
+
 // learn has a store know who listens to activations, as a node does when it starts.
 // Some tests subscribe on the server of all.
 func learn(t *testing.T, s *Store) {

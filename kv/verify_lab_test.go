@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -264,12 +263,8 @@ func (l *lab) webhooks() {
 	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0edeleted", orders...)})
 	l.hook(labOwner, licensing.DisableEndpoint{ID: "we_0egone", ResetAt: kvtest.Time, Because: licensing.DisabledGone})
 	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0edeleted"})
-	l.hook(labListener, licensing.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint(endpointID(labListener, "all"))})
-}
-
-// endpointID returns the id of an owner's endpoint with a name.
-func endpointID(owner licensing.Owner, name string) string {
-	return "we_" + strings.ToLower(licensing.SlotOf(owner).String()) + name
+	l.hook(labListener, licensing.CreateEndpoint{Owner: labListener,
+		Endpoint: labEndpoint(licensing.NewEndpointID(labListener, "all"))})
 }
 
 func labEndpoint(id string, types ...licensing.EventType) licensing.Endpoint {

@@ -8,7 +8,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -69,7 +68,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 		t.Logf("%d keys: %d KiB beyond %d KiB", summary.Keys, (most-before)/1024, before/1024)
 		return most - before
 	}
-	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}, CallTimeout: patience}}}
+	paged := storeOn(withoutStreams{l.store.etcd.KV})
 
 	l.bulk(60, 50)
 	few := highWater(paged, 10)

@@ -22,7 +22,6 @@ import (
 
 	"licet/kv/embedded"
 	"licet/kv/embedded/embeddedtest"
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -48,7 +47,7 @@ func (l *lab) verify(cfg verify.Config) (verify.Summary, []verify.Violation) {
 // readings are the ways to read a store: all must find the same.
 func readings() map[string]func(*Store) (*Store, verify.Config) {
 	paged := func(s *Store) *Store {
-		return &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}, CallTimeout: patience}}}
+		return storeOn(withoutStreams{s.etcd.KV})
 	}
 	return map[string]func(*Store) (*Store, verify.Config){
 		"streamed":           func(s *Store) (*Store, verify.Config) { return s, verify.Config{} },
@@ -132,7 +131,7 @@ func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.fill()
-	store := &Store{core: &core{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}, CallTimeout: patience}}}
+	store := storeOn(ownKeysOnly{l.store.etcd.KV})
 	if _, found := (&lab{t: t, store: store}).verify(verify.Config{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
@@ -219,7 +218,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
-	paged := &Store{core: &core{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}, CallTimeout: patience}}}
+	paged := storeOn(withoutStreams{l.store.etcd.KV})
 	run := func(times int) (verify.Summary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {

@@ -44,8 +44,8 @@ func (l *eventsLab) hook(s *Store, owner licensing.Owner, cmd licensing.Command)
 
 // subscribe makes an endpoint of an owner that wants activations.
 func subscribe(owner licensing.Owner) licensing.CreateEndpoint {
-	return licensing.CreateEndpoint{Owner: owner,
-		Endpoint: labEndpoint(endpointID(owner, strings.ReplaceAll(owner.AccountID, "_", "")), licensing.EventDeviceBound)}
+	id := licensing.NewEndpointID(owner, strings.ReplaceAll(owner.AccountID, "_", ""))
+	return licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(id, licensing.EventDeviceBound)}
 }
 
 func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
@@ -274,10 +274,10 @@ func TestNewerEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("newer")
 	newer := kvtest.NewerField()
-	first := labEndpoint(endpointID(owner, "first"), "order.rented")
+	first := labEndpoint(licensing.NewEndpointID(owner, "first"), "order.rented")
 	first.CreatedAt, first.ResetAt = kvtest.Time, kvtest.Time
 	second := first
-	second.ID = endpointID(owner, "second")
+	second.ID = licensing.NewEndpointID(owner, "second")
 	stored := layout.Webhooks{
 		Webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
 		Unknown:  newer, UnknownOf: map[string][]byte{second.ID: newer},
@@ -305,7 +305,7 @@ func TestEventsOfManyEndpoints(t *testing.T) {
 	ref := licensing.WebhooksRef(owner)
 	var ids []string
 	for i := range 3 {
-		ids = append(ids, endpointID(owner, fmt.Sprint(i)))
+		ids = append(ids, licensing.NewEndpointID(owner, fmt.Sprint(i)))
 		l.hook(l.store, owner,
 			licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(ids[i], licensing.EventOrderPaid)})
 	}

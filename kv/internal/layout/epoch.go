@@ -18,9 +18,6 @@ type Epoch uint64
 // eraShift leaves 48 bits for revisions, which are enough for 89 years of 100,000 revisions a second.
 const eraShift = 48
 
-// Era returns the era of the slot.
-func (e Epoch) Era() uint16 { return uint16(e >> eraShift) }
-
 // Block is the random number of a key with events of several records, unique in an epoch. Its highest bit is set. 0
 // means that the key holds events of one record.
 type Block uint32

@@ -94,7 +94,7 @@ func ReadFeedPlace(slot licensing.Slot, text string) (p FeedPlace, ok bool) {
 		return FeedPlace{}, false
 	}
 	p.Epoch = Epoch(binary.BigEndian.Uint64(b))
-	if p.Epoch.Era() != 0 {
+	if p.Epoch>>eraShift != 0 {
 		return FeedPlace{}, false // of a slot that was moved, which this build can't have done
 	}
 	b = b[EpochSize:]
