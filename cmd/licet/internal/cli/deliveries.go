@@ -43,7 +43,7 @@ func (s webhookGroup) webhooksReplay() *cobra.Command {
 		use: "replay ENDPOINT_ID", short: "Deliver events to an endpoint again",
 		long: `Deliver events to an endpoint again: one event, a range of events, or all dead deliveries. The
 service delivers them in the background; licet webhooks deliveries shows the progress.`,
-		example: `  licet webhooks replay ` + exampleEndpoint + ` --event-id evt_VQ0000000000001HVZZZZZZZZZZZZZZZZ08
+		example: `  licet webhooks replay ` + exampleEndpoint + ` --event-id ` + exampleEvent + `
   licet webhooks replay ` + exampleEndpoint + ` --dead`,
 		route: "POST /v1/webhook_endpoints/{endpoint_id}/replay", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {

@@ -16,10 +16,12 @@ import (
 // eventGroup builds the commands of licet events.
 type eventGroup struct{ Setup }
 
+const exampleEvent = "evt_VQ0000000000001HVZZZZZZZZZZZZZZZZ08"
+
 func (s eventGroup) eventCommands() *cobra.Command {
 	return group("events", "List and follow events", `  licet events tail
   licet events list --types order.paid,order.refunded
-  licet events tail --after evt_VQ0000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
+  licet events tail --after `+exampleEvent+` --output json`,
 		s.eventsList(), s.eventsGet(), s.eventsTail())
 }
 
@@ -67,7 +69,7 @@ func (s eventGroup) eventsList() *cobra.Command {
 func (s eventGroup) eventsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get EVENT_ID", short: "Show an event",
-		example: `  licet events get evt_VQ0000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
+		example: `  licet events get ` + exampleEvent + ` --output json`,
 		route:   "GET /v1/events/{event_id}", scope: "events:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
@@ -218,7 +220,7 @@ func (s licenseGroup) licensesEvents() *cobra.Command {
 func (s orderGroup) ordersEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events ORDER_NO", short: "List the events of an order, newest first",
-		example: `  licet orders events ord_VQ01Q3G996SE003GW58W4CN32E1Z`,
+		example: `  licet orders events ` + exampleOrder,
 		route:   "GET /v1/orders/{order_no}/events", scope: "orders:read",
 	}, (*client.Client).ListOrderEvents)
 }

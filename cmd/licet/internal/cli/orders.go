@@ -12,10 +12,12 @@ import (
 // orderGroup builds the commands of licet orders.
 type orderGroup struct{ Setup }
 
+const exampleOrder = "ord_VQ01Q3G996SE003GW58W4CN32E1Z"
+
 func (s orderGroup) orderCommands() *cobra.Command {
 	return group("orders", "List, create, cancel and refund orders",
 		`  licet orders create --product-id editor --price 49.00 --currency USD
-  licet orders get ord_VQ01Q3G996SE003GW58W4CN32E1Z
+  licet orders get `+exampleOrder+`
   licet orders list --status paid --all --output json`,
 		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())
 }
@@ -63,7 +65,7 @@ func (s orderGroup) ordersList() *cobra.Command {
 func (s orderGroup) ordersGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ORDER_NO", short: "Show an order",
-		example: `  licet orders get ord_VQ01Q3G996SE003GW58W4CN32E1Z`,
+		example: `  licet orders get ` + exampleOrder,
 		route:   "GET /v1/orders/{order_no}", scope: "orders:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
@@ -117,7 +119,7 @@ order with amount 0 is paid at once.`,
 func (s orderGroup) ordersCancel() *cobra.Command {
 	return s.orderChange(spec{
 		use: "cancel ORDER_NO", short: "Cancel an unpaid order",
-		example: `  licet orders cancel ord_VQ01Q3G996SE003GW58W4CN32E1Z --reason "The buyer changed her mind."`,
+		example: `  licet orders cancel ` + exampleOrder + ` --reason "The buyer changed her mind."`,
 		route:   "POST /v1/orders/{order_no}/cancel",
 	}, "", (*client.Client).CancelOrder)
 }
@@ -126,7 +128,7 @@ func (s orderGroup) ordersRefund() *cobra.Command {
 	return s.orderChange(spec{
 		use: "refund ORDER_NO", short: "Refund a paid order and revoke its license",
 		long:    "Refund a paid order and revoke its license. The command asks for confirmation on a terminal.",
-		example: `  licet orders refund ord_VQ01Q3G996SE003GW58W4CN32E1Z --reason "It does not run."`,
+		example: `  licet orders refund ` + exampleOrder + ` --reason "It does not run."`,
 		route:   "POST /v1/orders/{order_no}/refund",
 	}, "Refund", (*client.Client).RefundOrder)
 }

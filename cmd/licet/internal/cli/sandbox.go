@@ -15,7 +15,7 @@ type sandboxGroup struct{ Setup }
 
 func (s sandboxGroup) sandboxCommands() *cobra.Command {
 	cmd := group("sandbox", "Pay orders without a buyer, in test mode", `  licet sandbox buy editor
-  licet sandbox pay ord_VQ01Q3G996SE003GW58W4CN32E1Z`,
+  licet sandbox pay `+exampleOrder,
 		s.sandboxBuy(), s.sandboxPay())
 	cmd.Long = `Pay orders without a buyer, in test mode. No money moves. The commands need an API key of test mode,
 such as that of licet dev.`
@@ -27,7 +27,7 @@ func (s sandboxGroup) sandboxPay() *cobra.Command {
 		use: "pay ORDER_NO", short: "Pay an order of test mode and show it",
 		long: `Pay an order of test mode as the buyer does on the pay page, and show the order with its license key.
 Paying a paid order changes nothing.`,
-		example: `  licet sandbox pay ord_VQ01Q3G996SE003GW58W4CN32E1Z`,
+		example: `  licet sandbox pay ` + exampleOrder,
 		route:   "PUT /v1/orders/{order_no}/sandbox_payment", scope: "orders",
 		resumes: true, resumeHint: "repeat the command: an order is paid once",
 		run: func(c *session, args []string) error {

@@ -16,8 +16,8 @@ type webhookGroup struct{ Setup }
 func (s webhookGroup) webhookCommands() *cobra.Command {
 	return group("webhooks", "Send events to your own servers",
 		`  licet webhooks create https://shop.example.com/licet --event-types order.paid,order.refunded
-  licet webhooks test we_vq01jd4q8x2m7r3n5t9v1w4y6z8a
-  licet webhooks deliveries we_vq01jd4q8x2m7r3n5t9v1w4y6z8a --status pending`,
+  licet webhooks test `+exampleEndpoint+`
+  licet webhooks deliveries `+exampleEndpoint+` --status pending`,
 		s.webhooksCreate(), s.webhooksList(), s.webhooksGet(), s.webhooksUpdate(), s.webhooksDelete(),
 		s.webhooksRotate(),
 		s.webhooksTest(), s.webhooksDeliveries(), s.webhooksReplay())
