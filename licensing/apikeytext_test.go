@@ -68,7 +68,8 @@ func TestAPIKeysAreMintedAndChecked(t *testing.T) {
 					t.Errorf("%q is valid, and so is %q", text, other)
 				}
 			}
-			if check.ValidAPIKey(text[:i]) || check.ValidAPIKey(text[:i]+text[i+1:]) || check.ValidAPIKey(text[:i]+"0"+text[i:]) {
+			if check.ValidAPIKey(text[:i]) || check.ValidAPIKey(text[:i]+text[i+1:]) ||
+				check.ValidAPIKey(text[:i]+"0"+text[i:]) {
 				t.Errorf("%q is valid, and so is a part of it", text)
 			}
 		}

@@ -87,7 +87,8 @@ func TestKeysOfAService(t *testing.T) {
 
 	got := runBinary(t,
 		on("store", "keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--output", "json")...)
-	shape := `^\{"api_key":"lk_test_[0-9A-Z]{38}","api_secret":"lks_test_[0-9A-Z]{52}","id":"key_[0-9a-z]{28}","account":"acct_acme","mode":"test","scopes":\["orders","licenses:read"\]\}\n$`
+	shape := `^\{"api_key":"lk_test_[0-9A-Z]{38}","api_secret":"lks_test_[0-9A-Z]{52}","id":"key_[0-9a-z]{28}",` +
+		`"account":"acct_acme","mode":"test","scopes":\["orders","licenses:read"\]\}\n$`
 	if got.code != exitOK || !regexp.MustCompile(shape).MatchString(got.stdout) || strings.Contains(got.stderr, "lk") {
 		t.Fatalf("%+v", got)
 	}
