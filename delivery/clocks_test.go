@@ -55,9 +55,9 @@ func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 	l.clocks = nodetest.NewComparison(clocks.System())
 	nodetest.MeetNodes(l.clocks, apart)
 	behind := l.node()
-	doubted := nodetest.NewComparison(clocks.System())
-	nodetest.MeetNodes(doubted, -apart)
-	l.clocks, l.ahead = doubted, apart
+	inDoubt := nodetest.NewComparison(clocks.System())
+	nodetest.MeetNodes(inDoubt, -apart)
+	l.clocks, l.ahead = inDoubt, apart
 	ahead := l.node()
 	r := newReceiver(t)
 	r.respondWith(status(http.StatusInternalServerError))
@@ -84,7 +84,7 @@ func TestClocksInDoubtGiveNothingUp(t *testing.T) {
 			behind.endpoint(endpoint.ID), behind.progress(endpoint.ID).Dead)
 	}
 
-	nodetest.MeetNodes(doubted, 0, 0)
+	nodetest.MeetNodes(inDoubt, 0, 0)
 	l.waitUntil("the next failure ends a message, or the endpoint", func() bool {
 		l.advanceClock(2 * time.Hour)
 		return isOver()

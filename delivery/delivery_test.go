@@ -222,15 +222,15 @@ func TestGone(t *testing.T) {
 		return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone
 	})
 	l.waitUntil("no loop delivers to it", func() bool { return len(s.engine.leasedIDs()) == 0 })
-	told := 0
+	disabled := 0
 	l.waitUntil("the feed has the event of that", func() bool {
 		page := store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}
 		feed, err := s.service.Feed(l.ctx(), l.owner, page, service.FeedWait{})
-		told = len(feed.Events)
-		return err == nil && told > 0
+		disabled = len(feed.Events)
+		return err == nil && disabled > 0
 	})
-	if told != 1 {
-		t.Errorf("%d events say that the endpoint was disabled", told)
+	if disabled != 1 {
+		t.Errorf("%d events say that the endpoint was disabled", disabled)
 	}
 	r.respondWith(nil)
 	on := true

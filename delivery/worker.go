@@ -30,7 +30,7 @@ type worker struct {
 	listAgainAt time.Time         // when all endpoints may be read again; see readAgainAt
 	scanAgainAt time.Time         // when the next scan may begin; see readAgainAt
 	targets     map[string]target // enabled endpoints, by id
-	rereadAllAt time.Time         // when all loops were last told to reread their endpoints
+	rereadAllAt time.Time         // when all loops had to reread their endpoints
 
 	backoffs map[string]failureBackoff // of endpoints whose loop has failed, by id
 	loops    map[string]*endpointLoop  // of leased endpoints, by id; other goroutines read it under engine.mu

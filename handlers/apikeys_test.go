@@ -398,8 +398,8 @@ func TestAPIKeyUnknownOutcome(t *testing.T) {
 		{wire{method: "DELETE", path: "/v1/keys/" + keyID(keyReadOnly), key: keyAll}, true},
 	} {
 		failed := s.sendWire(c.request).must(t, 50400)
-		if told := failed.raw["error"].(map[string]any)["retryable"]; told != c.retryable {
-			t.Errorf("%s %s: retryable is %v, want %v", c.request.method, c.request.path, told, c.retryable)
+		if retryable := failed.raw["error"].(map[string]any)["retryable"]; retryable != c.retryable {
+			t.Errorf("%s %s: retryable is %v, want %v", c.request.method, c.request.path, retryable, c.retryable)
 		}
 	}
 }

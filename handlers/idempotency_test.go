@@ -72,8 +72,8 @@ func TestUnknownIsRetryableUnderAKey(t *testing.T) {
 		retryable bool
 	}{{w, false}, {w.once("k"), true}} {
 		failed := s.sendWire(c.request).must(t, 50400)
-		if told := failed.raw["error"].(map[string]any)["retryable"]; told != c.retryable {
-			t.Errorf("retryable is %v, want %v", told, c.retryable)
+		if retryable := failed.raw["error"].(map[string]any)["retryable"]; retryable != c.retryable {
+			t.Errorf("retryable is %v, want %v", retryable, c.retryable)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestRetryableErrors(t *testing.T) {
 		{deactivation(key, `"device_id":"d1"`), true},
 	} {
 		a := s.sendWire(c.w).must(t, 50400)
-		if told := a.raw["error"].(map[string]any)["retryable"]; told != c.retryable ||
+		if retryable := a.raw["error"].(map[string]any)["retryable"]; retryable != c.retryable ||
 			a.header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %s", c.w.method, c.w.path, a.body)
 		}

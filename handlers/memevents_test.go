@@ -16,19 +16,19 @@ import (
 func (s *memStore) tell(w store.Write) {
 	for _, e := range w.Record.Events {
 		id := fmt.Sprintf("evt_%026d", len(s.events)+1)
-		told := store.RecordedEvent{ID: id, Revision: s.revision, Rank: id, Event: e}
+		event := store.RecordedEvent{ID: id, Revision: s.revision, Rank: id, Event: e}
 		switch {
 		case e.Webhook != nil, e.License == nil && e.Order == nil:
-			told.Owner = w.Ref.Owner
+			event.Owner = w.Ref.Owner
 		case e.License != nil:
 			l := *e.License
-			told.Owner, l.StateReason, told.License = l.Owner, "", &l
+			event.Owner, l.StateReason, event.License = l.Owner, "", &l
 		default:
 			o := *e.Order
 			o.Description, o.BuyerEmail, o.Metadata, o.SuccessURL, o.StateReason = "", "", "", "", ""
-			told.Owner, told.Order = o.Owner, &o
+			event.Owner, event.Order = o.Owner, &o
 		}
-		s.events = append(s.events, told)
+		s.events = append(s.events, event)
 	}
 }
 

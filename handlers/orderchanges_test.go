@@ -304,7 +304,7 @@ func TestOrderChangesUnderAKey(t *testing.T) {
 	}
 	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	unknown := s.changeOrder(s.order2(), "cancel", "").must(t, 50400)
-	if told := unknown.raw["error"].(map[string]any)["retryable"]; told != true {
+	if retryable := unknown.raw["error"].(map[string]any)["retryable"]; retryable != true {
 		t.Errorf("an unknown outcome: %s", unknown.body)
 	}
 }

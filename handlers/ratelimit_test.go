@@ -253,13 +253,13 @@ func TestGuessesDoNotReachTheStore(t *testing.T) {
 	var read atomic.Int64
 	s.store.onRead(func() { read.Add(1) })
 	var group sync.WaitGroup
-	var told, refused atomic.Int64
+	var allowedCount, refused atomic.Int64
 	for range workers {
 		group.Go(func() {
 			for range each {
 				switch a := s.sendWire(guess()); a.code {
 				case 40001:
-					told.Add(1)
+					allowedCount.Add(1)
 				case 42900:
 					refused.Add(1)
 				default:
@@ -269,8 +269,8 @@ func TestGuessesDoNotReachTheStore(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if told.Load() != allowed || refused.Load() != workers*each-allowed {
-		t.Errorf("%d requests got 40001, and %d got 42900", told.Load(), refused.Load())
+	if allowedCount.Load() != allowed || refused.Load() != workers*each-allowed {
+		t.Errorf("%d requests got 40001, and %d got 42900", allowedCount.Load(), refused.Load())
 	}
 	if n := read.Load(); n != 0 {
 		t.Errorf("the store was read %d times", n)

@@ -194,7 +194,7 @@ func TestRedactionUnderAKey(t *testing.T) {
 	for _, unknown := range []wire{redacting(redactAnna), redacting(redactAnna).once("k2")} {
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		failed := s.sendWire(unknown).must(t, 50400)
-		if told := failed.raw["error"].(map[string]any)["retryable"]; told != true {
+		if retryable := failed.raw["error"].(map[string]any)["retryable"]; retryable != true {
 			t.Errorf("an unknown outcome: %s", failed.body)
 		}
 		s.store.breakWith(nil, nil)

@@ -13,8 +13,8 @@ import (
 	"licet/kv/verify"
 )
 
-// toldBackup is what a store tells of the last backup.
-func toldBackup(t *testing.T, s *Store) float64 {
+// shownBackup returns the time of the last backup in the metric.
+func shownBackup(t *testing.T, s *Store) float64 {
 	t.Helper()
 	var m dto.Metric
 	if err := s.metrics.BackupSuccess.Write(&m); err != nil {
@@ -28,9 +28,9 @@ func toldBackup(t *testing.T, s *Store) float64 {
 func TestBackupsAreKnown(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	told := func() float64 { return toldBackup(t, l.store) }
-	if err := backup.Observe(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess); err != nil || told() != 0 {
-		t.Errorf("before any backup: %v, error %v", told(), err)
+	shown := func() float64 { return shownBackup(t, l.store) }
+	if err := backup.Observe(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess); err != nil || shown() != 0 {
+		t.Errorf("before any backup: %v, error %v", shown(), err)
 	}
 	cfg := backup.Config{Endpoints: l.client.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 	for _, begun := range []time.Time{kvtest.Time, kvtest.Time.Add(1500 * time.Millisecond)} {
@@ -38,8 +38,8 @@ func TestBackupsAreKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := backup.Observe(l.ctx(), l.store.Client(), l.store.metrics.BackupSuccess)
-		if want := float64(begun.UnixMilli()) / 1000; err != nil || told() != want {
-			t.Errorf("after a backup at %v: %v, error %v", want, told(), err)
+		if want := float64(begun.UnixMilli()) / 1000; err != nil || shown() != want {
+			t.Errorf("after a backup at %v: %v, error %v", want, shown(), err)
 		}
 	}
 	if _, found := l.verify(verify.Config{}); len(found) > 0 {
@@ -48,8 +48,8 @@ func TestBackupsAreKnown(t *testing.T) {
 
 	ended, end := context.WithCancel(l.ctx())
 	end()
-	if err := backup.Observe(ended, l.store.Client(), l.store.metrics.BackupSuccess); err == nil || told() == 0 {
-		t.Errorf("a store that does not answer: %v, error %v", told(), err)
+	if err := backup.Observe(ended, l.store.Client(), l.store.metrics.BackupSuccess); err == nil || shown() == 0 {
+		t.Errorf("a store that does not answer: %v, error %v", shown(), err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestFollowBackupsLooksAtOnce(t *testing.T) {
 		defer close(followed)
 		backup.Follow(ctx, l.store, l.store.metrics.BackupSuccess)
 	}()
-	for toldBackup(t, l.store) == 0 {
+	for shownBackup(t, l.store) == 0 {
 		if ctx.Err() != nil {
 			t.Fatal("it has not looked")
 		}

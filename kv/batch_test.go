@@ -125,7 +125,7 @@ func TestBatch(t *testing.T) {
 					t.Errorf("license %d: bound is %v", i, after.Record.Devices["a"].Bound)
 				}
 				if i < c.losers && outcomes[i].Rivals[0].Record.License.CurrentDevices != 1 {
-					t.Errorf("change %d was not told what it lost to: %+v", i, outcomes[i].Rivals)
+					t.Errorf("the outcome of change %d lacks the rival that it lost to: %+v", i, outcomes[i].Rivals)
 				}
 			}
 			// The first two made the license that held the line.

@@ -86,9 +86,9 @@ func (l *eventsLab) readsAlike(owner licensing.Owner) []store.RecordedEvent {
 	ctx := l.t.Context()
 	all := l.feed(owner, 1000)
 	l.inTheirEpochs(all)
-	told := make(map[string]int)
+	counts := make(map[string]int)
 	for _, e := range all {
-		if told[e.ID]++; told[e.ID] > 1 {
+		if counts[e.ID]++; counts[e.ID] > 1 {
 			l.t.Errorf("the feed has %s twice", e.ID)
 		}
 	}
@@ -315,7 +315,7 @@ func TestBlocksInDoubt(t *testing.T) {
 			changes := l.binds(20, owner)
 			for _, change := range changes[:c.rivals] {
 				other := l.open(nil)
-				other.hearAll = true
+				other.recordActivations = true
 				l.commit(other, l.bound(other, change.Writes[0].Ref, "rival"))
 			}
 			if c.seal {
@@ -472,17 +472,17 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	l.together(changes)
 	l.seal()
 	v := &lab{t: t, store: l.store, client: l.store.etcd.Native}
-	var told []layout.Run
+	var runs []layout.Run
 	var keys []string
 	for _, entry := range l.entries(owner, e) {
 		keys = append(keys, entry.Key(owner))
-		told = append(told, kvtest.Must(layout.DecodeRuns(&entry, v.value(keys[len(keys)-1])))(t)...)
+		runs = append(runs, kvtest.Must(layout.DecodeRuns(&entry, v.value(keys[len(keys)-1])))(t)...)
 	}
-	if len(keys) != 2 || len(told) != layout.BlockRuns+1 {
-		t.Fatalf("%d keys with %d records", len(keys), len(told))
+	if len(keys) != 2 || len(runs) != layout.BlockRuns+1 {
+		t.Fatalf("%d keys with %d records", len(keys), len(runs))
 	}
-	defer v.plant(seed{keys[0]: layout.EncodeBlock(told), keys[1]: nil})()
-	license := verify.Names{}.License(licensing.LicenseID([]byte(told[layout.BlockRuns].Record[1:])))
+	defer v.plant(seed{keys[0]: layout.EncodeBlock(runs), keys[1]: nil})()
+	license := verify.Names{}.License(licensing.LicenseID([]byte(runs[layout.BlockRuns].Record[1:])))
 	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/",
 		"license event_missing l/" + license}
 	got := names(l.verified())

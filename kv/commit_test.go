@@ -229,8 +229,8 @@ func TestDoubtThenFull(t *testing.T) {
 		return kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}
 	}
 	_, err := s.Commit(t.Context(), bind(t, ref, snapshot, "a"))
-	var told *licensing.Error
-	if !errors.As(err, &told) || told.Reason != licensing.ReasonOutcomeUnknown {
+	var failure *licensing.Error
+	if !errors.As(err, &failure) || failure.Reason != licensing.ReasonOutcomeUnknown {
 		t.Errorf("got %v, want ErrOutcomeUnknown", err)
 	}
 }

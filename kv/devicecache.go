@@ -261,10 +261,10 @@ func (r *deviceCache) remove(position store.DeviceCursor) {
 type standing int
 
 const (
-	unheardOf standing = iota
-	absent             // surely not bound
-	bound              // known in full
-	present            // bound, and not known in full
+	unknown standing = iota
+	absent           // surely not bound
+	bound            // known in full
+	present          // bound, and not known in full
 )
 
 func (r *deviceCache) find(device string) (standing, knownDevice) {
@@ -273,7 +273,7 @@ func (r *deviceCache) find(device string) (standing, knownDevice) {
 		return bound, known
 	}
 	if !r.complete {
-		return unheardOf, knownDevice{}
+		return unknown, knownDevice{}
 	}
 	if _, ok := r.bound[position]; ok {
 		return present, knownDevice{}

@@ -8,7 +8,7 @@ import (
 	"licet/licensing"
 )
 
-func newTestRosters(t *testing.T, weight uint64) *deviceCaches {
+func newTestDeviceCaches(t *testing.T, weight uint64) *deviceCaches {
 	t.Helper()
 	s, err := newDeviceCaches(weight)
 	if err != nil {
@@ -28,9 +28,9 @@ func swapped(id licensing.LicenseID, from int64, changed []*licensing.DeviceEntr
 	return &fresh{id: id, from: from, spilled: true, moved: moved, entries: changed}
 }
 
-// TestRoster takes a roster through what can happen to it. The license is at
+// TestDeviceCache takes a device cache through what can happen to it. The license is at
 // revision 10 at first, when its devices a and b were moved out.
-func TestRoster(t *testing.T) {
+func TestDeviceCache(t *testing.T) {
 	id := newKey(t).ID()
 	read := func(f findings, devices ...string) func(*deviceCaches) {
 		for _, device := range devices {
@@ -52,7 +52,7 @@ func TestRoster(t *testing.T) {
 		}, 12, is{"a": absent, "b": bound, "c": bound, "d": absent}},
 		{"a swap of our own, after a rival's", []func(*deviceCaches){
 			func(s *deviceCaches) { s.follow(swapped(id, 11, named(true, "c"), false), 12) },
-		}, 12, is{"a": unheardOf, "b": unheardOf, "c": bound}},
+		}, 12, is{"a": unknown, "b": unknown, "c": bound}},
 		{"a swap that was overtaken", []func(*deviceCaches){
 			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "c"), false), 12) },
 			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "d"), false), 11) },
@@ -62,7 +62,7 @@ func TestRoster(t *testing.T) {
 		}, 10, is{"a": bound, "b": bound, "c": absent}},
 		{"read of a rival's", []func(*deviceCaches){
 			read(findings{revision: 11, entries: knownAt("b", 10)}, "b", "c"),
-		}, 11, is{"a": unheardOf, "b": bound, "c": unheardOf}},
+		}, 11, is{"a": unknown, "b": bound, "c": unknown}},
 		{"read of what we have just written", []func(*deviceCaches){
 			read(findings{revision: 11, entries: knownAt("c", 11), own: true}, "c"),
 			func(s *deviceCaches) { s.follow(swapped(id, 10, named(true, "c", "d"), false), 11) },
@@ -73,16 +73,16 @@ func TestRoster(t *testing.T) {
 		}, 12, is{"a": absent, "b": bound}},
 		{"a loss to what seems older", []func(*deviceCaches){
 			read(findings{revision: 7, entries: knownAt("z", 5), corrects: true}, "z", "a"),
-		}, 7, is{"a": unheardOf, "b": unheardOf, "z": bound}},
+		}, 7, is{"a": unknown, "b": unknown, "z": bound}},
 		{"a loss to a copy of our own", []func(*deviceCaches){
 			read(findings{revision: 11, entries: knownAt("c", 11), own: true, corrects: true}, "c"),
-		}, 11, is{"a": unheardOf, "c": bound}},
+		}, 11, is{"a": unknown, "c": bound}},
 		{"moved out anew", []func(*deviceCaches){
 			func(s *deviceCaches) { s.follow(swapped(id, 20, named(true, "x"), true), 21) },
 		}, 21, is{"a": absent, "x": bound}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newTestRosters(t, deviceCacheWeight)
+			s := newTestDeviceCaches(t, deviceCacheWeight)
 			s.follow(swapped(id, 9, named(true, "a", "b"), true), 10)
 			for _, step := range c.steps {
 				step(s)
@@ -104,7 +104,7 @@ func TestRoster(t *testing.T) {
 // TestDeviceCacheTouch: that a device was seen is noted over what it replaced, and an
 // older read of it is not.
 func TestDeviceCacheTouch(t *testing.T) {
-	id, s := newKey(t).ID(), newTestRosters(t, deviceCacheWeight)
+	id, s := newKey(t).ID(), newTestDeviceCaches(t, deviceCacheWeight)
 	s.follow(swapped(id, 9, named(true, "a"), true), 10)
 	at := func(want int64) {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestDeviceCacheTouch(t *testing.T) {
 // TestDeviceCacheBounds: the cache of a license holds no more complete devices than its limit, and still knows that
 // the dropped devices are bound.
 func TestDeviceCacheBounds(t *testing.T) {
-	id, s := newKey(t).ID(), newTestRosters(t, deviceCacheWeight)
+	id, s := newKey(t).ID(), newTestDeviceCaches(t, deviceCacheWeight)
 	s.follow(swapped(id, 9, nil, true), 10)
 	const more = 100
 	for i := range completeDevices + more {
@@ -181,7 +181,7 @@ func TestDeviceCacheWeight(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newTestRosters(t, room)
+			s := newTestDeviceCaches(t, room)
 			for range room / 4 { // each weighs 16 at least
 				c.bind(s, newKey(t).ID())
 			}
@@ -199,7 +199,7 @@ func TestDeviceCacheWeight(t *testing.T) {
 		})
 	}
 
-	s, id := newTestRosters(t, deviceCacheWeight), newKey(t).ID()
+	s, id := newTestDeviceCaches(t, deviceCacheWeight), newKey(t).ID()
 	for i := range 1000 {
 		s.follow(swapped(id, int64(9+i), named(true, fmt.Sprint(i)), i == 0), int64(10+i))
 	}
@@ -208,7 +208,7 @@ func TestDeviceCacheWeight(t *testing.T) {
 	s.learn(id, &findings{revision: 1 << 30})
 	s.cache.CleanUp()
 	if got := s.cache.WeightedSize(); heavy < 1000*entryWeight/2 || got > 2*emptyWeight {
-		t.Errorf("a roster of 1,000 devices weighs %d, and after it began anew %d", heavy, got)
+		t.Errorf("a cache of 1,000 devices weighs %d, and after it began anew %d", heavy, got)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("dead")
 	dead := kvtest.Must(Open(t.Context(),
-		Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
+		Config{Endpoints: l.etcd.Endpoints(), RecordActivations: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 	if err := dead.OpenEpoch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +178,11 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	l.store.KeepSealing()
 	feed, err := n.Feed(t.Context(), owner, store.FeedPage{Limit: 10},
 		service.FeedWait{For: 20 * time.Second})
-	var told []store.RecordedEvent
+	var events []store.RecordedEvent
 	for _, e := range feed.Events {
-		told = append(told, e.RecordedEvent)
+		events = append(events, e.RecordedEvent)
 	}
-	if got := kindsOf(told); err != nil || !slices.Equal(got,
+	if got := kindsOf(events); err != nil || !slices.Equal(got,
 		[]string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}) {
 		t.Errorf("the feed is %q, %v", got, err)
 	}
@@ -244,12 +244,12 @@ func TestOwnersAreRegistered(t *testing.T) {
 		t.Errorf("registered are %v", owners)
 	}
 	l.seal()
-	told := 0
+	count := 0
 	for i := range 8 {
-		told += len(l.feed(acct(fmt.Sprint("many", i)), 100))
+		count += len(l.feed(acct(fmt.Sprint("many", i)), 100))
 	}
-	if told != 64 {
-		t.Errorf("there are %d events", told)
+	if count != 64 {
+		t.Errorf("there are %d events", count)
 	}
 }
 

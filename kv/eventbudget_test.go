@@ -179,8 +179,8 @@ func TestOneNodeDecidesCuts(t *testing.T) {
 	if recorded, err := l.store.recordCuts(ctx, other, ofOther); err != nil || recorded {
 		t.Errorf("the second: %v, %v", recorded, err)
 	}
-	if swept := l.ledger(b).TrimmedEpoch; swept != 0 {
-		t.Errorf("both owners gave up events, one of them up to %d", swept)
+	if trimmed := l.ledger(b).TrimmedEpoch; trimmed != 0 {
+		t.Errorf("both owners gave up events, one of them up to %d", trimmed)
 	}
 	// Nor does a word count that was made of what s/swept was before.
 	third := kvtest.Must(l.store.readLedgers(ctx))(t)

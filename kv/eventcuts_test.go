@@ -196,7 +196,7 @@ func TestOlderStore(t *testing.T) {
 		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.MarkKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)
-	swept := l.seal() - 1
+	trimmed := l.seal() - 1
 	var last layout.Epoch
 	for i := range 3 {
 		l.license(l.store, small)
@@ -206,7 +206,7 @@ func TestOlderStore(t *testing.T) {
 		last = l.seal() - 1
 		mark(last, kvtest.Time.Add(time.Duration(i)*markAfter), 5000)
 	}
-	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, swept))(t)
+	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, trimmed))(t)
 	l.clean()
 	if n := len(l.feed(large, 10)); n != 30 {
 		t.Fatalf("the feed has %d events", n)

@@ -33,7 +33,7 @@ func (s *retention) SweepEvents(
 	ctx context.Context, now time.Time, keep store.EventRetention,
 ) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
-	// above state.swept.
+	// above state.trimmed.
 	retentionMarks, marksAt, err := s.retentionMarks(ctx)
 	if err != nil {
 		return 0, err

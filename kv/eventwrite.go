@@ -80,12 +80,12 @@ type eventKeys struct {
 }
 
 // add adds the events of an item to the count, or subtracts them if sign is -1.
-func (k *eventKeys) add(tellings []eventWrite, sign int) {
-	if k.of == nil && len(tellings) > 0 {
+func (k *eventKeys) add(writes []eventWrite, sign int) {
+	if k.of == nil && len(writes) > 0 {
 		k.of = make(map[licensing.Owner]int)
 	}
-	for i := range tellings {
-		owner := tellings[i].owner
+	for i := range writes {
+		owner := writes[i].owner
 		before := k.of[owner]
 		k.keys += blocksFor(before+sign) - blocksFor(before)
 		if before+sign == 0 {

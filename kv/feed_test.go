@@ -24,7 +24,7 @@ import (
 // eventsCheck is the check key of the license keys in an eventsLab.
 const eventsCheck = "a check key of thirty-two bytes."
 
-// eventsLab is an etcd of its own, with a store on it that hears all activations.
+// eventsLab is an etcd of its own, with a store on it that records all activations.
 type eventsLab struct {
 	t     *testing.T
 	etcd  *embedded.Server
@@ -35,7 +35,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	t.Helper()
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
 	l.store = l.open(nil)
-	l.store.hearAll = true
+	l.store.recordActivations = true
 	if _, err := l.store.etcd.Native.Put(t.Context(), layout.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 				next := kvtest.Script(c.faults...)
 				writes := 0
 				s := l.open(nil)
-				s.hearAll = true
+				s.recordActivations = true
 				s.etcd.Remote = &kvtest.FaultyKV{KVClient: s.etcd.Remote, Next: func() kvtest.Fault {
 					if writes++; when != "before" && writes == 2 {
 						l.seal()
@@ -427,9 +427,9 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		many(n, func(i int) error {
 			license := *newLicense(t, 0)
 			license.Owner = owner
-			told := licensing.NewLicense(&license, nil, "")
+			record := licensing.NewLicense(&license, nil, "")
 			response, err := l.store.etcd.Native.Put(t.Context(), made[i].Key(owner),
-				string(layout.EncodeEvents(told.Events, layout.Location{})))
+				string(layout.EncodeEvents(record.Events, layout.Location{})))
 			if err == nil {
 				made[i].Revision = response.Header.Revision
 			}

@@ -135,15 +135,15 @@ func TestSubscribeDuringACommit(t *testing.T) {
 				}
 				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
 				l.seal()
-				told := []string{"1 license.issued"}
+				events := []string{"1 license.issued"}
 				if c.landed != begins { // the first device was bound while the owner listened
-					told = append(told, "2 license.activated a", "3 device.bound a")
+					events = append(events, "2 license.activated a", "3 device.bound a")
 				}
 				if begins {
-					told = append(told, fmt.Sprintf("%d device.bound b", len(told)+1))
+					events = append(events, fmt.Sprintf("%d device.bound b", len(events)+1))
 				}
-				if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, told) {
-					l.t.Errorf("the feed is %q, want %q", kinds, told)
+				if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, events) {
+					l.t.Errorf("the feed is %q, want %q", kinds, events)
 				}
 				if begins {
 					l.leave(l.store, owner)

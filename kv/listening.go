@@ -187,7 +187,7 @@ func (s *Store) sayWhoListens(snapshot *store.Snapshot) {
 	}
 	owner := snapshot.Record.License.Owner
 	token.listens = s.fences.listens(owner)
-	snapshot.Record.Listening = s.hearAll || token.listens
+	snapshot.Record.Listening = s.recordActivations || token.listens
 }
 
 // readListenRequest reads an owner's request to listen.

@@ -117,7 +117,7 @@ func TestListeningInAStorm(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("owner %d: told of %q, want %q", o, got, want)
+			t.Errorf("owner %d: events of %q, want %q", o, got, want)
 		}
 	}
 	kvtest.Must(l.store.readOpenEpoch(t.Context()))(t)

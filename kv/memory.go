@@ -57,11 +57,11 @@ func newMemory(licenses int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	rosters, err := newDeviceCaches(deviceCacheWeight)
+	caches, err := newDeviceCaches(deviceCacheWeight)
 	if err != nil {
 		return nil, err
 	}
-	return &memory{licenses: cache, deviceCaches: rosters, devices: newFingerprints()}, nil
+	return &memory{licenses: cache, deviceCaches: caches, devices: newFingerprints()}, nil
 }
 
 // recall returns the last seen value of a license; the zero value without a slot.
@@ -194,12 +194,12 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 func (s *Store) recallDevices(
 	id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices,
 ) (unsure []string) {
-	unheard := wanted
+	unknown := wanted
 	s.memory.deviceCaches.use(id, false, func(r *deviceCache) {
 		if r.revision != token.revision {
 			return
 		}
-		token.complete, unheard = r.complete, nil
+		token.complete, unknown = r.complete, nil
 		for _, device := range wanted {
 			switch standing, known := r.find(device); standing {
 			case bound:
@@ -213,18 +213,18 @@ func (s *Store) recallDevices(
 			case present:
 				unsure = append(unsure, device)
 			default:
-				unheard = append(unheard, device)
+				unknown = append(unknown, device)
 			}
 		}
 	})
 	distrusts := token.slot.distrust.Load() > 0
-	for _, device := range unheard {
+	for _, device := range unknown {
 		if distrusts || s.memory.devices.holds(id, device) {
 			unsure = append(unsure, device)
 			continue
 		}
 		if token.assumed == nil {
-			token.assumed = make(map[string]struct{}, len(unheard))
+			token.assumed = make(map[string]struct{}, len(unknown))
 		}
 		token.assumed[device] = struct{}{}
 		devices[device] = &licensing.DeviceEntry{Device: licensing.Device{ID: device}}

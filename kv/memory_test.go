@@ -60,14 +60,14 @@ func TestWrongAssumption(t *testing.T) {
 			}
 			rival := outcome.Rivals[0].Record
 			if !rival.Devices["d-3"].Bound || rival.License.CurrentDevices != 20 {
-				t.Errorf("told that d-3 is bound: %v, among %d", rival.Devices["d-3"].Bound,
+				t.Errorf("the rival has d-3 bound: %v, among %d", rival.Devices["d-3"].Bound,
 					rival.License.CurrentDevices)
 			}
 			want := store.Want{Ref: ref, Devices: []string{"d-3", "d-4", "d-5"}}
 			if guess, unsure, ok := s.Recall(want); !ok || len(unsure) != 2 || !guess.Record.Devices["d-3"].Bound {
 				t.Errorf("after a wrong guess it is unsure of %v", unsure)
 			}
-			// As many absent devices as it is wary of make it guess again, though
+			// As many absent devices as it distrusts make it guess again, though
 			// not of the device that is known to be bound.
 			for range distrustAfterGuess {
 				loadOne(t, s, ref, "absent")

@@ -88,14 +88,14 @@ func TestBatchesFit(t *testing.T) {
 		sent := 0
 		for batch := l.nextBatch(packer); len(batch) > 0; batch = l.nextBatch(packer) {
 			sent += len(batch)
-			want, told := 0, eventKeys{}
+			want, events := 0, eventKeys{}
 			for _, p := range batch {
 				want += len(p.then) - len(p.eventWrites)
-				told.add(p.eventWrites, 1)
+				events.add(p.eventWrites, 1)
 			}
 			flat := store.flat(top, batch)
-			if got := putKeys(t, flat); got != want+told.keys {
-				t.Errorf("seed %d: %d keys are put, want %d and %d of events", seed, got, want, told.keys)
+			if got := putKeys(t, flat); got != want+events.keys {
+				t.Errorf("seed %d: %d keys are put, want %d and %d of events", seed, got, want, events.keys)
 			}
 			if len(batch) == 1 {
 				continue // it has what it has

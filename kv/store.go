@@ -31,11 +31,11 @@ type Config struct {
 	TLS       TLS // optional
 	// Remembered is how many licenses are kept in memory; 0: 100,000.
 	Remembered int
-	// HearAll records the events of activations of every owner, even if the owner does not listen.
-	HearAll bool
-	Metrics *metrics.Metrics
-	Log     zerolog.Logger
-	Tracer  *tracing.Tracer // nil: nothing is traced
+	// RecordActivations records the events of activations of every owner, even if the owner does not listen.
+	RecordActivations bool
+	Metrics           *metrics.Metrics
+	Log               zerolog.Logger
+	Tracer            *tracing.Tracer // nil: nothing is traced
 }
 
 // Etcd returns the part of the configuration that says which etcd to ask.
@@ -58,9 +58,9 @@ type Store struct {
 	*views
 	*historyCompactor
 
-	hearAll    bool // every owner listens
-	memory     *memory
-	claimsFrom atomic.Value // where the sweep of claims goes on, a string; see sweepClaims
+	recordActivations bool // every owner listens
+	memory            *memory
+	claimsFrom        atomic.Value // where the sweep of claims goes on, a string; see sweepClaims
 
 	life       context.Context // of the background work
 	end        context.CancelFunc
@@ -98,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	s.hearAll = cfg.HearAll
+	s.recordActivations = cfg.RecordActivations
 	return s, nil
 }
 

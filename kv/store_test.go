@@ -89,9 +89,9 @@ func TestConformance(t *testing.T) {
 }
 
 func TestEventsConformance(t *testing.T) {
-	open := func(t *testing.T, hearAll bool) storetest.EventfulStore {
+	open := func(t *testing.T, recordActivations bool) storetest.EventfulStore {
 		s := openStore(t)
-		s.hearAll = hearAll
+		s.recordActivations = recordActivations
 		return s
 	}
 	storetest.RunEvents(t, open)
@@ -102,9 +102,9 @@ func TestEventsConformance(t *testing.T) {
 // fails: applied or not, at once or late. Commit must resolve all outcomes.
 func TestConformanceUnderFaults(t *testing.T) {
 	for seed := range depth.Of[uint64](1, 3) {
-		open := func(t *testing.T, hearAll bool) storetest.EventfulStore {
+		open := func(t *testing.T, recordActivations bool) storetest.EventfulStore {
 			s := faultyStore(t, kvtest.Storm(seed))
-			s.hearAll = hearAll
+			s.recordActivations = recordActivations
 			return s
 		}
 		storetest.RunClaims(t, func(t *testing.T) store.Store { return faultyStore(t, kvtest.Storm(seed)) })

@@ -9,9 +9,9 @@ import (
 	"licet/node/store"
 )
 
-// TestTouchLossKeepsRoster: that another node has stored when a device was seen
+// TestTouchLossKeepsDeviceCache: that another node has stored when a device was seen
 // says nothing of who is bound, so it must not make a store forget whom it knows.
-func TestTouchLossKeepsRoster(t *testing.T) {
+func TestTouchLossKeepsDeviceCache(t *testing.T) {
 	s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
 	at := kvtest.Time.Add(time.Hour)

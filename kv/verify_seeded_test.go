@@ -57,16 +57,16 @@ func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) se
 	change(record)
 	changed := seed{layout.LicenseKey(key.ID()): record.Encode()}
 	if owner == record.License.Owner {
-		told := record.License
-		l.retell(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()), told.Sequence),
-			func(e *licensing.Event) { e.License = &told })
+		license := record.License
+		l.rewriteEvent(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()), license.Sequence),
+			func(e *licensing.Event) { e.License = &license })
 	}
 	return changed
 }
 
-// retell lets the latest event of a record tell what a seed says of it, so that it is
+// rewriteEvent lets the latest event of a record tell what a seed says of it, so that it is
 // no contradiction too.
-func (l *lab) retell(s seed, key string, change func(*licensing.Event)) {
+func (l *lab) rewriteEvent(s seed, key string, change func(*licensing.Event)) {
 	l.t.Helper()
 	found := kvtest.Must(l.client.Get(l.ctx(), key))(l.t).Kvs
 	if len(found) == 0 {
@@ -92,10 +92,10 @@ func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	key := layout.OrderKey(o.Owner, o.OrderNo)
 	record := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
 	change(&record.Order)
-	told := record.Order
+	order := record.Order
 	changed := seed{key: record.Encode()}
-	l.retell(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), told.Sequence),
-		func(e *licensing.Event) { e.Order = &told })
+	l.rewriteEvent(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), order.Sequence),
+		func(e *licensing.Event) { e.Order = &order })
 	return changed
 }
 
@@ -293,8 +293,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		paid.Order.Sequence)
 
 	hooks, listener := "w/"+layout.OwnerPath(labOwner), "w/"+layout.OwnerPath(labListener)
-	told := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(layout.WebhooksKey(labOwner))))(t).LastEvent
-	hookEvents := layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(labOwner), 1)
+	lastEvent := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(layout.WebhooksKey(labOwner))))(t).LastEvent
+	hookEvents := layout.EventsKeyOf(labOwner, lastEvent, layout.WebhooksInEvents(labOwner), 1)
 	endpoint := func(owner licensing.Owner, change func(*licensing.Endpoint)) seed {
 		return l.hooks(owner, func(r *layout.Webhooks) { change(&r.Webhooks.Endpoints[0]) })
 	}
@@ -848,13 +848,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}),
 			[]string{"webhooks writers " + hooks}},
 		{"an endpoint's event that is gone", seed{hookEvents: nil}, []string{"webhooks event_missing " + hooks}},
-		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *layout.Webhooks) {
+		{"an endpoint's event that was never recorded", l.hooks(labOwner, func(r *layout.Webhooks) {
 			r.LastEvent,
 				r.Webhooks.Sequence = layout.Location{}, 0
 		}), []string{"event unlinked e/"}},
 		{"an endpoint's event of another owner",
-			seed{layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
-			[]string{"event value e/" + layout.EventID(labOwner, told, layout.WebhooksInEvents(stranger), 1)}},
+			seed{layout.EventsKeyOf(labOwner, lastEvent, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
+			[]string{"event value e/" + layout.EventID(labOwner, lastEvent, layout.WebhooksInEvents(stranger), 1)}},
 		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) {
 			c.OrderNo,
 				c.EndpointID = "", "we_A"

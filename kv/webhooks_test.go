@@ -93,7 +93,7 @@ func (l *eventsLab) wantListeners(owners ...licensing.Owner) {
 func newHooksLab(t *testing.T) *eventsLab {
 	t.Helper()
 	l := newEventsLab(t)
-	l.store.hearAll = false
+	l.store.recordActivations = false
 	l.useMaster()
 	return l
 }
@@ -194,12 +194,12 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	d.restore(layout.RevisionBump)
 	l.etcd = d.etcd
 	l.wantListeners(labListener, left)
-	for owner, hears := range map[licensing.Owner]bool{late: false, left: true} {
+	for owner, listens := range map[licensing.Owner]bool{late: false, left: true} {
 		ref := key(owner)
 		d.activate(licensing.LicenseKey(ref.ID), "a")
 		history := kvtest.Must(d.store.History(d.ctx(), ref, store.HistoryPage{Limit: 10}))(t).Events
-		if got := len(history) > 1; got != hears {
-			t.Errorf("%s hears: %v, by %q", owner.AccountID, got, kindsOf(history))
+		if got := len(history) > 1; got != listens {
+			t.Errorf("%s listens: %v, by %q", owner.AccountID, got, kindsOf(history))
 		}
 	}
 	d.clean()
@@ -316,16 +316,16 @@ func TestEventsOfManyEndpoints(t *testing.T) {
 	}
 	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	l.seal()
-	var told []string
+	var events []string
 	for i, e := range l.feed(owner, 2) {
-		told = append(told, e.Webhook.ID)
+		events = append(events, e.Webhook.ID)
 		if e.Sequence != uint64(i+1) || e.Webhook.Enabled() ||
 			!slices.Equal(e.Webhook.Types, []licensing.EventType{licensing.EventOrderPaid}) {
 			t.Errorf("event %d is %+v of %+v", i, e, e.Webhook)
 		}
 	}
-	if !slices.Equal(told, ids) {
-		t.Errorf("told of %q, want %q", told, ids)
+	if !slices.Equal(events, ids) {
+		t.Errorf("events of %q, want %q", events, ids)
 	}
 	l.clean()
 }

@@ -7,7 +7,7 @@ import (
 	"licet/licensing"
 )
 
-// naive is a license told the long way: a set of devices and what is known of
+// naive is a license written the long way: a set of devices and what is known of
 // it, with the contract's rules written out once more.
 type naive struct {
 	max, allowedOver   int

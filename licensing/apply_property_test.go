@@ -221,7 +221,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 		}
 		folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, "ord_1", now), &licensing.Metadata{}, "key_1")
 		folded.Devices, folded.Changed = licensed(nil).Devices, false
-		told := slices.Clone(folded.Events) // by the commands one by one
+		singly := slices.Clone(folded.Events) // by the commands one by one
 		loaded := folded.Clone()
 		stored := &shelf{license: *folded.License, devices: map[string]licensing.Device{}}
 		model := &naive{
@@ -235,7 +235,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 		}
 
 		anyChange, anyTouch := false, false
-		var limitTold time.Time
+		var limitReported time.Time
 		for _, h := range rapid.SliceOfN(rapid.Custom(drawHappening), 1, 60).Draw(t, "happenings") {
 			now = now.Add(h.after)
 			c := h.command(now)
@@ -257,17 +257,17 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
 			}
 			stored.keep(t, single)
-			told = append(told, single.Events...)
+			singly = append(singly, single.Events...)
 			if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
-				t.Fatalf("%T at %v told what its change does not explain (-change +told):\n%s", c, now, diff)
+				t.Fatalf("%T at %v recorded events that its change does not explain (-change +events):\n%s", c, now, diff)
 			}
 			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening &&
-				now.Sub(limitTold) >= time.Minute {
-				limitTold = now
+				now.Sub(limitReported) >= time.Minute {
+				limitReported = now
 			}
-			if !folded.License.LimitReportedAt.Equal(limitTold) {
+			if !folded.License.LimitReportedAt.Equal(limitReported) {
 				t.Fatalf("%T at %v: the full license was reported at %v, want %v", c, now, folded.License.LimitReportedAt,
-					limitTold)
+					limitReported)
 			}
 			anyChange = anyChange || single.Changed
 			anyTouch = anyTouch || single.Touched
@@ -275,10 +275,10 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			checkInvariants(t, before, folded)
 		}
 
-		if diff := cmp.Diff(told, folded.Events); diff != "" {
+		if diff := cmp.Diff(singly, folded.Events); diff != "" {
 			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
 		}
-		for i, e := range told {
+		for i, e := range singly {
 			if e.Sequence != uint64(i+1) {
 				t.Fatalf("event %d has the number %d", i+1, e.Sequence)
 			}
@@ -431,7 +431,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 		now := noon
 		folded := licensing.NewOrder(ordered(nil).Order, "key_1")
 		stored := *folded.Order
-		told := slices.Clone(folded.Events)
+		singly := slices.Clone(folded.Events)
 		word, recorded, late := "unpaid", false, false
 		var issued []*licensing.License
 		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "request",
@@ -460,9 +460,9 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			o := stored
 			single := licensing.Record{Order: &o}
 			result, err := run(t, &single, c, now)
-			told = append(told, single.Events...)
+			singly = append(singly, single.Events...)
 			if diff := cmp.Diff(explainsOrder(&stored, single.Order), typesOf(single.Events)); diff != "" {
-				t.Fatalf("%s told what its change does not explain (-change +told):\n%s", kind, diff)
+				t.Fatalf("%s recorded events that its change does not explain (-change +events):\n%s", kind, diff)
 			}
 			if single.Changed {
 				stored = *single.Order
@@ -513,7 +513,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 				t.Fatalf("the order names %s, issued was %+v", stored.LicenseKey, issued[0])
 			}
 		}
-		if diff := cmp.Diff(told, folded.Events); diff != "" {
+		if diff := cmp.Diff(singly, folded.Events); diff != "" {
 			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
 		}
 		if diff := cmp.Diff(stored, *folded.Order); diff != "" {

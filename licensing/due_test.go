@@ -154,8 +154,8 @@ func TestRecordedEndHoldsForEveryClock(t *testing.T) {
 	}
 }
 
-// TestExpireOrderHeedsBefore, not the clock at the moment of the swap.
-func TestExpireOrderHeedsBefore(t *testing.T) {
+// TestExpireOrderUsesBefore, not the clock at the moment of the swap.
+func TestExpireOrderUsesBefore(t *testing.T) {
 	f := func(at time.Time, want bool) {
 		t.Helper()
 		r := ordered(func(o *licensing.Order) { o.ExpiresAt = noon })

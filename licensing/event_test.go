@@ -157,7 +157,7 @@ func TestOrderEvents(t *testing.T) {
 				Order: r.Order}}
 		}
 		if diff := cmp.Diff(want, r.Events); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestFreeOrderEvents(t *testing.T) {
 		{Type: licensing.EventLicenseIssued, At: created.CreatedAt, Sequence: 1, Actor: byKey, License: r.Issued},
 	}
 	if diff := cmp.Diff(want, r.Events); diff != "" || !r.Changed {
-		t.Errorf("changed %v, told (-want +got):\n%s", r.Changed, diff)
+		t.Errorf("changed %v, events (-want +got):\n%s", r.Changed, diff)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestGrantEvents(t *testing.T) {
 	r := licensing.NewLicense(l, note, byKey)
 	want := []licensing.Event{{Type: licensing.EventLicenseIssued, At: noon, Sequence: 1, Actor: byKey, License: l}}
 	if diff := cmp.Diff(want, r.Events); diff != "" || !r.Changed || r.Metadata != note || r.License != l {
-		t.Errorf("%+v, told (-want +got):\n%s", r, diff)
+		t.Errorf("%+v, events (-want +got):\n%s", r, diff)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestRefundActor(t *testing.T) {
 		}
 		if len(r.Events) != 1 || r.Events[0].Type != licensing.EventOrderRefunded || r.Events[0].Actor != want ||
 			r.Order.RefundBy != want {
-			t.Errorf("%v: told %+v, of %+v", commands, r.Events, r.Order)
+			t.Errorf("%v: events %+v, of %+v", commands, r.Events, r.Order)
 		}
 	}
 	f("key_1", paid(), licensing.RequestRefund{By: "key_1"})
@@ -223,7 +223,7 @@ func TestActorOfTheService(t *testing.T) {
 	r := licensed(nil)
 	must(t, &r, licensing.RevokeLicense{Target: ours}, noon)
 	if len(r.Events) != 1 || r.Events[0].Actor != licensing.System {
-		t.Errorf("told %+v", r.Events)
+		t.Errorf("events %+v", r.Events)
 	}
 }
 
@@ -232,12 +232,12 @@ func TestActorOfTheService(t *testing.T) {
 func TestLimitEventOncePerMinute(t *testing.T) {
 	r := licensed(func(l *licensing.License) { l.MaxDevices = 1 }, "laptop")
 	r.Listening = true
-	ask := func(at time.Duration, device string, told bool) {
+	ask := func(at time.Duration, device string, recorded bool) {
 		t.Helper()
 		refuses(t, &r, licensing.Activate{Target: ours, Device: device}, noon.Add(at),
 			licensing.ReasonDeviceLimitReached)
-		if (len(r.Events) == 1) != told || r.Changed != told {
-			t.Errorf("after %v: changed %v, told %+v", at, r.Changed, r.Events)
+		if (len(r.Events) == 1) != recorded || r.Changed != recorded {
+			t.Errorf("after %v: changed %v, events %+v", at, r.Changed, r.Events)
 		}
 	}
 	ask(0, "phone", true)
@@ -284,9 +284,9 @@ func typeOf(t *testing.T, word string) licensing.EventType {
 	return ""
 }
 
-// checkTold checks what must hold for the events of every command: each event follows the record's previous event, has
+// checkEvents checks what must hold for the events of every command: each event follows the record's previous event, has
 // the current time and an actor, and the last event has the record's state.
-func checkTold(t rapid.TB, c licensing.Command, before, r *licensing.Record, now time.Time) {
+func checkEvents(t rapid.TB, c licensing.Command, before, r *licensing.Record, now time.Time) {
 	t.Helper()
 	var license, order, issued uint64
 	if before.License != nil {
@@ -315,17 +315,17 @@ func checkTold(t rapid.TB, c licensing.Command, before, r *licensing.Record, now
 		}
 		if e.Sequence != *next || as != e.Sequence || !e.At.Equal(now) || e.Actor == "" ||
 			(e.License == nil) == (e.Order == nil) {
-			t.Fatalf("%T told %+v, as number %d of %T at %v", c, e, *next, c, now)
+			t.Fatalf("%T recorded %+v, as number %d of %T at %v", c, e, *next, c, now)
 		}
 	}
 	if len(r.Events) > 0 && !r.Changed {
-		t.Fatalf("%T told %+v of a record that has not Changed", c, r.Events)
+		t.Fatalf("%T recorded %+v of a record that has not Changed", c, r.Events)
 	}
 	if last[0] != nil && *last[0].License != *r.License || last[1] != nil && *last[1].Order != *r.Order ||
 		last[2] != nil && *last[2].License != *r.Issued {
-		t.Fatalf("%T told last %+v, which the record is not", c, r.Events)
+		t.Fatalf("%T recorded %+v last, which the record is not", c, r.Events)
 	}
 	if r.License != nil && r.License.Sequence != license || r.Order != nil && r.Order.Sequence != order {
-		t.Fatalf("%T told %d events, and the number of the latest is not theirs: %+v", c, len(r.Events), r)
+		t.Fatalf("%T recorded %d events, and the number of the latest is not theirs: %+v", c, len(r.Events), r)
 	}
 }

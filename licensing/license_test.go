@@ -109,7 +109,7 @@ func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (l
 	if r.Changed != (diff != "") {
 		t.Fatalf("%T: Changed is %v, yet this differs (-before +after):\n%s", c, r.Changed, diff)
 	}
-	checkTold(t, c, &before, r, now)
+	checkEvents(t, c, &before, r, now)
 	if err != nil {
 		if reason(err) == licensing.ReasonDeviceLimitReached && len(r.Events) == 1 {
 			// The one refusal that may have an event; nothing else has changed.

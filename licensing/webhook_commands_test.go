@@ -39,7 +39,7 @@ func TestEndpointLife(t *testing.T) {
 	at := noon
 	var past []string // of all answers and records so far, which must stay as they were
 	var held []any
-	do := func(c licensing.Command, changes bool, told ...licensing.EventType) licensing.Endpoint {
+	do := func(c licensing.Command, changes bool, want ...licensing.EventType) licensing.Endpoint {
 		t.Helper()
 		at = at.Add(time.Minute)
 		r.Changed, r.Events = false, nil
@@ -47,8 +47,8 @@ func TestEndpointLife(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%T: %v", c, err)
 		}
-		if types := typesOf(r.Events); r.Changed != changes || !slices.Equal(types, told) {
-			t.Errorf("%T: changed %v, told %v", c, r.Changed, types)
+		if types := typesOf(r.Events); r.Changed != changes || !slices.Equal(types, want) {
+			t.Errorf("%T: changed %v, events %v", c, r.Changed, types)
 		}
 		for i, h := range held {
 			if now := fmt.Sprintf("%+v", h); now != past[i] {
@@ -90,7 +90,7 @@ func TestEndpointLife(t *testing.T) {
 	}
 	if e := r.Events[0]; e.Actor != licensing.System || e.Sequence != 1 || e.At != at || e.Webhook.ID != "we_1" ||
 		e.Webhook.MasterID+e.Webhook.Since != "" || e.Webhook.SecretVersion != 0 {
-		t.Errorf("told %+v of %+v", e, e.Webhook)
+		t.Errorf("event %+v of %+v", e, e.Webhook)
 	}
 	do(licensing.DisableEndpoint{ID: "we_1", ResetAt: moved.ResetAt, Because: licensing.DisabledFailing}, false)
 	if u := do(licensing.UpdateEndpoint{ID: "we_1", Enabled: new(false)},
@@ -270,7 +270,7 @@ func TestEndpointsInAnyOrder(t *testing.T) {
 				sequence++
 				if at := r.Webhooks.Find(id); e.Sequence != sequence || e.At != now || at.Enabled() ||
 					at.DisabledAt != e.Webhook.DisabledAt {
-					t.Fatalf("told %+v", e)
+					t.Fatalf("event %+v", e)
 				}
 			}
 			if r.Webhooks == nil {

@@ -19,7 +19,7 @@ import (
 func openHearing(t *testing.T) *kv.Store {
 	t.Helper()
 	cfg := nodetest.StoreConfig()
-	cfg.HearAll = true
+	cfg.RecordActivations = true
 	return nodetest.OpenWith(t, cfg)
 }
 
@@ -68,19 +68,19 @@ func TestEventsOfAFreeOrder(t *testing.T) {
 		order, _, err = n.CreateOrder(nodetest.Context(t), owner, in)
 		nodetest.WantError(t, err, nil)
 	}
-	told := nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created key_1",
+	events := nodetest.WantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created key_1",
 		"2 order.paid key_1")
-	told = append(told,
+	events = append(events,
 		nodetest.WantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued key_1")...)
-	together(t, told...)
+	together(t, events...)
 	feed := nodetest.FeedOf(t, store, owner)
 	together(t, feed...)
 	if len(feed) != 3 {
 		t.Errorf("the feed has %v", nodetest.Lines(feed))
 	}
-	if status := told[0].Order.Status(order.CreatedAt); status != licensing.OrderUnpaid ||
-		told[1].Order.LicenseKey != order.LicenseKey {
-		t.Errorf("it was created %s, and paid as %+v", status, told[1].Order)
+	if status := events[0].Order.Status(order.CreatedAt); status != licensing.OrderUnpaid ||
+		events[1].Order.LicenseKey != order.LicenseKey {
+		t.Errorf("it was created %s, and paid as %+v", status, events[1].Order)
 	}
 }
 
@@ -116,15 +116,15 @@ func TestEventsOfAnOrder(t *testing.T) {
 		_, err = n.RecordRefund(ctx, order)
 		nodetest.WantError(t, err, nil)
 	}
-	told := nodetest.WantHistory(t, store, ref, "1 order.created key_1", "2 order.paid provider",
+	events := nodetest.WantHistory(t, store, ref, "1 order.created key_1", "2 order.paid provider",
 		"3 order.refunded key_2")
 	license := nodetest.WantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued provider",
 		"2 license.revoked key_2")
-	together(t, told[1], license[0])
-	together(t, told[2], license[1])
-	if told[1].Revision >= told[2].Revision || license[1].License.RevokedAt.IsZero() ||
-		told[2].Order.RefundedAt.IsZero() {
-		t.Errorf("told %+v and %+v", told[2], license[1])
+	together(t, events[1], license[0])
+	together(t, events[2], license[1])
+	if events[1].Revision >= events[2].Revision || license[1].License.RevokedAt.IsZero() ||
+		events[2].Order.RefundedAt.IsZero() {
+		t.Errorf("the events are %+v and %+v", events[2], license[1])
 	}
 }
 
@@ -318,7 +318,7 @@ func TestActorOfAHop(t *testing.T) {
 	got := nodetest.Lines(nodetest.HistoryOf(t, store, ref))[before:]
 	for i, want := range []string{"device.bound key_7 hopped", "device.removed key_8 hopped"} {
 		if len(got) != 2 || !strings.HasSuffix(got[i], want) {
-			t.Errorf("told %v, want %s", got, want)
+			t.Errorf("the events are %v, want %s", got, want)
 		}
 	}
 }

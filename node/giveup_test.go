@@ -132,12 +132,12 @@ func TestGivingUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ids := nodetest.Devices(t, n, key); ids["impatient"] {
-			t.Error("it was run after its caller had been told that it was not")
+			t.Error("the command ran after its caller had the answer that it did not")
 		}
 	})
 	// In the mailbox's own goroutine, with another that is patient.
 	crowd := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey, arrived, open,
-		told chan struct{}) {
+		answered chan struct{}) {
 		t.Helper()
 		var group sync.WaitGroup
 		group.Go(func() {
@@ -152,16 +152,16 @@ func TestGivingUp(t *testing.T) {
 		group.Go(func() {
 			_, err := nodetest.Activate(ctx, n, key, "impatient")
 			nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
-			close(told)
+			close(answered)
 		})
 		n.AwaitQueued(licensing.LicenseRef(key), 2)
 		close(open)
 		group.Wait()
 	}
 	// stages holds the first turn back until open, and lets a rival write in the
-	// middle of the second, once the impatient caller has been told.
+	// middle of the second, once the impatient caller has its answer.
 	stages := func(t *testing.T, rival *service.Service, key licensing.LicenseKey, cancel context.CancelFunc, arrived,
-		open, told chan struct{}) func() {
+		open, answered chan struct{}) func() {
 		var turns atomic.Int32
 		return func() {
 			switch turns.Add(1) {
@@ -170,27 +170,27 @@ func TestGivingUp(t *testing.T) {
 				<-open
 			case 2:
 				cancel()
-				<-told
+				<-answered
 				if _, err := nodetest.Activate(nodetest.Context(t), rival, key, "rival"); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 	}
-	// Once it has been told that its outcome is unknown, a rival writes; what a
+	// Once the caller knows that the outcome is unknown, a rival writes; what a
 	// rival has written must not be built on by a command that was answered.
 	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
 		plain := nodetest.OpenStore(t)
 		rival := nodetest.New(t, plain)
 		key := nodetest.Grant(t, rival, 0)
 		ctx, cancel := context.WithCancel(nodetest.Context(t))
-		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		stage := stages(t, rival, key, cancel, arrived, open, told)
+		arrived, open, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		stage := stages(t, rival, key, cancel, arrived, open, answered)
 		n := nodetest.New(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]store.Want) error {
 			stage()
 			return nil
 		}})
-		crowd(ctx, t, n, key, arrived, open, told)
+		crowd(ctx, t, n, key, arrived, open, answered)
 		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; a command that was answered must not be run on what came after", ids)
 		}
@@ -200,13 +200,13 @@ func TestGivingUp(t *testing.T) {
 		rival := nodetest.New(t, other)
 		key := nodetest.Grant(t, rival, 0)
 		ctx, cancel := context.WithCancel(nodetest.Context(t))
-		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		stage := stages(t, rival, key, cancel, arrived, open, told)
+		arrived, open, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		stage := stages(t, rival, key, cancel, arrived, open, answered)
 		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			stage()
 			return storetest.Fault{}
 		}})
-		crowd(ctx, t, n, key, arrived, open, told)
+		crowd(ctx, t, n, key, arrived, open, answered)
 		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; a command that was answered must not be run again", ids)
 		}
@@ -311,12 +311,12 @@ func TestPanic(t *testing.T) {
 func TestDrain(t *testing.T) {
 	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	store, arrived, open, _ := gated(nodetest.OpenStore(t))
-	var told *metrics.Metrics
-	n := nodetest.New(t, store, func(cfg *service.Config) { told = cfg.Metrics })
+	var m *metrics.Metrics
+	n := nodetest.New(t, store, func(cfg *service.Config) { m = cfg.Metrics })
 	following, stop := context.WithCancel(nodetest.Context(t))
 	defer stop()
 	go n.FollowKeys(following)
-	for told.Ready.Value() != 1 { // until the store has answered
+	for m.Ready.Value() != 1 { // until the store has answered
 		if following.Err() != nil {
 			t.Fatal("licet_ready is 0 while it is ready")
 		}
@@ -329,7 +329,7 @@ func TestDrain(t *testing.T) {
 	})
 	<-arrived
 	n.StopIntake()
-	if told.Ready.Value() != 0 {
+	if m.Ready.Value() != 0 {
 		t.Error("licet_ready is 1 while the node drains")
 	}
 	nodetest.WantError(t, n.Ready(nodetest.Context(t)), licensing.ErrUnavailable)

@@ -193,7 +193,7 @@ func TestDeadlinesOfAHopAreApart(t *testing.T) {
 	group.Go(func() {
 		began := time.Now()
 		if _, err := nodetest.Activate(nodetest.Context(t), other, key, "patient"); err != nil {
-			t.Errorf("told after %v, of 30 s: %v", time.Since(began), err)
+			t.Errorf("an answer after %v, of 30 s: %v", time.Since(began), err)
 		}
 	})
 	group.Wait()

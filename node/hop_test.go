@@ -125,13 +125,13 @@ func TestCommandsHop(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) ||
 		again.License.CurrentDevices != bound.License.CurrentDevices {
-		t.Errorf("told %+v, and before %+v", again, bound)
+		t.Errorf("the answer is %+v, and before %+v", again, bound)
 	}
 	removed, err := other.RemoveDevice(nodetest.Context(t),
 		licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: nodetest.Owner}, Device: "a device"})
 	nodetest.WantError(t, err, nil)
 	if !removed.Removed || removed.License.CurrentDevices != bound.License.CurrentDevices-1 {
-		t.Errorf("told %+v", removed)
+		t.Errorf("the answer is %+v", removed)
 	}
 	_, err = other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key,
 		Caller: nodetest.NewOwner(licensing.Test)}, Device: "a device"})
@@ -272,7 +272,7 @@ func TestHopsInDoubt(t *testing.T) {
 			nodetest.MustActivate(t, other, key, "another device")
 			nodetest.WantError(t, <-ended, licensing.ErrOutcomeUnknown)
 			if took := time.Since(began); took < patience {
-				t.Errorf("told after %v, when it may not have been over yet", took)
+				t.Errorf("an answer after %v, when it may not have been over yet", took)
 			}
 			if _, ids := nodetest.Devices(t, owner, key); ids["in doubt"] != x.run || !ids["another device"] {
 				t.Errorf("bound: in doubt %v, want %v; another device %v", ids["in doubt"], x.run,
@@ -432,7 +432,7 @@ func TestHopsUnderLoad(t *testing.T) {
 	group.Wait()
 	count, ids := nodetest.Devices(t, list[0], key)
 	if count != limit || len(ids) != limit || len(bound) != limit || int(refused.Load()) != nodes*callers*each-limit {
-		t.Errorf("%d by the license, %d by its devices, %d by those told, %d refused", count, len(ids), len(bound),
+		t.Errorf("%d by the license, %d by its devices, %d by those answers, %d refused", count, len(ids), len(bound),
 			refused.Load())
 	}
 	for id := range bound {

@@ -23,7 +23,7 @@ func TestFoldOfLargeCommands(t *testing.T) {
 	for _, rival := range []bool{false, true} {
 		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
 			cfg := nodetest.StoreConfig()
-			cfg.HearAll = true
+			cfg.RecordActivations = true
 			db, gate, arrived := heldCommits(nodetest.OpenWith(t, cfg))
 			n := nodetest.New(t, db)
 			key := nodetest.Grant(t, n, 0)

@@ -92,8 +92,8 @@ func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 func (w *world) count() { w.served, w.refused, w.longest = 0, 0, 0 }
 
 // TestOverloadControl runs the controller against stores of all speeds, in a
-// time of its own: it must cost no throughput, keep the queue as short as it was
-// told to, and follow a store that slows down or recovers.
+// time of its own: it must cost no throughput, keep the queue as short as
+// configured, and follow a store that slows down or recovers.
 func TestOverloadControl(t *testing.T) {
 	const alone, many = 1, 1000
 	for _, c := range []struct {

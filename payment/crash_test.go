@@ -18,7 +18,7 @@ func TestCrashPoints(t *testing.T) {
 		w.clock.ahead += 2 * time.Hour
 		return elsewhere.SendRefundsDue(w.ctx)
 	}
-	told := func(licensing.Order) error { return w.bank.report(w.ctx, elsewhere) }
+	reported := func(licensing.Order) error { return w.bank.report(w.ctx, elsewhere) }
 	press := func(o licensing.Order) error {
 		_, _, err := elsewhere.Pay(w.ctx, w.now(o))
 		return err
@@ -67,24 +67,24 @@ func TestCrashPoints(t *testing.T) {
 		{"refund, then the same call", w.paid, refund, []func(licensing.Order) error{again},
 			one(licensing.OrderRefunded), 8},
 		{"refund, then the pay page", w.paid, refund, []func(licensing.Order) error{press}, ifWished, 8},
-		{"pay, then the bank says so", w.create, pay, []func(licensing.Order) error{told},
+		{"pay, then the bank says so", w.create, pay, []func(licensing.Order) error{reported},
 			ifTaken(licensing.OrderPaid, licensing.OrderUnpaid), 4},
-		{"pay, then the buyer presses again", w.create, pay, []func(licensing.Order) error{press, told},
+		{"pay, then the buyer presses again", w.create, pay, []func(licensing.Order) error{press, reported},
 			one(licensing.OrderPaid), 4},
 		{"pay, then the shop cancels, then the bank says so", w.create, pay, []func(licensing.Order) error{
-			func(o licensing.Order) error { _, _ = elsewhere.Cancel(w.ctx, o); return nil }, told,
+			func(o licensing.Order) error { _, _ = elsewhere.Cancel(w.ctx, o); return nil }, reported,
 		}, func(o licensing.Order) licensing.OrderStatus {
 			if w.now(o).LicenseKey != "" {
 				return licensing.OrderPaid
 			}
 			return ifTaken(licensing.OrderRefunded, licensing.OrderCanceled)(o)
 		}, 4},
-		{"pay late, then the bank says so", expired, pay, []func(licensing.Order) error{told},
+		{"pay late, then the bank says so", expired, pay, []func(licensing.Order) error{reported},
 			ifTaken(licensing.OrderPaid, licensing.OrderExpired), 4},
-		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licensing.Order) error{told},
+		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licensing.Order) error{reported},
 			ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
 		{"pay a canceled order, then a pass, then the bank says so", w.canceled, pay,
-			[]func(licensing.Order) error{pass, told}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
+			[]func(licensing.Order) error{pass, reported}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			steps := 0

@@ -52,20 +52,20 @@ func TestTraceOfTheProvider(t *testing.T) {
 	request.End()
 	tracer.Close(t.Context())
 
-	var told []string
+	var spans []string
 	for _, s := range collector.Spans() {
 		if !strings.HasPrefix(s.Name, "payment ") {
 			continue
 		}
-		told = append(told, strings.TrimSpace(s.Name+" "+s.Attrs["error.type"]))
+		spans = append(spans, strings.TrimSpace(s.Name+" "+s.Attrs["error.type"]))
 		if s.Kind != "SPAN_KIND_CLIENT" || s.Failed != (s.Attrs["error.type"] != "") ||
 			!otlptest.Below(collector.Spans(), s, otlptest.Named(collector.Spans(), "request")[0]) {
 			t.Errorf("%+v", s)
 		}
 	}
 	if want := []string{"payment begin", "payment refund refused", "payment refund failed",
-		"payment refund"}; !slices.Equal(told, want) {
-		t.Errorf("the trace tells of %q, want %q", told, want)
+		"payment refund"}; !slices.Equal(spans, want) {
+		t.Errorf("the trace has the spans %q, want %q", spans, want)
 	}
 	for _, hidden := range []string{"canary", back.OrderNo, string(back.LicenseKey), owner.AccountID} {
 		if strings.Contains(collector.Text(), hidden) {

@@ -120,8 +120,8 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 			t.Errorf("the %s is in the metrics:\n%s", name, scraped)
 		}
 	}
-	for name, told := range map[string]string{"account": account, "order": created.text("order_no")} {
-		if strings.Contains(traces.Text(), told) || strings.Contains(scraped, told) {
+	for name, secret := range map[string]string{"account": account, "order": created.text("order_no")} {
+		if strings.Contains(traces.Text(), secret) || strings.Contains(scraped, secret) {
 			t.Errorf("the %s is in the traces or the metrics", name)
 		}
 	}

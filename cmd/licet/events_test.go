@@ -27,7 +27,7 @@ func (a api) feed(t *testing.T, after, until string) []object {
 		}
 		at = "&cursor=" + page.text("next_cursor")
 	}
-	t.Fatalf("there is no %s; told were %v", until, all)
+	t.Fatalf("there is no %s; events are %v", until, all)
 	return nil
 }
 
@@ -45,9 +45,9 @@ func TestFeed(t *testing.T) {
 		t.Fatalf("%v %s", err, r.body)
 	}
 	p.want(t, 200, "POST", "/v1/licenses/"+key+"/suspend", `{"reason":"chargeback"}`)
-	told := p.feed(t, "", "license.suspended")
+	events := p.feed(t, "", "license.suspended")
 	var kinds []string
-	for _, e := range told {
+	for _, e := range events {
 		kinds = append(kinds, e.text("type")+" "+strings.Replace(e.text("actor"), p.keyID, "the shop", 1))
 	}
 	want := []string{
@@ -55,13 +55,13 @@ func TestFeed(t *testing.T) {
 		"device.bound end_user", "license.suspended the shop",
 	}
 	if !slices.Equal(kinds, want) {
-		t.Errorf("told were %q, want %q", kinds, want)
+		t.Errorf("types are %q, want %q", kinds, want)
 	}
 
 	// Redacting the buyer redacts the events.
 	p.want(t, 200, "POST", "/v1/redactions", `{"buyer_email":"ada@example.com"}`)
 	for _, path := range []string{"/v1/events", "/v1/orders/" + orderNo + "/events", "/v1/licenses/" + key + "/events",
-		"/v1/events/" + told[0].text("id")} {
+		"/v1/events/" + events[0].text("id")} {
 		r := p.want(t, 200, "GET", path, "")
 		if strings.Contains(r.body, "ada@") || strings.Contains(r.body, "chargeback") {
 			t.Errorf("%s tells of the buyer: %s", path, r.body)
@@ -71,12 +71,12 @@ func TestFeed(t *testing.T) {
 	p.want(t, 200, "POST", "/v1/licenses/"+key+"/revoke", "")
 	p.kill()
 	p = startProcess(t, dir)
-	after := p.feed(t, told[len(told)-1].text("id"), "license.revoked")
+	after := p.feed(t, events[len(events)-1].text("id"), "license.revoked")
 	if len(after) != 1 || after[0].number("sequence") != 5 {
 		t.Errorf("the feed then has %v", after)
 	}
-	if again := p.feed(t, told[0].text("id"), "license.revoked"); len(again) != len(told) {
-		t.Errorf("after the first are %d events, want %d", len(again), len(told))
+	if again := p.feed(t, events[0].text("id"), "license.revoked"); len(again) != len(events) {
+		t.Errorf("after the first are %d events, want %d", len(again), len(events))
 	}
 }
 
@@ -99,9 +99,9 @@ func TestEventsOfAKilledNodeReachTheFeed(t *testing.T) {
 		dies.kill()
 		began := time.Now()
 		page := lives.want(t, 200, "GET", "/v1/events?wait=25&cursor="+at, "")
-		told := page.Data.list("events")
-		if len(told) != 1 || told[0].text("type") != "license.issued" || !strings.Contains(page.body, license) {
-			t.Fatalf("told were %s", page.body)
+		events := page.Data.list("events")
+		if len(events) != 1 || events[0].text("type") != "license.issued" || !strings.Contains(page.body, license) {
+			t.Fatalf("the events are %s", page.body)
 		}
 		t.Logf("the feed has the event %v after the node was killed", time.Since(began))
 		at = page.Data.text("next_cursor")
@@ -127,7 +127,7 @@ func TestWaitsForEvents(t *testing.T) {
 	r := <-answers
 	if events := r.Data.list("events"); r.status != 200 || len(events) != 1 ||
 		events[0].text("type") != "license.issued" {
-		t.Fatalf("told were %s", r.body)
+		t.Fatalf("the events are %s", r.body)
 	}
 	go wait(r.Data.text("next_cursor"))
 	select {

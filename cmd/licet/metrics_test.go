@@ -36,7 +36,7 @@ func TestFleetCountsOnce(t *testing.T) {
 	license := all.grant(t, 0)
 
 	var mu sync.Mutex
-	told := make(map[string]float64) // how many activations were answered so
+	answered := make(map[string]float64) // how many activations were answered so
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var group sync.WaitGroup
@@ -51,7 +51,7 @@ func TestFleetCountsOnce(t *testing.T) {
 						return
 					}
 					mu.Lock()
-					told[outcomeOf(answer, success)]++
+					answered[outcomeOf(answer, success)]++
 					mu.Unlock()
 					if answer.Code != 0 {
 						break
@@ -65,7 +65,7 @@ func TestFleetCountsOnce(t *testing.T) {
 	group.Wait()
 
 	answers := 0.0
-	for outcome, want := range told {
+	for outcome, want := range answered {
 		answers += want
 		if got := sum(`licet_activations_total\{outcome="` + outcome + `"\}`); got != want {
 			t.Errorf("%v activations count as %s, and clients got %v such responses", got, outcome, want)
@@ -82,9 +82,9 @@ func TestFleetCountsOnce(t *testing.T) {
 	}
 	// Activations in doubt may have bound their device: the store shows it.
 	recorded := sum(`licet_events_recorded_total\{type="device.bound"\}`)
-	if recorded < told["bound"] || recorded > told["bound"]+told["outcome_unknown"] {
+	if recorded < answered["bound"] || recorded > answered["bound"]+answered["outcome_unknown"] {
 		t.Errorf("%v devices were recorded as bound; %v responses said so, and %v responses are missing", recorded,
-			told["bound"], told["outcome_unknown"])
+			answered["bound"], answered["outcome_unknown"])
 	}
 	if folds, won := sum("licet_fold_commands_count"), sum(`licet_swaps_total\{outcome="won"\}`); won == 0 ||
 		folds == 0 {

@@ -19,7 +19,7 @@ import (
 type till struct {
 	mu      sync.Mutex
 	orders  map[string]bool   // the orders that were created
-	told    map[string]string // of each order the last status that is for good
+	final   map[string]string // of each order the last status that is for good
 	refunds map[string]bool   // asked for, whatever was answered
 }
 
@@ -28,7 +28,7 @@ func (l *till) note(orderNo, status string, refund bool) {
 	defer l.mu.Unlock()
 	l.orders[orderNo] = true
 	if status != "" {
-		l.told[orderNo] = status
+		l.final[orderNo] = status
 	}
 	l.refunds[orderNo] = l.refunds[orderNo] || refund
 }
@@ -36,7 +36,7 @@ func (l *till) note(orderNo, status string, refund bool) {
 func (l *till) count() (orders, refunded int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, status := range l.told {
+	for _, status := range l.final {
 		if status == "refunded" {
 			refunded++
 		}
@@ -111,7 +111,7 @@ func TestRefundsSurviveKills(t *testing.T) {
 	}
 	nodes := []*process{start(), start()}
 	f, all := newFleet(key, nodes...)
-	book := &till{orders: map[string]bool{}, told: map[string]string{}, refunds: map[string]bool{}}
+	book := &till{orders: map[string]bool{}, final: map[string]string{}, refunds: map[string]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, workers)
@@ -203,8 +203,8 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 			again++
 		}
 		problem := func(format string, args ...any) {
-			t.Errorf("%s: %s; taken %d, returned %d, asked %d, told %q: %v", orderNo, fmt.Sprintf(format, args...),
-				money.taken, money.returned, money.asked, l.told[orderNo], now)
+			t.Errorf("%s: %s; taken %d, returned %d, asked %d, last status %q: %v", orderNo, fmt.Sprintf(format, args...),
+				money.taken, money.returned, money.asked, l.final[orderNo], now)
 		}
 		if money.returned > money.taken {
 			problem("more went back than came")
@@ -216,7 +216,7 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 			license == "" {
 			problem("it is paid, and there is neither license nor refund")
 		}
-		if told := l.told[orderNo]; told == "refunded" && status != told || told == "paid" && license == "" {
+		if final := l.final[orderNo]; final == "refunded" && status != final || final == "paid" && license == "" {
 			problem("a response said otherwise")
 		}
 		if license == "" {

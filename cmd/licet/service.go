@@ -136,7 +136,7 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 		return err
 	}
 	cfg.Metrics, cfg.Log, cfg.Tracer = s.instruments, s.log, s.tracer
-	cfg.Remembered, cfg.HearAll = s.cfg.Remember, s.cfg.RecordActivations
+	cfg.Remembered, cfg.RecordActivations = s.cfg.Remember, s.cfg.RecordActivations
 	var err error
 	if s.store, err = kv.Open(ctx, cfg); err != nil {
 		return err

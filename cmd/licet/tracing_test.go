@@ -358,7 +358,7 @@ func TestTracesAreOffUnlessWanted(t *testing.T) {
 		})
 	}
 	if len(traces.Spans()) > 0 {
-		t.Error("who was not told to has sent traces")
+		t.Error("a service without an address for traces has sent traces")
 	}
 }
 

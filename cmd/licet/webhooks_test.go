@@ -173,10 +173,10 @@ func TestWebhooks(t *testing.T) {
 		func(o object) bool { return o.text("status") == "disabled" }); e.text("disabled_because") != "gone" {
 		t.Errorf("it is %v", e)
 	}
-	told := p.feed(t, next.ID, "webhook.disabled")
-	if last := told[len(told)-1]; last.text("actor") != "system" || last.number("sequence") != 1 ||
+	events := p.feed(t, next.ID, "webhook.disabled")
+	if last := events[len(events)-1]; last.text("actor") != "system" || last.number("sequence") != 1 ||
 		strings.Contains(p.want(t, 200, "GET", "/v1/events/"+last.text("id"), "").body, "whsec_") {
-		t.Errorf("told was %v", last)
+		t.Errorf("the last event is %v", last)
 	}
 	shop.status.Store(http.StatusOK)
 	p.want(t, 200, "PATCH", path, `{"status":"enabled"}`)

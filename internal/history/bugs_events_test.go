@@ -17,15 +17,15 @@ import (
 
 // eventBugs lists mistakes with events.
 func eventBugs() []bug {
-	mistold := func(mistake func(store.Change) store.Change) func(*run, store.Store) store.Store {
-		return func(_ *run, s store.Store) store.Store { return mistelling{s, mistake} }
+	misrecord := func(mistake func(store.Change) store.Change) func(*run, store.Store) store.Store {
+		return func(_ *run, s store.Store) store.Store { return miswriting{s, mistake} }
 	}
 	return []bug{
 		{name: "events are dropped where a change is made anew", store: func(_ *run, s store.Store) store.Store {
 			return &tiring{Store: s, lost: map[licensing.Ref]bool{}}
 		}},
-		{name: "now and then an event is recorded twice", hearing: hears, store: mistold(tellAgain)},
-		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
+		{name: "now and then an event is recorded twice", listening: listensAlways, store: misrecord(recordAgain)},
+		{name: "an event's number is not stored, now and then", store: misrecord(forgetNumber)},
 		{name: "an event is recorded in a transaction of its own",
 			store: func(_ *run, s store.Store) store.Store { return apart{s} }},
 		{name: "a warning is recorded twice", warned: true, store: func(_ *run, s store.Store) store.Store {
@@ -41,17 +41,17 @@ func eventBugs() []bug {
 		{name: "the time of a warning is forgotten", warned: true,
 			store: func(_ *run, s store.Store) store.Store { return unwarned{s} }},
 		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
-		{name: "who listens is not compared", hearing: begins, txn: withoutCompare("lc1/s/listen")},
+		{name: "who listens is not compared", listening: listensLater, txn: withoutCompare("lc1/s/listen")},
 	}
 }
 
-// mistelling makes a mistake with one in ten changes that tell of something.
-type mistelling struct {
+// miswriting makes a mistake in one of ten changes that record events.
+type miswriting struct {
 	store.Store
 	mistake func(store.Change) store.Change
 }
 
-func (s mistelling) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+func (s miswriting) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if r := &change.Writes[0].Record; r.License != nil && r.License.Sequence > 1 && len(r.Events) > 0 &&
 		rand.IntN(10) == 0 {
 		change = s.mistake(change)
@@ -59,8 +59,8 @@ func (s mistelling) Commit(ctx context.Context, change store.Change) (store.Outc
 	return s.Store.Commit(ctx, change)
 }
 
-// retold is a change with a license of another number.
-func retold(change store.Change, by uint64) store.Change {
+// renumbered is a change with a license of another number.
+func renumbered(change store.Change, by uint64) store.Change {
 	change.Writes = slices.Clone(change.Writes)
 	r := &change.Writes[0].Record
 	l := *r.License
@@ -69,8 +69,8 @@ func retold(change store.Change, by uint64) store.Change {
 	return change
 }
 
-func tellAgain(change store.Change) store.Change {
-	change = retold(change, 1)
+func recordAgain(change store.Change) store.Change {
+	change = renumbered(change, 1)
 	r := &change.Writes[0].Record
 	e := r.Events[len(r.Events)-1]
 	e.Sequence, e.License = r.License.Sequence, r.License
@@ -78,9 +78,9 @@ func tellAgain(change store.Change) store.Change {
 	return change
 }
 
-func forgetNumber(change store.Change) store.Change { return retold(change, ^uint64(0)) }
+func forgetNumber(change store.Change) store.Change { return renumbered(change, ^uint64(0)) }
 
-// tiring tells nothing of a change of a license that it has lost with before.
+// tiring drops the events of a change of a license that lost a swap before.
 type tiring struct {
 	store.Store
 	mu   sync.Mutex
@@ -92,8 +92,8 @@ func (s *tiring) Commit(ctx context.Context, change store.Change) (store.Outcome
 	s.mu.Lock()
 	tired := s.lost[ref]
 	s.mu.Unlock()
-	if told := len(change.Writes[0].Record.Events); tired && told > 0 && change.Writes[0].Record.License != nil {
-		change = retold(change, -uint64(told))
+	if events := len(change.Writes[0].Record.Events); tired && events > 0 && change.Writes[0].Record.License != nil {
+		change = renumbered(change, -uint64(events))
 		change.Writes[0].Record.Events = nil
 	}
 	outcome, err := s.Store.Commit(ctx, change)
@@ -103,16 +103,16 @@ func (s *tiring) Commit(ctx context.Context, change store.Change) (store.Outcome
 	return outcome, err
 }
 
-// apart stores a change of a license, and what it tells in a change after that.
+// apart stores a change of a license, and its events in a second change.
 type apart struct{ store.Store }
 
 func (s apart) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	r := change.Writes[0].Record
-	told := r.Events
-	if len(change.Writes) > 1 || change.Writes[0].Token == nil || r.License == nil || len(told) == 0 {
+	events := r.Events
+	if len(change.Writes) > 1 || change.Writes[0].Token == nil || r.License == nil || len(events) == 0 {
 		return s.Store.Commit(ctx, change)
 	}
-	first := retold(change, -uint64(len(told)))
+	first := renumbered(change, -uint64(len(events)))
 	first.Writes[0].Record.Events = nil
 	outcome, err := s.Store.Commit(ctx, first)
 	if err != nil || !outcome.Landed {
@@ -122,7 +122,7 @@ func (s apart) Commit(ctx context.Context, change store.Change) (store.Outcome, 
 	if failed == nil && now[0].Record.License != nil {
 		l := now[0].Record
 		l.Changed = true
-		for _, e := range told {
+		for _, e := range events {
 			l.License.Sequence++
 			as := *l.License
 			e.Sequence, e.License = as.Sequence, &as

@@ -40,8 +40,8 @@ type bug struct {
 	bank func(payment.Provider) payment.Provider
 	// overlong: a hop is run some time after it is over.
 	overlong bool
-	// hearing, if it is set, is who listens to activations.
-	hearing hearing
+	// listening says whether the owner listens to activations; listensNever: the run decides.
+	listening listening
 	// warned: the account has a budget. Without this field the account of a bug has none, which saves time.
 	warned bool
 }

@@ -162,10 +162,10 @@ func (r *run) start(c *clock) (*process, error) {
 	instruments := newInstruments()
 	for p.opened == nil {
 		p.opened, err = kv.Open(ctx, kv.Config{
-			Endpoints: []string{"unix://" + socket},
-			HearAll:   r.hearing == hears,
-			Metrics:   instruments,
-			Log:       zerolog.Nop(),
+			Endpoints:         []string{"unix://" + socket},
+			RecordActivations: r.listening == listensAlways,
+			Metrics:           instruments,
+			Log:               zerolog.Nop(),
 		})
 		if err != nil && ctx.Err() != nil { // on a busy machine it may need a second try
 			p.rpc.Stop()

@@ -20,14 +20,14 @@ import (
 	"licet/node/store"
 )
 
-// hearing reports whether a run's owner listens to activations.
-type hearing int
+// listening reports whether a run's owner listens to activations.
+type listening int
 
 const (
-	deaf    hearing = iota // it does not
-	hears                  // from the beginning
-	begins                 // in the middle
-	ofHears                // how many there are
+	listensNever   listening = iota // the owner does not listen
+	listensAlways                   // from the beginning
+	listensLater                    // from the middle
+	listeningKinds                  // how many there are
 )
 
 // eventAt is an event as it is stored.
@@ -42,24 +42,24 @@ type eventAt struct {
 	revision int64
 }
 
-// siteAt is where a record's events stand: an epoch, and a block that several records
+// eventLocation is where a record's events stand: an epoch, and a block that several records
 // share, or none.
-type siteAt struct {
+type eventLocation struct {
 	epoch uint64
 	block uint32
 }
 
 // latestAt is what a record says of its latest event.
 type latestAt struct {
-	site     siteAt
+	location eventLocation
 	sequence uint64
 }
 
-// toldAt is what one revision tells of a record.
-type toldAt struct {
-	site, before siteAt // before: of the record's events before
-	revision     int64
-	events       []eventAt
+// eventsOf holds the events of one record in one revision.
+type eventsOf struct {
+	location, before eventLocation // before: of the record's events before
+	revision         int64
+	events           []eventAt
 }
 
 // kinds are the types that have stored numbers. All others are stored as text.
@@ -70,20 +70,20 @@ var kinds = []licensing.EventType{
 	"license.expired", "license.activated", "license.limit_reached", "device.bound", "device.removed",
 }
 
-// told takes in a key of events. rest is what follows the owner in it.
-func (t *timeline) told(rest string, event *clientv3.Event) error {
+// addKey adds the events of a key. rest is what follows the owner in it.
+func (t *timeline) addKey(rest string, event *clientv3.Event) error {
 	block := len(rest) == 8+1+4 && rest[8] == 'b'
 	if !block && len(rest) < 8+1+5 {
 		return fmt.Errorf("a key of events ends with %q", rest)
 	}
 	if !event.IsCreate() {
-		t.retold = append(t.retold, rest)
+		t.changed = append(t.changed, rest)
 		return nil
 	}
-	at := siteAt{epoch: binary.BigEndian.Uint64([]byte(rest))}
+	at := eventLocation{epoch: binary.BigEndian.Uint64([]byte(rest))}
 	if !block {
 		last := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, rest[len(rest)-5:]...))
-		return t.toldOf(rest[8:len(rest)-5], last, at, event.Kv.Value, event.Kv.ModRevision)
+		return t.addEvents(rest[8:len(rest)-5], last, at, event.Kv.Value, event.Kv.ModRevision)
 	}
 	at.block = binary.BigEndian.Uint32([]byte(rest[9:]))
 	m, err := parse(event.Kv.Value[min(1, len(event.Kv.Value)):])
@@ -95,26 +95,26 @@ func (t *timeline) told(rest string, event *clientv3.Event) error {
 		if err != nil {
 			return err
 		}
-		if err := t.toldOf(run.text(1), run.varints[2], at, []byte(run.text(3)), event.Kv.ModRevision); err != nil {
+		if err := t.addEvents(run.text(1), run.varints[2], at, []byte(run.text(3)), event.Kv.ModRevision); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// toldOf takes in what one revision tells of a record.
-func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, revision int64) error {
-	k := &toldAt{site: at, revision: revision}
+// addEvents adds the events of one record in one revision.
+func (t *timeline) addEvents(record string, last uint64, at eventLocation, value []byte, revision int64) error {
+	k := &eventsOf{location: at, revision: revision}
 	m, err := parse(value[min(1, len(value)):])
 	if err != nil {
 		return err
 	}
 	switch before := m.text(3); {
 	case before == "":
-	case len(before) != siteLength:
-		return fmt.Errorf("the site of events before has %d bytes", len(before))
+	case len(before) != locationLength:
+		return fmt.Errorf("the location of the events before has %d bytes", len(before))
 	default:
-		k.before = readSite(before)
+		k.before = readLocation(before)
 	}
 	facts, err := parse([]byte(m.text(1))[min(1, len(m.text(1))):])
 	if err != nil {
@@ -140,18 +140,18 @@ func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, r
 	return nil
 }
 
-const siteLength = 8 + 4
+const locationLength = 8 + 4
 
-// readSite reads a site at the beginning of a field.
-func readSite(field string) siteAt {
-	return siteAt{binary.BigEndian.Uint64([]byte(field)), binary.BigEndian.Uint32([]byte(field[8:]))}
+// readLocation reads a location at the beginning of a field.
+func readLocation(field string) eventLocation {
+	return eventLocation{binary.BigEndian.Uint64([]byte(field)), binary.BigEndian.Uint32([]byte(field[8:]))}
 }
 
 // latest reads what a record says of its latest event.
 func latest(field string) (at latestAt) {
-	if len(field) > siteLength {
-		at.site = readSite(field)
-		at.sequence, _ = protowire.ConsumeVarint([]byte(field[siteLength:]))
+	if len(field) > locationLength {
+		at.location = readLocation(field)
+		at.sequence, _ = protowire.ConsumeVarint([]byte(field[locationLength:]))
 	}
 	return at
 }
@@ -195,7 +195,7 @@ func (r *run) listen() error {
 	if err != nil {
 		return err
 	}
-	r.heardAfter = stored.Kvs[0].CreateRevision
+	r.listensAfter = stored.Kvs[0].CreateRevision
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (r *run) listen() error {
 func (r *run) beginEpochs(ctx context.Context) error {
 	random := r.random("epochs")
 	for {
-		if r.hearing == begins && r.heardAfter == 0 && r.done() > 300 {
+		if r.listening == listensLater && r.listensAfter == 0 && r.done() > 300 {
 			if err := r.listen(); err != nil {
 				return err
 			}

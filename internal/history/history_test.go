@@ -74,6 +74,6 @@ func (res *result) String() string {
 		"unknown of a license), %d by hops, %d revisions, %d events (%s), %d of usage that cross the warning %d times",
 		res.run.seed, len(res.run.slots), len(res.run.processes), len(res.run.licenses), len(res.timeline.orders),
 		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, len(res.run.feed),
-		[...]string{"does not listen", "listens", "begins to listen"}[res.run.hearing],
+		[...]string{"does not listen", "listens", "begins to listen"}[res.run.listening],
 		len(res.timeline.usages), res.timeline.crossings())
 }

@@ -23,7 +23,7 @@ func (i *inspection) events(t *timeline) {
 			tables[n] = stateOf{s.revision, s.latest}
 		}
 		i.numbers(t, record, tables)
-		i.toldOfLicense(t, id.Key("LIC"), states, t.keysOf[record])
+		i.checkLicenseEvents(t, id.Key("LIC"), states, t.keysOf[record])
 	}
 	for number, states := range t.orders {
 		record := "o" + strings.TrimPrefix(number, "ord_")
@@ -32,7 +32,7 @@ func (i *inspection) events(t *timeline) {
 			tables[n] = stateOf{s.revision, s.latest}
 		}
 		i.numbers(t, record, tables)
-		i.toldOfOrder(number, states, t.keysOf[record])
+		i.checkOrderEvents(number, states, t.keysOf[record])
 	}
 	usage := usageRecord(t.account)
 	tables := make([]stateOf, len(t.usages))
@@ -40,7 +40,7 @@ func (i *inspection) events(t *timeline) {
 		tables[n] = stateOf{s.revision, s.latest}
 	}
 	i.numbers(t, usage, tables)
-	i.toldOfUsage(t.usages, t.keysOf[usage])
+	i.checkUsageEvents(t.usages, t.keysOf[usage])
 	for record := range t.keysOf {
 		known := record == usage || len(t.orders["ord_"+record[1:]]) > 0
 		if record[0] == 'l' && len(record) == 1+16 {
@@ -50,7 +50,7 @@ func (i *inspection) events(t *timeline) {
 			i.add("events", "%q has events, and is not there", record)
 		}
 	}
-	for _, key := range t.retold {
+	for _, key := range t.changed {
 		i.add("events", "the events %q have changed", key)
 	}
 	i.feeds(t)
@@ -72,20 +72,20 @@ func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 		if len(keys) > 0 && keys[0].revision == s.revision {
 			k := keys[0]
 			keys = keys[1:]
-			if k.before != now.site {
+			if k.before != now.location {
 				i.add("events", "%q: the events of revision %d come after those at %v, and say %v", record, s.revision,
-					now.site, k.before)
+					now.location, k.before)
 			}
 			begun := sort.Search(len(t.epochs), func(n int) bool { return t.epochs[n] >= k.revision })
-			if begun == 0 || uint64(t.epochs[begun-1]) != k.site.epoch {
-				i.add("events", "%q: the events of revision %d stand in epoch %d", record, s.revision, k.site.epoch)
+			if begun == 0 || uint64(t.epochs[begun-1]) != k.location.epoch {
+				i.add("events", "%q: the events of revision %d stand in epoch %d", record, s.revision, k.location.epoch)
 			}
 			for _, e := range k.events {
 				if e.sequence != now.sequence+1 {
 					i.add("events", "%q: number %d comes after %d, in revision %d", record, e.sequence, now.sequence,
 						s.revision)
 				}
-				now = latestAt{k.site, e.sequence}
+				now = latestAt{k.location, e.sequence}
 			}
 		}
 		if s.latest != now {
@@ -98,22 +98,22 @@ func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 	}
 }
 
-// heard reports whether activations of a revision have events.
-func (r *run) heard(revision int64) bool {
-	return r.hearing == hears || r.heardAfter != 0 && revision > r.heardAfter
+// recorded reports whether activations of a revision have events.
+func (r *run) recorded(revision int64) bool {
+	return r.listening == listensAlways || r.listensAfter != 0 && revision > r.listensAfter
 }
 
-// toldOfLicense checks that the events of each revision lead from the state before to the state after, and that there
+// checkLicenseEvents checks that the events of each revision lead from the state before to the state after, and that there
 // are no other events.
-func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states []*licenseAt, keys []*toldAt) {
-	told := map[int64][]eventAt{}
+func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, states []*licenseAt, keys []*eventsOf) {
+	eventsAt := map[int64][]eventAt{}
 	for _, k := range keys {
-		told[k.revision] = k.events
+		eventsAt[k.revision] = k.events
 	}
 	before := &licenseAt{devices: map[string]int64{}}
 	var limit int64
 	for n, s := range states {
-		heard := i.run.heard(s.revision)
+		recorded := i.run.recorded(s.revision)
 		now := *before
 		now.devices = maps.Clone(before.devices)
 		wrong := func(e eventAt) {
@@ -121,9 +121,9 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 				s)
 		}
 		var seen []licensing.EventType
-		for _, e := range told[s.revision] {
+		for _, e := range eventsAt[s.revision] {
 			seen = append(seen, e.kind)
-			if e.kind.OfActivation() && !heard {
+			if e.kind.OfActivation() && !recorded {
 				wrong(e)
 			}
 			_, bound := now.devices[e.device]
@@ -176,7 +176,7 @@ func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states
 		has := func(kind licensing.EventType) bool { return slices.Contains(seen, kind) }
 		fits := now.suspended == s.suspended && now.revoked == s.revoked && now.endRecorded == s.endRecorded &&
 			(n == 0) == has(licensing.EventLicenseIssued)
-		if heard {
+		if recorded {
 			fits = fits && now.activated == s.activated && maps.Equal(now.devices, s.devices)
 		}
 		if n > 0 {
@@ -202,12 +202,12 @@ func (t *timeline) redacts(order string, revision int64) bool {
 		func(o *orderAt) bool { return o.revision == revision && o.email == "" })
 }
 
-// toldOfOrder checks that the events of each revision say what the revision has changed.
-func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldAt) {
-	told := map[int64][]licensing.EventType{}
+// checkOrderEvents checks that the events of each revision say what the revision has changed.
+func (i *inspection) checkOrderEvents(number string, states []*orderAt, keys []*eventsOf) {
+	eventsAt := map[int64][]licensing.EventType{}
 	for _, k := range keys {
 		for _, e := range k.events {
-			told[k.revision] = append(told[k.revision], e.kind)
+			eventsAt[k.revision] = append(eventsAt[k.revision], e.kind)
 		}
 	}
 	before := &orderAt{}
@@ -227,8 +227,8 @@ func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldA
 				want = append(want, c.kind)
 			}
 		}
-		if !slices.Equal(told[s.revision], want) {
-			i.add("events", "%s: the events %v lead from %+v to %+v", number, told[s.revision], before, s)
+		if !slices.Equal(eventsAt[s.revision], want) {
+			i.add("events", "%s: the events %v lead from %+v to %+v", number, eventsAt[s.revision], before, s)
 		}
 		before = s
 	}
@@ -252,10 +252,10 @@ func (i *inspection) feeds(t *timeline) {
 	inBlocks := map[int64]bool{}
 	for record, keys := range t.keysOf {
 		for _, k := range keys {
-			if before, known := inBlocks[k.revision]; known && before != (k.site.block != 0) {
+			if before, known := inBlocks[k.revision]; known && before != (k.location.block != 0) {
 				i.add("events", "revision %d tells of some records in blocks, and of some apart", k.revision)
 			}
-			inBlocks[k.revision] = k.site.block != 0
+			inBlocks[k.revision] = k.location.block != 0
 			for _, e := range k.events {
 				s := seen{record, e.sequence, e.kind, e.at, e.device, e.revision}
 				stored[s] = true

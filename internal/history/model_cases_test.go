@@ -28,8 +28,8 @@ func at(call, ret int64, in input, out output) porcupine.Operation {
 	return porcupine.Operation{Input: in, Output: out, Call: call, Return: ret}
 }
 
-// told is an accepted answer with the counts of devices.
-func told(current, limit int) output {
+// ok is an accepted answer with the counts of devices.
+func ok(current, limit int) output {
 	return output{Verdict: accepted, Facts: facts{Current: current, Max: limit, Activated: noon}}
 }
 
@@ -78,44 +78,44 @@ func TestModel(t *testing.T) {
 		ops   history
 	}{
 		{"nothing", true, nil},
-		{"bound, and again", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(0), told(1, 1)),
-			at(5, 6, ask(get), told(1, 1).listing(1))}},
-		{"bound twice is not two", false, history{two, at(1, 2, bind(0), told(1, 2)), at(3, 4, bind(0), told(2, 2))}},
-		{"one too many", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(1), told(2, 1))}},
-		{"refused at the limit", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(1), full(1, 1))}},
-		{"refused below the limit", false, history{two, at(1, 2, bind(0), told(1, 2)), at(3, 4, bind(1), full(1, 2))}},
-		{"refused although bound", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(0), full(1, 1))}},
+		{"bound, and again", true, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, bind(0), ok(1, 1)),
+			at(5, 6, ask(get), ok(1, 1).listing(1))}},
+		{"bound twice is not two", false, history{two, at(1, 2, bind(0), ok(1, 2)), at(3, 4, bind(0), ok(2, 2))}},
+		{"one too many", false, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, bind(1), ok(2, 1))}},
+		{"refused at the limit", true, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, bind(1), full(1, 1))}},
+		{"refused below the limit", false, history{two, at(1, 2, bind(0), ok(1, 2)), at(3, 4, bind(1), full(1, 2))}},
+		{"refused although bound", false, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, bind(0), full(1, 1))}},
 		{"refused with wrong counts", false,
-			history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(1), full(2, 1))}},
-		{"no limit", true, history{open, at(1, 2, bind(0), told(1, 0)), at(3, 4, bind(1), told(2, 0))}},
-		{"two at once, one slot", true, history{one, at(1, 9, bind(0), told(1, 1)), at(1, 9, bind(1), full(1, 1))}},
+			history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, bind(1), full(2, 1))}},
+		{"no limit", true, history{open, at(1, 2, bind(0), ok(1, 0)), at(3, 4, bind(1), ok(2, 0))}},
+		{"two at once, one slot", true, history{one, at(1, 9, bind(0), ok(1, 1)), at(1, 9, bind(1), full(1, 1))}},
 		{"two at once, one slot, both in", false,
-			history{one, at(1, 9, bind(0), told(1, 1)), at(1, 9, bind(1), told(1, 1))}},
+			history{one, at(1, 9, bind(0), ok(1, 1)), at(1, 9, bind(1), ok(1, 1))}},
 		{"two at once, each with a count of its own", true,
-			history{two, at(1, 9, bind(0), told(2, 2)), at(1, 9, bind(1), told(1, 2))}},
-		{"two at once, same count", false, history{two, at(1, 9, bind(0), told(1, 2)), at(1, 9, bind(1), told(1, 2))}},
+			history{two, at(1, 9, bind(0), ok(2, 2)), at(1, 9, bind(1), ok(1, 2))}},
+		{"two at once, same count", false, history{two, at(1, 9, bind(0), ok(1, 2)), at(1, 9, bind(1), ok(1, 2))}},
 
-		{"removed", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()),
-			at(5, 6, bind(1), told(1, 1))}},
+		{"removed", true, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, unbind(0), ok(0, 1).removed()),
+			at(5, 6, bind(1), ok(1, 1))}},
 		{"removed what was not there", false, history{one, at(1, 2, unbind(0), fresh(1).removed())}},
 		{"not there to remove", true, history{one, at(1, 2, unbind(0), fresh(1))}},
 		{"not removed although there", false,
-			history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(1, 1))}},
-		{"removed by two", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 9, unbind(0), told(0, 1).removed()),
-			at(3, 9, unbind(0), told(0, 1).removed())}},
-		{"back without being asked", false, history{one, at(1, 2, bind(0), told(1, 1)),
-			at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, ask(get), told(1, 1).listing(1))}},
+			history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, unbind(0), ok(1, 1))}},
+		{"removed by two", false, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 9, unbind(0), ok(0, 1).removed()),
+			at(3, 9, unbind(0), ok(0, 1).removed())}},
+		{"back without being asked", false, history{one, at(1, 2, bind(0), ok(1, 1)),
+			at(3, 4, unbind(0), ok(0, 1).removed()), at(5, 6, ask(get), ok(1, 1).listing(1))}},
 
-		{"valid", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1)),
-			at(5, 6, valid(1), told(1, 1).not(licensing.NotBound))}},
+		{"valid", true, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, valid(0), ok(1, 1)),
+			at(5, 6, valid(1), ok(1, 1).not(licensing.NotBound))}},
 		{"valid although not bound", false, history{one, at(1, 2, valid(0), fresh(1))}},
 		{"not valid although bound", false,
-			history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1).not(licensing.NotBound))}},
-		{"valid until it is removed", true, history{one, at(1, 2, bind(0), told(1, 1)),
-			at(3, 9, input{Action: remove, ByUser: true}, told(0, 1).removed()),
-			at(4, 5, valid(0), told(1, 1)), at(6, 7, valid(0), told(0, 1).not(licensing.NotBound))}},
-		{"valid after it was removed", false, history{one, at(1, 2, bind(0), told(1, 1)),
-			at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, valid(0), told(1, 1))}},
+			history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, valid(0), ok(1, 1).not(licensing.NotBound))}},
+		{"valid until it is removed", true, history{one, at(1, 2, bind(0), ok(1, 1)),
+			at(3, 9, input{Action: remove, ByUser: true}, ok(0, 1).removed()),
+			at(4, 5, valid(0), ok(1, 1)), at(6, 7, valid(0), ok(0, 1).not(licensing.NotBound))}},
+		{"valid after it was removed", false, history{one, at(1, 2, bind(0), ok(1, 1)),
+			at(3, 4, unbind(0), ok(0, 1).removed()), at(5, 6, valid(0), ok(1, 1))}},
 		{"not valid while suspended", true,
 			history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
 				at(3, 4, valid(0),
@@ -124,29 +124,29 @@ func TestModel(t *testing.T) {
 			history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
 				at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licensing.NotBound))}},
 
-		{"a lookup that is late", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
-		{"a lookup that is early", true, history{one, at(1, 5, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
+		{"a lookup that is late", false, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, ask(get), fresh(1))}},
+		{"a lookup that is early", true, history{one, at(1, 5, bind(0), ok(1, 1)), at(3, 4, ask(get), fresh(1))}},
 		{"a lookup of another device", false,
-			history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(get), told(1, 1).listing(2))}},
-		{"lookups that go back", false, history{one, at(1, 9, bind(0), told(1, 1)),
-			at(2, 3, ask(get), told(1, 1).listing(1)), at(4, 5, ask(get), fresh(1))}},
+			history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, ask(get), ok(1, 1).listing(2))}},
+		{"lookups that go back", false, history{one, at(1, 9, bind(0), ok(1, 1)),
+			at(2, 3, ask(get), ok(1, 1).listing(1)), at(4, 5, ask(get), fresh(1))}},
 
 		{"unknown that happened", true,
-			history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1))}},
+			history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), ok(1, 1).listing(1))}},
 		{"unknown that did not", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), fresh(1))}},
 		{"unknown that happened late", true,
 			history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), fresh(1)), at(5, 6, bind(1), full(1, 1))}},
 		{"unknown that happened twice", false, history{
-			one, at(1, 2, bind(0), lost), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, ask(get),
-				told(1, 1).listing(1)),
+			one, at(1, 2, bind(0), lost), at(3, 4, unbind(0), ok(0, 1).removed()), at(5, 6, ask(get),
+				ok(1, 1).listing(1)),
 		}},
 		{"unknown and undone before it was asked", false,
-			history{one, at(1, 2, ask(get), told(1, 1).listing(1)), at(3, 4, bind(0), lost)}},
+			history{one, at(1, 2, ask(get), ok(1, 1).listing(1)), at(3, 4, bind(0), lost)}},
 		{"unknown removal of a bound device", true,
-			history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), lost), at(5, 6, bind(1), told(1, 1))}},
+			history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, unbind(0), lost), at(5, 6, bind(1), ok(1, 1))}},
 		{"not executed", true, history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), fresh(1))}},
 		{"said not to be executed, and was", false,
-			history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), told(1, 1).listing(1))}},
+			history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), ok(1, 1).listing(1))}},
 
 		{"not there", true, history{at(1, 2, bind(0), no(licensing.ReasonLicenseNotFound)),
 			at(3, 4, input{Action: create, Max: 1}, output{Verdict: accepted}), at(5, 6, ask(get), fresh(1))}},
@@ -157,16 +157,16 @@ func TestModel(t *testing.T) {
 		{"suspended", true, history{
 			one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
 			at(3, 4, bind(0), no(licensing.ReasonLicenseSuspended)), at(5, 6, ask(reinstate), fresh(1)),
-			at(7, 8, bind(0), told(1, 1)),
+			at(7, 8, bind(0), ok(1, 1)),
 		}},
 		{"bound while " +
 			"suspended", false, history{one,
 			at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })), at(3, 4, bind(0),
-				told(1, 1).with(func(f *facts) { f.Suspended = true }))}},
+				ok(1, 1).with(func(f *facts) { f.Suspended = true }))}},
 		{"removed while suspended", true, history{
-			one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(suspend),
-				told(1, 1).with(func(f *facts) { f.Suspended = true })),
-			at(5, 6, unbind(0), told(0, 1).removed().with(func(f *facts) { f.Suspended = true })),
+			one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, ask(suspend),
+				ok(1, 1).with(func(f *facts) { f.Suspended = true })),
+			at(5, 6, unbind(0), ok(0, 1).removed().with(func(f *facts) { f.Suspended = true })),
 		}},
 		{"revoked for good", true, history{
 			one, at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })),
@@ -174,45 +174,45 @@ func TestModel(t *testing.T) {
 			at(5, 6, bind(0), no(licensing.ReasonLicenseRevoked)),
 		}},
 		{"revoked and back", false, history{one,
-			at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })), at(3, 4, bind(0), told(1, 1))}},
+			at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })), at(3, 4, bind(0), ok(1, 1))}},
 
 		{"lowered below the count", true, history{
-			two, at(1, 2, bind(0), told(1, 2)), at(3, 4, bind(1), told(2, 2)), at(5, 6, input{Action: setMax, Max: 1},
-				told(2, 1)),
-			at(7, 8, bind(1), told(2, 1)), at(9, 10, bind(2), full(2, 1)), at(11, 12, unbind(0), told(1, 1).removed()),
+			two, at(1, 2, bind(0), ok(1, 2)), at(3, 4, bind(1), ok(2, 2)), at(5, 6, input{Action: setMax, Max: 1},
+				ok(2, 1)),
+			at(7, 8, bind(1), ok(2, 1)), at(9, 10, bind(2), full(2, 1)), at(11, 12, unbind(0), ok(1, 1).removed()),
 			at(13, 14, bind(0), full(1, 1)),
 		}},
-		{"raised", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, input{Action: setMax}, told(1, 0)),
-			at(5, 6, bind(1), told(2, 0))}},
+		{"raised", true, history{one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, input{Action: setMax}, ok(1, 0)),
+			at(5, 6, bind(1), ok(2, 0))}},
 
 		{"before the end", true, history{until,
-			at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+9))}},
+			at(1, 2, bind(0), clocked(ok(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+9))}},
 		{"after the end", false, history{until, at(1, 2, bind(0),
-			clocked(told(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+10, noon+10 }), noon+10, noon+11))}},
+			clocked(ok(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+10, noon+10 }), noon+10, noon+11))}},
 		{"expired", true,
 			history{until, at(1, 2, bind(0), clocked(no(licensing.ReasonLicenseExpired), noon+10, noon+11))}},
 		{"expired too early", false,
 			history{until, at(1, 2, bind(0), clocked(no(licensing.ReasonLicenseExpired), noon, noon+9))}},
 		{"about the end, in", true, history{until,
-			at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+20))}},
+			at(1, 2, bind(0), clocked(ok(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+20))}},
 		{"about the end, refused", true,
 			history{until, at(1, 2, bind(0), clocked(no(licensing.ReasonLicenseExpired), noon, noon+20))}},
 		{"unknown about the end", true, history{until, at(1, 2, bind(0), clocked(lost, noon, noon)),
-			at(3, 4, ask(get), told(1, 0).listing(1).with(func(f *facts) { f.Expires = noon + 10 }))}},
+			at(3, 4, ask(get), ok(1, 0).listing(1).with(func(f *facts) { f.Expires = noon + 10 }))}},
 		{"renewed", true, history{
 			until, at(1, 2, input{Action: renew, Expires: noon + 99},
 				clocked(fresh(0).with(func(f *facts) { f.Expires = noon + 99 }), noon+10, noon+11)),
-			at(3, 4, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+99, noon+50 }),
+			at(3, 4, bind(0), clocked(ok(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+99, noon+50 }),
 				noon+50, noon+51)),
 		}},
 		{"expired for every clock, once recorded", true, history{until,
 			at(1, 2, input{Action: end, Expires: noon + 10}, clocked(output{Verdict: accepted, Later: true}, noon+20, noon+20)),
 			at(3, 4, bind(0), no(licensing.ReasonLicenseExpired)),
 			at(5, 6, input{Action: renew, Expires: noon + 10}, fresh(0).with(func(f *facts) { f.Expires = noon + 10 })),
-			at(7, 8, bind(0), told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }))}},
+			at(7, 8, bind(0), ok(1, 0).with(func(f *facts) { f.Expires = noon + 10 }))}},
 		{"back although the end is recorded", false, history{until,
 			at(1, 2, input{Action: end, Expires: noon + 10}, clocked(output{Verdict: accepted, Later: true}, noon+20, noon+20)),
-			at(3, 4, bind(0), told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }))}},
+			at(3, 4, bind(0), ok(1, 0).with(func(f *facts) { f.Expires = noon + 10 }))}},
 		{"recorded too early", false, history{until,
 			at(1, 2, input{Action: end, Expires: noon + 10}, output{Verdict: accepted, Later: true})}},
 		{"renewed into the past", true,
@@ -220,27 +220,27 @@ func TestModel(t *testing.T) {
 		{"renewed into the past, and taken", false, history{until,
 			at(1, 2, input{Action: renew, Expires: noon}, fresh(0).with(func(f *facts) { f.Expires = noon }))}},
 
-		{"first activation stays", true, history{one, at(1, 2, bind(0), told(1, 1)),
-			at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, bind(0), clocked(told(1, 1), still, still))}},
+		{"first activation stays", true, history{one, at(1, 2, bind(0), ok(1, 1)),
+			at(3, 4, unbind(0), ok(0, 1).removed()), at(5, 6, bind(0), clocked(ok(1, 1), still, still))}},
 		{"first activation moved", false, history{
-			one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()),
-			at(5, 6, bind(0), clocked(told(1, 1).with(func(f *facts) { f.Activated = still }), still, still)),
+			one, at(1, 2, bind(0), ok(1, 1)), at(3, 4, unbind(0), ok(0, 1).removed()),
+			at(5, 6, bind(0), clocked(ok(1, 1).with(func(f *facts) { f.Activated = still }), still, still)),
 		}},
-		{"first activation at another time", false, history{one, at(1, 2, bind(0), clocked(told(1, 1), still, still))}},
+		{"first activation at another time", false, history{one, at(1, 2, bind(0), clocked(ok(1, 1), still, still))}},
 		{"first activation unknown, then seen", true, history{one, at(1, 2, bind(0), lost),
-			at(3, 4, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still }))}},
+			at(3, 4, ask(get), ok(1, 1).listing(1).with(func(f *facts) { f.Activated = still }))}},
 		{"unknown before it is made, and seen", true, history{
 			at(0, 0, ask(create), lost), at(1, 2, ask(get), no(licensing.ReasonLicenseNotFound)), at(1, 2, bind(0),
 				lost),
-			at(3, 4, ask(get), no(licensing.ReasonLicenseNotFound)), at(5, 6, ask(get), told(1, 0).listing(1)),
+			at(3, 4, ask(get), no(licensing.ReasonLicenseNotFound)), at(5, 6, ask(get), ok(1, 0).listing(1)),
 		}},
 		{"made by what is unknown, and gone", false, history{
 			at(0, 0, ask(create), lost), at(1, 2, ask(get), fresh(0)), at(3, 4, ask(get),
 				no(licensing.ReasonLicenseNotFound)),
 		}},
 		{"first activation seen at two times", false, history{
-			one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1)),
-			at(5, 6, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still })),
+			one, at(1, 2, bind(0), lost), at(3, 4, ask(get), ok(1, 1).listing(1)),
+			at(5, 6, ask(get), ok(1, 1).listing(1).with(func(f *facts) { f.Activated = still })),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestModelSearch(t *testing.T) {
 	for i := range 4 {
 		ops = append(ops, at(int64(60+i), 0, unbind(i), lostAt(noon+int64(20+i))))
 	}
-	ops = append(ops, at(200, 201, ask(get), told(2, 0).listing(3)))
+	ops = append(ops, at(200, 201, ask(get), ok(2, 0).listing(3)))
 	if got := porcupine.CheckOperationsTimeout(model(), ops, 10*time.Second); got != porcupine.Ok {
 		t.Errorf("the checker says %s", got)
 	}
@@ -283,12 +283,12 @@ func TestModelParts(t *testing.T) {
 	var ops []porcupine.Operation
 	for _, key := range []licensing.LicenseKey{"A", "B"} {
 		ops = append(ops, at(0, 0, input{Key: key, Action: create, Max: 1}, output{Verdict: accepted}),
-			at(1, 2, input{Key: key, Action: activate}, told(1, 1)))
+			at(1, 2, input{Key: key, Action: activate}, ok(1, 1)))
 	}
 	if !porcupine.CheckOperations(model(), ops) {
 		t.Error("two licenses are taken for one")
 	}
-	ops = append(ops, at(3, 4, input{Key: "B", Action: activate, Device: 1}, told(2, 1)))
+	ops = append(ops, at(3, 4, input{Key: "B", Action: activate, Device: 1}, ok(2, 1)))
 	if porcupine.CheckOperations(model(), ops) {
 		t.Error("a wrong answer of one license passes")
 	}

@@ -84,7 +84,7 @@ type output struct {
 	Facts   facts
 	Devices uint64 `json:",omitempty"` // get
 	Note    int    `json:",omitempty"` // get
-	Later   bool   `json:",omitempty"` // it was not told the facts right after it
+	Later   bool   `json:",omitempty"` // its answer holds the facts of a later time
 	Clock   span
 }
 

@@ -65,8 +65,8 @@ type timeline struct {
 	licenses map[licensing.LicenseID][]*licenseAt
 	orders   map[string][]*orderAt
 	notes    map[licensing.LicenseID]string // the metadata of licenses, as it is at last
-	keysOf   map[string][]*toldAt           // of events, by record
-	retold   []string                       // keys of events that were changed
+	keysOf   map[string][]*eventsOf         // of events, by record
+	changed  []string                       // keys of events that were changed
 	epochs   []int64                        // the revisions at which epochs have begun
 	usages   []*usageAt                     // of the account
 }
@@ -96,7 +96,7 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
-	t := &timeline{account: account, keysOf: map[string][]*toldAt{}, licenses: map[licensing.LicenseID][]*licenseAt{},
+	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
 		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
@@ -185,7 +185,7 @@ func (t *timeline) replay(
 			}
 		case "e":
 			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
-				if err := t.told(rest, event); err != nil {
+				if err := t.addKey(rest, event); err != nil {
 					return err
 				}
 			}

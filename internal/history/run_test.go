@@ -57,12 +57,12 @@ type run struct {
 	recordings map[recordedEnd]recording
 	wrong      []violation // found while it was played
 
-	hearing hearing
+	listening listening
 	// activations have events after this revision; 0: never, or always if the run listens
-	heardAfter int64
-	followed   []store.RecordedEvent            // as they were read meanwhile, page by page
-	feed       []store.RecordedEvent            // as it is read in the end
-	histories  map[string][]store.RecordedEvent // the same events, by record
+	listensAfter int64
+	followed     []store.RecordedEvent            // as they were read meanwhile, page by page
+	feed         []store.RecordedEvent            // as it is read in the end
+	histories    map[string][]store.RecordedEvent // the same events, by record
 }
 
 func newRun(seed uint64, b bug) *run {
@@ -76,8 +76,8 @@ func newRun(seed uint64, b bug) *run {
 	r.weather = list[seed%uint64(len(list))]
 	r.way = ways()[seed/uint64(len(list))%uint64(len(ways()))]
 	r.patience = patience
-	if r.hearing = b.hearing; r.hearing == deaf {
-		r.hearing = hearing(r.random("hearing").IntN(int(ofHears)))
+	if r.listening = b.listening; r.listening == listensNever {
+		r.listening = listening(r.random("listening").IntN(int(listeningKinds)))
 	}
 	switch {
 	case b.lostHop != nil:

@@ -146,12 +146,12 @@ func (t *timeline) crossings() (count int) {
 	return count
 }
 
-// toldOfUsage checks that a warning is recorded exactly when the size crosses the warning upward, once, in the same
+// checkUsageEvents checks that a warning is recorded exactly when the size crosses the warning upward, once, in the same
 // revision, and not within an hour of the warning before.
-func (i *inspection) toldOfUsage(states []*usageAt, keys []*toldAt) {
-	told := map[int64][]eventAt{}
+func (i *inspection) checkUsageEvents(states []*usageAt, keys []*eventsOf) {
+	eventsAt := map[int64][]eventAt{}
 	for _, k := range keys {
-		told[k.revision] = k.events
+		eventsAt[k.revision] = k.events
 	}
 	before := &usageAt{}
 	for n, s := range states {
@@ -159,7 +159,7 @@ func (i *inspection) toldOfUsage(states []*usageAt, keys []*toldAt) {
 		if warns := s.bytes >= warningBytes; n > 0 && s.warned != warns {
 			i.add("events", "usage: at %d bytes, warned is %v: %+v", s.bytes, s.warned, s)
 		}
-		events := told[s.revision]
+		events := eventsAt[s.revision]
 		for _, e := range events {
 			soon := before.warnedAt != 0 && isWithinHour(e.at, before.warnedAt)
 			if len(events) > 1 || e.kind != licensing.EventBudgetWarning || !s.crossed(before) || soon ||

@@ -51,7 +51,7 @@ func WantHistory(t *testing.T, store *kv.Store, ref licensing.Ref, want ...strin
 	t.Helper()
 	events := HistoryOf(t, store, ref)
 	if diff := cmp.Diff(want, Lines(events)); diff != "" {
-		t.Errorf("told of %s (-want +got):\n%s", ref.ID, diff)
+		t.Errorf("events of %s (-want +got):\n%s", ref.ID, diff)
 	}
 	return events
 }

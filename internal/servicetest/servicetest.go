@@ -86,8 +86,8 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	}
 	s.stop = append(s.stop, etcd.Close)
 	instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
-	if s.Store, err = kv.Open(ctx,
-		kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments, Log: zerolog.Nop(), HearAll: true}); err != nil {
+	store := kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments, Log: zerolog.Nop(), RecordActivations: true}
+	if s.Store, err = kv.Open(ctx, store); err != nil {
 		return s, err
 	}
 	s.stop = append(s.stop, func() { _ = s.Store.Close() })

@@ -23,29 +23,29 @@ func TestDefragment(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	leader := leaderOf(t, client)
 
-	var told []Defragmented
-	note := func(d Defragmented) { told = append(told, d) }
+	var logged []Defragmented
+	note := func(d Defragmented) { logged = append(logged, d) }
 	if err := Defragment(t.Context(), cfg, note); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 3 ||
-		slices.ContainsFunc(told, func(d Defragmented) bool { return d.Done || d.Before != d.After || d.Before == 0 }) {
-		t.Errorf("with nothing to give back: %+v", told)
+	if len(logged) != 3 ||
+		slices.ContainsFunc(logged, func(d Defragmented) bool { return d.Done || d.Before != d.After || d.Before == 0 }) {
+		t.Errorf("with nothing to give back: %+v", logged)
 	}
 	if now := leaderOf(t, client); now != leader {
 		t.Errorf("with nothing to give back the lead went from %s to %s", leader, now)
 	}
 
 	waste(t, client)
-	told = nil
+	logged = nil
 	if err := Defragment(t.Context(), cfg, note); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 3 ||
-		slices.ContainsFunc(told, func(d Defragmented) bool { return !d.Done || d.After >= d.Before/2 }) {
-		t.Errorf("with space to give back: %+v", told)
+	if len(logged) != 3 ||
+		slices.ContainsFunc(logged, func(d Defragmented) bool { return !d.Done || d.After >= d.Before/2 }) {
+		t.Errorf("with space to give back: %+v", logged)
 	}
-	if last := told[len(told)-1].Endpoint; last != leader {
+	if last := logged[len(logged)-1].Endpoint; last != leader {
 		t.Errorf("the last was %s, and %s led", last, leader)
 	}
 	if now := leaderOf(t, client); now == leader {

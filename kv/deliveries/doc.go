@@ -6,7 +6,7 @@
 // key is attached to the worker's etcd lease and ends with the etcd lease; hold.go has the type of a held lease. A
 // checkpoint stores the results that a holder has not stored yet.
 //
-// Package delivery decides when to send which message. The records of endpoints are in package kv (webhooks.go), and
+// Package delivery decides when to send which message. The records of endpoints are in package kv, and
 // the keys and values of all this in package kv/internal/layout.
 //
 // # Files

@@ -49,7 +49,7 @@ func TestCapacityIsFilled(t *testing.T) {
 			t.Errorf("not filled: %+v", p)
 		}
 		if !strings.Contains(stderr.String(), p.String()) {
-			t.Errorf("not told meanwhile: %s", &p)
+			t.Errorf("not reported meanwhile: %s", &p)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -42,7 +42,7 @@ func TestGrant(t *testing.T) {
 		seen[string(keys.At(i))] = true
 	}
 	if len(seen) != count || granted.Load() != count || most.Load() == 0 {
-		t.Errorf("%d different keys of %d, %d granted, told of %d", len(seen), keys.Count(), granted.Load(),
+		t.Errorf("%d different keys of %d, %d granted, %d in the report", len(seen), keys.Count(), granted.Load(),
 			most.Load())
 	}
 }

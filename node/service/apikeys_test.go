@@ -53,7 +53,7 @@ func TestKeysOnce(t *testing.T) {
 	second, store := keyNode(t)
 	nodes := []*service.Service{first, second}
 	request := nodetest.Once(ulid.Make().String(), "r")
-	all := func(ask func(context.Context, *service.Service) (service.IssuedKey, bool, error)) (told service.IssuedKey) {
+	all := func(ask func(context.Context, *service.Service) (service.IssuedKey, bool, error)) (made service.IssuedKey) {
 		t.Helper()
 		var lock sync.Mutex
 		tellers := 0
@@ -71,13 +71,13 @@ func TestKeysOnce(t *testing.T) {
 				defer lock.Unlock()
 				switch {
 				case !replayed && issued.Secret != "":
-					told = issued
+					made = issued
 					tellers++
 				case !replayed || issued.Secret != "" || issued.Text != "":
 					t.Errorf("replayed %v with %+v", replayed, issued)
 				}
-				if told.Key.ID != "" && issued.Key.ID != told.Key.ID {
-					t.Errorf("%s and %s were made", issued.Key.ID, told.Key.ID)
+				if made.Key.ID != "" && issued.Key.ID != made.Key.ID {
+					t.Errorf("%s and %s were made", issued.Key.ID, made.Key.ID)
 				}
 			})
 		}
@@ -85,7 +85,7 @@ func TestKeysOnce(t *testing.T) {
 		if tellers != 1 {
 			t.Errorf("%d callers got the secret", tellers)
 		}
-		return told
+		return made
 	}
 	made := all(func(ctx context.Context, n *service.Service) (service.IssuedKey, bool, error) {
 		return n.CreateAPIKey(ctx, shopKey(request))

@@ -17,17 +17,17 @@ import (
 	"licet/node/store"
 )
 
-// oneKey is a store of one API key and of a feed in which nothing is until told.
+// oneKey is a store of one API key and of a feed which has an event once hasEvent is set.
 type oneKey struct {
 	store.Store
-	key   licensing.APIKey
-	ended atomic.Bool // the key is revoked
-	fails atomic.Bool // the store does not answer
-	mark  atomic.Int64
-	tells atomic.Bool // the feed has an event
-	reads atomic.Int64
-	woken chan struct{}
-	news  chan struct{}
+	key      licensing.APIKey
+	ended    atomic.Bool // the key is revoked
+	fails    atomic.Bool // the store does not answer
+	mark     atomic.Int64
+	hasEvent atomic.Bool // the feed has an event
+	reads    atomic.Int64
+	woken    chan struct{}
+	news     chan struct{}
 }
 
 func (s *oneKey) NewEvents() <-chan struct{} { return s.news }
@@ -64,7 +64,7 @@ func (s *oneKey) WatchAPIKeys(ctx context.Context, wake func()) {
 }
 
 func (s *oneKey) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (feed store.Feed, err error) {
-	if s.tells.Load() {
+	if s.hasEvent.Load() {
 		feed.Events = make([]store.RecordedEvent, 1)
 	}
 	return feed, nil
@@ -97,7 +97,7 @@ func TestWaitsByAKey(t *testing.T) {
 					}
 				}
 			}},
-		{name: "the key is revoked, and no watch tells", ended: true, after: 10 * time.Second, before: 12 * time.Second,
+		{name: "the key is revoked, and no watch reports that", ended: true, after: 10 * time.Second, before: 12 * time.Second,
 			reads: 2, run: func(s *oneKey, _ *Service) {
 				time.Sleep(10*time.Second + time.Millisecond)
 				s.ended.Store(true)
@@ -109,7 +109,7 @@ func TestWaitsByAKey(t *testing.T) {
 			before: 5 * time.Second, reads: 2, run: func(s *oneKey, n *Service) {
 				time.Sleep(5 * time.Second)
 				s.ended.Store(true)
-				s.tells.Store(true)
+				s.hasEvent.Store(true)
 				close(s.news)
 			}},
 		{name: "the store does not answer for a while", after: all, before: all, reads: 30,

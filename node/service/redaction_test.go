@@ -73,8 +73,8 @@ func wantRedaction(
 	}
 }
 
-// told returns everything that the service returns about an order and its license, as text.
-func told(t *testing.T, n *service.Service, order licensing.Order) (text string) {
+// shown returns everything that the service returns about an order and its license, as text.
+func shown(t *testing.T, n *service.Service, order licensing.Order) (text string) {
 	t.Helper()
 	order, err := n.Order(nodetest.Context(t), order.Owner, order.OrderNo)
 	if err != nil {
@@ -95,7 +95,7 @@ func told(t *testing.T, n *service.Service, order licensing.Order) (text string)
 func wantForgotten(t *testing.T, n *service.Service, orders ...licensing.Order) {
 	t.Helper()
 	for _, order := range orders {
-		text := told(t, n, order)
+		text := shown(t, n, order)
 		if strings.Contains(text, secret) || strings.Contains(strings.ToLower(text), strings.ToLower(buyer)) {
 			t.Errorf("after the redaction:\n%s", text)
 		}
@@ -124,7 +124,7 @@ func TestRedact(t *testing.T) {
 	}
 	var before []string
 	for _, other := range others {
-		before = append(before, told(t, n, other))
+		before = append(before, shown(t, n, other))
 	}
 
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
@@ -150,7 +150,7 @@ func TestRedact(t *testing.T) {
 	wantForgotten(t, n, all...)
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
 	for i, other := range others {
-		if now := told(t, n, other); now != before[i] {
+		if now := shown(t, n, other); now != before[i] {
 			t.Errorf("another one's order was\n%s\nand is\n%s", before[i], now)
 		}
 	}
@@ -184,7 +184,7 @@ func TestRedact(t *testing.T) {
 
 	// What comes later is kept, until it is asked for again.
 	later := bought(t, n, owner, buyer)
-	if now := told(t, n, later); !strings.Contains(now, secret) {
+	if now := shown(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("an order that was made later:\n%s", now)
 	}
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: 1, Complete: true}, false)
@@ -218,7 +218,7 @@ func TestRedactMany(t *testing.T) {
 		wantRedaction(t, n, owner, nodetest.Once("k", "r"),
 			licensing.Redaction{Orders: all, Licenses: 3, Complete: true}, true)
 	}
-	if now := told(t, n, later); !strings.Contains(now, secret) {
+	if now := shown(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("a replay has redacted an order that was made later:\n%s", now)
 	}
 	_, _, err := n.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "another"))
@@ -288,7 +288,7 @@ func TestRedactedByAnother(t *testing.T) {
 	}}
 	n := nodetest.New(t, store)
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
-	if now := told(t, n, order); !strings.Contains(now, secret) {
+	if now := shown(t, n, order); !strings.Contains(now, secret) {
 		t.Errorf("what was noted later is gone:\n%s", now)
 	}
 }
@@ -352,7 +352,7 @@ func TestRedactBreaksOff(t *testing.T) {
 					}
 					nodetest.WantError(t, err, want)
 					for _, order := range orders {
-						text := told(t, n, order)
+						text := shown(t, n, order)
 						if found := strings.Count(text, secret); found != 0 && found != 3 {
 							t.Errorf("an order is redacted by half:\n%s", text)
 						}
@@ -507,7 +507,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	n.AwaitListsWaiting(1)
 	cancel()
 	n.AwaitListsWaiting(0)
-	if !strings.Contains(told(t, n, order), secret) {
+	if !strings.Contains(shown(t, n, order), secret) {
 		t.Error("a redaction that was refused has redacted the order")
 	}
 	group.Go(func() {

@@ -151,10 +151,10 @@ func TestWebhooksOnce(t *testing.T) {
 	nodes := []*service.Service{first, second}
 	owner := nodetest.NewOwner(licensing.Test)
 	all := func(ask func(context.Context, *service.Service) (service.IssuedEndpoint, bool,
-		error)) (told service.IssuedEndpoint) {
+		error)) (made service.IssuedEndpoint) {
 		t.Helper()
 		var lock sync.Mutex
-		tellers, ids := 0, map[string]bool{}
+		answers, ids := 0, map[string]bool{}
 		var group sync.WaitGroup
 		for i := range 12 {
 			group.Go(func() {
@@ -172,16 +172,16 @@ func TestWebhooksOnce(t *testing.T) {
 					t.Errorf("replayed %v with %+v", replayed, issued)
 				}
 				if !replayed {
-					told = issued
-					tellers++
+					made = issued
+					answers++
 				}
 			})
 		}
 		group.Wait()
-		if tellers != 1 || len(ids) != 1 {
-			t.Errorf("%d callers got the secret, of %v", tellers, ids)
+		if answers != 1 || len(ids) != 1 {
+			t.Errorf("%d callers got the secret, of %v", answers, ids)
 		}
-		return told
+		return made
 	}
 	in := hook(owner)
 	in.Once = nodetest.Once(ulid.Make().String(), "r")
@@ -303,7 +303,7 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	}
 	var phase atomic.Int64 // of 4: not listening, beginning to listen, listening, ending to listen
 	var lock sync.Mutex
-	var heard, unheard []string // devices that must have an event, or must not
+	var recorded, unrecorded []string // devices that must have an event, or must not
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	for w := range 6 {
@@ -324,9 +324,9 @@ func TestSubscribeWhileActivating(t *testing.T) {
 				if before == phase.Load() {
 					switch before % 4 {
 					case 0:
-						unheard = append(unheard, device)
+						unrecorded = append(unrecorded, device)
 					case 2:
-						heard = append(heard, device)
+						recorded = append(recorded, device)
 					}
 				}
 				lock.Unlock()
@@ -346,31 +346,31 @@ func TestSubscribeWhileActivating(t *testing.T) {
 		}
 	}
 	for round := range 4 {
-		enough(&unheard, 30*(round+1))
+		enough(&unrecorded, 30*(round+1))
 		phase.Add(1)
 		issued := createHook(t, nodes[round%2], hook(owner, licensing.EventDeviceBound))
 		phase.Add(1)
-		enough(&heard, 30*(round+1))
+		enough(&recorded, 30*(round+1))
 		phase.Add(1)
 		nodetest.WantError(t, nodes[round/2].DeleteWebhook(nodetest.Context(t), owner, issued.Endpoint.ID, ""), nil)
 		phase.Add(1)
 	}
 	close(stop)
 	group.Wait()
-	told := map[string]int{}
+	events := map[string]int{}
 	for _, e := range nodetest.FeedOf(t, store, owner) {
 		if e.Type == licensing.EventDeviceBound {
-			told[e.Device.ID]++
+			events[e.Device.ID]++
 		}
 	}
-	for _, device := range heard {
-		if told[device] != 1 {
-			t.Errorf("%s has %d events, and was bound while the owner listened", device, told[device])
+	for _, device := range recorded {
+		if events[device] != 1 {
+			t.Errorf("%s has %d events, and was bound while the owner listened", device, events[device])
 		}
 	}
-	for _, device := range unheard {
-		if told[device] != 0 {
-			t.Errorf("%s has %d events, and the owner did not listen", device, told[device])
+	for _, device := range unrecorded {
+		if events[device] != 0 {
+			t.Errorf("%s has %d events, and the owner did not listen", device, events[device])
 		}
 	}
 }

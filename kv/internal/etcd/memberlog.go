@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxTold bounds the causes that are logged while a member does not answer.
-const maxTold = 4
+// maxLogged bounds the causes that are logged while a member does not answer.
+const maxLogged = 4
 
 // report logs a change of a member's state. A member is often lost by a time-out or a closed connection, and the reason
 // why it stays away, such as a certificate that is not trusted, shows only later. So each cause is logged once.
@@ -29,7 +29,7 @@ func (m *members) report(member *member, before error) {
 		return
 	}
 	why := cause(member.err)
-	known := slices.Contains(member.loggedCauses, why) || len(member.loggedCauses) == maxTold
+	known := slices.Contains(member.loggedCauses, why) || len(member.loggedCauses) == maxLogged
 	if !known {
 		member.loggedCauses = append(member.loggedCauses, why)
 	}

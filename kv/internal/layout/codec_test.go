@@ -150,9 +150,9 @@ func TestGoldenValues(t *testing.T) {
 	}
 	show("API key", goldenAPIKey().Encode())
 	show("use of an API key", EncodeKeyUse(kvtest.Time))
-	told := goldenLicense()
-	told.LastEvent, told.License.Sequence = Location{0x0102030405, 0x86070809}, 300
-	show("license of which events tell", told.Encode())
+	withEvents := goldenLicense()
+	withEvents.LastEvent, withEvents.License.Sequence = Location{0x0102030405, 0x86070809}, 300
+	show("license of which events tell", withEvents.Encode())
 	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
 	newer := kvtest.Events()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"

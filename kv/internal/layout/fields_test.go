@@ -49,8 +49,8 @@ func TestGoldenFields(t *testing.T) {
 	owned := kvtest.Owner
 	sandbox := licensing.Owner{AccountID: "acme", Mode: licensing.Test}
 
-	order := func(o licensing.Order, told Location, unknown []byte) []byte {
-		return (&Order{Order: o, LastEvent: told, Unknown: unknown}).Encode()
+	order := func(o licensing.Order, lastEvent Location, unknown []byte) []byte {
+		return (&Order{Order: o, LastEvent: lastEvent, Unknown: unknown}).Encode()
 	}
 	show("order without optional fields", order(licensing.Order{}, Location{}, nil))
 	show("order with the other fields", order(

@@ -35,7 +35,7 @@ const (
 	licenseStateReason    protowire.Number = 21
 	licenseEndRecorded    protowire.Number = 26
 	licenseEvents         protowire.Number = 27 // the first field: see locationAt
-	licenseLimitTold      protowire.Number = 28
+	licenseLimitReported  protowire.Number = 28
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -95,7 +95,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendUint(b, licenseRemovalsMonth, uint64(l.Removals.Month))
 	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
 	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
-	b = appendTimeAfter(b, licenseLimitTold, l.LimitReportedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseLimitReported, l.LimitReportedAt, l.CreatedAt)
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -107,7 +107,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l := &s.License
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked, recorded, limitTold Field
+	var activated, expires, suspended, revoked, recorded, limitReported Field
 	err := DecodeValue(value, func(f Field) (err error) {
 		switch f.Num {
 		case licensePrefix:
@@ -150,8 +150,8 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			recorded = f
 		case licenseEvents:
 			s.LastEvent, l.Sequence, err = f.lastEvent()
-		case licenseLimitTold:
-			limitTold = f
+		case licenseLimitReported:
+			limitReported = f
 		case LicenseWriter:
 			s.Writers, err = decodeWriter(s.Writers, f.Bytes)
 		case licenseSpilled:
@@ -178,7 +178,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
-	l.LimitReportedAt = limitTold.timeAfter(l.CreatedAt)
+	l.LimitReportedAt = limitReported.timeAfter(l.CreatedAt)
 	return s, nil
 }
 

@@ -52,7 +52,7 @@ func (f fixture) readFeed(
 
 // testEvents makes changes, some of which lose their swap. Then it reads the events: one of each change that landed,
 // in order, without the data that only the record has.
-func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
+func testEvents(t *testing.T, f fixture, events EventfulStore, activations bool) {
 	owner := f.owner()
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)
@@ -69,7 +69,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 		t.Error("a paid order was canceled")
 	}
 	licenseRef := licensing.LicenseRef(key)
-	if snapshot := f.load(licenseRef); snapshot.Record.Listening != hears {
+	if snapshot := f.load(licenseRef); snapshot.Record.Listening != activations {
 		t.Errorf("a snapshot says that its owner listens: %v", snapshot.Record.Listening)
 	}
 	f.seal(events)
@@ -80,7 +80,7 @@ func testEvents(t *testing.T, f fixture, events EventfulStore, hears bool) {
 	f.seal(events)
 
 	want := []string{"1 order.created key_shop", "2 order.paid provider", "1 license.issued provider"}
-	if hears {
+	if activations {
 		want = append(want, "2 license.activated system", "3 device.bound system", "4 device.bound system",
 			"5 device.removed system")
 	}

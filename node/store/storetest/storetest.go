@@ -66,12 +66,12 @@ type EventfulStore interface {
 
 // RunEvents checks the events that a store records. open returns a store that records the activations
 // of every owner, or of none.
-func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
-	for _, hearAll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("what changes tell is read, activations: %v", hearAll), func(t *testing.T) {
-			store := open(t, hearAll)
+func RunEvents(t *testing.T, open func(t *testing.T, recordActivations bool) EventfulStore) {
+	for _, recordActivations := range []bool{false, true} {
+		t.Run(fmt.Sprintf("recorded events are read, with activations: %v", recordActivations), func(t *testing.T) {
+			store := open(t, recordActivations)
 			testEvents(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store,
-				hearAll)
+				recordActivations)
 		})
 	}
 }
@@ -79,12 +79,12 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 // RunSubscriptions checks the events of activations while an endpoint subscribes to them. A change of
 // a license that was prepared before the subscription conflicts, for any owner of the license, so no other
 // test may change a license on the same server at the same time. open is as in RunEvents.
-func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
-	for _, hearAll := range []bool{false, true} {
-		t.Run(fmt.Sprintf("who subscribes to activations hears of them, and of all: %v", hearAll), func(t *testing.T) {
-			store := open(t, hearAll)
+func RunSubscriptions(t *testing.T, open func(t *testing.T, recordActivations bool) EventfulStore) {
+	for _, recordActivations := range []bool{false, true} {
+		t.Run(fmt.Sprintf("subscribers get activations, all owners: %v", recordActivations), func(t *testing.T) {
+			store := open(t, recordActivations)
 			testListening(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store,
-				hearAll)
+				recordActivations)
 		})
 	}
 }

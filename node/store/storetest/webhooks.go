@@ -115,7 +115,7 @@ func testWebhooks(t *testing.T, f fixture) {
 
 // testListening subscribes to activations and unsubscribes. The store records the activations between the two, even
 // if the snapshot of the change was read before.
-func testListening(t *testing.T, f fixture, events EventfulStore, hears bool) {
+func testListening(t *testing.T, f fixture, events EventfulStore, activations bool) {
 	f.useMaster()
 	l := f.createLicense(0)
 	ref, owner := licensing.LicenseRef(l.Key), l.Owner
@@ -149,7 +149,7 @@ func testListening(t *testing.T, f fixture, events EventfulStore, hears bool) {
 			}
 			before = f.rival(outcome, ref, device)
 		}
-		if step.listens || hears {
+		if step.listens || activations {
 			want = append(want, device)
 		}
 	}
