@@ -16,6 +16,7 @@ import (
 type settings struct {
 	Rounds      int           `json:"rounds"`
 	Licenses    int           `json:"licenses"`      // distinct ones of a round
+	Accounts    int           `json:"accounts"`      // that share these licenses in the row accounts
 	Spilled     int           `json:"spilled"`       // devices of the spilled license
 	Large       int           `json:"large_devices"` // of the large license
 	Small       int           `json:"small_devices"` // of the one it is compared with
@@ -45,7 +46,7 @@ type config struct {
 
 func fullSettings() settings {
 	return settings{
-		Rounds: 5, Licenses: 20_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
+		Rounds: 5, Licenses: 20_000, Accounts: 1_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
 		Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
 		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Quiet: 30 * time.Second, Soak: 10 * time.Minute,
 		Backlog: 1_000_000, Devices: claimedDevices,
@@ -56,7 +57,7 @@ func fullSettings() settings {
 // quickSettings measure every row in seconds. Their numbers mean nothing.
 func quickSettings() settings {
 	return settings{
-		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,
+		Rounds: 1, Licenses: 300, Accounts: 20, Spilled: 100, Large: 600, Small: 100,
 		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
 		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Quiet: 200 * time.Millisecond,
 		Soak: 2 * time.Second, Backlog: 1_000, Devices: 3_000,

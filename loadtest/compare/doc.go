@@ -27,6 +27,7 @@
 //	footprint.go       memory of a node; clusters of three members
 //	placement.go       several nodes on one etcd
 //	eventson.go        the cost of events and deliveries
+//	accounts.go        licenses of many accounts against licenses of one
 //	backlog.go         delivering a backlog of events
 //	fair.go            one account against another
 //	doors.go           the attacks of the row fair, and what any account may do instead

@@ -70,6 +70,8 @@ func rows() []row {
 			{name: "distinct licenses", atLeast: true, must: 0.7, aim: 0.85},
 			{name: "one license", atLeast: true, must: 0.7, aim: 0.85},
 		}},
+		{"accounts", "new devices on 20,000 licenses of 1,000 accounts ÷ on 20,000 of one account",
+			[]check{{atLeast: true, must: 0.9, aim: 1.0}}},
 		fairRow(),
 		{"deliveries", "deliveries to one endpoint while devices are bound",
 			[]check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
