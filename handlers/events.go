@@ -74,7 +74,7 @@ func (s eventRoutes) listEvents(ctx context.Context, c *call, q feedQuery) (even
 		defer cancel()
 	}
 	feed, err := s.cfg.Node.Feed(ctx, c.owner(), page, service.FeedWait{
-		For: q.wait, Stop: s.life.Done(), Key: c.key, Watch: c.watcher(),
+		For: q.wait, Stop: s.life.Done(), Key: c.key, NotifyGone: c.notifyGone(),
 	})
 	if errors.Is(err, service.ErrKeyEnded) {
 		return eventFeed{}, errUnauthenticated

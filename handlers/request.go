@@ -290,12 +290,12 @@ func (c *call) target(key licensing.LicenseKey) licensing.Target {
 	return licensing.Target{Key: key, Caller: c.owner(), By: c.actor()}
 }
 
-// watcher returns the function that watches the connection while the route's function waits; nil
+// notifyGone returns the function that notices the end of the client while the route's function waits; nil
 // if there is none.
-func (c *call) watcher() func() (gone <-chan struct{}, stop func()) {
+func (c *call) notifyGone() func() (gone <-chan struct{}, stop func()) {
 	conn := connection.Of(c.fast)
 	if conn == nil {
 		return nil // no listener of package connection accepted the connection
 	}
-	return conn.Watch
+	return conn.NotifyGone
 }

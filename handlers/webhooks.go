@@ -45,8 +45,8 @@ type issuedWebhook struct {
 	webhookEndpoint
 }
 
-// watchedWebhook adds the progress of the deliveries.
-type watchedWebhook struct {
+// webhookWithDelivery adds the progress of the deliveries.
+type webhookWithDelivery struct {
 	webhookEndpoint
 	Delivery deliveryState `json:"delivery"`
 }
@@ -86,9 +86,9 @@ func webhookAnswer(e *licensing.Endpoint, owner licensing.Owner, now time.Time) 
 	return answer
 }
 
-func watchedAnswer(
+func withDelivery(
 	e *licensing.Endpoint, owner licensing.Owner, p store.DeliveryProgress, now time.Time,
-) watchedWebhook {
+) webhookWithDelivery {
 	state := deliveryState{
 		Pending:     p.Pending,
 		Dead:        p.Dead,
@@ -102,7 +102,7 @@ func watchedAnswer(
 	} else if !p.FailingSince.IsZero() && e.Enabled() {
 		state.NextAttempt = timestamp(p.NextProbe)
 	}
-	return watchedWebhook{webhookAnswer(e, owner, now), state}
+	return webhookWithDelivery{webhookAnswer(e, owner, now), state}
 }
 
 // webhookQuery asks for a page of webhook endpoints.
@@ -114,8 +114,8 @@ func (q *webhookQuery) check(c *checks) {
 }
 
 type webhookList struct {
-	Endpoints []watchedWebhook `json:"webhook_endpoints"`
-	Next      *string          `json:"next_cursor"`
+	Endpoints []webhookWithDelivery `json:"webhook_endpoints"`
+	Next      *string               `json:"next_cursor"`
 }
 
 // listWebhooks pages through the endpoints of the caller's account and mode. One page of full
@@ -142,8 +142,8 @@ func (s webhookRoutes) listWebhooks(ctx context.Context, c *call, q webhookQuery
 	}
 	now := s.cfg.Node.Now()
 	return webhookList{
-		answers(endpoints, func(e *licensing.Endpoint) watchedWebhook {
-			return watchedAnswer(e, owner, progresses[e.ID], now)
+		answers(endpoints, func(e *licensing.Endpoint) webhookWithDelivery {
+			return withDelivery(e, owner, progresses[e.ID], now)
 		}),
 		next,
 	}, nil
@@ -155,14 +155,14 @@ type webhookPath struct {
 }
 
 // getWebhook looks an endpoint up.
-func (s webhookRoutes) getWebhook(ctx context.Context, c *call, in webhookPath) (watchedWebhook, error) {
+func (s webhookRoutes) getWebhook(ctx context.Context, c *call, in webhookPath) (webhookWithDelivery, error) {
 	endpoint, err := s.cfg.Node.Webhook(ctx, c.owner(), in.ID.value)
 	if err != nil {
-		return watchedWebhook{}, err
+		return webhookWithDelivery{}, err
 	}
 	progresses, err := s.cfg.Node.WebhookProgresses(ctx, c.owner(), endpoint)
 	if err != nil {
-		return watchedWebhook{}, err
+		return webhookWithDelivery{}, err
 	}
-	return watchedAnswer(&endpoint, c.owner(), progresses[endpoint.ID], s.cfg.Node.Now()), nil
+	return withDelivery(&endpoint, c.owner(), progresses[endpoint.ID], s.cfg.Node.Now()), nil
 }

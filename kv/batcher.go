@@ -26,7 +26,7 @@ const (
 	maxWaiting = 8192
 )
 
-// batchItem is one caller's share of an etcd request: a change, whose reads happen only if a compare does not hold;
+// batchItem is one caller's share of an etcd request: a change, whose reads happen only if a compare fails;
 // reads alone; or a check of compares, whose reads are the compared keys, in their order. A batchItem names single
 // keys, never ranges.
 type batchItem struct {
@@ -66,11 +66,12 @@ func (p *batchItem) ops() int {
 	return max(len(p.compares), len(p.then)-len(p.eventWrites), len(p.reads))
 }
 
-// isCheck reports whether an item changes nothing and asks only whether its compares hold.
+// isCheck reports whether an item changes nothing and asks only whether its compares succeed.
 func (p *batchItem) isCheck() bool { return len(p.compares) > 0 && len(p.then) == 0 }
 
-// holds reports whether the read keys satisfy the compares of the item. An item without compares is always satisfied.
-func (p *batchItem) holds(found []*etcdserverpb.ResponseOp) bool {
+// satisfiedBy reports whether the read keys satisfy the compares of the item. An item without compares is always
+// satisfied.
+func (p *batchItem) satisfiedBy(found []*etcdserverpb.ResponseOp) bool {
 	for i, compare := range p.compares {
 		var revision int64
 		if kv := etcd.First(found, i); kv != nil {

@@ -10,13 +10,13 @@ import (
 // linearizable.
 //
 // Checks are compares at the top, like the compares of flat changes: etcd answers all checks with one bit, which costs
-// etcd and this process half as much as the revisions of as many keys. Checks hold nearly always. If one does not hold,
+// etcd and this process half as much as the revisions of as many keys. Checks nearly always succeed. If one fails,
 // the request has read nothing, and sendReads reads revisions instead, also for some batches after that.
 func (s *requests) sendReads(batch []*batchItem) {
 	s.counts.reads.Observe(float64(len(batch)))
 	traceSent(batch)
-	held, err := s.sendChecks(batch)
-	if err == nil && !held {
+	succeeded, err := s.sendChecks(batch)
+	if err == nil && !succeeded {
 		err = s.sendGets(batch)
 	}
 	if err != nil {
@@ -24,8 +24,8 @@ func (s *requests) sendReads(batch []*batchItem) {
 	}
 }
 
-// sendChecks makes the reads of a batch if all of its checks hold, and answers its items only then.
-func (s *requests) sendChecks(batch []*batchItem) (held bool, err error) {
+// sendChecks makes the reads of a batch if all of its checks succeed, and answers its items only then.
+func (s *requests) sendChecks(batch []*batchItem) (succeeded bool, err error) {
 	request := &etcdserverpb.TxnRequest{}
 	for _, p := range batch {
 		if p.isCheck() {
@@ -82,7 +82,7 @@ func (s *requests) sendGets(batch []*batchItem) error {
 		count := len(p.reads)
 		own := rest[:count:count]
 		rest = rest[count:]
-		p.answer(reply{succeeded: p.holds(own), revision: response.Header.Revision, responses: own})
+		p.answer(reply{succeeded: p.satisfiedBy(own), revision: response.Header.Revision, responses: own})
 	}
 	return nil
 }

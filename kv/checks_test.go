@@ -82,10 +82,10 @@ func TestChecks(t *testing.T) {
 	stale := known{records[1].key, records[1].revision - 1}
 	read := func() *batchItem { return &batchItem{reads: [][]byte{records[2].key, absent}} }
 	for _, x := range []struct {
-		name  string
-		batch []*batchItem
-		holds []bool // by part
-		shape string
+		name     string
+		batch    []*batchItem
+		succeeds []bool // by part
+		shape    string
 	}{
 		{"one", []*batchItem{check(records[0])}, []bool{true}, "c"},
 		{"a few", []*batchItem{check(records[0]), check(records[1], etcd.Unchanged(absent, 0))}, []bool{true, true},
@@ -109,7 +109,7 @@ func TestChecks(t *testing.T) {
 			s.sendReads(x.batch)
 			for i, p := range x.batch {
 				<-p.done
-				if p.reply.err != nil || p.reply.succeeded != x.holds[i] || p.reply.revision == 0 {
+				if p.reply.err != nil || p.reply.succeeded != x.succeeds[i] || p.reply.revision == 0 {
 					t.Errorf("part %d: %+v", i, p.reply)
 				}
 				if p.isCheck() {
@@ -146,7 +146,7 @@ func TestChecksAfterLoss(t *testing.T) {
 	}
 	kv.shape()
 	if send(revision - 1) {
-		t.Error("an old revision holds")
+		t.Error("an old revision succeeds")
 	}
 	want := "cg"
 	for range readAfterLoss {

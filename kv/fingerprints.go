@@ -35,8 +35,8 @@ func (f *fingerprints) find(id licensing.LicenseID, device string) ([]atomic.Uin
 	return f.slots[at : at+fingerprintWays], max(print, 1)
 }
 
-// holds reports whether the device was bound at the last read or write of it here.
-func (f *fingerprints) holds(id licensing.LicenseID, device string) bool {
+// contains reports whether the device was bound at the last read or write of it here.
+func (f *fingerprints) contains(id licensing.LicenseID, device string) bool {
 	slots, print := f.find(id, device)
 	for i := range slots {
 		if slots[i].Load() == print {

@@ -18,16 +18,16 @@ func TestFingerprints(t *testing.T) {
 		f.note(one, fmt.Sprint(i), true)
 	}
 	for i := range few {
-		if !f.holds(one, fmt.Sprint(i)) {
+		if !f.contains(one, fmt.Sprint(i)) {
 			t.Fatalf("device %d is not held, among %d", i, few)
 		}
-		if f.holds(other, fmt.Sprint(i)) {
+		if f.contains(other, fmt.Sprint(i)) {
 			t.Fatalf("device %d is held of another license", i)
 		}
 	}
 	f.note(one, "1", false)
 	f.note(one, "never", false)
-	if f.holds(one, "1") || f.holds(one, "never") || !f.holds(one, "2") {
+	if f.contains(one, "1") || f.contains(one, "never") || !f.contains(one, "2") {
 		t.Error("what was removed is held, or what was not is not")
 	}
 	// A smaller table, filled twice over.
@@ -37,18 +37,18 @@ func TestFingerprints(t *testing.T) {
 		f.note(other, fmt.Sprint(i), true)
 	}
 	for i := range last + 1 {
-		if f.holds(other, fmt.Sprint(i)) {
+		if f.contains(other, fmt.Sprint(i)) {
 			held++
 		}
 	}
 	if held == 0 || held > len(f.slots) {
 		t.Errorf("%d are held, of room for %d", held, len(f.slots))
 	}
-	if !f.holds(other, fmt.Sprint(last)) {
+	if !f.contains(other, fmt.Sprint(last)) {
 		t.Error("the latest is not held")
 	}
 	var none licensing.LicenseID
-	if f.holds(none, "") {
+	if f.contains(none, "") {
 		t.Error("an empty slot is taken for a device")
 	}
 }

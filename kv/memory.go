@@ -219,7 +219,7 @@ func (s *Store) recallDevices(
 	})
 	distrusts := token.slot.distrust.Load() > 0
 	for _, device := range unknown {
-		if distrusts || s.memory.devices.holds(id, device) {
+		if distrusts || s.memory.devices.contains(id, device) {
 			unsure = append(unsure, device)
 			continue
 		}
@@ -263,7 +263,7 @@ func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snap
 		switch {
 		case !bound:
 			token.slot.distrust.Store(max(token.slot.distrust.Load()-1, 0))
-		case !s.memory.devices.holds(id, device):
+		case !s.memory.devices.contains(id, device):
 			token.slot.distrust.Store(distrustAfterGuess)
 		}
 		s.memory.devices.note(id, device, bound)

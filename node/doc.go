@@ -16,7 +16,7 @@
 //	snapshot    a record as the store returned or remembers it
 //	swap        a compare-and-swap of one or several records
 //	claim       the record of an Idempotency-Key and of the result of its request
-//	hold        keep a mailbox from running commands while a task changes several records
+//	record lock keeps a mailbox from running commands while a task changes several records
 //	hop         run a command on another node, because that node writes the license (placement)
 //
 // Package node knows no use case and no HTTP: node/service is built on the engine, handlers on node/service. Rules are
@@ -52,7 +52,7 @@
 //	changelimit.go  how many changes each owner may make meanwhile
 //	budget.go       growth that the budgets of accounts refuse
 //	claim.go        commands with an Idempotency-Key
-//	hold.go         tasks under a record's lock, and swaps of several records
+//	recordlock.go   tasks under a record's lock, and swaps of several records
 //	seen.go         when devices were seen, stored in the background
 //	placement.go    which node writes a license that several nodes write
 //	contention.go   what a node knows of one such license

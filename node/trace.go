@@ -63,7 +63,7 @@ func eachTraced(calls []*call, do func(*call)) {
 func (s *settler) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
 	name := "fold"
 	if calls[0].kind == kindTask {
-		name = "hold"
+		name = "record lock"
 	}
 	spans := traceShared(calls, tracing.Internal, name, func() []tracing.Attr {
 		return []tracing.Attr{tracing.Int("licet.fold.commands", len(calls)),

@@ -134,7 +134,7 @@ func TestLogAndTracesHoldNoSecrets(t *testing.T) {
 	for _, name := range []string{
 		"POST /v1/licenses/activate", "GET /v1/licenses/{license_key}",
 		"DELETE /v1/licenses/{license_key}/devices/{device_id}",
-		"POST /pay/{order_no}/{token}", "POST /v1/redactions", "GET", "fold", "hold", "etcd swap", "etcd load",
+		"POST /pay/{order_no}/{token}", "POST /v1/redactions", "GET", "fold", "record lock", "etcd swap", "etcd load",
 		"payment begin", "webhook delivery", "webhook attempt",
 	} {
 		if len(otlptest.Named(traces.Spans(), name)) == 0 {

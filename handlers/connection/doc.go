@@ -17,7 +17,7 @@
 //   - framing.go: follows the bytes of requests to find ambiguous framing
 //   - head.go: checks a request's head before the body is read
 //   - refusal.go: answers plain requests without fasthttp while the node is overloaded
-//   - watch.go: notices that the client has gone while its request waits
+//   - gone.go: notices that the client has gone while its request waits
 //   - lazydeadline.go: sets the deadlines of a connection only when they matter
 //   - requestdeadlines.go: the context of a request, which ends with the request's time
 //   - errors.go: the errors of refusals before routing

@@ -190,7 +190,7 @@ func members() map[string]string {
 		"overlap": "how long the previous secret stays valid too: weeks, or days, hours, minutes and seconds, " +
 			"`PT0S` to `P30D`. Left out: `PT24H`",
 		"WebhookEndpoint.previous_secret_until": twoSecrets, "IssuedWebhook.previous_secret_until": twoSecrets,
-		"WatchedWebhook.previous_secret_until": twoSecrets,
+		"WebhookWithDelivery.previous_secret_until": twoSecrets,
 
 		"EventFeed.next_cursor": "always set: later events come after it",
 		"listEvents.after": "only events after the event with this id; `now`: after the end of the feed. Left out: " +
@@ -202,12 +202,12 @@ func members() map[string]string {
 		"NewWebhook.url": "`https://`, at most 2,048 characters, percent-encoded, without user information and " +
 			"fragment, at port 443 or a port that the operator allows. The address must be public, unless the " +
 			"operator allows it. `licet dev` also accepts this machine, at any port and by `http://`",
-		"WebhookUpdate.description": "an empty text removes it",
-		"WebhookUpdate.event_types": "as for a new endpoint; applies to messages sent from then on",
-		"WebhookUpdate.url":         "as for a new endpoint",
-		"WebhookUpdate.status":      "to disable or to enable the endpoint",
-		"WebhookEndpoint.status":    endpointStatus,
-		"WatchedWebhook.status":     endpointStatus, "IssuedWebhook.status": endpointStatus,
+		"WebhookUpdate.description":  "an empty text removes it",
+		"WebhookUpdate.event_types":  "as for a new endpoint; applies to messages sent from then on",
+		"WebhookUpdate.url":          "as for a new endpoint",
+		"WebhookUpdate.status":       "to disable or to enable the endpoint",
+		"WebhookEndpoint.status":     endpointStatus,
+		"WebhookWithDelivery.status": endpointStatus, "IssuedWebhook.status": endpointStatus,
 		"DeliveryState.dead":     "number of messages that the service gave up",
 		"Delivery.status":        "`pending`: failed, and will be tried again. `dead`: given up",
 		"DeliveryAttempt.status": "the HTTP status; null if the receiver did not answer",

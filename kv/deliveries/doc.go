@@ -3,8 +3,8 @@
 // under Deliveries.
 //
 // The package also stores leases: a lease on an endpoint is a key that says which worker delivers to the endpoint. The
-// key is attached to the worker's etcd lease and ends with the etcd lease; hold.go has the type of a held lease. A
-// checkpoint stores the results that a holder has not stored yet.
+// key is attached to the worker's etcd lease and ends with the etcd lease; holder.go has the type of a lease's holder.
+// A checkpoint stores the results that a holder has not stored yet.
 //
 // Package delivery decides when to send which message. The records of endpoints are in package kv, and
 // the keys and values of all this in package kv/internal/layout.
@@ -13,7 +13,7 @@
 //
 //	deliveries.go  Store: endpoints, progress, listings, replays
 //	workers.go     workers, and their leases on endpoints
-//	hold.go        a lease that this node holds, and what its holder reads
+//	holder.go      a lease that this node holds, and what its holder reads
 //	checkpoint.go  the results of a holder, stored in one transaction or several
 //	steps.go       the transactions of one checkpoint
 //	unreadable.go  values that can't be read, and what stands in for them

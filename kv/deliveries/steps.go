@@ -30,9 +30,9 @@ type checkpointStep struct {
 
 // stepsOf lays out a checkpoint in transactions.
 type stepsOf struct {
-	hold  *holder
-	steps []checkpointStep
-	next  layout.Progress // the progress after the last of steps
+	holder *holder
+	steps  []checkpointStep
+	next   layout.Progress // the progress after the last of steps
 }
 
 // step begins a transaction.
@@ -74,7 +74,7 @@ func (h *holder) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpoi
 	if err != nil {
 		return nil, err
 	}
-	l := &stepsOf{hold: h, next: h.stored}
+	l := &stepsOf{holder: h, next: h.stored}
 	for _, page := range layout.PagesOf(done.Delivered) {
 		l.addPage(page)
 	}
@@ -127,11 +127,11 @@ func (l *stepsOf) close() {
 func (l *stepsOf) addPage(page layout.LoggedPage) {
 	l.close()
 	step, log := l.step(), l.next.Log
-	step.put(layout.PageKey(l.hold.endpoint, log.Next()), page.Value)
+	step.put(layout.PageKey(l.holder.endpoint, log.Next()), page.Value)
 	l.next.Log = log.With(page.Count)
 	if kept := l.next.Log.First; kept > log.First {
-		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.hold.endpoint, log.First),
-			clientv3.WithRange(layout.PageKey(l.hold.endpoint, kept)), clientv3.WithPrevKV()))
+		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.holder.endpoint, log.First),
+			clientv3.WithRange(layout.PageKey(l.holder.endpoint, kept)), clientv3.WithPrevKV()))
 	}
 	l.close()
 }
@@ -166,7 +166,7 @@ func changesOf(done *store.Checkpoint) []messageChange {
 
 // addChange writes the new state of a message, given its earlier state.
 func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
-	event, endpoint := c.delivery.EventID, l.hold.endpoint
+	event, endpoint := c.delivery.EventID, l.holder.endpoint
 	if c.status == store.DeliveryDelivered && !wasPending && !wasDead {
 		return // the log has it
 	}

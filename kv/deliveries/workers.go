@@ -35,7 +35,7 @@ func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.D
 	// The worker's key comes first, so that there is no lease without its worker.
 	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
 		func(ctx context.Context, id clientv3.LeaseID) error {
-			return do(ctx, &worker{store: s, etcdLease: id, held: make(map[string]struct{})})
+			return do(ctx, &worker{store: s, etcdLease: id, leases: make(map[string]struct{})})
 		})
 	return err
 }
@@ -45,8 +45,8 @@ type worker struct {
 	store     *Store
 	etcdLease clientv3.LeaseID // the worker's key and its leases on endpoints are attached to it
 
-	mu   sync.Mutex
-	held map[string]struct{} // endpoints that the worker has leased, or is about to lease
+	mu     sync.Mutex
+	leases map[string]struct{} // endpoints that the worker has leased, or is about to lease
 }
 
 // Self is the store's incarnation.
@@ -78,7 +78,7 @@ func readIncarnation(b []byte) (by store.Incarnation, ok bool) {
 // Leases returns the worker of each leased endpoint. Leases removes a lease of this worker that no holder in this
 // process has: a request whose caller had given up put the lease, and the lease would keep other workers off.
 func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, error) {
-	before := w.holds()
+	before := w.leased()
 	leases := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
 	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix),
@@ -105,7 +105,7 @@ func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, erro
 		}
 		from = etcd.After(response.Kvs[len(response.Kvs)-1].Key)
 	}
-	now := w.holds()
+	now := w.leased()
 	for _, kv := range ghosts {
 		if endpoint := string(kv.Key[len(layout.DeliveryLeasesPrefix):]); now[endpoint] {
 			leases[endpoint] = w.Self()
@@ -116,20 +116,21 @@ func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, erro
 	return leases, nil
 }
 
-func (w *worker) holds() map[string]bool {
+// leased returns the endpoints that the worker has leased, or is about to lease.
+func (w *worker) leased() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	holds := make(map[string]bool, len(w.held))
-	for endpoint := range w.held {
-		holds[endpoint] = true
+	leased := make(map[string]bool, len(w.leases))
+	for endpoint := range w.leases {
+		leased[endpoint] = true
 	}
-	return holds
+	return leased
 }
 
 func (w *worker) drop(endpoint string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.held, endpoint)
+	delete(w.leases, endpoint)
 }
 
 // removeLease removes a lease that is as it was read, if the compares in also hold.
@@ -149,10 +150,10 @@ func (w *worker) Acquire(
 	ctx context.Context, owner licensing.Owner, endpoint string,
 ) (store.DeliveryLease, bool, error) {
 	w.mu.Lock()
-	_, held := w.held[endpoint]
-	w.held[endpoint] = struct{}{}
+	_, leased := w.leases[endpoint]
+	w.leases[endpoint] = struct{}{}
 	w.mu.Unlock()
-	if held {
+	if leased {
 		return nil, false, nil
 	}
 	fence, err := w.acquire(ctx, owner, endpoint)

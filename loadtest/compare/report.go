@@ -84,9 +84,9 @@ func verdictOf(c *check, median float64) verdict {
 	switch {
 	case math.IsNaN(median):
 		return unknown
-	case !c.holds(median, c.must):
+	case !c.meets(median, c.must):
 		return missed
-	case c.holds(median, c.aim):
+	case c.meets(median, c.aim):
 		return aimed
 	}
 	return passed

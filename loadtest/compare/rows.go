@@ -97,8 +97,8 @@ func rows() []row {
 	}
 }
 
-// holds reports whether a number is within a bound of the check.
-func (c *check) holds(value, bound float64) bool {
+// meets reports whether a number is within a bound of the check.
+func (c *check) meets(value, bound float64) bool {
 	if c.atLeast {
 		return value >= bound
 	}

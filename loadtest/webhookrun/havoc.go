@@ -33,15 +33,15 @@ func newPace(operations, kills int) *pace {
 // dueAt returns after how many operations a kill is due; the first kill is number 1.
 func (p *pace) dueAt(kill int) int { return kill * p.operations / (p.kills + 1) }
 
-// wait waits until a condition holds, or ctx ends. The lock is held.
-func (p *pace) wait(ctx context.Context, holds func() bool) {
+// wait waits until a condition is met, or ctx ends. The lock is held.
+func (p *pace) wait(ctx context.Context, met func() bool) {
 	stop := context.AfterFunc(ctx, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.moved.Broadcast()
 	})
 	defer stop()
-	for !holds() && ctx.Err() == nil {
+	for !met() && ctx.Err() == nil {
 		p.moved.Wait()
 	}
 }

@@ -190,7 +190,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 
 // decide returns the verdict that follows from the other nodes' bounds, and for a lone node from its own past.
 func (c *Comparison) decide(others []bounds, wall time.Time) verdict {
-	v := judge(others, c.cfg.Tolerance)
+	v := decide(others, c.cfg.Tolerance)
 	switch {
 	case len(others) > 0 && v == agrees:
 		c.suspect = false

@@ -52,5 +52,5 @@
 //
 //	clocks.go    Comparison: the verdict on a node's clock, and what the node may do
 //	evidence.go  what the stamps of the other nodes prove
-//	judge.go     the verdict that follows from the bounds
+//	verdict.go   the verdict that follows from the bounds
 package clocks

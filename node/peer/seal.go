@@ -111,7 +111,7 @@ func (s sealer) open(text []byte, self store.Incarnation) (seal, error) {
 	return said, nil
 }
 
-// holds reports whether body is the commands that were sealed.
-func (s seal) holds(body []byte) bool {
+// covers reports whether the seal was made for body.
+func (s seal) covers(body []byte) bool {
 	return uint64(len(body)) == s.size && sha256.Sum256(body) == s.digest
 }

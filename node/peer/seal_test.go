@@ -49,11 +49,11 @@ func TestSeal(t *testing.T) {
 	s := ringSealer(t, ring)
 	for _, body := range []string{"", "a body"} {
 		said, err := s.open([]byte(s.seal(testNode, testOver, []byte(body))), testNode)
-		if err != nil || said.to != testNode || said.over != testOver || !said.holds([]byte(body)) {
+		if err != nil || said.to != testNode || said.over != testOver || !said.covers([]byte(body)) {
 			t.Errorf("%+v, %v", said, err)
 		}
 		for _, other := range []string{"b body", "a body ", "a bod"} {
-			if said.holds([]byte(other)) {
+			if said.covers([]byte(other)) {
 				t.Errorf("%q is held by the seal of %q", other, body)
 			}
 		}

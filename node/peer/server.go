@@ -152,7 +152,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	case errors.Is(err, errNotForUs): // the seal itself is valid
 		s.write(ctx, refused, []byte(s.refuse(err).Error()))
 		return
-	case err == nil && (!ctx.IsPost() || string(ctx.Path()) != hopPath || !said.holds(ctx.PostBody())):
+	case err == nil && (!ctx.IsPost() || string(ctx.Path()) != hopPath || !said.covers(ctx.PostBody())):
 		err = errSeal
 	case err == nil && !isNode(ctx.Conn()):
 		err = errTooMany

@@ -41,10 +41,10 @@ type FeedWait struct {
 	// Key is the API key of the caller. If the key is revoked or expires, the wait ends with
 	// ErrKeyEnded. nil: the wait does not depend on a key.
 	Key *licensing.APIKey
-	// Watch starts to monitor the client's connection. It returns a channel that is closed when the
+	// NotifyGone starts to monitor the client's connection. It returns a channel that is closed when the
 	// client has disconnected, which ends the wait. Feed calls stop at the end. nil: Feed does not
 	// monitor the client.
-	Watch func() (gone <-chan struct{}, stop func())
+	NotifyGone func() (gone <-chan struct{}, stop func())
 }
 
 // Feed reads a page of an owner's events. If the page has no events, Feed waits for events and may
@@ -70,9 +70,9 @@ func (e *Events) Feed(
 	}
 	defer key.stop()
 	var gone <-chan struct{}
-	if wait.Watch != nil {
+	if wait.NotifyGone != nil {
 		var stop func()
-		gone, stop = wait.Watch()
+		gone, stop = wait.NotifyGone()
 		defer stop()
 	}
 	for len(got.Events) == 0 {

@@ -25,7 +25,7 @@ import (
 // TestKeysWithoutTheStore cuts a node off its store: remembered keys work for two seconds, and no longer.
 func TestKeysWithoutTheStore(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = 10 * time.Millisecond })
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	maker := keymaker(t, nodetest.OpenStore(t))
 	key := issue(t, maker)
 	s.follow(t)
@@ -70,7 +70,7 @@ func TestStoreOfAnEarlierTime(t *testing.T) {
 	}
 	defer old.Close()
 	s := newKeyService(t)
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	stores := &restored{Faulty: s.store}
 	s.Service = nodetest.New(t, stores, func(cfg *service.Config) { s.metrics = cfg.Metrics })
 	key := issue(t, s.maker(t))
@@ -179,7 +179,7 @@ func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKe
 func TestMemoryIsBounded(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	many := &manyKeys{Faulty: s.store}
 	s.Service = nodetest.New(t, many, nodetest.WithClock(clock), seldom,
 		func(cfg *service.Config) { s.metrics = cfg.Metrics })

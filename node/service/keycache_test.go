@@ -161,7 +161,7 @@ func seldom(cfg *service.Config) { cfg.KeyScanEvery = time.Hour }
 func TestKeysAreRemembered(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
-	s.store.DeafWatch = true // there is one scan, and no more
+	s.store.HangWatch = true // there is one scan, and no more
 	key := issue(t, s.maker(t), func(k *service.NewKey) { k.ExpiresAt = time.Now().Add(time.Hour) })
 	for range 3 {
 		s.want(t, key.Text, true)
@@ -200,7 +200,7 @@ func TestKeysAreRemembered(t *testing.T) {
 func TestSlowScan(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	s.store.OnAPIKeyMarks = func() error { clock.Advance(1500 * time.Millisecond); return nil }
 	key := issue(t, s.maker(t))
 	s.follow(t)
@@ -218,7 +218,7 @@ func TestSlowScan(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	key := issue(t, s.maker(t))
 	s.follow(t)
 	s.awaitRemembered(t, key.Text)
@@ -255,7 +255,7 @@ func TestRevokedKeyDiesEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newKeyService(t)
-			s.store.DeafWatch = deaf
+			s.store.HangWatch = deaf
 			maker := keymaker(t, nodetest.OpenStore(t))
 			key := issue(t, maker)
 			s.follow(t)
@@ -309,7 +309,7 @@ func TestWatchWakes(t *testing.T) {
 func TestFreshKeyWorksAtOnce(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	s.follow(t)
 	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
 	for range 5 {
@@ -398,7 +398,7 @@ func TestChangesForgetOnlyTheOwnersKeys(t *testing.T) {
 // TestChangeByAnEarlierBuild revokes a key as nodes do that know of no parts.
 func TestChangeByAnEarlierBuild(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = time.Millisecond })
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	earlier := &earlierBuild{Faulty: s.store}
 	s.Service = nodetest.New(t, earlier, func(cfg *service.Config) {
 		s.metrics, cfg.KeyScanEvery = cfg.Metrics, time.Millisecond

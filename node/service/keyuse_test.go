@@ -36,7 +36,7 @@ func TestKeyUses(t *testing.T) {
 	clock := new(nodetest.Clock)
 	db := nodetest.OpenStore(t)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom, withRing(t))
-	s.store.DeafWatch = true
+	s.store.HangWatch = true
 	key := issue(t, s.maker(t))
 	maker := s.maker(t)
 	maker.Clock = clock.Now

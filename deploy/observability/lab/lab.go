@@ -25,7 +25,7 @@ type Config struct {
 	Programs string
 }
 
-// Lab is a service under load with what watches it.
+// Lab is a service under load, and the Prometheus servers that scrape the service.
 type Lab struct {
 	Stage *stage.Stage
 	// Prometheus scrapes everything. Native scrapes one node with native histograms switched on. This version of

@@ -118,35 +118,35 @@ func (d deliveries) work(s DeliveryStore) (w store.DeliveryWorker, stop func()) 
 	return w, stop
 }
 
-func (d deliveries) acquire(w store.DeliveryWorker) (hold store.DeliveryLease) {
+func (d deliveries) acquire(w store.DeliveryWorker) (lease store.DeliveryLease) {
 	d.t.Helper()
 	d.again(func() error {
 		h, ok, err := w.Acquire(d.context(), d.owner, d.endpoint)
 		if err == nil && !ok {
 			d.t.Fatal("the endpoint is not free")
 		}
-		hold = h
+		lease = h
 		return err
 	})
-	return hold
+	return lease
 }
 
-func (d deliveries) resume(hold store.DeliveryLease) (state store.DeliveryState) {
+func (d deliveries) resume(lease store.DeliveryLease) (state store.DeliveryState) {
 	d.t.Helper()
-	d.again(func() (err error) { state, err = hold.Resume(d.context()); return err })
+	d.again(func() (err error) { state, err = lease.Resume(d.context()); return err })
 	return state
 }
 
-func (d deliveries) checkpoint(hold store.DeliveryLease, done store.Checkpoint) {
+func (d deliveries) checkpoint(lease store.DeliveryLease, done store.Checkpoint) {
 	d.t.Helper()
-	if err := hold.Checkpoint(d.context(), done); err != nil {
+	if err := lease.Checkpoint(d.context(), done); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d deliveries) release(hold store.DeliveryLease) {
+func (d deliveries) release(lease store.DeliveryLease) {
 	d.t.Helper()
-	d.again(func() error { return hold.Release(d.context()) })
+	d.again(func() error { return lease.Release(d.context()) })
 }
 
 // all reads a listing of deliveries to its end.

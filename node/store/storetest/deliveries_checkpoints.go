@@ -51,9 +51,9 @@ func testWorkers(d deliveries) {
 func testHolders(d deliveries) {
 	first, _ := d.work(d.open(d.t))
 	second, _ := d.work(d.open(d.t))
-	hold := d.acquire(first)
-	d.resume(hold)
-	d.checkpoint(hold, store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_1"}})
+	lease := d.acquire(first)
+	d.resume(lease)
+	d.checkpoint(lease, store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_1"}})
 	for _, w := range []store.DeliveryWorker{first, second} {
 		if _, ok, err := w.Acquire(d.context(), d.owner, d.endpoint); ok || err != nil {
 			d.t.Errorf("it is leased twice: %v, %v", ok, err)
@@ -63,12 +63,12 @@ func testHolders(d deliveries) {
 			d.t.Errorf("the leases are %v, %v", leases, err)
 		}
 	}
-	d.release(hold)
+	d.release(lease)
 	if leases, err := second.Leases(d.context()); err != nil || leases[d.endpoint] != (store.Incarnation{}) {
 		d.t.Errorf("after the release the leases are %v, %v", leases, err)
 	}
 	next := d.acquire(second)
-	if err := hold.Checkpoint(d.context(),
+	if err := lease.Checkpoint(d.context(),
 		store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, store.ErrLeaseLost) {
 		d.t.Errorf("who has released it writes: %v", err)
 	}
@@ -85,13 +85,13 @@ func testHolders(d deliveries) {
 
 func testHeldEndpoint(d deliveries) {
 	w, _ := d.work(d.open(d.t))
-	hold := d.acquire(w)
+	lease := d.acquire(w)
 	var last int64
 	read := func(what string, want licensing.Endpoint, found bool) {
 		d.t.Helper()
 		var jobs store.EndpointAt
-		resumed := d.resume(hold).Endpoint
-		d.again(func() (err error) { _, jobs, err = hold.Jobs(d.context()); return err })
+		resumed := d.resume(lease).Endpoint
+		d.again(func() (err error) { _, jobs, err = lease.Jobs(d.context()); return err })
 		for _, at := range []store.EndpointAt{resumed, jobs} {
 			if at.Revision < last {
 				d.t.Errorf("%s: it is of revision %d, after %d", what, at.Revision, last)
@@ -113,8 +113,8 @@ func testHeldEndpoint(d deliveries) {
 func testCheckpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
-	if state := d.resume(hold); state.Found || len(state.Pending) > 0 {
+	lease := d.acquire(w)
+	if state := d.resume(lease); state.Found || len(state.Pending) > 0 {
 		d.t.Errorf("a new endpoint resumes at %+v", state)
 	}
 	if found, err := s.Progresses(d.context(), d.endpoint); err != nil || len(found) > 0 {
@@ -125,7 +125,7 @@ func testCheckpoint(d deliveries) {
 		Place: "evt_0somewhere", SeenAt: at(1), Failures: 7, FailingSince: at(2), SinceInDoubt: true,
 		NextProbe: at(3), LastSuccess: at(4), SkippedAt: at(5), Behind: true, Pending: 99, Dead: 99,
 	}
-	d.checkpoint(hold, store.Checkpoint{
+	d.checkpoint(lease, store.Checkpoint{
 		Progress: progress, Pending: []store.Delivery{message(1, 1),
 			message(2, 2)}, Dead: []store.Delivery{message(3, 10)},
 		Delivered: []store.Delivery{message(4, 1)},
@@ -136,10 +136,10 @@ func testCheckpoint(d deliveries) {
 		d.t.Fatal(err)
 	}
 	d.equal("the progress", found, map[string]store.DeliveryProgress{d.endpoint: progress})
-	d.release(hold)
+	d.release(lease)
 	w, _ = d.work(d.open(d.t))
-	hold = d.acquire(w)
-	resumed := d.resume(hold)
+	lease = d.acquire(w)
+	resumed := d.resume(lease)
 	resumed.Endpoint = store.EndpointAt{} // see testHeldEndpoint
 	d.equal("what is resumed", resumed,
 		store.DeliveryState{Found: true, Progress: progress, Pending: []store.PendingDelivery{
@@ -148,13 +148,13 @@ func testCheckpoint(d deliveries) {
 		}})
 	var pending, dead []store.Delivery
 	d.again(func() (err error) {
-		pending, err = hold.Pending(d.context(), message(2, 0).EventID, "evt_none", message(3, 0).EventID)
+		pending, err = lease.Pending(d.context(), message(2, 0).EventID, "evt_none", message(3, 0).EventID)
 		return err
 	})
 	d.equal("what is pending", pending, []store.Delivery{as(store.DeliveryPending, message(2, 2))})
-	d.again(func() (err error) { dead, err = hold.Dead(d.context(), "", 10); return err })
+	d.again(func() (err error) { dead, err = lease.Dead(d.context(), "", 10); return err })
 	d.equal("what is dead", dead, []store.Delivery{as(store.DeliveryDead, message(3, 10))})
-	d.again(func() (err error) { dead, err = hold.Dead(d.context(), message(3, 0).EventID, 10); return err })
+	d.again(func() (err error) { dead, err = lease.Dead(d.context(), message(3, 0).EventID, 10); return err })
 	d.equal("what is dead after that", dead, []store.Delivery(nil))
 }
 
@@ -162,8 +162,8 @@ func testCheckpoint(d deliveries) {
 func testCheckpoints(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
-	d.resume(hold)
+	lease := d.acquire(w)
+	d.resume(lease)
 	random := rand.New(rand.NewPCG(7, 7))
 	stands := make(map[string]store.Delivery)
 	var delivered []store.Delivery
@@ -185,12 +185,12 @@ func testCheckpoints(d deliveries) {
 			}
 		}
 		done.Progress.Place = store.FeedPosition(fmt.Sprint("evt_", round))
-		d.checkpoint(hold, done)
+		d.checkpoint(lease, done)
 		if random.IntN(5) == 0 {
-			d.release(hold)
-			hold = d.acquire(w)
+			d.release(lease)
+			lease = d.acquire(w)
 			if random.IntN(2) == 0 {
-				d.resume(hold)
+				d.resume(lease)
 			}
 		}
 		want := store.DeliveryProgress{Place: done.Progress.Place}
@@ -223,8 +223,8 @@ func testCheckpoints(d deliveries) {
 func testLargeCheckpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
-	d.resume(hold)
+	lease := d.acquire(w)
+	d.resume(lease)
 	var done store.Checkpoint
 	var want []store.Delivery
 	answer := strings.Repeat("é", 512)
@@ -247,11 +247,11 @@ func testLargeCheckpoint(d deliveries) {
 	}
 	done.Progress.Place = "evt_9"
 	done.PutJobs = []store.Replay{{ID: ulid.Make().String(), Dead: true}}
-	d.checkpoint(hold, done)
+	d.checkpoint(lease, done)
 	d.equal("all", d.all(s, "", 100), want)
-	d.release(hold)
-	hold = d.acquire(w)
-	state := d.resume(hold)
+	d.release(lease)
+	lease = d.acquire(w)
+	state := d.resume(lease)
 	if len(state.Pending) != 300 || state.Progress.Pending != 300 || state.Progress.Dead != 300 ||
 		state.Progress.Place != "evt_9" {
 		d.t.Errorf("it resumes with %d pending, %+v", len(state.Pending), state.Progress)
@@ -260,11 +260,11 @@ func testLargeCheckpoint(d deliveries) {
 	done.Delivered = slices.Concat(done.Pending, done.Dead)
 	done.EndJobs = []string{done.PutJobs[0].ID}
 	done.Pending, done.Dead, done.PutJobs = nil, nil, nil
-	d.checkpoint(hold, done)
-	if state := d.resume(hold); len(state.Pending) != 0 || state.Progress.Pending != 0 || state.Progress.Dead != 0 {
+	d.checkpoint(lease, done)
+	if state := d.resume(lease); len(state.Pending) != 0 || state.Progress.Pending != 0 || state.Progress.Dead != 0 {
 		d.t.Errorf("then it resumes with %d pending, %+v", len(state.Pending), state.Progress)
 	}
-	if jobs, _, err := hold.Jobs(d.context()); err != nil || len(jobs) > 0 {
+	if jobs, _, err := lease.Jobs(d.context()); err != nil || len(jobs) > 0 {
 		d.t.Errorf("there are replays %+v, %v", jobs, err)
 	}
 }

@@ -17,7 +17,7 @@ func testDeliveryList(d deliveries) {
 		d.t.Errorf("a new endpoint has %+v", all)
 	}
 	w, _ := d.work(s)
-	hold := d.acquire(w)
+	lease := d.acquire(w)
 	var done store.Checkpoint
 	want := make(map[store.DeliveryStatus][]store.Delivery)
 	for n := range 5 {
@@ -26,13 +26,13 @@ func testDeliveryList(d deliveries) {
 		want[store.DeliveryPending] = append(want[store.DeliveryPending], as(store.DeliveryPending, p))
 		want[store.DeliveryDead] = append(want[store.DeliveryDead], as(store.DeliveryDead, x))
 	}
-	d.checkpoint(hold, done)
+	d.checkpoint(lease, done)
 	for n := range 12 {
 		var some []store.Delivery
 		for i := range n % 4 {
 			some = append(some, message(100+10*n+i, 1))
 		}
-		d.checkpoint(hold, store.Checkpoint{Delivered: some})
+		d.checkpoint(lease, store.Checkpoint{Delivered: some})
 		for _, m := range some {
 			want[store.DeliveryDelivered] = slices.Insert(want[store.DeliveryDelivered], 0, asDelivered(m))
 		}
@@ -58,14 +58,14 @@ func testDeliveryList(d deliveries) {
 func testDeliveryLog(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
+	lease := d.acquire(w)
 	var delivered []store.Delivery
 	step := func(count int) {
 		var some []store.Delivery
 		for range count {
 			some = append(some, message(len(delivered)+len(some), 1))
 		}
-		d.checkpoint(hold, store.Checkpoint{Delivered: some})
+		d.checkpoint(lease, store.Checkpoint{Delivered: some})
 		for _, m := range some {
 			delivered = append(delivered, asDelivered(m))
 		}

@@ -14,11 +14,11 @@ import (
 func testReplays(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
+	lease := d.acquire(w)
 	var want []store.Replay
 	add := func(r store.Replay) error { return s.AddReplay(d.context(), d.owner, d.endpoint, r) }
 	jobs := func() (jobs []store.Replay) {
-		d.again(func() (err error) { jobs, _, err = hold.Jobs(d.context()); return err })
+		d.again(func() (err error) { jobs, _, err = lease.Jobs(d.context()); return err })
 		return jobs
 	}
 	changed := func() (changed int64) {
@@ -73,7 +73,7 @@ func testReplays(d deliveries) {
 	// A replay may come on several times, and to its end, in one checkpoint.
 	before := want[1]
 	before.Place = "evt_11"
-	d.checkpoint(hold, store.Checkpoint{
+	d.checkpoint(lease, store.Checkpoint{
 		PutJobs: []store.Replay{want[0], before, want[1], want[4]}, EndJobs: []string{want[0].ID, want[4].ID,
 			want[4].ID},
 	})
@@ -99,7 +99,7 @@ func testReplayClaims(d deliveries) {
 	const requests = 4
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
+	lease := d.acquire(w)
 	id := ulid.Make()
 	claim := store.Write{Ref: licensing.ClaimRef(d.owner, string(id[:]))}
 	errs := make([]error, requests)
@@ -122,7 +122,7 @@ func testReplayClaims(d deliveries) {
 		}
 	}
 	var jobs []store.Replay
-	d.again(func() (err error) { jobs, _, err = hold.Jobs(d.context()); return err })
+	d.again(func() (err error) { jobs, _, err = lease.Jobs(d.context()); return err })
 	if len(jobs) > 1 || made > len(jobs) || made+unknown < len(jobs) {
 		d.t.Errorf("%d replays wait; the requests were answered %v", len(jobs), errs)
 	}
@@ -138,18 +138,18 @@ func cmpErr(err error) error {
 func testSweepEndpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
-	hold := d.acquire(w)
-	d.resume(hold)
+	lease := d.acquire(w)
+	d.resume(lease)
 	var pending []store.Delivery
 	for n := range 600 {
 		pending = append(pending, message(n, 1))
 	}
-	d.checkpoint(hold, store.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7],
+	d.checkpoint(lease, store.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7],
 		PutJobs: []store.Replay{{ID: "1", Dead: true}}})
 	d.put(d.t, d.owner, nil, d.endpoint)
 	lost := func(what string) {
 		d.t.Helper()
-		if err := hold.Checkpoint(d.context(), store.Checkpoint{Pending: pending[:1]}); !errors.Is(err,
+		if err := lease.Checkpoint(d.context(), store.Checkpoint{Pending: pending[:1]}); !errors.Is(err,
 			store.ErrLeaseLost) {
 			d.t.Errorf("%s its holder writes: %v", what, err)
 		}

@@ -33,8 +33,8 @@ type Faulty struct {
 	OnAPIKey func(hash [32]byte) error
 	// OnAPIKeyMarks is called before each APIKeyMarks; an error ends the call.
 	OnAPIKeyMarks func() error
-	// DeafWatch makes WatchAPIKeys hang without calling wake.
-	DeafWatch bool
+	// HangWatch makes WatchAPIKeys hang without calling wake.
+	HangWatch bool
 
 	calls sync.WaitGroup // calls of a hook or the store that bounded made; a caller may have given up waiting for them
 
@@ -190,9 +190,9 @@ func (f *Faulty) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	return f.Store.APIKeyMarks(ctx)
 }
 
-// WatchAPIKeys watches the marks as store.Store does, or hangs if DeafWatch is set.
+// WatchAPIKeys watches the marks as store.Store does, or hangs if HangWatch is set.
 func (f *Faulty) WatchAPIKeys(ctx context.Context, wake func()) {
-	if f.DeafWatch {
+	if f.HangWatch {
 		<-ctx.Done()
 		return
 	}

@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 		"the end of time": {[]bounds{{least: extreme, most: extreme, known: true},
 			{least: extreme, most: extreme, known: true}}, differs},
 	} {
-		if got := judge(c.others, DefaultTolerance); got != c.want {
+		if got := decide(c.others, DefaultTolerance); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

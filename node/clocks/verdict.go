@@ -42,13 +42,13 @@ func (b bounds) differ() time.Duration {
 	}
 }
 
-// judge returns the verdict on a node's clock, from the bounds of all other nodes.
+// decide returns the verdict on a node's clock, from the bounds of all other nodes.
 //
 // Two clocks agree unless their bounds prove that they differ by more than the tolerance: if their bounds, each widened
 // by half of the tolerance, overlap. Intervals that overlap in pairs have a point in common. So the largest set of
 // clocks that agree with each other belongs to the point that most of the widened intervals cover (Marzullo's
 // algorithm, which NTP uses too), and one such point is the beginning of an interval.
-func judge(others []bounds, tolerance time.Duration) verdict {
+func decide(others []bounds, tolerance time.Duration) verdict {
 	half := tolerance / 2
 	majority := (len(others)+1)/2 + 1
 	points := []time.Duration{-half} // of this node, whose bounds are 0 and 0

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Watch reads ahead in a new goroutine and closes gone when the client has closed the connection, or
-// its half of it. Read returns the bytes of further requests later. Once readAhead is full, Watch
-// can't see the end of the connection any more, and its goroutine ends.
+// NotifyGone reads ahead in a new goroutine and closes gone when the client has closed the connection, or
+// its half of it. Read returns the bytes of further requests later. Once readAhead is full,
+// NotifyGone can't see the end of the connection any more, and its goroutine ends.
 //
-// stop ends the goroutine and waits for it. Between Watch and stop, nothing else may read from the
+// stop ends the goroutine and waits for it. Between NotifyGone and stop, nothing else may read from the
 // connection.
-func (c *Conn) Watch() (gone <-chan struct{}, stop func()) {
+func (c *Conn) NotifyGone() (gone <-chan struct{}, stop func()) {
 	// stop interrupts the read with a deadline in the past, which does no harm, also below TLS.
 	if c.Conn.SetReadDeadline(time.Time{}) != nil {
 		return nil, func() {}
@@ -20,7 +20,7 @@ func (c *Conn) Watch() (gone <-chan struct{}, stop func()) {
 	c.filled = copy(c.readAhead[:], c.readAhead[c.next:c.filled])
 	c.next = 0
 	ended, done := make(chan struct{}), make(chan struct{})
-	c.listener.cfg.Guard.Start("watch of a connection", func() {
+	c.listener.cfg.Guard.Start("notice of a client's end", func() {
 		defer close(done)
 		for c.filled < len(c.readAhead) {
 			n, err := c.Conn.Read(c.readAhead[c.filled:])
