@@ -143,7 +143,7 @@ func (s *apiKeys) WatchAPIKeys(ctx context.Context, wake func()) {
 // Builds from before there were parts replace only the mark of all keys, and so do operators by hand. etcd counts the
 // puts of each key (Version). So puts that belong to no part show as a difference of these counts, whatever was put
 // after them. A restore resets the counts to the backup's, and so could hide one put behind another; but the first put
-// after a restore changes the era.
+// after a restore changes the timeline.
 func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)
@@ -158,7 +158,7 @@ func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 		}
 	}
 	if all != nil {
-		marks.All = store.KeyMark(fmt.Sprint(all.Version-apart, "/", layout.Era(all.ModRevision)))
+		marks.All = store.KeyMark(fmt.Sprint(all.Version-apart, "/", layout.Timeline(all.ModRevision)))
 	}
 	return marks
 }

@@ -67,19 +67,19 @@ func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) layout.Epoch {
 		return 0
 	}
 	epoch, err := layout.DecodeEpoch(kv.Value)
-	s.etcd.Unreadable(layout.TrimmedKey, "s/swept", err)
+	s.etcd.Unreadable(layout.TrimmedKey, "cell/swept", err)
 	return epoch
 }
 
 // unreadableLedger reports whether an owner's ledger can't be read; err is the reason, and nil if the ledger can be
 // read. Then the owner gave up no events, as far as is known, until the next measurement rebuilds the ledger.
 func (s *core) unreadableLedger(owner licensing.Owner, err error) bool {
-	return s.etcd.Unreadable(layout.LedgerKey(owner), "s/ledger/"+layout.OwnerPath(owner), err)
+	return s.etcd.Unreadable(layout.LedgerKey(owner), "r/"+layout.OwnerPath(owner), err)
 }
 
 // unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can
 // be read. Then the owner stores nothing, as far as is known, and the next change makes the record anew: so a recount
 // of all owners does not end at this owner, and corrects the record.
 func (s *core) unreadableUsage(owner licensing.Owner, err error) bool {
-	return s.etcd.Unreadable(layout.UsageKey(owner), "s/usage/"+layout.OwnerPath(owner), err)
+	return s.etcd.Unreadable(layout.UsageKey(owner), "s/"+layout.OwnerPath(owner), err)
 }

@@ -28,10 +28,10 @@
 //
 // The transaction of a change also writes the events of the change. Events of one record in one transaction share a
 // key. If a request holds changes of several records of one owner, their events share a key too: see Blocks. Requests
-// share no counter. The revision of s/epoch is the epoch of an event, eight bytes in its key. Each request that writes
-// events compares this revision; all requests read s/epoch, and about once a second one node writes it. So once a later
-// epoch has begun, an epoch can't grow any more: it is sealed, and a reader that has read it knows all its events. By
-// revision, the keys of an epoch are in one total order.
+// share no counter. The revision of cell/epoch is the epoch of an event, eight bytes in its key. Each request that
+// writes events compares this revision; all requests read cell/epoch, and about once a second one node writes it. So
+// once a later epoch has begun, an epoch can't grow any more: it is sealed, and a reader that has read it knows all its
+// events. By revision, the keys of an epoch are in one total order.
 //
 // The key of an event names its record (a license, an order, or the endpoints of an owner) and the number of the last
 // event in the key, five bytes. A record holds the number of its latest event and that event's location: the epoch, and
@@ -43,18 +43,18 @@
 // one key. The number of a block, four bytes, is random; the request compares that there is no such key. Requests of
 // one change, and nested requests, have no blocks.
 //
-// Events of activations are recorded only for owners that listen: owners with a key below f/. Each change of a license
-// compares the revision of s/listen, the fence, which moves whenever such a key is put or removed. After a move, the
-// store sends changes of other owners again unchanged, and makes changes of the owners that began or stopped to listen
-// anew. No owner moves the fence. The transaction that stores an endpoint also writes a request below x/a/. Any node
-// moves the fence for all waiting owners, at most once a second, and the store acknowledges the change of the endpoint
-// only then.
+// Events of activations are recorded only for owners that listen: owners with a key below cell/f/. Each change of a
+// license compares the revision of cell/listen, the fence, which moves whenever such a key is put or removed. After a
+// move, the store sends changes of other owners again unchanged, and makes changes of the owners that began or stopped
+// to listen anew. No owner moves the fence. The transaction that stores an endpoint also writes a request below
+// cell/a/. Any node moves the fence for all waiting owners, at most once a second, and the store acknowledges the
+// change of the endpoint only then.
 //
 // Events are kept up to an age and up to a number of bytes. Marks tell how old events are, and ledgers how many bytes
 // each owner has, so sweeps read each event once. The age is the same for all owners. Over the budget of bytes, the
-// owner with the most bytes loses its oldest events. A sweep first records in s/swept, or in the owner's ledger, which
-// events it will remove, and then removes them. A reader that resumes at or before these events gets an error, so it
-// never misses an event without knowing.
+// owner with the most bytes loses its oldest events. A sweep first records in cell/swept, or in the owner's ledger,
+// which events it will remove, and then removes them. A reader that resumes at or before these events gets an error, so
+// it never misses an event without knowing.
 //
 // # Deliveries
 //
@@ -78,8 +78,8 @@
 // record has each change that was acknowledged before one of these events was recorded, and the record decides which
 // events are sent, and where. A holder begins with the record that it reads together with the progress.
 //
-// Scans only find endpoints. After s/webhooks has moved, a node reads the endpoints of all owners again, and then rests
-// 20 times as long as the scan took, up to a minute. The transaction that adds a replay writes the owner's record
+// Scans only find endpoints. After cell/webhooks has moved, a node reads the endpoints of all owners again, and then
+// rests 20 times as long as the scan took, up to a minute. The transaction that adds a replay writes the owner's record
 // again, unchanged: the new revision tells the holders of this owner's endpoints, and no others, to look for replays.
 //
 // # Packages below

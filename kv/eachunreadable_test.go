@@ -96,31 +96,31 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 			l.order(100)
 			return []string{l.keyIn(layout.EventsOf(labOwner), clientv3.SortDescend)}
 		},
-		"f/":         one(layout.ListenerKey(labListener)),
-		"g/":         one(layout.DeliveryLeaseKey(labHook)),
-		"h/":         one(layout.EventOwnerKey(labOwner)),
-		"i/":         first(layout.Prefix + "i/" + path),
-		"j/":         first(layout.Prefix + "j/"),
-		"k/":         one(layout.APIKeyKey(apiKey)),
-		"l/":         one(layout.LicenseKey(n.inline.ID())),
-		"m/":         one(layout.MetadataKey(n.inline.ID())),
-		"n/":         one(layout.NodeKey(store.Incarnation{7})),
-		"o/":         one(layout.OrderKey(labOwner, n.paid.OrderNo)),
-		"p/":         one(layout.OrderOwnerKey(n.paid.OrderNo)),
-		"q/":         one(layout.ProductKey(labOwner, "pro")),
-		"s/backup":   one(layout.BackupKey),
-		"s/check":    one(layout.CheckKey), // a node that starts refuses to
-		"s/epoch":    one(layout.EpochKey),
-		"s/keys":     func() []string { return []string{layout.APIKeysMark, layout.APIKeyPartMark(7)} },
-		"s/ledger/":  one(layout.LedgerKey(labOwner)),
-		"s/listen":   one(layout.ListenKey),
-		"s/master/":  one(layout.MasterKeyKey("m2")), // a node that starts refuses to
-		"s/recount":  func() []string { return []string{layout.RecountKey, layout.RecountedKey} },
-		"s/retired/": one(layout.RetiredMasterKey("m9")),
-		"s/swept":    one(layout.TrimmedKey),
-		"s/usage/":   one(layout.UsageKey(labOwner)),
-		"s/webhooks": one(layout.WebhooksMark),
-		"t/": func() []string { // the latest mark, behind which the next sweep makes another one
+		"cell/f/":       one(layout.ListenerKey(labListener)),
+		"cell/g/":       one(layout.DeliveryLeaseKey(labHook)),
+		"h/":            one(layout.EventOwnerKey(labOwner)),
+		"i/":            first(layout.Prefix + "i/" + path),
+		"j/":            first(layout.Prefix + "j/"),
+		"k/":            one(layout.APIKeyKey(apiKey)),
+		"l/":            one(layout.LicenseKey(n.inline.ID())),
+		"m/":            one(layout.MetadataKey(n.inline.ID())),
+		"cell/n/":       one(layout.NodeKey(store.Incarnation{7})),
+		"o/":            one(layout.OrderKey(labOwner, n.paid.OrderNo)),
+		"p/":            one(layout.OrderOwnerKey(n.paid.OrderNo)),
+		"q/":            one(layout.ProductKey(labOwner, "pro")),
+		"cell/backup":   one(layout.BackupKey),
+		"cell/check":    one(layout.CheckKey), // a node that starts refuses to
+		"cell/epoch":    one(layout.EpochKey),
+		"cell/keys":     func() []string { return []string{layout.APIKeysMark, layout.APIKeyPartMark(7)} },
+		"r/":            one(layout.LedgerKey(labOwner)),
+		"cell/listen":   one(layout.ListenKey),
+		"cell/master/":  one(layout.MasterKeyKey("m2")), // a node that starts refuses to
+		"cell/recount":  func() []string { return []string{layout.RecountKey, layout.RecountedKey} },
+		"cell/retired/": one(layout.RetiredMasterKey("m9")),
+		"cell/swept":    one(layout.TrimmedKey),
+		"s/":            one(layout.UsageKey(labOwner)),
+		"cell/webhooks": one(layout.WebhooksMark),
+		"cell/t/": func() []string { // the latest mark, behind which the next sweep makes another one
 			kvtest.Must(l.client.Put(l.ctx(), layout.EpochKey, ""))(l.t)
 			kvtest.Must(l.store.SweepEvents(l.ctx(), n.now, keepAll))(l.t)
 			return []string{l.keyIn(layout.MarksPrefix, clientv3.SortDescend)}
@@ -131,12 +131,12 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 			return []string{layout.ProgressKey(labHook), page, layout.PendingKey(labHook, "evt_1"),
 				layout.DeadKey(labHook, "evt_2"), layout.ReplayKey(labHook, "1")}
 		},
-		"w/":   one(layout.WebhooksKey(labOwner)),
-		"x/a/": one(layout.ListenRequestKey(labListener)),
-		"x/l/": first(layout.DuePrefix(licensing.DueLicenseEnd)),
-		"x/o/": first(layout.DuePrefix(licensing.DueOrderEnd)),
-		"x/r/": first(layout.DuePrefix(licensing.DueRefund)),
-		"x/w/": one(layout.DeletedWebhookKey("we_0edeleted")),
+		"w/":      one(layout.WebhooksKey(labOwner)),
+		"cell/a/": one(layout.ListenRequestKey(labListener)),
+		"x/l/":    first(layout.DuePrefix(licensing.DueLicenseEnd)),
+		"x/o/":    first(layout.DuePrefix(licensing.DueOrderEnd)),
+		"x/r/":    first(layout.DuePrefix(licensing.DueRefund)),
+		"x/w/":    one(layout.DeletedWebhookKey("we_0edeleted")),
 		"y/": func() []string {
 			return []string{layout.Prefix + "y/" + oldestClaim()[len(layout.ClaimAgePrefix)+layout.TimeSize:]}
 		},

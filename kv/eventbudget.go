@@ -18,14 +18,14 @@ const (
 	// ledgersPage is how many ledgers are read at a time.
 	ledgersPage = 1000
 	// cutsAtOnce is how many owners one transaction cuts: it writes a ledger for each
-	// owner, and s/swept.
+	// owner, and cell/swept.
 	cutsAtOnce = etcd.MaxOps - 1
 )
 
 // ledgerBook holds all ledgers, as of one revision of the store.
 type ledgerBook struct {
-	guard        int64        // the ModRevision of s/swept
-	value        string       // of s/swept, which a cut writes again
+	guard        int64        // the ModRevision of cell/swept
+	value        string       // of cell/swept, which a cut writes again
 	trimmedEpoch layout.Epoch // of all owners
 	ledgers      []*ownerLedger
 }
@@ -48,7 +48,7 @@ type ownerLedger struct {
 // has less than the share by one span at most. An owner with a share or less loses nothing,
 // however much the others write (max-min fairness).
 //
-// Each transaction that records cuts compares the revision of s/swept, and writes s/swept
+// Each transaction that records cuts compares the revision of cell/swept, and writes cell/swept
 // with the same value. So each transaction knows all cuts before it, and the cuts of two
 // nodes that sweep at the same time don't exceed what is over the budget.
 func (s *retention) cutEvents(ctx context.Context, budget int64, most int) (removed int, err error) {
@@ -158,7 +158,7 @@ func (h *mostFirst) Pop() any {
 }
 
 // recordCuts stores which events owners give up, before any of these events is removed. It
-// reports false if another node has changed a ledger of a cut, or s/swept: then the book
+// reports false if another node has changed a ledger of a cut, or cell/swept: then the book
 // must be read again.
 func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
 	for some := range slices.Chunk(cuts, cutsAtOnce) {
@@ -220,7 +220,7 @@ func (s *retention) removeCuts(ctx context.Context, book *ledgerBook, most int) 
 	return removed, s.dropLedgers(ctx, empty)
 }
 
-// dropLedgers removes ledgers of which every epoch is too old: s/swept covers them.
+// dropLedgers removes ledgers of which every epoch is too old: cell/swept covers them.
 func (s *retention) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 	for some := range slices.Chunk(empty, etcd.MaxOps) {
 		var compares []clientv3.Cmp

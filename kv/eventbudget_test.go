@@ -182,7 +182,7 @@ func TestOneNodeDecidesCuts(t *testing.T) {
 	if trimmed := l.ledger(b).TrimmedEpoch; trimmed != 0 {
 		t.Errorf("both owners gave up events, one of them up to %d", trimmed)
 	}
-	// Nor does a word count that was made of what s/swept was before.
+	// Nor does a word count that was made of what cell/swept was before.
 	third := kvtest.Must(l.store.readLedgers(ctx))(t)
 	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, 1))(t)
 	if recorded, err := l.store.recordCuts(ctx, third, third.cut(1)); err != nil || recorded {

@@ -40,7 +40,7 @@ func (s *retention) retentionMarks(ctx context.Context) (retentionMarks []layout
 		for _, kv := range page.Kvs {
 			next = etcd.After(kv.Key)
 			mark, err := layout.DecodeMark(string(kv.Key[len(layout.MarksPrefix):]), kv.Value)
-			if !s.etcd.Unreadable(string(kv.Key), fmt.Sprintf("t/%d", mark.Epoch), err) {
+			if !s.etcd.Unreadable(string(kv.Key), fmt.Sprintf("cell/t/%d", mark.Epoch), err) {
 				retentionMarks = append(retentionMarks, mark)
 			}
 		}

@@ -32,7 +32,7 @@ type retention struct{ *feeds }
 func (s *retention) SweepEvents(
 	ctx context.Context, now time.Time, keep store.EventRetention,
 ) (removed int, err error) {
-	// The marks are read before s/swept: so no mark that another node removes is missing
+	// The marks are read before cell/swept: so no mark that another node removes is missing
 	// above state.trimmed.
 	retentionMarks, marksAt, err := s.retentionMarks(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *retention) SweepEvents(
 	return removed + cut, err
 }
 
-// endOfAge returns the last epoch that is too old, from a mark or from s/swept.
+// endOfAge returns the last epoch that is too old, from a mark or from cell/swept.
 func endOfAge(
 	retentionMarks []layout.RetentionMark, trimmedEpoch layout.Epoch, now time.Time, age time.Duration,
 ) layout.Epoch {

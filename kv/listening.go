@@ -126,7 +126,7 @@ func (s *epochs) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence,
 		return fence, 0
 	}
 	fence, err := layout.DecodeListenFence(kv.Value)
-	if s.etcd.Unreadable(layout.ListenKey, "s/listen", err) {
+	if s.etcd.Unreadable(layout.ListenKey, "cell/listen", err) {
 		fence = layout.ListenFence{}
 	}
 	return fence, kv.ModRevision

@@ -156,7 +156,7 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 	move := layout.ListenMove{After: after}
 	for _, kv := range due {
 		change, err := readListenRequest(kv)
-		if s.etcd.Unreadable(string(kv.Key), "x/a/"+layout.OwnerPath(change.Owner), err) {
+		if s.etcd.Unreadable(string(kv.Key), "cell/a/"+layout.OwnerPath(change.Owner), err) {
 			if change.Owner == (licensing.Owner{}) {
 				continue // the key names no owner
 			}

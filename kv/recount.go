@@ -58,13 +58,13 @@ func (s *Store) BeginRecount(ctx context.Context, now time.Time) (revision int64
 // recountDue reports whether another recount is due after the latest one. A mark that can't be read counts as no mark.
 func (s *Store) recountDue(latest, ended *mvccpb.KeyValue, now time.Time) bool {
 	last, err := layout.DecodeRecount(latest.Value)
-	if s.etcd.Unreadable(layout.RecountKey, "s/recount", err) {
+	if s.etcd.Unreadable(layout.RecountKey, "cell/recount", err) {
 		return true
 	}
 	every := recountAgain
 	if ended != nil {
 		done, err := layout.DecodeRecount(ended.Value)
-		if !s.etcd.Unreadable(layout.RecountedKey, "s/recount/ended", err) && done.Revision == latest.ModRevision {
+		if !s.etcd.Unreadable(layout.RecountedKey, "cell/recount/ended", err) && done.Revision == latest.ModRevision {
 			every = recountEvery
 		}
 	}

@@ -87,8 +87,8 @@ var (
 	_ store.Keys  = (*Store)(nil)
 )
 
-// Open connects to etcd. Open fails if no member has answered a read within ten seconds, or if a member that answers
-// is too old.
+// Open connects to etcd. Open fails if no member has answered a read within ten seconds, if a member that answers is
+// too old, or if the store has the layout of an earlier build.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	client, err := etcd.Open(ctx, cfg.Etcd())
 	if err != nil {

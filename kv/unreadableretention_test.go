@@ -74,7 +74,7 @@ func TestUnreadableMark(t *testing.T) {
 	}
 }
 
-// TestUnreadableTrimmedEpoch damages s/swept: feeds and both kinds of retention go on, the damaged value removes no
+// TestUnreadableTrimmedEpoch damages cell/swept: feeds and both kinds of retention go on, the damaged value removes no
 // event, and the next sweep by age writes the key anew.
 func TestUnreadableTrimmedEpoch(t *testing.T) {
 	t.Parallel()

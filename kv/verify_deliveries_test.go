@@ -174,20 +174,20 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"a lease of a worker that is not there", seed{layout.DeliveryLeaseKey(hooked): bytesOf("12345678"),
 			layout.DeliveryLeaseKey("we_0egone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
 		{"a lease without a worker", seed{layout.DeliveryLeaseKey(hooked): bytesOf("1234567")},
-			[]string{"delivery_lease value g/" + hooked}},
+			[]string{"delivery_lease value cell/g/" + hooked}},
 		{"keys of no form", seed{
 			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix +
 				"v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix +
 				"v/WE/p": {},
-			layout.Prefix + "g/x": bytesOf("12345678"), layout.Prefix + "g/-/x": {},
+			layout.Prefix + "cell/g/x": bytesOf("12345678"), layout.Prefix + "cell/g/-/x": {},
 			layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
 			"delivery key v/" + v.Opaque("x"), "delivery key v/" + v.Opaque("we_1/"), "delivery key v/" +
 				v.Opaque("we_1/x"), "delivery key v/" + v.Opaque("we_1/pp"),
 			"delivery key v/" + v.Opaque("we_1/a1234567"), "delivery key v/" + v.Opaque("we_1/r"),
 			"delivery key v/" + v.Opaque("WE/p"),
-			"delivery_lease key g/" + v.Opaque("x"), "delivery_lease key g/" + v.Opaque("-/x"),
-			"delivery_lease key g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
+			"delivery_lease key cell/g/" + v.Opaque("x"), "delivery_lease key cell/g/" + v.Opaque("-/x"),
+			"delivery_lease key cell/g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

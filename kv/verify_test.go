@@ -74,19 +74,20 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []verify.FamilyCount{
-		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 7}, {Name: "catalog", Keys: 2}, {Name: "device",
-			Keys: 19}, {Name: "event", Keys: 31}, {Name: "listener", Keys: 1}, {Name: "delivery_lease",
-			Keys: 0}, {Name: "event_owner", Keys: 1}, {Name: "listing", Keys: 10}, {Name: "skip",
-			Keys: 2}, {Name: "api_key", Keys: 1}, {Name: "license", Keys: 10}, {Name: "metadata", Keys: 3},
-		{Name: "node", Keys: 1}, {Name: "order", Keys: 7}, {Name: "order_owner", Keys: 7}, {Name: "product",
-			Keys: 2}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1}, {Name: "epoch",
-			Keys: 1}, {Name: "api_key_mark", Keys: 2}, {Name: "event_ledger", Keys: 0}, {Name: "listen_fence",
-			Keys: 1}, {Name: "master_key", Keys: 2}, {Name: "recount", Keys: 0}, {Name: "retired_master_key", Keys: 0},
-		{Name: "swept_events", Keys: 0}, {Name: "usage", Keys: 0}, {Name: "webhooks_mark", Keys: 1}, {Name: "event_mark",
-			Keys: 0}, {Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0}, {Name: "webhooks", Keys: 2},
-		{Name: "listen_request", Keys: 0}, {Name: "license_end", Keys: 2}, {Name: "order_end",
-			Keys: 1}, {Name: "refund", Keys: 1}, {Name: "deleted_webhook", Keys: 1}, {Name: "claim",
-			Keys: 6}, {Name: "claim_age", Keys: 6},
+		{Name: "api_key_index", Keys: 1}, {Name: "buyer", Keys: 7}, {Name: "catalog", Keys: 2},
+		{Name: "listen_request", Keys: 0}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1},
+		{Name: "epoch", Keys: 1}, {Name: "listener", Keys: 1}, {Name: "delivery_lease", Keys: 0},
+		{Name: "api_key_mark", Keys: 2}, {Name: "listen_fence", Keys: 1}, {Name: "master_key", Keys: 2},
+		{Name: "node", Keys: 1}, {Name: "recount", Keys: 0}, {Name: "retired_master_key", Keys: 0},
+		{Name: "swept_events", Keys: 0}, {Name: "event_mark", Keys: 0}, {Name: "webhooks_mark", Keys: 1},
+		{Name: "device", Keys: 19}, {Name: "event", Keys: 31}, {Name: "event_owner", Keys: 1},
+		{Name: "listing", Keys: 10}, {Name: "skip", Keys: 2}, {Name: "api_key", Keys: 1},
+		{Name: "license", Keys: 10}, {Name: "metadata", Keys: 3}, {Name: "order", Keys: 7},
+		{Name: "order_owner", Keys: 7}, {Name: "product", Keys: 2}, {Name: "event_ledger", Keys: 0},
+		{Name: "usage", Keys: 0}, {Name: "api_key_use", Keys: 1}, {Name: "delivery", Keys: 0},
+		{Name: "webhooks", Keys: 2}, {Name: "license_end", Keys: 2}, {Name: "order_end", Keys: 1},
+		{Name: "refund", Keys: 1}, {Name: "deleted_webhook", Keys: 1}, {Name: "claim", Keys: 6},
+		{Name: "claim_age", Keys: 6},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {

@@ -473,7 +473,7 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	x.filteredCursor = cursor(p.api, "/v1/orders?limit=1&product_id=editor")
 	x.deviceEnd = cursor(p.api, "/v1/licenses/"+x.license+"/devices?limit=1")
 
-	stored, err := db.client.Get(t.Context(), "lc1/s/check")
+	stored, err := db.client.Get(t.Context(), "lc2/cell/check")
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
@@ -517,7 +517,7 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 // their age, ledgers of their number, what accounts store and its recounts, the leases on endpoints, and nodes with
 // their times.
 var byItself = []string{
-	"lc1/u/", "lc1/s/epoch", "lc1/s/ledger/", "lc1/s/usage/", "lc1/s/recount", "lc1/t/", "lc1/g/", "lc1/n/",
+	"lc2/u/", "lc2/cell/epoch", "lc2/r/", "lc2/s/", "lc2/cell/recount", "lc2/cell/t/", "lc2/cell/g/", "lc2/cell/n/",
 }
 
 func storeDifference(before, after map[string]string) (text string) {

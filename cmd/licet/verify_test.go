@@ -86,16 +86,16 @@ func TestVerifyCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for _, listing := range []string{"lc1/i/", "lc1/j/1i/", "lc1/j/2i/"} { // with its upper levels
+	for _, listing := range []string{"lc2/i/", "lc2/j/1i/", "lc2/j/2i/"} { // with its upper levels
 		if _, err := client.Delete(t.Context(), listing, clientv3.WithPrefix()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := client.Put(t.Context(), "lc1/zz/secret", ""); err != nil {
+	if _, err := client.Put(t.Context(), "lc2/zz/secret", ""); err != nil {
 		t.Fatal(err)
 	}
 	drifted := "\x01\x08\x80\x80\x80\x80\x01\x10\x05" // a usage record of 256 MiB in 5 keys
-	if _, err := client.Put(t.Context(), "lc1/s/usage/acct_drifted/t/", drifted); err != nil {
+	if _, err := client.Put(t.Context(), "lc2/s/acct_drifted/t/", drifted); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.terminate(t); code != exitOK {
@@ -107,7 +107,7 @@ func TestVerifyCommand(t *testing.T) {
 	got = runLicet(t, "store", "verify", dir)
 	if got.code != exitFailed ||
 		strings.Count(got.stdout, "it is not in its owner's listing (listing_missing)\n") != 4 ||
-		!strings.Contains(got.stdout, `unknown "lc1/zz/": 1 keys`) ||
+		!strings.Contains(got.stdout, `unknown "lc2/zz/": 1 keys`) ||
 		!strings.Contains(got.stdout, "note: the usage record of acct_drifted (test) says 268435456 bytes in 5 keys") ||
 		!strings.HasSuffix(got.stdout, "violations: 5\n") {
 		t.Errorf("a damaged store: %+v", got)

@@ -40,8 +40,8 @@ func eventBugs() []bug {
 		}},
 		{name: "the time of a warning is forgotten", warned: true,
 			store: func(_ *run, s store.Store) store.Store { return unwarned{s} }},
-		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
-		{name: "who listens is not compared", listening: listensLater, txn: withoutCompare("lc1/s/listen")},
+		{name: "the epoch is not compared", txn: withoutCompare("lc2/cell/epoch")},
+		{name: "who listens is not compared", listening: listensLater, txn: withoutCompare("lc2/cell/listen")},
 	}
 }
 

@@ -264,7 +264,7 @@ func hideWriter(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandl
 }
 
 func isRecord(key []byte) bool {
-	return bytes.HasPrefix(key, []byte("lc1/l/")) || bytes.HasPrefix(key, []byte("lc1/o/"))
+	return bytes.HasPrefix(key, []byte("lc2/l/")) || bytes.HasPrefix(key, []byte("lc2/o/"))
 }
 
 // putBy finds the writer in front of the record that a transaction puts.
@@ -301,7 +301,7 @@ func deleteUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.Unary
 // putUnguarded writes devices whether or not the swap lands.
 func putUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
 	return unguarded(ctx, txn, handler, func(op *pb.RequestOp) bool {
-		return strings.HasPrefix(string(op.GetRequestPut().GetKey()), "lc1/d/")
+		return strings.HasPrefix(string(op.GetRequestPut().GetKey()), "lc2/d/")
 	})
 }
 

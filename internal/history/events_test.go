@@ -191,7 +191,7 @@ func (r *run) listen() error {
 			return fmt.Errorf("listen: %w", errors.Join(err, ctx.Err()))
 		}
 	}
-	stored, err := server.client.Get(ctx, "lc1/f/"+r.owner.AccountID+"/t/")
+	stored, err := server.client.Get(ctx, "lc2/cell/f/"+r.owner.AccountID+"/t/")
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (r *run) beginEpochs(ctx context.Context) error {
 func seal() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	_, err := server.client.Put(ctx, "lc1/s/epoch", "")
+	_, err := server.client.Put(ctx, "lc2/cell/epoch", "")
 	return err
 }
 

@@ -144,7 +144,7 @@ func writes(txn *pb.TxnRequest) bool {
 // touches reports whether a transaction writes devices and no license.
 func touches(txn *pb.TxnRequest) bool {
 	return !slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool {
-		return !bytes.HasPrefix(op.GetRequestPut().GetKey(), []byte("lc1/d/"))
+		return !bytes.HasPrefix(op.GetRequestPut().GetKey(), []byte("lc2/d/"))
 	})
 }
 

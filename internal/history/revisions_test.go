@@ -138,7 +138,7 @@ func (t *timeline) replay(
 	orders := map[string]*orderAt{}
 	created := map[string][]licensing.LicenseID{} // by the order they name
 	for _, event := range events {
-		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc1/"), "/")
+		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc2/"), "/")
 		switch kind {
 		case "l":
 			id := licensing.LicenseID([]byte(rest))
@@ -189,11 +189,12 @@ func (t *timeline) replay(
 					return err
 				}
 			}
-		case "s":
-			switch rest {
-			case "epoch":
+		case "cell":
+			if rest == "epoch" {
 				t.epochs = append(t.epochs, revision)
-			case "usage/" + t.account + "/t/":
+			}
+		case "s":
+			if rest == t.account+"/t/" {
 				usage, err := readUsage(event.Kv)
 				if err != nil {
 					return err

@@ -101,7 +101,7 @@ type swaying struct {
 
 func (s swaying) TakeGrowth() []store.OwnerGrowth {
 	grown := s.Store.TakeGrowth()
-	stored, err := server.client.Get(context.Background(), "lc1/s/usage/"+s.owner.AccountID+"/t/")
+	stored, err := server.client.Get(context.Background(), "lc2/s/"+s.owner.AccountID+"/t/")
 	if err != nil || len(stored.Kvs) == 0 {
 		return grown // the run has not begun
 	}

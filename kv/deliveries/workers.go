@@ -93,7 +93,7 @@ func (w *worker) Leases(ctx context.Context) (map[string]store.Incarnation, erro
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
-				w.store.etcd.Unreadable(string(kv.Key), "g/"+endpoint, layout.ErrMalformed)
+				w.store.etcd.Unreadable(string(kv.Key), "cell/g/"+endpoint, layout.ErrMalformed)
 			case by == w.Self() && !before[endpoint]:
 				ghosts = append(ghosts, kv)
 			default:

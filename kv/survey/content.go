@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
 
@@ -25,6 +26,11 @@ const maxNodes = 1000
 // content reads what the store holds.
 func (s *surveyor) content(ctx context.Context) {
 	c := &s.facts.Content
+	_, err := bounded(ctx, func(ctx context.Context) (any, error) { return nil, etcd.RefuseOldLayout(ctx, s.client) })
+	if err != nil {
+		*c = Content{Err: err}
+		return
+	}
 	for prefix, count := range map[string]*int64{
 		layout.APIKeysPrefix: &c.APIKeys, layout.MastersPrefix: &c.Masters,
 	} {

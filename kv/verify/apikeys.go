@@ -106,25 +106,26 @@ func (v *keyChecks) checkAPIKeysMark(e entry) {
 	_, ofPart := layout.CutAPIKeyPart(layout.APIKeysMark + e.rest)
 	switch {
 	case e.rest != "" && !ofPart:
-		v.report("api_key_mark", "s/keys"+v.names.Opaque(e.rest), "key", "this is the name of no mark")
+		v.report("api_key_mark", "cell/keys"+v.names.Opaque(e.rest), "key", "this is the name of no mark")
 	case len(e.value) != layout.APIKeysMarkSize:
-		v.report("api_key_mark", "s/keys", "value", "it has %d bytes, and not %d", len(e.value), layout.APIKeysMarkSize)
+		v.report("api_key_mark", "cell/keys", "value", "it has %d bytes, and not %d", len(e.value),
+			layout.APIKeysMarkSize)
 	}
 }
 
 // checkMasterKey checks the fingerprint of a master key.
 func (v *keyChecks) checkMasterKey(e entry) {
-	v.checkFingerprint("master_key", "s/master/", e)
+	v.checkFingerprint("master_key", "cell/master/", e)
 }
 
 // checkRetiredMaster checks the fingerprint of a retired master key.
 func (v *keyChecks) checkRetiredMaster(e entry) {
-	if !v.checkFingerprint("retired_master_key", "s/retired/", e) {
+	if !v.checkFingerprint("retired_master_key", "cell/retired/", e) {
 		return
 	}
 	v.want(layout.MasterKeyKey(e.rest), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
-			v.report("retired_master_key", "s/retired/"+e.rest, "in_use", "the master key is in use too")
+			v.report("retired_master_key", "cell/retired/"+e.rest, "in_use", "the master key is in use too")
 		}
 	})
 }

@@ -158,16 +158,17 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 func (v *webhookChecks) checkDeliveryLease(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
-			v.report("delivery_lease", "g/"+v.names.Opaque(e.rest), "key",
+			v.report("delivery_lease", "cell/g/"+v.names.Opaque(e.rest), "key",
 				"the key is not in the form of a worker's, or has a value")
 		}
 		return
 	}
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
-		v.report("delivery_lease", "g/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an endpoint's")
+		v.report("delivery_lease", "cell/g/"+v.names.Opaque(e.rest), "key",
+			"the key is not in the form of an endpoint's")
 	case len(e.value) != len(store.Incarnation{}):
-		v.report("delivery_lease", "g/"+e.rest, "value", "it names no worker")
+		v.report("delivery_lease", "cell/g/"+e.rest, "value", "it names no worker")
 	}
 }
 

@@ -208,19 +208,19 @@ func (v *eventChecks) checkLinks() {
 // checkEpoch checks the key whose revision is the epoch's number.
 func (v *eventChecks) checkEpoch(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
-		v.report("epoch", "s/epoch"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
+		v.report("epoch", "cell/epoch"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
 func (v *eventChecks) checkTrimmed(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("swept_events", "s/swept"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("swept_events", "cell/swept"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.EpochSize:
-		v.report("swept_events", "s/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
+		v.report("swept_events", "cell/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
 	case v.trimmedEpoch >= v.epoch:
-		v.report("swept_events", "s/swept", "epoch", "the epoch %d is swept, and the present one is %d", v.trimmedEpoch,
-			v.epoch)
+		v.report("swept_events", "cell/swept", "epoch", "the epoch %d is swept, and the present one is %d",
+			v.trimmedEpoch, v.epoch)
 	}
 }
 
@@ -240,13 +240,13 @@ func (v *eventChecks) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
 	case len(e.rest) != layout.EpochSize:
-		v.report("event_mark", "t/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a mark's")
+		v.report("event_mark", "cell/t/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a mark's")
 	case err != nil:
-		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
+		v.report("event_mark", fmt.Sprintf("cell/t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
 			"the value can't be read: %v", err)
 	case m.Epoch >= v.epoch:
-		v.report("event_mark", fmt.Sprintf("t/%d", m.Epoch), "epoch", "its epoch is not sealed: the present one is %d",
-			v.epoch)
+		v.report("event_mark", fmt.Sprintf("cell/t/%d", m.Epoch), "epoch",
+			"its epoch is not sealed: the present one is %d", v.epoch)
 	}
 }
 

@@ -42,7 +42,7 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 		return err
 	}
 	if !v.checked && v.summary.Families[licenses.family].Keys > 0 {
-		v.report("check_key", "s/check", "missing",
+		v.report("check_key", "cell/check", "missing",
 			"there are licenses, and no check key that their keys are made with")
 	}
 	return v.lookUp(ctx, 0)

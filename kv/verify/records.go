@@ -178,10 +178,10 @@ func (v *recordChecks) checkProduct(e entry) {
 func (v *recordChecks) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("check_key", "s/check"+v.names.Opaque(e.rest), "key",
+		v.report("check_key", "cell/check"+v.names.Opaque(e.rest), "key",
 			"there is one check key, and this is not its name")
 	case len(e.value) != layout.CheckKeySize:
-		v.report("check_key", "s/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
+		v.report("check_key", "cell/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
 	}
 }
 
@@ -191,11 +191,11 @@ func isObject(value []byte) bool {
 
 func (v *recordChecks) checkNode(e entry) {
 	if len(e.rest) != len(store.Incarnation{}) {
-		v.report("node", "n/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a node's")
+		v.report("node", "cell/n/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a node's")
 		return
 	}
 	if _, _, err := layout.DecodeNode(e.rest, e.value); err != nil {
-		v.report("node", "n/"+v.names.Opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
+		v.report("node", "cell/n/"+v.names.Opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
 	}
 }
 
@@ -203,8 +203,8 @@ func (v *recordChecks) checkNode(e entry) {
 func (v *recordChecks) checkBackup(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("backup", "s/backup"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("backup", "cell/backup"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.BackupTimeSize:
-		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), layout.BackupTimeSize)
+		v.report("backup", "cell/backup", "value", "it has %d bytes, and not %d", len(e.value), layout.BackupTimeSize)
 	}
 }

@@ -28,11 +28,11 @@ type UsageDrift struct {
 func (v *recordChecks) checkUsage(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("usage", "s/usage/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("usage", "s/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {
-		v.report("usage", "s/usage/"+layout.OwnerPath(owner), rule, format, args...)
+		v.report("usage", "s/"+layout.OwnerPath(owner), rule, format, args...)
 	}
 	stored, err := layout.DecodeUsage(owner, e.value)
 	if err != nil {
@@ -85,9 +85,9 @@ func (v *recordChecks) checkRecount(e entry) {
 	switch e.rest {
 	case "", layout.RecountedKey[len(layout.RecountKey):]:
 		if _, err := layout.DecodeRecount(e.value); err != nil {
-			v.report("recount", "s/recount"+e.rest, "value", "the value can't be read: %v", err)
+			v.report("recount", "cell/recount"+e.rest, "value", "the value can't be read: %v", err)
 		}
 	default:
-		v.report("recount", "s/recount"+v.names.Opaque(e.rest), "key", "there is no mark with this name")
+		v.report("recount", "cell/recount"+v.names.Opaque(e.rest), "key", "there is no mark with this name")
 	}
 }

@@ -37,7 +37,7 @@ func (v *webhookChecks) checkWebhooks(e entry) {
 	}
 	v.want(layout.WebhooksMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("mark_missing", "s/webhooks is missing, so no node looks for this endpoint")
+			bad("mark_missing", "cell/webhooks is missing, so no node looks for this endpoint")
 		}
 	})
 	v.checkListens(owner, w.Listening(), bad)
@@ -96,9 +96,10 @@ func (v *webhookChecks) checkListens(owner licensing.Owner, wanted bool, bad fun
 // checkListenFence checks layout.ListenKey.
 func (v *webhookChecks) checkListenFence(e entry) {
 	if e.rest != "" {
-		v.report("listen_fence", "s/listen"+v.names.Opaque(e.rest), "key", "unexpected key: the only one is s/listen")
+		v.report("listen_fence", "cell/listen"+v.names.Opaque(e.rest), "key",
+			"unexpected key: the only one is cell/listen")
 	} else if _, err := layout.DecodeListenFence(e.value); err != nil {
-		v.report("listen_fence", "s/listen", "value", "the value can't be read: %v", err)
+		v.report("listen_fence", "cell/listen", "value", "the value can't be read: %v", err)
 	}
 }
 
@@ -106,24 +107,24 @@ func (v *webhookChecks) checkListenFence(e entry) {
 func (v *webhookChecks) checkListener(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
-		v.report("listener", "f/"+v.names.Opaque(e.rest), "key",
+		v.report("listener", "cell/f/"+v.names.Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
 		return
 	}
-	v.wantEndpointsOf(owner, "listener", "f/")
+	v.wantEndpointsOf(owner, "listener", "cell/f/")
 }
 
 // checkListenRequest checks an owner's request to listen.
 func (v *webhookChecks) checkListenRequest(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("listen_request", "x/a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("listen_request", "cell/a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	if _, err := layout.DecodeListenRequest(e.value); err != nil {
-		v.report("listen_request", "x/a/"+layout.OwnerPath(owner), "value", "the value can't be read: %v", err)
+		v.report("listen_request", "cell/a/"+layout.OwnerPath(owner), "value", "the value can't be read: %v", err)
 	}
-	v.wantEndpointsOf(owner, "listen_request", "x/a/")
+	v.wantEndpointsOf(owner, "listen_request", "cell/a/")
 }
 
 func (v *webhookChecks) wantEndpointsOf(owner licensing.Owner, family, prefix string) {
@@ -137,7 +138,7 @@ func (v *webhookChecks) wantEndpointsOf(owner licensing.Owner, family, prefix st
 // checkWebhooksMark checks layout.WebhooksMark.
 func (v *webhookChecks) checkWebhooksMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
-		v.report("webhooks_mark", "s/webhooks"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
+		v.report("webhooks_mark", "cell/webhooks"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"licet/node/service"
 )
 
-// heldCount calls a function while a recount is under way: after the keys were counted, and before the result is stored.
+// heldCount calls a function while a recount is under way: after the keys were counted, and before the result is
+// stored.
 type heldCount struct {
 	*kv.Store
 	counted func() error
@@ -124,7 +125,7 @@ func storedBy(t *testing.T, db *kv.Store, etcd kv.Config, owner licensing.Owner)
 		t.Fatal(err)
 	}
 	defer client.Close()
-	now, err := client.Get(nodetest.Context(t), "lc1/s/check")
+	now, err := client.Get(nodetest.Context(t), "lc2/cell/check")
 	if err != nil {
 		t.Fatal(err)
 	}

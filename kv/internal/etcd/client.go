@@ -66,7 +66,7 @@ type Config struct {
 }
 
 // Open connects to etcd. It fails if no member has answered a linearizable read within ten
-// seconds, or if the version of a member that answers is too old.
+// seconds, if the version of a member that answers is too old, or with [ErrOldLayout].
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	watched := new(members)
 	native, err := Connect(cfg.Endpoints, cfg.TLS, watched.interceptors()...)
@@ -79,6 +79,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	defer cancel()
 	if err := c.members.start(ctx, native, cfg.Metrics, cfg.Log, c.guard); err != nil {
 		return nil, errors.Join(err, native.Close())
+	}
+	if err := c.refuseOldLayout(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }

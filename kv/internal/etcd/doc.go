@@ -14,6 +14,7 @@
 //	watch.go      wake-ups when a key changes
 //	trace.go      spans of requests
 //	connect.go    connections: TLS, keepalive, balancing
+//	oldlayout.go  refusing stores of an earlier layout
 //	members.go    which members answer, and where requests go
 //	memberlog.go  what the log says of members
 //	barred.go     no request while no member may be asked

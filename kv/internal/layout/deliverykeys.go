@@ -11,7 +11,7 @@ import (
 // each of its transactions compares the lease: see package kv, under Deliveries.
 const (
 	DeliveryPrefix       = Prefix + "v/"
-	DeliveryLeasesPrefix = Prefix + "g/"
+	DeliveryLeasesPrefix = CellPrefix + "g/"
 	WorkersPrefix        = DeliveryLeasesPrefix + WorkerInfix
 	WorkerInfix          = "-/" // no endpoint's id begins like that
 )

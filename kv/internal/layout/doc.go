@@ -3,65 +3,66 @@
 //
 // # Keys
 //
-// Every key begins with the layout's version, lc1/. Below it:
+// Every key begins with the layout's version, lc2/. Keys of the store as a whole, and keys that every node watches or
+// polls, begin with lc2/cell/. Below lc2/cell/:
 //
-//	l/<id>                        a license: facts, writers, up to 16 devices
-//	d/<id><hash>                  a device of a license with more than 16
-//	m/<id>                        a license's metadata, as JSON; the license's revision guards it
+//	a/<account>/<mode>/   an owner's request to listen, or no longer to, until cell/listen has moved
+//	backup                when the last successful backup began, as <ms>
+//	check                 the check key of license keys, 32 bytes
+//	epoch                 empty: its revision is the epoch into which events are recorded
+//	f/<account>/<mode>/   empty: an owner that listens to activations
+//	g/<endpoint>          a lease on an endpoint, under its worker's etcd lease: the worker's incarnation
+//	g/-/<incarnation>     empty: a worker that delivers, under its etcd lease
+//	keys                  another value after any change of an API key
+//	keys/<part>           another value after any change of an API key of that part's owners
+//	listen                its revision stands for all keys below cell/f/; its value names the latest changes there
+//	master/<master>       the fingerprint of a master key in use, 32 bytes
+//	n/<incarnation>       a node that is up, under a lease: its address for other nodes, and its public key
+//	recount               the node that began the latest recount of all usage, and when; the recount counts at the
+//	                      revision of this key
+//	recount/ended         when the latest recount that has ended was begun, and its revision
+//	retired/<master>      the fingerprint of a retired master key: nothing is derived from that key any more
+//	swept                 the last epoch whose events are too old, eight bytes; its revision also moves when an
+//	                      owner gives up events
+//	t/<epoch>             a mark: when that epoch was sealed at the latest, and that the ledgers count the events up
+//	                      to it
+//	webhooks              empty: its revision moves with any change of an endpoint of webhooks, and with any replay
+//
+// The keys of owners, below lc2/:
+//
+//	l/<id>                            a license: facts, writers, up to 16 devices
+//	d/<id><hash>                      a device of a license with more than 16
+//	m/<id>                            a license's metadata, as JSON; the license's revision guards it
 //	e/<account>/<mode>/<epoch><record><sequence>
-//	                              events of a record, those of one transaction; see package kv
+//	                                  events of a record, those of one transaction; see package kv
 //	e/<account>/<mode>/<epoch>b<block>
-//	                              events of up to 16 records, those of one transaction
-//	h/<account>/<mode>/           empty: an owner of whom there are events, or were
-//	f/<account>/<mode>/           empty: an owner that listens to activations
-//	g/<endpoint>                  a lease on an endpoint, under its worker's etcd lease: the worker's incarnation
-//	g/-/<incarnation>             empty: a worker that delivers, under its etcd lease
-//	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
-//	c/<account>/<mode>/<ms><product>
-//	                              empty: a product in its owner's listing, by creation
-//	b/<account>/<mode>/<email><order>
-//	                              empty: an order among those of its buyer
-//	j/<level><entry>              empty: an entry of a listing on an upper level of it
-//	n/<incarnation>               a node that is up, under a lease: its address for other nodes, and its public key
-//	o/<account>/<mode>/<order>    an order
-//	p/<order>                     an order's owner, to find an order by its number alone
-//	q/<account>/<mode>/<product>  a product
-//	k/<hash>                      an API key, by the SHA-256 of its text
-//	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
-//	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
-//	v/<endpoint>/p                the position of an endpoint in the feed, and counts of its deliveries
-//	v/<endpoint>/r<event>         a message to an endpoint that waits for its next attempt
-//	v/<endpoint>/f<event>         a message to an endpoint that was given up
-//	v/<endpoint>/a<page>          a page of the log of deliveries to an endpoint, by its number, eight bytes
-//	v/<endpoint>/j<replay>        an unfinished replay of an endpoint, by its ULID
-//	w/<account>/<mode>/           all webhook endpoints of an owner
-//	x/a/<account>/<mode>/         an owner's request to listen, or no longer to, until s/listen has moved
-//	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
+//	                                  events of up to 16 records, those of one transaction
+//	h/<account>/<mode>/               empty: an owner of whom there are events, or were
+//	i/<account>/<mode>/<ms><id>       empty: a license in its owner's listing, by creation
+//	c/<account>/<mode>/<ms><product>  empty: a product in its owner's listing, by creation
+//	b/<account>/<mode>/<email><order> empty: an order among those of its buyer
+//	j/<level><entry>                  empty: an entry of a listing on an upper level of it
+//	o/<account>/<mode>/<order>        an order
+//	p/<order>                         an order's owner, to find an order by its number alone
+//	q/<account>/<mode>/<product>      a product
+//	k/<hash>                          an API key, by the SHA-256 of its text
+//	a/<account>/<mode>/<key>          an API key's hash, 32 bytes, by its public id
+//	u/<hash>                          when an API key was used last, about, by the SHA-256 of its text
+//	r/<account>/<mode>/               how many bytes of events an owner has, by epochs, and the last epoch whose
+//	                                  events the owner gave up
+//	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
+//	v/<endpoint>/p                    the position of an endpoint in the feed, and counts of its deliveries
+//	v/<endpoint>/r<event>             a message to an endpoint that waits for its next attempt
+//	v/<endpoint>/f<event>             a message to an endpoint that was given up
+//	v/<endpoint>/a<page>              a page of the log of deliveries to an endpoint, by its number, eight bytes
+//	v/<endpoint>/j<replay>            an unfinished replay of an endpoint, by its ULID
+//	w/<account>/<mode>/               all webhook endpoints of an owner
+//	x/l/<ms><id>                      a license whose end is to be recorded, by that end; the key's prefix
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
-//	x/w/<endpoint>                empty: an endpoint that was deleted, whose deliveries are to be removed
-//	y/<account>/<mode>/<key>      a claim: the result of a request with an Idempotency-Key
-//	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
-//	s/backup                      when the last successful backup began, as <ms>
-//	s/check                       the check key of license keys, 32 bytes
-//	s/epoch                       empty: its revision is the epoch into which events are recorded
-//	s/keys                        another value after any change of an API key
-//	s/keys/<part>                 another value after any change of an API key of that part's owners
-//	s/ledger/<account>/<mode>/    how many bytes of events an owner has, by epochs, and the last epoch
-//	                              whose events the owner gave up
-//	s/listen                      its revision stands for all keys below f/; its value names the latest changes there
-//	s/master/<master>             the fingerprint of a master key in use, 32 bytes
-//	s/recount                     the node that began the latest recount of all usage, and when; the recount counts at
-//	                              the revision of this key
-//	s/recount/ended               when the latest recount that has ended was begun, and its revision
-//	s/retired/<master>            the fingerprint of a retired master key: nothing is derived from that key any more
-//	s/swept                       the last epoch whose events are too old, eight bytes; its revision also
-//	                              moves when an owner gives up events
-//	s/usage/<account>/<mode>/     how many bytes and keys an owner stores, without events
-//	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
-//	                              and with any replay
-//	t/<epoch>                     a mark: when that epoch was sealed at the latest, and that the ledgers
-//	                              count the events up to it
+//	x/w/<endpoint>                    empty: an endpoint that was deleted, whose deliveries are to be removed
+//	y/<account>/<mode>/<key>          a claim: the result of a request with an Idempotency-Key
+//	z/<ms><account>/<mode>/<key>      empty: a claim by age, for the sweep
 //
 // i/, c/, b/, and also o/ and a/, are listings; see package kv.
 //

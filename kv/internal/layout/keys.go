@@ -9,25 +9,31 @@ import (
 	"licet/node/store"
 )
 
-// Prefix is the version that every key begins with.
-const Prefix = "lc1/"
+const (
+	// Prefix is the version of the layout, which every key begins with.
+	Prefix = "lc2/"
+	// CellPrefix begins the keys of the store as a whole, and the keys that every node watches or polls.
+	CellPrefix = Prefix + "cell/"
+	// OldCheckKey is in every store of the layout before this one.
+	OldCheckKey = "lc1/s/check"
+)
 
 // The keys that a store has once.
 const (
-	CheckKey    = Prefix + "s/check"
-	APIKeysMark = Prefix + "s/keys"
+	CheckKey    = CellPrefix + "check"
+	APIKeysMark = CellPrefix + "keys"
 	// The marks of the parts of all API keys lie between APIKeysMark and its end.
 	apiKeyPartMarks = APIKeysMark + "/"
 	APIKeysMarkEnd  = APIKeysMark + "0"
-	MastersPrefix   = Prefix + "s/master/"
-	RetiredPrefix   = Prefix + "s/retired/"
+	MastersPrefix   = CellPrefix + "master/"
+	RetiredPrefix   = CellPrefix + "retired/"
 )
 
 // APIKeysPrefix begins the keys of the records of API keys.
 const APIKeysPrefix = Prefix + "k/"
 
 // NodesPrefix is where the nodes that are up are registered.
-const NodesPrefix = Prefix + "n/"
+const NodesPrefix = CellPrefix + "n/"
 
 // LicenseKey returns the key of a license's record.
 func LicenseKey(id licensing.LicenseID) string { return Prefix + "l/" + string(id[:]) }
@@ -162,7 +168,7 @@ func RecordKey(ref licensing.Ref) string {
 // all endpoints again. A deleted endpoint leaves a key behind, so that a sweep removes its messages.
 const (
 	WebhooksPrefix        = Prefix + "w/"
-	WebhooksMark          = Prefix + "s/webhooks"
+	WebhooksMark          = CellPrefix + "webhooks"
 	DeletedWebhooksPrefix = Prefix + "x/w/"
 )
 
@@ -183,20 +189,20 @@ func DeletedWebhookKey(endpointID string) string { return DeletedWebhooksPrefix 
 // What a store remembers of the fences is a guess, as it is of records. If the guess was wrong, the request
 // has changed nothing, and its answer has the true revisions.
 const (
-	EpochKey  = Prefix + "s/epoch"
-	ListenKey = Prefix + "s/listen"
+	EpochKey  = CellPrefix + "epoch"
+	ListenKey = CellPrefix + "listen"
 )
 
 // TrimmedKey holds the last epoch whose events are too old, of all owners, as eight bytes. A sweep raises it before it
 // removes the events, so that no reader misses events without knowing. An owner may have given up more events, see
 // Ledger.
-const TrimmedKey = Prefix + "s/swept"
+const TrimmedKey = CellPrefix + "swept"
 
 // ListenersPrefix begins the keys of owners that listen to activations.
-const ListenersPrefix = Prefix + "f/"
+const ListenersPrefix = CellPrefix + "f/"
 
 // ListenRequests begins the keys of owners' requests to listen to activations, or no longer to.
-const ListenRequests = Prefix + "x/a/"
+const ListenRequests = CellPrefix + "a/"
 
 // ListenerKey returns the key that says that an owner listens to activations.
 func ListenerKey(owner licensing.Owner) string { return ListenersPrefix + OwnerPath(owner) }
@@ -224,7 +230,7 @@ const CheckKeySize = 32
 const (
 	// BackupKey holds the time at which the last successful backup began, as eight bytes: milliseconds of Unix time. A
 	// backup has the time of the backup before it, and so has a store that was restored from it.
-	BackupKey = Prefix + "s/backup"
+	BackupKey = CellPrefix + "backup"
 	// BackupTimeSize is the length of that time.
 	BackupTimeSize = 8
 )

@@ -13,14 +13,14 @@ import (
 // budget. An owner without a ledger has no measured events, and gave up none.
 //
 // A ledger is not part of the owner's h/ key: older builds write that key anew, empty.
-const LedgersPrefix = Prefix + "s/ledger/"
+const LedgersPrefix = Prefix + "r/"
 
 // LedgerKey returns the key of an owner's ledger of events.
 func LedgerKey(owner licensing.Owner) string { return LedgersPrefix + OwnerPath(owner) }
 
 // Ledger is the value of a ledger.
 type Ledger struct {
-	// TrimmedEpoch is the last epoch whose events the owner gave up. The epoch in s/swept applies to all owners in
+	// TrimmedEpoch is the last epoch whose events the owner gave up. The epoch in cell/swept applies to all owners in
 	// addition.
 	TrimmedEpoch Epoch
 	// Begun is when the latest span was begun.

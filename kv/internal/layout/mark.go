@@ -7,7 +7,7 @@ import (
 // MarksPrefix begins the keys of retention marks. A mark says how old events are, so that a sweep need not read them.
 // Now and then a node that sweeps makes a mark for a sealed epoch. Before that, it measures the events of all owners up
 // to that epoch: see [retention.measureEvents].
-const MarksPrefix = Prefix + "t/"
+const MarksPrefix = CellPrefix + "t/"
 
 // RetentionMark says that the events up to Epoch were recorded before At.
 type RetentionMark struct {

@@ -16,6 +16,6 @@ func Restored(before, now int64) bool { return now < before || now >= before+res
 // RestoredSince reports whether the store was restored from a backup between two epochs. See Restored.
 func (e Epoch) RestoredSince(before Epoch) bool { return Restored(int64(before), int64(e)) }
 
-// Era returns a number that the first write after a restore changes. Revisions of different eras may be of one store
-// too, but hardly ever: an era has 500 million revisions.
-func Era(revision int64) int64 { return revision / restoredGap }
+// Timeline returns a number that the first write after a restore changes. Revisions of different timelines may be of
+// one store too, but hardly ever: a timeline has 500 million revisions.
+func Timeline(revision int64) int64 { return revision / restoredGap }

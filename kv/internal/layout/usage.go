@@ -10,14 +10,14 @@ import (
 )
 
 // UsagePrefix begins the keys of the usage records of owners.
-const UsagePrefix = Prefix + "s/usage/"
+const UsagePrefix = Prefix + "s/"
 
 // RecountKey is written when a recount of all usage begins: its ModRevision is the revision that the recount counts
 // at. A transaction that adds to a usage record compares this revision, so that it knows which growth the recount
 // does not see. RecountedKey is written when the recount has ended.
 const (
-	RecountKey   = Prefix + "s/recount"
-	RecountedKey = Prefix + "s/recount/ended"
+	RecountKey   = CellPrefix + "recount"
+	RecountedKey = CellPrefix + "recount/ended"
 )
 
 // UsageKey returns the key of an owner's usage record.
