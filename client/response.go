@@ -75,7 +75,7 @@ func unknownResponder(response *http.Response) *Error {
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	e := &Error{
 		Status:     response.StatusCode,
-		Message:    fmt.Sprintf("HTTP %d from what is no Licet service", response.StatusCode),
+		Message:    fmt.Sprintf("HTTP %d from a server that is no Licet service", response.StatusCode),
 		RetryAfter: retryAfter(response),
 		RequestID:  response.Header.Get("X-Request-Id"),
 	}

@@ -57,7 +57,7 @@ type NewWebhook struct {
 func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options ...CallOption) (*Webhook, error) {
 	w, err := c.webhook(ctx, "POST /v1/webhook_endpoints", nil, webhook, options)
 	if err == nil && w.Secret == "" {
-		return w, fmt.Errorf("the webhook endpoint %s was made, so rotate its secret to see one: %w", w.ID,
+		return w, fmt.Errorf("the webhook endpoint %s exists: rotate its secret to get a new secret: %w", w.ID,
 			ErrSecretLost)
 	}
 	return w, err

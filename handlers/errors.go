@@ -41,7 +41,7 @@ var (
 	}
 	errMethodNotAllowed = &licensing.Error{
 		Reason:  reasonMethodNotAllowed,
-		Message: "the route does not have this method; header Allow lists those it has",
+		Message: "the route does not have this method: header Allow lists the methods of the route",
 	}
 	errNotJSONMedia = &licensing.Error{
 		Reason:  reasonUnsupportedMediaType,

@@ -242,6 +242,6 @@ const (
 	// loses whole spans.
 	budgetSpans = 64
 	// ageSpans is the least number of spans of an owner that writes all the time, within the age for which events are
-	// kept. A span of which age has swept a part counts whole.
+	// kept. If some events of a span are too old, the span still counts as one.
 	ageSpans = 16
 )

@@ -40,7 +40,7 @@ func (o *eventOwners) has(owner licensing.Owner) bool {
 	return is
 }
 
-// noteEpoch forgets all owners if an epoch is so much later than the last one that the store was restored in between,
+// noteEpoch forgets all owners if an epoch is so much later than the last epoch that the store was restored in between,
 // see layout.RevisionBump: some keys may be lost.
 func (o *eventOwners) noteEpoch(e layout.Epoch) {
 	o.mu.Lock()

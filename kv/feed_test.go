@@ -467,7 +467,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		}
 	}
 
-	// Of all these one is wanted, the last.
+	// The reader wants only the last of these events.
 	rare := l.license(l.store, owner)
 	l.commit(l.store, l.bound(l.store, rare, "a"))
 	l.seal()

@@ -67,8 +67,8 @@ func TestWrongAssumption(t *testing.T) {
 			if guess, unsure, ok := s.Recall(want); !ok || len(unsure) != 2 || !guess.Record.Devices["d-3"].Bound {
 				t.Errorf("after a wrong guess it is unsure of %v", unsure)
 			}
-			// As many absent devices as it distrusts make it guess again, though
-			// not of the device that is known to be bound.
+			// After distrustAfterGuess absent devices the cache guesses again, but not
+			// about the device that is known to be bound.
 			for range distrustAfterGuess {
 				loadOne(t, s, ref, "absent")
 			}

@@ -250,7 +250,7 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 		case found.Unreadable > 0:
 			return fmt.Errorf("the master key %q may be in use: %s", id, found.SayUnreadable())
 		case !slices.ContainsFunc(found.Uses, func(u MasterUse) bool { return u.ID != id && !u.Retired }):
-			return fmt.Errorf("the master key %q is the only one in use: make another one first", id)
+			return fmt.Errorf("the master key %q is the only master key in use: make another master key first", id)
 		}
 		retired, err := s.retireMaster(ctx, id, found)
 		if err != nil || retired {

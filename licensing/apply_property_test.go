@@ -410,7 +410,7 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 
 // TestOrderAgainstNaiveModel: the naive order is one word and a count.
 func TestOrderAgainstNaiveModel(t *testing.T) {
-	// What each command makes of each word; what is missing is refused.
+	// The next word of each command and word. A command without an entry for a word is refused.
 	moves := map[string]map[string]string{
 		"pay": {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid",
 			"wished": "wished", "returned": "returned", "refunded": "refunded"},

@@ -143,7 +143,7 @@ var (
 	// ErrCursorExpired: the events after the cursor are no longer kept.
 	ErrCursorExpired = &Error{
 		Reason:  ReasonCursorExpired,
-		Message: "what comes after this cursor is no longer kept; begin anew without one",
+		Message: "the events after this cursor were deleted: start again without a cursor",
 	}
 
 	// ErrAccountBudgetReached: the account stores as much as its budget allows. See Budget.Refuse.
@@ -204,7 +204,7 @@ func invalidOrderState(status OrderStatus, verb string) *Error {
 func tooManyEndpoints() *Error {
 	return &Error{
 		Reason:  ReasonWebhookLimit,
-		Message: "there are as many webhook endpoints as there may be: delete one first",
+		Message: "too many webhook endpoints: delete an endpoint first",
 		Details: map[string]int{"max_endpoints": MaxEndpoints},
 	}
 }

@@ -101,7 +101,7 @@ func parseMasterKey(line string) (MasterKey, error) {
 	// The decoder's own error quotes its input, which is the secret.
 	bytes, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || len(bytes) != MasterKeySize {
-		return MasterKey{}, errors.New("what follows the colon must be 32 bytes in base64")
+		return MasterKey{}, errors.New("the colon must be followed by 32 bytes in base64")
 	}
 	return NewMasterKey(id, [MasterKeySize]byte(bytes))
 }
@@ -244,8 +244,8 @@ func (r MasterRing) PayToken(o *Order) (string, error) {
 	}
 	token, err := master.payToken(o.OrderNo, o.PaySeed.Salt)
 	if err == nil && HashPayToken(token) != o.PayHash {
-		err = fmt.Errorf("the master key %q of the ring is not the one that the pay token of order %s is derived from",
-			master.ID, o.OrderNo)
+		err = fmt.Errorf("the pay token of order %s is derived from another master key %q than the ring has",
+			o.OrderNo, master.ID)
 	}
 	return token, err
 }

@@ -111,7 +111,7 @@ func TestRefundFacts(t *testing.T) {
 			func(o *licensing.Order) { o.RefundDue, o.RefundBy, o.StateReason = false, "", "" }},
 		{"withdrawn after the latest try", tried, licensing.WithdrawRefund{Tries: 3},
 			func(o *licensing.Order) {
-				// and the tries count on
+				// RefundTries stays
 				o.RefundDue, o.RefundBy, o.RefundRetryAt, o.StateReason = false, "", time.Time{}, ""
 			}},
 		{"withdrawn after another has tried again", tried, licensing.WithdrawRefund{Tries: 2}, nil},

@@ -9,7 +9,7 @@ import (
 type Engine struct {
 	// BudgetRefusals counts commands refused because the account has reached its budget of stored data.
 	BudgetRefusals prometheus.Counter
-	// BudgetWarnings is the number of owners, of those that this node has decided about lately, that store four fifths
+	// BudgetWarnings is the number of owners that this node has decided about lately, and that store four fifths
 	// of what their budget allows ordinary growth.
 	BudgetWarnings prometheus.Gauge
 	// UsageCorrections counts the bytes by which recounts have corrected the usage of accounts, up or down.
@@ -58,7 +58,7 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 		}),
 		BudgetWarnings: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_budget_warned_accounts",
-			Help: "Accounts and modes, of those that this node has served lately, that store four fifths of what " +
+			Help: "Accounts and modes that this node has served lately, and that store four fifths of what " +
 				"their budget allows ordinary growth.",
 		}),
 		UsageCorrections: factory.NewCounter(prometheus.CounterOpts{

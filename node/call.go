@@ -46,8 +46,8 @@ type call struct {
 	counted  bool // the write limits, or the limit of changes, have counted the call; only the turn uses this
 	state    atomic.Int32
 	who      atomic.Uint32 // the share that the call counts for; see countForOwner
-	// done is closed once result and err are set. It is nil while only the caller's own goroutine can
-	// answer the call: in a turn that the caller runs.
+	// done is closed once result and err are set. done is nil while only the caller's own goroutine can answer the
+	// call, in a turn that the caller runs: so the usual call, to a record without other calls, allocates no channel.
 	done   chan struct{}
 	result licensing.Result
 	err    error

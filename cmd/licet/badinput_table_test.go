@@ -18,7 +18,7 @@ type badRoute struct {
 	bad      []badInput
 }
 
-// badInput is one input with values that are each refused alike.
+// badInput is one input, with values that all get the same error.
 type badInput struct {
 	where  string // body, query or path
 	name   string

@@ -62,7 +62,7 @@ func (c *certificate) get(now time.Time) *tls.Certificate {
 		err = c.read(files)
 	}
 	if err != nil {
-		c.log.Error().Err(err).Msg("the TLS certificate has changed and can't be used; the one before is kept")
+		c.log.Error().Err(err).Msg("the new TLS certificate can't be used; the previous certificate stays in use")
 		return c.current
 	}
 	c.log.Info().Time("not_after", c.current.Leaf.NotAfter).Msg("the TLS certificate was replaced")

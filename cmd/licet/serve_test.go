@@ -268,7 +268,7 @@ func TestServeOverTLS(t *testing.T) {
 		if !serves(11)() {
 			t.Fatal("a broken key is used")
 		}
-		return strings.Contains(p.log.String(), "the one before is kept")
+		return strings.Contains(p.log.String(), "the previous certificate stays in use")
 	})
 	if err := os.WriteFile(files.Key, whole, 0o600); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestServeOverTLS(t *testing.T) {
 		licetCommand("serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--log-level", "error",
 			"--etcd-endpoints", cluster.Endpoints()[0], "--etcd-ca",
 			stranger.File), "certificate signed by unknown authority")
-	p.log.forgive("the one before is kept")
+	p.log.forgive("the previous certificate stays in use")
 }
 
 // activated walks the middle of the main job.

@@ -28,14 +28,14 @@ type storeKeysConfig struct {
 	Mode          string
 	Output        string
 
-	// Of create:
+	// Flags of create:
 	Name      string
 	Scopes    []string
 	ExpiresAt string
 	Signed    bool
-	// Of rotate:
+	// Flags of rotate:
 	Overlap time.Duration
-	// Of revoke:
+	// Flags of revoke:
 	Yes bool
 }
 

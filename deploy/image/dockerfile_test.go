@@ -62,7 +62,7 @@ func readDockerfile(t *testing.T) dockerfile {
 	return d
 }
 
-// goVersion is that of go.mod.
+// goVersion returns the version of Go in go.mod.
 func goVersion(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "go.mod"))

@@ -55,7 +55,7 @@ func (g *guard) activate(ctx context.Context, key string) error {
 	case client.HasReason(err, client.ReasonDeviceLimitReached):
 		return errors.New("all devices of this license are in use: run notes deactivate on one of them")
 	case client.HasReason(err, client.ReasonInvalidLicenseKey, client.ReasonLicenseNotFound):
-		return errors.New("this license key does not exist: compare it with the one in your order")
+		return errors.New("this license key does not exist: compare it with the key in your order")
 	case err != nil:
 		return err
 	}

@@ -27,7 +27,7 @@ func (m *Message) base(covered httpsfv.InnerList) ([]byte, error) {
 	// the header has.
 	params, err := httpsfv.Marshal(covered)
 	if err != nil {
-		return nil, fmt.Errorf("its parameters can't be written: %w", err)
+		return nil, fmt.Errorf("the parameters can't be written: %w", err)
 	}
 	base := make([]byte, 0, 1024)
 	seen := make([]string, 0, 16)
@@ -35,14 +35,14 @@ func (m *Message) base(covered httpsfv.InnerList) ([]byte, error) {
 		name, isText := item.Value.(string)
 		switch {
 		case !isText:
-			return nil, fmt.Errorf("a component that it covers is not named by a string")
+			return nil, fmt.Errorf("the name of a component must be a string")
 		case len(item.Params.Names()) > 0:
-			return nil, fmt.Errorf("it covers %q with parameters, and components with parameters are not understood",
+			return nil, fmt.Errorf("component %q has parameters, which this service does not support",
 				name)
 		case slices.Contains(seen, name):
-			return nil, fmt.Errorf("it covers %q twice", name)
+			return nil, fmt.Errorf("the list of components names %q twice", name)
 		case strings.ToLower(name) != name:
-			return nil, fmt.Errorf("it covers %q, and component names are in lower case", name)
+			return nil, fmt.Errorf("the name of component %q must be in lower case", name)
 		}
 		seen = append(seen, name)
 		// No known name has a character that needs an escape.
@@ -61,13 +61,13 @@ func (m *Message) appendComponent(to []byte, name string) ([]byte, error) {
 	if strings.HasPrefix(name, "@") {
 		value, known := m.appendDerived(to, name)
 		if !known {
-			return nil, fmt.Errorf("it covers %q, which is not understood", name)
+			return nil, fmt.Errorf("this service does not support component %q", name)
 		}
 		return value, nil
 	}
 	value, found := m.appendField(to, name)
 	if !found {
-		return nil, fmt.Errorf("it covers %q, which the request does not have", name)
+		return nil, fmt.Errorf("the request does not have component %q", name)
 	}
 	return value, nil
 }

@@ -25,7 +25,7 @@ func (m *Message) checkDigest() error {
 		}
 		supported = true
 		if value, ok := byteSequence(digests, algorithm); !ok || !bytes.Equal(value, sum(m.Body)) {
-			return fmt.Errorf("the %s in header Content-Digest is not that of the body", algorithm)
+			return fmt.Errorf("the %s in header Content-Digest does not match the body", algorithm)
 		}
 		return nil
 	}

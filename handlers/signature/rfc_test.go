@@ -160,7 +160,7 @@ func TestComponents(t *testing.T) {
 
 	m := Message{Method: "GET", TargetURI: plain, Fields: lines("A: 1")}
 	for covered, problem := range map[string]string{
-		`("@status")`:                 "not understood",
+		`("@status")`:                 "does not support component",
 		`("@query-param";name="a")`:   "parameters",
 		`("a";bs)`:                    "parameters",
 		`("@method";req)`:             "parameters",
@@ -170,9 +170,9 @@ func TestComponents(t *testing.T) {
 		`("")`:                        "does not have",
 		`("a: 1")`:                    "does not have",
 		`("a\": 1")`:                  "does not have",
-		`(a)`:                         "not named by a string",
-		`(1)`:                         "not named by a string",
-		`("@signature-params")`:       "not understood",
+		`(a)`:                         "must be a string",
+		`(1)`:                         "must be a string",
+		`("@signature-params")`:       "does not support component",
 		`("@Method")`:                 "lower case",
 		`("a" "@method" "signature")`: "does not have",
 	} {
@@ -215,13 +215,13 @@ func TestDigests(t *testing.T) {
 			t.Errorf("%v: %v, want %q", fields, err, problem)
 		}
 	}
-	bad("not that of the body", lined, "Content-Digest: "+plain256)
-	bad("not that of the body", "", "Content-Digest: "+plain256)
+	bad("does not match the body", lined, "Content-Digest: "+plain256)
+	bad("does not match the body", "", "Content-Digest: "+plain256)
 	bad("the sha-512 ", plain, "Content-Digest: "+plain256+", "+lined512)
-	bad("not that of the body", plain, "Content-Digest: sha-256=:X48E:")
-	bad("not that of the body", plain, "Content-Digest: sha-256="+`"X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE="`)
-	bad("not that of the body", plain, "Content-Digest: sha-256")
-	bad("not that of the body", plain, "Content-Digest: sha-256=(:X48E:)")
+	bad("does not match the body", plain, "Content-Digest: sha-256=:X48E:")
+	bad("does not match the body", plain, "Content-Digest: sha-256="+`"X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE="`)
+	bad("does not match the body", plain, "Content-Digest: sha-256")
+	bad("does not match the body", plain, "Content-Digest: sha-256=(:X48E:)")
 	bad("neither", plain, "Content-Digest: md5=:Sd/dVLAcvNLSq16eXua5uQ==:")
 	bad("neither", plain, "Content-Digest:")
 	bad("neither", plain, "Repr-Digest: "+plain256)

@@ -85,7 +85,7 @@ func (m *Message) verify(
 		return errors.New("header Signature has no byte sequence under its label")
 	}
 	if algorithm, given := covered.Params.Get("alg"); given && algorithm != Algorithm {
-		return errors.New("its alg must be " + Algorithm)
+		return errors.New("parameter alg must be " + Algorithm)
 	}
 	if err := checkTime(covered.Params, now); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (m *Message) verify(
 	if !valid {
 		// The message names the address: most often the client knows the service by another one.
 		scheme, authority, _ := m.splitTarget()
-		return fmt.Errorf("it is not that of this request to %s://%s under the API secret", scheme, authority)
+		return fmt.Errorf("it does not match this request to %s://%s and the API secret", scheme, authority)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func checkTime(params *httpsfv.Params, now time.Time) error {
 	at, isNumber := created.(int64)
 	switch {
 	case !given || !isNumber:
-		return errors.New("it must say in created when it was made, in whole seconds since 1970")
+		return errors.New("parameter created must be the time of the signature, in whole seconds since 1970")
 	case now.Sub(time.Unix(at, 0)).Abs() > MaxAge:
 		return fmt.Errorf("it was created more than %d seconds before or after now", int(MaxAge.Seconds()))
 	}
@@ -153,7 +153,7 @@ func checkTime(params *httpsfv.Params, now time.Time) error {
 	until, isNumber := expires.(int64)
 	switch {
 	case !isNumber:
-		return errors.New("its expires must be in whole seconds since 1970")
+		return errors.New("parameter expires must be in whole seconds since 1970")
 	case now.After(time.Unix(until, 0)):
 		return errors.New("it has expired")
 	}

@@ -77,10 +77,10 @@ func TestTimes(t *testing.T) {
 	f(params(at, fmt.Sprintf(";expires=%d", at+60)), signedAt.Add(60*time.Second), "")
 	f(params(at, fmt.Sprintf(";expires=%d", at+60)), signedAt.Add(60*time.Second+time.Millisecond), expired)
 	f(params(at, fmt.Sprintf(";expires=%d", at-1)), signedAt, expired)
-	f(params(at, ";expires"), signedAt, "its expires must be")
-	f(params(at, `;expires="2040"`), signedAt, "its expires must be")
-	f(params(at, fmt.Sprintf(";expires=%d.0", at+60)), signedAt, "its expires must be")
-	const needed = "must say in created"
+	f(params(at, ";expires"), signedAt, "parameter expires must be")
+	f(params(at, `;expires="2040"`), signedAt, "parameter expires must be")
+	f(params(at, fmt.Sprintf(";expires=%d.0", at+60)), signedAt, "parameter expires must be")
+	const needed = "parameter created must be"
 	f(`;keyid="key_01"`, signedAt, needed)
 	f(`;created;keyid="key_01"`, signedAt, needed)
 	f(`;created="1900000000";keyid="key_01"`, signedAt, needed)
@@ -88,7 +88,7 @@ func TestTimes(t *testing.T) {
 	f(`;created=@1900000000;keyid="key_01"`, signedAt, needed)
 	// The last of two parameters with one name counts, as in any structured field.
 	f(`;created=1;keyid="key_01";created=1900000000`, signedAt,
-		"is not that of this request to https://licenses.example.com under")
+		"does not match this request to https://licenses.example.com and")
 }
 
 func TestParameters(t *testing.T) {
@@ -106,9 +106,9 @@ func TestParameters(t *testing.T) {
 	f("", good(`;alg="hmac-sha256";nonce="8NS";tag="shop"`))
 	f("", good(`;unheard-of`))
 	f("", signedGet("*a.b_c-1", params(at, "")))
-	f("its alg must be", good(`;alg="hmac-sha512"`))
-	f("its alg must be", good(`;alg=hmac-sha256`))
-	f("its alg must be", good(`;alg`))
+	f("parameter alg must be", good(`;alg="hmac-sha512"`))
+	f("parameter alg must be", good(`;alg=hmac-sha256`))
+	f("parameter alg must be", good(`;alg`))
 	none := "no signature with the keyid of the API key, key_01"
 	f(none, signedGet("sig1", fmt.Sprintf(`;created=%d;keyid="key_02"`, at)))
 	f(none, signedGet("sig1", fmt.Sprintf(`;created=%d;keyid=key_01`, at)))
@@ -120,7 +120,7 @@ func TestParameters(t *testing.T) {
 	f("", good("").with("proxy", `("@method");keyid="proxy";alg="ed25519"`, "1"))
 	f("signature sig2: ", good("").with("sig2", covered+params(at, ""), ":AAAA:"))
 	f("signature sig2: ", good("").with("sig2", covered+params(at, `;alg="ed25519"`), ":AAAA:"))
-	f("is not that of this request to https://licenses.example.com under",
+	f("does not match this request to https://licenses.example.com and",
 		good("").with("sig1", covered+params(at, ""), ":AAAA:"))
 	f("not a list of components", good("").with("sig2", `"@method"`, ":AAAA:"))
 	f("not a list of components", good("").with("sig2", `"key_01";keyid="key_01"`, ":AAAA:"))
@@ -140,7 +140,7 @@ func TestParameters(t *testing.T) {
 	f("Signature-Input is not a dictionary", get().with("sig1", `("@method"`, ":AAAA:"))
 	f("Signature-Input is not a dictionary", get().with("Sig1", `()`, ":AAAA:"))
 	f("header Signature is not a dictionary", get().with("sig1", `()`, ":A-A:"))
-	f("is not that of this request to https://licenses.example.com under",
+	f("does not match this request to https://licenses.example.com and",
 		get().with("sig1", covered+params(at, ""), "::"))
 	for _, missing := range []string{"@method", "@target-uri", "authorization"} {
 		left := strings.Replace(strings.Replace(covered, `"`+missing+`"`, "", 1), "  ", " ", 1)
@@ -148,7 +148,7 @@ func TestParameters(t *testing.T) {
 	}
 	f(`it must cover "@method"`,
 		get().with("sig1", `("@method";req "@target-uri" "authorization")`+params(at, ""), ":AAAA:"))
-	f("with parameters",
+	f("has parameters",
 		get().with("sig1", `("@method" "@target-uri" "authorization" "@method";req)`+params(at, ""), ":AAAA:"))
 }
 

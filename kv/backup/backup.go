@@ -290,7 +290,7 @@ func checkBeside(path, sum string) error {
 		return err
 	}
 	if want, _, _ := strings.Cut(string(line), " "); want != sum {
-		return fmt.Errorf("its SHA-256 is %s, and %s says another", sum, path+checksumSuffix)
+		return fmt.Errorf("its SHA-256 is %s, and %s has another SHA-256", sum, path+checksumSuffix)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (d *defragmenter) statuses(ctx context.Context) ([]memberState, error) {
 	for _, endpoint := range d.cfg.Endpoints {
 		s, err := d.well(ctx, endpoint)
 		if err != nil {
-			return nil, fmt.Errorf("etcd at %s is not well: %w", endpoint, err)
+			return nil, fmt.Errorf("etcd at %s does not serve: %w", endpoint, err)
 		}
 		if other := seen[s.id()]; other != "" {
 			return nil, fmt.Errorf("%s and %s are the same member of etcd", other, endpoint)
@@ -158,7 +158,7 @@ func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 	}
 	after, err := d.again(ctx, endpoint)
 	if err != nil {
-		return fmt.Errorf("etcd at %s is not well after it was defragmented: %w", endpoint, err)
+		return fmt.Errorf("etcd at %s does not serve after it was defragmented: %w", endpoint, err)
 	}
 	done.After, done.Done = after.DbSize, true
 	d.report(done)

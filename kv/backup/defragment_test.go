@@ -80,7 +80,7 @@ func TestDefragmentLeavesTheUnwell(t *testing.T) {
 	// Not the leader, whose loss the others would tell of as well.
 	gone := slices.IndexFunc(all, func(endpoint string) bool { return endpoint != leaderOf(t, client) })
 	cluster.Members[gone].Kill()
-	f("etcd at "+all[gone]+" is not well", all...)
+	f("etcd at "+all[gone]+" does not serve", all...)
 }
 
 // leaderOf is the endpoint of the member that leads.

@@ -77,7 +77,7 @@ func (h *holder) fail(err error) error {
 		return err
 	}
 	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id",
-		h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
+		h.endpoint).Msg("the deliveries to an endpoint can't be stored; they start again")
 	h.lose()
 	return fmt.Errorf("%w: %w", store.ErrLeaseLost, err)
 }

@@ -36,8 +36,8 @@ func LockDir(dir string) (io.Closer, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, PrivateFile)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
-		return nil, fmt.Errorf("the data directory %s is in use by another licet process: stop that one, or choose "+
-			"another directory", dir)
+		return nil, fmt.Errorf("the data directory %s is in use by another licet process: stop that process, or "+
+			"choose another directory", dir)
 	case err != nil:
 		return nil, fmt.Errorf("lock the data directory %s: %w", dir, err)
 	}

@@ -27,7 +27,7 @@ func (v *keyChecks) checkAPIKey(e entry) {
 		v.report("api_key", name, "id", "it has no public id")
 		return
 	case !layout.ValidAccount(key.Owner.AccountID):
-		v.report("api_key", name, "owner", "its owner's account is not in the form of one")
+		v.report("api_key", name, "owner", "its owner's account is malformed")
 		return
 	case !licensing.SlotOf(key.Owner).In(key.ID):
 		v.report("api_key", name, "slot", "its public id does not contain the slot of its owner")

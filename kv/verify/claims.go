@@ -80,7 +80,7 @@ func (v *claimChecks) checkEffect(
 	if claim.EndpointID != "" { // the endpoint may have been deleted since
 		effects++
 		if !licensing.ValidEndpointID(claim.EndpointID) {
-			bad("endpoint", "the webhook endpoint that it remembers is not in the form of an id")
+			bad("endpoint", "the id of the webhook endpoint that it remembers is malformed")
 		}
 	}
 	if g := claim.Grant; g != nil {
@@ -109,7 +109,7 @@ func (v *claimChecks) checkChanged(
 ) {
 	id, ok := idOfKey(key)
 	if !ok {
-		bad("license_key", "the license key that it remembers is not in the form of one")
+		bad("license_key", "the license key that it remembers is malformed")
 		return
 	}
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
@@ -119,7 +119,7 @@ func (v *claimChecks) checkChanged(
 		}
 		if stored, err := layout.DecodeLicense(id, kv.Value); err == nil &&
 			(stored.License.Key != key || stored.License.Owner != owner) {
-			bad("license_other", "the license %s that it remembers is another one's", v.names.License(id))
+			bad("license_other", "the license %s that it remembers has another key or owner", v.names.License(id))
 		}
 	})
 }

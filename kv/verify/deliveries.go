@@ -41,7 +41,7 @@ func (v *webhookChecks) checkDeliveries(ctx context.Context) error {
 		if more {
 			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
 				v.report("delivery", "v/"+v.names.Opaque(e.rest), "key",
-					"the key is not in the form of one of deliveries")
+					"the key is not in the form of a key of deliveries")
 				continue
 			}
 		}

@@ -18,7 +18,7 @@ func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format 
 	}
 	v.want(place.Key(record), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("due_missing", "what is due of it at %s will not be found by time", place.At().Format(time.RFC3339Nano))
+			bad("due_missing", "its entry in the listing by time at %s is missing", place.At().Format(time.RFC3339Nano))
 		}
 	})
 }

@@ -13,10 +13,10 @@ func (v *eventChecks) checkFacts(events []licensing.Event, bad func(rule, format
 	for i := range events {
 		e := &events[i]
 		if !tellsItsKind(e) {
-			bad("kind", "number %d is %s, and does not tell of one", e.Sequence, e.Type)
+			bad("kind", "number %d is %s, and lacks the data of this type", e.Sequence, e.Type)
 		}
 		if i > 0 && contradicts(&events[i-1], e) {
-			bad("contradicts", "number %d tells something else than the one before, of what never changes", e.Sequence)
+			bad("contradicts", "number %d differs from the event before in a field that never changes", e.Sequence)
 		}
 	}
 }
@@ -25,7 +25,7 @@ func (v *eventChecks) checkFacts(events []licensing.Event, bad func(rule, format
 func followsOn(first *licensing.Event, bad func(rule, format string, args ...any)) func(*layout.Events) {
 	return func(before *layout.Events) {
 		if contradicts(&before.Events[len(before.Events)-1], first) {
-			bad("contradicts", "number %d tells something else than the one before, of what never changes",
+			bad("contradicts", "number %d differs from the event before in a field that never changes",
 				first.Sequence)
 		}
 	}

@@ -70,7 +70,7 @@ func (v *eventChecks) wantEvents(at runAt, bad func(rule, format string, args ..
 		}
 		if stored == nil {
 			v.links.stands(at) // it is not to be made up for by another one
-			bad("event_missing", "events that it leads to are not there")
+			bad("event_missing", "the events that it names do not exist")
 			return
 		}
 		if then != nil {
@@ -135,11 +135,11 @@ func (v *eventChecks) checkRun(at runAt, value []byte) {
 	v.checkFacts(stored.Events, bad)
 	switch first := stored.Events[0].Sequence; {
 	case first == 1 && stored.Before.Epoch != 0:
-		bad("before", "it is the record's first, and says that there are some before")
+		bad("before", "it is the record's first event, and says that there are events before")
 	case stored.Before.Epoch > at.Epoch:
-		bad("before", "those before it are of a later epoch, %d", stored.Before.Epoch)
+		bad("before", "the events before it are of a later epoch, %d", stored.Before.Epoch)
 	case first > 1 && stored.Before.Epoch == 0:
-		bad("before", "it begins with number %d, and nothing leads to those before", first)
+		bad("before", "it begins with number %d, and does not say where the events before are", first)
 	case first > 1:
 		v.wantEvents(runAt{at.owner, stored.Before, at.record, first - 1}, bad, followsOn(&stored.Events[0], bad))
 	}
@@ -167,7 +167,7 @@ func (v *eventChecks) wantLicenseEvents(stored *layout.License, bad func(rule, f
 			recorded.CurrentDevices, recorded.ActivatedAt = l.CurrentDevices, l.ActivatedAt
 			recorded.ExpiresAt, recorded.Sequence = l.ExpiresAt, 0
 			if recorded != layout.EventLicense(&l) {
-				bad("event_differs", "its latest event tells something else than it says")
+				bad("event_differs", "its latest event shows other fields than it has")
 			}
 		})
 }
@@ -183,7 +183,7 @@ func (v *eventChecks) wantOrderEvents(stored *layout.Order, bad func(rule, forma
 			now := layout.EventOrder(&o)
 			recorded.RefundDue, recorded.PaidAt = now.RefundDue, paidAt(&o, recorded.PaidAt)
 			if recorded != now {
-				bad("event_differs", "its latest event tells something else than it says")
+				bad("event_differs", "its latest event shows other fields than it has")
 			}
 		})
 }

@@ -21,7 +21,7 @@ func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format 
 		bad("slot", "its key contains slot %v, and the slot of its owner is %v", slot, own)
 	}
 	if !layout.ValidAccount(l.Owner.AccountID) {
-		bad("owner", "its owner's account is not in the form of one")
+		bad("owner", "its owner's account is malformed")
 	}
 	if l.CurrentDevices > 0 && l.ActivatedAt.IsZero() {
 		bad("activated_at", "it has %d devices and was never activated", l.CurrentDevices)
@@ -75,7 +75,7 @@ func (v *recordChecks) checkLicenseReferences(
 		return
 	}
 	if !licensing.ValidOrderNo(l.OrderNo) {
-		bad("order", "the order it names is not in the form of one")
+		bad("order", "the number of the order that it names is malformed")
 		return
 	}
 	v.want(layout.OrderKey(l.Owner, l.OrderNo), func(kv *mvccpb.KeyValue) {

@@ -82,7 +82,7 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, b
 	}
 }
 
-// deviceKeyForm reports a device's key that is not in the form of one.
+// deviceKeyForm reports a malformed key of a device.
 func (v *recordChecks) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 	if len(e.rest) == layout.LicenseIDSize+layout.DevicePositionSize {
 		if id, ok := layout.LicenseIDOf(e.rest[:layout.LicenseIDSize]); ok {

@@ -128,7 +128,7 @@ func (v *listingChecks) checkSkip(e entry) {
 	}
 	if level < 1 || level > layout.SkipLevels {
 		v.report("skip", layout.SkipPrefix+v.names.Opaque(e.rest), "key",
-			"the key is not in the form of one on an upper level of a listing")
+			"the key is not in the form of a key on an upper level of a listing")
 		return
 	}
 	below := layout.Prefix + e.rest[1:]

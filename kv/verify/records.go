@@ -32,7 +32,7 @@ func (v *recordChecks) checkOrder(e entry) {
 	}
 	v.want(layout.OrderOwnerKey(number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("owner_missing", "nothing leads from its number to its owner")
+			bad("owner_missing", "the entry that leads from its number to its owner is missing")
 			return
 		}
 		if pointed, err := layout.DecodeOwner(kv.Value); err == nil && pointed != owner {
@@ -49,7 +49,7 @@ func (v *recordChecks) checkOrder(e entry) {
 	v.checkPlaceOfOrder(&order.Order, bad)
 	checkPayment(&order.Order, bad)
 	if order.Order.PayHash == [32]byte{} {
-		bad("pay_hash", "it has no hash of its pay token, so nobody can open its pay page")
+		bad("pay_hash", "it has no hash of its pay token, so its pay page can't be opened")
 	}
 	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
 	v.events.wantOrderEvents(order, bad)
@@ -101,7 +101,7 @@ func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, form
 	}
 	id, ok := idOfKey(o.LicenseKey)
 	if !ok {
-		bad("license_key", "the license key it names is not in the form of one")
+		bad("license_key", "the license key that it names is malformed")
 		return
 	}
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {

@@ -54,14 +54,14 @@ func (v *webhookChecks) checkEndpoint(
 ) {
 	switch {
 	case !licensing.ValidEndpointID(e.ID):
-		bad("id", "an endpoint's id is not in the form of one")
+		bad("id", "the id of an endpoint is malformed")
 		return
 	case w.Find(e.ID) != e:
 		bad("twice", "the endpoint %s is there twice", e.ID)
 		return
 	case e.URL == "" || e.SecretVersion < 1 || e.Since == "" || e.CreatedAt.IsZero() || e.ResetAt.IsZero() ||
 		e.Enabled() != (e.DisabledBecause == ""):
-		bad("endpoint", "the endpoint %s lacks what each one has, or has a reason only or no reason for being disabled",
+		bad("endpoint", "the endpoint %s lacks a required field, or its reason for being disabled is wrong",
 			e.ID)
 	}
 	if !licensing.SlotOf(w.Owner).In(e.ID) {
@@ -76,7 +76,7 @@ func (v *webhookChecks) checkEndpoint(
 	}
 	v.want(layout.DeletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
-			bad("deleted", "the endpoint %s is to be swept as a deleted one", e.ID)
+			bad("deleted", "the endpoint %s exists, and an entry says that it was deleted", e.ID)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func (l *lab) soak(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	// Room for more devices than there ever are, so that a late removal causes no refusal.
+	// The limit exceeds the number of devices, so that a late removal causes no refusal.
 	list, err := b.grant(ctx, l.cfg.Licenses, devicesEach+2)
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func TestUncertainResultsMayGoEitherWay(t *testing.T) {
 	}
 }
 
-// TestFalsifiedJournal adds lines that the service never gave cause for: the
+// TestFalsifiedJournal adds lines that no answer of the service explains: the
 // proof must fail, and say why.
 func TestFalsifiedJournal(t *testing.T) {
 	f := func(line, want string) {

@@ -24,12 +24,12 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// fasthttp's own, which end some seconds after their server, or never.
+		// fasthttp's goroutines end some seconds after their server, or never.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
-// executor runs what a test says.
+// executor answers commands as a test demands.
 type executor func(node.Hop) (node.HopAnswer, error)
 
 func (e executor) Execute(hop node.Hop) (node.HopAnswer, error) { return e(hop) }

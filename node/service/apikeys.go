@@ -90,7 +90,7 @@ func (k *Keys) checkCount(ctx context.Context, owner licensing.Owner) error {
 func tooManyAPIKeys(most int) error {
 	return &licensing.Error{
 		Reason:  licensing.ReasonAPIKeyLimit,
-		Message: "there are as many API keys as there may be: revoke one first",
+		Message: "too many API keys: revoke an API key first",
 		Details: map[string]int{"max_api_keys": most},
 	}
 }

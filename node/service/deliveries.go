@@ -18,7 +18,7 @@ var errNoDeliveries = &licensing.Error{
 // errTooManyReplays reports that an endpoint has the maximum of waiting replays.
 var errTooManyReplays = &licensing.Error{
 	Reason: licensing.ReasonReplayLimit,
-	Message: "as many replays are waiting for this endpoint as may: wait for one to be done, " +
+	Message: "too many replays wait for this endpoint: wait until a replay ends, " +
 		"or enable the endpoint if it is disabled",
 }
 

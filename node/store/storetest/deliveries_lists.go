@@ -40,7 +40,7 @@ func testDeliveryList(d deliveries) {
 	want[""] = slices.Concat(want[store.DeliveryPending], want[store.DeliveryDead], want[store.DeliveryDelivered])
 	for status, all := range want {
 		for limit := 1; limit < len(all)+2; limit++ {
-			d.equal(fmt.Sprintf("those that are %q, %d at a time", status, limit), d.all(s, status, limit), all)
+			d.equal(fmt.Sprintf("deliveries with status %q, %d at a time", status, limit), d.all(s, status, limit), all)
 		}
 	}
 	for _, page := range []store.DeliveryPage{

@@ -26,7 +26,7 @@ func (f fixture) seal(events EventfulStore) {
 	select {
 	case <-news:
 	default:
-		f.t.Error("nobody is woken by new events")
+		f.t.Error("new events woke no reader")
 	}
 }
 

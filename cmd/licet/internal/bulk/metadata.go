@@ -101,7 +101,7 @@ func memberNames(text string) (names []string, nulls int, err error) {
 	return names, nulls, nil
 }
 
-// plainly removes the name of the JSON library from an error.
+// plainly returns the error without the name of the JSON library.
 func plainly(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
 }

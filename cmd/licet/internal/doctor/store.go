@@ -55,7 +55,7 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	}
 }
 
-// Versions judges the versions of the nodes that are up, among themselves and beside own, that of this program.
+// Versions compares the versions of the nodes that are up with each other, and with own, the version of this program.
 func (r *Report) Versions(nodes []string, own string) {
 	const check = "node versions"
 	counts := map[string]int{}
