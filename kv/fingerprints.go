@@ -3,6 +3,7 @@ package kv
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 
 	"licet/licensing"
@@ -19,11 +20,14 @@ const (
 // either way: later devices displace earlier ones, and one device in 2^64 is taken for another.
 type fingerprints struct {
 	seed  maphash.Seed
-	slots []atomic.Uint64
+	slots func() []atomic.Uint64 // 4 MiB, made by the first call: only licenses with many devices need them
 }
 
 func newFingerprints() fingerprints {
-	return fingerprints{seed: maphash.MakeSeed(), slots: make([]atomic.Uint64, fingerprintSlots)}
+	return fingerprints{
+		seed:  maphash.MakeSeed(),
+		slots: sync.OnceValue(func() []atomic.Uint64 { return make([]atomic.Uint64, fingerprintSlots) }),
+	}
 }
 
 // find returns the slots that a device may be in, and its fingerprint, which is
@@ -31,8 +35,9 @@ func newFingerprints() fingerprints {
 func (f *fingerprints) find(id licensing.LicenseID, device string) ([]atomic.Uint64, uint64) {
 	// A license id is random, so its first bytes tell licenses apart.
 	print := maphash.String(f.seed, device) ^ binary.LittleEndian.Uint64(id[:8])
-	at := print % uint64(len(f.slots)/fingerprintWays) * fingerprintWays
-	return f.slots[at : at+fingerprintWays], max(print, 1)
+	slots := f.slots()
+	at := print % uint64(len(slots)/fingerprintWays) * fingerprintWays
+	return slots[at : at+fingerprintWays], max(print, 1)
 }
 
 // contains reports whether the device was bound at the last read or write of it here.

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"licet/licensing"
@@ -31,8 +32,9 @@ func TestFingerprints(t *testing.T) {
 		t.Error("what was removed is held, or what was not is not")
 	}
 	// A smaller table, filled twice over.
-	f.slots = f.slots[:64*fingerprintWays]
-	held, last := 0, 2*len(f.slots)-1
+	slots := f.slots()[:64*fingerprintWays]
+	f.slots = func() []atomic.Uint64 { return slots }
+	held, last := 0, 2*len(slots)-1
 	for i := range last + 1 {
 		f.note(other, fmt.Sprint(i), true)
 	}
@@ -41,8 +43,8 @@ func TestFingerprints(t *testing.T) {
 			held++
 		}
 	}
-	if held == 0 || held > len(f.slots) {
-		t.Errorf("%d are held, of room for %d", held, len(f.slots))
+	if held == 0 || held > len(slots) {
+		t.Errorf("%d are held, of room for %d", held, len(slots))
 	}
 	if !f.contains(other, fmt.Sprint(last)) {
 		t.Error("the latest is not held")
