@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"os"
-	"runtime/debug"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -12,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) {
 	// Tests mostly wait for timers. Each has an etcd of its own, since workers that share an etcd share endpoints.
-	depth.Parallel(depth.Of(16, 8))
-	debug.SetGCPercent(400)        // heaps are small
+	depth.Parallel(16)
+	depth.CollectLess()
 	wal.SegmentSizeBytes = 1 << 20 // otherwise each etcd allocates 128 MB for its log
 	os.Exit(m.Run())
 }

@@ -34,9 +34,7 @@ func TestMain(m *testing.M) {
 		main() // it exits
 	}
 	etcdtest.Main()
-	if !depth.Full() {
-		depth.Parallel(6) // at the usual depth, most tests wait
-	}
+	depth.Parallel(depth.Of(6, 4)) // at the usual depth, most tests wait
 	// The tests must not read the developer's profiles.
 	if err := os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "licet-test-none")); err != nil {
 		panic(err)

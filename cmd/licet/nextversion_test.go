@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/cmd/licet/internal/doctor"
+	"licet/internal/depth"
 	"licet/internal/etcdtest"
 	programs "licet/internal/process"
 	"licet/kv"
@@ -27,7 +28,7 @@ func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet-next")
 	flags := []string{"-tags", "licetnext", "-ldflags", "-X main.version=next"}
-	if builtWithRace() {
+	if depth.Raced() {
 		flags = append(flags, "-race") // what the tests need is compiled already
 	}
 	if err := programs.BuildLicet(t.Context(), binary, flags...); err != nil {

@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +36,7 @@ const (
 // and these bodies, and other clients are served.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	number, raced := depth.Of(fewClients, slowClients), builtWithRace()
+	number, raced := depth.Of(fewClients, slowClients), depth.Raced()
 	if raced {
 		number = fewClients
 	}
@@ -131,12 +129,6 @@ func TestSlowClients(t *testing.T) {
 	if limit := min(number*bodyCap, number*connCap+bodiesCap); grown > limit && !raced {
 		t.Errorf("memory grew by %d KiB, and %d KiB is the most", grown>>10, limit>>10)
 	}
-}
-
-// builtWithRace reports whether the race detector is at work.
-func builtWithRace() bool {
-	info, _ := debug.ReadBuildInfo()
-	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // slowClient is a client that is never done.

@@ -205,7 +205,7 @@ var packages = []row{
 	{
 		path:     "kv/embedded/embeddedtest",
 		purpose:  "an embedded etcd for tests",
-		imports:  []string{"kv/embedded"},
+		imports:  []string{"internal/depth", "kv/embedded"},
 		testOnly: true,
 	},
 	{
@@ -306,7 +306,7 @@ var packages = []row{
 	},
 	{
 		path:       "internal/depth",
-		purpose:    "how deep tests go, and how many run at once",
+		purpose:    "how deep tests go, how many run at once, and how often garbage is collected",
 		thirdParty: []string{},
 		testOnly:   true,
 	},

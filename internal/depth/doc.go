@@ -6,4 +6,5 @@
 //
 //	depth.go     the switch, and values by depth
 //	parallel.go  how many parallel tests run at once
+//	collect.go   how often garbage is collected
 package depth

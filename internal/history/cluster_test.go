@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,10 +47,8 @@ var server struct {
 var lingering sync.WaitGroup
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // saves processor time: the heap is small
-	if !depth.Full() {
-		depth.Parallel(6) // without the race detector, runs wait half of their time
-	}
+	depth.CollectLess()
+	depth.Parallel(6) // without the race detector, runs wait half of their time
 	code, err := withServer(m)
 	if err == nil && code == 0 {
 		// fasthttp's own end some seconds after their server, or never.

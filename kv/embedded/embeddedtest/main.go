@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
+	"licet/internal/depth"
 	"licet/kv/embedded"
 )
 
@@ -36,7 +36,7 @@ func Main(m *testing.M, begin func(context.Context, Etcd) error) {
 }
 
 func run(m *testing.M, begin func(context.Context, Etcd) error) (int, error) {
-	debug.SetGCPercent(400) // heaps are small, and collecting their garbage takes a fifth of the processor time
+	depth.CollectLess()
 	dir, err := os.MkdirTemp("", "licet-etcd")
 	if err != nil {
 		return 1, err
