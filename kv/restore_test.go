@@ -298,7 +298,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := backup.Restore(t.Context(), path, dir, nil); err == nil ||
-			!strings.Contains(err.Error(), path+".sha256 says another") {
+			!strings.Contains(err.Error(), path+".sha256 has another SHA-256") {
 			t.Errorf("got error %v", err)
 		}
 		kvtest.WantGone(t, dir)
