@@ -30,6 +30,8 @@ const (
 	snapshotBlock = 512
 	// pieceTimeout bounds the wait for the next piece of a snapshot.
 	pieceTimeout = 30 * time.Second
+	// firstTimeout bounds the two requests before the snapshot. A busy member may take longer than a node would wait.
+	firstTimeout = 10 * time.Second
 )
 
 // Config says which etcd to back up.
@@ -134,7 +136,7 @@ func copyMember(ctx context.Context, cfg Config, file *fileutil.LockedFile, prog
 	defer func() { err = errors.Join(err, s.Close()) }()
 
 	// A linearizable read: the snapshot has everything that the member has after the read.
-	first, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
+	first, cancel := context.WithTimeout(ctx, firstTimeout)
 	defer cancel()
 	read, err := s.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
