@@ -130,6 +130,7 @@
 //	apikeys.go       API keys, and when they were used last
 //	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change
 //	masters.go       master keys in use
+//	idkey.go         the id key, sealed under a master key
 //	retire.go        what is derived from a master key; retiring one
 //	nodes.go         registrations of nodes
 //	recount.go       how much owners store: the growth of each change, and recounts

@@ -111,6 +111,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"cell/backup":   one(layout.BackupKey),
 		"cell/check":    one(layout.CheckKey), // a node that starts refuses to
 		"cell/epoch":    one(layout.EpochKey),
+		"cell/id_key":   one(layout.IDKeyKey),
 		"cell/keys":     func() []string { return []string{layout.APIKeysMark, layout.APIKeyPartMark(7)} },
 		"r/":            one(layout.LedgerKey(labOwner)),
 		"cell/listen":   one(layout.ListenKey),

@@ -28,6 +28,7 @@ type MasterUse struct {
 	// Webhooks counts the webhook endpoints whose secret is derived from the master key. Their secrets from before a
 	// rotation count in Previous.
 	Webhooks int
+	IDKey    bool // the master key seals the id key of the store
 	// Some of these keys and endpoints, up to maxMasterUsers.
 	Users []MasterUser
 }
@@ -43,15 +44,30 @@ const (
 	// retireMargin is how much later a replaced secret ends than this node's clock says: the clocks of other nodes may
 	// be behind.
 	retireMargin = 10 * time.Minute
+	// idKeyName is the name of the id key, as licet store verify shows it.
+	idKeyName = "cell/id_key"
 	// masterPage is how many API keys one request reads.
 	masterPage = 500
 )
 
-// InUse reports whether any secret is derived from the master key.
-func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 }
+// InUse reports whether any secret is derived from the master key, or the id key is sealed under it.
+func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 || u.IDKey }
 
-// String names what is derived from the master key.
+// String says what needs the master key.
 func (u *MasterUse) String() string {
+	var needs []string
+	if u.IDKey {
+		needs = append(needs, "it seals the id key of the store, until a node starts with another master key first in "+
+			"its ring")
+	}
+	if u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 {
+		needs = append(needs, "from it are derived "+u.secrets())
+	}
+	return strings.Join(needs, "; ")
+}
+
+// secrets counts and names what is derived from the master key.
+func (u *MasterUse) secrets() string {
 	text := fmt.Sprintf("the secrets of %d API keys", u.Keys)
 	if u.Webhooks > 0 {
 		text += fmt.Sprintf(" and %d webhook endpoints", u.Webhooks)
@@ -78,8 +94,8 @@ type MasterUsage struct {
 	Unreadable      int
 	UnreadableNames []string
 	// The revisions of the marks that every change of an API key, and of an endpoint of
-	// webhooks, replaces.
-	mark, webhooksMark int64
+	// webhooks, replaces, and of the sealed id key.
+	mark, webhooksMark, idKey int64
 }
 
 func (m *MasterUsage) of(id string) *MasterUse {
@@ -90,14 +106,20 @@ func (m *MasterUsage) of(id string) *MasterUse {
 	return &m.Uses[i]
 }
 
+func (m *MasterUsage) unreadable(name string) {
+	if m.Unreadable++; m.Unreadable <= maxMasterUsers {
+		m.UnreadableNames = append(m.UnreadableNames, name)
+	}
+}
+
 // SayUnreadable says which values can't be read.
 func (m *MasterUsage) SayUnreadable() string {
 	names := strings.Join(m.UnreadableNames, ", ")
 	if m.Unreadable > len(m.UnreadableNames) {
 		names += ", …"
 	}
-	return fmt.Sprintf("%d API keys or records of webhook endpoints can't be read, and their secrets may be derived "+
-		"from any master key: %s; licet store verify shows them", m.Unreadable, names)
+	return fmt.Sprintf("%d API keys or records of webhook endpoints can't be read, and any master key may protect "+
+		"them: %s; licet store verify shows them", m.Unreadable, names)
 }
 
 // MasterUses counts for each master key the secrets that are derived from it at now. It reads all API keys and
@@ -108,6 +130,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.APIKeysMark),
 		clientv3.OpGet(layout.WebhooksMark),
+		clientv3.OpGet(layout.IDKeyKey),
 	}, nil)
 	if err != nil {
 		return nil, etcd.Unavailable(err)
@@ -126,14 +149,22 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 	if mark := etcd.First(response.Responses, 3); mark != nil {
 		found.webhooksMark = mark.ModRevision
 	}
+	if sealed := etcd.First(response.Responses, 4); sealed != nil {
+		found.idKey = sealed.ModRevision
+		key, err := layout.DecodeIDKey(sealed.Value)
+		if s.etcd.Unreadable(layout.IDKeyKey, idKeyName, err) {
+			found.unreadable(idKeyName)
+		}
+		if use := found.of(key.MasterID); use != nil {
+			use.IDKey = true
+		}
+	}
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) (name string, err error){
 		layout.APIKeysPrefix: found.count, layout.WebhooksPrefix: found.countWebhooks,
 	} {
 		if err := s.readFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) {
 			if name, err := count(kv, now); s.etcd.Unreadable(string(kv.Key), name, err) {
-				if found.Unreadable++; found.Unreadable <= maxMasterUsers {
-					found.UnreadableNames = append(found.UnreadableNames, name)
-				}
+				found.unreadable(name)
 			}
 		}); err != nil {
 			return nil, err
@@ -246,7 +277,7 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 		case use.Retired:
 			return nil
 		case use.InUse():
-			return fmt.Errorf("the master key %q is in use: from it are derived %v", id, use)
+			return fmt.Errorf("the master key %q is in use: %v", id, use)
 		case found.Unreadable > 0:
 			return fmt.Errorf("the master key %q may be in use: %s", id, found.SayUnreadable())
 		case !slices.ContainsFunc(found.Uses, func(u MasterUse) bool { return u.ID != id && !u.Retired }):
@@ -272,6 +303,7 @@ func (s *apiKeys) retireMaster(ctx context.Context, id string, found *MasterUsag
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
 			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),
+			clientv3.Compare(clientv3.ModRevision(layout.IDKeyKey), "=", found.idKey),
 			masterInUse(id),
 		},
 		[]clientv3.Op{

@@ -211,6 +211,7 @@ func (l *lab) fill() specimens {
 	s.owed = l.pay(l.order(600))
 	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licensing.RequestRefund{}, nil)
 
+	kvtest.Must(l.store.IDKey(l.ctx(), kvtest.Ring(l.t), rand.Reader))(l.t)
 	s.inline = l.grant(3, `{"seat":1}`)
 	l.activate(s.inline, deviceIDs(2)...)
 	s.spilled = l.grant(0, `{"seat":2}`)

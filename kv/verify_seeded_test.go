@@ -554,7 +554,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
 			[]string{"api_key id k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
-			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
+			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:])), "id_key master_missing cell/id_key"}},
 		{"a master key of the secret before that is gone",
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
@@ -592,7 +592,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil,
 			layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
-			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
+			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:])), "id_key master_missing cell/id_key"}},
 		{"a retired master key that is in use",
 			seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use cell/retired/m1"}},
@@ -867,6 +867,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a check key that is too short", seed{layout.CheckKey: bytesOf("short")},
 			[]string{"check_key value cell/check"}},
 
+		{"an id key of no form", seed{layout.IDKeyKey: bytesOf("?")},
+			[]string{"id_key value cell/id_key"}},
+		{"an id key under a master key that is not in use", seed{
+			layout.IDKeyKey: (&layout.SealedIDKey{MasterID: "m9"}).Encode()}, []string{"id_key master_missing cell/id_key"}},
+
 		{"a node of no form", seed{layout.NodeKey(store.Incarnation{1}): bytesOf("x")},
 			[]string{"node value cell/n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
@@ -887,7 +892,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.Prefix + "u/x":           {}, layout.Prefix + "cell/retired/ä": {},
 			layout.Prefix + "e/x": {}, layout.EventsOf(labOwner) + "x": {}, layout.Prefix + "h/x": {},
 			layout.Prefix + "cell/t/x": {},
-			layout.BackupKey + "s":     {}, layout.EpochKey + "s": {}, layout.ListenKey + "s": {},
+			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {}, layout.ListenKey + "s": {},
 			layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {}, layout.TrimmedKey + "s": {},
 			layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {}, layout.WebhooksKey(labOwner) + "x": {},
 			layout.DeletedWebhooksPrefix + "we_A": {},
@@ -898,7 +903,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				odd("x"), "event_mark key cell/t/" + odd("x"), "event_ledger key r/" + odd("x"),
 			"webhooks_mark key cell/webhooks" + odd("s"), "webhooks key w/" + odd("x"),
 			"webhooks key w/" + odd(layout.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
-			"backup key cell/backup" + odd("s"), "epoch key cell/epoch" + odd("s"),
+			"id_key key cell/id_key" + odd("s"), "backup key cell/backup" + odd("s"), "epoch key cell/epoch" + odd("s"),
 			"listen_fence key cell/listen" + odd("s"),
 			"usage key s/" + odd("x"), "recount key cell/recount" + odd("s"),
 			"listener key cell/f/" + odd("x"), "listen_request key cell/a/" + odd("x"), "swept_events key cell/swept" +

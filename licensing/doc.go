@@ -44,6 +44,7 @@
 //	apikeytext.go           texts of API keys: create and check
 //	usage.go                how much an account stores, and its budget
 //	masterkey.go            master keys, and the secrets derived from them
+//	idkey.go                the secret under which license ids are made, and its seal
 //	apply.go                records, commands and results
 //	growth.go               which commands make the store grow
 //	claim.go                claims of Idempotency-Keys

@@ -128,6 +128,9 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if err := d.store.CheckRing(ctx, ring); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
 	}
+	if _, err := d.store.IDKey(ctx, ring, rand.Reader); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
+	}
 	d.ring = ring
 	record := d.key.record()
 	if master, found := ring.Lookup(record.MasterID); found {

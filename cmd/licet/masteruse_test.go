@@ -82,7 +82,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	restart()
 	lines := strings.Fields(readText(t, ring))
 	writeText(t, ring, lines[1]+"\n"+lines[0]+"\n")
-	if rows := status(); rows[oldID].Status != "in use" || rows[oldID].Ring != "known" ||
+	if rows := status(); rows[oldID].Status != "in use" || rows[oldID].Ring != "known" || !rows[oldID].IDKey ||
 		rows[newID].Status != "not used yet" || rows[newID].Ring != "first" {
 		t.Errorf("the status is %+v", rows)
 	}
@@ -103,7 +103,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		t.Errorf("retired while a secret before is good: %+v", got)
 	}
 	good(shop.ID, rotate(shop.ID, "PT0S"))
-	if rows := status(); rows[oldID].Status != "unused" || rows[newID].Keys != 2 {
+	if rows := status(); rows[oldID].Status != "unused" || rows[newID].Keys != 2 || !rows[newID].IDKey {
 		t.Errorf("the status is %+v", rows)
 	}
 
@@ -154,14 +154,17 @@ func TestPayURLWithOtherMasterKeys(t *testing.T) {
 	key := createKey(t, flags).APIKey
 	known := readText(t, ring)
 	var nodes []*process
-	for _, letter := range []string{"A", "B"} {
+	// The other node starts first, with its m9 in second place: nothing is derived from any m9 yet.
+	for _, lines := range []string{
+		known + "m9:" + strings.Repeat("B", 42) + "A=", "m9:" + strings.Repeat("A", 42) + "A=\n" + known,
+	} {
 		own := filepath.Join(t.TempDir(), "master.keys")
-		writeText(t, own, "m9:"+strings.Repeat(letter, 42)+"A=\n"+known)
+		writeText(t, own, lines)
 		p := startServe(t, append(slices.Clone(flags), "--master-key-file", own)...)
 		p.key = key
 		nodes = append(nodes, p)
 	}
-	right, other := nodes[0], nodes[1]
+	other, right := nodes[0], nodes[1]
 	const order = `{"product_id":"editor","amount":4900,"currency":"USD"}`
 	orders := []object{
 		right.want(t, 201, "POST", "/v1/orders", order).Data, right.want(t, 201, "POST", "/v1/orders", order).Data,

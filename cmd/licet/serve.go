@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -147,6 +148,9 @@ func (s *serve) start(ctx context.Context, build build) error {
 		return err
 	}
 	if err := s.store.CheckRing(ctx, ring); err != nil {
+		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
+	}
+	if _, err := s.store.IDKey(ctx, ring, rand.Reader); err != nil {
 		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
 	}
 	s.ring = ring

@@ -113,6 +113,22 @@ func (v *keyChecks) checkAPIKeysMark(e entry) {
 	}
 }
 
+// checkIDKey checks the sealed id key.
+func (v *keyChecks) checkIDKey(e entry) {
+	if e.rest != "" {
+		v.report("id_key", "cell/id_key"+v.names.Opaque(e.rest), "key", "there is one id key, and this is not its name")
+		return
+	}
+	stored, err := layout.DecodeIDKey(e.value)
+	if err != nil {
+		v.report("id_key", "cell/id_key", "value", "the value can't be read: %v", err)
+		return
+	}
+	v.wantMaster(stored.MasterID, false, func(id string) {
+		v.report("id_key", "cell/id_key", "master_missing", "the store has no fingerprint of its master key %q", id)
+	})
+}
+
 // checkMasterKey checks the fingerprint of a master key.
 func (v *keyChecks) checkMasterKey(e entry) {
 	v.checkFingerprint("master_key", "cell/master/", e)

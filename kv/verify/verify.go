@@ -131,6 +131,7 @@ func (v *verification) families() []family {
 		{"epoch", "cell/epoch", v.each("cell/epoch", v.events.checkEpoch)},
 		{"listener", "cell/f/", v.each("cell/f/", v.webhooks.checkListener)},
 		{"delivery_lease", "cell/g/", v.each("cell/g/", v.webhooks.checkDeliveryLease)},
+		{"id_key", "cell/id_key", v.each("cell/id_key", v.keys.checkIDKey)},
 		{"api_key_mark", "cell/keys", v.each("cell/keys", v.keys.checkAPIKeysMark)},
 		{"listen_fence", "cell/listen", v.each("cell/listen", v.webhooks.checkListenFence)},
 		{"master_key", "cell/master/", v.each("cell/master/", v.keys.checkMasterKey)},

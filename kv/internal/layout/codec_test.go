@@ -253,6 +253,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"claim on an endpoint", DeliveryLeaseKey("we_001")},
 		{"worker that delivers", WorkerKey(store.Incarnation{1, 2, 3})},
 		{"check key", CheckKey},
+		{"sealed id key", IDKeyKey},
 		{"mark of the API keys", APIKeysMark},
 		{"mark of a part of the API keys", APIKeyPartMark(7)},
 		{"fingerprint of a master key", MasterKeyKey("2026")},

@@ -114,6 +114,7 @@
 //	ledger.go        how many bytes of events an owner has
 //	usage.go         how much an owner stores
 //	mark.go          when epochs were sealed
+//	idkey.go         the sealed id key
 //	restored.go      how a restore of the store shows in revisions
 //	license.go       licenses and devices
 //	licenserules.go  the rules that a stored license must not break

@@ -24,7 +24,7 @@ func TestFieldNumbers(t *testing.T) {
 		deliveryTable(&store.Delivery{}), attemptTable(&store.DeliveryAttempt{}), loggedTable(&store.Delivery{}, new(uint64)),
 		replayTable(&licensing.Owner{}, &store.Replay{}), registrationTable(&store.Registration{}, new(time.Time)),
 		(&RetentionMark{}).table(), keyUseTable(new(time.Time)), orderOwnerTable(&licensing.Owner{}),
-		listenRequestTable(new(bool)), (&Usage{}).table(), (&Recount{}).table(),
+		(&SealedIDKey{}).table(), listenRequestTable(new(bool)), (&Usage{}).table(), (&Recount{}).table(),
 	} {
 		listed := make(map[protowire.Number]bool)
 		for at, f := range table {
@@ -99,6 +99,7 @@ func TestGoldenFields(t *testing.T) {
 	show("replay with the other fields", EncodeReplay(sandbox, &store.Replay{EventID: "evt_001", Dead: true}))
 	show("page of deliveries without optional fields", encodePage([]store.Delivery{{}, {EventID: "evt_001"}}, maxAnswer))
 
+	show("sealed id key", (&SealedIDKey{MasterID: "2026", Sealed: [licensing.SealedIDKeySize]byte{1, 2, 3}}).Encode())
 	show("registration without an address", EncodeNode(store.Registration{}, time.Time{}))
 	node := store.Registration{Address: "node-1:8081", PublicKey: [32]byte{1, 2, 3}}
 	show("registration", EncodeNode(node, time.Time{}))

@@ -1,0 +1,110 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+// IDKey returns the id key of the store, which it opens with the ring. On a new store, the first call makes the id key
+// out of entropy. If another master key than the ring's current one seals the id key, IDKey seals the id key anew. A
+// store without space keeps the old seal: a node must also start while etcd is full.
+func (s *apiKeys) IDKey(ctx context.Context, ring licensing.MasterRing, entropy io.Reader) (licensing.IDKey, error) {
+	for range changeTries {
+		key, at, err := s.openIDKey(ctx, ring)
+		if err != nil || at.MasterID == ring.Current().ID {
+			return key, err
+		}
+		made := at.revision > 0
+		if !made {
+			var fresh [licensing.IDKeySize]byte
+			if _, err := io.ReadFull(entropy, fresh[:]); err != nil {
+				return key, fmt.Errorf("make an id key: %w", err)
+			}
+			key = licensing.NewIDKey(fresh)
+		}
+		sealed, err := s.sealIDKey(ctx, key, ring.Current(), at.revision, entropy)
+		switch {
+		case err != nil && made:
+			s.log.Warn().Err(err).Str("master_key", at.MasterID).
+				Msg("the id key stays sealed under a master key that is not the first of the ring; the next start " +
+					"of a node tries again")
+			return key, nil
+		case err != nil:
+			return licensing.IDKey{}, err
+		case sealed:
+			return key, nil
+		}
+	}
+	return licensing.IDKey{}, etcd.Unavailable(errors.New("the id key keeps being sealed by other nodes"))
+}
+
+// idKeySeal says which master key seals the id key, and at which revision it was sealed; both are zero on a new store.
+type idKeySeal struct {
+	MasterID string
+	revision int64
+}
+
+// openIDKey reads and opens the id key.
+func (s *apiKeys) openIDKey(ctx context.Context, ring licensing.MasterRing) (licensing.IDKey, idKeySeal, error) {
+	response, err := s.etcd.Txn(ctx, "id_key", nil, []clientv3.Op{clientv3.OpGet(layout.IDKeyKey)}, nil)
+	if err != nil {
+		return licensing.IDKey{}, idKeySeal{}, etcd.Unavailable(err)
+	}
+	kv := etcd.First(response.Responses, 0)
+	if kv == nil {
+		return licensing.IDKey{}, idKeySeal{}, nil
+	}
+	stored, err := layout.DecodeIDKey(kv.Value)
+	if err != nil {
+		return licensing.IDKey{}, idKeySeal{}, fmt.Errorf("the store's id key: %w", err)
+	}
+	master, found := ring.Lookup(stored.MasterID)
+	if !found {
+		return licensing.IDKey{}, idKeySeal{}, fmt.Errorf("the id key of the store is sealed under the master key %q, "+
+			"and the master key ring lacks it: put its line back", stored.MasterID)
+	}
+	key, err := master.OpenIDKey(stored.Sealed[:])
+	if err != nil {
+		return licensing.IDKey{}, idKeySeal{}, fmt.Errorf("%w: %w", errOtherMaster(master.ID), err)
+	}
+	return key, idKeySeal{stored.MasterID, kv.ModRevision}, nil
+}
+
+// sealIDKey stores the id key, sealed under a master key, unless another node has stored it since the revision.
+func (s *apiKeys) sealIDKey(
+	ctx context.Context, key licensing.IDKey, master licensing.MasterKey, since int64, entropy io.Reader,
+) (sealed bool, err error) {
+	var nonce [licensing.IDKeyNonceSize]byte
+	if _, err := io.ReadFull(entropy, nonce[:]); err != nil {
+		return false, fmt.Errorf("seal the id key: %w", err)
+	}
+	secret, err := master.SealIDKey(key, nonce)
+	if err != nil {
+		return false, err
+	}
+	if err := s.UseMaster(ctx, master); err != nil {
+		return false, err
+	}
+	value := layout.SealedIDKey{MasterID: master.ID, Sealed: [licensing.SealedIDKeySize]byte(secret)}
+	// An earlier copy of this transaction may have landed: then the caller reads and finds its own seal.
+	var inDoubt bool
+	response, err := s.etcd.Resolve(ctx, "seal_id_key", &inDoubt,
+		[]clientv3.Cmp{
+			clientv3.Compare(clientv3.ModRevision(layout.IDKeyKey), "=", since),
+			masterInUse(master.ID),
+		},
+		[]clientv3.Op{clientv3.OpPut(layout.IDKeyKey, string(value.Encode()))},
+		[]clientv3.Op{clientv3.OpGet(layout.IDKeyKey, clientv3.WithKeysOnly())})
+	if err != nil {
+		return false, err
+	}
+	return response.Succeeded, nil
+}

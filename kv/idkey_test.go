@@ -1,0 +1,152 @@
+package kv
+
+import (
+	"crypto/rand"
+	"strings"
+	"sync"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
+	"licet/kv/verify"
+	"licet/licensing"
+)
+
+// masterKeys returns master keys with these ids, and rings of them.
+func masterKeys(t *testing.T, ids ...string) func(ids ...string) licensing.MasterRing {
+	t.Helper()
+	lines := map[string]string{}
+	for i, id := range ids {
+		lines[id] = kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t).Line() + "\n"
+	}
+	return func(ids ...string) licensing.MasterRing {
+		var text string
+		for _, id := range ids {
+			text += lines[id]
+		}
+		return kvtest.Must(licensing.ParseMasterRing(text))(t)
+	}
+}
+
+// TestIDKeyIsMadeOnce lets many nodes start on a new store at once.
+func TestIDKeyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	ring := masterKeys(t, "m")("m")
+	keys := make([]licensing.IDKey, 16)
+	var nodes sync.WaitGroup
+	for i := range keys {
+		nodes.Go(func() {
+			var err error
+			if keys[i], err = l.store.IDKey(l.ctx(), ring, rand.Reader); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nodes.Wait()
+	for _, key := range keys {
+		if key != keys[0] || key == (licensing.IDKey{}) {
+			t.Fatal("two nodes have two id keys")
+		}
+	}
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// TestIDKeyIsSealedAnew starts nodes while the master keys are replaced.
+func TestIDKeyIsSealedAnew(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	ring := masterKeys(t, "old", "new")
+	open := func(ids ...string) (licensing.IDKey, error) { return l.store.IDKey(l.ctx(), ring(ids...), rand.Reader) }
+	key := kvtest.Must(open("old"))(t)
+	retire := func(why string) {
+		t.Helper()
+		err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time)
+		if why == "" && err != nil || why != "" && (err == nil || !strings.Contains(err.Error(), why)) {
+			t.Errorf("retiring the old master key: %v, want %q", err, why)
+		}
+	}
+	if again := kvtest.Must(open("old", "new"))(t); again != key {
+		t.Error("another id key")
+	}
+	retire("it seals the id key of the store")
+	if uses := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t).Uses; len(uses) != 1 || !uses[0].IDKey {
+		t.Errorf("the uses are %+v", uses)
+	}
+	if _, err := open("new"); err == nil || !strings.Contains(err.Error(), `"old", and the master key ring lacks it`) {
+		t.Errorf("a ring without the old master key: %v", err)
+	}
+	imposter := masterKeys(t, "x", "old")("old")
+	if _, err := l.store.IDKey(l.ctx(), imposter, rand.Reader); err == nil ||
+		!strings.Contains(err.Error(), `another master key "old"`) {
+		t.Errorf("another master key of the same id: %v", err)
+	}
+
+	if again := kvtest.Must(open("new", "old"))(t); again != key {
+		t.Error("another id key after it was sealed anew")
+	}
+	sealed := kvtest.Must(l.client.Get(l.ctx(), layout.IDKeyKey))(t).Kvs[0]
+	if again := kvtest.Must(open("new"))(t); again != key {
+		t.Error("another id key without the old master key")
+	}
+	if now := kvtest.Must(l.client.Get(l.ctx(), layout.IDKeyKey))(t).Kvs[0]; now.ModRevision != sealed.ModRevision {
+		t.Error("the id key was sealed again without need")
+	}
+	retire("")
+	if _, found := l.verify(verify.Config{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// TestRetireMasterAgainstASeal seals the id key under a master key between the scan and the retirement.
+func TestRetireMasterAgainstASeal(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	ring := masterKeys(t, "old", "new")
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(t)
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t)
+	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("old", "new"), rand.Reader))(t) // a node that has not heard of the new key
+	if retired := kvtest.Must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
+		t.Error("retired although the master key seals the id key by now")
+	}
+}
+
+// TestUnreadableIDKey: a store with a damaged id key makes no other, and retires no master key.
+func TestUnreadableIDKey(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	ring := masterKeys(t, "old", "new")
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(t)
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t)
+	undo := l.plant(seed{layout.IDKeyKey: bytesOf("?")})
+	if _, err := l.store.IDKey(l.ctx(), ring("new"), rand.Reader); err == nil {
+		t.Error("a damaged id key was opened")
+	}
+	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err == nil || !strings.Contains(err.Error(), idKeyName) {
+		t.Errorf("retired: %v", err)
+	}
+	undo()
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("new"), rand.Reader))(t)
+}
+
+// TestIDKeyOfAFullStore: a node starts with its ring although the store has no room for a new seal.
+func TestIDKeyOfAFullStore(t *testing.T) {
+	t.Parallel()
+	l := newSpaceLab(t)
+	ring := masterKeys(t, "old", "new")
+	key := kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(t)
+	l.fill()
+	if again := kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t); again != key {
+		t.Error("another id key")
+	}
+	l.makeRoom()
+	kvtest.Await(t, func() bool {
+		return kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t) == key &&
+			len(kvtest.Must(l.etcd.Get(l.ctx(), layout.MasterKeyKey("new"), clientv3.WithKeysOnly()))(t).Kvs) == 1
+	})
+}
