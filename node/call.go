@@ -48,6 +48,7 @@ type call struct {
 	who      atomic.Uint32 // the share that the call counts for; see countForOwner
 	// done is closed once result and err are set. done is nil while only the caller's own goroutine can answer the
 	// call, in a turn that the caller runs: so the usual call, to a record without other calls, allocates no channel.
+	// Otherwise a turn is the same for every caller. state can't replace done: answer sets state before the result.
 	done   chan struct{}
 	result licensing.Result
 	err    error

@@ -101,10 +101,9 @@ type Sweeps interface {
 	SweepEvents(ctx context.Context, now time.Time, keep EventRetention) (removed int, err error)
 }
 
-// Limits of one call.
+// Limits of one call, which every implementation keeps. Decision 11 says why a caller knows them.
 const (
-	// MaxTouchedDevices bounds the devices of one want or write, unless MaxDevicesPerCommit allows
-	// more.
+	// MaxTouchedDevices bounds the devices of one want or write, unless MaxDevicesPerCommit allows more.
 	MaxTouchedDevices = 96
 	// MaxFoldDevices is the most that MaxDevicesPerCommit ever allows.
 	MaxFoldDevices = 256

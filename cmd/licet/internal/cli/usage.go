@@ -12,7 +12,7 @@ import (
 )
 
 // Arguments accepts the arguments that the usage line of a command names: LICENSE_KEY is one, and LICENSE_KEY... is one
-// or more. No argument may be empty, such as an unset shell variable.
+// or more. No argument may be empty, such as an unset shell variable. Decision 1 says what cobra's own checks lack.
 func Arguments(cmd *cobra.Command, args []string) error {
 	names := strings.Fields(cmd.Use)[1:]
 	more := len(names) > 0 && strings.HasSuffix(names[len(names)-1], "...")
