@@ -122,7 +122,8 @@ func walk(t *testing.T, shop *client.Client) {
 	}
 	answered := must[*client.Order](t)(shop.PayOrderInSandbox(ctx, order.OrderNo))
 	paid := must[*client.Order](t)(shop.Order(ctx, order.OrderNo))
-	if !cmp.Equal(answered, paid) || paid.Status != "paid" || paid.PaidAt.IsZero() || paid.LicenseKey == "" || paid.PayURL != "" {
+	if !cmp.Equal(answered, paid) || paid.Status != "paid" || paid.PaidAt.IsZero() || paid.LicenseKey == "" ||
+		paid.PayURL != "" {
 		t.Errorf("the order is %+v", paid)
 	}
 	if l := must[*client.List[client.Order]](t)(shop.ListOrders(ctx, client.OrderFilter{ProductID: product,
@@ -456,7 +457,8 @@ func TestReadmeCompiles(t *testing.T) {
 	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, file).CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, file)
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, program)
 	}
 }

@@ -419,7 +419,8 @@ func TestAPIKeyMaximum(t *testing.T) {
 	full := func() {
 		t.Helper()
 		refused := s.sendWire(w).must(t, 40909)
-		if details := refused.raw["error"].(map[string]any)["details"].(map[string]any); details["max_api_keys"] != 5.0 {
+		details := refused.raw["error"].(map[string]any)["details"].(map[string]any)
+		if details["max_api_keys"] != 5.0 {
 			t.Errorf("refused with %s", refused.body)
 		}
 	}

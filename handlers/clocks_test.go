@@ -33,7 +33,8 @@ func TestWrongClock(t *testing.T) {
 				a.must(t, 0)
 			case r.Page && a.status != 503:
 				t.Errorf("%s %s answers %d", r.Method, path, a.status)
-			case !r.Page && (a.code != 50300 || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "clock")):
+			case !r.Page && (a.code != 50300 || a.header.Get("Retry-After") == "" ||
+				!strings.Contains(a.body, "clock")):
 				t.Errorf("%s %s answers %d %s", r.Method, path, a.status, a.body)
 			}
 		}

@@ -220,12 +220,14 @@ func FuzzReadBodies(f *testing.F) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
 	clock := func() time.Time { return now }
-	server := New(Config{Node: service.New(service.Config{Config: node.Config{Clock: clock, Metrics: instruments}}), Metrics: instruments})
+	server := New(Config{Node: service.New(service.Config{Config: node.Config{Clock: clock, Metrics: instruments}}),
+		Metrics: instruments})
 	f.Fuzz(func(t *testing.T, body string) {
 		if o, err := readBody[newOrder](server, body); err == nil {
 			metadata := string(o.Metadata.value)
-			if !validProductID(o.ProductID.value) || o.Amount.value < 0 || o.Amount.value > maxAmount || len(o.currency) != 3 ||
-				utf8.RuneCountInString(o.Description.value) > maxDescription || len(metadata) > licensing.MaxMetadataBytes ||
+			if !validProductID(o.ProductID.value) || o.Amount.value < 0 || o.Amount.value > maxAmount ||
+				len(o.currency) != 3 || utf8.RuneCountInString(o.Description.value) > maxDescription ||
+				len(metadata) > licensing.MaxMetadataBytes ||
 				metadata != "" && !json.Valid([]byte(metadata)) {
 				t.Fatalf("%q: %+v", body, o)
 			}
@@ -233,12 +235,14 @@ func FuzzReadBodies(f *testing.F) {
 		if p, err := readBody[productDescription](server, body); err == nil {
 			terms := p.terms()
 			if !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.MaxDevices > maxMaxDevices ||
-				terms.SelfService.RemovalsPerMonth < 0 || !terms.Validity.IsZero() && !terms.Validity.AddTo(now).After(now) {
+				terms.SelfService.RemovalsPerMonth < 0 ||
+				!terms.Validity.IsZero() && !terms.Validity.AddTo(now).After(now) {
 				t.Fatalf("%q: %+v", body, p)
 			}
 		}
 		if g, err := readBody[grant](server, body); err == nil {
-			if !validProductID(g.ProductID.value) || g.Quantity.value < 1 || g.Quantity.value > maxQuantity || !g.expires.IsZero() && !g.expires.After(now) {
+			if !validProductID(g.ProductID.value) || g.Quantity.value < 1 || g.Quantity.value > maxQuantity ||
+				!g.expires.IsZero() && !g.expires.After(now) {
 				t.Fatalf("%q: %+v", body, g)
 			}
 		}
@@ -248,7 +252,8 @@ func FuzzReadBodies(f *testing.F) {
 // readBody reads a request with a body and a product in its path.
 func readBody[In any](s *Server, body string) (In, error) {
 	var in In
-	r := &request{call: call{fast: &fasthttp.RequestCtx{}}, route: &route{access: RequiredAuth}, values: map[string]string{"product_id": "editor"}}
+	r := &request{call: call{fast: &fasthttp.RequestCtx{}}, route: &route{access: RequiredAuth},
+		values: map[string]string{"product_id": "editor"}}
 	r.fast.Request.SetBodyString(body)
 	return in, s.read(r, compile(reflect.TypeFor[In]()), &in)
 }
@@ -274,7 +279,8 @@ func TestCursor(t *testing.T) {
 		t.Errorf("got %v, %v", got, ok)
 	}
 	good := formatCursor(at)
-	for _, bad := range []string{"", good + "A", good[1:], good[:22], "Ag" + good[2:], good + "=", good[:10] + "\n" + good[10:], good[:22] + "F"} {
+	for _, bad := range []string{"", good + "A", good[1:], good[:22], "Ag" + good[2:], good + "=",
+		good[:10] + "\n" + good[10:], good[:22] + "F"} {
 		if _, ok := parseCursor(bad); ok {
 			t.Errorf("%q is accepted", bad)
 		}

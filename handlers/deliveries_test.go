@@ -62,7 +62,8 @@ func TestReplays(t *testing.T) {
 	s.eventful()
 	s.send("POST", "/v1/licenses", keyOther, `{"product_id":"theirs","quantity":1}`).must(t, 0)
 	their := s.send("GET", "/v1/events", keyOther, "").data["events"].([]any)[0].(map[string]any)["id"].(string)
-	const one, two, none = "evt_00000000000000000000000001", "evt_00000000000000000000000003", "evt_00000000000000000000000099"
+	const one, two, none = "evt_00000000000000000000000001", "evt_00000000000000000000000003",
+		"evt_00000000000000000000000099"
 	const paid = "evt_00000000000000000000000002" // at the same revision as two, and before it
 	id := s.webhook("https://shop.example.com/licet")
 	ask := func(body string) wire {

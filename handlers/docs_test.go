@@ -67,7 +67,8 @@ func TestAPIDocument(t *testing.T) {
 				t.Errorf("%s answers %d with %s, %d bytes; want %s, %d bytes", path, got.status,
 					got.header.Get("Content-Type"), len(got.body), media, len(want))
 			}
-			if got.header.Get("Cache-Control") != "public, max-age=3600" || got.header.Get("Access-Control-Allow-Origin") != "" {
+			if got.header.Get("Cache-Control") != "public, max-age=3600" ||
+				got.header.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s has the headers %v", path, got.header)
 			}
 		}
@@ -92,17 +93,20 @@ func TestFilesOfTheDocs(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withDocs)
 	for path, want := range map[string]struct{ media, caching, part string }{
-		"/":                       {"text/html; charset=utf-8", "no-store", "Create an order"},
-		"/docs":                   {"text/html; charset=utf-8", "public, max-age=3600", "<openapi-explorer"},
-		"/docs/errors":            {"text/html; charset=utf-8", "public, max-age=3600", `id="40901"`},
-		"/docs/viewer.js?v=1.2.3": {"text/javascript; charset=utf-8", "public, max-age=31536000, immutable", "OpenAPI Explorer"},
-		"/openapi.json":           {"application/json", "public, max-age=3600", `"openapi":"3.1.0"`},
-		"/favicon.ico":            {"image/vnd.microsoft.icon", "public, max-age=3600", "PNG"},
-		"/robots.txt":             {"text/plain; charset=utf-8", "public, max-age=3600", "Disallow: /pay/\nDisallow: /v1/"},
-		"/?utm_source=mail":       {"text/html; charset=utf-8", "no-store", "Create an order"},
+		"/":            {"text/html; charset=utf-8", "no-store", "Create an order"},
+		"/docs":        {"text/html; charset=utf-8", "public, max-age=3600", "<openapi-explorer"},
+		"/docs/errors": {"text/html; charset=utf-8", "public, max-age=3600", `id="40901"`},
+		"/docs/viewer.js?v=1.2.3": {"text/javascript; charset=utf-8", "public, max-age=31536000, immutable",
+			"OpenAPI Explorer"},
+		"/openapi.json": {"application/json", "public, max-age=3600", `"openapi":"3.1.0"`},
+		"/favicon.ico":  {"image/vnd.microsoft.icon", "public, max-age=3600", "PNG"},
+		"/robots.txt": {"text/plain; charset=utf-8", "public, max-age=3600",
+			"Disallow: /pay/\nDisallow: /v1/"},
+		"/?utm_source=mail": {"text/html; charset=utf-8", "no-store", "Create an order"},
 	} {
 		plain := s.send("GET", path, "", "", "Accept-Encoding", "identity")
-		if plain.status != 200 || plain.header.Get("Content-Type") != want.media || !strings.Contains(plain.body, want.part) ||
+		if plain.status != 200 || plain.header.Get("Content-Type") != want.media ||
+			!strings.Contains(plain.body, want.part) ||
 			plain.header.Get("Cache-Control") != want.caching || plain.header.Get("Content-Encoding") != "" {
 			t.Errorf("GET %s: %d %v, %d bytes", path, plain.status, plain.header, len(plain.body))
 		}
@@ -230,7 +234,8 @@ func TestHomeKeepsSecrets(t *testing.T) {
 		"a proxy":                   home("X-Forwarded-For", "192.0.2.1"),
 		"a public listener":         remote.send("GET", "/", "", "").body,
 	} {
-		if strings.Contains(got, "/pay/") || strings.Contains(got, "/home/anna") || !strings.Contains(got, "Create an order") {
+		if strings.Contains(got, "/pay/") || strings.Contains(got, "/home/anna") ||
+			!strings.Contains(got, "Create an order") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -134,7 +134,8 @@ func TestBodyLimitsOfTheAPIDocument(t *testing.T) {
 		for over, refused := range []bool{false, true} {
 			text := "{}" + strings.Repeat(" ", max(0, int(limit)+over-len("{}")))
 			if got := s.send(r.Method, path, keyAll, text, head...); (got.status == 413) != refused || limit == 0 {
-				t.Errorf("%s %s with %d bytes, x-max-bytes %v: status %d", r.Method, r.Pattern, len(text), limit, got.status)
+				t.Errorf("%s %s with %d bytes, x-max-bytes %v: status %d", r.Method, r.Pattern, len(text), limit,
+					got.status)
 			}
 		}
 		tried++
@@ -191,7 +192,8 @@ func TestHead(t *testing.T) {
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/cmdline"} {
 		same(admin, path, http.StatusOK)
 	}
-	for path, want := range map[string]int{"/v1/events": 401, "/v1/nothing": 404} { // the second response names the method
+	// The second response names the method.
+	for path, want := range map[string]int{"/v1/events": 401, "/v1/nothing": 404} {
 		if got := s.send("HEAD", path, "", ""); got.status != want || got.body != "" {
 			t.Errorf("HEAD %s without an API key: %d %q, want %d", path, got.status, got.body, want)
 		}

@@ -40,7 +40,8 @@ func TestRenderEvent(t *testing.T) {
 		}}
 	got := render(paused, `{"seat":1}`)
 	data := got["data"].(map[string]any)
-	license, pause, seat := data["license"].(map[string]any), data["pause"].(map[string]any), data["seat"].(map[string]any)
+	license, pause, seat := data["license"].(map[string]any), data["pause"].(map[string]any),
+		data["seat"].(map[string]any)
 	if row, there := seat["row"]; got["type"] != "license.paused" || license["license_key"] != "LIC-1" ||
 		license["product_id"] != "pro" ||
 		license["pauses"] != 3.0 || pause["url"] != "a&b" || !there || row != nil || len(seat["place"].([]any)) != 1 {

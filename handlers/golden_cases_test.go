@@ -201,7 +201,8 @@ var goldenCases = []struct {
 	}},
 	{"42200_licenses", nil, func(*fixture) wire {
 		return wire{method: "GET",
-			path: "/v1/licenses?product_id=a%20b&status=unpaid&order_no=ord_1&buyer_email=anna&limit=101&cursor=x", key: keyAll}
+			path: "/v1/licenses?product_id=a%20b&status=unpaid&order_no=ord_1&buyer_email=anna&limit=101&cursor=x",
+			key:  keyAll}
 	}},
 	{"42200_orders", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/orders?product_id=&status=activated&buyer_email=&limit=0&cursor=",

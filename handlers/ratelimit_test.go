@@ -663,16 +663,16 @@ func TestLargeRequestsCountMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if least, most := c.more(a); tokens-2-remaining < least || tokens-2-remaining > most {
-			t.Errorf("%s of %d bytes counts as %d more requests, want %d to %d", c.what, len(a.body), tokens-2-remaining,
-				least, most)
+			t.Errorf("%s of %d bytes counts as %d more requests, want %d to %d", c.what, len(a.body),
+				tokens-2-remaining, least, most)
 		}
 		s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy,
 			`"account";r=999;t=1`)
 	}
 }
 
-// TestLargePagesAtOnce: pages of a list that wait for a place are refused once the pages before them have read more than
-// the account's limit allows.
+// TestLargePagesAtOnce: pages of a list that wait for a place are refused once the pages before them have read more
+// than the account's limit allows.
 func TestLargePagesAtOnce(t *testing.T) {
 	t.Parallel()
 	const pages, places = 8, 4 // of one owner

@@ -116,7 +116,8 @@ func checkExchange(t *testing.T, ctx *fasthttp.RequestCtx) {
 	}
 	body = bytes.Clone(body)
 	response := &http.Response{
-		StatusCode: ctx.Response.StatusCode(), Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: request,
+		StatusCode: ctx.Response.StatusCode(), Header: header, Body: io.NopCloser(bytes.NewReader(body)),
+		Request: request,
 	}
 	for _, problem := range document.Check(request, response, body) {
 		t.Errorf("%s %s %d differs from the API document: %s",

@@ -65,8 +65,10 @@ func TestReserveRefusesRoutes(t *testing.T) {
 			if !grows {
 				continue
 			}
-			says := map[store.Space]string{store.SpaceReserve: "the store is almost full", store.SpaceFull: "the store is full"}
-			if got.reason != "unavailable" || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, says[space]) {
+			says := map[store.Space]string{store.SpaceReserve: "the store is almost full",
+				store.SpaceFull: "the store is full"}
+			if got.reason != "unavailable" || got.header.Get("Retry-After") == "" ||
+				!strings.Contains(got.body, says[space]) {
 				t.Errorf("%s while the store is %v: %v %s", name, space, got.header, got.body)
 			}
 		}

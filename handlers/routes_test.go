@@ -59,7 +59,8 @@ func TestPublicURL(t *testing.T) {
 		"http://127.0.0.1:8080":          {"http://127.0.0.1:8080", "http://127.0.0.1:8080", ""},
 		"":                               {"", "", ""},
 	} {
-		s := New(Config{PublicURL: given, Log: zerolog.Nop(), Metrics: metrics.New(prometheus.NewRegistry(), "", "", "")})
+		s := New(Config{PublicURL: given, Log: zerolog.Nop(),
+			Metrics: metrics.New(prometheus.NewRegistry(), "", "", "")})
 		if got := [3]string{s.cfg.PublicURL, s.origin, s.basePath}; got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}

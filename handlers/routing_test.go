@@ -54,7 +54,8 @@ func TestRouting(t *testing.T) {
 	} {
 		a := s.send(c.method, c.path, keyAll, "")
 		if a.code != c.code || a.header.Get("Allow") != c.allow {
-			t.Errorf("%s %s: %d, Allow %q: %s\nwant %d", c.method, c.path, a.status, a.header.Get("Allow"), a.body, c.code)
+			t.Errorf("%s %s: %d, Allow %q: %s\nwant %d", c.method, c.path, a.status, a.header.Get("Allow"), a.body,
+				c.code)
 		}
 		checkCommonHeaders(t, a)
 	}
@@ -128,9 +129,10 @@ func TestRouteSuggestions(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for path, want := range map[string]string{
-		"/v1/licences":                        "no such route: GET /v1/licences; did you mean /v1/licenses?",
-		"/v1/order/x":                         "no such route: GET /v1/order/x; did you mean /v1/orders/{order_no}?",
-		"/v1/licenses/x/device":               "no such route: GET /v1/licenses/x/device; did you mean /v1/licenses/{license_key}/devices?",
+		"/v1/licences": "no such route: GET /v1/licences; did you mean /v1/licenses?",
+		"/v1/order/x":  "no such route: GET /v1/order/x; did you mean /v1/orders/{order_no}?",
+		"/v1/licenses/x/device": "no such route: GET /v1/licenses/x/device; " +
+			"did you mean /v1/licenses/{license_key}/devices?",
 		"/v2/orders":                          "no such route: GET /v2/orders; did you mean /v1/orders?",
 		"/favourites":                         "no such route: GET /favourites",
 		"/v1/x%00":                            "no such route: GET /v1/x%00",

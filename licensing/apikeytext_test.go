@@ -83,7 +83,8 @@ func FuzzValidAPIKey(f *testing.F) {
 	check := licensing.NewKeyCheck(checkKey)
 	for _, seed := range []string{
 		check.MintAPIKey(keyOwner, [licensing.APIKeyEntropy]byte{1}), "", "lk_test_", "lk_live_",
-		"lk_test_" + strings.Repeat("0", 38), "lk_live_" + strings.Repeat("Z", 38), "lk_test_" + strings.Repeat("ſ", 19),
+		"lk_test_" + strings.Repeat("0", 38), "lk_live_" + strings.Repeat("Z", 38),
+		"lk_test_" + strings.Repeat("ſ", 19),
 	} {
 		f.Add(seed)
 	}

@@ -259,15 +259,16 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			stored.keep(t, single)
 			singly = append(singly, single.Events...)
 			if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
-				t.Fatalf("%T at %v recorded events that its change does not explain (-change +events):\n%s", c, now, diff)
+				t.Fatalf("%T at %v recorded events that its change does not explain (-change +events):\n%s", c, now,
+					diff)
 			}
 			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening &&
 				now.Sub(limitReported) >= time.Minute {
 				limitReported = now
 			}
 			if !folded.License.LimitReportedAt.Equal(limitReported) {
-				t.Fatalf("%T at %v: the full license was reported at %v, want %v", c, now, folded.License.LimitReportedAt,
-					limitReported)
+				t.Fatalf("%T at %v: the full license was reported at %v, want %v", c, now,
+					folded.License.LimitReportedAt, limitReported)
 			}
 			anyChange = anyChange || single.Changed
 			anyTouch = anyTouch || single.Touched

@@ -42,8 +42,10 @@ func TestLicenseDue(t *testing.T) {
 		edits []func(*licensing.License)
 		want  licensing.Due
 	}{
-		"perpetual":     {nil, licensing.Due{}},
-		"not yet begun": {[]func(*licensing.License){func(l *licensing.License) { l.Validity = licensing.Period{Years: 1} }}, licensing.Due{}},
+		"perpetual": {nil, licensing.Due{}},
+		"not yet begun": {[]func(*licensing.License){
+			func(l *licensing.License) { l.Validity = licensing.Period{Years: 1} },
+		}, licensing.Due{}},
 		"with an end": {[]func(*licensing.License){ends},
 			licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
 		"suspended": {[]func(*licensing.License){ends, func(l *licensing.License) { l.SuspendedAt = noon }},
@@ -144,7 +146,8 @@ func TestRecordedEndHoldsForEveryClock(t *testing.T) {
 			t.Errorf("suspended and reinstated: %s", got)
 		}
 		must(t, &r, renewal, behind)
-		if got := status(); got != licensing.Activated || !r.Changed || r.License.Due().Kind != licensing.DueLicenseEnd {
+		if got := status(); got != licensing.Activated || !r.Changed ||
+			r.License.Due().Kind != licensing.DueLicenseEnd {
 			t.Errorf("renewed %s: %s, changed %v, due %+v", name, got, r.Changed, r.License.Due())
 		}
 		must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: r.License.ExpiresAt}, behind)

@@ -28,6 +28,7 @@ func TestUnheardEventsAllocateNothing(t *testing.T) {
 		_, _ = licensing.Apply(&r, commands[1], noon)
 	})
 	if full != 101 || len(r.Events) != 0 || allocated > refusal {
-		t.Errorf("full %d times, events %+v, %v allocations, of which %v for the refusal", full, r.Events, allocated, refusal)
+		t.Errorf("full %d times, events %+v, %v allocations, of which %v for the refusal", full, r.Events, allocated,
+			refusal)
 	}
 }

@@ -284,8 +284,8 @@ func typeOf(t *testing.T, word string) licensing.EventType {
 	return ""
 }
 
-// checkEvents checks what must hold for the events of every command: each event follows the record's previous event, has
-// the current time and an actor, and the last event has the record's state.
+// checkEvents checks what must hold for the events of every command: each event follows the record's previous event,
+// has the current time and an actor, and the last event has the record's state.
 func checkEvents(t rapid.TB, c licensing.Command, before, r *licensing.Record, now time.Time) {
 	t.Helper()
 	var license, order, issued uint64

@@ -170,9 +170,10 @@ func TestGrowthOfReplacements(t *testing.T) {
 			Record{Product: &Product{Name: "Pro", Metadata: `{"a":"long"}`}}, Replacement},
 		"product with metadata": {product("", `{"a":"long"}`), pro, OrdinaryGrowth},
 
-		"a longer URL":         {UpdateEndpoint{ID: "we_1", URL: new("https://shop.example/hook")}, hooks, OrdinaryGrowth},
-		"a shorter URL":        {UpdateEndpoint{ID: "we_1", URL: new("https://a.example/")}, hooks, Replacement},
-		"a longer description": {UpdateEndpoint{ID: "we_1", Description: new("the second shop")}, hooks, OrdinaryGrowth},
+		"a longer URL":  {UpdateEndpoint{ID: "we_1", URL: new("https://shop.example/hook")}, hooks, OrdinaryGrowth},
+		"a shorter URL": {UpdateEndpoint{ID: "we_1", URL: new("https://a.example/")}, hooks, Replacement},
+		"a longer description": {UpdateEndpoint{ID: "we_1", Description: new("the second shop")}, hooks,
+			OrdinaryGrowth},
 		"no description, and a longer URL": {UpdateEndpoint{ID: "we_1", Description: new(""),
 			URL: new("https://shop.example/a")}, hooks, Replacement},
 		"one type of two": {UpdateEndpoint{ID: "we_1", Types: new(activations[:1])}, hooks, Replacement},

@@ -103,7 +103,8 @@ func TestActivateStoresTheDevice(t *testing.T) {
 	if diff := cmp.Diff(want, result.Device); diff != "" {
 		t.Errorf("answered (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&licensing.DeviceEntry{Device: want, Bound: true, Changed: true}, r.Devices["phone"]); diff != "" {
+	bound := &licensing.DeviceEntry{Device: want, Bound: true, Changed: true}
+	if diff := cmp.Diff(bound, r.Devices["phone"]); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 

@@ -61,8 +61,8 @@ func invalid(t *testing.T, check licensing.KeyCheck, input string) {
 	}
 }
 
-// otherPrefix reports whether an input is a key but for its prefix, which is valid and another one. The check characters
-// do not cover the prefix.
+// otherPrefix reports whether an input is a key but for its prefix, which is valid and another one. The check
+// characters do not cover the prefix.
 func otherPrefix(key licensing.LicenseKey, input string) bool {
 	prefix, body, _ := strings.Cut(input, "-")
 	prefix = strings.ToUpper(prefix)

@@ -85,7 +85,8 @@ func TestSlotOfAllocatesNothing(t *testing.T) {
 func TestIDsContainTheSlot(t *testing.T) {
 	const ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
-	own, other := licensing.SlotOf(acme), licensing.SlotOf(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live})
+	own := licensing.SlotOf(acme)
+	other := licensing.SlotOf(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live})
 	for id, want := range map[string]string{
 		licensing.NewOrderNo(acme, ulid):    "ord_VQ01ARZ3NDEKTSV4RRFFQ69G5FAV",
 		licensing.NewEndpointID(acme, ulid): "we_vq01arz3ndektsv4rrffq69g5fav",

@@ -70,8 +70,10 @@ func TestUsageAndRecount(t *testing.T) {
 					r.RecountAt = step.begun
 				}
 				result, err := Apply(&r, step.cmd, time.UnixMilli(int64(i)))
-				if err != nil || result.Stored != step.want || result.Corrected != step.changed || r.Usage.Size != step.want {
-					t.Fatalf("step %d: %+v, %v, want the size %+v and the correction %+v", i, result, err, step.want, step.changed)
+				if err != nil || result.Stored != step.want || result.Corrected != step.changed ||
+					r.Usage.Size != step.want {
+					t.Fatalf("step %d: %+v, %v, want the size %+v and the correction %+v", i, result, err, step.want,
+						step.changed)
 				}
 			}
 		})
@@ -151,7 +153,8 @@ func TestBudgetWarning(t *testing.T) {
 		}
 	}
 	e := r.Events[0]
-	if e.Type != EventBudgetWarning || e.Actor != System || e.Sequence != 3 || r.Usage.Sequence != 3 || !e.At.Equal(now) {
+	if e.Type != EventBudgetWarning || e.Actor != System || e.Sequence != 3 || r.Usage.Sequence != 3 ||
+		!e.At.Equal(now) {
 		t.Errorf("%+v", e)
 	}
 	var members []string

@@ -148,7 +148,8 @@ func TestClaimsInReserve(t *testing.T) {
 	target := licensing.Target{Key: key, Caller: owner}
 	request := func(i int, cmd licensing.Command) error {
 		once := &node.Once{Hash: fmt.Sprintf("%016d", i), Fingerprint: [32]byte{byte(i)}}
-		_, _, err := n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{Key: key, Command: cmd, Once: once})
+		_, _, err := n.ChangeLicense(nodetest.Context(t), owner,
+			service.LicenseChange{Key: key, Command: cmd, Once: once})
 		return err
 	}
 	nodetest.WantError(t, request(0, licensing.RevokeLicense{Target: target}), nil)

@@ -28,7 +28,8 @@ func together(t *testing.T, events ...store.RecordedEvent) {
 	t.Helper()
 	for _, e := range events {
 		if e.Revision != events[0].Revision {
-			t.Errorf("%s was recorded in revision %d, and %s in %d", events[0].Type, events[0].Revision, e.Type, e.Revision)
+			t.Errorf("%s was recorded in revision %d, and %s in %d", events[0].Type, events[0].Revision, e.Type,
+				e.Revision)
 		}
 	}
 }

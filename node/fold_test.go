@@ -153,14 +153,15 @@ func TestLargeFold(t *testing.T) {
 			var gate atomic.Pointer[chan struct{}]
 			var commits atomic.Int32
 			arrived := make(chan struct{}, 1000)
-			n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(store.Change) storetest.Fault {
-				commits.Add(1)
-				if hold := gate.Load(); hold != nil {
-					arrived <- struct{}{}
-					<-*hold
-				}
-				return storetest.Fault{}
-			}})
+			n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t),
+				OnCommit: func(store.Change) storetest.Fault {
+					commits.Add(1)
+					if hold := gate.Load(); hold != nil {
+						arrived <- struct{}{}
+						<-*hold
+					}
+					return storetest.Fault{}
+				}})
 			key := nodetest.Grant(t, n, 0)
 			binds(names(20)...)(t, n, key)
 			want := 20

@@ -29,7 +29,8 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			key := nodetest.Grant(t, n, 0)
 			ref := licensing.LicenseRef(key)
 			bind := func(device string) error {
-				cmd := licensing.Activate{Target: licensing.Target{Key: key}, Device: device, Name: longest(0), Named: true}
+				cmd := licensing.Activate{Target: licensing.Target{Key: key}, Device: device, Name: longest(0),
+					Named: true}
 				_, err := n.Activate(nodetest.Context(t), cmd)
 				return err
 			}
@@ -67,7 +68,8 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			close(second)
 			group.Wait()
 			// A removal and an activation that waited together may be made in either order.
-			if count, ids := nodetest.Devices(t, n, key); count != len(ids) || !ids["in front"] || ids["rival"] != rival {
+			if count, ids := nodetest.Devices(t, n, key); count != len(ids) || !ids["in front"] ||
+				ids["rival"] != rival {
 				t.Errorf("current_devices is %d, %d bound", count, len(ids))
 			}
 			for i := range store.MaxFoldDevices {

@@ -44,7 +44,8 @@ func TestReserveOfLicenses(t *testing.T) {
 	}
 	target := licensing.Target{Key: finite, Caller: nodetest.Owner}
 	change := func(cmd licensing.Command) error {
-		_, _, err := n.ChangeLicense(nodetest.Context(t), nodetest.Owner, service.LicenseChange{Key: finite, Command: cmd})
+		_, _, err := n.ChangeLicense(nodetest.Context(t), nodetest.Owner,
+			service.LicenseChange{Key: finite, Command: cmd})
 		return err
 	}
 	db.set(store.SpaceReserve)

@@ -23,7 +23,8 @@ func TestSettlesApart(t *testing.T) {
 		{name: "nothing wrong"},
 		{name: "the swap panics", panicSwap: true, newErr: licensing.ErrInternal},
 		{name: "the read panics", panicGet: true, boundErr: licensing.ErrInternal},
-		{name: "both panic", panicSwap: true, panicGet: true, newErr: licensing.ErrInternal, boundErr: licensing.ErrInternal},
+		{name: "both panic", panicSwap: true, panicGet: true, newErr: licensing.ErrInternal,
+			boundErr: licensing.ErrInternal},
 		{name: "what is read must change", remove: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

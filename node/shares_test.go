@@ -205,7 +205,8 @@ func TestNetworksShareUnknownLicenses(t *testing.T) {
 			next++
 			refused := make(chan error, 1)
 			h.group.Go(func() {
-				if _, err := h.Activate(nodetest.Context(t), licensing.Activate{Target: target, Device: "d"}); err != nil {
+				if _, err := h.Activate(nodetest.Context(t),
+					licensing.Activate{Target: target, Device: "d"}); err != nil {
 					refused <- err
 				}
 			})

@@ -50,7 +50,8 @@ func TestSlowNodeIsServed(t *testing.T) {
 			for j := range 4 {
 				group.Go(func() {
 					for k := 0; ctx.Err() == nil; k++ {
-						switch _, err := nodetest.Activate(nodetest.Context(t), slow, key, fmt.Sprint("slow-", j, "-", k)); {
+						switch _, err := nodetest.Activate(nodetest.Context(t), slow, key,
+							fmt.Sprint("slow-", j, "-", k)); {
 						case err == nil:
 							served.Add(1)
 						case errors.Is(err, licensing.ErrUnavailable):

@@ -126,9 +126,10 @@ func TestNewDevicesLimitOfAStorm(t *testing.T) {
 	}
 	group.Wait()
 	count, ids := nodetest.Devices(t, first, key)
-	if got := int(bound.Load()); got > 2*limit || got+int(refused.Load()) != 4*limit || got != count || got != len(ids) {
-		t.Errorf("%d bound, %d refused, current_devices %d, %d devices; want at most %d bound", got, refused.Load(), count,
-			len(ids), 2*limit)
+	if got := int(bound.Load()); got > 2*limit || got+int(refused.Load()) != 4*limit || got != count ||
+		got != len(ids) {
+		t.Errorf("%d bound, %d refused, current_devices %d, %d devices; want at most %d bound", got, refused.Load(),
+			count, len(ids), 2*limit)
 	}
 }
 

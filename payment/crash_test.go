@@ -84,7 +84,8 @@ func TestCrashPoints(t *testing.T) {
 		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licensing.Order) error{reported},
 			ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
 		{"pay a canceled order, then a pass, then the bank says so", w.canceled, pay,
-			[]func(licensing.Order) error{pass, reported}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
+			[]func(licensing.Order) error{pass, reported}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled),
+			10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			steps := 0

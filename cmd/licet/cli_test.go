@@ -120,7 +120,8 @@ Help: licet orders --help
 	f("orders list --limit ten", `--limit is "ten": write a whole number such as 10`+list)
 	f("orders list --all=perhaps", `--all is "perhaps": write true or false`+list)
 	f("orders create --currency USD", "licet orders create needs --product-id\n"+
-		"Example: licet orders create --product-id editor --price 49.00 --currency USD\nHelp: licet orders create --help\n")
+		"Example: licet orders create --product-id editor --price 49.00 --currency USD\n"+
+		"Help: licet orders create --help\n")
 	f("profile use", "licet profile use needs NAME\nExample: licet profile use shop\nHelp: licet profile use --help\n")
 }
 

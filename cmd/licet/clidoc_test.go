@@ -110,8 +110,8 @@ func TestTutorialOfAProgramRuns(t *testing.T) {
 	if blocks < 6 {
 		t.Errorf("there are %d blocks of commands", blocks)
 	}
-	for _, word := range []string{"notes has no license on this device", "notes is activated", "buy milk", "exit code 1",
-		"license_suspended", "notes is deactivated"} {
+	for _, word := range []string{"notes has no license on this device", "notes is activated", "buy milk",
+		"exit code 1", "license_suspended", "notes is deactivated"} {
 		if !strings.Contains(out, word) {
 			t.Errorf("it printed nothing of %q:\n%s", word, out)
 		}

@@ -112,7 +112,8 @@ func TestDocumentedClusterRuns(t *testing.T) {
 		commandsOf(t, upgrade, "go get ") +
 		commandsOf(t, docPage(t, "guides/sizing.md")) +
 		blockWith(t, docPage(t, "guides/backup.md"), "etcdutl ") +
-		blockWith(t, docPage(t, "guides/dashboards.md"), "sed -i ") + "grep -l wiki.example.com deploy/grafana/*.json\n")
+		blockWith(t, docPage(t, "guides/dashboards.md"), "sed -i ") +
+		"grep -l wiki.example.com deploy/grafana/*.json\n")
 	out := c.run(script)
 	wantOutput(t, out, "store.db: OK", `version="new"`, "Finished defragmenting", `{"licenses":[]`)
 	// sizing.md says that an order, its license and their events are 7 keys.

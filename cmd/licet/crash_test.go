@@ -174,7 +174,8 @@ func (l *ledger) verify(t *testing.T, p api) {
 		license := p.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
 		devices := license.list("devices")
 		if n := license.number("current_devices"); n != len(devices) || n > license.number("max_devices") {
-			t.Errorf("license %s counts %d devices, lists %d and allows %d", key, n, len(devices), license.number("max_devices"))
+			t.Errorf("license %s counts %d devices, lists %d and allows %d", key, n, len(devices),
+				license.number("max_devices"))
 		}
 		for _, device := range devices {
 			name := key + " " + device.text("device_id")
@@ -290,7 +291,8 @@ func TestTerminateUnderLoad(t *testing.T) {
 	for i, err := range <-done {
 		// A connection that the listener had not yet taken is reset. Any other
 		// way to end without an answer is a fault.
-		if !errors.Is(err, errDraining) && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) {
+		if !errors.Is(err, errDraining) && !errors.Is(err, syscall.ECONNREFUSED) &&
+			!errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("worker %d got neither an answer nor a refused connection: %v", i, err)
 		}
 	}

@@ -58,8 +58,8 @@ func TestDoctorOfAService(t *testing.T) {
 	wantFinding(t, doctorReport(t, exitOK), doctor.Warning, "API key", "there is no API key for "+p.url)
 	t.Setenv("LICET_API_KEY", p.key)
 	all = doctorReport(t, exitOK)
-	for _, check := range []string{"environment", "service", "store space", "service clock", "service latency", "API key",
-		"account budget", "webhooks"} {
+	for _, check := range []string{"environment", "service", "store space", "service clock", "service latency",
+		"API key", "account budget", "webhooks"} {
 		if !slices.ContainsFunc(all, func(f doctor.Finding) bool { return f.Check == check }) {
 			t.Errorf("no finding of %q among %+v", check, all)
 		}
@@ -82,8 +82,9 @@ func TestDoctorOfACluster(t *testing.T) {
 	emptyPlace(t)
 	cluster := etcdtest.Start(t, 3)
 	all := doctorReport(t, exitOK, "--etcd-endpoints", strings.Join(cluster.Endpoints(), ","))
-	for check, found := range map[string]string{"etcd members": "3 of 3 answer", "etcd alarms": "none", "etcd put": "median",
-		"etcd get": "median", "etcd versions": ".", "etcd clock": "agrees", "etcd access": "guarded"} {
+	for check, found := range map[string]string{"etcd members": "3 of 3 answer", "etcd alarms": "none",
+		"etcd put": "median", "etcd get": "median",
+		"etcd versions": ".", "etcd clock": "agrees", "etcd access": "guarded"} {
 		wantFinding(t, all, doctor.OK, check, found)
 	}
 	for check, found := range map[string]string{"etcd quota": "small default", "master key": "knows no master key",
@@ -115,7 +116,9 @@ func wantNodes(t *testing.T, cluster *etcdtest.Cluster, level doctor.Level, foun
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		all := doctorReport(t, exitOK, "--etcd-endpoints", strings.Join(cluster.Endpoints(), ","))
-		up := slices.ContainsFunc(all, func(f doctor.Finding) bool { return f.Check == "nodes" && f.Found == "2 are up" })
+		up := slices.ContainsFunc(all, func(f doctor.Finding) bool {
+			return f.Check == "nodes" && f.Found == "2 are up"
+		})
 		if up || time.Since(start) > 30*time.Second {
 			wantFinding(t, all, level, "node versions", found)
 			return
@@ -143,7 +146,8 @@ func TestDoctorOfSettings(t *testing.T) {
 	t.Setenv("LICET_MASTER_KEY_FILE", "master.keys")
 	t.Setenv("LICET_ETCD_ENDPOINTS", "127.0.0.1:1")
 	t.Setenv("LICET_TLS_CERT", files.Cert)
-	wantFinding(t, doctorReport(t, exitFailed), doctor.Problem, "settings of licet serve", "--tls-cert and --tls-key go together")
+	wantFinding(t, doctorReport(t, exitFailed), doctor.Problem, "settings of licet serve",
+		"--tls-cert and --tls-key go together")
 	t.Setenv("LICET_TLS_KEY", files.Key)
 	all := doctorReport(t, exitFailed)
 	wantFinding(t, all, doctor.Warning, "settings of licet serve", "no public URL")

@@ -196,7 +196,8 @@ func TestPayURLWithOtherMasterKeys(t *testing.T) {
 	if r, err := other.press(t.Context(), other.url+page, "pay"); err != nil || r.status != 303 {
 		t.Errorf("pay at the node with the other master key: %s (%v)", r.body, err)
 	}
-	if got := right.want(t, 200, "GET", "/v1/orders/"+orders[0].text("order_no"), "").Data; got.text("status") != "paid" {
+	first := "/v1/orders/" + orders[0].text("order_no")
+	if got := right.want(t, 200, "GET", first, "").Data; got.text("status") != "paid" {
 		t.Errorf("paid, and the order is %v", got)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"licet/cmd/licet/internal/doctor"
 )
 
-// TestOldLayoutIsRefused runs the commands that open a store on a store that a build with the layout before has written.
+// TestOldLayoutIsRefused runs the commands that open a store on a store that a build with the layout before has
+// written.
 func TestOldLayoutIsRefused(t *testing.T) {
 	p := startProcess(t, t.TempDir())
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})

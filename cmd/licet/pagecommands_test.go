@@ -19,7 +19,8 @@ func TestCommandsOfPagesAreKnown(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if base := entry.Name(); entry.IsDir() && (base == "node_modules" || base == "testdata" || base == "decisions") {
+		if base := entry.Name(); entry.IsDir() &&
+			(base == "node_modules" || base == "testdata" || base == "decisions") {
 			return fs.SkipDir
 		}
 		if path.Ext(name) != ".md" || name == "CHANGELOG.md" {

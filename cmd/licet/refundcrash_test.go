@@ -203,8 +203,8 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 			again++
 		}
 		problem := func(format string, args ...any) {
-			t.Errorf("%s: %s; taken %d, returned %d, asked %d, last status %q: %v", orderNo, fmt.Sprintf(format, args...),
-				money.taken, money.returned, money.asked, l.final[orderNo], now)
+			t.Errorf("%s: %s; taken %d, returned %d, asked %d, last status %q: %v", orderNo,
+				fmt.Sprintf(format, args...), money.taken, money.returned, money.asked, l.final[orderNo], now)
 		}
 		if money.returned > money.taken {
 			problem("more went back than came")

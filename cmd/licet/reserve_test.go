@@ -62,7 +62,8 @@ func TestAlmostFullStore(t *testing.T) {
 	p.want(t, 200, "POST", "/v1/licenses/"+finite+"/renew", `{"expires_at":"2099-01-01T00:00:00Z"}`)
 	p.want(t, 200, "POST", "/v1/licenses/"+finite+"/revoke", "")
 	orderPath := "/v1/orders/" + order.text("order_no")
-	if now := p.want(t, 200, "PUT", orderPath+"/sandbox_payment", "").Data; now.text("status") != "paid" || now.text("license_key") == "" {
+	if now := p.want(t, 200, "PUT", orderPath+"/sandbox_payment", "").Data; now.text("status") != "paid" ||
+		now.text("license_key") == "" {
 		t.Errorf("the order: %v", now)
 	}
 	p.want(t, 200, "POST", orderPath+"/refund", "")

@@ -92,8 +92,8 @@ func loseMembers(t *testing.T, faults []memberFault) {
 	for _, fault := range faults {
 		for try := 1; !loseMember(t, fault, cluster, nodes, f, book); try++ {
 			if try == 5 {
-				t.Errorf("%s: in each of %d tries, the nodes refused a request that began more than %v after the fault, "+
-					"or a request took longer", fault.name, try, recovery)
+				t.Errorf("%s: in each of %d tries, the nodes refused a request that began more than %v after the "+
+					"fault, or a request took longer", fault.name, try, recovery)
 				break
 			}
 		}

@@ -42,7 +42,8 @@ func TestKeysThroughTheService(t *testing.T) {
 		strings.Count(text, "\n") < 2 {
 		t.Errorf("listed\n%s", text)
 	}
-	plain := decode[map[string]any](t, must("keys", "create", "--name", "plain", "--scopes", "orders", "--output", "json"))
+	plain := decode[map[string]any](t,
+		must("keys", "create", "--name", "plain", "--scopes", "orders", "--output", "json"))
 	turned := decode[map[string]any](t, must("keys", "rotate", plain["id"].(string), "--overlap", "90s", "--output",
 		"json"))
 	if turned["api_key"] != nil || turned["api_secret"] == plain["api_secret"] ||
@@ -161,7 +162,8 @@ func TestKeysListIsTheSame(t *testing.T) {
 		return reflect.DeepEqual(called, direct)
 	})
 	empty := append([]string{"store", "keys", "list", "--account", "acct_empty", "--mode", "test"}, onStore[7:]...)
-	if got := runLicet(t, empty...); got.stdout != "" || !strings.HasPrefix(got.stderr, "no keys yet: licet store keys create") {
+	if got := runLicet(t, empty...); got.stdout != "" ||
+		!strings.HasPrefix(got.stderr, "no keys yet: licet store keys create") {
 		t.Errorf("an account without API keys: %+v", got)
 	}
 }

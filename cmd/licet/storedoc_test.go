@@ -61,8 +61,8 @@ func TestDocumentedKeysRun(t *testing.T) {
 		"licet store master-key status", "old=$(sed 's/:.*//' master.keys)\n"+
 			"licet store master-key add --last --master-key-file master.keys\n"+
 			"first=$(head -n 1 master.keys)\nsed -i 1d master.keys\necho \"$first\" >> master.keys\n"+
-			"licet store keys create --account acct_acme --mode test --name next --scopes orders --etcd-endpoints $etcd "+
-			"--master-key-file master.keys\nlicet store master-key status",
+			"licet store keys create --account acct_acme --mode test --name next --scopes orders "+
+			"--etcd-endpoints $etcd --master-key-file master.keys\nlicet store master-key status",
 		"mk_01jd4q8x2m7r3n5t9v1w4y6z8a", "$old",
 	).Replace(docPage(t, "guides/keys.md"))
 	_, out, blocks := runDocumented(t, page)
@@ -77,7 +77,8 @@ func TestDocumentedKeysRun(t *testing.T) {
 func TestDocumentedBackupRuns(t *testing.T) {
 	t.Parallel()
 	page := strings.NewReplacer(members, "unix://$PWD/licet-data/run/etcd.sock",
-		"licet store backup /backups ", "mkdir backups\nlicet store backup backups ").Replace(docPage(t, "guides/backup.md"))
+		"licet store backup /backups ", "mkdir backups\nlicet store backup backups ",
+	).Replace(docPage(t, "guides/backup.md"))
 	p, out, blocks := runDocumented(t, withoutBlock(t, page, "etcdutl "))
 	if blocks != 4 {
 		t.Errorf("the page has %d blocks", blocks)

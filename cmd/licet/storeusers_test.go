@@ -11,8 +11,8 @@ import (
 	"licet/kv/users"
 )
 
-// TestStoreUsers secures the etcd of a running node. The node, whose certificate is of the user licet, goes on, and so do
-// the commands that read and write keys. Its certificate makes no backup; the certificate of the user root does. The
+// TestStoreUsers secures the etcd of a running node. The node, whose certificate is of the user licet, goes on, and so
+// do the commands that read and write keys. Its certificate makes no backup; the certificate of the user root does. The
 // backup becomes a data directory, whose clients have no certificates.
 func TestStoreUsers(t *testing.T) {
 	t.Parallel()

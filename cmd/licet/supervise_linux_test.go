@@ -79,7 +79,8 @@ func TestCrashWhileRunning(t *testing.T) {
 			// The first goroutine that meets a garbled page is sometimes one whose panics etcd itself logs.
 			if reported := strings.Contains(line, "(execute job failed)"); !reported || c.cause != "panic: " {
 				text, err := os.ReadFile(trace)
-				if err != nil || !bytes.HasPrefix(text, []byte(c.cause)) || !bytes.Contains(text, []byte("\ngoroutine ")) ||
+				if err != nil || !bytes.HasPrefix(text, []byte(c.cause)) ||
+					!bytes.Contains(text, []byte("\ngoroutine ")) ||
 					!strings.Contains(line, "("+c.cause) || !strings.Contains(line, trace) {
 					t.Errorf("stderr:\n%s\n%s: %v\n%s", said, trace, err, text)
 				}
@@ -220,8 +221,9 @@ func TestCrash(t *testing.T) {
 	dir := t.TempDir()
 	trace := []byte("fatal error: a bug\n[signal SIGX]\n\ngoroutine 7 [running]:\nlicet/node.f()\n\n" +
 		"goroutine 8 [select]:\ngo.etcd.io/x.f()\n")
-	want := "the service in " + dir + " has crashed: start licet again, and report the crash; the stored data is intact " +
-		"(fatal error: a bug; [signal SIGX]; the trace is in " + filepath.Join(dir, crashFile) + ")"
+	want := "the service in " + dir + " has crashed: start licet again, and report the crash; " +
+		"the stored data is intact (fatal error: a bug; [signal SIGX]; the trace is in " +
+		filepath.Join(dir, crashFile) + ")"
 	if err := crash(dir, trace); err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -56,7 +56,8 @@ func TestWaitsEndWithTheirAPIKey(t *testing.T) {
 			ends = time.Now()
 		}
 		r := <-ended
-		if late := time.Since(ends); r.status != 401 || r.Code != 40100 || late > 2*time.Second+slack || late < -time.Second {
+		if late := time.Since(ends); r.status != 401 || r.Code != 40100 || late > 2*time.Second+slack ||
+			late < -time.Second {
 			t.Errorf("%s: %v after its end the wait is answered %s", how, late, r.body)
 		}
 		here.grant(t, 1)

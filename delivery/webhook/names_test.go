@@ -120,9 +120,11 @@ func (s *nameServer) answer(m *dnsmessage.Message) {
 		header := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
 		switch {
 		case addr.Is4() && q.Type == dnsmessage.TypeA:
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: addr.As4()}})
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header,
+				Body: &dnsmessage.AResource{A: addr.As4()}})
 		case addr.Is6() && q.Type == dnsmessage.TypeAAAA:
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header,
+				Body: &dnsmessage.AAAAResource{AAAA: addr.As16()}})
 		}
 	}
 }

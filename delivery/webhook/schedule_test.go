@@ -44,7 +44,8 @@ func TestDelayWaitsAsLongAsAsked(t *testing.T) {
 	f := func(failed int, asked time.Duration, random float64, want time.Duration) {
 		t.Helper()
 		if got, again := webhook.Delay(failed, asked, random); got != want || !again {
-			t.Errorf("after %d failed, asked for %v, drawn %v: %v, %v, want %v", failed, asked, random, got, again, want)
+			t.Errorf("after %d failed, asked for %v, drawn %v: %v, %v, want %v", failed, asked, random, got, again,
+				want)
 		}
 	}
 	f(1, 0, 0, 4*time.Second)

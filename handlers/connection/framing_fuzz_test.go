@@ -45,7 +45,8 @@ func readRequests(from io.Reader, sent func() []byte, followed func() bool) (all
 			return all
 		}
 		one := acceptedRequest{
-			Head: fmt.Sprintf("%s %s %s", request.Header.Method(), request.Header.RequestURI(), request.Header.RawHeaders()),
+			Head: fmt.Sprintf("%s %s %s", request.Header.Method(), request.Header.RequestURI(),
+				request.Header.RawHeaders()),
 			Body: string(request.Body()),
 		}
 		head := sent()[begin:start]

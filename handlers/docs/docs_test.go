@@ -87,7 +87,8 @@ func TestPolicies(t *testing.T) {
 // Meanings are sentences with code in HTML.
 func TestMeaningsInHTML(t *testing.T) {
 	c := Code{Meaning: "the `a<b` is not right. `message` says why"}
-	if got, want := c.About(), "The <code>a&lt;b</code> is not right. <code>message</code> says why."; string(got) != want {
+	const want = "The <code>a&lt;b</code> is not right. <code>message</code> says why."
+	if got := c.About(); string(got) != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := placeInReference("DELETE /v1/keys/{key_id}"), "?route=delete-/v1/keys/-key_id-"; got != want {

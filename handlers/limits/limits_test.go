@@ -72,8 +72,8 @@ func TestBucket(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
-	if got := l.Account(licensing.Owner{AccountID: acme.AccountID, Mode: licensing.Live}); got.Refused || got.Remaining != 2 ||
-		got.Policy.Name != NameAccount || got.Policy.Rate.Count != 3 {
+	if got := l.Account(licensing.Owner{AccountID: acme.AccountID, Mode: licensing.Live}); got.Refused ||
+		got.Remaining != 2 || got.Policy.Name != NameAccount || got.Policy.Rate.Count != 3 {
 		t.Errorf("the other mode: %v of %v", got, got.Policy)
 	}
 }

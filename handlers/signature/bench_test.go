@@ -17,8 +17,9 @@ func BenchmarkVerify(b *testing.B) {
 		Method:    "POST",
 		TargetURI: "https://licenses.example.com/v1/orders",
 		Body:      []byte(body),
-		Fields: lines("Host: licenses.example.com", "User-Agent: shop/1.0", "Accept: */*", "Content-Type: application/json",
-			fmt.Sprintf("Content-Length: %d", len(body)), "Authorization: Bearer lk_test_1",
+		Fields: lines("Host: licenses.example.com", "User-Agent: shop/1.0", "Accept: */*",
+			"Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body)),
+			"Authorization: Bearer lk_test_1",
 			"Content-Digest: "+digest, "Idempotency-Key: checkout-8114"),
 	}
 	covered := `("@method" "@target-uri" "authorization" "content-digest" "idempotency-key")` +

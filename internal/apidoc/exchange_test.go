@@ -141,20 +141,24 @@ func TestHeaders(t *testing.T) {
 	replayed := []string{"Idempotent-Replayed", "true"}
 	limits := []string{"RateLimit", `"account";r=0;t=1`, "RateLimit-Policy", `"account";q=500;w=1`}
 	limited := func(more ...string) []string {
-		return check("GET", "/v1/orders/ord_1", 42900, "rate_limited", append(append(limits, "Retry-After", "1"), more...)...)
+		return check("GET", "/v1/orders/ord_1", 42900, "rate_limited",
+			append(append(limits, "Retry-After", "1"), more...)...)
 	}
 	open := []string{"Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", "X-Request-Id"}
 	for what, found := range map[string][]string{
-		"a limited request":              limited(),
-		"an order that counted":          check("GET", "/v1/orders/ord_1", 40403, "order_not_found", limits...),
-		"a HEAD":                         check("HEAD", "/v1/orders/ord_1", 40403, "order_not_found"),
-		"a conflict":                     check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state"),
-		"a conflict that may end":        check("POST", "/v1/orders", 40900, "request_in_progress", "Retry-After", "1"),
-		"a replayed conflict":            check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state", replayed...),
-		"an unknown route":               check("GET", "/v1/order", 40400, "not_found"),
-		"another method":                 check("PUT", "/v1/orders", 40500, "method_not_allowed", "Allow", "GET, HEAD, POST"),
-		"an open route":                  check("POST", "/v1/licenses/validate", 42200, "invalid_field", open...),
-		"a full node, before the route":  check("POST", "/v1/licenses/validate", 50301, "overloaded", "Retry-After", "1"),
+		"a limited request":       limited(),
+		"an order that counted":   check("GET", "/v1/orders/ord_1", 40403, "order_not_found", limits...),
+		"a HEAD":                  check("HEAD", "/v1/orders/ord_1", 40403, "order_not_found"),
+		"a conflict":              check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state"),
+		"a conflict that may end": check("POST", "/v1/orders", 40900, "request_in_progress", "Retry-After", "1"),
+		"a replayed conflict": check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state",
+			replayed...),
+		"an unknown route": check("GET", "/v1/order", 40400, "not_found"),
+		"another method": check("PUT", "/v1/orders", 40500, "method_not_allowed", "Allow",
+			"GET, HEAD, POST"),
+		"an open route": check("POST", "/v1/licenses/validate", 42200, "invalid_field", open...),
+		"a full node, before the route": check("POST", "/v1/licenses/validate", 50301, "overloaded", "Retry-After",
+			"1"),
 		"a page's request without frame": check("GET", "/pay/ord_1/x", 40000, "malformed_request"),
 	} {
 		if len(found) > 0 {

@@ -50,18 +50,21 @@ func TestBreakingChanges(t *testing.T) {
 		"the same document": released,
 		"one more route": edit("    /v1/orders:\n", "    /v1/baskets:\n        get:\n            responses:\n"+
 			"                \"200\":\n                    description: OK\n    /v1/orders:\n"),
-		"one more parameter": edit("                - name: status\n", "                - name: since\n                  in: query\n"+
-			"                  schema:\n                    type: string\n                - name: status\n"),
+		"one more parameter": edit("                - name: status\n",
+			"                - name: since\n                  in: query\n"+
+				"                  schema:\n                    type: string\n                - name: status\n"),
 		"one more word": edit("                        - not_activated\n",
 			"                        - not_activated\n                        - lost\n"),
 		"another text": edit("                    description: OK\n", "                    description: fine\n"),
-		"one more member of requests": edit("        ActivationRequest:\n            type: object\n            properties:\n",
+		"one more member of requests": edit(
+			"        ActivationRequest:\n            type: object\n            properties:\n",
 			"        ActivationRequest:\n            type: object\n            properties:\n"+
 				"                note:\n                    type: string\n"),
 		"one more member that responses always have": edit("                - refund_due\n",
 			"                - refund_due\n                - note\n"),
-		"one more member": edit("                refund_due:\n", "                note:\n                    type: string\n"+
-			"                refund_due:\n"),
+		"one more member": edit("                refund_due:\n",
+			"                note:\n                    type: string\n"+
+				"                refund_due:\n"),
 	} {
 		if found := breaking(before, decode(t, current)); len(found) > 0 {
 			t.Errorf("%s breaks clients: %q", what, found)

@@ -146,7 +146,8 @@ func TestArchitectureIsChecked(t *testing.T) {
 func hasNoPages(entry fs.DirEntry) bool {
 	name := entry.Name()
 	return entry.IsDir() && name != "." &&
-		(strings.HasPrefix(name, ".") || slices.Contains([]string{"bin", "testdata", "load-results", "node_modules"}, name))
+		(strings.HasPrefix(name, ".") ||
+			slices.Contains([]string{"bin", "testdata", "load-results", "node_modules"}, name))
 }
 
 var (

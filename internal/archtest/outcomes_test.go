@@ -29,7 +29,8 @@ func checkOutcomes(r *report, f *folder) {
 				}
 				x, ok := target.X.(*ast.Ident)
 				if ok && s.imports[x.Name] == module+"/licensing" && slices.Contains(outcomes, target.Sel.Name) {
-					r.at(target.Pos(), "%s may be only the cause of another outcome: use licensing.NotExecuted or licensing.ReasonOf",
+					r.at(target.Pos(),
+						"%s may be only the cause of another outcome: use licensing.NotExecuted or licensing.ReasonOf",
 						target.Sel.Name)
 				}
 			}

@@ -101,8 +101,9 @@ var packages = []row{
 		path:    "handlers",
 		purpose: "HTTP: routes, request types, errors, limits",
 		imports: []string{
-			"handlers/connection", "handlers/docs", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook",
-			"handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics",
+			"handlers/connection", "handlers/docs", "handlers/paypage", "handlers/signature", "payment",
+			"delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard",
+			"metrics/tracing", "metrics",
 			"internal/fair", "licensing", "docs/reference",
 		},
 	},
@@ -147,7 +148,8 @@ var packages = []row{
 	{
 		path:    "node/peer",
 		purpose: "carries commands between nodes",
-		imports: []string{"internal/fair", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"},
+		imports: []string{"internal/fair", "node", "node/store", "metrics/guard", "metrics/tracing",
+			"metrics", "licensing"},
 	},
 	{
 		path:    "payment",
@@ -165,8 +167,8 @@ var packages = []row{
 		purpose: "implements node/store on etcd",
 		imports: []string{
 			"internal/backoff", "internal/fair",
-			"kv/verify", "kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard",
-			"metrics/tracing", "metrics", "licensing",
+			"kv/verify", "kv/internal/claimwrite", "kv/internal/etcd", "kv/internal/layout", "node/store",
+			"metrics/guard", "metrics/tracing", "metrics", "licensing",
 		},
 	},
 	{

@@ -99,7 +99,8 @@ func load(tree fs.FS, r *report) ([]*folder, error) {
 			}
 			return nil
 		}
-		if path.Ext(name) != ".go" || strings.HasPrefix(path.Base(name), "_") || strings.HasPrefix(path.Base(name), ".") {
+		if path.Ext(name) != ".go" || strings.HasPrefix(path.Base(name), "_") ||
+			strings.HasPrefix(path.Base(name), ".") {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)

@@ -103,8 +103,8 @@ func (r *run) recorded(revision int64) bool {
 	return r.listening == listensAlways || r.listensAfter != 0 && revision > r.listensAfter
 }
 
-// checkLicenseEvents checks that the events of each revision lead from the state before to the state after, and that there
-// are no other events.
+// checkLicenseEvents checks that the events of each revision lead from the state before to the state after, and that
+// there are no other events.
 func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, states []*licenseAt, keys []*eventsOf) {
 	eventsAt := map[int64][]eventAt{}
 	for _, k := range keys {

@@ -110,7 +110,8 @@ func (r *run) shop(number int) {
 			if done && paid.LicenseKey != "" {
 				r.transact(random, deed{What: "note", Order: order.OrderNo},
 					func(ctx context.Context, p *process) (licensing.Order, error) {
-						cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey}, Metadata: seatNote}
+						cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey},
+							Metadata: seatNote}
 						_, err := p.node.Do(ctx, licensing.LicenseRef(paid.LicenseKey), cmd)
 						return licensing.Order{}, err
 					})

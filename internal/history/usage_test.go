@@ -146,8 +146,8 @@ func (t *timeline) crossings() (count int) {
 	return count
 }
 
-// checkUsageEvents checks that a warning is recorded exactly when the size crosses the warning upward, once, in the same
-// revision, and not within an hour of the warning before.
+// checkUsageEvents checks that a warning is recorded exactly when the size crosses the warning upward, once, in the
+// same revision, and not within an hour of the warning before.
 func (i *inspection) checkUsageEvents(states []*usageAt, keys []*eventsOf) {
 	eventsAt := map[int64][]eventAt{}
 	for _, k := range keys {

@@ -39,7 +39,8 @@ func TestBoundsHold(t *testing.T) {
 			}
 			var stamps []store.Stamp
 			if version > 0 {
-				stamps = []store.Stamp{{Node: other, At: zero.Add(made[version-1] + ahead), Created: 7, Version: int64(version)}}
+				stamps = []store.Stamp{{Node: other, At: zero.Add(made[version-1] + ahead), Created: 7,
+					Version: int64(version)}}
 			}
 			e.learn(store.Incarnation{9}, stamps, began, ended)
 			for _, b := range e.bounds(zero) {
@@ -66,7 +67,8 @@ func TestBoundsOfQuickNodes(t *testing.T) {
 		return e.bounds(zero)
 	}
 	stamp := func(created, version int64, second int) store.Stamp {
-		return store.Stamp{Node: other, At: zero.Add(at(second) - 500*time.Millisecond), Created: created, Version: version}
+		return store.Stamp{Node: other, At: zero.Add(at(second) - 500*time.Millisecond), Created: created,
+			Version: version}
 	}
 	own := store.Stamp{Node: self, At: zero.Add(day), Created: 1, Version: 1}
 	for second, known := range []bool{false, false, true, true, true} {

@@ -108,7 +108,8 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		"an order":        func() error { _, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(100)); return err },
 		"an unpaid order": func() error { _, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(0)); return err },
 		"a product": func() error {
-			_, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "new", Owner: owner, Terms: licensing.DefaultTerms()})
+			_, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "new", Owner: owner,
+				Terms: licensing.DefaultTerms()})
 			return err
 		},
 		"an API key": func() error {
@@ -167,8 +168,10 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		},
 		"a cancellation": func() error { _, err := n.CancelOrder(ctx, second); return err },
 		"a renewal": func() error {
-			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: limited, Once: nodetest.Once("renew", "r"),
-				Command: licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).Truncate(time.Millisecond)}})
+			_, _, err := n.ChangeLicense(ctx, owner,
+				service.LicenseChange{Key: limited, Once: nodetest.Once("renew", "r"),
+					Command: licensing.RenewLicense{Target: target,
+						ExpiresAt: time.Now().Add(time.Hour).Truncate(time.Millisecond)}})
 			return err
 		},
 		"a suspension": func() error {

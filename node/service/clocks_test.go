@@ -30,8 +30,8 @@ type clocked struct {
 	clock *clocks.Comparison
 }
 
-// hurry is how many times as fast as real clocks the clocks of clocked nodes run. Nodes compare their clocks once a real
-// second, and wait for a step of the clock to be over for seconds of their own clocks.
+// hurry is how many times as fast as real clocks the clocks of clocked nodes run. Nodes compare their clocks once a
+// real second, and wait for a step of the clock to be over for seconds of their own clocks.
 const hurry = 4
 
 var began = time.Now()

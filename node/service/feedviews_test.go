@@ -55,7 +55,8 @@ func TestEventReadsAreShared(t *testing.T) {
 	greedy, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
 	deliveries, awaited, giveBack := n.TakeEventReads(greedy)
 	if deliveries != 4 || awaited != 2 {
-		t.Errorf("one owner has %d places for deliveries and %d after waits, want 4 of 8 and 2 of 4", deliveries, awaited)
+		t.Errorf("one owner has %d places for deliveries and %d after waits, want 4 of 8 and 2 of 4", deliveries,
+			awaited)
 	}
 	const short = 20 * time.Millisecond
 	reads := map[string]func(ctx context.Context, owner licensing.Owner, wait time.Duration) error{

@@ -97,8 +97,8 @@ func TestWaitsByAKey(t *testing.T) {
 					}
 				}
 			}},
-		{name: "the key is revoked, and no watch reports that", ended: true, after: 10 * time.Second, before: 12 * time.Second,
-			reads: 2, run: func(s *oneKey, _ *Service) {
+		{name: "the key is revoked, and no watch reports that", ended: true, after: 10 * time.Second,
+			before: 12 * time.Second, reads: 2, run: func(s *oneKey, _ *Service) {
 				time.Sleep(10*time.Second + time.Millisecond)
 				s.ended.Store(true)
 				s.mark.Add(1)

@@ -114,8 +114,8 @@ func (s *restored) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	return s.Faulty.APIKeyMarks(ctx)
 }
 
-// TestReadThatWasOvertaken: an API key is revoked, and the node sees the revocation, while an earlier read of the key is
-// under way. The cache must not keep the result of this read.
+// TestReadThatWasOvertaken: an API key is revoked, and the node sees the revocation, while an earlier read of the key
+// is under way. The cache must not keep the result of this read.
 func TestReadThatWasOvertaken(t *testing.T) {
 	s := newKeyService(t, seldom)
 	first := issue(t, s.maker(t))

@@ -107,8 +107,8 @@ func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 		Entropy: rand.Reader}
 }
 
-// guessed returns a text in the form of an API key, with the right check characters and a name of up to 20 bytes instead
-// of random bytes.
+// guessed returns a text in the form of an API key, with the right check characters and a name of up to 20 bytes
+// instead of random bytes.
 func guessed(name string) string {
 	var entropy [licensing.APIKeyEntropy]byte
 	copy(entropy[:], name)

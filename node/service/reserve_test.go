@@ -38,7 +38,8 @@ func TestKeyUsesInReserve(t *testing.T) {
 	}
 	tight.set(store.SpaceFree)
 	n.StoreKeyUses()
-	if got, err := db.FindAPIKey(nodetest.Context(t), nodetest.Owner, key.Key.ID); err != nil || got.LastUsedAt.IsZero() {
+	if got, err := db.FindAPIKey(nodetest.Context(t), nodetest.Owner, key.Key.ID); err != nil ||
+		got.LastUsedAt.IsZero() {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -50,7 +51,8 @@ func TestRevocationsInReserve(t *testing.T) {
 	n := nodetest.New(t, tight, withRing(t))
 	key := issue(t, keymaker(t, db)).Key
 	tight.set(store.SpaceReserve)
-	if revoked, err := n.RevokeAPIKey(nodetest.Context(t), key.Owner, key.ID); err != nil || revoked.RevokedAt.IsZero() {
+	if revoked, err := n.RevokeAPIKey(nodetest.Context(t), key.Owner, key.ID); err != nil ||
+		revoked.RevokedAt.IsZero() {
 		t.Errorf("got %+v, %v", revoked, err)
 	}
 	for began := time.Now(); ; {

@@ -47,16 +47,19 @@ func TestBusyOwnerHidesNoOther(t *testing.T) {
 	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
 	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: maxDuePages, busy: busy, other: other},
 		Queries: &dueOrders{pages: maxDuePages, busy: busy,
-			other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other}, Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
+			other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other},
+		Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other},
+		Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
 	seen := make(map[licensing.Ref]int)
 	for range 3 {
-		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, store.DueSpan{Until: time.Now()}, func(_ context.Context, ref licensing.Ref) error {
-			seen[ref]++
-			if ref.Owner == busy {
-				return node.ErrOwnerBusy
-			}
-			return nil
-		})
+		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, store.DueSpan{Until: time.Now()},
+			func(_ context.Context, ref licensing.Ref) error {
+				seen[ref]++
+				if ref.Owner == busy {
+					return node.ErrOwnerBusy
+				}
+				return nil
+			})
 	}
 	if first := licensing.OrderRef(busy, "ord_0"); seen[other] != 1 || seen[first] != 2 {
 		t.Errorf("in three passes the other owner's record had %d turns, and the busy owner's first %d", seen[other],

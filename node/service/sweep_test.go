@@ -259,8 +259,8 @@ func TestSweepStopsIfEveryRecordFails(t *testing.T) {
 	}
 	failing.Store(false)
 	nodetest.WantError(t, n.RecordOrderEnds(nodetest.Context(t)), nil)
-	page, err := db.Due(nodetest.Context(t), licensing.DueOrderEnd, store.DueSpan{Until: n.Now().Add(-2 * time.Minute)}, "",
-		store.MaxDue)
+	page, err := db.Due(nodetest.Context(t), licensing.DueOrderEnd, store.DueSpan{Until: n.Now().Add(-2 * time.Minute)},
+		"", store.MaxDue)
 	nodetest.WantError(t, err, nil)
 	for _, ref := range page.Records {
 		if ref.Owner == owner {
@@ -269,8 +269,8 @@ func TestSweepStopsIfEveryRecordFails(t *testing.T) {
 	}
 }
 
-// TestRefundTriedByAFastClock: a node whose clock is nine days ahead tries a refund, and stores that the next try is due
-// nine days later than it should be. A sweep of a right clock tries the refund at once, and counts it.
+// TestRefundTriedByAFastClock: a node whose clock is nine days ahead tries a refund, and stores that the next try is
+// due nine days later than it should be. A sweep of a right clock tries the refund at once, and counts it.
 func TestRefundTriedByAFastClock(t *testing.T) {
 	db := nodetest.OpenStore(t)
 	fast := nodetest.New(t, db, func(c *service.Config) {

@@ -445,7 +445,8 @@ func TestChartValues(t *testing.T) {
 			t.Errorf("with an etcd of your own there is still %s", name)
 		}
 	}
-	for name, secret := range map[string]string{"Deployment/licet": "our-etcd", "CronJob/licet-backup": "our-etcd-root"} {
+	for name, secret := range map[string]string{"Deployment/licet": "our-etcd",
+		"CronJob/licet-backup": "our-etcd-root"} {
 		w := find(t, set, name)
 		env := environment(t, set, w.template.Spec.Containers[0])
 		if env["LICET_ETCD_ENDPOINTS"] != "a.example.com:2379,b.example.com:2379" {
@@ -467,8 +468,8 @@ func TestChartValues(t *testing.T) {
 	}
 
 	// helm uninstall keeps the backups.
-	if claim := chart(t, "").Find("PersistentVolumeClaim/licet-backups"); claim.Raw.GetAnnotations()["helm.sh/resource-policy"] !=
-		"keep" {
+	claim := chart(t, "").Find("PersistentVolumeClaim/licet-backups")
+	if claim.Raw.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
 		t.Error("helm uninstall removes the backups")
 	}
 }

@@ -26,10 +26,12 @@ func TestMembersLogErrorsOnly(t *testing.T) {
 	}
 	for _, overlay := range overlays {
 		set := render(t, overlay)
-		check(overlay, environment(t, set, find(t, set, "StatefulSet/etcd").template.Spec.Containers[0])["ETCD_LOG_LEVEL"])
+		etcd := find(t, set, "StatefulSet/etcd").template.Spec.Containers[0]
+		check(overlay, environment(t, set, etcd)["ETCD_LOG_LEVEL"])
 	}
 	set := chart(t, "")
-	check("the chart", environment(t, set, find(t, set, "StatefulSet/etcd").template.Spec.Containers[0])["ETCD_LOG_LEVEL"])
+	etcd := find(t, set, "StatefulSet/etcd").template.Spec.Containers[0]
+	check("the chart", environment(t, set, etcd)["ETCD_LOG_LEVEL"])
 	project, err := composed(t, composeFile)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +64,8 @@ func TestMemberLogHasNoKeys(t *testing.T) {
 			env := environment(t, set, find(t, set, "StatefulSet/etcd").template.Spec.Containers[0])
 			for name, value := range env {
 				env[name] = strings.ReplaceAll(value, "https://", "http://")
-				if strings.HasSuffix(name, "_FILE") || strings.HasSuffix(name, "_CERT_AUTH") || name == "ETCD_TLS_MIN_VERSION" {
+				if strings.HasSuffix(name, "_FILE") || strings.HasSuffix(name, "_CERT_AUTH") ||
+					name == "ETCD_TLS_MIN_VERSION" {
 					delete(env, name)
 				}
 			}

@@ -260,7 +260,8 @@ func TestSettingsOfCertificates(t *testing.T) {
 			cmd.Env = []string{"KUBERNETES_SERVICE_HOST="}
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !bytes.Contains(out, []byte("in a pod of Kubernetes")) {
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+				!bytes.Contains(out, []byte("in a pod of Kubernetes")) {
 				t.Errorf("%s: %v: %s", name, err, out)
 			}
 		}

@@ -31,7 +31,8 @@ func TestCommandsAreTheRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented, have []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /v1/[^`]+)` \\| (`[a-z:]+`(?: and `[a-z:]+`)?|open) \\|").FindAllStringSubmatch(string(doc), -1) {
+	route := regexp.MustCompile("(?m)^\\| `([A-Z]+ /v1/[^`]+)` \\| (`[a-z:]+`(?: and `[a-z:]+`)?|open) \\|")
+	for _, row := range route.FindAllStringSubmatch(string(doc), -1) {
 		documented = append(documented, row[1]+" "+strings.ReplaceAll(row[2], "`", ""))
 	}
 	u := newStranger(t)
@@ -320,10 +321,11 @@ func TestBadUsage(t *testing.T) {
 		"licet products get takes only PRODUCT_ID; arguments received: 2": "products get a b",
 		"licet products list takes no argument; arguments received: 1":    "products list b",
 		"--metadata must be a JSON object":                                "licenses update LIC-1 --metadata [1]",
-		"--metadata: open /none":                                          "licenses grant --product-id a --metadata @/none",
-		`--expires-at is "soon"`:                                          "licenses renew LIC-1 --expires-at soon",
-		`--output is "yaml": write table or`:                              "products list --output yaml",
-		"the service's address must be like https:":                       "products list --url ftp://a",
+		"--metadata: open /none": "licenses grant --product-id a " +
+			"--metadata @/none",
+		`--expires-at is "soon"`:                    "licenses renew LIC-1 --expires-at soon",
+		`--output is "yaml": write table or`:        "products list --output yaml",
+		"the service's address must be like https:": "products list --url ftp://a",
 	} {
 		u.refuses(true, []string{problem}, strings.Fields(line)...)
 	}

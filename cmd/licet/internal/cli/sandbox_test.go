@@ -75,7 +75,8 @@ func TestDevServiceOfTheDirectory(t *testing.T) {
 	u.setup.DevEnv = filepath.Join(u.dir, "dev.env")
 	write := func(url string) {
 		t.Helper()
-		text := "LICET_URL=" + url + "\nLICET_API_KEY=" + known.env["LICET_API_KEY"] + "\nexport LICET_URL LICET_API_KEY\n"
+		text := "LICET_URL=" + url + "\nLICET_API_KEY=" + known.env["LICET_API_KEY"] +
+			"\nexport LICET_URL LICET_API_KEY\n"
 		if err := os.WriteFile(u.setup.DevEnv, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

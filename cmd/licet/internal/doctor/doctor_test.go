@@ -103,7 +103,8 @@ func TestEtcdAndStore(t *testing.T) {
 		{Problem, "expired at 2030-01-02 03:03Z", expires(-time.Minute)},
 		{Warning, "in 29 days", expires(29*24*time.Hour + time.Hour)},
 		{Problem, "starts to be valid at 2030-01-02 04:04Z", func(f *survey.Facts) {
-			f.Members[0].Certificates = []*x509.Certificate{{NotBefore: now.Add(time.Hour), NotAfter: now.Add(2 * time.Hour)}}
+			f.Members[0].Certificates = []*x509.Certificate{{NotBefore: now.Add(time.Hour),
+				NotAfter: now.Add(2 * time.Hour)}}
 		}},
 		{Warning, "is without TLS", func(f *survey.Facts) { f.Members[2].Endpoint = "http://10.0.0.1:2379" }},
 		{Warning, "demands no users", func(f *survey.Facts) { f.Secured = false }},
@@ -137,8 +138,8 @@ func wantOne(t *testing.T, r *Report, level Level, found string) {
 }
 
 func TestEnvironment(t *testing.T) {
-	known := []string{"LICET_LISTEN", "LICET_URL", "LICET_PROFILE", "LICET_API_KEY", "LICET_API_KEY_FILE", "LICET_PUBLIC_URL",
-		"LICET_SIGN", "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR"}
+	known := []string{"LICET_LISTEN", "LICET_URL", "LICET_PROFILE", "LICET_API_KEY", "LICET_API_KEY_FILE",
+		"LICET_PUBLIC_URL", "LICET_SIGN", "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR"}
 	judged := func(environ ...string) *Report {
 		var r Report
 		r.Environment(environ, known)
