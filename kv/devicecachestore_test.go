@@ -164,7 +164,8 @@ func TestDeviceCacheAfterDoubt(t *testing.T) {
 	}{
 		{"no answer", slices.Repeat([]kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 100),
 			20 * time.Millisecond, false},
-		{"an answer at last", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 10 * time.Second, true},
+		{"an answer at last", []kvtest.Fault{{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}}, 10 * time.Second,
+			true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, kvtest.Script())

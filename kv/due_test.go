@@ -162,7 +162,8 @@ func TestDueCountsNothingLater(t *testing.T) {
 	l.write(plant)
 	counted := int64(0)
 	l.store.etcd.KV = countingKV{l.store.etcd.KV, &counted}
-	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, store.DueSpan{Until: kvtest.Time.Add(9 * time.Minute)}, "", 4)
+	span := store.DueSpan{Until: kvtest.Time.Add(9 * time.Minute)}
+	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, span, "", 4)
 	if err != nil || len(page.Records) != 4 || page.Next == "" || counted != 10 {
 		t.Errorf("%d records, %q, %v; etcd counted %d, want 10", len(page.Records), page.Next, err, counted)
 	}

@@ -161,7 +161,8 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("dead")
 	dead := kvtest.Must(Open(t.Context(),
-		Config{Endpoints: l.etcd.Endpoints(), RecordActivations: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
+		Config{Endpoints: l.etcd.Endpoints(), RecordActivations: true, Metrics: kvtest.Metrics(),
+			Log: zerolog.Nop()}))(t)
 	if err := dead.OpenEpoch(t.Context()); err != nil {
 		t.Fatal(err)
 	}

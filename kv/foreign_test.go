@@ -80,8 +80,8 @@ func TestForeignLicense(t *testing.T) {
 		t.Helper()
 		for _, other := range []licensing.Owner{stranger, {AccountID: owner.AccountID, Mode: licensing.Live}} {
 			if view, requests, bytes := read(key, other); view != nil || requests != unknown || bytes > least+512 {
-				t.Errorf("%s: %d requests and %d bytes, want %d and about %d: %+v", when, requests, bytes, unknown, least,
-					view)
+				t.Errorf("%s: %d requests and %d bytes, want %d and about %d: %+v", when, requests, bytes, unknown,
+					least, view)
 			}
 		}
 	}

@@ -127,7 +127,8 @@ func TestUnreadableIDKey(t *testing.T) {
 	if _, err := l.store.IDKey(l.ctx(), ring("new"), rand.Reader); err == nil {
 		t.Error("a damaged id key was opened")
 	}
-	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err == nil || !strings.Contains(err.Error(), idKeyName) {
+	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err == nil ||
+		!strings.Contains(err.Error(), idKeyName) {
 		t.Errorf("retired: %v", err)
 	}
 	undo()

@@ -46,7 +46,8 @@ func newNeighbor(l *lab, s specimens) *neighbor {
 		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: n.owner,
 			Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}},
 	}}}))(l.t)
-	granted, _, err := l.node.Grant(l.ctx(), n.owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: new(int)})
+	granted, _, err := l.node.Grant(l.ctx(), n.owner,
+		service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: new(int)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -135,7 +136,8 @@ func (n *neighbor) lists(ctx context.Context, wrong complain) {
 	if err := n.store.NoteKeysUsed(ctx, uses); err != nil {
 		wrong("note the use of API keys", err)
 	}
-	if found, err := n.store.FindAPIKey(ctx, n.owner, key.ID); err != nil || found == nil || !found.LastUsedAt.Equal(n.now) {
+	if found, err := n.store.FindAPIKey(ctx, n.owner, key.ID); err != nil || found == nil ||
+		!found.LastUsedAt.Equal(n.now) {
 		wrong("find an API key", err, found)
 	}
 	page := store.Page{Limit: 200, Scan: 200}

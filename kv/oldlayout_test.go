@@ -17,7 +17,8 @@ func TestOpenRefusesOldLayout(t *testing.T) {
 	t.Parallel()
 	server := embeddedtest.Start(t, t.TempDir())
 	open := func() error {
-		s, err := Open(t.Context(), Config{Endpoints: server.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
+		s, err := Open(t.Context(), Config{Endpoints: server.Endpoints(), Metrics: kvtest.Metrics(),
+			Log: zerolog.Nop()})
 		if err != nil {
 			return err
 		}

@@ -321,7 +321,8 @@ func TestRemovalsWhileFull(t *testing.T) {
 	}
 	l.fill()
 	item := func(op *etcdserverpb.RequestOp) *batchItem {
-		return &batchItem{then: []*etcdserverpb.RequestOp{op}, reads: [][]byte{[]byte("gone")}, done: make(chan struct{})}
+		return &batchItem{then: []*etcdserverpb.RequestOp{op}, reads: [][]byte{[]byte("gone")},
+			done: make(chan struct{})}
 	}
 	put, removal := item(etcd.Put([]byte("new"), nil)), item(etcd.Delete([]byte("gone")))
 	l.store.sendWrites([]*batchItem{put, removal})
@@ -341,10 +342,11 @@ func TestLeasesWhileFull(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
 	l.fill()
-	put, err := l.store.etcd.UnderLease(l.ctx(), "test", 10, "leased", "", func(context.Context, clientv3.LeaseID) error {
-		t.Error("there is a lease")
-		return nil
-	})
+	put, err := l.store.etcd.UnderLease(l.ctx(), "test", 10, "leased", "",
+		func(context.Context, clientv3.LeaseID) error {
+			t.Error("there is a lease")
+			return nil
+		})
 	if put || !errors.Is(err, etcd.ErrFull) {
 		t.Errorf("a lease under the alarm: %v, %v", put, err)
 	}

@@ -109,7 +109,8 @@ func TestSweepPassesUnreadableClaims(t *testing.T) {
 func mended(l *lab, damaged seed) seed {
 	whole := seed{}
 	for key := range damaged {
-		whole[key] = layout.EncodeClaim(&licensing.Claim{CreatedAt: kvtest.Time, Refusal: licensing.ErrPaymentNotConfigured},
+		whole[key] = layout.EncodeClaim(&licensing.Claim{CreatedAt: kvtest.Time,
+			Refusal: licensing.ErrPaymentNotConfigured},
 			nil)
 	}
 	return whole

@@ -172,7 +172,8 @@ func TestUnreadableLedger(t *testing.T) {
 			}
 			for i, e := range all {
 				_, err := l.after(owner, store.FeedPosition(e.ID))
-				if gone := i < len(all)-left; gone != errors.Is(err, licensing.ErrCursorExpired) || !gone && err != nil {
+				if gone := i < len(all)-left; gone != errors.Is(err, licensing.ErrCursorExpired) ||
+					!gone && err != nil {
 					t.Errorf("after event %d, of which %d are left: %v", i, left, err)
 				}
 			}

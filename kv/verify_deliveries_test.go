@@ -172,7 +172,8 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"what is being swept of another one", everything,
 			[]string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
 		{"a lease of a worker that is not there", seed{layout.DeliveryLeaseKey(hooked): bytesOf("12345678"),
-			layout.DeliveryLeaseKey("we_0egone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
+			layout.DeliveryLeaseKey("we_0egone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}},
+			nil},
 		{"a lease without a worker", seed{layout.DeliveryLeaseKey(hooked): bytesOf("1234567")},
 			[]string{"delivery_lease value cell/g/" + hooked}},
 		{"keys of no form", seed{

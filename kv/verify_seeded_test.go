@@ -58,8 +58,8 @@ func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) se
 	changed := seed{layout.LicenseKey(key.ID()): record.Encode()}
 	if owner == record.License.Owner {
 		license := record.License
-		l.rewriteEvent(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()), license.Sequence),
-			func(e *licensing.Event) { e.License = &license })
+		l.rewriteEvent(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()),
+			license.Sequence), func(e *licensing.Event) { e.License = &license })
 	}
 	return changed
 }
@@ -94,8 +94,8 @@ func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	change(&record.Order)
 	order := record.Order
 	changed := seed{key: record.Encode()}
-	l.rewriteEvent(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), order.Sequence),
-		func(e *licensing.Event) { e.Order = &order })
+	l.rewriteEvent(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo),
+		order.Sequence), func(e *licensing.Event) { e.Order = &order })
 	return changed
 }
 
@@ -262,7 +262,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	odd := func(text string) string { return v.Opaque(text) }
 	buyer := func(o licensing.Order) string {
 		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner),
-			layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize], o.OrderNo)
+			layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize],
+			o.OrderNo)
 	}
 	skipName := func(key string) string {
 		return key[len(layout.Prefix):][:len("j/1")] + odd(key[len(layout.Prefix+"j/1"):])
@@ -402,12 +403,14 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			l.license(s.inline, func(r *layout.License) { r.License.Owner.AccountID = "a/t/b" }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.inline),
 				"license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
-				"license slot " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+				"license slot " + lic(s.inline),
+				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
 		{"an order's license of another owner",
 			l.license(paidLicense, func(r *layout.License) { r.License.Owner = stranger }),
 			[]string{"event unlinked e/", "license event_missing " + lic(paidLicense),
 				"license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
-				"license slot " + lic(paidLicense), "listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()),
+				"license slot " + lic(paidLicense),
+				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()),
 				"order license_owner " + ord(s.paid)}},
 		{"a license that is not listed", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"license listing_missing " + lic(s.fresh)}},
@@ -674,7 +677,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
 		{"events in an epoch before", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner,
 			layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
-			[]string{"event before e/" + layout.EventID(labOwner, layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4),
+			[]string{"event before e/" + layout.EventID(labOwner, layout.Location{Epoch: own.LastEvent.Epoch - 1},
+				record, 4),
 				"event unlinked e/", "license event_missing " + lic(s.own)}},
 		{"events in an epoch that has not begun", seed{ownEvents(4): nil,
 			layout.EventsKeyOf(labOwner, layout.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
@@ -767,7 +771,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
 		{"a ledger of an epoch that is not " +
 			"sealed",
-			seed{layout.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60, Bytes: 1}}}).Encode()},
+			seed{layout.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60,
+				Bytes: 1}}}).Encode()},
 			[]string{"event_ledger epoch r/" + layout.OwnerPath(labOwner)}},
 		{"a ledger that can't be read", seed{layout.LedgerKey(labOwner): bytesOf("\x01\x0a")},
 			[]string{"event_ledger value r/" + layout.OwnerPath(labOwner)}},
@@ -870,7 +875,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an id key of no form", seed{layout.IDKeyKey: bytesOf("?")},
 			[]string{"id_key value cell/id_key"}},
 		{"an id key under a master key that is not in use", seed{
-			layout.IDKeyKey: (&layout.SealedIDKey{MasterID: "m9"}).Encode()}, []string{"id_key master_missing cell/id_key"}},
+			layout.IDKeyKey: (&layout.SealedIDKey{MasterID: "m9"}).Encode()},
+			[]string{"id_key master_missing cell/id_key"}},
 
 		{"a node of no form", seed{layout.NodeKey(store.Incarnation{1}): bytesOf("x")},
 			[]string{"node value cell/n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
@@ -892,9 +898,10 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.Prefix + "u/x":           {}, layout.Prefix + "cell/retired/ä": {},
 			layout.Prefix + "e/x": {}, layout.EventsOf(labOwner) + "x": {}, layout.Prefix + "h/x": {},
 			layout.Prefix + "cell/t/x": {},
-			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {}, layout.ListenKey + "s": {},
-			layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {}, layout.TrimmedKey + "s": {},
-			layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {}, layout.WebhooksKey(labOwner) + "x": {},
+			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {},
+			layout.ListenKey + "s": {}, layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {},
+			layout.TrimmedKey + "s": {}, layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {},
+			layout.WebhooksKey(labOwner) + "x":    {},
 			layout.DeletedWebhooksPrefix + "we_A": {},
 			layout.Prefix + "i/acct_lab/x/y":      {}, layout.Prefix + "d/" + string(first[:]) + "short": {},
 			layout.Prefix + "l/" + strings.Repeat("\xff", 16): {},

@@ -37,7 +37,8 @@ func TestVerifyNotesUsage(t *testing.T) {
 			if c.want {
 				want = []verify.UsageDrift{{Owner: labOwner, Recorded: recorded, Counted: stored}}
 			}
-			if diff := cmp.Diff(want, summary.Drifts); diff != "" || int(summary.Drifted) != len(want) || len(found) > 0 {
+			if diff := cmp.Diff(want, summary.Drifts); diff != "" || int(summary.Drifted) != len(want) ||
+				len(found) > 0 {
 				t.Errorf("%d drifts (-want +got):\n%s\nviolations: %v", summary.Drifted, diff, found)
 			}
 		})

@@ -29,7 +29,9 @@ func TestDefragment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(logged) != 3 ||
-		slices.ContainsFunc(logged, func(d Defragmented) bool { return d.Done || d.Before != d.After || d.Before == 0 }) {
+		slices.ContainsFunc(logged, func(d Defragmented) bool {
+			return d.Done || d.Before != d.After || d.Before == 0
+		}) {
 		t.Errorf("with nothing to give back: %+v", logged)
 	}
 	if now := leaderOf(t, client); now != leader {

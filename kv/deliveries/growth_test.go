@@ -67,9 +67,11 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 	ctx := t.Context()
 
 	claim := licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: kvtest.Time, EndpointID: endpoint}
-	once := store.Write{Ref: licensing.ClaimRef(owner, strings.Repeat("h", 32)), Record: licensing.Record{Claim: &claim}}
+	once := store.Write{Ref: licensing.ClaimRef(owner, strings.Repeat("h", 32)),
+		Record: licensing.Record{Claim: &claim}}
 	for i, claims := range [][]store.Write{{once}, nil} {
-		if err := other.AddReplay(ctx, owner, endpoint, store.Replay{ID: fmt.Sprint(i), Dead: true}, claims...); err != nil {
+		dead := store.Replay{ID: fmt.Sprint(i), Dead: true}
+		if err := other.AddReplay(ctx, owner, endpoint, dead, claims...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,8 +124,8 @@ func TestGrowthIsWhatIsStored(t *testing.T) {
 	}
 }
 
-// TestGrowthOfRepeatedWrites: a checkpoint or a replay that was refused before counts once. One whose answer is lost counts
-// with the next recount.
+// TestGrowthOfRepeatedWrites: a checkpoint or a replay that was refused before counts once. One whose answer is lost
+// counts with the next recount.
 func TestGrowthOfRepeatedWrites(t *testing.T) {
 	t.Parallel()
 	owner, endpoint := ownEndpoint(t)

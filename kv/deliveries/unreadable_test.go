@@ -28,7 +28,8 @@ func TestUnreadableProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := next.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_000001"}}); err != nil {
+	reached := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_000001"}}
+	if err := next.Checkpoint(ctx, reached); err != nil {
 		t.Fatal(err)
 	}
 	put := func(key, value string) {
@@ -66,7 +67,8 @@ func TestUnreadableProgress(t *testing.T) {
 		store.DeliveryPage{Limit: 100, Status: store.DeliveryDelivered}))(t).Items {
 		logged = append(logged, d.EventID)
 	}
-	if want := []string{"evt_000007", "evt_000004", "evt_000009", "evt_000001", "evt_000000"}; !slices.Equal(logged, want) {
+	want := []string{"evt_000007", "evt_000004", "evt_000009", "evt_000001", "evt_000000"}
+	if !slices.Equal(logged, want) {
 		t.Errorf("logged are %v, want %v without the page that can't be read", logged, want)
 	}
 	if n := kvtest.Counted(t, m.EventValuesUnreadable); n != 2 {
@@ -74,7 +76,8 @@ func TestUnreadableProgress(t *testing.T) {
 	}
 	// Its count was lost too, so that the page is as it was counted then.
 	put(layout.PageKey(endpoint, 1), string(layout.PagesOf(messages(2, 3))[0].Value))
-	if kept, _ := keptOf(t, endpoint); kept == nil || !kept.Begun || kept.Progress.Pending != 2 || kept.Progress.Dead != 1 {
+	if kept, _ := keptOf(t, endpoint); kept == nil || !kept.Begun || kept.Progress.Pending != 2 ||
+		kept.Progress.Dead != 1 {
 		t.Errorf("kept is %+v", kept)
 	}
 }

@@ -45,7 +45,8 @@ func TestCluster(t *testing.T) {
 	all := cluster.Endpoints()
 	f := facts(t, Config{Endpoints: all})
 	for _, m := range f.Members {
-		if m.Err != nil || !m.Supported || !m.HasLeader || m.Learner || m.Quota <= 0 || m.Size <= 0 || len(m.Alarms) > 0 {
+		if m.Err != nil || !m.Supported || !m.HasLeader || m.Learner || m.Quota <= 0 || m.Size <= 0 ||
+			len(m.Alarms) > 0 {
 			t.Errorf("a healthy member is %+v", m)
 		}
 		if m.Clock.Date.IsZero() || m.Clock.Ahead() != 0 {
@@ -93,8 +94,8 @@ func TestAlarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := facts(t, Config{Endpoints: []string{endpoint}})
-	if alarms := f.Members[0].Alarms; len(alarms) != 1 || alarms[0] != "NOSPACE" || f.PutErr == nil || f.GetErr != nil ||
-		len(f.Put) > 0 {
+	if alarms := f.Members[0].Alarms; len(alarms) != 1 || alarms[0] != "NOSPACE" || f.PutErr == nil ||
+		f.GetErr != nil || len(f.Put) > 0 {
 		t.Errorf("the alarms are %q, put: %v, get: %v", alarms, f.PutErr, f.GetErr)
 	}
 }

@@ -255,7 +255,8 @@ func TestSecureRefuses(t *testing.T) {
 	f(`has the CommonName "licet": use the certificate of the user "root"`, l.config(t, Service))
 	f("no client certificate", Config{Endpoints: l.root.Endpoints, TLS: etcd.TLS{CAFile: l.ca.File}})
 	f("http://127.0.0.1:1 is without TLS", Config{Endpoints: []string{"http://127.0.0.1:1"}, TLS: l.root.TLS})
-	if status := kvtest.Must(l.client(t, Service).AuthStatus(t.Context()))(t); status.Enabled || status.AuthRevision != 1 {
+	if status := kvtest.Must(l.client(t, Service).AuthStatus(t.Context()))(t); status.Enabled ||
+		status.AuthRevision != 1 {
 		t.Errorf("etcd was changed: %v", status)
 	}
 }

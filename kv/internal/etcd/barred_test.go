@@ -49,10 +49,14 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 		"scan":   func() error { _, err := s.Page(ctx, "test", "a", "b", 1, 0); return err },
 		"getAll": func() error { _, err := s.GetAll(ctx, "test", []string{"a"}); return err },
 		"count":  func() error { _, err := s.KV.Get(ctx, "a", clientv3.WithCountOnly()); return err },
-		"txn":    func() error { _, err := s.Txn(ctx, "test", nil, nil, []clientv3.Op{clientv3.OpGet("a")}); return err },
-		"swap":   func() error { _, err := s.Transact("test", &etcdserverpb.TxnRequest{}); return err },
+		"txn": func() error {
+			_, err := s.Txn(ctx, "test", nil, nil, []clientv3.Op{clientv3.OpGet("a")})
+			return err
+		},
+		"swap": func() error { _, err := s.Transact("test", &etcdserverpb.TxnRequest{}); return err },
 		"lease": func() error {
-			_, err := s.UnderLease(ctx, "test", 3, "a", "", func(context.Context, clientv3.LeaseID) error { return nil })
+			_, err := s.UnderLease(ctx, "test", 3, "a", "",
+				func(context.Context, clientv3.LeaseID) error { return nil })
 			return err
 		},
 		"put":     func() error { _, err := s.KV.Put(ctx, "a", ""); return err },

@@ -49,7 +49,8 @@ func (l *spaceLab) used(kind string) float64 {
 func (l *spaceLab) want(space store.Space) {
 	l.t.Helper()
 	if got := l.client.Space(); got != space {
-		l.t.Errorf("space %d with %.3f in use and a file of %.3f, want %d", got, l.used("in_use"), l.used("file"), space)
+		l.t.Errorf("space %d with %.3f in use and a file of %.3f, want %d", got, l.used("in_use"), l.used("file"),
+			space)
 	}
 	for state, of := range map[string]store.Space{"reserve": store.SpaceReserve, "full": store.SpaceFull} {
 		if got := kvtest.Counted(l.t, l.metrics.StoreSpace.WithLabelValues(state)); got != zeroOrOne(space == of) {

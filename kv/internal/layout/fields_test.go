@@ -19,9 +19,10 @@ func TestFieldNumbers(t *testing.T) {
 	for i, table := range []fieldTable{
 		(&Order{}).table(), (&Product{}).table(), termsTable(&licensing.Terms{}),
 		(&APIKey{}).table(), previousTable(&licensing.PreviousSecret{}), claimTable(&licensing.Claim{}, new([]Writer)),
-		grantTable(&licensing.GrantProgress{}), refusalTable(&licensing.Error{}), redactionTable(&licensing.Redaction{}),
-		(&Webhooks{}).table(), endpointTable(&licensing.Endpoint{}, new([]byte)), (&Progress{}).table(),
-		deliveryTable(&store.Delivery{}), attemptTable(&store.DeliveryAttempt{}), loggedTable(&store.Delivery{}, new(uint64)),
+		grantTable(&licensing.GrantProgress{}), refusalTable(&licensing.Error{}),
+		redactionTable(&licensing.Redaction{}), (&Webhooks{}).table(),
+		endpointTable(&licensing.Endpoint{}, new([]byte)), (&Progress{}).table(), deliveryTable(&store.Delivery{}),
+		attemptTable(&store.DeliveryAttempt{}), loggedTable(&store.Delivery{}, new(uint64)),
 		replayTable(&licensing.Owner{}, &store.Replay{}), registrationTable(&store.Registration{}, new(time.Time)),
 		(&RetentionMark{}).table(), keyUseTable(new(time.Time)), orderOwnerTable(&licensing.Owner{}),
 		(&SealedIDKey{}).table(), listenRequestTable(new(bool)), (&Usage{}).table(), (&Recount{}).table(),
@@ -58,7 +59,8 @@ func TestGoldenFields(t *testing.T) {
 		Location{0x0102030405, 0x86070809}, unknown))
 	show("owner in test mode of an order", EncodeOwner(sandbox))
 	show("product without optional fields", (&Product{}).Encode())
-	show("product with the other fields", (&Product{Product: licensing.Product{Terms: terms}, Unknown: unknown}).Encode())
+	show("product with the other fields", (&Product{Product: licensing.Product{Terms: terms},
+		Unknown: unknown}).Encode())
 
 	show("API key without optional fields", (&APIKey{Key: licensing.APIKey{Owner: owned}}).Encode())
 	show("API key with the other fields", (&APIKey{Key: licensing.APIKey{
@@ -97,7 +99,8 @@ func TestGoldenFields(t *testing.T) {
 	}))
 	show("replay without optional fields", EncodeReplay(owned, &store.Replay{}))
 	show("replay with the other fields", EncodeReplay(sandbox, &store.Replay{EventID: "evt_001", Dead: true}))
-	show("page of deliveries without optional fields", encodePage([]store.Delivery{{}, {EventID: "evt_001"}}, maxAnswer))
+	show("page of deliveries without optional fields",
+		encodePage([]store.Delivery{{}, {EventID: "evt_001"}}, maxAnswer))
 
 	show("sealed id key", (&SealedIDKey{MasterID: "2026", Sealed: [licensing.SealedIDKeySize]byte{1, 2, 3}}).Encode())
 	show("registration without an address", EncodeNode(store.Registration{}, time.Time{}))
