@@ -487,6 +487,10 @@ import (
 			[]string{"payment/x.go:4: has more than 120 columns", "payment/x.go:6: has more than 120 columns"},
 		},
 		{
+			"a wide line of a test", "payment/x_test.go", "package payment\n\n//" + strings.Repeat("x", 119) + "\n",
+			[]string{"payment/x_test.go:3: has more than 120 columns"},
+		},
+		{
 			"no package comment", "internal/quiet/x.go", "package quiet\n",
 			[]string{"internal/quiet/x.go:1: no file of internal/quiet has a package comment"},
 		},

@@ -1,7 +1,7 @@
 // Package archtest checks the architecture: which package may import which, which packages read no
 // clock, which packages use fasthttp and etcd, which names need a comment, and that no package-level
 // variable changes. It also checks the pages: links lead to files and headings that exist. Lines of pages and of Go
-// code outside tests have at most 120 columns.
+// code have at most 120 columns.
 //
 // The table in packages_test.go holds the order of the packages: what each is for, and what it may import. A new
 // package needs a row there. The checks read syntax only: they need no network and no build, and take less than a

@@ -33,9 +33,9 @@ func checkLength(r *report, f *folder) {
 	}
 }
 
-// checkWidth reports lines that are too wide, outside tests.
+// checkWidth reports lines that are too wide.
 func checkWidth(r *report, f *folder) {
-	for _, s := range f.code() {
+	for _, s := range f.files {
 		for _, line := range s.wide {
 			r.add(s.path, line, "has more than %d columns", maxColumns)
 		}
