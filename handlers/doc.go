@@ -63,7 +63,7 @@
 //	listing.go         listings and their cursors
 //	metadata.go        metadata of orders, products and licenses
 //	orders.go          orders and redactions
-//	pay.go             the pay page
+//	pay.go             serves the pay page; its texts about refused requests
 //	products.go        products
 //	ratelimit.go       rate limits and their headers
 //	refusal.go         the listener; refused connections; refusals before fasthttp

@@ -9,7 +9,7 @@
 //
 // Files:
 //
-//   - paypage.go: the pages and their texts
+//   - paypage.go: the pages and their texts, except about refused requests, which are in handlers/pay.go
 //   - policy.go: the Content-Security-Policy, and which URLs of shops are safe
 //   - page.html.tmpl: the frame of all pages, order.html.tmpl: the pay page, result.html.tmpl: all other pages
 //   - palette.css: the colors, and style.css: the rest of the style, which every page embeds
