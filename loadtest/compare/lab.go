@@ -119,7 +119,6 @@ type sample struct {
 	*outcome
 	node, etcd, own time.Duration // CPU time
 	allocations     float64       // of the node, an operation
-	gcShare         float64       // of the node's CPU time
 }
 
 // perOperation returns a processor time for each operation, in microseconds.
@@ -148,9 +147,6 @@ func (b *bench) measure(ctx context.Context, d driver, run func(driver) *outcome
 	}
 	s.etcd, s.own, s.node = after.etcd-before.etcd, after.own-before.own, after.cpu-before.cpu
 	s.allocations = (after.allocations - before.allocations) / float64(max(s.ok, 1))
-	if s.node > 0 {
-		s.gcShare = float64(after.gc-before.gc) / float64(s.node)
-	}
 	return s, ctx.Err()
 }
 

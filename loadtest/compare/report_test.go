@@ -101,17 +101,6 @@ func TestFormat(t *testing.T) {
 	f(18500.4, "/s", "18500 /s")
 }
 
-func TestGCTime(t *testing.T) {
-	const log = "{\"level\":\"warn\"}\n" +
-		"gc 1 @0.014s 2%: 0.34+0.81+0.006 ms clock, 1+2/3/400+5 ms cpu, 3->3->1 MB, 4 MB goal, 0 MB stacks, 0 MB " +
-		"globals, 2 P\n" +
-		"gc 2 @0.020s 3%: 0.47+2.6+0.003 ms clock, 10+0/0/0+0 ms cpu, 3->4->3 MB, 4 MB goal, 0 MB stacks, 0 MB " +
-		"globals, 2 P (forced)\n"
-	if got := gcTime(log); got != 21*time.Millisecond {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestPerLicense(t *testing.T) {
 	for goroutines, want := range map[float64]float64{-3: 0, 7: 0, 100: 0.001, 100_000: 1} {
 		if got := perLicense(goroutines, 100_000); got != want {

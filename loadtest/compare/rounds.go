@@ -206,7 +206,6 @@ func (l *lab) inform(row string, s *sample) {
 	l.report.inform(row+": CPU of etcd", "µs", s.perOperation(s.etcd))
 	l.report.inform(row+": CPU of the load generator", "µs", s.perOperation(s.own))
 	l.report.inform(row+": allocations of the node", "", s.allocations)
-	l.report.inform(row+": share of the node's CPU in its collector", "%", 100*s.gcShare)
 }
 
 // reactivate activates devices that were bound just before, between two halves of gets.

@@ -59,7 +59,7 @@ func (n *Node) Start(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, n.program.Binary, n.args...)
-	cmd.Env = append(PlainEnvironment(), "GODEBUG=gctrace=1")
+	cmd.Env = PlainEnvironment()
 	if n.Child, err = process.Start(cmd, log); err != nil {
 		return err
 	}
