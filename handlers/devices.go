@@ -47,7 +47,7 @@ func (q *deviceQuery) check(c *checks) {
 	q.page.Limit = c.limit(q.Limit, defaultDevicesPage, maxDevicesPage)
 	if !c.describe("cursor", Limits{}) && q.Cursor.given {
 		at, known := parseCursor(q.Cursor.value)
-		if !q.Cursor.ok || !known {
+		if !known {
 			c.add("cursor", problemCursor)
 		}
 		q.page.After = at

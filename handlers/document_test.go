@@ -185,6 +185,7 @@ func TestHead(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/v1/orders/absent": 404, "/v1/orders?limit=0": 422, "/v1/licenses/activate": 405, "/pay/ord_1/x": 404,
+		"/v1/nothing": 404,
 	} {
 		same(s.addr, path, want)
 	}
@@ -192,7 +193,6 @@ func TestHead(t *testing.T) {
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof/cmdline"} {
 		same(admin, path, http.StatusOK)
 	}
-	// The second response names the method.
 	for path, want := range map[string]int{"/v1/events": 401, "/v1/nothing": 404} {
 		if got := s.send("HEAD", path, "", ""); got.status != want || got.body != "" {
 			t.Errorf("HEAD %s without an API key: %d %q, want %d", path, got.status, got.body, want)

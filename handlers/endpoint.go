@@ -65,17 +65,20 @@ func (s *Server) read(r *request, of *requestType, in any) error {
 			return err
 		}
 	}
+	c := &r.checks
+	*c = checks{server: s, caller: r.key}
 	for i := range of.inputs {
 		switch f := &of.inputs[i]; f.in {
 		case InPath:
 			*fieldOf[text](value, f) = text{value: r.values[f.name], given: true}
 		case InQuery:
 			p := fieldOf[param](value, f)
-			p.value, p.given, p.ok = queryValue(r.query, f.name)
+			ok := false
+			if p.value, p.given, ok = queryValue(r.query, f.name); p.given && !ok {
+				c.add(f.name, "must come once, in a valid percent-encoding")
+			}
 		}
 	}
-	c := &r.checks
-	*c = checks{server: s, caller: r.key}
 	if r.route.access == RequiredAuth && r.query != "" {
 		c.unknownParameters(r.query, of)
 	}

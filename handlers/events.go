@@ -107,12 +107,12 @@ func (c *checks) feedPlace(after, cursor param) feedPlace {
 		place = feedPlace{at: store.FeedPosition(after.value), from: "after", kind: "an event's id, or " + fromNow}
 		place.now = after.value == fromNow
 		formed := place.now || strings.HasPrefix(after.value, eventIDPrefix)
-		if !after.ok || !formed || len(after.value) > maxListCursor {
+		if !formed || len(after.value) > maxListCursor {
 			c.add("after", "must be "+place.kind)
 		}
 	case cursor.given:
 		place.at = store.FeedPosition(cursor.value)
-		if !cursor.ok || cursor.value == "" || len(cursor.value) > maxListCursor {
+		if cursor.value == "" || len(cursor.value) > maxListCursor {
 			c.add("cursor", "must be "+place.kind)
 		}
 	}
@@ -130,7 +130,7 @@ func (c *checks) eventTypes(field string, in param) []licensing.EventType {
 		return nil
 	}
 	types := parseEventTypes(strings.Split(in.value, ","))
-	if !in.ok || types == nil {
+	if types == nil {
 		c.add(field, "must be kinds of events, each once, with commas between: "+eventTypeNames())
 	}
 	return types
@@ -156,7 +156,7 @@ func (c *checks) eventWait(field string, in param) time.Duration {
 		return 0
 	}
 	seconds, err := strconv.ParseUint(in.value, 10, 32)
-	if !in.ok || err != nil || seconds > maxEventWait {
+	if err != nil || seconds > maxEventWait {
 		c.add(field, fmt.Sprintf("must be a number of seconds from 0 to %d", maxEventWait))
 	}
 	return time.Duration(seconds) * time.Second

@@ -28,11 +28,11 @@ type (
 	texts   = optional[stringList]
 )
 
-// param is a query parameter.
+// param is a query parameter. The value of a repeated parameter, or of one in an invalid encoding, is empty: read
+// refuses the request.
 type param struct {
 	value string
 	given bool
-	ok    bool // given once, and in a valid encoding
 }
 
 func (param) kind() Kind { return String }

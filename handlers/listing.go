@@ -45,7 +45,7 @@ func (q *pageQuery) filter(c *checks, field string, in param, l Limits, valid fu
 	if c.describe(field, l) || !in.given {
 		return
 	}
-	if !in.ok || !valid(in.value) {
+	if !valid(in.value) {
 		c.add(field, problem)
 	}
 	q.asked = append(q.asked, field, in.value)
@@ -73,7 +73,7 @@ func (q *pageQuery) checkPage(c *checks) {
 	q.page = store.Page{Limit: c.limit(q.Limit, defaultListPage, store.MaxListPage)}
 	if !c.describe("cursor", Limits{}) && q.Cursor.given {
 		at, formed := parseListCursor(q.Cursor.value)
-		if !q.Cursor.ok || !formed || !unclear && *q.formatCursor(at) != q.Cursor.value {
+		if !formed || !unclear && *q.formatCursor(at) != q.Cursor.value {
 			c.add("cursor", problemCursor+", with the same filters")
 		}
 		q.page.Before = at
@@ -87,7 +87,7 @@ func (c *checks) limit(in param, standard, most int) int {
 		return standard
 	}
 	limit, err := strconv.ParseUint(in.value, 10, 32)
-	if !in.ok || err != nil || limit < 1 || limit > uint64(most) {
+	if err != nil || limit < 1 || limit > uint64(most) {
 		c.add(field, "must be an integer from 1 to "+strconv.Itoa(most))
 	}
 	return int(limit)

@@ -13,7 +13,7 @@ import (
 func FuzzListCursor(f *testing.F) {
 	listing := func(cursor string, asked ...string) (*pageQuery, error) {
 		var c checks
-		q := &pageQuery{Cursor: param{value: cursor, given: true, ok: true}, asked: asked}
+		q := &pageQuery{Cursor: param{value: cursor, given: true}, asked: asked}
 		q.checkPage(&c)
 		return q, c.err()
 	}

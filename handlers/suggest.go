@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
+	"github.com/valyala/fasthttp"
 
 	"licet/licensing"
 )
@@ -44,8 +45,9 @@ func shown(name string) string {
 	return strconv.Quote(name)
 }
 
-// unknownParameters notes each parameter of a query that a route does not have. An unknown parameter is refused, since
-// a misspelled filter would return everything.
+// unknownParameters notes each parameter of a query that a route does not have, with the parameter that is close to the
+// name, or else with all parameters of the route. An unknown parameter is refused, since a misspelled filter would
+// return everything.
 func (c *checks) unknownParameters(query string, of *requestType) {
 	if query == "" {
 		return
@@ -62,15 +64,23 @@ func (c *checks) unknownParameters(query string, of *requestType) {
 		case err != nil || name == "" || len(name) > maxShownName:
 			c.add("query", "has a parameter that this route does not have")
 		default:
-			c.add(name, "is not a query parameter of this route"+didYouMean(name, slices.Values(known)))
+			hint := didYouMean(name, slices.Values(known))
+			if hint == "" && len(known) > 0 {
+				hint = "; the route has " + strings.Join(known, ", ")
+			}
+			c.add(name, "is not a query parameter of this route"+hint)
 		}
 	}
 }
 
 // noRoute is the error for a path that belongs to no route. The message names the method and the path, if the path is
-// short and plain, and a route whose path differs in one misspelled segment.
+// short and plain, and a route whose path differs in one misspelled segment. The error of a HEAD is that of the GET:
+// the header Content-Length must be the same (RFC 9110, section 8.6).
 func (t *routeTable) noRoute(method, path string) error {
 	message := "no such route"
+	if method == fasthttp.MethodHead {
+		method = fasthttp.MethodGet
+	}
 	if len(method+path) <= 2*maxShownName && plainText(method+path) {
 		message += ": " + method + " " + path + t.similar(path)
 	}

@@ -243,13 +243,20 @@ func TestDevicePages(t *testing.T) {
 			t.Errorf("%s: %s", query, a.body)
 		}
 	}
+	for _, query := range []string{"limit=1&limit=1", "limit=%zz", "cursor=x&cursor=x"} {
+		a := s.send("GET", path+"/devices?"+query, keyAll, "").must(t, 42200)
+		name, _, _ := strings.Cut(query, "=")
+		if a.fields[name] != "must come once, in a valid percent-encoding" {
+			t.Errorf("%s: %s", query, a.body)
+		}
+	}
 	s.send("GET", path+"/devices?limit=1000&&", keyAll, "").must(t, 0)
 	a := s.send("GET", path+"/devices?limt=1&other=%zz&Cursr=&%zz&l=", keyAll, "").must(t, 42200)
 	want := map[string]string{
 		"limt":  "is not a query parameter of this route; did you mean limit?",
-		"other": "is not a query parameter of this route",
+		"other": "is not a query parameter of this route; the route has limit, cursor",
 		"Cursr": "is not a query parameter of this route; did you mean cursor?",
-		"l":     "is not a query parameter of this route",
+		"l":     "is not a query parameter of this route; the route has limit, cursor",
 		"query": "has a parameter that this route does not have",
 	}
 	if diff := cmp.Diff(want, a.fields); diff != "" {
