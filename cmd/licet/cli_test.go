@@ -119,9 +119,12 @@ Help: licet orders --help
 	f("orders list --status", "--status needs a value"+list)
 	f("orders list --limit ten", `--limit is "ten": write a whole number such as 10`+list)
 	f("orders list --all=perhaps", `--all is "perhaps": write true or false`+list)
-	f("orders create --currency USD", "licet orders create needs --product-id\n"+
-		"Example: licet orders create --product-id editor --price 49.00 --currency USD\n"+
-		"Help: licet orders create --help\n")
+	const create = "\nExample: licet orders create --product-id editor --price 49.00 --currency USD\n" +
+		"Help: licet orders create --help\n"
+	f("orders create --currency USD", "licet orders create needs --product-id"+create)
+	f("orders create --product-id a --currency USD", "licet orders create needs --price or --amount"+create)
+	f("orders create --product-id a --currency USD --price 1 --amount 100",
+		"--amount and --price exclude each other: set only one of them"+create)
 	f("profile use", "licet profile use needs NAME\nExample: licet profile use shop\nHelp: licet profile use --help\n")
 }
 

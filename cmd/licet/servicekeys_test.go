@@ -182,13 +182,13 @@ func TestSourcedEnvironment(t *testing.T) {
 
 func TestFlagsThatAreNeeded(t *testing.T) {
 	for problem, line := range map[string]string{
-		"licet orders create needs --currency":                  "orders create --product-id a",
-		"licet orders create needs --product-id and --currency": "orders create --price 4",
-		"[price amount]":         "orders create --product-id a --currency USD",
-		"[expires-at extend]":    "licenses renew LIC-1",
-		"[max-devices metadata]": "licenses update LIC-1",
-		"[limit all]":            "licenses list --all --limit 5",
-		`unknown command "make"`: "orders make",
+		"licet orders create needs --currency":                       "orders create --product-id a",
+		"licet orders create needs --product-id and --currency":      "orders create --price 4",
+		"licet orders create needs --price or --amount":              "orders create --product-id a --currency USD",
+		"licet licenses renew needs --expires-at or --extend":        "licenses renew LIC-1",
+		"licet licenses update needs --max-devices or --metadata":    "licenses update LIC-1",
+		"--all and --limit exclude each other: set only one of them": "licenses list --all --limit 5",
+		`unknown command "make"`:                                     "orders make",
 	} {
 		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
 			!strings.Contains(got.stderr, problem) {

@@ -66,7 +66,7 @@ func newStranger(t *testing.T) *user {
 func (u *user) root() *cobra.Command {
 	root := &cobra.Command{Use: "licet", SilenceErrors: true, SilenceUsage: true}
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		err := cmd.ValidateFlagGroups()
+		err := CheckFlags(cmd)
 		u.started = err == nil
 		return err
 	}

@@ -154,7 +154,7 @@ func FlagProblem(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// CheckFlags refuses a command line without the flags that the command needs.
+// CheckFlags refuses a command line without the flags that the command needs, or with flags that exclude each other.
 func CheckFlags(cmd *cobra.Command) error {
 	var missing []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -165,7 +165,25 @@ func CheckFlags(cmd *cobra.Command) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("%s needs %s", cmd.CommandPath(), either(missing, "and"))
 	}
-	return cmd.ValidateFlagGroups()
+	return groupProblem(cmd.ValidateFlagGroups(), cmd)
+}
+
+// groupProblem rewords the error of cobra for a group of flags. Cobra exports no type of this error. Its message lists
+// the flags of the group in brackets, and then the set flags of a group that allows only one.
+func groupProblem(err error, cmd *cobra.Command) error {
+	if err == nil {
+		return nil
+	}
+	lists := strings.Split(err.Error(), "[")
+	list, _, _ := strings.Cut(lists[len(lists)-1], "]")
+	flags := strings.Fields("--" + strings.ReplaceAll(list, " ", " --"))
+	switch len(lists) {
+	case 2:
+		return fmt.Errorf("%s needs %s", cmd.CommandPath(), either(flags, "or"))
+	case 3:
+		return fmt.Errorf("%s exclude each other: set only one of them", either(flags, "and"))
+	}
+	return err
 }
 
 // Hint returns the lines after an error in flags or arguments: an example of the command, and where its help is.
