@@ -487,6 +487,12 @@ import (
 			[]string{"payment/x.go:4: has more than 120 columns", "payment/x.go:6: has more than 120 columns"},
 		},
 		{
+			"a wide line with a path", "payment/x.go", "package payment\n\n" +
+				"// [" + module + "/" + strings.Repeat("x", 114) + "]\n" +
+				"// cmd/" + module + "/" + strings.Repeat("x", 114) + "\n",
+			[]string{"payment/x.go:4: has more than 120 columns"},
+		},
+		{
 			"a wide line of a test", "payment/x_test.go", "package payment\n\n//" + strings.Repeat("x", 119) + "\n",
 			[]string{"payment/x_test.go:3: has more than 120 columns"},
 		},

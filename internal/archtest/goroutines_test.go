@@ -13,8 +13,8 @@ const guardPackage = "metrics/guard"
 
 // unguarded lists the exceptions: the files that may do either without package guard, and why.
 var unguarded = map[string]string{
-	"cmd/licet/main.go": "the goroutines wait for a second signal and for the end of the parent to end the process, and " +
-		"begin before there is a log",
+	"cmd/licet/main.go": "the goroutines wait for a second signal and for the end of the parent to end the " +
+		"process, and begin before there is a log",
 	"kv/embedded/server.go": "etcd panics on a damaged database, and the start returns that as its error",
 	"kv/backup/backup.go":   "a timer of the command cancels its context, which can't panic",
 	"kv/backup/restore.go":  "etcd panics if it can't open a database, and the command returns that as its error",

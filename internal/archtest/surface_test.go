@@ -3,6 +3,7 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -43,8 +44,8 @@ func checkWidth(r *report, f *folder) {
 }
 
 // wideLines returns the numbers of the lines with more than maxColumns columns, where a tab counts as four columns. It
-// leaves out lines that can't be split: those with a URL, and those of a literal in back quotes. The module's path does
-// not count, since make module-path may make the path longer.
+// leaves out lines that can't be split: those with a URL, and those of a literal in back quotes. The path of
+// the module does not count where make module-path changes the path, which may become longer.
 func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) {
 	raw := map[int]bool{}
 	ast.Inspect(syntax, func(n ast.Node) bool {
@@ -55,10 +56,11 @@ func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) 
 		}
 		return true
 	})
+	paths := regexp.MustCompile("(^|[^A-Za-z0-9_/.-])" + regexp.QuoteMeta(module) + "/") // as in tools/module-path
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		line = strings.ReplaceAll(strings.TrimRight(line, "\n"), module+"/", "")
+		line = paths.ReplaceAllString(strings.TrimRight(line, "\n"), "$1")
 		columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
 		if columns > maxColumns && !raw[number] && !strings.Contains(line, "://") {
 			wide = append(wide, number)
