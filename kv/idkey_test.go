@@ -14,7 +14,7 @@ import (
 	"licet/licensing"
 )
 
-// masterKeys returns master keys with these ids, and rings of them.
+// masterKeys makes master keys with these ids, and returns a function that makes rings of them.
 func masterKeys(t *testing.T, ids ...string) func(ids ...string) licensing.MasterRing {
 	t.Helper()
 	lines := map[string]string{}
@@ -28,6 +28,28 @@ func masterKeys(t *testing.T, ids ...string) func(ids ...string) licensing.Maste
 		}
 		return kvtest.Must(licensing.ParseMasterRing(text))(t)
 	}
+}
+
+// useMasters marks master keys with these ids as in use, and returns a function that makes rings of them.
+func (l *lab) useMasters(ids ...string) func(ids ...string) licensing.MasterRing {
+	l.t.Helper()
+	ring := masterKeys(l.t, ids...)
+	for _, id := range ids {
+		if err := l.store.UseMaster(l.ctx(), ring(id).Current()); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return ring
+}
+
+// replaceMaster makes an id key under a master key with the id old, seals it anew under one with the id new, and
+// returns a function that makes rings of both.
+func (l *lab) replaceMaster() func(ids ...string) licensing.MasterRing {
+	l.t.Helper()
+	ring := masterKeys(l.t, "old", "new")
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(l.t)
+	kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(l.t)
+	return ring
 }
 
 // TestIDKeyIsMadeOnce lets many nodes start on a new store at once.
@@ -106,9 +128,7 @@ func TestIDKeyIsSealedAnew(t *testing.T) {
 func TestRetireMasterAgainstASeal(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	ring := masterKeys(t, "old", "new")
-	kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(t)
-	kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t)
+	ring := l.replaceMaster()
 	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
 	kvtest.Must(l.store.IDKey(l.ctx(), ring("old", "new"), rand.Reader))(t) // a node that has not heard of the new key
 	if retired := kvtest.Must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
@@ -120,9 +140,7 @@ func TestRetireMasterAgainstASeal(t *testing.T) {
 func TestUnreadableIDKey(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	ring := masterKeys(t, "old", "new")
-	kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(t)
-	kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(t)
+	ring := l.replaceMaster()
 	undo := l.plant(seed{layout.IDKeyKey: bytesOf("?")})
 	if _, err := l.store.IDKey(l.ctx(), ring("new"), rand.Reader); err == nil {
 		t.Error("a damaged id key was opened")

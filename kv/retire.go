@@ -88,9 +88,9 @@ func (u *MasterUse) secrets() string {
 // MasterUsage is how master keys are used at one revision.
 type MasterUsage struct {
 	Uses []MasterUse // of the master keys that the store uses or has used, by id
-	// Unreadable counts the API keys and the owners' records of endpoints that can't be read. Their secrets may be
-	// derived from any master key. UnreadableNames has the names of up to maxMasterUsers of them, as licet store verify
-	// shows them.
+	// Unreadable counts the API keys and the owners' records of endpoints that can't be read, and the id key if it
+	// can't. Any master key may protect them. UnreadableNames has the names of up to maxMasterUsers of them, as licet
+	// store verify shows them.
 	Unreadable      int
 	UnreadableNames []string
 	// The revisions of the marks that every change of an API key, and of an endpoint of
@@ -118,8 +118,8 @@ func (m *MasterUsage) SayUnreadable() string {
 	if m.Unreadable > len(m.UnreadableNames) {
 		names += ", …"
 	}
-	return fmt.Sprintf("%d API keys or records of webhook endpoints can't be read, and any master key may protect "+
-		"them: %s; licet store verify shows them", m.Unreadable, names)
+	return fmt.Sprintf("%d API keys or records of webhook endpoints or of the id key can't be read, and any "+
+		"master key may protect them: %s; licet store verify shows them", m.Unreadable, names)
 }
 
 // MasterUses counts for each master key the secrets that are derived from it at now. It reads all API keys and

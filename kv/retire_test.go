@@ -17,13 +17,7 @@ func TestRetireMaster(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.store
-	masters := map[string]licensing.MasterKey{}
-	for i, id := range []string{"old", "new"} {
-		masters[id] = kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)
-		if err := s.UseMaster(l.ctx(), masters[id]); err != nil {
-			t.Fatal(err)
-		}
-	}
+	ring := l.useMasters("old", "new")
 	create := func(master string, change func(*licensing.APIKey)) licensing.APIKey {
 		t.Helper()
 		key := newAPIKey()
@@ -73,13 +67,6 @@ func TestRetireMaster(t *testing.T) {
 	if err := s.RetireMaster(l.ctx(), "new", done); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("retired the one in use: %v", err)
 	}
-	ring := func(ids ...string) licensing.MasterRing {
-		var text string
-		for _, id := range ids {
-			text += masters[id].Line() + "\n"
-		}
-		return kvtest.Must(licensing.ParseMasterRing(text))(t)
-	}
 	for _, good := range []licensing.MasterRing{ring("new"), ring("new", "old")} {
 		if err := s.CheckRing(l.ctx(), good); err != nil {
 			t.Errorf("%v: %v", good, err)
@@ -89,7 +76,7 @@ func TestRetireMaster(t *testing.T) {
 	if err := s.CheckRing(l.ctx(), ring("old", "new")); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("a ring that derives from a retired key: %v", err)
 	}
-	if err := s.UseMaster(l.ctx(), masters["old"]); err == nil || !strings.Contains(err.Error(), why) {
+	if err := s.UseMaster(l.ctx(), ring("old").Current()); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("a retired key is used: %v", err)
 	}
 	late := newAPIKey()
@@ -106,12 +93,7 @@ func TestRetireMaster(t *testing.T) {
 func TestRetireMasterWithUnreadableKeys(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	for i, id := range []string{"old", "new"} {
-		master := kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)
-		if err := l.store.UseMaster(l.ctx(), master); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l.useMasters("old", "new")
 	keys := []licensing.APIKey{newAPIKey(), newAPIKey()}
 	for i := range keys {
 		keys[i].MasterID = "new"
@@ -141,12 +123,7 @@ func TestRetireMasterWithUnreadableKeys(t *testing.T) {
 func TestRetireMasterAmongRivals(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	for i, id := range []string{"old", "new"} {
-		if err := l.store.UseMaster(l.ctx(),
-			kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l.useMasters("old", "new")
 	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
 	key := newAPIKey()
 	key.MasterID = "old"

@@ -125,13 +125,9 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if d.key, err = loadDevKey(d.cfg.DataDir, ring, d.check, rand.Reader, time.Now()); err != nil {
 		return err
 	}
-	if err := d.store.CheckRing(ctx, ring); err != nil {
+	if err := d.useRing(ctx, ring); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
 	}
-	if _, err := d.store.IDKey(ctx, ring, rand.Reader); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
-	}
-	d.ring = ring
 	record := d.key.record()
 	if master, found := ring.Lookup(record.MasterID); found {
 		if err := d.store.UseMaster(ctx, master); err != nil {

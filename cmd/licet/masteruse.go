@@ -60,8 +60,8 @@ func newMasterKeyStatus(stdout, stderr io.Writer) *cobra.Command {
 		Long: `For each master key that the store knows, count the API keys and webhook endpoints whose
 secrets are derived from it: current secrets, and previous secrets during the overlap of a
 rotation. Revoked API keys do not count. One master key seals the id key of the store. Any
-other master key with all counts at 0 can be retired, unless an API key or a record of webhook
-endpoints can't be read: "unreadable" counts these.
+other master key with all counts at 0 can be retired, unless an API key, a record of webhook
+endpoints or the id key can't be read: "unreadable" counts these.
 With --master-key-file the table also shows the place of each master key in the ring.`,
 		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
   licet store master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
@@ -106,9 +106,10 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Retire a master key for good: no node needs it any more, and no node derives secrets from it.
 
 The command refuses while the master key seals the id key of the store, and while a secret of
-an API key that is not revoked, or of a webhook endpoint, is derived from the master key. Previous secrets count until ten minutes after the
-end of their overlap. The command also refuses while an API key or a record of webhook
-endpoints can't be read, and names it.
+an API key that is not revoked, or of a webhook endpoint, is derived from the master key.
+Previous secrets count until ten minutes after the end of their overlap. The command also
+refuses while an API key, a record of webhook endpoints or the id key can't be read, and names
+it.
 
 Remove the line of the master key from the ring afterwards, not before. Retiring a retired
 master key changes nothing.`,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -147,13 +146,9 @@ func (s *serve) start(ctx context.Context, build build) error {
 	if err := s.open(ctx, build, s.cfg.Etcd.store()); err != nil {
 		return err
 	}
-	if err := s.store.CheckRing(ctx, ring); err != nil {
+	if err := s.useRing(ctx, ring); err != nil {
 		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
 	}
-	if _, err := s.store.IDKey(ctx, ring, rand.Reader); err != nil {
-		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
-	}
-	s.ring = ring
 	if err := s.serveAPI(); err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ import (
 // sweepEvery is about how often a node removes or records what has expired.
 const sweepEvery = time.Minute
 
-// instance is what licet dev and licet serve have in common. They call listen, open and serveAPI in this order, with
-// their own steps in between. Each of these pushes the parts that it started onto parts, also if it fails.
+// instance is what licet dev and licet serve have in common. They call listen, open, useRing and serveAPI in this
+// order, with their own steps in between. Each of these pushes the parts that it started onto parts, also if it fails.
 type instance struct {
 	cfg        config
 	security   *tls.Config   // of the listener; nil: without TLS
@@ -62,9 +62,10 @@ type instance struct {
 	check       licensing.KeyCheck
 	version     string
 
-	// Set by licet dev or licet serve, before serveAPI:
+	// Set by useRing:
 	ring licensing.MasterRing
-	home *handlers.Home // nil: no page at /
+
+	home *handlers.Home // set by licet dev, before serveAPI; nil: no page at /
 
 	died   <-chan error // receives the error of an embedded etcd that ended; nil: no embedded etcd
 	failed chan error   // receives errors of listeners that ended
@@ -150,6 +151,18 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 	}
 	// The store seals until it closes, after the mailboxes: the feeds must have the events of the last commands.
 	s.store.KeepSealing()
+	return nil
+}
+
+// useRing compares the ring with the store, and opens the id key with it.
+func (s *instance) useRing(ctx context.Context, ring licensing.MasterRing) error {
+	if err := s.store.CheckRing(ctx, ring); err != nil {
+		return err
+	}
+	if _, err := s.store.IDKey(ctx, ring, rand.Reader); err != nil {
+		return err
+	}
+	s.ring = ring
 	return nil
 }
 
