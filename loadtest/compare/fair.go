@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	fairWorkers = 128 // connections of the account that only activates; few would wait for each other's requests
-	fairRivals  = 4   // clients of the account that does its worst
-	rivalAtOnce = 25  // calls of one of these clients at the same time, in some attacks
+	fairWorkers = 32 // connections of the account that only activates
+	fairRivals  = 4  // clients of the account that does its worst
+	rivalAtOnce = 25 // calls of one of these clients at the same time, in some attacks
 	// fairEventBytes is the retention of events. An attacker reaches this limit within seconds.
 	fairEventBytes = "33554432"
 	// refusedPause is how long a client of that account waits after a refusal. The limits of the account refill
