@@ -60,7 +60,7 @@ func newMemStore() *memStore {
 func (s *memStore) addKey(text string, key licensing.APIKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key.Hash = sha256.Sum256([]byte(text))
+	key.Hash = licensing.HashAPIKey(text)
 	if key.ID == "" {
 		key.ID = keyID(text)
 	}
@@ -362,9 +362,30 @@ func (s *memStore) SweepClaims(_ context.Context, before time.Time) (swept int, 
 	return swept, s.fail
 }
 
+// DueSlots returns all slots with a record.
+func (s *memStore) DueSlots(context.Context, licensing.DueKind, store.DueSpan) (slots []licensing.Slot, err error) {
+	defer s.read()()
+	for _, stored := range s.records {
+		slots = append(slots, licensing.SlotOf(ownerOf(&stored.record)))
+	}
+	slices.Sort(slots)
+	return slices.Compact(slots), s.fail
+}
+
+// ownerOf returns the owner of a license or an order; zero for other records.
+func ownerOf(r *licensing.Record) licensing.Owner {
+	switch {
+	case r.License != nil:
+		return r.License.Owner
+	case r.Order != nil:
+		return r.Order.Owner
+	}
+	return licensing.Owner{}
+}
+
 // Due looks at every record.
 func (s *memStore) Due(
-	_ context.Context, kind licensing.DueKind, span store.DueSpan, from string, limit int,
+	_ context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	defer s.read()()
 	if s.fail != nil {
@@ -374,6 +395,8 @@ func (s *memStore) Due(
 	for ref, stored := range s.records {
 		var due licensing.Due
 		switch {
+		case licensing.SlotOf(ownerOf(&stored.record)) != slot:
+			continue
 		case stored.record.License != nil:
 			due = stored.record.License.Due()
 		case stored.record.Order != nil:

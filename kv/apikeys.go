@@ -20,7 +20,7 @@ import (
 
 // apiKeys keeps API keys, and the fingerprints of master keys.
 type apiKeys struct {
-	*core
+	*epochs
 	keyTurns *fair.Places[keyName] // of the API keys that are being changed
 }
 
@@ -53,8 +53,11 @@ func (s *apiKeys) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims
 func (s *apiKeys) storeNewAPIKey(
 	ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write,
 ) error {
-	if !licensing.SlotOf(key.Owner).In(key.ID) {
+	if own := licensing.SlotOf(key.Owner); !own.In(key.ID) || licensing.SlotOfHash(key.Hash) != own {
 		return layout.Internal(errOtherSlot)
+	}
+	if err := s.registerOwner(ctx, key.Owner); err != nil {
+		return etcd.Unavailable(err)
 	}
 	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.NextWriter()

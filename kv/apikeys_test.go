@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -17,10 +18,12 @@ import (
 )
 
 // newAPIKey makes a key that is not stored.
-func newAPIKey() licensing.APIKey {
-	id := licensing.NewAPIKeyID(licenseOwner, ulid.Make().String())
+func newAPIKey() licensing.APIKey { return newAPIKeyOf(licenseOwner) }
+
+func newAPIKeyOf(owner licensing.Owner) licensing.APIKey {
+	id := licensing.NewAPIKeyID(owner, ulid.Make().String())
 	return licensing.APIKey{
-		ID: id, Hash: licensing.HashAPIKey(id), Owner: licenseOwner,
+		ID: id, Hash: licensing.HashAPIKey("lk_test_" + licensing.SlotOf(owner).String() + rand.Text()), Owner: owner,
 		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: kvtest.Time,
 	}
 }
@@ -53,6 +56,7 @@ func TestAPIKeyInDoubt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
 			s := faultyStore(t, kvtest.Script(c.faults...))
+			s.owners.note(licenseOwner) // the faults are the key's
 			key := newAPIKey()
 			err := s.PutAPIKey(ctx, key)
 			got, readErr := s.APIKey(ctx, key.Hash)

@@ -445,7 +445,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 			Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
 		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value},
 			[]string{"event key e/" + verify.Names{}.Opaque(strings.TrimPrefix(layout.BlockKey(owner,
-				layout.Location{Epoch: at.Epoch, Block: 7}), layout.EventsPrefix))}},
+				layout.Location{Epoch: at.Epoch, Block: 7}), layout.InSlot(licensing.SlotOf(owner), "e/")))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer v.plant(maps.Clone(c.seed))()

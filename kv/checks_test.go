@@ -71,7 +71,7 @@ func TestChecks(t *testing.T) {
 		ref, snapshot := createStored(t, s)
 		records = append(records, known{[]byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision})
 	}
-	absent := []byte(layout.Prefix + "l/absent")
+	absent := []byte(inLab("l/absent"))
 	check := func(r known, more ...*etcdserverpb.Compare) *batchItem {
 		p := &batchItem{compares: append([]*etcdserverpb.Compare{etcd.Unchanged(r.key, r.revision)}, more...)}
 		for _, c := range p.compares {

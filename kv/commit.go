@@ -27,6 +27,11 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	if err != nil {
 		return store.Outcome{}, layout.Internal(err)
 	}
+	if swap.creates {
+		if err := s.registerOwner(ctx, swap.owner); err != nil {
+			return store.Outcome{}, etcd.Unavailable(err)
+		}
+	}
 	if err := s.readyForEvents(ctx, swap.eventWrites); err != nil {
 		return store.Outcome{}, etcd.Unavailable(err)
 	}

@@ -1,7 +1,8 @@
 // Package kv keeps records in etcd. It implements store.Store, and no etcd type leaves it. Package kv/internal/layout
 // defines the keys and the values.
 //
-// An owner is an account in one mode, live or test. A record is a license, an order, a product, the webhook endpoints
+// An owner is an account in one mode, live or test. All keys of an owner are in one slot of 1,024, so every transaction
+// that changes records has its keys in one slot. A record is a license, an order, a product, the webhook endpoints
 // of an owner, or the claim of an Idempotency-Key.
 //
 // # Swaps
@@ -116,7 +117,7 @@
 //	listening.go     which owners listen to activations
 //	listenmove.go    changing which owners listen
 //	sealing.go       sealing epochs, so that events appear in feeds
-//	eventowners.go   the owners of events
+//	owners.go        the owners, and the slots in use
 //	feed.go          feeds: pages of an owner's events
 //	directory.go     the keys of an owner's events, in the feed's order
 //	eventlookup.go   one event, by its id

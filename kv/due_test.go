@@ -34,7 +34,7 @@ func TestDueEntries(t *testing.T) {
 			time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
 			place := layout.DueOf(licensing.Due{Kind: c.kind, At: at})
 			key := place.Key(layout.RecordKey(c.ref))
-			got, ref, ok := layout.DueRecord(c.kind, strings.TrimPrefix(key, layout.DuePrefix(c.kind)), []byte(c.value))
+			got, ref, ok := layout.DueRecord(c.kind, key[len("lc2/00/"+layout.DueFamily(c.kind)):], []byte(c.value))
 			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.At().Equal(at) {
 				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.At(), ok)
 			}
@@ -63,7 +63,7 @@ func TestDueEntries(t *testing.T) {
 func (l *lab) places() []string {
 	l.t.Helper()
 	var keys []string
-	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"x/", clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), inLab("x/"), clientv3.WithPrefix()))(l.t).Kvs {
 		keys = append(keys, string(kv.Key))
 	}
 	return keys
@@ -149,6 +149,40 @@ func (c countingKV) Get(ctx context.Context, key string, opts ...clientv3.OpOpti
 	return response, err
 }
 
+func (c countingKV) Txn(ctx context.Context) clientv3.Txn {
+	return &countingTxn{c.KV.Txn(ctx), c.count}
+}
+
+type countingTxn struct {
+	clientv3.Txn
+	count *int64
+}
+
+func (c *countingTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	c.Txn = c.Txn.Then(ops...)
+	return c
+}
+
+func (c *countingTxn) If(compares ...clientv3.Cmp) clientv3.Txn {
+	c.Txn = c.Txn.If(compares...)
+	return c
+}
+
+func (c *countingTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+	c.Txn = c.Txn.Else(ops...)
+	return c
+}
+
+func (c *countingTxn) Commit() (*clientv3.TxnResponse, error) {
+	response, err := c.Txn.Commit()
+	if err == nil {
+		for _, r := range response.Responses {
+			*c.count += r.GetResponseRange().GetCount()
+		}
+	}
+	return response, err
+}
+
 // TestDueCountsNothingLater: what etcd counts for a page ends at the moment.
 func TestDueCountsNothingLater(t *testing.T) {
 	t.Parallel()
@@ -163,8 +197,13 @@ func TestDueCountsNothingLater(t *testing.T) {
 	counted := int64(0)
 	l.store.etcd.KV = countingKV{l.store.etcd.KV, &counted}
 	span := store.DueSpan{Until: kvtest.Time.Add(9 * time.Minute)}
-	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, span, "", 4)
+	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, licensing.SlotOf(labOwner), span, "", 4)
 	if err != nil || len(page.Records) != 4 || page.Next == "" || counted != 10 {
 		t.Errorf("%d records, %q, %v; etcd counted %d, want 10", len(page.Records), page.Next, err, counted)
+	}
+	counted = 0
+	if slots, err := l.store.DueSlots(l.ctx(), licensing.DueOrderEnd, span); err != nil || len(slots) != 1 ||
+		counted != 11 {
+		t.Errorf("in the slots %v, %v; etcd counted %d, want 10 and the slot's key", slots, err, counted)
 	}
 }

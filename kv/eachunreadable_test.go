@@ -77,7 +77,6 @@ func (n *neighbor) damage(key, family string) {
 // damagedKeys returns for each kind of key which of the keys to damage.
 func (n *neighbor) damagedKeys() map[string]func() []string {
 	l := n.lab
-	path := layout.OwnerPath(labOwner)
 	apiKey := [32]byte(l.value(layout.APIKeyIndexKey(labOwner, "key_0elab")))
 	one := func(key string) func() []string { return func() []string { return []string{key} } }
 	first := func(prefix string) func() []string {
@@ -85,12 +84,12 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 	}
 	oldestClaim := func() string {
 		l.refuse(kvtest.Time)
-		return l.keyIn(layout.ClaimAgePrefix, clientv3.SortAscend)
+		return l.keyIn(inLab(layout.ClaimAges), clientv3.SortAscend)
 	}
 	return map[string]func() []string{
 		"a/": one(layout.APIKeyIndexKey(labOwner, "key_0elab")),
-		"b/": first(layout.Prefix + "b/" + path),
-		"c/": first(layout.Prefix + "c/" + path),
+		"b/": first(layout.OfOwner(labOwner, "b/")),
+		"c/": first(layout.OfOwner(labOwner, "c/")),
 		"d/": first(layout.DevicesPrefix(n.spilled.ID())),
 		"e/": func() []string {
 			l.order(100)
@@ -98,9 +97,9 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		},
 		"cell/f/":       one(layout.ListenerKey(labListener)),
 		"cell/g/":       one(layout.DeliveryLeaseKey(labHook)),
-		"h/":            one(layout.EventOwnerKey(labOwner)),
-		"i/":            first(layout.Prefix + "i/" + path),
-		"j/":            first(layout.Prefix + "j/"),
+		"h/":            one(layout.OwnerKey(labOwner)),
+		"i/":            first(layout.OfOwner(labOwner, "i/")),
+		"j/":            first(inLab("j/")),
 		"k/":            one(layout.APIKeyKey(apiKey)),
 		"l/":            one(layout.LicenseKey(n.inline.ID())),
 		"m/":            one(layout.MetadataKey(n.inline.ID())),
@@ -118,6 +117,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"cell/master/":  one(layout.MasterKeyKey("m2")), // a node that starts refuses to
 		"cell/recount":  func() []string { return []string{layout.RecountKey, layout.RecountedKey} },
 		"cell/retired/": one(layout.RetiredMasterKey("m9")),
+		"cell/s/":       one(layout.SlotKey(licensing.SlotOf(labOwner))),
 		"cell/swept":    one(layout.TrimmedKey),
 		"s/":            one(layout.UsageKey(labOwner)),
 		"cell/webhooks": one(layout.WebhooksMark),
@@ -134,12 +134,12 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		},
 		"w/":      one(layout.WebhooksKey(labOwner)),
 		"cell/a/": one(layout.ListenRequestKey(labListener)),
-		"x/l/":    first(layout.DuePrefix(licensing.DueLicenseEnd)),
-		"x/o/":    first(layout.DuePrefix(licensing.DueOrderEnd)),
-		"x/r/":    first(layout.DuePrefix(licensing.DueRefund)),
+		"x/l/":    first(inLab("x/l/")),
+		"x/o/":    first(inLab("x/o/")),
+		"x/r/":    first(inLab("x/r/")),
 		"x/w/":    one(layout.DeletedWebhookKey("we_0edeleted")),
 		"y/": func() []string {
-			return []string{layout.Prefix + "y/" + oldestClaim()[len(layout.ClaimAgePrefix)+layout.TimeSize:]}
+			return []string{inLab("y/" + oldestClaim()[len(inLab(layout.ClaimAges))+layout.TimeSize:])}
 		},
 		"z/": func() []string { return []string{oldestClaim()} },
 	}
@@ -160,7 +160,7 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 // empty, or only show by their revision that something has changed. A node reads master keys and the check key when it
 // starts, and then refuses to start. Devices and order_owner are read for one license or order only.
 func undecoded() []string {
-	return []string{"buyer", "catalog", "listener", "event_owner", "listing", "skip", "epoch", "api_key_mark",
+	return []string{"buyer", "catalog", "listener", "owner", "slot", "listing", "skip", "epoch", "api_key_mark",
 		"webhooks_mark", "license_end", "order_end", "refund", "deleted_webhook", "claim_age",
 		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner"}
 }

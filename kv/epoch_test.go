@@ -131,7 +131,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 			after(d)
 			order()
 			d.clean()
-			if owners := kvtest.Must(d.store.listEventOwners(d.ctx()))(t); !slices.Contains(owners, late) {
+			if owners := kvtest.Must(d.store.listOwners(d.ctx()))(t); !slices.Contains(owners, late) {
 				t.Errorf("registered are %v", owners)
 			}
 		})
@@ -241,7 +241,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if owners := kvtest.Must(l.store.listEventOwners(t.Context()))(t); len(owners) != 8 {
+	if owners := kvtest.Must(l.store.listOwners(t.Context()))(t); len(owners) != 8 {
 		t.Errorf("registered are %v", owners)
 	}
 	l.seal()
@@ -264,7 +264,7 @@ func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
 	s := l.open(nil)
 	s.etcd.KV = clientv3.NewKVFromKVClient(&kvtest.FaultyKV{KVClient: s.etcd.Remote,
 		Next: func() kvtest.Fault { return kvtest.Fault{} }, Note: func(request *etcdserverpb.TxnRequest) {
-			if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.EventOwnerKey(slow) {
+			if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.OwnerKey(slow) {
 				close(asked)
 				<-let
 			}

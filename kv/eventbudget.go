@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/etcd"
@@ -79,21 +80,15 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 		kv := found.Kvs[0]
 		book.guard, book.value, book.trimmedEpoch = kv.ModRevision, string(kv.Value), s.readTrimmedEpoch(kv)
 	}
-	for next, more := layout.LedgersPrefix, true; more; {
-		page, err := s.etcd.Page(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix),
-			ledgersPage, revision)
-		if err != nil {
-			return nil, err
-		}
-		for _, kv := range page.Kvs {
-			next = etcd.After(kv.Key)
-			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
-			if !ok || rest != "" {
-				continue // verify reports it
+	err = s.etcd.EachInSlots(ctx, "list_ledgers", etcd.Family(layout.LedgersFamily), ledgersPage, revision,
+		func(kv *mvccpb.KeyValue) {
+			owner, ok := layout.OwnerIn(kv.Key, layout.LedgersFamily)
+			if !ok {
+				return // verify reports it
 			}
 			ledger, err := layout.DecodeLedger(kv.Value)
 			if s.unreadableLedger(owner, err) {
-				continue // the next measurement rebuilds it
+				return // the next measurement rebuilds it
 			}
 			o := &ownerLedger{Ledger: *ledger, owner: owner, revision: kv.ModRevision}
 			for i, span := range o.Spans {
@@ -104,10 +99,8 @@ func (s *retention) readLedgers(ctx context.Context) (*ledgerBook, error) {
 				}
 			}
 			book.ledgers = append(book.ledgers, o)
-		}
-		more = page.More && len(page.Kvs) > 0
-	}
-	return book, nil
+		})
+	return book, err
 }
 
 // cut drops the oldest spans in the book, each from the owner that has the most bytes at that moment, until the rest

@@ -164,6 +164,9 @@ func TestOneNodeDecidesCuts(t *testing.T) {
 		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.LedgerKey(owner), string(ledger.Encode())))(t)
 	}
 	a, b := acct("a"), acct("b")
+	if err := l.store.putOwners(ctx, []licensing.Owner{a, b}); err != nil {
+		t.Fatal(err)
+	}
 	put(a, 1000)
 	put(b, 800)
 	one := kvtest.Must(l.store.readLedgers(ctx))(t)

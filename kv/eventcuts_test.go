@@ -213,7 +213,7 @@ func TestOlderStore(t *testing.T) {
 	}
 	// Nothing is measured before the next mark. An older build's can come first.
 	keep := bySpans(3000)
-	if l.sweep(kvtest.Time.Add(2*markAfter), keep); l.keys(layout.LedgersPrefix) != 0 {
+	if l.sweep(kvtest.Time.Add(2*markAfter), keep); l.family(layout.LedgersFamily) != 0 {
 		t.Error("there are ledgers")
 	}
 	l.license(l.store, large)

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -44,14 +45,15 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 	seen := &countingTxns{counting: l.observed()}
 	l.store.etcd.KV = seen
 	const chunks = (quiet + measureOwners) / measureOwners
+	const slots = 2 * (quiet/etcd.MaxOps + 1) // transactions that list the owners and their ledgers in all slots
 	for _, c := range []struct {
 		name         string
 		now          time.Duration
 		txns, ranges int64 // at most
 	}{
-		{"all are new", 0, 2*chunks + 1, quiet + 1 + 10},
-		{"nothing is new", time.Hour, 0, 10},
-		{"one has more", 2 * time.Hour, chunks + 2, 10},
+		{"all are new", 0, slots + 2*chunks + 1, quiet + 1 + 10},
+		{"nothing is new", time.Hour, slots, 10},
+		{"one has more", 2 * time.Hour, slots + chunks + 2, 10},
 	} {
 		if c.name == "one has more" {
 			l.license(l.store, busy)
@@ -66,7 +68,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 			t.Errorf("%s: %d transactions and %d ranges", c.name, txns, ranges)
 		}
 	}
-	if n := l.keys(layout.LedgersPrefix); n != quiet+1 {
+	if n := l.family(layout.LedgersFamily); n != quiet+1 {
 		t.Errorf("there are %d ledgers", n)
 	}
 	l.clean()

@@ -94,7 +94,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	if n := seen.keys.Load(); n < events || n > atMost {
 		t.Errorf("to sweep %d events etcd counts %d", events, n)
 	}
-	if n := l.keys(layout.EventsPrefix); n != 0 {
+	if n := l.family(layout.EventsFamily); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }

@@ -42,7 +42,7 @@ func (s *retention) SweepEvents(
 	if err != nil {
 		return 0, err
 	}
-	owners, err := s.listEventOwners(ctx)
+	owners, err := s.listOwners(ctx)
 	if err != nil {
 		return 0, err
 	}

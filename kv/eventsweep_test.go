@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/kv/verify"
@@ -48,6 +50,16 @@ func (l *lab) clean() {
 	if _, found := l.verify(verify.Config{}); len(found) > 0 {
 		l.t.Errorf("verify found %v", found)
 	}
+}
+
+// family counts the keys of a family in all slots.
+func (l *eventsLab) family(prefix string) (count int64) {
+	l.t.Helper()
+	if err := l.store.etcd.EachInSlots(l.t.Context(), "test", etcd.Family(prefix), 1000, 0,
+		func(*mvccpb.KeyValue) { count++ }, clientv3.WithKeysOnly()); err != nil {
+		l.t.Fatal(err)
+	}
+	return count
 }
 
 func (l *eventsLab) keys(prefix string) int64 {
@@ -155,7 +167,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	}
 	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.EventsPrefix,
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.EventsOf(owner),
 		clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
@@ -178,13 +190,13 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 		if diff := cmp.Diff(all[len(all)-c.left:], l.feed(owner, 7)); diff != "" && c.left > 0 {
 			t.Errorf("of %d bytes:\n%s", c.bytes, diff)
 		}
-		if n := l.keys(layout.EventsPrefix); n != int64(c.left) {
+		if n := l.family(layout.EventsFamily); n != int64(c.left) {
 			t.Errorf("of %d bytes there are %d keys", c.bytes, n)
 		}
 		l.clean()
 	}
 	l.sweep(now.Add(1000*time.Hour), bySpans(1))
-	events, marks, ledgers := l.keys(layout.EventsPrefix), l.keys(layout.MarksPrefix), l.keys(layout.LedgersPrefix)
+	events, marks, ledgers := l.family(layout.EventsFamily), l.keys(layout.MarksPrefix), l.family(layout.LedgersFamily)
 	if events+marks+ledgers != 0 {
 		t.Errorf("of what is too old there are %d keys of events, %d marks and %d ledgers", events, marks, ledgers)
 	}
@@ -348,7 +360,7 @@ func TestSweepIsKilled(t *testing.T) {
 		}
 		l.sweep(later, keepAll)
 		l.clean()
-		if n, marks := l.keys(layout.EventsPrefix), l.keys(layout.MarksPrefix); n != 2 || marks != 1 {
+		if n, marks := l.family(layout.EventsFamily), l.keys(layout.MarksPrefix); n != 2 || marks != 1 {
 			t.Errorf("killed after %d writes: %d keys of events and %d marks are left", kill, n, marks)
 		}
 	}

@@ -35,7 +35,7 @@ type fences struct {
 type epochs struct {
 	*core
 	fences    fences
-	owners    *eventOwners
+	owners    *knownOwners
 	moveEvery time.Duration                 // how long layout.ListenKey rests between two moves
 	moveTurn  chan struct{}                 // holds one token while this store moves layout.ListenKey
 	moveWaits *fair.Places[licensing.Owner] // see awaitMoves
@@ -212,7 +212,7 @@ func (s *epochs) OpenEpoch(ctx context.Context) error {
 	if err := s.learnListening(ctx); err != nil {
 		return etcd.Unavailable(err)
 	}
-	if _, err := s.listEventOwners(ctx); err != nil {
+	if _, err := s.listOwners(ctx); err != nil {
 		return err
 	}
 	err := s.beginEpoch(ctx)

@@ -10,10 +10,7 @@ import (
 	"licet/node/store"
 )
 
-// The listings, as the prefixes of their entries without the layout.
-
 const (
-
 	// licensePosition is how many bytes of a license's place in the listing a cursor shows. The whole place has the
 	// license's id, which opens the license like its key, so it must not be part of a URL. The bytes shown still
 	// distinguish licenses that were created in the same millisecond.
@@ -84,9 +81,11 @@ func (s *views) ListLicenses(
 		read := func(ctx context.Context, orderNos []string) ([]*store.LicenseView, error) {
 			return s.licensesOfOrders(ctx, owner, buyerEmail, orderNos)
 		}
-		return collect(ctx, s.walkFrom(layout.OrdersOfBuyer(owner, buyerEmail), page.Before), page, read, keepView)
+		orders := s.walkFrom(owner, layout.OrdersOfBuyer(owner, buyerEmail), page.Before)
+		return collect(ctx, orders, page, read, keepView)
 	}
-	list, err := collect(ctx, s.walkFrom(layout.LicensesOf(owner), page.Before), page, s.listedLicenses, keepView)
+	licenses := s.walkFrom(owner, layout.LicensesOf(owner), page.Before)
+	list, err := collect(ctx, licenses, page, s.listedLicenses, keepView)
 	list.Next = list.Next[:min(len(list.Next), licensePosition)]
 	return list, err
 }
@@ -160,7 +159,7 @@ func (s *views) ListOrders(
 	read := func(ctx context.Context, orderNos []string) ([]*licensing.Order, error) {
 		return s.readOrders(ctx, owner, buyerEmail, orderNos)
 	}
-	return collect(ctx, s.walkFrom(listing, page.Before), page, read, keep)
+	return collect(ctx, s.walkFrom(owner, listing, page.Before), page, read, keep)
 }
 
 // readOrders reads orders in one request. It returns nil for an order that does not exist, or that is not the given
@@ -221,7 +220,7 @@ func (s *views) ListProducts(
 		}
 		return products, nil
 	}
-	return collect(ctx, s.walkFrom(layout.ProductsOf(owner), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(owner, layout.ProductsOf(owner), page.Before), page, read, nil)
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
@@ -253,5 +252,5 @@ func (s *views) ListAPIKeys(
 		}
 		return keys, nil
 	}
-	return collect(ctx, s.walkFrom(layout.APIKeysOf(owner), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(owner, layout.APIKeysOf(owner), page.Before), page, read, nil)
 }

@@ -203,7 +203,7 @@ func TestPagesCostTheSame(t *testing.T) {
 // middle is a position in the middle of an owner's licenses.
 func middle(t testing.TB, s *Store, owner licensing.Owner, n int) store.Position {
 	t.Helper()
-	positions, err := s.walkFrom(layout.LicensesOf(owner), "").next(t.Context(), n/2)
+	positions, err := s.walkFrom(owner, layout.LicensesOf(owner), "").next(t.Context(), n/2)
 	if err != nil || len(positions) != n/2 {
 		t.Fatal(len(positions), err)
 	}

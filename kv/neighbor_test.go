@@ -123,8 +123,7 @@ func (n *neighbor) changesAndReads(ctx context.Context, wrong complain) {
 // lists makes an API key, and reads the lists of both owners.
 func (n *neighbor) lists(ctx context.Context, wrong complain) {
 	n.t.Helper()
-	key := newAPIKey()
-	key.Owner, key.ID = n.owner, licensing.NewAPIKeyID(n.owner, key.ID[6:])
+	key := newAPIKeyOf(n.owner)
 	if err := n.store.CreateAPIKey(ctx, key); err != nil {
 		wrong("create an API key", err)
 	}
@@ -245,8 +244,14 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 		wrong("the sweep of claims", nil)
 	}
 	for _, kind := range []licensing.DueKind{licensing.DueLicenseEnd, licensing.DueOrderEnd, licensing.DueRefund} {
-		if _, err := n.store.Due(ctx, kind, store.DueSpan{Until: labEnd}, "", 100); err != nil {
-			wrong("what is due", err, kind)
+		slots, err := n.store.DueSlots(ctx, kind, store.DueSpan{Until: labEnd})
+		if err != nil {
+			wrong("the slots with due work", err, kind)
+		}
+		for _, slot := range slots {
+			if _, err := n.store.Due(ctx, kind, slot, store.DueSpan{Until: labEnd}, "", 100); err != nil {
+				wrong("what is due", err, kind)
+			}
 		}
 	}
 	revision, begun, err := n.store.BeginRecount(ctx, n.now)

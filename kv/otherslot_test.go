@@ -2,9 +2,13 @@ package kv
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/oklog/ulid/v2"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
@@ -39,8 +43,9 @@ func TestIDsOfOtherSlots(t *testing.T) {
 	endpoint := labEndpoint(licensing.NewEndpointID(stranger, "stranger"), licensing.EventDeviceBound)
 	kvtest.Must(licensing.Apply(&subscribed.Record, licensing.CreateEndpoint{Owner: licenseOwner, Endpoint: endpoint},
 		kvtest.Time))(t)
-	key := newAPIKey()
+	key, hashed := newAPIKey(), newAPIKey()
 	key.ID = licensing.NewAPIKeyID(stranger, ulid.Make().String())
+	hashed.Hash = newAPIKeyOf(stranger).Hash
 	revision := func() int64 {
 		return kvtest.Must(s.etcd.Native.Get(t.Context(), layout.ListenKey))(t).Header.Revision
 	}
@@ -51,6 +56,7 @@ func TestIDsOfOtherSlots(t *testing.T) {
 		"the license of an order": commit(unpaid, paying.Token, &paying.Record),
 		"an endpoint":             commit(hooks, subscribed.Token, &subscribed.Record),
 		"an API key":              s.CreateAPIKey(t.Context(), key),
+		"the hash of an API key":  s.CreateAPIKey(t.Context(), hashed),
 	} {
 		if !errors.Is(err, errOtherSlot) {
 			t.Errorf("%s of another slot: %v", kind, err)
@@ -58,5 +64,30 @@ func TestIDsOfOtherSlots(t *testing.T) {
 	}
 	if after := revision(); after != before {
 		t.Errorf("the store went from revision %d to %d", before, after)
+	}
+}
+
+// TestOneSlotHoldsAnOwner: all keys of an owner are in the owner's slot, whatever the owner has stored, and all other
+// keys are the cell's.
+func TestOneSlotHoldsAnOwner(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.fill()
+	l.deliver()
+	owners := map[licensing.Slot]bool{licensing.SlotOf(labOwner): true, licensing.SlotOf(labListener): true}
+	families := map[string]bool{}
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix, clientv3.WithPrefix()))(t).Kvs {
+		key := string(kv.Key)
+		slot, path, ok := layout.CutSlot(key)
+		switch {
+		case ok && owners[slot]:
+			family, _, _ := strings.Cut(path, "/")
+			families[family] = true
+		case !strings.HasPrefix(key, layout.CellPrefix):
+			t.Errorf("%q is neither the cell's nor in the slot of an owner", key)
+		}
+	}
+	if len(families) < 20 {
+		t.Errorf("there are only the families %v", slices.Sorted(maps.Keys(families)))
 	}
 }

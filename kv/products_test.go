@@ -67,7 +67,7 @@ func TestProductsInTheirListing(t *testing.T) {
 		if !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q are listed, want %q", step.name, got, step.want)
 		}
-		if places := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.ProductsOf(labOwner), clientv3.WithPrefix(),
+		if places := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ProductsOf(labOwner)), clientv3.WithPrefix(),
 			clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
 			t.Errorf("%s: there are %d places", step.name, places)
 		}

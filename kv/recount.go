@@ -78,20 +78,14 @@ func (s *Store) CountUsage(ctx context.Context, revision int64) (map[licensing.O
 	if err != nil {
 		return nil, etcd.Unavailable(err)
 	}
-	end := clientv3.GetPrefixRangeEnd(layout.UsagePrefix)
-	for from, more := layout.UsagePrefix, true; more; {
-		page, err := s.etcd.Page(ctx, "list_usage", from, end, usagePage, revision, clientv3.WithKeysOnly())
-		if err != nil {
-			return nil, err
-		}
-		for _, kv := range page.Kvs {
-			from = etcd.After(kv.Key)
-			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.UsagePrefix):]))
-			if ok && rest == "" {
+	err = s.etcd.EachInSlots(ctx, "list_usage", etcd.Family(layout.UsageFamily), usagePage, revision,
+		func(kv *mvccpb.KeyValue) {
+			if owner, ok := layout.OwnerIn(kv.Key, layout.UsageFamily); ok {
 				sizes[owner] = sizes[owner].Plus(licensing.Size{})
 			}
-		}
-		more = page.More && len(page.Kvs) > 0
+		}, clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
 	}
 	return sizes, nil
 }

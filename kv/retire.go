@@ -160,44 +160,25 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 		}
 	}
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) (name string, err error){
-		layout.APIKeysPrefix: found.count, layout.WebhooksPrefix: found.countWebhooks,
+		layout.APIKeysFamily: found.count, layout.WebhooksFamily: found.countWebhooks,
 	} {
-		if err := s.readFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) {
-			if name, err := count(kv, now); s.etcd.Unreadable(string(kv.Key), name, err) {
-				found.unreadable(name)
-			}
-		}); err != nil {
+		if err := s.etcd.EachInSlots(ctx, "scan_masters", etcd.Family(prefix), masterPage, response.Header.Revision,
+			func(kv *mvccpb.KeyValue) {
+				if name, err := count(kv, now); s.etcd.Unreadable(string(kv.Key), name, err) {
+					found.unreadable(name)
+				}
+			}); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-// readFamily reads all keys of a prefix at a revision, page by page.
-func (s *apiKeys) readFamily(
-	ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue),
-) error {
-	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
-	for {
-		page, err := s.etcd.List(ctx, "scan_masters", from, clientv3.WithRange(end),
-			clientv3.WithLimit(masterPage), clientv3.WithRev(revision))
-		if err != nil {
-			return err
-		}
-		for _, kv := range page.Kvs {
-			each(kv)
-			from = etcd.After(kv.Key)
-		}
-		if !page.More {
-			return nil
-		}
-	}
-}
-
 // count counts the master keys from which an API key's secrets are derived. A revoked key counts for none: its secret
 // is not needed again. If the API key can't be read, count returns its name and the reason.
 func (m *MasterUsage) count(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
-	hash := string(kv.Key[len(layout.APIKeysPrefix):])
+	_, path, _ := layout.CutSlot(string(kv.Key))
+	hash := strings.TrimPrefix(path, layout.APIKeysFamily)
 	name = "k/" + verify.Names{}.Opaque(hash)
 	if len(hash) != len(licensing.APIKey{}.Hash) {
 		return name, layout.ErrMalformed
@@ -233,10 +214,9 @@ func (m *MasterUsage) countPrevious(previous licensing.PreviousSecret, user Mast
 // countWebhooks counts the master keys of an owner's endpoints. Disabled endpoints count too, since they may be enabled
 // again.
 func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
-	rest := string(kv.Key[len(layout.WebhooksPrefix):])
-	owner, _, ok := layout.CutOwner(rest)
+	owner, ok := layout.OwnerIn(kv.Key, layout.WebhooksFamily)
 	if !ok {
-		return "w/" + verify.Names{}.Opaque(rest), layout.ErrMalformed
+		return "w/" + verify.Names{}.Opaque(string(kv.Key)), layout.ErrMalformed
 	}
 	name = "w/" + layout.OwnerPath(owner)
 	stored, err := layout.DecodeWebhooks(owner, kv.Value)

@@ -120,7 +120,7 @@ func (s *feeds) SealEvents(ctx context.Context) error {
 }
 
 // readOpenEpoch reads the epoch into which events are recorded. It also learns which owners listen: a node that only
-// refuses devices writes nothing, so no fence refuses its requests.
+// refuses devices writes nothing, so no fence refuses its requests. And it finds out whether the store was restored.
 func (s *feeds) readOpenEpoch(ctx context.Context) (openEpoch, error) {
 	state, also, err := s.feedStateWith(ctx, layout.ListenKey, layout.WebhooksMark)
 	if err != nil {
@@ -133,6 +133,9 @@ func (s *feeds) readOpenEpoch(ctx context.Context) (openEpoch, error) {
 		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
 			s.log.Debug().Err(err).Msg("requests to listen to activations could not be looked for; it is tried again")
 		}
+	}
+	if err := s.keepOwners(ctx, layout.Epoch(state.revision)); err != nil {
+		return openEpoch{}, etcd.Unavailable(err)
 	}
 	return openEpoch{
 		number: state.epoch, written: state.revision > int64(state.epoch), bytes: s.fences.bytesIn(state.epoch),

@@ -6,6 +6,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/layout"
+	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -20,7 +21,7 @@ import (
 // walk reads a listing backwards. It may or may not see entries that are added meanwhile; it sees all others.
 type walk struct {
 	store   *views
-	listing string   // the prefix of the entries, without the layout
+	listing string   // the beginning of the entries' keys
 	ready   []string // positions that were read and not yet returned, oldest first
 	levels  [layout.SkipLevels + 1]skipLevel
 }
@@ -33,10 +34,9 @@ type skipLevel struct {
 	ended bool     // no key is left to read
 }
 
-// walkFrom begins a walk at the first entry before a position, or with the
-// newest.
-func (s *views) walkFrom(listing string, before store.Position) *walk {
-	w := &walk{store: s, listing: listing}
+// walkFrom begins a walk through an owner's listing at the first entry before a position, or with the newest.
+func (s *views) walkFrom(owner licensing.Owner, listing string, before store.Position) *walk {
+	w := &walk{store: s, listing: layout.InSlot(licensing.SlotOf(owner), listing)}
 	for i := range w.levels {
 		w.levels[i].to, w.levels[i].all = string(before), before == ""
 	}
@@ -95,7 +95,7 @@ func (w *walk) read(ctx context.Context, level int) error {
 			return err
 		}
 	}
-	prefix := layout.Prefix + w.listing
+	prefix := w.listing
 	if level > 0 {
 		prefix = layout.SkipKey(level, w.listing)
 	}

@@ -36,7 +36,7 @@ func TestSkipHeights(t *testing.T) {
 		t.Errorf("of %d entries so many are of each height: %v, want %v", entries, counts, want)
 	}
 	for key, want := range map[string]int{"": 0, "x": 0,
-		layout.Prefix + "o/acct/t/ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
+		"lc2/00/o/acct/t/ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
 		if got := layout.SkipHeight(key); got != want {
 			t.Errorf("%q has height %d, want %d", key, got, want)
 		}
@@ -65,7 +65,7 @@ func plantListing(t *testing.T, listing string, positions []string, leave func(l
 		ops = ops[:0]
 	}
 	for _, position := range positions {
-		for level, key := range entryKeys(layout.Prefix + listing + position) {
+		for level, key := range entryKeys(inLab(listing + position)) {
 			if !leave(level, position) {
 				ops = append(ops, clientv3.OpPut(key, ""))
 			}
@@ -125,14 +125,15 @@ func TestWalk(t *testing.T) {
 			plantListing(t, listing, positions, leave)
 			want := slices.DeleteFunc(slices.Clone(backwards), func(position string) bool { return leave(0, position) })
 			for _, size := range []int{1, 7, 128, 5000} {
-				if got := walked(t, s.walkFrom(listing, ""), size); !slices.Equal(got, want) {
+				if got := walked(t, s.walkFrom(labOwner, listing, ""), size); !slices.Equal(got, want) {
 					t.Fatalf("%d at a time: %d positions, want %d", size, len(got), len(want))
 				}
 			}
 			for _, before := range []string{"0", positions[0], positions[1], positions[997], positions[997][:20],
 				positions[1999], "1"} {
 				rest := slices.DeleteFunc(slices.Clone(want), func(position string) bool { return position >= before })
-				if got := walked(t, s.walkFrom(listing, store.Position(before)), 50); !slices.Equal(got, rest) {
+				w := s.walkFrom(labOwner, listing, store.Position(before))
+				if got := walked(t, w, 50); !slices.Equal(got, rest) {
 					t.Errorf("from %s: %d positions, want %d", before, len(got), len(rest))
 				}
 			}
@@ -155,7 +156,7 @@ func TestWalkWhileOthersAdd(t *testing.T) {
 	}
 	whole := func(int, string) bool { return false }
 	plantListing(t, listing, there, whole)
-	w := s.walkFrom(listing, "")
+	w := s.walkFrom(labOwner, listing, "")
 	var got []string
 	for len(added) > 0 {
 		some, err := w.next(t.Context(), 40)

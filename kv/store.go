@@ -111,13 +111,13 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 		return nil, fmt.Errorf("make an incarnation id: %w", err)
 	}
 	e := &epochs{
-		core: c, fences: fences{begun: make(chan struct{}), listeners: newListeners()}, owners: newEventOwners(),
+		core: c, fences: fences{begun: make(chan struct{}), listeners: newListeners()}, owners: newKnownOwners(),
 		moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
 		moveWaits: fair.New[licensing.Owner](fair.Config{Places: maxMoveWaits, Each: moveWaits}),
 	}
 	r := newRequests(e)
 	f := &feeds{requests: r}
-	k := &apiKeys{core: c, keyTurns: fair.NewTurns[keyName]()}
+	k := &apiKeys{epochs: e, keyTurns: fair.NewTurns[keyName]()}
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
 		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c},

@@ -23,6 +23,7 @@ type swap struct {
 	touches    []touch
 	before     []layout.Writer // the writers of the first record when it was read
 	removes    bool            // the swap removes the first record
+	creates    bool            // the swap creates a record
 	brokenRule string          // the first rule that the written license violates; empty if none
 
 	listens func(licensing.Owner) bool // whether an owner listens, as far as is known
@@ -90,6 +91,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	if write.Ref.Kind != licensing.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
+	sw.creates = sw.creates || token.revision == 0
 	var err error
 	switch write.Ref.Kind {
 	case licensing.KindProduct:

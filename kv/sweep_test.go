@@ -52,9 +52,9 @@ func TestSweepSkipsUnreadableRecords(t *testing.T) {
 	for i := range 3 {
 		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
 	}
-	first := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix(),
+	first := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ClaimAges), clientv3.WithPrefix(),
 		clientv3.WithLimit(1)))(t).Kvs[0]
-	damaged := layout.Prefix + "y/" + string(first.Key[len(layout.ClaimAgePrefix)+8:])
+	damaged := inLab("y/" + string(first.Key[len(inLab(layout.ClaimAges))+8:]))
 	l.write(seed{damaged: bytesOf("?")})
 	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
@@ -63,7 +63,7 @@ func TestSweepSkipsUnreadableRecords(t *testing.T) {
 		swept != 0 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if left := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 ||
+	if left := kvtest.Must(l.client.Get(l.ctx(), inLab("y/"), clientv3.WithPrefix()))(t).Kvs; len(left) != 1 ||
 		string(left[0].Key) != damaged {
 		t.Errorf("left are %v", left)
 	}
@@ -79,9 +79,9 @@ func TestSweepPassesUnreadableClaims(t *testing.T) {
 	for i := range bad + 3 {
 		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
 	}
-	places := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix()))(t).Kvs
+	places := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ClaimAges), clientv3.WithPrefix()))(t).Kvs
 	for _, place := range places[:bad] {
-		damaged[layout.Prefix+"y/"+string(place.Key[len(layout.ClaimAgePrefix)+8:])] = bytesOf("?")
+		damaged[inLab("y/"+string(place.Key[len(inLab(layout.ClaimAges))+8:]))] = bytesOf("?")
 	}
 	l.write(damaged)
 	for pass := range 2 { // a pass begins with the oldest claim again

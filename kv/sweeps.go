@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -33,7 +32,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (s
 	var unreadable error
 	for {
 		from, _ := s.claimsFrom.Load().(string)
-		due, next, err := s.dueClaims(ctx, cmp.Or(from, layout.ClaimAgePrefix), before, limit)
+		due, next, err := s.dueClaims(ctx, from, before, limit)
 		if err != nil {
 			return 0, err
 		}
@@ -117,48 +116,42 @@ type removedKey struct {
 	size  licensing.Size
 }
 
-// dueClaims returns up to limit claims that are due, in the order of their places from one on, and where those behind
-// them begin; empty if there are none.
+// dueClaims returns up to limit claims that are due, in the order of their places from one on, or from the first one,
+// and where the claims after them begin; empty if there are none.
 func (s *Store) dueClaims(
 	ctx context.Context, from string, before time.Time, limit int,
 ) (due []dueClaim, next string, err error) {
-	until := layout.ClaimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
-	response, err := s.etcd.Page(ctx, "sweep_list", from, until, int64(limit), 0,
-		clientv3.WithKeysOnly())
+	old := etcd.SlotRange{From: layout.ClaimAges, To: layout.ClaimAges + layout.TimeInKey(before)}
+	page, err := s.etcd.PageInSlots(ctx, "sweep_list", old, from, limit, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, "", err
 	}
-	if response.More && len(response.Kvs) > 0 {
-		next = etcd.After(response.Kvs[len(response.Kvs)-1].Key)
-	}
-	const at = len(layout.ClaimAgePrefix) + 8
-	for _, kv := range response.Kvs {
-		if place := string(kv.Key); len(place) > at && strings.Contains(place[at:], "/") {
-			made := time.UnixMilli(int64(binary.BigEndian.Uint64(kv.Key[len(layout.ClaimAgePrefix):])))
-			owner, _, _ := layout.CutOwner(place[at:]) // zero if the place has none, which verify reports
-			due = append(due, dueClaim{key: layout.Prefix + "y/" + place[at:], place: place, made: made, owner: owner})
+	for _, kv := range page.Kvs {
+		if c, ok := layout.ClaimOfAge(string(kv.Key)); ok { // else verify reports it
+			due = append(due, dueClaim{c.Key, string(kv.Key), c.Made, c.Owner})
 		}
 	}
-	return due, next, nil
+	return due, page.Next, nil
 }
 
-// Due returns the records with work that is due in a span of time. The range that etcd counts is this span: work that
-// is due later costs nothing.
+// DueSlots returns the slots in which work of a kind is due in a span of time.
+func (s *Store) DueSlots(
+	ctx context.Context, kind licensing.DueKind, span store.DueSpan,
+) ([]licensing.Slot, error) {
+	return s.etcd.SlotsWith(ctx, "due_slots", dueRange(kind, span))
+}
+
+// Due returns the records of a slot with work that is due in a span of time. The range that etcd counts is this span:
+// work that is due later costs nothing.
 func (s *Store) Due(
-	ctx context.Context, kind licensing.DueKind, span store.DueSpan, from string, limit int,
+	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
-	prefix := layout.DuePrefix(kind)
-	at := func(t time.Time) string {
-		return prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(t.UnixMilli(), 0))))
+	due, prefix := dueRange(kind, span), layout.InSlot(slot, layout.DueFamily(kind))
+	since := layout.InSlot(slot, due.From)
+	if from != "" {
+		since = prefix + from
 	}
-	since, until := prefix+from, clientv3.GetPrefixRangeEnd(prefix)
-	if from == "" && !span.Since.IsZero() {
-		since = at(span.Since)
-	}
-	if !span.Until.IsZero() {
-		until = at(span.Until.Add(time.Millisecond))
-	}
-	response, err := s.etcd.Page(ctx, "due_list", since, until, int64(limit), 0)
+	response, err := s.etcd.Page(ctx, "due_list", since, layout.InSlot(slot, due.To), int64(limit), 0)
 	if err != nil {
 		return store.DuePage{}, err
 	}
@@ -173,6 +166,22 @@ func (s *Store) Due(
 		page.Next = etcd.After(response.Kvs[len(response.Kvs)-1].Key[len(prefix):])
 	}
 	return page, nil
+}
+
+// dueRange returns the part of the index of due work that is a span of time.
+func dueRange(kind licensing.DueKind, span store.DueSpan) etcd.SlotRange {
+	family := layout.DueFamily(kind)
+	at := func(t time.Time) string {
+		return family + string(binary.BigEndian.AppendUint64(nil, uint64(max(t.UnixMilli(), 0))))
+	}
+	due := etcd.Family(family)
+	if !span.Since.IsZero() {
+		due.From = at(span.Since)
+	}
+	if !span.Until.IsZero() {
+		due.To = at(span.Until.Add(time.Millisecond))
+	}
+	return due
 }
 
 // historyCompactor compacts etcd's history early.

@@ -395,9 +395,9 @@ func TestListsSkipUnreadableRecords(t *testing.T) {
 		kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(t)); err != nil {
 		t.Fatal(err)
 	}
-	keys := []licensing.APIKey{newAPIKey(), newAPIKey(), newAPIKey()}
+	keys := []licensing.APIKey{newAPIKeyOf(labOwner), newAPIKeyOf(labOwner), newAPIKeyOf(labOwner)}
 	for i := range keys {
-		keys[i].Owner, keys[i].ID, keys[i].MasterID = labOwner, fmt.Sprint("key_0e", i), "m1"
+		keys[i].ID, keys[i].MasterID = fmt.Sprint("key_0e", i), "m1"
 		if err := l.store.CreateAPIKey(l.ctx(), keys[i]); err != nil {
 			t.Fatal(err)
 		}

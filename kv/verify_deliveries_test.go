@@ -177,9 +177,8 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"a lease without a worker", seed{layout.DeliveryLeaseKey(hooked): bytesOf("1234567")},
 			[]string{"delivery_lease value cell/g/" + hooked}},
 		{"keys of no form", seed{
-			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix +
-				"v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix +
-				"v/WE/p": {},
+			inLab("v/x"): {}, inLab("v/we_1/"): {}, inLab("v/we_1/x"): {}, inLab("v/we_1/pp"): {},
+			inLab("v/we_1/a1234567"): {}, inLab("v/we_1/r"): {}, inLab("v/WE/p"): {},
 			layout.Prefix + "cell/g/x": bytesOf("12345678"), layout.Prefix + "cell/g/-/x": {},
 			layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{

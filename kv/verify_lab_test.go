@@ -40,6 +40,9 @@ const labBuyer = "Ada@example.com"
 
 var labOwner = licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}
 
+// inLab returns a key in the slot of labOwner.
+func inLab(path string) string { return layout.InSlot(licensing.SlotOf(labOwner), path) }
+
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	return labOn(t, embeddedtest.Start(t, t.TempDir()).Endpoints())
@@ -229,8 +232,7 @@ func (l *lab) fill() specimens {
 		licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
 
 	l.refuse(kvtest.Time)
-	var hash [32]byte
-	_, _ = rand.Read(hash[:])
+	hash := licensing.HashAPIKey("lk_test_" + licensing.SlotOf(labOwner).String() + rand.Text())
 	key := licensing.APIKey{ID: "key_0elab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1,
 		MasterID: "m1", CreatedAt: kvtest.Time}
 	claim := store.Write{

@@ -44,9 +44,8 @@ func (l *lab) bulk(licenses, devices int) {
 			put(layout.DeviceKey(id, d.ID), layout.EncodeDevice(&d))
 		}
 	}
-	if len(ops) > 0 {
-		kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
-	}
+	put(layout.SlotKey(licensing.SlotOf(labOwner)), nil)
+	kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 }
 
 // TestVerifyMemoryIsBounded verifies 3,000 devices and then 15,000. It compares how much memory is in use at most

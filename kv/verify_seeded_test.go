@@ -26,6 +26,7 @@ type seed map[string][]byte
 func (l *lab) plant(s seed) (undo func()) {
 	l.t.Helper()
 	before := seed{}
+	s.register()
 	for key := range s {
 		before[key] = nil
 		if kvs := kvtest.Must(l.client.Get(l.ctx(), key))(l.t).Kvs; len(kvs) > 0 {
@@ -36,8 +37,18 @@ func (l *lab) plant(s seed) (undo func()) {
 	return func() { l.write(before) }
 }
 
+// register adds the keys of the slots that the written keys are in.
+func (s seed) register() {
+	for key, value := range s {
+		if slot, _, ok := layout.CutSlot(key); ok && value != nil {
+			s[layout.SlotKey(slot)] = []byte{}
+		}
+	}
+}
+
 func (l *lab) write(s seed) {
 	l.t.Helper()
+	s.register()
 	var ops []clientv3.Op
 	for key, value := range s {
 		if value == nil {
@@ -140,13 +151,12 @@ type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, 
 
 func (l *lab) claims(s specimens) (c labClaims) {
 	l.t.Helper()
-	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), inLab("y/"), clientv3.WithPrefix()))(l.t).Kvs {
 		claim, _, err := layout.DecodeClaim(kv.Value)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		path, hash := layout.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key),
-			layout.Prefix+"y/"+layout.OwnerPath(labOwner))
+		path, hash := layout.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key), layout.OfOwner(labOwner, "y/"))
 		name := fmt.Sprintf("%s%x", path, hash)
 		switch {
 		case claim.OrderNo == s.free.OrderNo:
@@ -214,7 +224,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	movedLicense := layout.License{License: *licensing.DefaultTerms().Issue(moved, labOwner, "pro", "", kvtest.Time)}
 	movedOrder := licensing.NewOrderNo(stranger, kvtest.ULID)
 	movedName := "o/" + layout.OwnerPath(labOwner) + movedOrder
-	apiKey := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"k/", clientv3.WithPrefix()))(t).Kvs[0]
+	apiKey := kvtest.Must(l.client.Get(l.ctx(), inLab("k/"), clientv3.WithPrefix()))(t).Kvs[0]
+
+	apiKeyHash := strings.TrimPrefix(string(apiKey.Key), inLab("k/"))
+	strangeHash := [32]byte([]byte(apiKeyHash)) // of no API key
+	strangeHash[31]++
+
+	elsewhere := func(path string) string { return layout.InSlot(licensing.Slots-1, path) }
 
 	keyIndex := "a/" + layout.OwnerPath(labOwner) + "key_0elab"
 
@@ -223,7 +239,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	product := &kvtest.Must(layout.DecodeProduct(pro, l.value(layout.ProductKey(labOwner, "pro"))))(t).Product
 	later := product.CreatedAt.Add(time.Hour)
 	var skips []string
-	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.SkipPrefix,
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), inLab(layout.SkipFamily),
 		clientv3.WithPrefix()))(t).Kvs {
 		skips = append(skips, string(kv.Key))
 	}
@@ -237,7 +253,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	lic := func(key licensing.LicenseKey) string { return "l/" + v.License(key.ID()) }
 	meta := func(key licensing.LicenseKey) string { return "m/" + v.License(key.ID()) }
 	dev := func(id licensing.LicenseID, device string) string {
-		return v.Device(strings.TrimPrefix(layout.DeviceKey(id, device), layout.Prefix+"d/"))
+		return v.Device(strings.TrimPrefix(layout.DeviceKey(id, device), layout.InSlot(id.Slot(), "d/")))
 	}
 	list := func(owner licensing.Owner, at time.Time, id licensing.LicenseID) string {
 		return "i/" + layout.OwnerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.License(id)
@@ -262,15 +278,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	odd := func(text string) string { return v.Opaque(text) }
 	buyer := func(o licensing.Order) string {
 		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner),
-			layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize],
+			layout.BuyerListingKey(&o)[len(layout.OfOwner(o.Owner, "b/")):][:layout.BuyerSize],
 			o.OrderNo)
 	}
 	skipName := func(key string) string {
-		return key[len(layout.Prefix):][:len("j/1")] + odd(key[len(layout.Prefix+"j/1"):])
+		_, path, _ := layout.CutSlot(key)
+		return path[:len("j/1")] + odd(path[len("j/1"):])
 	}
-	tooHigh := layout.SkipKey(2, layout.CatalogKey(pro, product)[len(layout.Prefix):])
+	tooHigh := layout.SkipKey(2, layout.CatalogKey(pro, product))
 	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer,
-		OrderNo: skips[1][len(layout.Prefix+"j/1"+layout.OrdersOf(labOwner)):]}
+		OrderNo: skips[1][len(inLab("j/1"+layout.OrdersOf(labOwner))):]}
 	catalog := func(at time.Time) string {
 		return "c/" + layout.OwnerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
 	}
@@ -547,40 +564,40 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
 		{"entries that are not on their upper levels", seed{skips[0]: nil, skips[1]: nil},
 			[]string{"buyer skip_missing " + buyer(tallOrder), "order skip_missing " + ord(tallOrder)}},
-		{"an upper level of nothing", seed{layout.SkipKey(1, tall[len(layout.Prefix):]): {}},
-			[]string{"skip entry_missing " + skipName(layout.SkipKey(1, tall[len(layout.Prefix):]))}},
+		{"an upper level of nothing", seed{layout.SkipKey(1, tall): {}},
+			[]string{"skip entry_missing " + skipName(layout.SkipKey(1, tall))}},
 		{"an entry that is too high", seed{tooHigh: bytesOf("x")},
 			[]string{"skip level " + skipName(tooHigh), "skip value " + skipName(tooHigh)}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
-			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
+			[]string{"api_key value k/" + odd(apiKeyHash)}},
 		{"an API key without an id",
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
-			[]string{"api_key id k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
+			[]string{"api_key id k/" + odd(apiKeyHash), "api_key_index misplaced " + keyIndex}},
 		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
-			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:])), "id_key master_missing cell/id_key"}},
+			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key"}},
 		{"a master key of the secret before that is gone",
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0elab", Owner: labOwner,
 				MasterID: "m1",
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()},
-			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
+			[]string{"api_key master_missing k/" + odd(apiKeyHash)}},
 		{"an API key of another " +
 			"id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_0eother", Owner: labOwner,
 			MasterID: "m1"}}).Encode()},
-			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
+			[]string{"api_key index_missing k/" + odd(apiKeyHash), "api_key_index misplaced " + keyIndex}},
 		{"an API key of another slot", both(
 			seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_zzlab", Owner: labOwner,
 				MasterID: "m1"}}).Encode()},
 			seed{layout.APIKeyIndexKey(labOwner, "key_0elab"): nil,
-				layout.APIKeyIndexKey(labOwner, "key_zzlab"): apiKey.Key[6:]}),
-			[]string{"api_key slot k/" + odd(string(apiKey.Key[6:])), "claim api_key_missing " + claims.key}},
+				layout.APIKeyIndexKey(labOwner, "key_zzlab"): []byte(apiKeyHash)}),
+			[]string{"api_key slot k/" + odd(apiKeyHash), "claim api_key_missing " + claims.key}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
 			[]string{"api_key_index api_key_missing " + keyIndex,
-				"api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
+				"api_key_use api_key_missing u/" + odd(apiKeyHash)}},
 		{"an id that leads to another API key",
 			seed{layout.APIKeyIndexKey(labOwner, "key_0elab"): bytesOf(strings.Repeat("x", 32))},
-			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])),
+			[]string{"api_key index_other k/" + odd(apiKeyHash),
 				"api_key_index api_key_missing " + keyIndex}},
-		{"an id that leads nowhere", seed{layout.APIKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
+		{"an id that leads nowhere", seed{layout.APIKeyIndexKey(labOwner, "key_none"): []byte(apiKeyHash)},
 			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
 		{"an id that leads to no hash", seed{layout.APIKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
@@ -595,7 +612,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
 		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil,
 			layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
-			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:])), "id_key master_missing cell/id_key"}},
+			[]string{"api_key master_missing k/" + odd(apiKeyHash), "id_key master_missing cell/id_key"}},
 		{"a retired master key that is in use",
 			seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use cell/retired/m1"}},
@@ -606,13 +623,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			MasterID: "m1"},
 			Writers: []layout.Writer{{By: store.Incarnation{1}, Swap: 1},
 				{By: store.Incarnation{1}, Swap: 2}}}).Encode()},
-			[]string{"api_key writers k/" + odd(string(apiKey.Key[6:]))}},
-		{"a use that can't be read", seed{layout.KeyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
-			[]string{"api_key_use value u/" + odd(string(apiKey.Key[6:]))}},
-		{"a use of no API key", seed{layout.KeyUseKey([32]byte{1}): layout.EncodeKeyUse(kvtest.Time)},
-			[]string{"api_key_use api_key_missing u/" + odd(string([]byte{0: 1, 31: 0}))}},
+			[]string{"api_key writers k/" + odd(apiKeyHash)}},
+		{"a use that can't be read", seed{layout.KeyUseKey([32]byte([]byte(apiKeyHash))): bytesOf("\x01")},
+			[]string{"api_key_use value u/" + odd(apiKeyHash)}},
+		{"a use of no API key", seed{layout.KeyUseKey(strangeHash): layout.EncodeKeyUse(kvtest.Time)},
+			[]string{"api_key_use api_key_missing u/" + odd(string(strangeHash[:]))}},
 		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil,
-			layout.APIKeyIndexKey(labOwner, "key_0elab"): nil, layout.KeyUseKey([32]byte(apiKey.Key[6:])): nil},
+			layout.APIKeyIndexKey(labOwner, "key_0elab"): nil, layout.KeyUseKey([32]byte([]byte(apiKeyHash))): nil},
 			[]string{"claim api_key_missing " + claims.key}},
 		{"a mark that is too short", seed{layout.APIKeysMark: bytesOf("x")}, []string{"api_key_mark value cell/keys"}},
 		{"a mark of a part that is too short", seed{layout.APIKeyPartMark(7): bytesOf("x")},
@@ -663,7 +680,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a claim's place with a value", seed{claims.orderAgeKey: bytesOf("x")},
 			[]string{"claim_age value " + claims.orderAge}},
 		{"an older place of a claim", seed{layout.ClaimAgeKey(kvtest.Time.Add(-time.Hour), labOwner,
-			strings.TrimPrefix(claims.orderKey, layout.Prefix+"y/"+layout.OwnerPath(labOwner))): {}}, nil},
+			strings.TrimPrefix(claims.orderKey, layout.OfOwner(labOwner, "y/"))): {}}, nil},
 
 		{"events of a license that are gone", seed{ownEvents(4): nil},
 			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
@@ -734,10 +751,10 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			func(e *layout.Events) { last := &e.Events[len(e.Events)-1]; last.At = last.At.Add(time.Second) }),
 			[]string{"event kind " + lastOf(s.paid)}},
 		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
-		{"events of an owner that is not registered", seed{layout.EventOwnerKey(labOwner): nil},
+		{"events of an owner that is not registered", seed{layout.OwnerKey(labOwner): nil},
 			[]string{"event owner_missing e/" + layout.OwnerPath(labOwner)}},
-		{"a registration with a value", seed{layout.EventOwnerKey(stranger): bytesOf("x")},
-			[]string{"event_owner key h/" + odd(layout.OwnerPath(stranger))}},
+		{"a registration with a value", seed{layout.OwnerKey(stranger): bytesOf("x")},
+			[]string{"owner key h/" + odd(layout.OwnerPath(stranger))}},
 		{"an epoch with a value", seed{layout.EpochKey: bytesOf("x")}, []string{"epoch key cell/epoch" + odd("")}},
 		{"events that are being swept",
 			seed{layout.EpochKey: {}, layout.TrimmedKey: layout.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
@@ -881,32 +898,62 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a node of no form", seed{layout.NodeKey(store.Incarnation{1}): bytesOf("x")},
 			[]string{"node value cell/n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
+		{"keys in a slot that is not their owner's", seed{
+			elsewhere("l/" + string(first[:])):                                        bytesOf("x"),
+			elsewhere("d/" + string(first[:]) + strings.Repeat("x", 16)):              {},
+			elsewhere("m/" + string(first[:])):                                        {},
+			elsewhere("x/l/12345678" + string(first[:])):                              bytesOf("LIC"),
+			elsewhere("k/" + apiKeyHash):                                              bytesOf("x"),
+			elsewhere("u/" + apiKeyHash):                                              bytesOf("x"),
+			elsewhere("p/" + s.unpaid.OrderNo):                                        bytesOf("x"),
+			elsewhere("v/" + labHook + "/p"):                                          bytesOf("x"),
+			elsewhere("x/w/" + labHook):                                               {},
+			elsewhere("j/1i/" + layout.OwnerPath(labOwner)):                           {},
+			elsewhere("z/12345678" + layout.OwnerPath(labOwner) + "0123456789abcdef"): {},
+			elsewhere("h/" + layout.OwnerPath(labOwner)):                              {},
+			elsewhere("o/" + layout.OwnerPath(labOwner) + s.unpaid.OrderNo):           bytesOf("x"),
+		}, []string{
+			"license slot l/" + odd(string(first[:])), "device slot d/" + odd(string(first[:])+strings.Repeat("x", 16)),
+			"metadata slot m/" + odd(string(first[:])), "license_end slot x/l/" + odd("12345678"+string(first[:])),
+			"api_key slot k/" + odd(apiKeyHash), "api_key_use slot u/" + odd(apiKeyHash),
+			"order_owner slot p/" + odd(s.unpaid.OrderNo), "delivery slot v/" + odd(labHook+"/p"),
+			"deleted_webhook slot x/w/" + odd(labHook), "skip slot j/" + odd("1i/"+layout.OwnerPath(labOwner)),
+			"claim_age slot z/" + odd("12345678"+layout.OwnerPath(labOwner)+"0123456789abcdef"),
+			"owner slot h/" + odd(layout.OwnerPath(labOwner)),
+			"order slot o/" + odd(layout.OwnerPath(labOwner)+s.unpaid.OrderNo),
+		}},
+		{"a slot of no form", seed{layout.SlotsPrefix + "x": {}}, []string{"slot key cell/s/" + odd("x")}},
+		{"a slot with a value", seed{layout.SlotKey(licensing.SlotOf(labOwner)): bytesOf("x")},
+			[]string{"slot key cell/s/" + odd(licensing.SlotOf(labOwner).String())}},
+		{"a slot that is not registered", seed{layout.SlotKey(licensing.SlotOf(labListener)): nil},
+			[]string{fmt.Sprintf("unknown unknown_family %q", layout.InSlot(licensing.SlotOf(labListener), ""))}},
+
 		{"keys of no form", seed{
-			layout.Prefix + "b/x": {}, layout.Prefix + "b/acct_lab/t/0123456789abcdeford_1": {}, layout.Prefix +
-				"c/x": {}, layout.Prefix + "c/acct_lab/t/12345678": {}, layout.Prefix + "j/x": {}, layout.Prefix +
-				"j/": {}, layout.Prefix + "j/3x": {},
+			inLab("b/x"): {}, inLab("b/acct_lab/t/0123456789abcdeford_1"): {}, inLab("c/x"): {},
+			inLab("c/acct_lab/t/12345678"): {}, inLab("j/x"): {}, inLab("j/"): {}, inLab("j/3x"): {},
 			layout.Prefix + "cell/n/x": {},
-			layout.Prefix + "l/x":      {}, layout.Prefix + "d/x": {}, layout.Prefix + "m/x": {},
-			layout.Prefix + "i/x": {}, layout.Prefix + "o/x": {},
-			layout.Prefix + "p/x": {}, layout.Prefix + "q/x": {}, layout.LedgersPrefix + "x": {},
-			layout.UsagePrefix + "x": {}, layout.RecountKey + "s": {},
-			layout.Prefix + "k/x": {}, layout.Prefix + "cell/checkers": {}, layout.Prefix + "y/x": {}, layout.Prefix +
-				"z/x": {}, layout.Prefix + "z/12345678x": {},
-			layout.Prefix + "x/l/x": {}, layout.Prefix + "x/o/12345678x": {}, layout.Prefix + "x/r/x": {},
-			layout.Prefix + "a/x": {}, layout.Prefix + "a/acct_lab/t/": {}, layout.Prefix + "cell/keys2": {},
+			inLab("l/x"):               {}, inLab("d/x"): {}, inLab("m/x"): {},
+			inLab("i/x"): {}, inLab("o/x"): {},
+			inLab("p/x"): {}, inLab("q/x"): {}, inLab(layout.LedgersFamily + "x"): {},
+			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
+			inLab("k/x"): {}, layout.Prefix + "cell/checkers": {}, inLab("y/x"): {},
+			inLab("z/x"): {}, inLab("z/12345678x"): {},
+			inLab("x/l/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
+			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
-			layout.Prefix + "u/x":           {}, layout.Prefix + "cell/retired/ä": {},
-			layout.Prefix + "e/x": {}, layout.EventsOf(labOwner) + "x": {}, layout.Prefix + "h/x": {},
+			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
+			inLab("e/x"): {}, layout.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
 			layout.Prefix + "cell/t/x": {},
 			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {},
 			layout.ListenKey + "s": {}, layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {},
-			layout.TrimmedKey + "s": {}, layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {},
-			layout.WebhooksKey(labOwner) + "x":    {},
-			layout.DeletedWebhooksPrefix + "we_A": {},
-			layout.Prefix + "i/acct_lab/x/y":      {}, layout.Prefix + "d/" + string(first[:]) + "short": {},
-			layout.Prefix + "l/" + strings.Repeat("\xff", 16): {},
+			layout.TrimmedKey + "s": {}, layout.WebhooksMark + "s": {}, inLab(layout.WebhooksFamily + "x"): {},
+			layout.WebhooksKey(labOwner) + "x":                         {},
+			inLab(layout.DeletedWebhooksFamily + "we_A"):               {},
+			inLab("i/acct_lab/x/y"):                                    {},
+			layout.InSlot(first.Slot(), "d/"+string(first[:])+"short"): {},
+			inLab("l/" + strings.Repeat("\xff", 16)):                   {},
 		}, []string{
-			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "event_owner key h/" +
+			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +
 				odd("x"), "event_mark key cell/t/" + odd("x"), "event_ledger key r/" + odd("x"),
 			"webhooks_mark key cell/webhooks" + odd("s"), "webhooks key w/" + odd("x"),
 			"webhooks key w/" + odd(layout.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
@@ -931,10 +978,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},
 		{"keys of unknown kinds", seed{
-			layout.Prefix + "A/1": {}, layout.Prefix + "A/2": {}, layout.Prefix + "cell/other": {}, layout.Prefix +
-				"zzz/1": {}, layout.Prefix + "nothing-that-a-log-should-show-in-full": {},
+			inLab("A/1"): {}, inLab("A/2"): {}, layout.Prefix + "cell/other": {}, layout.Prefix + "zzz/1": {},
+			layout.Prefix + "A/1": {}, inLab("nothing-that-a-log-should-show-in-full"): {},
 		}, []string{
-			`unknown unknown_family "lc2/A/"`, `unknown unknown_family "lc2/nothing-that-a-l"`,
+			fmt.Sprintf("unknown unknown_family %q", inLab("A/")), `unknown unknown_family "lc2/A/"`,
+			fmt.Sprintf("unknown unknown_family %q", inLab("nothing-that-a-l")),
 			`unknown unknown_family "lc2/cell/"`, `unknown unknown_family "lc2/zzz/"`,
 		}},
 	} {

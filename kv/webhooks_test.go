@@ -163,8 +163,8 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 		}
 		revision = kvs[0].ModRevision
 	}
-	deleted := kvtest.Must(l.store.etcd.Native.Get(t.Context(), layout.DeletedWebhooksPrefix,
-		clientv3.WithPrefix()))(t).Kvs
+	deleted := kvtest.Must(l.store.etcd.Native.Get(t.Context(),
+		layout.InSlot(licensing.SlotOf(owner), layout.DeletedWebhooksFamily), clientv3.WithPrefix()))(t).Kvs
 	if len(deleted) != 1 || string(deleted[0].Key) != layout.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
 		t.Errorf("deleted are %v", deleted)
 	}
@@ -202,6 +202,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 			t.Errorf("%s listens: %v, by %q", owner.AccountID, got, kindsOf(history))
 		}
 	}
+	kvtest.Must(d.store.readOpenEpoch(d.ctx()))(t) // as a node does several times a second
 	d.clean()
 	l.hook(d.store, late, subscribe(late))
 	l.hook(d.store, left, unsubscribe(left))

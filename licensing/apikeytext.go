@@ -43,6 +43,18 @@ func (kc KeyCheck) ValidAPIKey(text string) bool {
 	return subtle.ConstantTimeCompare(want[:], []byte(text[apiKeyCheckAt:])) == 1
 }
 
-// HashAPIKey returns the hash under which the store keeps an API key. A plain hash suffices: the text
-// is random, so it can't be guessed.
-func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
+// HashAPIKey returns the hash under which the store keeps an API key: the text's SHA-256, with the slot in the text in
+// place of the first ten bits. So a hash leads to its slot. A plain hash suffices: the text is random, so it can't be
+// guessed. The slot in the hash of a text without a slot is random.
+func HashAPIKey(text string) [sha256.Size]byte {
+	sum := sha256.Sum256([]byte(text))
+	if rest := text[min(len(text), len(apiKeyTestPrefix)):]; len(rest) >= SlotLength {
+		if slot, ok := ParseSlot(rest[:SlotLength]); ok {
+			sum[0], sum[1] = byte(slot>>2), byte(slot<<6)|sum[1]&0x3f
+		}
+	}
+	return sum
+}
+
+// SlotOfHash returns the slot of the API key with a hash; see [HashAPIKey].
+func SlotOfHash(hash [sha256.Size]byte) Slot { return leadingSlot(hash[0], hash[1]) }

@@ -61,7 +61,7 @@ func (k LicenseKey) ID() LicenseID {
 }
 
 // Slot returns the slot of the license: the first ten bits, which are the first two characters of its key.
-func (id LicenseID) Slot() Slot { return Slot(id[0])<<2 | Slot(id[1]>>6) }
+func (id LicenseID) Slot() Slot { return leadingSlot(id[0], id[1]) }
 
 // ValidKeyPrefix reports whether a product may use the prefix: 2 to 8 of A-Z 0-9.
 func ValidKeyPrefix(prefix string) bool {

@@ -26,15 +26,36 @@ func SlotOf(owner Owner) Slot {
 	input = append(input, 0)
 	input = append(input, owner.Mode...)
 	sum := sha256.Sum256(input)
-	return Slot(sum[0])<<2 | Slot(sum[1]>>6)
+	return leadingSlot(sum[0], sum[1])
 }
+
+// leadingSlot returns the first ten bits of two bytes.
+func leadingSlot(first, second byte) Slot { return Slot(first)<<2 | Slot(second>>6) }
 
 // String returns the slot as ids contain it: two Crockford characters, 00 to ZZ, which sort as the slots do.
 func (s Slot) String() string { return string([]byte{crockford[s>>5&31], crockford[s&31]}) }
 
-// In reports whether an id contains the slot after its first underscore: an order number, or the id of an endpoint, an
-// API key or an event. Ids in lower case contain the slot in lower case.
+// In reports whether an id contains the slot; see [SlotIn].
 func (s Slot) In(id string) bool {
+	slot, ok := SlotIn(id)
+	return ok && slot == s
+}
+
+// SlotIn returns the slot that an id contains after its first underscore: an order number, or the id of an endpoint, an
+// API key or an event. Ids in lower case contain the slot in lower case.
+func SlotIn(id string) (slot Slot, ok bool) {
 	_, rest, _ := strings.Cut(id, "_")
-	return len(rest) >= SlotLength && strings.EqualFold(rest[:SlotLength], s.String())
+	if len(rest) < SlotLength {
+		return 0, false
+	}
+	return ParseSlot(strings.ToUpper(rest[:SlotLength]))
+}
+
+// ParseSlot parses the two characters of [Slot.String].
+func ParseSlot(text string) (slot Slot, ok bool) {
+	if len(text) != SlotLength {
+		return 0, false
+	}
+	high, low := strings.IndexByte(crockford, text[0]), strings.IndexByte(crockford, text[1])
+	return Slot(high<<5 | low), high >= 0 && low >= 0
 }

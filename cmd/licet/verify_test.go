@@ -11,6 +11,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"licet/licensing"
 )
 
 // verified is what licet store verify --output json prints.
@@ -86,16 +88,31 @@ func TestVerifyCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for _, listing := range []string{"lc2/i/", "lc2/j/1i/", "lc2/j/2i/"} { // with its upper levels
-		if _, err := client.Delete(t.Context(), listing, clientv3.WithPrefix()); err != nil {
-			t.Fatal(err)
+	all, err := client.Get(t.Context(), "lc2/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range all.Kvs {
+		path := string(kv.Key[len("lc2/00/"):])
+		for _, listing := range []string{"i/", "j/1i/", "j/2i/"} { // with its upper levels
+			if strings.HasPrefix(path, listing) {
+				if _, err := client.Delete(t.Context(), string(kv.Key)); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 	if _, err := client.Put(t.Context(), "lc2/zz/secret", ""); err != nil {
 		t.Fatal(err)
 	}
+	owner := licensing.Owner{AccountID: "acct_drifted", Mode: licensing.Test}
+	slot := licensing.SlotOf(owner).String()
+	usage := "lc2/" + slot + "/s/acct_drifted/t/"
+	if _, err := client.Put(t.Context(), "lc2/cell/s/"+slot, ""); err != nil {
+		t.Fatal(err)
+	}
 	drifted := "\x01\x08\x80\x80\x80\x80\x01\x10\x05" // a usage record of 256 MiB in 5 keys
-	if _, err := client.Put(t.Context(), "lc2/s/acct_drifted/t/", drifted); err != nil {
+	if _, err := client.Put(t.Context(), usage, drifted); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.terminate(t); code != exitOK {

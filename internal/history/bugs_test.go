@@ -264,7 +264,13 @@ func hideWriter(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandl
 }
 
 func isRecord(key []byte) bool {
-	return bytes.HasPrefix(key, []byte("lc2/l/")) || bytes.HasPrefix(key, []byte("lc2/o/"))
+	return isOf("l/", key) || isOf("o/", key)
+}
+
+// isOf reports whether a key is of a family. The keys of owners begin with lc2/<slot>/<family>/.
+func isOf(family string, key []byte) bool {
+	const slot = len("lc2/00/")
+	return len(key) > slot && key[slot-1] == '/' && strings.HasPrefix(string(key[slot:]), family)
 }
 
 // putBy finds the writer in front of the record that a transaction puts.
@@ -301,7 +307,7 @@ func deleteUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.Unary
 // putUnguarded writes devices whether or not the swap lands.
 func putUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
 	return unguarded(ctx, txn, handler, func(op *pb.RequestOp) bool {
-		return strings.HasPrefix(string(op.GetRequestPut().GetKey()), "lc2/d/")
+		return isOf("d/", op.GetRequestPut().GetKey())
 	})
 }
 

@@ -247,9 +247,9 @@ type killable struct {
 
 // Due leaves out the licenses of other runs.
 func (m killable) Due(
-	ctx context.Context, kind licensing.DueKind, span store.DueSpan, from string, limit int,
+	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
-	page, err := m.Store.Due(ctx, kind, span, from, limit)
+	page, err := m.Store.Due(ctx, kind, slot, span, from, limit)
 	page.Records = slices.DeleteFunc(page.Records,
 		func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
 	return page, err

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -144,7 +143,7 @@ func writes(txn *pb.TxnRequest) bool {
 // touches reports whether a transaction writes devices and no license.
 func touches(txn *pb.TxnRequest) bool {
 	return !slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool {
-		return !bytes.HasPrefix(op.GetRequestPut().GetKey(), []byte("lc2/d/"))
+		return !isOf("d/", op.GetRequestPut().GetKey())
 	})
 }
 

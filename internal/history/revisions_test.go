@@ -139,6 +139,9 @@ func (t *timeline) replay(
 	created := map[string][]licensing.LicenseID{} // by the order they name
 	for _, event := range events {
 		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc2/"), "/")
+		if kind != "cell" { // but a slot
+			kind, rest, _ = strings.Cut(rest, "/")
+		}
 		switch kind {
 		case "l":
 			id := licensing.LicenseID([]byte(rest))

@@ -101,7 +101,8 @@ type swaying struct {
 
 func (s swaying) TakeGrowth() []store.OwnerGrowth {
 	grown := s.Store.TakeGrowth()
-	stored, err := server.client.Get(context.Background(), "lc2/s/"+s.owner.AccountID+"/t/")
+	slot := licensing.SlotOf(s.owner).String()
+	stored, err := server.client.Get(context.Background(), "lc2/"+slot+"/s/"+s.owner.AccountID+"/t/")
 	if err != nil || len(stored.Kvs) == 0 {
 		return grown // the run has not begun
 	}

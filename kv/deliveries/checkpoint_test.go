@@ -94,7 +94,8 @@ func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map
 	}
 	kinds = make(map[byte]int)
 	for _, kv := range response.Kvs {
-		if _, kind, _, ok := layout.ReadDeliveryKey(string(kv.Key[len(layout.DeliveryPrefix):])); ok {
+		_, path, _ := layout.CutSlot(string(kv.Key))
+		if _, kind, _, ok := layout.ReadDeliveryKey(strings.TrimPrefix(path, layout.DeliveryFamily)); ok {
 			kinds[kind]++
 		}
 	}

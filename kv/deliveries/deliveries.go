@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/claimwrite"
@@ -71,34 +72,31 @@ func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
 // then continues.
 func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
-		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
-		for {
-			page, err := s.etcd.Page(ctx, "list_webhooks", from, end, webhooksPage, 0)
+		for from, more := "", true; more; {
+			page, err := s.etcd.PageInSlots(ctx, "list_webhooks", etcd.Family(layout.WebhooksFamily), from,
+				webhooksPage, 0)
 			if err != nil {
 				yield(store.OwnerWebhooks{}, err)
 				return
 			}
 			for _, kv := range page.Kvs {
-				webhooks, err := s.readWebhooks(string(kv.Key[len(layout.WebhooksPrefix):]), kv.Value)
+				webhooks, err := s.readWebhooks(kv)
 				if !yield(store.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision,
-					Revision: page.Header.Revision}, err) {
+					Revision: page.Revision}, err) {
 					return
 				}
 			}
-			if !page.More {
-				return
-			}
-			from = etcd.After(page.Kvs[len(page.Kvs)-1].Key)
+			from, more = page.Next, page.Next != ""
 		}
 	}
 }
 
-func (s *Store) readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
-	owner, rest, ok := layout.CutOwner(rest)
-	if !ok || rest != "" {
+func (s *Store) readWebhooks(kv *mvccpb.KeyValue) (licensing.Webhooks, error) {
+	owner, ok := layout.OwnerIn(kv.Key, layout.WebhooksFamily)
+	if !ok {
 		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("a key of webhooks: %w", layout.ErrMalformed))
 	}
-	stored, err := layout.DecodeWebhooks(owner, value)
+	stored, err := layout.DecodeWebhooks(owner, kv.Value)
 	if s.etcd.Unreadable(layout.WebhooksKey(owner), "w/"+layout.OwnerPath(owner), err) {
 		return licensing.Webhooks{}, layout.Internal(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}

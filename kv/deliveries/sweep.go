@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -24,8 +25,8 @@ const (
 // other transaction writes keys of the endpoint: checkpoints compare the absence of the key, and leases and replays
 // compare the owner's record, which lacks the endpoint. SweepWebhooks removes the x/w/ key and the lease last.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
-	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(),
-		clientv3.WithLimit(sweepEndpoints), clientv3.WithKeysOnly())
+	deleted, err := s.etcd.PageInSlots(ctx, "list_deleted_webhooks", etcd.Family(layout.DeletedWebhooksFamily), "",
+		sweepEndpoints, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
 	}
@@ -33,7 +34,8 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 		if removed >= sweepDeliveries {
 			break
 		}
-		n, err := s.sweepEndpoint(ctx, string(kv.Key[len(layout.DeletedWebhooksPrefix):]))
+		_, path, _ := layout.CutSlot(string(kv.Key))
+		n, err := s.sweepEndpoint(ctx, strings.TrimPrefix(path, layout.DeletedWebhooksFamily))
 		removed += n
 		if err != nil {
 			return removed, err

@@ -31,9 +31,19 @@ func (s *surveyor) content(ctx context.Context) {
 		*c = Content{Err: err}
 		return
 	}
-	for prefix, count := range map[string]*int64{
-		layout.APIKeysPrefix: &c.APIKeys, layout.MastersPrefix: &c.Masters,
-	} {
+	slots, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return s.client.Get(ctx, layout.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	})
+	if err != nil {
+		*c = Content{Err: err}
+		return
+	}
+	counts := map[string]*int64{layout.MastersPrefix: &c.Masters}
+	for _, kv := range slots.Kvs {
+		slot := string(kv.Key[len(layout.SlotsPrefix):])
+		counts[layout.Prefix+slot+"/"+layout.APIKeysFamily] = &c.APIKeys
+	}
+	for prefix, count := range counts {
 		found, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
 			return s.client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 		})
@@ -41,7 +51,7 @@ func (s *surveyor) content(ctx context.Context) {
 			*c = Content{Err: err}
 			return
 		}
-		*count = found.Count
+		*count += found.Count
 	}
 	nodes, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return s.client.Get(ctx, layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))

@@ -80,7 +80,7 @@ func (v *keyChecks) checkAPIKeyIndex(e entry) {
 		return
 	}
 	name := layout.APIKeysOf(owner) + id
-	v.checkEntry("api_key_index", name, name)
+	v.checkEntry("api_key_index", name, e)
 	if len(e.value) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_index", name, "value", "the value is no SHA-256")
 		return

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -28,7 +27,7 @@ func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	family := map[licensing.DueKind]string{
 		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
 	}[kind]
-	prefix := strings.TrimPrefix(layout.DuePrefix(kind), layout.Prefix)
+	prefix := layout.DueFamily(kind)
 	return func(e entry) {
 		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
 		if !ok {

@@ -250,10 +250,10 @@ func (v *eventChecks) checkMark(e entry) {
 	}
 }
 
-// checkEventOwner checks the key of an owner that has events, or had some.
-func (v *eventChecks) checkEventOwner(e entry) {
+// checkOwner checks the key of an owner that has events, or had some.
+func (v *eventChecks) checkOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
-		v.report("event_owner", "h/"+v.names.Opaque(e.rest), "key",
+		v.report("owner", "h/"+v.names.Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
 	}
 }
@@ -265,7 +265,7 @@ func (v *eventChecks) wantEventOwner(owner licensing.Owner) {
 		return
 	}
 	v.links.owner = owner
-	v.want(layout.EventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(layout.OwnerKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("event", "e/"+layout.OwnerPath(owner), "owner_missing",
 				"the sweep of old events will not find those of this owner")

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -28,7 +29,7 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 			v.report("license", "l/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a license's")
 			continue
 		}
-		if err := v.orphans(ctx, devices, metadata, e.rest); err != nil {
+		if err := v.orphans(ctx, devices, metadata, e); err != nil {
 			return err
 		}
 		if err := v.checkLicense(ctx, id, e, devices, metadata); err != nil {
@@ -38,24 +39,24 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := v.orphans(ctx, devices, metadata, "\xff"+strings.Repeat("\xff", layout.LicenseIDSize)); err != nil {
+	if err := v.orphans(ctx, devices, metadata, entry{slot: licensing.Slots}); err != nil {
 		return err
 	}
-	if !v.checked && v.summary.Families[licenses.family].Keys > 0 {
+	if !v.checked && v.summary.Families[licenses.place].Keys > 0 {
 		v.report("check_key", "cell/check", "missing",
 			"there are licenses, and no check key that their keys are made with")
 	}
 	return v.lookUp(ctx, 0)
 }
 
-// orphans reports the devices and metadata that come before a license: their own license does not exist.
-func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, before string) error {
+// orphans reports the devices and metadata whose keys sort before those of a license: their own license does not exist.
+func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, license entry) error {
 	for {
 		e, more, err := devices.peek(ctx)
 		if err != nil {
 			return err
 		}
-		if !more || e.rest[:min(len(e.rest), layout.LicenseIDSize)] >= before {
+		if !more || !e.sortsBefore(license) {
 			break
 		}
 		devices.skip()
@@ -68,7 +69,7 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, b
 		if err != nil {
 			return err
 		}
-		if !more || e.rest >= before {
+		if !more || !e.sortsBefore(license) {
 			return nil
 		}
 		metadata.skip()
@@ -80,6 +81,12 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, b
 		}
 		v.report("metadata", "m/"+v.names.License(id), "orphan", "the license of this metadata does not exist")
 	}
+}
+
+// sortsBefore reports whether a key of a device or of metadata sorts before those of a license.
+func (e entry) sortsBefore(license entry) bool {
+	return cmp.Or(cmp.Compare(e.slot, license.slot),
+		cmp.Compare(e.rest[:min(len(e.rest), layout.LicenseIDSize)], license.rest)) < 0
 }
 
 // deviceKeyForm reports a malformed key of a device.

@@ -29,7 +29,7 @@ func (v *listingChecks) checkListing(e entry) {
 	}
 	at, shown := shownTime(rest)
 	name := layout.LicensesOf(owner) + shown + "/" + v.names.License(id)
-	v.checkBareEntry("listing", name, layout.LicensesOf(owner)+rest, e)
+	v.checkBareEntry("listing", name, e)
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("listing", name, "license_missing", "the license listed here does not exist")
@@ -56,7 +56,7 @@ func (v *listingChecks) checkBuyer(e entry) {
 	}
 	number := rest[layout.BuyerSize:]
 	name := "b/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(rest[:layout.BuyerSize])) + "/" + number
-	v.checkBareEntry("buyer", name, "b/"+e.rest, e)
+	v.checkBareEntry("buyer", name, e)
 	v.want(layout.OrderKey(owner, number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("buyer", name, "order_missing", "the order listed here does not exist")
@@ -66,7 +66,7 @@ func (v *listingChecks) checkBuyer(e entry) {
 		if err != nil {
 			return // reported with the orders
 		}
-		if layout.BuyerListingKey(&stored.Order) != layout.Prefix+"b/"+e.rest {
+		if layout.BuyerListingKey(&stored.Order) != e.key {
 			v.report("buyer", name, "misplaced", "the order listed here names another buyer, or none")
 		}
 	})
@@ -83,7 +83,7 @@ func (v *listingChecks) checkCatalog(e entry) {
 	ref := licensing.ProductRef(owner, rest[layout.TimeSize:])
 	_, shown := shownTime(rest)
 	name := layout.ProductsOf(owner) + shown + "/" + ref.ID
-	v.checkBareEntry("catalog", name, "c/"+e.rest, e)
+	v.checkBareEntry("catalog", name, e)
 	v.want(layout.ProductKey(owner, ref.ID), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("catalog", name, "product_missing", "the product listed here does not exist")
@@ -93,24 +93,24 @@ func (v *listingChecks) checkCatalog(e entry) {
 		if err != nil {
 			return // reported with the products
 		}
-		if p := &stored.Product; layout.CatalogKey(ref, p) != layout.Prefix+"c/"+e.rest {
+		if p := &stored.Product; layout.CatalogKey(ref, p) != e.key {
 			v.report("catalog", name, "misplaced", "the product listed here was made at %s",
 				p.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
 }
 
-// checkBareEntry checks an entry of a listing whose key holds no record. key is the entry's key without the layout.
-func (v *reading) checkBareEntry(family, name, key string, e entry) {
+// checkBareEntry checks an entry of a listing whose key holds no record.
+func (v *reading) checkBareEntry(family, name string, e entry) {
 	if len(e.value) > 0 {
 		v.report(family, name, "value", "it holds a value")
 	}
-	v.checkEntry(family, name, key)
+	v.checkEntry(family, name, e)
 }
 
 // checkEntry looks up an entry's keys on the upper levels of its listing.
-func (v *reading) checkEntry(family, name, key string) {
-	for level, above := range layout.SkipKeys(layout.Prefix + key) {
+func (v *reading) checkEntry(family, name string, e entry) {
+	for level, above := range layout.SkipKeys(e.key) {
 		v.want(above, func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				v.report(family, name, "skip_missing",
@@ -127,12 +127,12 @@ func (v *listingChecks) checkSkip(e entry) {
 		level = int(e.rest[0]) - '0'
 	}
 	if level < 1 || level > layout.SkipLevels {
-		v.report("skip", layout.SkipPrefix+v.names.Opaque(e.rest), "key",
+		v.report("skip", layout.SkipFamily+v.names.Opaque(e.rest), "key",
 			"the key is not in the form of a key on an upper level of a listing")
 		return
 	}
-	below := layout.Prefix + e.rest[1:]
-	name := layout.SkipPrefix + strconv.Itoa(level) + v.names.Opaque(e.rest[1:])
+	below := layout.InSlot(e.slot, e.rest[1:])
+	name := layout.SkipFamily + strconv.Itoa(level) + v.names.Opaque(e.rest[1:])
 	if len(e.value) > 0 {
 		v.report("skip", name, "value", "it holds a value")
 	}

@@ -15,6 +15,7 @@ import (
 	"licet/internal/backoff"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
+	"licet/licensing"
 )
 
 const (
@@ -32,23 +33,29 @@ const (
 
 // entry is one key of a family with its value.
 type entry struct {
+	slot  licensing.Slot // 0 for a key of the cell
+	key   string
 	rest  string // the key below the family's prefix
 	value []byte
 }
 
-// stream reads the keys of a family in their order.
+// stream reads the keys of a family in their order: slot by slot. It reports and leaves out keys that are not in the
+// slot of their owner.
 //
 // etcd 3.7 streams a range in pieces of about a megabyte. Before that a range
 // is read in pages, and etcd counts all keys from each page to the range's
 // end, which makes a large store slow to read.
 type stream struct {
 	v      *reading
-	prefix string // with the layout's
-	family int    // its place in the summary
-	from   string // the first key not yet read
+	family string           // its prefix below the slot
+	place  int              // of the family in the summary
+	slots  []licensing.Slot // whose keys are still to be read
+	slot   licensing.Slot   // that is being read
+	prefix string           // of the keys that are being read
+	from   string           // the first key not yet read
 	to     string
 	page   []*mvccpb.KeyValue // read and not yet returned
-	ended  bool
+	ended  bool               // no key of the slot is left to read
 
 	pieces clientv3.GetStreamChan // nil while no stream is open
 	cancel context.CancelFunc     // of pieces
@@ -56,28 +63,49 @@ type stream struct {
 
 // stream begins to read a family. The caller must close it.
 func (v *reading) stream(prefix string) *stream {
-	return &stream{
-		v: v, prefix: layout.Prefix + prefix, family: v.places[prefix],
-		from: layout.Prefix + prefix, to: clientv3.GetPrefixRangeEnd(layout.Prefix + prefix),
+	s := &stream{v: v, family: prefix, place: v.places[prefix], ended: true}
+	if inCell(prefix) {
+		s.begin(layout.Prefix + prefix)
+	} else {
+		s.slots = v.slots
 	}
+	return s
+}
+
+// begin begins to read the keys with a prefix.
+func (s *stream) begin(prefix string) {
+	s.prefix, s.from, s.to, s.ended = prefix, prefix, clientv3.GetPrefixRangeEnd(prefix), false
 }
 
 // peek returns the next key and does not consume it; more is false at the end.
 func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
-	for len(s.page) == 0 {
-		if s.ended {
-			return entry{}, false, nil
+	for {
+		for len(s.page) == 0 {
+			if s.ended {
+				if len(s.slots) == 0 {
+					return entry{}, false, nil
+				}
+				s.slot, s.slots = s.slots[0], s.slots[1:]
+				s.begin(layout.InSlot(s.slot, s.family))
+			}
+			if err := s.v.retry(ctx, s.read); err != nil {
+				return entry{}, false, err
+			}
+			s.v.count(s.place, len(s.page))
+			if s.v.rest > 0 && len(s.page) > 0 && !backoff.Sleep(ctx, s.v.rest) {
+				return entry{}, false, ctx.Err()
+			}
 		}
-		if err := s.v.retry(ctx, s.read); err != nil {
-			return entry{}, false, err
+		kv := s.page[0]
+		key := string(kv.Key)
+		e = entry{slot: s.slot, key: key, rest: key[len(s.prefix):], value: kv.Value}
+		if inCell(s.family) || e.inOwnSlot(s.family) {
+			return e, true, nil
 		}
-		s.v.count(s.family, len(s.page))
-		if s.v.rest > 0 && !backoff.Sleep(ctx, s.v.rest) {
-			return entry{}, false, ctx.Err()
-		}
+		s.v.report(s.v.summary.Families[s.place].Name, s.family+s.v.names.Opaque(e.rest), "slot",
+			"the key is in slot %v, which is not the slot of its owner", e.slot)
+		s.skip()
 	}
-	kv := s.page[0]
-	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil
 }
 
 // next returns the next key and consumes it.

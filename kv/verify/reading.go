@@ -23,7 +23,16 @@ type reading struct {
 	rest     time.Duration       // after each page
 	lookups  []lookup
 	summary  Summary
-	places   map[string]int // the index of each prefix's family in summary.Families
+	slots    []licensing.Slot // in use, in their order
+	places   map[string]int   // the index of each prefix's family in summary.Families
+}
+
+// apart returns a reading of the same store at the same revision that counts and reports for itself.
+func (v *reading) apart() *reading {
+	return &reading{
+		kv: v.kv, revision: v.revision, cfg: Config{PageSize: v.cfg.PageSize}, paged: v.paged, slots: v.slots,
+		summary: Summary{Families: make([]FamilyCount, 1)},
+	}
 }
 
 // report passes a violation on. Texts must not show a license key: see [Names].

@@ -25,7 +25,7 @@ func (v *recordChecks) checkOrder(e entry) {
 		return
 	}
 	name := layout.OrdersOf(owner) + number
-	v.checkEntry("order", name, name)
+	v.checkEntry("order", name, e)
 	bad := func(rule, format string, args ...any) { v.report("order", name, rule, format, args...) }
 	if !licensing.SlotOf(owner).In(number) {
 		bad("slot", "its number does not contain the slot of its owner")

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"licet/kv/internal/layout"
@@ -16,15 +17,18 @@ func Sizes(
 	ctx context.Context, s Store, revision int64, rest time.Duration,
 ) (map[licensing.Owner]licensing.Size, error) {
 	c := &sizes{
-		reading: &reading{kv: s.Client().KV, revision: revision, rest: rest},
+		reading: (&reading{kv: s.Client().KV, revision: revision}).apart(),
 		of:      make(map[licensing.Owner]licensing.Size),
+	}
+	c.rest = rest
+	if err := c.readSlots(ctx); err != nil {
+		return nil, explain(ctx, err)
 	}
 	return c.of, explain(ctx, c.count(ctx))
 }
 
 // count counts all families.
 func (c *sizes) count(ctx context.Context) error {
-	c.summary.Families = make([]FamilyCount, 1)
 	for _, count := range []func(context.Context) error{
 		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("i/", 0), c.owned("o/", 0), c.owned("q/", 0),
 		c.owned("w/", 0), c.owned("y/", 0), c.owned("j/", len("1i/")), c.owned("x/o/", layout.TimeSize),
@@ -46,10 +50,8 @@ type sizes struct {
 
 func (c *sizes) add(owner licensing.Owner, size licensing.Size) { c.of[owner] = c.of[owner].Plus(size) }
 
-// size returns the size of an entry of a family.
-func (e entry) size(prefix string) licensing.Size {
-	return layout.SizeOf(len(layout.Prefix)+len(prefix)+len(e.rest), len(e.value))
-}
+// size returns the size of an entry.
+func (e entry) size() licensing.Size { return layout.SizeOf(len(e.key), len(e.value)) }
 
 // eachEntry calls do for the entries of a family.
 func (c *sizes) eachEntry(ctx context.Context, prefix string, do func(entry)) error {
@@ -69,7 +71,7 @@ func (c *sizes) owned(prefix string, at int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return c.eachEntry(ctx, prefix, func(e entry) {
 			if owner, _, ok := layout.CutOwner(e.rest[min(at, len(e.rest)):]); ok {
-				c.add(owner, e.size(prefix))
+				c.add(owner, e.size())
 			}
 		})
 	}
@@ -80,7 +82,7 @@ func (c *sizes) valued(prefix string, ownerOf func([]byte) (licensing.Owner, err
 	return func(ctx context.Context) error {
 		return c.eachEntry(ctx, prefix, func(e entry) {
 			if owner, err := ownerOf(e.value); err == nil {
-				c.add(owner, e.size(prefix))
+				c.add(owner, e.size())
 			}
 		})
 	}
@@ -107,17 +109,17 @@ func (c *sizes) countLicenses(ctx context.Context) error {
 		if err != nil || !more {
 			return err
 		}
-		size := e.size("l/")
+		id, ok := layout.LicenseIDOf(e.rest)
+		if !ok {
+			continue
+		}
+		size := e.size()
 		for _, part := range []*stream{devices, metadata} {
-			of, err := c.sizeOfPart(ctx, part, e.rest)
+			of, err := c.sizeOfPart(ctx, part, e)
 			if err != nil {
 				return err
 			}
 			size = size.Plus(of)
-		}
-		id, ok := layout.LicenseIDOf(e.rest)
-		if !ok {
-			continue
 		}
 		stored, err := layout.DecodeLicense(id, e.value)
 		if err != nil {
@@ -132,17 +134,17 @@ func (c *sizes) countLicenses(ctx context.Context) error {
 }
 
 // sizeOfPart returns the size of the keys of a license in a stream, and skips the keys before it.
-func (c *sizes) sizeOfPart(ctx context.Context, part *stream, license string) (size licensing.Size, err error) {
+func (c *sizes) sizeOfPart(ctx context.Context, part *stream, license entry) (size licensing.Size, err error) {
 	for {
 		e, more, err := part.peek(ctx)
 		if err != nil || !more {
 			return size, err
 		}
-		switch of := e.rest[:min(len(e.rest), len(license))]; {
-		case of > license:
+		switch {
+		case e.slot == license.slot && strings.HasPrefix(e.rest, license.rest):
+			size = size.Plus(e.size())
+		case !e.sortsBefore(license):
 			return size, nil
-		case of == license:
-			size = size.Plus(layout.SizeOf(len(part.prefix)+len(e.rest), len(e.value)))
 		}
 		part.skip()
 	}
@@ -169,7 +171,7 @@ func (c *sizes) countDeliveries(ctx context.Context) error {
 			end()
 			endpoint = of
 		}
-		size = size.Plus(e.size("v/"))
+		size = size.Plus(e.size())
 		switch kind {
 		case layout.KeyOfProgress:
 			if stored, err := layout.DecodeProgress(e.value); err == nil {

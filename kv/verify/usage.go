@@ -54,7 +54,7 @@ func (v *recordChecks) checkUsage(e entry) {
 // compareUsage counts how much each owner stores, and lists the usage records that differ.
 func (v *recordChecks) compareUsage(ctx context.Context) error {
 	c := &sizes{
-		reading: &reading{kv: v.kv, revision: v.revision, cfg: Config{PageSize: v.cfg.PageSize}, paged: v.paged},
+		reading: v.apart(),
 		of:      make(map[licensing.Owner]licensing.Size),
 	}
 	for owner := range v.usages {

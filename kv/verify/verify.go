@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,13 +113,14 @@ func CountKeys(ctx context.Context, s Store) (int64, error) {
 // family is one kind of key: all keys that begin with a prefix.
 type family struct {
 	name   string
-	prefix string // below the layout's
+	prefix string // below the layout's, and below the slot unless the family is the cell's
 	// check reads the family and reports what is wrong with it. It is nil if the check of another family also reads
 	// this family.
 	check func(context.Context) error
 }
 
-// families returns every kind of key, in the order of their prefixes. A new kind needs a row here: otherwise its keys
+// families returns every kind of key, in the order of their prefixes. Keys below cell/ are the cell's; all other keys
+// are in slots. A new kind needs a row here: otherwise its keys
 // are unknown, which is a violation.
 func (v *verification) families() []family {
 	return []family{
@@ -138,12 +140,13 @@ func (v *verification) families() []family {
 		{"node", "cell/n/", v.each("cell/n/", v.records.checkNode)},
 		{"recount", "cell/recount", v.each("cell/recount", v.records.checkRecount)},
 		{"retired_master_key", "cell/retired/", v.each("cell/retired/", v.keys.checkRetiredMaster)},
+		{"slot", "cell/s/", v.each("cell/s/", v.records.checkSlot)},
 		{"swept_events", "cell/swept", v.each("cell/swept", v.events.checkTrimmed)},
 		{"event_mark", "cell/t/", v.each("cell/t/", v.events.checkMark)},
 		{"webhooks_mark", "cell/webhooks", v.each("cell/webhooks", v.webhooks.checkWebhooksMark)},
 		{"device", "d/", nil},
 		{"event", "e/", v.each("e/", v.events.checkEvents)},
-		{"event_owner", "h/", v.each("h/", v.events.checkEventOwner)},
+		{"owner", "h/", v.each("h/", v.events.checkOwner)},
 		{"listing", "i/", v.each("i/", v.listings.checkListing)},
 		{"skip", "j/", v.each("j/", v.listings.checkSkip)},
 		{"api_key", "k/", v.each("k/", v.keys.checkAPIKey)},
@@ -166,7 +169,7 @@ func (v *verification) families() []family {
 	}
 }
 
-// Prefixes returns the prefixes of all kinds of keys, below the layout's, in their order.
+// Prefixes returns the prefixes of all kinds of keys in their order, as families do.
 func Prefixes() []string {
 	var prefixes []string
 	for _, f := range newVerification(nil, Config{}).families() {
@@ -219,20 +222,15 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.begin(ctx); err != nil {
 		return err
 	}
+	if err := v.readSlots(ctx); err != nil {
+		return err
+	}
 	if err := v.events.readCuts(ctx); err != nil {
 		return err
 	}
-	from := layout.Prefix
 	for i, f := range v.families() {
 		v.places[f.prefix] = i
 		v.summary.Families = append(v.summary.Families, FamilyCount{Name: f.name})
-		if err := v.checkUnknown(ctx, from, layout.Prefix+f.prefix); err != nil {
-			return err
-		}
-		from = clientv3.GetPrefixRangeEnd(layout.Prefix + f.prefix)
-	}
-	if err := v.checkUnknown(ctx, from, clientv3.GetPrefixRangeEnd(layout.Prefix)); err != nil {
-		return err
 	}
 	for _, f := range v.families() {
 		if f.check == nil {
@@ -241,6 +239,9 @@ func (v *verification) run(ctx context.Context) error {
 		if err := f.check(ctx); err != nil {
 			return err
 		}
+	}
+	if err := v.findUnknown(ctx); err != nil {
+		return err
 	}
 	v.events.checkLinks()
 	if err := v.records.compareUsage(ctx); err != nil {
@@ -286,7 +287,7 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 			if err != nil || len(first.Kvs) == 0 {
 				return err
 			}
-			kind = kindOf(string(first.Kvs[0].Key))
+			kind = v.kindOf(string(first.Kvs[0].Key))
 			end := min(clientv3.GetPrefixRangeEnd(kind), to)
 			all, err := v.kv.Get(ctx, string(first.Kvs[0].Key), clientv3.WithRange(end),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
@@ -306,14 +307,19 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 }
 
 // maxKind bounds what is shown of a key whose kind is not known.
-const maxKind = len(layout.Prefix) + 16
+const maxKind = len(layout.Prefix) + len("00/") + 16
 
-// kindOf returns the beginning of a key up to the slash after the layout's, or a bounded part of the key: the rest may
-// be a secret.
-func kindOf(key string) string {
+// kindOf returns the beginning of a key up to the slash after its family, or a bounded part of the key: the rest may be
+// a secret. Of a key in a slot that is not in use, it returns the slot.
+func (v *verification) kindOf(key string) string {
 	rest := key[len(layout.Prefix):]
+	if slot, path, ok := layout.CutSlot(key); ok {
+		if rest = path; !slices.Contains(v.slots, slot) {
+			return layout.InSlot(slot, "")
+		}
+	}
 	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-		key = key[:len(layout.Prefix)+slash+1]
+		key = key[:len(key)-len(rest)+slash+1]
 	}
 	return key[:min(len(key), maxKind)]
 }

@@ -185,7 +185,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		func(cfg *service.Config) { s.metrics = cfg.Metrics })
 	s.follow(t)
 	known := guessed("0")
-	for i := 0; licensing.HashAPIKey(known)[0]%2 != 0; i++ {
+	for i := 0; licensing.HashAPIKey(known)[31]%2 != 0; i++ {
 		known = guessed(fmt.Sprint(i))
 	}
 	for s.lookups("hit") == 0 {
@@ -218,7 +218,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var others []string
 	for i := 0; len(others) < service.MaxCachedKeys/8; i++ {
 		text := guessed(fmt.Sprint("other ", i))
-		if licensing.HashAPIKey(text)[0]%2 == 0 {
+		if licensing.HashAPIKey(text)[31]%2 == 0 {
 			others = append(others, text)
 			ask(text)
 		}
@@ -246,7 +246,7 @@ type manyKeys struct {
 }
 
 func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, error) {
-	if hash[0]%2 != 0 {
+	if hash[31]%2 != 0 {
 		return nil, nil
 	}
 	key := &licensing.APIKey{Hash: hash}

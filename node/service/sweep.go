@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxDuePages bounds the pages of due records that one pass works on.
-	maxDuePages = 16
+	// maxDueRecords is about how many due records one pass works on.
+	maxDueRecords = 16 * store.MaxDue
 	// dueConcurrency bounds how many records a pass works on at the same time.
 	dueConcurrency = 16
 	// maxDueFailures is the number of failures in a page that ends the pass. Failures that concern one owner only
@@ -30,7 +30,7 @@ const (
 // Sweeps offers the periodic work of a node.
 type Sweeps struct {
 	*core
-	// dueFrom holds, by dueRange, the position (a string) where the next pass continues; see eachDue.
+	// dueFrom holds, by duePlace, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
 }
 
@@ -154,45 +154,63 @@ func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, l
 	failed := s.eachDue(ctx, licensing.DueRefund, store.DueSpan{Until: now}, sendRef)
 	unbelieved := store.DueSpan{Since: now.Add(licensing.RefundRetryMax)}
 	failed = worseError(failed, s.eachDue(ctx, licensing.DueRefund, unbelieved, sendRef))
-	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, store.DueSpan{}, "", store.MaxDue)
+	left, err := s.countRefundsDue(ctx)
 	if err == nil {
-		s.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
+		s.cfg.Metrics.RefundsDue.Set(float64(left))
 	}
 	return cmp.Or(failed, err)
 }
 
-// dueRange names the spans of a sweep: all spans of a kind that have a beginning, or none.
-type dueRange struct {
-	kind  licensing.DueKind
-	since bool
+// countRefundsDue counts the orders whose refund is due now or later, up to about store.MaxDue.
+func (s *Sweeps) countRefundsDue(ctx context.Context) (count int, err error) {
+	slots, err := s.cfg.Queries.DueSlots(ctx, licensing.DueRefund, store.DueSpan{})
+	for i := 0; err == nil && i < len(slots) && count < store.MaxDue; i++ {
+		var page store.DuePage
+		page, err = s.cfg.Queries.Due(ctx, licensing.DueRefund, slots[i], store.DueSpan{}, "", store.MaxDue)
+		count += len(page.Records)
+	}
+	return count, err
 }
 
-// eachDue calls do for the records for which work of a kind is due in a span of time, some at the same time, up to
-// maxDuePages pages. The next pass continues after them, so records that are put off don't keep others
-// from their turn, however many one owner has. The failure of one record does not stop the pass. The
-// pass ends after maxDueFailures failures, as when the store is unreachable.
+// duePlace names a part of what is due: in a slot, all spans of a kind that have a beginning, or none.
+type duePlace struct {
+	kind  licensing.DueKind
+	since bool
+	slot  licensing.Slot
+}
+
+// eachDue calls do for the records for which work of a kind is due in a span of time, some at the same time: a page of
+// each slot in turn, about maxDueRecords in all. The next pass continues after them. So neither records that are put
+// off nor the many records of one owner keep others from their turn. The failure of one record does not stop the pass.
+// The pass ends after maxDueFailures failures, as when the store is unreachable.
 func (s *Sweeps) eachDue(
 	ctx context.Context, kind licensing.DueKind, span store.DueSpan, do func(context.Context, licensing.Ref) error,
-) error {
-	from, place := "", dueRange{kind, !span.Since.IsZero()}
-	if last, _ := s.dueFrom.LoadAndDelete(place); last != nil {
-		from = last.(string)
+) (failed error) {
+	slots, err := s.cfg.Queries.DueSlots(ctx, kind, span)
+	if err != nil {
+		return err
 	}
-	var failed error
+	rand.Shuffle(len(slots), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
 	do = s.whileTrusted(s.traceDue(do))
-	for range maxDuePages {
-		page, err := s.cfg.Queries.Due(ctx, kind, span, from, store.MaxDue)
+	for left := maxDueRecords; left > 0 && len(slots) > 0; {
+		slot := slots[0]
+		slots = slots[1:]
+		place := duePlace{kind, !span.Since.IsZero(), slot}
+		from, _ := s.dueFrom.Load(place)
+		after, _ := from.(string)
+		page, err := s.cfg.Queries.Due(ctx, kind, slot, span, after, store.MaxDue)
 		if err != nil {
 			return err
 		}
+		s.dueFrom.Store(place, page.Next)
 		goOn, err := s.doEach(ctx, page.Records, do)
-		failed = worseError(failed, err)
-		if !goOn || page.Next == "" {
+		if failed = worseError(failed, err); !goOn {
 			return failed
 		}
-		from = page.Next
+		if left -= len(page.Records); page.Next != "" {
+			slots = append(slots, slot)
+		}
 	}
-	s.dueFrom.Store(place, from)
 	return failed
 }
 

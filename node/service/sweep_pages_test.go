@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // dueOrders is a store in which more is due for one owner than a pass looks at, and then
-// something for another owner.
+// something for another owner in the same slot.
 type dueOrders struct {
 	store.Store
 	pages int
@@ -24,8 +25,12 @@ type dueOrders struct {
 	other licensing.Ref
 }
 
+func (d *dueOrders) DueSlots(context.Context, licensing.DueKind, store.DueSpan) ([]licensing.Slot, error) {
+	return []licensing.Slot{1}, nil
+}
+
 func (d *dueOrders) Due(
-	_ context.Context, _ licensing.DueKind, _ store.DueSpan, from string, _ int,
+	_ context.Context, _ licensing.DueKind, _ licensing.Slot, _ store.DueSpan, from string, limit int,
 ) (page store.DuePage, err error) {
 	at := 0
 	if from != "" {
@@ -36,8 +41,11 @@ func (d *dueOrders) Due(
 	if at == d.pages {
 		return store.DuePage{Records: []licensing.Ref{d.other}}, nil
 	}
-	return store.DuePage{Records: []licensing.Ref{licensing.OrderRef(d.busy, fmt.Sprint("ord_", at))},
-		Next: fmt.Sprint(at + 1)}, nil
+	page.Next = fmt.Sprint(at + 1)
+	for i := range limit {
+		page.Records = append(page.Records, licensing.OrderRef(d.busy, fmt.Sprint("ord_", at*limit+i)))
+	}
+	return page, nil
 }
 
 // TestBusyOwnerHidesNoOther: a pass postpones the records of a busy owner, however many they are. The next passes reach
@@ -45,15 +53,15 @@ func (d *dueOrders) Due(
 func TestBusyOwnerHidesNoOther(t *testing.T) {
 	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
 	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
-	n := stateService(Config{Config: node.Config{Records: &dueOrders{pages: maxDuePages, busy: busy, other: other},
-		Queries: &dueOrders{pages: maxDuePages, busy: busy,
-			other: other}}, Keys: &dueOrders{pages: maxDuePages, busy: busy, other: other},
-		Sweeps: &dueOrders{pages: maxDuePages, busy: busy, other: other},
-		Events: &dueOrders{pages: maxDuePages, busy: busy, other: other}})
+	due := &dueOrders{pages: maxDueRecords / store.MaxDue, busy: busy, other: other}
+	n := stateService(Config{Config: node.Config{Records: due, Queries: due}, Keys: due, Sweeps: due, Events: due})
 	seen := make(map[licensing.Ref]int)
+	var mu sync.Mutex
 	for range 3 {
 		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, store.DueSpan{Until: time.Now()},
 			func(_ context.Context, ref licensing.Ref) error {
+				mu.Lock()
+				defer mu.Unlock()
 				seen[ref]++
 				if ref.Owner == busy {
 					return node.ErrOwnerBusy
@@ -71,4 +79,53 @@ func TestBusyOwnerHidesNoOther(t *testing.T) {
 func stateService(cfg Config) *Service {
 	cfg.Clock, cfg.Metrics, cfg.Log = time.Now, metrics.New(prometheus.NewRegistry(), "test", "", ""), zerolog.Nop()
 	return New(cfg)
+}
+
+// TestSlotsTakeTurns: a pass works on each slot with due records, however many are due in one of them.
+func TestSlotsTakeTurns(t *testing.T) {
+	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
+	due := &busySlot{dueOrders{pages: 1 << 20, busy: busy}}
+	n := stateService(Config{Config: node.Config{Records: due, Queries: due}, Keys: due, Sweeps: due, Events: due})
+	seen := make(map[licensing.Ref]int)
+	var mu sync.Mutex
+	if err := n.eachDue(t.Context(), licensing.DueOrderEnd, store.DueSpan{Until: time.Now()},
+		func(_ context.Context, ref licensing.Ref) error {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[ref]++
+			return nil
+		}); err != nil {
+		t.Fatal(err)
+	}
+	for slot := range licensing.Slot(100) {
+		if n := seen[orderIn(slot)]; slot != 50 && n != 1 {
+			t.Errorf("the record in slot %v had %d turns", slot, n)
+		}
+	}
+	if len(seen) < maxDueRecords || len(seen) > maxDueRecords+store.MaxDue {
+		t.Errorf("the pass worked on %d records, want about %d", len(seen), maxDueRecords)
+	}
+}
+
+// busySlot is a store with one due record in each of 100 slots, and without end in slot 50.
+type busySlot struct{ dueOrders }
+
+func (b *busySlot) DueSlots(context.Context, licensing.DueKind, store.DueSpan) (slots []licensing.Slot, err error) {
+	for slot := range licensing.Slot(100) {
+		slots = append(slots, slot)
+	}
+	return slots, nil
+}
+
+func (b *busySlot) Due(
+	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
+) (store.DuePage, error) {
+	if slot == 50 {
+		return b.dueOrders.Due(ctx, kind, slot, span, from, limit)
+	}
+	return store.DuePage{Records: []licensing.Ref{orderIn(slot)}}, nil
+}
+
+func orderIn(slot licensing.Slot) licensing.Ref {
+	return licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, fmt.Sprint("ord_", slot))
 }

@@ -259,8 +259,8 @@ func TestSweepStopsIfEveryRecordFails(t *testing.T) {
 	}
 	failing.Store(false)
 	nodetest.WantError(t, n.RecordOrderEnds(nodetest.Context(t)), nil)
-	page, err := db.Due(nodetest.Context(t), licensing.DueOrderEnd, store.DueSpan{Until: n.Now().Add(-2 * time.Minute)},
-		"", store.MaxDue)
+	page, err := db.Due(nodetest.Context(t), licensing.DueOrderEnd, licensing.SlotOf(owner),
+		store.DueSpan{Until: n.Now().Add(-2 * time.Minute)}, "", store.MaxDue)
 	nodetest.WantError(t, err, nil)
 	for _, ref := range page.Records {
 		if ref.Owner == owner {

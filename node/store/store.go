@@ -77,11 +77,15 @@ type Queries interface {
 	// OrderOwner returns the owner of an order; ok is false if no order has the number.
 	OrderOwner(ctx context.Context, orderNo string) (owner licensing.Owner, ok bool, err error)
 
-	// Due returns records for which something of a kind is due in a span of time, the longest due first:
-	// up to limit of them, from the position that an earlier page returned, or from the beginning if
-	// from is empty. The index changes in the same transaction as the record (License.Due,
+	// DueSlots returns the slots in which something of a kind is due in a span of time.
+	DueSlots(ctx context.Context, kind licensing.DueKind, span DueSpan) ([]licensing.Slot, error)
+
+	// Due returns records of a slot for which something of a kind is due in a span of time, the longest
+	// due first: up to limit of them, from the position that an earlier page returned, or from the
+	// beginning if from is empty. The index changes in the same transaction as the record (License.Due,
 	// Order.Due), but by the time that the caller has the page, the work may be done.
-	Due(ctx context.Context, kind licensing.DueKind, span DueSpan, from string, limit int) (DuePage, error)
+	Due(ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span DueSpan, from string,
+		limit int) (DuePage, error)
 
 	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error

@@ -17,9 +17,16 @@ func PutEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 		t.Helper()
 		stored := &layout.Webhooks{Webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}
 		ops := []clientv3.Op{clientv3.OpPut(layout.WebhooksKey(owner), string(stored.Encode())),
-			clientv3.OpPut(layout.WebhooksMark, "")}
+			clientv3.OpPut(layout.WebhooksMark, ""), clientv3.OpPut(layout.OwnerKey(owner), "")}
+		slots := map[licensing.Slot]bool{licensing.SlotOf(owner): true}
 		for _, endpoint := range deleted {
 			ops = append(ops, clientv3.OpPut(layout.DeletedWebhookKey(endpoint), ""))
+			if slot, ok := licensing.SlotIn(endpoint); ok {
+				slots[slot] = true
+			}
+		}
+		for slot := range slots {
+			ops = append(ops, clientv3.OpPut(layout.SlotKey(slot), ""))
 		}
 		if _, err := client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@
 //	resolve.go    a transaction that is sent until its outcome is known
 //	failure.go    what a failure says of a request's effect
 //	pause.go      the pause before a request is sent again
+//	slots.go      pages of a family in all slots
 //	request.go    requests of the hot path, as etcd's own messages
 //	lease.go      work under a lease
 //	watch.go      wake-ups when a key changes

@@ -10,7 +10,7 @@ import (
 // All keys of deliveries stand below their endpoint. Only the holder of the lease on the endpoint may write them, and
 // each of its transactions compares the lease: see package kv, under Deliveries.
 const (
-	DeliveryPrefix       = Prefix + "v/"
+	DeliveryFamily       = "v/"
 	DeliveryLeasesPrefix = CellPrefix + "g/"
 	WorkersPrefix        = DeliveryLeasesPrefix + WorkerInfix
 	WorkerInfix          = "-/" // no endpoint's id begins like that
@@ -26,7 +26,7 @@ const (
 )
 
 // EndpointPrefix begins all keys of the deliveries to an endpoint.
-func EndpointPrefix(endpoint string) string { return DeliveryPrefix + endpoint + "/" }
+func EndpointPrefix(endpoint string) string { return inSlotOf(endpoint, DeliveryFamily+endpoint+"/") }
 
 // ProgressKey returns the key of an endpoint's progress.
 func ProgressKey(endpoint string) string { return DeliveriesPrefix(endpoint, KeyOfProgress) }
@@ -60,7 +60,7 @@ func PageKey(endpoint string, number uint64) string {
 	return DeliveriesPrefix(endpoint, KeyOfPage) + string(binary.BigEndian.AppendUint64(nil, number))
 }
 
-// ReadDeliveryKey parses the part of a key after DeliveryPrefix: the endpoint, the kind of the key, and the id of the
+// ReadDeliveryKey parses the part of a key after DeliveryFamily: the endpoint, the kind of the key, and the id of the
 // key among the keys of its kind.
 func ReadDeliveryKey(rest string) (endpoint string, kind byte, id string, ok bool) {
 	endpoint, rest, ok = strings.Cut(rest, "/")

@@ -4,7 +4,8 @@
 // # Keys
 //
 // Every key begins with the layout's version, lc2/. Keys of the store as a whole, and keys that every node watches or
-// polls, begin with lc2/cell/. Below lc2/cell/:
+// polls, begin with lc2/cell/. All other keys are an owner's, and begin with lc2/<slot>/: the slot of the owner, as two
+// Crockford characters. So all keys of a slot are one range. Below lc2/cell/:
 //
 //	a/<account>/<mode>/   an owner's request to listen, or no longer to, until cell/listen has moved
 //	backup                when the last successful backup began, as <ms>
@@ -22,13 +23,14 @@
 //	                      revision of this key
 //	recount/ended         when the latest recount that has ended was begun, and its revision
 //	retired/<master>      the fingerprint of a retired master key: nothing is derived from that key any more
+//	s/<slot>              empty: a slot in use, by its two characters
 //	swept                 the last epoch whose events are too old, eight bytes; its revision also moves when an
 //	                      owner gives up events
 //	t/<epoch>             a mark: when that epoch was sealed at the latest, and that the ledgers count the events up
 //	                      to it
 //	webhooks              empty: its revision moves with any change of an endpoint of webhooks, and with any replay
 //
-// The keys of owners, below lc2/:
+// The keys of owners, below lc2/<slot>/:
 //
 //	l/<id>                            a license: facts, writers, up to 16 devices
 //	d/<id><hash>                      a device of a license with more than 16
@@ -37,17 +39,17 @@
 //	                                  events of a record, those of one transaction; see package kv
 //	e/<account>/<mode>/<epoch>b<block>
 //	                                  events of up to 16 records, those of one transaction
-//	h/<account>/<mode>/               empty: an owner of whom there are events, or were
+//	h/<account>/<mode>/               empty: an owner of whom there are records, or were
 //	i/<account>/<mode>/<ms><id>       empty: a license in its owner's listing, by creation
 //	c/<account>/<mode>/<ms><product>  empty: a product in its owner's listing, by creation
 //	b/<account>/<mode>/<email><order> empty: an order among those of its buyer
-//	j/<level><entry>                  empty: an entry of a listing on an upper level of it
+//	j/<level><entry>                  empty: an entry of a listing on an upper level of the listing
 //	o/<account>/<mode>/<order>        an order
 //	p/<order>                         an order's owner, to find an order by its number alone
 //	q/<account>/<mode>/<product>      a product
-//	k/<hash>                          an API key, by the SHA-256 of its text
+//	k/<hash>                          an API key, by licensing.HashAPIKey of its text
 //	a/<account>/<mode>/<key>          an API key's hash, 32 bytes, by its public id
-//	u/<hash>                          when an API key was used last, about, by the SHA-256 of its text
+//	u/<hash>                          when an API key was used last, about, by the same hash
 //	r/<account>/<mode>/               how many bytes of events an owner has, by epochs, and the last epoch whose
 //	                                  events the owner gave up
 //	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
@@ -74,7 +76,7 @@
 // every key up to a range's end, whatever the limit); <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
 // in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
-// 1 or 2, and <entry> a key without the layout's version.
+// 1 or 2, and <entry> a key without the layout's version and the slot.
 //
 // # Values
 //
@@ -98,6 +100,7 @@
 //
 // # Files
 //
+//	slots.go         the keys of slots
 //	keys.go          the keys of records, and of the marks that change with API keys
 //	owners.go        owners and licenses, parsed from keys
 //	listings.go      the keys of listings

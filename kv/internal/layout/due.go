@@ -30,27 +30,27 @@ func (d Due) kind() licensing.DueKind { return licensing.DueKind(d & (1<<dueKind
 // At returns the moment at which the action is due.
 func (d Due) At() time.Time { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
 
-// DuePrefix begins the keys of the index of records for which work of a kind is due, in the order of time.
-func DuePrefix(kind licensing.DueKind) string {
+// DueFamily begins the keys of the index of records for which work of a kind is due, in the order of time.
+func DueFamily(kind licensing.DueKind) string {
 	switch kind {
 	case licensing.DueLicenseEnd:
-		return Prefix + "x/l/"
+		return "x/l/"
 	case licensing.DueOrderEnd:
-		return Prefix + "x/o/"
+		return "x/o/"
 	default:
-		return Prefix + "x/r/"
+		return "x/r/"
 	}
 }
 
-// Key returns the key of a record in the index. What follows the time is the record's own key without the layout and
-// family.
+// Key returns the key of a record in the index. What follows the time is the record's own key without the layout, slot
+// and family.
 func (d Due) Key(record string) string {
-	return DuePrefix(d.kind()) + string(binary.BigEndian.AppendUint64(nil,
-		uint64(d>>dueKindBits))) + record[len(Prefix+"l/"):]
+	return record[:slotPrefixSize] + DueFamily(d.kind()) + string(binary.BigEndian.AppendUint64(nil,
+		uint64(d>>dueKindBits))) + record[slotPrefixSize+len("l/"):]
 }
 
 // DueRecord decodes an entry of the index of due work: what is due, and for which record. rest is the key behind the
-// prefix of the index. The entry of a license has the license's id in its key, and the prefix of the license key in
+// family of the index. The entry of a license has the license's id in its key, and the prefix of the license key in
 // its value.
 func DueRecord(kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
 	if len(rest) < 8 {

@@ -29,7 +29,7 @@ func EpochIn(owner licensing.Owner, key []byte) []byte { return key[len(EventsOf
 func BlockKey(owner licensing.Owner, at Location) string { return EventsKeyOf(owner, at, "", 0) }
 
 // EventsOf begins the keys of all events of an owner.
-func EventsOf(owner licensing.Owner) string { return EventsPrefix + OwnerPath(owner) }
+func EventsOf(owner licensing.Owner) string { return OfOwner(owner, EventsFamily) }
 
 func appendSequence(b []byte, n uint64) []byte {
 	var eight [8]byte

@@ -29,8 +29,8 @@ import (
 // know the format still knows how many events there are, when the first happened, and where those before them stand.
 
 const (
-	// EventsPrefix begins the keys of all events.
-	EventsPrefix = Prefix + "e/"
+	// EventsFamily begins the keys of all events.
+	EventsFamily = "e/"
 	// SequenceSize is the length of a sequence number in a key of events.
 	SequenceSize = 5
 	// EventOfLicense, EventOfOrder and EventOfWebhooks begin the name of a record in keys of events.

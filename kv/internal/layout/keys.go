@@ -2,6 +2,7 @@ package layout
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 )
 
 const (
-	// Prefix is the version of the layout, which every key begins with.
+	// Prefix is the version of the layout, which every key begins with. The keys of owners continue with the owner's
+	// slot; see InSlot.
 	Prefix = "lc2/"
 	// CellPrefix begins the keys of the store as a whole, and the keys that every node watches or polls.
 	CellPrefix = Prefix + "cell/"
@@ -29,26 +31,28 @@ const (
 	RetiredPrefix   = CellPrefix + "retired/"
 )
 
-// APIKeysPrefix begins the keys of the records of API keys.
-const APIKeysPrefix = Prefix + "k/"
+// APIKeysFamily begins the keys of the records of API keys.
+const APIKeysFamily = "k/"
 
 // NodesPrefix is where the nodes that are up are registered.
 const NodesPrefix = CellPrefix + "n/"
 
 // LicenseKey returns the key of a license's record.
-func LicenseKey(id licensing.LicenseID) string { return Prefix + "l/" + string(id[:]) }
+func LicenseKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "l/"+string(id[:])) }
 
 // MetadataKey returns the key of a license's metadata.
-func MetadataKey(id licensing.LicenseID) string { return Prefix + "m/" + string(id[:]) }
+func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+string(id[:])) }
 
 // OrderOwnerKey returns the key that holds the owner of an order, by the order's number alone.
-func OrderOwnerKey(orderNo string) string { return Prefix + "p/" + orderNo }
+func OrderOwnerKey(orderNo string) string { return inSlotOf(orderNo, "p/"+orderNo) }
 
 // APIKeyKey returns the key of an API key's record.
-func APIKeyKey(hash [32]byte) string { return APIKeysPrefix + string(hash[:]) }
+func APIKeyKey(hash [32]byte) string {
+	return InSlot(licensing.SlotOfHash(hash), APIKeysFamily+string(hash[:]))
+}
 
 // KeyUseKey returns the key that says when an API key was used last.
-func KeyUseKey(hash [32]byte) string { return Prefix + "u/" + string(hash[:]) }
+func KeyUseKey(hash [32]byte) string { return InSlot(licensing.SlotOfHash(hash), "u/"+string(hash[:])) }
 
 // APIKeyPartMark returns the key of the mark of one part of all API keys.
 func APIKeyPartMark(part uint8) string { return apiKeyPartMarks + string([]byte{part}) }
@@ -71,12 +75,12 @@ func CutAPIKeyPart(key string) (part uint8, ok bool) {
 // APIKeyIndexKey returns the key that holds an API key's hash, by its public id. Ids sort by time, so an owner's keys
 // are in the order of their creation.
 func APIKeyIndexKey(owner licensing.Owner, id string) string {
-	return Prefix + APIKeysOf(owner) + id
+	return InSlot(licensing.SlotOf(owner), APIKeysOf(owner)+id)
 }
 
 // OrderKey returns the key of an order. Numbers sort by time, so an owner's orders are in the order of their creation.
 func OrderKey(owner licensing.Owner, orderNo string) string {
-	return Prefix + OrdersOf(owner) + orderNo
+	return InSlot(licensing.SlotOf(owner), OrdersOf(owner)+orderNo)
 }
 
 // BuyerListingKey returns the key of an order in the listing of its buyer's orders; empty if the order has no buyer.
@@ -84,17 +88,17 @@ func BuyerListingKey(o *licensing.Order) string {
 	if o.BuyerEmail == "" {
 		return ""
 	}
-	return Prefix + OrdersOfBuyer(o.Owner, o.BuyerEmail) + o.OrderNo
+	return InSlot(licensing.SlotOf(o.Owner), OrdersOfBuyer(o.Owner, o.BuyerEmail)+o.OrderNo)
 }
 
 // ProductKey returns the key of a product's record.
 func ProductKey(owner licensing.Owner, id string) string {
-	return Prefix + "q/" + OwnerPath(owner) + id
+	return OfOwner(owner, "q/") + id
 }
 
 // ListingKey returns the key of a license in its owner's listing, oldest first.
 func ListingKey(owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
-	return Prefix + LicensesOf(owner) + TimeInKey(created) + string(id[:])
+	return InSlot(licensing.SlotOf(owner), LicensesOf(owner)+TimeInKey(created)+string(id[:]))
 }
 
 // CatalogKey returns the key of a product in its owner's listing, oldest first; empty if there is no product.
@@ -102,7 +106,7 @@ func CatalogKey(ref licensing.Ref, p *licensing.Product) string {
 	if p == nil {
 		return ""
 	}
-	return Prefix + ProductsOf(ref.Owner) + TimeInKey(p.CreatedAt) + ref.ID
+	return InSlot(licensing.SlotOf(ref.Owner), ProductsOf(ref.Owner)+TimeInKey(p.CreatedAt)+ref.ID)
 }
 
 // ClaimHashSize is the length of the hash of an Idempotency-Key in a key.
@@ -110,16 +114,35 @@ const ClaimHashSize = 16
 
 // ClaimKey returns the key of a claim on an Idempotency-Key.
 func ClaimKey(owner licensing.Owner, hash string) string {
-	return Prefix + "y/" + OwnerPath(owner) + hash
+	return OfOwner(owner, "y/") + hash
 }
 
-// ClaimAgePrefix begins the keys of claims in the order they were made.
-const ClaimAgePrefix = Prefix + "z/"
+// ClaimAges begins the keys of claims in the order they were made.
+const ClaimAges = "z/"
 
-// ClaimAgeKey returns the key of a claim in the index by age. What follows the time is the claim's own key without the
-// layout and family.
+// ClaimAgeKey returns the key of a claim in the index by age.
 func ClaimAgeKey(made time.Time, owner licensing.Owner, hash string) string {
-	return ClaimAgePrefix + TimeInKey(made) + OwnerPath(owner) + hash
+	return InSlot(licensing.SlotOf(owner), ClaimAges+TimeInKey(made)+OwnerPath(owner)+hash)
+}
+
+// ClaimAge is a decoded key of the index by age.
+type ClaimAge struct {
+	Key   string // of the claim
+	Made  time.Time
+	Owner licensing.Owner
+}
+
+// ClaimOfAge decodes a key of the index by age.
+func ClaimOfAge(key string) (c ClaimAge, ok bool) {
+	slot, path, ok := CutSlot(key)
+	rest, is := strings.CutPrefix(path, ClaimAges)
+	if !ok || !is || len(rest) < TimeSize {
+		return ClaimAge{}, false
+	}
+	c.Made = time.UnixMilli(int64(binary.BigEndian.Uint64([]byte(rest))))
+	c.Key = InSlot(slot, "y/"+rest[TimeSize:])
+	c.Owner, _, ok = CutOwner(rest[TimeSize:])
+	return c, ok
 }
 
 // OwnerPath returns the part of a key that names an owner.
@@ -132,7 +155,7 @@ func OwnerPath(owner licensing.Owner) string {
 }
 
 // DevicesPrefix begins the keys of a license's devices.
-func DevicesPrefix(id licensing.LicenseID) string { return Prefix + "d/" + string(id[:]) }
+func DevicesPrefix(id licensing.LicenseID) string { return InSlot(id.Slot(), "d/"+string(id[:])) }
 
 // DeviceKey returns the key of a device of a license with more than [MaxInline] devices.
 func DeviceKey(id licensing.LicenseID, deviceID string) string {
@@ -167,16 +190,18 @@ func RecordKey(ref licensing.Ref) string {
 // An owner's webhook endpoints are one record. Each change of them also writes WebhooksMark: then the workers look at
 // all endpoints again. A deleted endpoint leaves a key behind, so that a sweep removes its messages.
 const (
-	WebhooksPrefix        = Prefix + "w/"
+	WebhooksFamily        = "w/"
 	WebhooksMark          = CellPrefix + "webhooks"
-	DeletedWebhooksPrefix = Prefix + "x/w/"
+	DeletedWebhooksFamily = "x/w/"
 )
 
 // WebhooksKey returns the key of the record with an owner's endpoints.
-func WebhooksKey(owner licensing.Owner) string { return WebhooksPrefix + OwnerPath(owner) }
+func WebhooksKey(owner licensing.Owner) string { return OfOwner(owner, WebhooksFamily) }
 
 // DeletedWebhookKey returns the key that marks a deleted endpoint until its deliveries are removed.
-func DeletedWebhookKey(endpointID string) string { return DeletedWebhooksPrefix + endpointID }
+func DeletedWebhookKey(endpointID string) string {
+	return inSlotOf(endpointID, DeletedWebhooksFamily+endpointID)
+}
 
 // Two keys are fences of changes: a request with changes that depend on a fence compares the revision of that fence
 // at its top, above all changes. Every request reads the fences, and no request of the hot path writes them.
@@ -210,13 +235,13 @@ func ListenerKey(owner licensing.Owner) string { return ListenersPrefix + OwnerP
 // ListenRequestKey returns the key of an owner's request to listen, or no longer to.
 func ListenRequestKey(owner licensing.Owner) string { return ListenRequests + OwnerPath(owner) }
 
-// EventOwnersPrefix begins the keys of owners with events. An owner's key is written before the owner's first event,
-// and stays. Without these keys, finding all owners would mean to search through the events: etcd counts every key up
-// to a range's end, whatever the limit.
-const EventOwnersPrefix = Prefix + "h/"
+// OwnersFamily begins the keys of owners. An owner's key is written before the owner's first record, and stays. Without
+// these keys, finding all owners would mean to search through their records: etcd counts every key up to a range's end,
+// whatever the limit.
+const OwnersFamily = "h/"
 
-// EventOwnerKey returns the key that says that an owner has events, or had some.
-func EventOwnerKey(owner licensing.Owner) string { return EventOwnersPrefix + OwnerPath(owner) }
+// OwnerKey returns the key that says that there are records of an owner.
+func OwnerKey(owner licensing.Owner) string { return OfOwner(owner, OwnersFamily) }
 
 // NodeKey returns the key of a node's registration.
 func NodeKey(by store.Incarnation) string { return NodesPrefix + string(by[:]) }

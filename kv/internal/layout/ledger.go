@@ -8,15 +8,15 @@ import (
 	"licet/licensing"
 )
 
-// LedgersPrefix begins the keys of ledgers. A ledger holds how many bytes of events an
+// LedgersFamily begins the keys of ledgers. A ledger holds how many bytes of events an
 // owner has, and up to which epoch the owner gave up events because the store was over its
 // budget. An owner without a ledger has no measured events, and gave up none.
 //
 // A ledger is not part of the owner's h/ key: older builds write that key anew, empty.
-const LedgersPrefix = Prefix + "r/"
+const LedgersFamily = "r/"
 
 // LedgerKey returns the key of an owner's ledger of events.
-func LedgerKey(owner licensing.Owner) string { return LedgersPrefix + OwnerPath(owner) }
+func LedgerKey(owner licensing.Owner) string { return OfOwner(owner, LedgersFamily) }
 
 // Ledger is the value of a ledger.
 type Ledger struct {

@@ -8,6 +8,8 @@ import (
 	"licet/licensing"
 )
 
+// A listing is the beginning of its entries' keys below the slot.
+
 // LicensesOf returns the listing of an owner's licenses.
 func LicensesOf(owner licensing.Owner) string { return "i/" + OwnerPath(owner) }
 

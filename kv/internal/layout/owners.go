@@ -41,6 +41,17 @@ func CutOwner(key string) (owner licensing.Owner, rest string, ok bool) {
 	return owner, rest[2:], true
 }
 
+// OwnerIn parses the owner in a key of a family that has one key for each owner.
+func OwnerIn(key []byte, family string) (owner licensing.Owner, ok bool) {
+	_, path, ok := CutSlot(string(key))
+	rest, is := strings.CutPrefix(path, family)
+	if !ok || !is {
+		return licensing.Owner{}, false
+	}
+	owner, rest, ok = CutOwner(rest)
+	return owner, ok && rest == ""
+}
+
 // ValidAccount reports whether an account can stand in a key and in a log.
 func ValidAccount(account string) bool {
 	for i := range len(account) {

@@ -13,8 +13,8 @@ const (
 	// skipTail is how many bytes at the end of a key decide about its levels: there ids have their random part.
 	skipTail = 16
 
-	// SkipPrefix begins the keys of the upper levels of all listings.
-	SkipPrefix = "j/"
+	// SkipFamily begins the keys of the upper levels of all listings.
+	SkipFamily = "j/"
 )
 
 // SkipHeight returns the highest level on which an entry has a key; 0 for most entries. The level follows from the
@@ -25,16 +25,17 @@ func SkipHeight(entry string) int {
 	return min(zeros/skipBits, SkipLevels)
 }
 
-// SkipKey returns an entry's key on a level above the lowest. entry is the entry's own key without the layout.
+// SkipKey returns an entry's key on a level above the lowest. entry is the entry's own key, or the beginning of the
+// keys of a listing.
 func SkipKey(level int, entry string) string {
-	return Prefix + SkipPrefix + strconv.Itoa(level) + entry
+	return entry[:slotPrefixSize] + SkipFamily + strconv.Itoa(level) + entry[slotPrefixSize:]
 }
 
 // SkipKeys returns the keys of an entry on the upper levels. entry is the entry's whole key.
 func SkipKeys(entry string) []string {
 	var keys []string
 	for level := range SkipHeight(entry) {
-		keys = append(keys, SkipKey(level+1, entry[len(Prefix):]))
+		keys = append(keys, SkipKey(level+1, entry))
 	}
 	return keys
 }

@@ -9,8 +9,8 @@ import (
 	"licet/node/store"
 )
 
-// UsagePrefix begins the keys of the usage records of owners.
-const UsagePrefix = Prefix + "s/"
+// UsageFamily begins the keys of the usage records of owners.
+const UsageFamily = "s/"
 
 // RecountKey is written when a recount of all usage begins: its ModRevision is the revision that the recount counts
 // at. A transaction that adds to a usage record compares this revision, so that it knows which growth the recount
@@ -21,7 +21,7 @@ const (
 )
 
 // UsageKey returns the key of an owner's usage record.
-func UsageKey(owner licensing.Owner) string { return UsagePrefix + OwnerPath(owner) }
+func UsageKey(owner licensing.Owner) string { return OfOwner(owner, UsageFamily) }
 
 // SizeOf returns the size of a key with a value, given their lengths.
 func SizeOf(key, value int) licensing.Size { return licensing.Size{Bytes: int64(key + value), Keys: 1} }

@@ -21,24 +21,29 @@ func (f fixture) due(kind licensing.DueKind, at time.Time, limit int, of ...lice
 // dueIn returns which of some records are due in a span of time, in order.
 func (f fixture) dueIn(kind licensing.DueKind, span store.DueSpan, limit int, of ...licensing.Ref) []licensing.Ref {
 	f.t.Helper()
+	slots, err := f.store.DueSlots(f.context(), kind, span)
+	if err != nil {
+		f.t.Fatalf("DueSlots: %v", err)
+	}
 	var found []licensing.Ref
-	for from := ""; ; {
-		page, err := f.store.Due(f.context(), kind, span, from, limit)
-		if err != nil {
-			f.t.Fatalf("Due: %v", err)
-		}
-		if len(page.Records) > limit {
-			f.t.Fatalf("a page of %d records, want up to %d", len(page.Records), limit)
-		}
-		for _, ref := range page.Records {
-			if slices.Contains(of, ref) {
-				found = append(found, ref)
+	for _, slot := range slots {
+		for from, more := "", true; more; {
+			page, err := f.store.Due(f.context(), kind, slot, span, from, limit)
+			if err != nil {
+				f.t.Fatalf("Due: %v", err)
 			}
-		}
-		if from = page.Next; from == "" {
-			return found
+			if len(page.Records) > limit {
+				f.t.Fatalf("a page of %d records, want up to %d", len(page.Records), limit)
+			}
+			for _, ref := range page.Records {
+				if slices.Contains(of, ref) {
+					found = append(found, ref)
+				}
+			}
+			from, more = page.Next, page.Next != ""
 		}
 	}
+	return found
 }
 
 // step runs a command on a record and stores the result.
@@ -59,9 +64,10 @@ func (f fixture) step(ref licensing.Ref, cmd licensing.Command, now time.Time) {
 // belongs, once, or not at all.
 func testDue(t *testing.T, f fixture) {
 	day := func(n int) time.Time { return longAgo.AddDate(0, 0, n) }
+	owner := f.owner()
 	var licenses []licensing.Ref
 	for i := range 5 {
-		l := f.license(0)
+		l := f.licenseOf(owner, 0)
 		l.CreatedAt = longAgo
 		if i < 4 {
 			l.ExpiresAt = day(10 - i) // the later, the earlier it was made
@@ -101,7 +107,6 @@ func testDue(t *testing.T, f fixture) {
 	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
 	ends(day(100), e, a, d)
 
-	owner := f.owner()
 	order := f.order(owner)
 	order.CreatedAt, order.ExpiresAt = longAgo, day(1)
 	canceled := f.order(owner)

@@ -117,8 +117,11 @@ func (f fixture) key(owner licensing.Owner) licensing.LicenseKey {
 }
 
 func (f fixture) license(maxDevices int) *licensing.License {
+	return f.licenseOf(f.owner(), maxDevices)
+}
+
+func (f fixture) licenseOf(owner licensing.Owner, maxDevices int) *licensing.License {
 	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
-	owner := f.owner()
 	return terms.Issue(f.key(owner), owner, "pro", "", created)
 }
 

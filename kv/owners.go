@@ -1,0 +1,199 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/internal/fair"
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+func compareOwners(a, b licensing.Owner) int {
+	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
+}
+
+// knownOwners holds the owners whose keys, and whose slots' keys, are known to exist.
+type knownOwners struct {
+	turns *fair.Places[licensing.Owner] // to write an owner's key
+
+	mu    sync.Mutex
+	known map[licensing.Owner]struct{}
+	asOf  layout.Epoch // the latest revision of the store at which they were known
+}
+
+func newKnownOwners() *knownOwners {
+	return &knownOwners{known: make(map[licensing.Owner]struct{}), turns: fair.NewTurns[licensing.Owner]()}
+}
+
+func (o *knownOwners) has(owner licensing.Owner) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, is := o.known[owner]
+	return is
+}
+
+// lostBy reports whether keys of known owners may be lost at a revision: it is so much later than the last one that the
+// store was restored in between, see layout.RevisionBump.
+func (o *knownOwners) lostBy(revision layout.Epoch) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asOf != 0 && revision > o.asOf && revision.RestoredSince(o.asOf) {
+		return true
+	}
+	o.asOf = max(o.asOf, revision)
+	return false
+}
+
+// keptAt notes that the keys of all known owners exist at a revision.
+func (o *knownOwners) keptAt(revision layout.Epoch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asOf = max(o.asOf, revision)
+}
+
+func (o *knownOwners) note(owners ...licensing.Owner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, owner := range owners {
+		o.known[owner] = struct{}{}
+	}
+}
+
+func (o *knownOwners) all() []licensing.Owner {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.known))
+}
+
+// readyForEvents makes sure, before events of owners are written, that there is an epoch and that each owner has its
+// key. It asks etcd only about owners that are new here.
+func (s *epochs) readyForEvents(ctx context.Context, writes []eventWrite) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	if known := s.fences.known(); known == 0 {
+		// A command that writes a record or two has not called OpenEpoch. The zero owner
+		// stands for the epoch.
+		err := s.once(ctx, licensing.Owner{}, func() (bool, error) {
+			if known := s.fences.known(); known != 0 {
+				return true, nil
+			}
+			return false, s.seal(ctx, 0)
+		})
+		if err != nil {
+			return fmt.Errorf("begin the first epoch: %w", err)
+		}
+	}
+	for i := range writes {
+		if err := s.registerOwner(ctx, writes[i].owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// registerOwner makes sure, before the first record of an owner is written, that the owner and the owner's slot have
+// their keys. It asks etcd only about an owner that is new here.
+func (s *epochs) registerOwner(ctx context.Context, owner licensing.Owner) error {
+	if err := s.keepOwners(ctx, s.fences.known()); err != nil {
+		return err
+	}
+	if s.owners.has(owner) {
+		return nil
+	}
+	err := s.once(ctx, owner, func() (bool, error) {
+		if s.owners.has(owner) {
+			return true, nil
+		}
+		return false, s.putOwners(ctx, []licensing.Owner{owner})
+	})
+	if err != nil {
+		return fmt.Errorf("register an owner: %w", err)
+	}
+	return nil
+}
+
+// keepOwners writes the keys of all known owners again if a revision shows that the store was restored. Until a node
+// has seen such a revision, the node may write records of an owner whose key is lost. Sealing reads a revision several
+// times a second.
+func (s *epochs) keepOwners(ctx context.Context, revision layout.Epoch) error {
+	if !s.owners.lostBy(revision) {
+		return nil
+	}
+	if err := s.putOwners(ctx, s.owners.all()); err != nil {
+		return fmt.Errorf("register owners again: %w", err)
+	}
+	s.owners.keptAt(revision)
+	return nil
+}
+
+// once calls do until do reports that the work is done. do may run more than once. Calls for one owner take turns, so
+// that the first call does the work for all of them.
+func (s *epochs) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
+	if err := s.owners.turns.Enter(ctx, owner); err != nil {
+		return err
+	}
+	defer s.owners.turns.Leave(owner)
+	for attempt := 0; ; attempt++ {
+		done, err := do()
+		if done {
+			return nil
+		}
+		if err == nil {
+			continue
+		}
+		if etcd.Classify(err) != etcd.Unknown || ctx.Err() != nil {
+			return err
+		}
+		etcd.PauseBeforeReissue(ctx, attempt)
+	}
+}
+
+// putOwners writes keys of owners, some at a time.
+func (s *epochs) putOwners(ctx context.Context, owners []licensing.Owner) error {
+	for some := range slices.Chunk(owners, etcd.MaxOps/2) {
+		var puts []clientv3.Op
+		slots := make(map[licensing.Slot]bool)
+		for _, owner := range some {
+			puts = append(puts, clientv3.OpPut(layout.OwnerKey(owner), ""))
+			if slot := licensing.SlotOf(owner); !slots[slot] { // etcd refuses to put a key twice
+				slots[slot] = true
+				puts = append(puts, clientv3.OpPut(layout.SlotKey(slot), ""))
+			}
+		}
+		if _, err := s.etcd.Txn(ctx, "register_owner", nil, puts, nil); err != nil {
+			return err
+		}
+		s.owners.note(some...)
+	}
+	return nil
+}
+
+// ownersPage is how many owners are read at a time.
+const ownersPage = 10_000
+
+// listOwners reads the owners that have records, or had some.
+func (s *epochs) listOwners(ctx context.Context) ([]licensing.Owner, error) {
+	var owners []licensing.Owner
+	err := s.etcd.EachInSlots(ctx, "list_owners", etcd.Family(layout.OwnersFamily), ownersPage, 0,
+		func(kv *mvccpb.KeyValue) {
+			// A key that is not in the form of an owner's is left to verify.
+			if owner, ok := layout.OwnerIn(kv.Key, layout.OwnersFamily); ok {
+				owners = append(owners, owner)
+			}
+		}, clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	s.owners.note(owners...)
+	return owners, nil
+}

@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+// readSlots reads which slots are in use. Keys in other slots are of no family; see findUnknown.
+func (v *reading) readSlots(ctx context.Context) error {
+	return v.retry(ctx, func(ctx context.Context) error {
+		found, err := v.kv.Get(ctx, layout.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+			clientv3.WithRev(v.revision))
+		if err != nil {
+			return err
+		}
+		v.slots = v.slots[:0]
+		for _, kv := range found.Kvs {
+			if slot, ok := licensing.ParseSlot(string(kv.Key[len(layout.SlotsPrefix):])); ok {
+				v.slots = append(v.slots, slot)
+			}
+		}
+		return nil
+	})
+}
+
+// checkSlot checks one key of a slot in use.
+func (v *recordChecks) checkSlot(e entry) {
+	if _, ok := licensing.ParseSlot(e.rest); !ok || len(e.value) > 0 {
+		v.report("slot", "cell/s/"+v.names.Opaque(e.rest), "key",
+			"the key is not in the form of a slot's, or has a value")
+	}
+}
+
+// inCell reports whether the keys of a family are the cell's, and in no slot.
+func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
+
+// inOwnSlot reports whether a key is in the slot of its owner. The slot follows from the owner, an id or a hash in the
+// key. inOwnSlot returns true for a key without any of these, which the check of the family reports.
+func (e entry) inOwnSlot(family string) bool {
+	from := func(n int) string { return e.rest[min(n, len(e.rest)):] }
+	var own licensing.Slot
+	var known bool
+	switch family {
+	case "d/", "l/", "m/", "x/l/":
+		id := from(0)
+		if family == "x/l/" {
+			id = from(layout.TimeSize)
+		}
+		license, ok := layout.LicenseIDOf(id[:min(len(id), layout.LicenseIDSize)])
+		own, known = license.Slot(), ok
+	case "k/", "u/":
+		if known = len(e.rest) == len(licensing.APIKey{}.Hash); known {
+			own = licensing.SlotOfHash([32]byte([]byte(e.rest)))
+		}
+	case "p/", "v/", "x/w/":
+		own, known = licensing.SlotIn(e.rest)
+	default:
+		skip := 0
+		switch family {
+		case "j/":
+			skip = len("1i/")
+		case "x/o/", "x/r/", "z/":
+			skip = layout.TimeSize
+		}
+		owner, _, ok := layout.CutOwner(from(skip))
+		own, known = licensing.SlotOf(owner), ok
+	}
+	return !known || own == e.slot
+}
+
+// findUnknown reports the keys that no family covers, one violation for each kind of them, if the families have fewer
+// keys than the store.
+func (v *verification) findUnknown(ctx context.Context) error {
+	var all int64
+	err := v.retry(ctx, func(ctx context.Context) error {
+		response, err := v.kv.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly(),
+			clientv3.WithRev(v.revision))
+		if err == nil {
+			all = response.Count
+		}
+		return err
+	})
+	if err != nil || all == v.summary.Keys {
+		return err
+	}
+	var known []string
+	for _, f := range v.families() {
+		if inCell(f.prefix) {
+			known = append(known, layout.Prefix+f.prefix)
+			continue
+		}
+		for _, slot := range v.slots {
+			known = append(known, layout.InSlot(slot, f.prefix))
+		}
+	}
+	slices.Sort(known)
+	from := layout.Prefix
+	for _, prefix := range append(known, clientv3.GetPrefixRangeEnd(layout.Prefix)) {
+		if err := v.checkUnknown(ctx, from, prefix); err != nil {
+			return err
+		}
+		from = clientv3.GetPrefixRangeEnd(prefix)
+	}
+	return nil
+}
