@@ -31,7 +31,7 @@ func TestPassesAreCounted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	passes := 0
-	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "poor", Once: func(context.Context) error {
+	n.Sweep(ctx, service.Chore{Label: "poor", Once: func(context.Context) error {
 		if passes == 0 && (count("poor", "failed") != 0 || count("good", "ok") != 0 || success("good") != 0) {
 			t.Error("something counts before the first pass")
 		}
@@ -98,7 +98,7 @@ func TestBusyNodePutsOff(t *testing.T) {
 	<-arrived // and all places are taken
 
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
-	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "order_ends", Once: n.RecordOrderEnds},
+	n.Sweep(ctx, service.Chore{Label: "order_ends", Once: n.RecordOrderEnds},
 		service.Chore{Once: func(context.Context) error {
 			cancel()
 			return nil
@@ -163,7 +163,7 @@ func TestChorePanics(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Metrics = m })
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	passes, others := 0, 0
-	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "poor", Once: func(context.Context) error {
+	n.Sweep(ctx, service.Chore{Label: "poor", Once: func(context.Context) error {
 		if passes++; passes == 1 {
 			panic("a bug")
 		}

@@ -34,7 +34,7 @@ type Config struct {
 	Budgets     Budgets // nil: no account has a budget of stored data
 
 	Peers      Peers             // reaches the other nodes; nil: this node runs all its commands itself
-	Self       store.Incarnation // the incarnation that the store's swaps name; needed with Peers
+	Self       store.Incarnation // the incarnation that the store's swaps name; needed with Peers or Clocks
 	YieldAfter int               // how many lost swaps make the node yield a license; 0: 3
 	// HopMargin is how much earlier commands expire on the node that they were sent to than here, since timers
 	// may be late; 0: 250 ms. Commands with less than four times as much left are not sent.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -29,9 +28,6 @@ import (
 	"licet/node/store"
 	"licet/payment"
 )
-
-// sweepEvery is about how often a node removes or records what has expired.
-const sweepEvery = time.Minute
 
 // instance is what licet dev and licet serve have in common. They call listen, open, useRing and serveAPI in this
 // order, with their own steps in between. Each of these pushes the parts that it started onto parts, also if it fails.
@@ -177,6 +173,7 @@ func (s *instance) serveAPI() error {
 			KeyCheck:   s.check,
 			Clock:      func() time.Time { now, _ := s.clock(); return now },
 			Clocks:     comparison,
+			Self:       s.store.Incarnation(),
 			Metrics:    s.instruments,
 			Log:        s.log,
 			Tracer:     s.tracer,
@@ -200,12 +197,13 @@ func (s *instance) serveAPI() error {
 		OrderLifetime:     s.cfg.OrderLifetime,
 		TestOrderLifetime: s.cfg.TestOrders,
 		ExpiryMargin:      s.expiryMargin,
+		SweepEvery:        s.sweepEvery,
 	}
 	if s.peering != nil {
 		if err := s.peering.connect(s.store.Nodes, s.guard); err != nil {
 			return err
 		}
-		cfg.Peers, cfg.Self = s.peering.client, s.store.Incarnation()
+		cfg.Peers = s.peering.client
 	}
 	n := service.New(cfg)
 	var peers *peer.Server
@@ -223,22 +221,21 @@ func (s *instance) serveAPI() error {
 	s.background("the memory of devices seen", n.KeepSeen)
 	s.background("the usage of accounts", n.KeepUsage)
 	desk := payment.NewDesk(n, payment.Instrument(s.instruments, s.providers))
-	every := cmp.Or(s.sweepEvery, sweepEvery)
 	chores := n.Chores()
 	if s.cfg.CompactEarly {
 		chores = append(chores,
 			service.Chore{Name: "the early compaction of etcd's history", Label: "history",
 				Once: s.store.CompactHistory})
 	}
-	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, chores...) })
+	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, chores...) })
 	// Refunds run apart from the sweeps, because a payment provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
-		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds",
+		n.Sweep(ctx, service.Chore{Name: "sending back what is due", Label: "refunds",
 			Once: desk.SendRefundsDue})
 	})
 	// So do recounts, which read the whole store.
 	s.background("the recount of usage", func(ctx context.Context) {
-		n.Sweep(ctx, every, service.Chore{Name: "counting what accounts store", Label: "usage", Once: n.Recount})
+		n.Sweep(ctx, service.Chore{Name: "counting what accounts store", Label: "usage", Once: n.Recount})
 	})
 	s.background("the time of the last backup", func(ctx context.Context) {
 		backup.Follow(ctx, s.store, s.instruments.BackupSuccess)

@@ -131,11 +131,12 @@ func New(t *testing.T, store store.Store, change ...func(*service.Config)) *serv
 			Metrics:  metrics.New(prometheus.NewRegistry(), "test", "", ""),
 			Log:      zerolog.Nop(),
 		},
-		Keys:    store,
-		Sweeps:  store,
-		Events:  store,
-		Ring:    Ring(t),
-		Entropy: rand.Reader,
+		Keys:       store,
+		Sweeps:     store,
+		Events:     store,
+		Ring:       Ring(t),
+		SweepEvery: time.Millisecond,
+		Entropy:    rand.Reader,
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -67,6 +67,8 @@ type Comparison struct {
 	cfg   Config
 	state atomic.Pointer[state]
 
+	nodes atomic.Pointer[[]store.Incarnation] // see Nodes
+
 	mu       sync.Mutex // guards what follows
 	evidence evidence
 	began    time.Duration // when Stamp was called last
@@ -94,6 +96,18 @@ func New(cfg Config) *Comparison {
 	c.state.Store(&state{zero: wall.Add(-elapsed), at: elapsed})
 	c.report(undecided, nil)
 	return c
+}
+
+// Nodes returns the nodes that were registered at the latest comparison, this node too. The caller must not change the
+// slice.
+func (c *Comparison) Nodes() []store.Incarnation {
+	if c == nil {
+		return nil
+	}
+	if nodes := c.nodes.Load(); nodes != nil {
+		return *nodes
+	}
+	return nil
 }
 
 // now reads the clock. The wall time has no monotonic reading, so differences are differences of wall time.
@@ -158,6 +172,11 @@ func (c *Comparison) Stamp() time.Time {
 
 // Compare implements store.Stamper.
 func (c *Comparison) Compare(stamps []store.Stamp) {
+	nodes := make([]store.Incarnation, len(stamps))
+	for i := range stamps {
+		nodes[i] = stamps[i].Node
+	}
+	c.nodes.Store(&nodes)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.state.Load()

@@ -32,15 +32,15 @@ func (s *Sweeps) Chores() []Chore {
 	}
 }
 
-// Sweep runs the chores one after the other, at about the given interval, until ctx ends. Any number
+// Sweep runs the chores one after the other, about every Config.SweepEvery, until ctx ends. Any number
 // of nodes may run the same chores: each skips the work that another has done.
-func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore) {
+func (s *Sweeps) Sweep(ctx context.Context, chores ...Chore) {
 	counts := make([]passes, len(chores))
 	for i, chore := range chores {
 		counts[i] = s.countPasses(chore.Label)
 	}
 	for {
-		if !backoff.Sleep(ctx, backoff.Around(every, 2)) {
+		if !backoff.Sleep(ctx, backoff.Around(s.cfg.SweepEvery, 2)) {
 			return
 		}
 		for i, chore := range chores {

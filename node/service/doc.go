@@ -45,5 +45,6 @@
 //	budgets.go         how much accounts store, and refusals at their budgets
 //	recount.go         recounts of how much accounts store
 //	chores.go          the periodic work of a node
+//	division.go        which slots this node sweeps
 //	sweep.go           removal of expired records, and work on due records
 package service

@@ -25,6 +25,7 @@ type Config struct {
 	// ExpiryMargin is how long the service waits after the end of an order or a license before it
 	// records the end: twice the largest clock error of a node. The default is 2 min.
 	ExpiryMargin time.Duration
+	SweepEvery   time.Duration // about the pause between two passes of a chore, see Sweep; default 1 min
 	KeyScanEvery time.Duration // the pause between scans of the API keys, see FollowKeys; default 1 s
 	KeyUseEvery  time.Duration // the pause between stores of API key uses, see KeepKeyUses; default 10 s
 	LivePayments bool          // a payment provider for live orders is configured
@@ -54,6 +55,7 @@ type Config struct {
 const (
 	defaultOrderLifetime = 24 * time.Hour
 	defaultExpiryMargin  = 2 * time.Minute
+	defaultSweepEvery    = time.Minute
 )
 
 // Service offers the use cases of one node. Create it with [New]. It is safe for concurrent use.
@@ -91,6 +93,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.ExpiryMargin == 0 {
 		cfg.ExpiryMargin = defaultExpiryMargin
+	}
+	if cfg.SweepEvery == 0 {
+		cfg.SweepEvery = defaultSweepEvery
 	}
 	if cfg.SeenStep == 0 {
 		cfg.SeenStep = licensing.DefaultSeenStep

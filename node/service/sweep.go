@@ -179,10 +179,10 @@ type duePlace struct {
 	slot  licensing.Slot
 }
 
-// eachDue calls do for the records for which work of a kind is due in a span of time, some at the same time: a page of
-// each slot in turn, about maxDueRecords in all. The next pass continues after them. So neither records that are put
-// off nor the many records of one owner keep others from their turn. The failure of one record does not stop the pass.
-// The pass ends after maxDueFailures failures, as when the store is unreachable.
+// eachDue calls do for the records of this node's slots for which work of a kind is due in a span of time, some at the
+// same time: a page of each slot in turn, about maxDueRecords in all. The next pass continues after them. So neither
+// records that are put off nor the many records of one owner keep others from their turn. The failure of one record
+// does not stop the pass. The pass ends after maxDueFailures failures, as when the store is unreachable.
 func (s *Sweeps) eachDue(
 	ctx context.Context, kind licensing.DueKind, span store.DueSpan, do func(context.Context, licensing.Ref) error,
 ) (failed error) {
@@ -190,6 +190,7 @@ func (s *Sweeps) eachDue(
 	if err != nil {
 		return err
 	}
+	slots = s.ownSlots(slots, s.engine.Now())
 	rand.Shuffle(len(slots), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
 	do = s.whileTrusted(s.traceDue(do))
 	for left := maxDueRecords; left > 0 && len(slots) > 0; {

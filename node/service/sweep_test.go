@@ -183,7 +183,7 @@ func TestSweepRuns(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	var ran [2]int
-	n.Sweep(ctx, time.Millisecond, service.Chore{Name: "the first", Once: func(context.Context) error {
+	n.Sweep(ctx, service.Chore{Name: "the first", Once: func(context.Context) error {
 		ran[0]++
 		return errors.New("it fails")
 	}}, service.Chore{Name: "the second", Once: func(context.Context) error {
