@@ -145,3 +145,18 @@ func TestRouteSuggestions(t *testing.T) {
 		}
 	}
 }
+
+// TestMemberSuggestions: an unknown member is named, with the member that was probably meant.
+func TestMemberSuggestions(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for member, want := range map[string]string{
+		"produkt_id": "is unknown; did you mean product_id?", "product": "is unknown; did you mean product_id?",
+		"Buyer": "is unknown; did you mean buyer_email?", "pro": "is unknown", "_": "is unknown",
+	} {
+		a := s.send("POST", "/v1/orders", keyAll, `{"`+member+`":1}`).must(t, 40000)
+		if a.fields[member] != want {
+			t.Errorf("%s: %v, want %s", member, a.fields, want)
+		}
+	}
+}

@@ -17,9 +17,9 @@ import (
 // maxShownName bounds the names and paths that error messages repeat, in code points.
 const maxShownName = 64
 
-// didYouMean returns "; did you mean X?" for the known name that a misspelled name is closest to, and "" if no known
-// name is close: more than a third of the name differs. Names of more than maxShownName get no suggestion, which bounds
-// the work.
+// didYouMean returns "; did you mean X?" for the known name that a misspelled name is closest to, such as product_id
+// for produkt_id or for product, and "" if no known name is close: more than a third of the name differs. Names of more
+// than maxShownName get no suggestion, which bounds the work.
 func didYouMean(name string, known iter.Seq[string]) string {
 	if name == "" || len(name) > maxShownName {
 		return ""
@@ -27,7 +27,11 @@ func didYouMean(name string, known iter.Seq[string]) string {
 	lower := strings.ToLower(name)
 	best, least := "", max(2, len(name)/3+1)
 	for candidate := range known {
-		if d := levenshtein.ComputeDistance(lower, strings.ToLower(candidate)); d < least {
+		d := levenshtein.ComputeDistance(lower, strings.ToLower(candidate))
+		if strings.HasPrefix(candidate, lower+"_") {
+			d = 1 // the words behind the first ones were left out
+		}
+		if d < least {
 			best, least = candidate, d
 		}
 	}

@@ -115,6 +115,7 @@ Help: licet orders --help
 `)
 	const list = "\nExample: licet orders list --status paid --limit 50\nHelp: licet orders list --help\n"
 	f("orders list --statsu paid", "unknown flag: --statsu; did you mean --status?"+list)
+	f("orders list --product editor", "unknown flag: --product; did you mean --product-id?"+list)
 	f("orders list --colour", "unknown flag: --colour"+list)
 	f("orders list --status", "--status needs a value"+list)
 	f("orders list --limit ten", `--limit is "ten": write a whole number such as 10`+list)

@@ -82,11 +82,16 @@ const shown = 3
 // most is the distance of a suggestion at most.
 const most = 2
 
-// nearest returns the known word that a misspelled word is nearest to, or an empty string if no word is near.
+// nearest returns the known word that a misspelled word is nearest to, such as product-id for produkt-id or for
+// product, or an empty string if no word is near.
 func nearest(typed string, known []string) string {
 	near, least := "", most+1
 	for _, word := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(typed), strings.ToLower(word)); d < least && d < len(word) {
+		d := levenshtein.ComputeDistance(strings.ToLower(typed), strings.ToLower(word))
+		if strings.HasPrefix(word, strings.ToLower(typed)+"-") {
+			d = 1 // the words behind the first ones were left out
+		}
+		if d < least && d < len(word) {
 			near, least = word, d
 		}
 	}
