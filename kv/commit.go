@@ -27,6 +27,11 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	if err != nil {
 		return store.Outcome{}, layout.Internal(err)
 	}
+	for i := range change.Writes {
+		if err := s.checkHere(change.Writes[i].Ref); err != nil {
+			return store.Outcome{}, err
+		}
+	}
 	if swap.creates {
 		if err := s.registerOwner(ctx, swap.owner); err != nil {
 			return store.Outcome{}, etcd.Unavailable(err)

@@ -118,6 +118,7 @@
 //	listenmove.go    changing which owners listen
 //	sealing.go       sealing epochs, so that events appear in feeds
 //	owners.go        the owners, and the slots in use
+//	slotmap.go       the map from slots to cells
 //	feed.go          feeds: pages of an owner's events
 //	directory.go     the keys of an owner's events, in the feed's order
 //	eventlookup.go   one event, by its id

@@ -114,6 +114,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"cell/keys":     func() []string { return []string{layout.APIKeysMark, layout.APIKeyPartMark(7)} },
 		"r/":            one(layout.LedgerKey(labOwner)),
 		"cell/listen":   one(layout.ListenKey),
+		"cell/map":      one(layout.SlotMapKey),         // a node that starts refuses to
 		"cell/master/":  one(layout.MasterKeyKey("m2")), // a node that starts refuses to
 		"cell/recount":  func() []string { return []string{layout.RecountKey, layout.RecountedKey} },
 		"cell/retired/": one(layout.RetiredMasterKey("m9")),
@@ -157,11 +158,11 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 }
 
 // undecoded returns the kinds of keys whose values a running node does not decode in goesOn. Most of these values are
-// empty, or only show by their revision that something has changed. A node reads master keys and the check key when it
-// starts, and then refuses to start. Devices and order_owner are read for one license or order only.
+// empty, or only show by their revision that something has changed. A node reads master keys, the check key and the map
+// of slots when it starts, and then refuses to start. Devices and order_owner are read for one license or order only.
 func undecoded() []string {
-	return []string{"buyer", "catalog", "listener", "owner", "slot", "listing", "skip", "epoch", "api_key_mark",
-		"webhooks_mark", "license_end", "order_end", "refund", "deleted_webhook", "claim_age",
+	return []string{"buyer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
+		"api_key_mark", "webhooks_mark", "license_end", "order_end", "refund", "deleted_webhook", "claim_age",
 		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner"}
 }
 

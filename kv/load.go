@@ -68,6 +68,9 @@ func (q *query) incomplete(s store.Snapshot) bool {
 func (s *Store) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	queries := make([]query, len(wants))
 	for i, want := range wants {
+		if err := s.checkHere(want.Ref); err != nil {
+			return nil, err
+		}
 		queries[i] = query{Want: want, devices: s.memory.spilled(want.Ref)}
 	}
 	snapshots, err := s.load(ctx, queries)

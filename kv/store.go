@@ -57,6 +57,7 @@ type Store struct {
 	*apiKeys
 	*views
 	*historyCompactor
+	*slotMap
 
 	recordActivations bool // every owner listens
 	memory            *memory
@@ -120,7 +121,7 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 	k := &apiKeys{epochs: e, keyTurns: fair.NewTurns[keyName]()}
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
-		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c},
+		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c}, slotMap: &slotMap{core: c},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error
@@ -166,13 +167,15 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 	if stored, err := s.etcd.Get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
 	}
+	// The store is new: all slots are here.
 	fresh := make([]byte, layout.CheckKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
 	response, err := s.etcd.Txn(ctx, "check_key",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.CheckKey), "=", 0)},
-		[]clientv3.Op{clientv3.OpPut(layout.CheckKey, string(fresh)), clientv3.OpGet(layout.CheckKey)},
+		[]clientv3.Op{clientv3.OpPut(layout.SlotMapKey, string(layout.SlotMap{}.Encode())),
+			clientv3.OpPut(layout.CheckKey, string(fresh)), clientv3.OpGet(layout.CheckKey)},
 		[]clientv3.Op{clientv3.OpGet(layout.CheckKey)})
 	if err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)

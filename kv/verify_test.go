@@ -78,7 +78,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		{Name: "listen_request", Keys: 0}, {Name: "backup", Keys: 0}, {Name: "check_key", Keys: 1},
 		{Name: "epoch", Keys: 1}, {Name: "listener", Keys: 1}, {Name: "delivery_lease", Keys: 0},
 		{Name: "id_key", Keys: 1}, {Name: "api_key_mark", Keys: 2}, {Name: "listen_fence", Keys: 1},
-		{Name: "master_key", Keys: 2},
+		{Name: "slot_map", Keys: 1}, {Name: "master_key", Keys: 2},
 		{Name: "node", Keys: 1}, {Name: "recount", Keys: 0}, {Name: "retired_master_key", Keys: 0},
 		{Name: "slot", Keys: 2}, {Name: "swept_events", Keys: 0}, {Name: "event_mark", Keys: 0},
 		{Name: "webhooks_mark", Keys: 1},
@@ -101,7 +101,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 137 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 138 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -112,7 +112,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 137 {
+	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 138 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -232,7 +232,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return verify.Run(l.ctx(), paged, verify.Config{Progress: compact, PageSize: 5})
 	}
-	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 136 {
+	if summary, err := run(1); err != nil || summary.Violations > 0 || summary.Keys != 137 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := run(1000); !errors.Is(err, verify.ErrCompacted) {

@@ -139,6 +139,9 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 		return err
 	}
 	s.parts.started("the store's client", func(context.Context) error { return s.store.Close() })
+	if err := s.store.OpenSlotMap(ctx); err != nil {
+		return err
+	}
 	if s.check, err = s.store.KeyCheck(ctx, rand.Reader); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@
 //	verify.go      Run: the families of keys, violations, the summary
 //	reading.go     the reading that all checks share; violations
 //	read.go        reading a family, and looking keys up
-//	slots.go       the slots in use, keys in the wrong slot, and keys of no family
+//	slots.go       the slots in use and their map, keys in the wrong slot, and keys of no family
 //	names.go       how violations name what may be secret
 //	licenses.go    licenses with their devices and metadata
 //	facts.go       what one record says of itself

@@ -37,6 +37,24 @@ func (v *recordChecks) checkSlot(e entry) {
 	}
 }
 
+// checkSlotMap checks the map from slots to cells.
+func (v *recordChecks) checkSlotMap(e entry) {
+	if e.rest != "" {
+		v.report("slot_map", "cell/map"+v.names.Opaque(e.rest), "key", "there is one map, and this is not its name")
+		return
+	}
+	moved, err := layout.DecodeSlotMap(e.value)
+	if err != nil {
+		v.report("slot_map", "cell/map", "value", "the value can't be read: %v", err)
+		return
+	}
+	for _, slot := range v.slots {
+		if moved.CellOf(slot) != layout.Here {
+			v.report("slot_map", "cell/map", "moved", "slot %v is in use here, and in another cell by the map", slot)
+		}
+	}
+}
+
 // inCell reports whether the keys of a family are the cell's, and in no slot.
 func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
 

@@ -136,6 +136,7 @@ func (v *verification) families() []family {
 		{"id_key", "cell/id_key", v.each("cell/id_key", v.keys.checkIDKey)},
 		{"api_key_mark", "cell/keys", v.each("cell/keys", v.keys.checkAPIKeysMark)},
 		{"listen_fence", "cell/listen", v.each("cell/listen", v.webhooks.checkListenFence)},
+		{"slot_map", "cell/map", v.each("cell/map", v.records.checkSlotMap)},
 		{"master_key", "cell/master/", v.each("cell/master/", v.keys.checkMasterKey)},
 		{"node", "cell/n/", v.each("cell/n/", v.records.checkNode)},
 		{"recount", "cell/recount", v.each("cell/recount", v.records.checkRecount)},

@@ -211,6 +211,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"mark of a recount", RecountKey},
 		{"mark of an ended recount", RecountedKey},
 		{"owner", OwnerKey(kvtest.Owner)},
+		{"map of slots", SlotMapKey},
 		{"slot in use", SlotKey(licensing.SlotOf(kvtest.Owner))},
 		{"mark of events", MarkKey(0x0102030405)},
 		{"ledger of events", LedgerKey(kvtest.Owner)},

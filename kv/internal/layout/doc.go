@@ -17,6 +17,7 @@
 //	keys                  another value after any change of an API key
 //	keys/<part>           another value after any change of an API key of that part's owners
 //	listen                its revision stands for all keys below cell/f/; its value names the latest changes there
+//	map                   in which cell each slot is
 //	master/<master>       the fingerprint of a master key in use, 32 bytes
 //	n/<incarnation>       a node that is up, under a lease: its address for other nodes, and its public key
 //	recount               the node that began the latest recount of all usage, and when; the recount counts at the
@@ -101,6 +102,7 @@
 // # Files
 //
 //	slots.go         the keys of slots
+//	slotmap.go       the map from slots to cells
 //	keys.go          the keys of records, and of the marks that change with API keys
 //	owners.go        owners and licenses, parsed from keys
 //	listings.go      the keys of listings

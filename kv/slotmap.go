@@ -1,0 +1,81 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+// slotMap remembers the map from slots to cells. This build knows no other cell: a node does not start on a store from
+// which slots have moved, and a running node refuses requests for records in slots that move away.
+type slotMap struct {
+	*core
+	moved atomic.Pointer[layout.SlotMap] // nil: all slots are here
+}
+
+// OpenSlotMap reads the map. It fails if some slots are in another cell, or if it can't read the map, which a newer
+// build may have written.
+func (s *slotMap) OpenSlotMap(ctx context.Context) error {
+	if err := s.readSlotMap(ctx); err != nil {
+		return err
+	}
+	if s.moved.Load() != nil {
+		return fmt.Errorf("%w: some accounts of this store were moved to another etcd cluster: run a newer build of "+
+			"licet", licensing.ErrUnavailable)
+	}
+	return nil
+}
+
+// keepSlotMap follows the map until ctx ends.
+func (s *slotMap) keepSlotMap(ctx context.Context) {
+	s.etcd.Watch(ctx, layout.SlotMapKey, func() {
+		if err := s.readSlotMap(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error().Err(err).
+				Msg("the map of slots can't be read; this node goes on with the map that it remembers")
+		}
+	})
+}
+
+// readSlotMap reads and remembers the map.
+func (s *slotMap) readSlotMap(ctx context.Context) error {
+	value, err := s.etcd.Get(ctx, "slot_map", layout.SlotMapKey)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		s.moved.Store(nil)
+		return nil
+	}
+	read, err := layout.DecodeSlotMap(value)
+	if err != nil {
+		return layout.Internal(fmt.Errorf("the map of slots: %w", err))
+	}
+	if read.AllHere() {
+		s.moved.Store(nil)
+	} else {
+		s.moved.Store(&read)
+	}
+	return nil
+}
+
+// errElsewhere refuses a request for a record in a slot that has moved to another cell.
+var errElsewhere = fmt.Errorf("%w: the account was moved to another etcd cluster", licensing.ErrUnavailable)
+
+// checkHere refuses a request for a record in a slot that is in another cell.
+func (s *slotMap) checkHere(ref licensing.Ref) error {
+	moved := s.moved.Load()
+	if moved == nil {
+		return nil
+	}
+	slot := licensing.SlotOf(ref.Owner)
+	if ref.Kind == licensing.KindLicense {
+		slot = licensing.LicenseKey(ref.ID).ID().Slot()
+	}
+	if moved.CellOf(slot) != layout.Here {
+		return errElsewhere
+	}
+	return nil
+}
