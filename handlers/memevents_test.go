@@ -93,7 +93,7 @@ func (s *memStore) History(_ context.Context, ref licensing.Ref, page store.Hist
 	for i := before - 1; i >= 0; i-- {
 		e := s.events[i]
 		of := ref.Kind == licensing.KindOrder && e.Order != nil && e.Order.OrderNo == ref.ID ||
-			ref.Kind == licensing.KindLicense && e.License != nil && string(e.License.Key) == ref.ID
+			ref.Kind == licensing.KindLicense && e.License != nil && licensing.LicenseRef(e.License.Key) == ref
 		switch {
 		case !of:
 		case len(history.Events) == page.Limit:

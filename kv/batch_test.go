@@ -237,7 +237,7 @@ func TestBatchedReads(t *testing.T) {
 	var group sync.WaitGroup
 	load := func(ref licensing.Ref) {
 		group.Go(func() {
-			if l := loadOne(t, s, ref, "a").Record.License; l == nil || string(l.Key) != ref.ID {
+			if l := loadOne(t, s, ref, "a").Record.License; l == nil || licensing.LicenseRef(l.Key) != ref {
 				t.Errorf("asked for %s, got %+v", ref.ID, l)
 			}
 		})

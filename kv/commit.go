@@ -6,7 +6,6 @@ import (
 
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
-	"licet/licensing"
 	"licet/metrics/tracing"
 	"licet/node/store"
 )
@@ -125,7 +124,7 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, i
 	for i := range rivals {
 		if q := &sw.queries[i]; q.incomplete(rivals[i]) {
 			outcome.Rivals = nil
-			s.memory.deviceCaches.forgetBefore(licensing.LicenseKey(q.Ref.ID).ID(), rivals[i].Token.(*stored).revision)
+			s.memory.deviceCaches.forgetBefore(q.Ref.LicenseID(), rivals[i].Token.(*stored).revision)
 		}
 	}
 	return outcome, err

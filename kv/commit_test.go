@@ -60,10 +60,13 @@ func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store
 	return snapshots[0]
 }
 
+// keyOf returns the license key of a license of these tests: all have the same prefix.
+func keyOf(ref licensing.Ref) licensing.LicenseKey { return ref.LicenseID().Key("LIC") }
+
 // bind returns the change that activates a device on a snapshot.
 func bind(t *testing.T, ref licensing.Ref, s store.Snapshot, device string) store.Change {
 	t.Helper()
-	cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
+	cmd := licensing.Activate{Target: licensing.Target{Key: keyOf(ref)}, Device: device}
 	if _, err := licensing.Apply(&s.Record, cmd, kvtest.Time); err != nil {
 		t.Fatal(err)
 	}

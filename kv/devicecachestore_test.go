@@ -89,7 +89,7 @@ func confirmTruth(
 const deviceCount = 60
 
 func randomCommand(rng *rand.Rand, ref licensing.Ref, at time.Time) licensing.Command {
-	target := licensing.Target{Key: licensing.LicenseKey(ref.ID)}
+	target := licensing.Target{Key: keyOf(ref)}
 	device := fmt.Sprint("device-", rng.IntN(deviceCount))
 	switch rng.IntN(8) {
 	case 0:
@@ -213,12 +213,12 @@ func TestTouchOfRemembered(t *testing.T) {
 		}
 		for _, device := range many {
 			if _, err := licensing.Apply(&guess.Record,
-				licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: device, At: at}, at); err != nil {
+				licensing.Seen{Key: keyOf(ref), Device: device, At: at}, at); err != nil {
 				t.Fatal(err)
 			}
 		}
 		commit(t, s, ref, guess, true)
-		view, err := s.ReadLicense(t.Context(), licensing.LicenseKey(ref.ID),
+		view, err := s.ReadLicense(t.Context(), keyOf(ref),
 			store.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -280,7 +280,7 @@ func TestLargeFold(t *testing.T) {
 		t.Errorf("%d requests, want one request, which compares the license and the listeners", len(requests))
 	}
 	count := layout.MaxInline + 1 + store.MaxFoldDevices
-	view, err := s.ReadLicense(t.Context(), licensing.LicenseKey(ref.ID),
+	view, err := s.ReadLicense(t.Context(), keyOf(ref),
 		store.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)

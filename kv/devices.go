@@ -31,7 +31,7 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 	sw.compare(key, token.revision)
 	sw.assumed = append(sw.assumed, layout.Listening{Owner: record.License.Owner, Listens: token.listens})
 	if now := layout.DueOf(record.License.Due()); now != token.due {
-		sw.reschedule(string(key), token.due, now, []byte(record.License.Key.Prefix()))
+		sw.reschedule(string(key), token.due, now)
 	}
 	if !next.Spilled {
 		next.Devices = layout.MergeInline(token.inline, changed, created)

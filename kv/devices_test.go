@@ -128,7 +128,7 @@ func TestLookupAtOneRevision(t *testing.T) {
 			}
 		}
 	})
-	view, err := reader.ReadLicense(ctx, licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 100})
+	view, err := reader.ReadLicense(ctx, keyOf(ref), store.DevicePage{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

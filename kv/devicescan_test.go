@@ -42,7 +42,7 @@ func TestDeviceScan(t *testing.T) {
 	remove := func(t *testing.T, s *Store, ref licensing.Ref, device string) {
 		t.Helper()
 		read := loadOne(t, s, ref, device)
-		cmd := licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
+		cmd := licensing.RemoveDevice{Target: licensing.Target{Key: keyOf(ref)}, Device: device}
 		if _, err := licensing.Apply(&read.Record, cmd, kvtest.Time); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestDeviceScan(t *testing.T) {
 					c.whole, unsure)
 			}
 			if c.whole {
-				s.memory.deviceCaches.use(licensing.LicenseKey(ref.ID).ID(), false, func(r *deviceCache) {
+				s.memory.deviceCaches.use(ref.LicenseID(), false, func(r *deviceCache) {
 					if len(r.bound) != truth.Record.License.CurrentDevices {
 						t.Errorf("%d devices are known, of %d", len(r.bound), truth.Record.License.CurrentDevices)
 					}
@@ -133,7 +133,7 @@ func TestDeviceScanOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)
 	if _, err := server.Client.Delete(t.Context(),
-		layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
+		layout.DeviceKey(ref.LicenseID(), "d-3")); err != nil {
 		t.Fatal(err)
 	}
 	bindNew(t, s, ref, "new", 600)

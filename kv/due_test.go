@@ -26,7 +26,7 @@ func TestDueEntries(t *testing.T) {
 		ref   licensing.Ref
 		value string
 	}{
-		{licensing.DueLicenseEnd, licensing.LicenseRef(kvtest.Key), "ACME"},
+		{licensing.DueLicenseEnd, licensing.LicenseRef(kvtest.Key), ""},
 		{licensing.DueOrderEnd, order, ""},
 		{licensing.DueRefund, order, ""},
 	} {
@@ -48,8 +48,8 @@ func TestDueEntries(t *testing.T) {
 		rest  string
 		value string
 	}{
-		{licensing.DueLicenseEnd, "1234567", "LIC"}, {licensing.DueLicenseEnd, "12345678x", "LIC"},
-		{licensing.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), ""},
+		{licensing.DueLicenseEnd, "1234567", ""}, {licensing.DueLicenseEnd, "12345678x", ""},
+		{licensing.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), "LIC"},
 		{licensing.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licensing.DueRefund, "12345678", ""},
 		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {

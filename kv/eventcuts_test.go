@@ -161,7 +161,7 @@ func TestHistoryPastCut(t *testing.T) {
 	latest := l.feed(owner, 10)[0]
 	at := placeOf(owner, latest.ID)
 	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch},
-		layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
+		layout.LicenseInEvents(ref.LicenseID()), latest.Sequence)
 	if _, err := l.store.etcd.Native.Put(t.Context(), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}

@@ -304,7 +304,7 @@ func TestSweepUnderReaders(t *testing.T) {
 	}
 	for i := range 60 {
 		snapshot := loadOne(t, l.store, ref)
-		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"},
+		cmd := licensing.RenewLicense{Target: licensing.Target{Key: keyOf(ref), By: "key_shop"},
 			ExpiresAt: kvtest.Time.Add(time.Duration(i+1) * 24 * time.Hour)}
 		kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(t)
 		l.commit(l.store,

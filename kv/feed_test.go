@@ -105,7 +105,7 @@ func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) store.
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, devices...)
 	for _, device := range devices {
-		cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser},
+		cmd := licensing.Activate{Target: licensing.Target{Key: keyOf(ref), By: licensing.EndUser},
 			Device: device}
 		if _, err := licensing.Apply(&snapshot.Record, cmd, kvtest.Time); err != nil {
 			l.t.Fatal(err)
@@ -183,7 +183,7 @@ func TestFeed(t *testing.T) {
 	l.commit(l.store, l.bound(l.store, ref, "d"))
 	removal := loadOne(t, l.store, ref, "b")
 	if _, err := licensing.Apply(&removal.Record,
-		licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"},
+		licensing.RemoveDevice{Target: licensing.Target{Key: keyOf(ref), By: "key_shop"},
 			Device: "b"}, kvtest.Time.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 		for n := 1; n <= events && !t.Failed(); n++ {
 			endpoint.Description = strconv.Itoa(n)
 			put(t, owner, []licensing.Endpoint{endpoint})
-			changes[licensing.LicenseKey(l.license(l.store, owner).ID)] = n
+			changes[keyOf(l.license(l.store, owner))] = n
 			l.seal()
 		}
 	})

@@ -228,7 +228,7 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	l.seal()
 	later, err := l.after(owner, feed.Next)
 	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) ||
-		later[0].License.Key != licensing.LicenseKey(ref.ID) {
+		later[0].License.Key != keyOf(ref) {
 		t.Errorf("later it is %+v, %v", later, err)
 	}
 }

@@ -119,7 +119,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 		n := stored.Usage.Sequence
 		return layout.UsageInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
 	}
-	id := licensing.LicenseKey(ref.ID).ID()
+	id := ref.LicenseID()
 	stored, err := layout.DecodeLicense(id, kv.Value)
 	if err != nil {
 		return "", owner, at, err

@@ -238,7 +238,7 @@ func (l *eventsLab) removed(s *Store, ref licensing.Ref, device string) store.Ch
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, device)
 	kvtest.Must(licensing.Apply(&snapshot.Record,
-		licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser},
+		licensing.RemoveDevice{Target: licensing.Target{Key: keyOf(ref), By: licensing.EndUser},
 			Device: device}, kvtest.Time))(l.t)
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }

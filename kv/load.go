@@ -123,7 +123,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 	}
 	demand(layout.RecordKey(ref), known.revision)
 	for device := range known.assumed {
-		demand(layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), device), 0)
+		demand(layout.DeviceKey(ref.LicenseID(), device), 0)
 	}
 	r := s.read(ctx, "check", check)
 	if r.err != nil {
@@ -147,7 +147,7 @@ func (s *requests) read(ctx context.Context, operation string, p *batchItem) rep
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
 	if q.metadata() {
-		keys = append(keys, []byte(layout.MetadataKey(licensing.LicenseKey(q.Ref.ID).ID())))
+		keys = append(keys, []byte(layout.MetadataKey(q.Ref.LicenseID())))
 	}
 	switch q.Ref.Kind {
 	case licensing.KindWebhooks:
@@ -156,7 +156,7 @@ func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 		keys = append(keys, []byte(layout.RecountKey))
 	}
 	if q.devices && q.Ref.Kind == licensing.KindLicense {
-		id := licensing.LicenseKey(q.Ref.ID).ID()
+		id := q.Ref.LicenseID()
 		for _, device := range q.Devices {
 			keys = append(keys, []byte(layout.DeviceKey(id, device)))
 		}
@@ -268,7 +268,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		token.listed = layout.ClaimAgeKey(snapshot.Record.Claim.CreatedAt, want.Ref.Owner, want.Ref.ID)
 	case licensing.KindLicense:
 		var license *layout.License
-		license, err = layout.DecodeLicense(licensing.LicenseKey(want.Ref.ID).ID(), record.Value)
+		license, err = layout.DecodeLicense(want.Ref.LicenseID(), record.Value)
 		if err != nil {
 			break
 		}

@@ -118,7 +118,7 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	if want.Ref.Kind != licensing.KindLicense || want.Metadata {
 		return store.Snapshot{}, nil, false
 	}
-	id := licensing.LicenseKey(want.Ref.ID).ID()
+	id := want.Ref.LicenseID()
 	slot, last := s.memory.recall(id)
 	if slot == nil {
 		s.counts.recordMiss.Inc()
@@ -150,7 +150,7 @@ func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
 	if ref.Kind != licensing.KindLicense {
 		return licensing.Owner{}, false
 	}
-	return s.memory.ownerOf(licensing.LicenseKey(ref.ID).ID())
+	return s.memory.ownerOf(ref.LicenseID())
 }
 
 // ownerOf returns whose license it is, if the license is remembered. Each owner is in memory once, however many
@@ -179,7 +179,7 @@ func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 	if ref.Kind != licensing.KindLicense {
 		return room
 	}
-	id := licensing.LicenseKey(ref.ID).ID()
+	id := ref.LicenseID()
 	if _, last := s.memory.recall(id); last.spilled {
 		s.memory.deviceCaches.use(id, false, func(r *deviceCache) {
 			if r.complete && r.revision == last.revision {
@@ -237,13 +237,13 @@ func (m *memory) spilled(ref licensing.Ref) bool {
 	if ref.Kind != licensing.KindLicense {
 		return false
 	}
-	_, last := m.recall(licensing.LicenseKey(ref.ID).ID())
+	_, last := m.recall(ref.LicenseID())
 	return last.spilled
 }
 
 // remember caches a license that was read. corrects: a swap lost to this value.
 func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snapshot, corrects bool) {
-	id := licensing.LicenseKey(q.Ref.ID).ID()
+	id := q.Ref.LicenseID()
 	token := snapshot.Token.(*stored)
 	last := cachedValue{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
 	if corrects {

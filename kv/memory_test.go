@@ -148,7 +148,7 @@ func TestRememberedSize(t *testing.T) {
 		ref, _ := createStored(t, s)
 		snug := func(after string) {
 			t.Helper()
-			slot, last := s.memory.recall(licensing.LicenseKey(ref.ID).ID())
+			slot, last := s.memory.recall(ref.LicenseID())
 			if slot == nil {
 				t.Fatalf("after %s: not remembered", after)
 			}
@@ -201,7 +201,7 @@ func TestTouchOfRemoved(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 		ref := manyDevices(t, s, 20)
-		key := licensing.LicenseKey(ref.ID)
+		key := keyOf(ref)
 		read := loadOne(t, s, ref, "d-3")
 		if _, err := licensing.Apply(&read.Record,
 			licensing.Seen{Key: key, Device: "d-3", At: kvtest.Time.Add(time.Hour)}, kvtest.Time); err != nil {
@@ -242,7 +242,7 @@ func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot store.Snapshot, 
 func TestMemoryAfterRestore(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)
-	id := licensing.LicenseKey(ref.ID).ID()
+	id := ref.LicenseID()
 	_, last := s.memory.recall(id)
 	s.memory.correct(id, cachedValue{revision: last.revision + 1<<40, value: last.value})
 	for _, landed := range []bool{false, true} {

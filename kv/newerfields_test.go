@@ -7,7 +7,6 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
-	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -25,7 +24,7 @@ func TestNewerFormat(t *testing.T) {
 		}
 		return r.Kvs[0].Value
 	}
-	stored, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
+	stored, err := layout.DecodeLicense(ref.LicenseID(), read())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +39,7 @@ func TestNewerFormat(t *testing.T) {
 	if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, "a"), "a")); err != nil || !outcome.Landed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	got, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
+	got, err := layout.DecodeLicense(ref.LicenseID(), read())
 	if err != nil {
 		t.Fatal(err)
 	}

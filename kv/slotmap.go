@@ -72,7 +72,7 @@ func (s *slotMap) checkHere(ref licensing.Ref) error {
 	}
 	slot := licensing.SlotOf(ref.Owner)
 	if ref.Kind == licensing.KindLicense {
-		slot = licensing.LicenseKey(ref.ID).ID().Slot()
+		slot = ref.LicenseID().Slot()
 	}
 	if moved.CellOf(slot) != layout.Here {
 		return errElsewhere

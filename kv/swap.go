@@ -208,7 +208,7 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 		}
 	}
 	sw.putRecord(key, value, token)
-	sw.reschedule(string(key), token.due, layout.DueOf(order.Due()), nil)
+	sw.reschedule(string(key), token.due, layout.DueOf(order.Due()))
 	if token.revision == 0 {
 		if !licensing.SlotOf(order.Owner).In(order.OrderNo) {
 			return errOtherSlot
@@ -237,7 +237,7 @@ func (sw *swap) putNewLicense(l *licensing.License, events []licensing.Event, wr
 	if len(events) > 0 {
 		sw.writeLicenseEvents(value, events, layout.Location{})
 	}
-	sw.reschedule(key, 0, layout.DueOf(l.Due()), []byte(l.Key.Prefix()))
+	sw.reschedule(key, 0, layout.DueOf(l.Due()))
 	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))
 	return nil
 }
@@ -301,14 +301,14 @@ func (sw *swap) relist(from, to string) {
 
 // reschedule moves a record's entry in the index of due work from its stored time to its new time. Most changes move
 // nothing.
-func (sw *swap) reschedule(record string, from, to layout.Due, value []byte) {
+func (sw *swap) reschedule(record string, from, to layout.Due) {
 	if from == to {
 		return
 	}
 	if from != 0 {
-		sw.remove([]byte(from.Key(record)), len(value))
+		sw.remove([]byte(from.Key(record)), 0)
 	}
 	if to != 0 {
-		sw.create([]byte(to.Key(record)), value)
+		sw.create([]byte(to.Key(record)), nil)
 	}
 }

@@ -15,7 +15,7 @@ func TestTouchLossKeepsDeviceCache(t *testing.T) {
 	s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
 	at := kvtest.Time.Add(time.Hour)
-	seen := licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: "d-1", At: at}
+	seen := licensing.Seen{Key: keyOf(ref), Device: "d-1", At: at}
 	read := loadOne(t, other, ref, "d-1")
 	if _, err := licensing.Apply(&read.Record, seen, at); err != nil {
 		t.Fatal(err)

@@ -227,7 +227,7 @@ func TestUnreadableEvents(t *testing.T) {
 	l.seal()
 	var key string
 	all := l.feed(owner, 100)
-	record := layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID())
+	record := layout.LicenseInEvents(ref.LicenseID())
 	at := placeOf(owner, all[len(all)-2].ID)
 	key = layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, record, 5)
 	whole := kvtest.Must(l.store.etcd.Native.Get(t.Context(), key))(t).Kvs[0].Value
@@ -235,7 +235,7 @@ func TestUnreadableEvents(t *testing.T) {
 	newer[0] = 9
 	facts[3] = 9 // the format version of the license's value
 	lost := func(e store.RecordedEvent) bool {
-		return e.License.Key == licensing.LicenseKey(ref.ID) && (e.Sequence == 4 || e.Sequence == 5)
+		return e.License.Key == keyOf(ref) && (e.Sequence == 4 || e.Sequence == 5)
 	}
 	l.damage(owner, key, lost, map[string][]byte{
 		"empty": {}, "cut to a byte": whole[:1], "cut to half": whole[:len(whole)/2],

@@ -196,7 +196,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	l.wantListeners(labListener, left)
 	for owner, listens := range map[licensing.Owner]bool{late: false, left: true} {
 		ref := key(owner)
-		d.activate(licensing.LicenseKey(ref.ID), "a")
+		d.activate(keyOf(ref), "a")
 		history := kvtest.Must(d.store.History(d.ctx(), ref, store.HistoryPage{Limit: 10}))(t).Events
 		if got := len(history) > 1; got != listens {
 			t.Errorf("%s listens: %v, by %q", owner.AccountID, got, kindsOf(history))

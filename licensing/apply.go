@@ -41,13 +41,19 @@ func (k Kind) String() string {
 type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license
-	// ID is the canonical license key, the order number, the product id, or the hash of an Idempotency-Key; empty for
-	// webhooks and usage.
+	// ID is a canonical license key without its prefix, the order number, the product id, or the hash of an
+	// Idempotency-Key; empty for webhooks and usage.
 	ID string
 }
 
-// LicenseRef names the license of a canonical key.
-func LicenseRef(key LicenseKey) Ref { return Ref{Kind: KindLicense, ID: string(key)} }
+// LicenseRef names the license of a canonical key. The license may have another prefix than the key: commands compare
+// the whole key; see [Target].
+func LicenseRef(key LicenseKey) Ref {
+	return Ref{Kind: KindLicense, ID: string(key[max(0, len(key)-keyBodyLength):])}
+}
+
+// LicenseID returns the id of the license that a Ref names.
+func (r Ref) LicenseID() LicenseID { return LicenseKey(r.ID).ID() }
 
 // OrderRef names an order of an owner.
 func OrderRef(owner Owner, orderNo string) Ref {

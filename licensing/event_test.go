@@ -52,7 +52,7 @@ func TestLicenseEvents(t *testing.T) {
 	columns["activate"] = licensing.Activate{Target: asked, Device: "phone", Name: "My Phone", Named: true}
 	columns["update"] = licensing.UpdateLicense{Target: asked, MaxDevices: new(9), Metadata: `{"a":2}`}
 	columns["note same"] = licensing.UpdateLicense{Target: asked, Metadata: `{"a":1}`}
-	columns["expire"] = licensing.ExpireLicense{Key: shopKey, Before: noon}
+	columns["expire"] = licensing.ExpireLicense{Before: noon}
 	columns["redact"] = licensing.RedactLicense{Target: asked}
 	columns["rename"] = licensing.Activate{Target: asked, Device: "laptop", Name: "Tin", Named: true}
 	columns["seen"] = licensing.Seen{Key: shopKey, Device: "laptop", At: noon}

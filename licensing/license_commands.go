@@ -23,6 +23,8 @@ type Target struct {
 
 func (t Target) caller() Owner { return t.Caller }
 
+func (t Target) presented() LicenseKey { return t.Key }
+
 func (t Target) network() netip.Addr { return t.Network }
 
 // NetworkOf returns the network of the end user who has sent a command; the zero Addr if unknown.
@@ -40,6 +42,14 @@ func CallerOf(cmd Command) Owner {
 		return asked.caller()
 	}
 	return Owner{}
+}
+
+// PresentedKey returns the license key that a command was sent with. It is empty for a command without a Target.
+func PresentedKey(cmd Command) LicenseKey {
+	if sent, ok := cmd.(interface{ presented() LicenseKey }); ok {
+		return sent.presented()
+	}
+	return ""
 }
 
 func (t Target) license(r *Record) (*License, error) {

@@ -9,7 +9,6 @@ import "time"
 // The sweep, not the moment of the swap, decides what has ended: the sweep has checked its clock, and
 // the clock may be set forward before the swap.
 type ExpireLicense struct {
-	Key    LicenseKey
 	Before time.Time // the latest end to record: the time of the sweep less a margin
 }
 
@@ -19,9 +18,9 @@ func (ExpireLicense) DeviceID() string { return "" }
 func (ExpireLicense) growth(*Record, time.Time) Growth { return BoundedGrowth }
 
 func (c ExpireLicense) apply(r *Record, now time.Time) (Result, error) {
-	l, err := Target{Key: c.Key}.license(r)
-	if err != nil {
-		return Result{}, err
+	l := r.License
+	if l == nil {
+		return Result{}, ErrLicenseNotFound
 	}
 	if due := l.Due(); due.Kind == DueLicenseEnd && !due.At.After(c.Before) {
 		l.EndRecorded = l.ExpiresAt

@@ -3,6 +3,7 @@ package licensing_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -353,13 +354,19 @@ func TestCloneSharesNothing(t *testing.T) {
 
 func TestRefs(t *testing.T) {
 	for _, c := range []struct{ got, want licensing.Ref }{
-		{licensing.LicenseRef(shopKey), licensing.Ref{Kind: licensing.KindLicense, ID: string(shopKey)}},
+		{licensing.LicenseRef(shopKey),
+			licensing.Ref{Kind: licensing.KindLicense, ID: strings.TrimPrefix(string(shopKey), "LIC-")}},
+		{licensing.LicenseRef(shopKey.ID().Key("ACME")), licensing.LicenseRef(shopKey)},
+		{shopKey.ID().Ref(), licensing.LicenseRef(shopKey)},
 		{licensing.OrderRef(shop, "x"), licensing.Ref{Kind: licensing.KindOrder, Owner: shop, ID: "x"}},
 		{licensing.ProductRef(shop, "x"), licensing.Ref{Kind: licensing.KindProduct, Owner: shop, ID: "x"}},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %+v, want %+v", c.got, c.want)
 		}
+	}
+	if id := licensing.LicenseRef(shopKey).LicenseID(); id != shopKey.ID() {
+		t.Errorf("the ref of %s names the license %x", shopKey, id)
 	}
 	if licensing.OrderRef(shop, "x") == licensing.ProductRef(shop, "x") {
 		t.Error("an order and a product of the same name share a ref")

@@ -39,7 +39,7 @@ func (k LicenseKey) Prefix() string {
 	return prefix
 }
 
-// ID returns the packed 25 characters. The key must be canonical.
+// ID returns the packed 25 characters. The key must be canonical; it may lack its prefix.
 func (k LicenseKey) ID() LicenseID {
 	var id LicenseID
 	body := k[len(k)-keyBodyLength:]
@@ -59,6 +59,9 @@ func (k LicenseKey) ID() LicenseID {
 	}
 	return id
 }
+
+// Ref names the license with the id.
+func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
 
 // Slot returns the slot of the license: the first ten bits, which are the first two characters of its key.
 func (id LicenseID) Slot() Slot { return leadingSlot(id[0], id[1]) }

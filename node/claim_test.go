@@ -144,14 +144,14 @@ func TestGrantGoesOn(t *testing.T) {
 				owner := nodetest.NewOwner(licensing.Test)
 				grant := service.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`,
 					Once: nodetest.Once("k", "r")}
-				commits, stored := 0, map[licensing.LicenseKey]bool{}
+				commits, stored := 0, map[licensing.LicenseID]bool{}
 				store := &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 					commits++
 					fails := commits == failing
 					if !fails || made {
 						for _, w := range change.Writes {
 							if w.Ref.Kind == licensing.KindLicense {
-								stored[licensing.LicenseKey(w.Ref.ID)] = true
+								stored[w.Ref.LicenseID()] = true
 							}
 						}
 					}
@@ -175,7 +175,7 @@ func TestGrantGoesOn(t *testing.T) {
 					t.Fatalf("again: %d licenses, replayed %v, %v", len(second), replayed, err)
 				}
 				for i := range second {
-					if second[i].License.Key != first[i].License.Key || !stored[first[i].License.Key] ||
+					if second[i].License.Key != first[i].License.Key || !stored[first[i].License.Key.ID()] ||
 						second[i].Metadata != `{"a":1}` {
 						t.Fatalf("license %d: %+v, then %+v", i, first[i], second[i])
 					}

@@ -18,9 +18,10 @@ func TestWrongClockTakesNoHops(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Clocks = comparison })
 	key := nodetest.Grant(t, n, 3)
 	hop := func() error {
-		_, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(10 * time.Second), Commands: []licensing.Command{
-			licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"},
-		}})
+		_, err := n.Execute(node.Hop{License: key.ID(), Over: time.Now().Add(10 * time.Second),
+			Commands: []licensing.Command{
+				licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"},
+			}})
 		return err
 	}
 	nodetest.MeetNodes(comparison, -9*24*time.Hour, -9*24*time.Hour)

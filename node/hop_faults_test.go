@@ -139,28 +139,22 @@ func TestEmptyHop(t *testing.T) {
 				t.Errorf("panics: %v", p)
 			}
 		}()
-		_, _ = n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second)})
+		_, _ = n.Execute(node.Hop{License: key.ID(), Over: time.Now().Add(time.Second)})
 	}()
 	close(open)
 	group.Wait()
 }
 
-// TestBadKeyHop: a hop for what is no license key is refused, and not a panic.
+// TestBadKeyHop: a hop for an id that is no license's is refused.
 func TestBadKeyHop(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
-	for _, key := range []licensing.LicenseKey{"", "x", "LIC-00000", "\xff"} {
-		func() {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Errorf("%q panics: %v", key, p)
-				}
-			}()
-			answer, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second),
-				Commands: []licensing.Command{
-					licensing.Activate{Target: licensing.Target{Key: key}, Device: "d"},
-				}})
-			t.Logf("%q: %+v, %v", key, answer.Answers, err)
-		}()
+	forged := nodetest.Grant(t, n, 1).ID()
+	forged[0] ^= 1
+	for _, id := range []licensing.LicenseID{{}, {1, 2, 3}, {15: 0xff}, forged} {
+		_, err := n.Execute(node.Hop{License: id, Over: time.Now().Add(time.Second), Commands: []licensing.Command{
+			licensing.Activate{Target: licensing.Target{Key: id.Key("LIC")}, Device: "d"},
+		}})
+		nodetest.WantError(t, err, node.ErrNotTaken)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestSwapsOfHopsEnd(t *testing.T) {
 	n.AwaitQueued(ref, 1)
 	over := time.Now().Add(time.Second)
 	group.Go(func() {
-		_, _ = n.Execute(node.Hop{Key: key, Over: over, Commands: []licensing.Command{
+		_, _ = n.Execute(node.Hop{License: key.ID(), Over: over, Commands: []licensing.Command{
 			licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"},
 		}})
 	})

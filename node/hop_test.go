@@ -203,7 +203,7 @@ func TestFullNodeTakesHops(t *testing.T) {
 	_, err := nodetest.Activate(nodetest.Context(t), n, key, "own")
 	nodetest.WantError(t, err, licensing.ErrOverloaded)
 	hop := node.Hop{
-		Key:      key,
+		License:  key.ID(),
 		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"}},
 		Over:     time.Now().Add(10 * time.Second),
 	}
@@ -351,7 +351,7 @@ func TestHopsEndInTime(t *testing.T) {
 	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	<-arrived
 	hop := node.Hop{
-		Key:      key,
+		License:  key.ID(),
 		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "late"}},
 		Over:     time.Now().Add(50 * time.Millisecond),
 	}
@@ -375,12 +375,41 @@ func TestHopsEndInTime(t *testing.T) {
 	}
 }
 
+// TestPrefixesOverAHop: commands with the license's own prefix and with another prefix hop together, and each gets its
+// own answer.
+func TestPrefixesOverAHop(t *testing.T) {
+	c, owner, other, key := yielding(t)
+	before := c.hops.Load()
+	answer, err := owner.Execute(node.Hop{
+		License: key.ID(),
+		Commands: []licensing.Command{
+			licensing.Activate{Target: licensing.Target{Key: key}, Device: "a"},
+			licensing.Activate{Target: licensing.Target{Key: key.ID().Key("OTHER")}, Device: "b"},
+			licensing.Activate{Target: licensing.Target{Key: key}, Device: "c"},
+		},
+		Over: time.Now().Add(10 * time.Second),
+	})
+	nodetest.WantError(t, err, nil)
+	for i, want := range []error{nil, licensing.ErrLicenseNotFound, nil} {
+		nodetest.WantError(t, answer.Answers[i].Err, want)
+	}
+	_, err = nodetest.Activate(nodetest.Context(t), other, key.ID().Key("OTHER"), "d")
+	nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
+	if c.hops.Load() == before {
+		t.Error("the command did not hop")
+	}
+	_, ids := nodetest.Devices(t, owner, key)
+	if !ids["a"] || !ids["c"] || ids["b"] || ids["d"] {
+		t.Errorf("bound are %v", ids)
+	}
+}
+
 // TestHopsGoNoFurther: a node that yields a license runs what others send it.
 func TestHopsGoNoFurther(t *testing.T) {
 	c, _, other, key := yielding(t)
 	before := c.hops.Load()
 	answer, err := other.Execute(node.Hop{
-		Key:      key,
+		License:  key.ID(),
 		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"}},
 		Over:     time.Now().Add(10 * time.Second),
 	})

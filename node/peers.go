@@ -29,7 +29,7 @@ type Peers interface {
 // and no further.
 type Hop struct {
 	From     store.Incarnation
-	Key      licensing.LicenseKey
+	License  licensing.LicenseID
 	Commands []licensing.Command // Activate and RemoveDevice, at most MaxHop
 	Over     time.Time           // when the commands expire, by the clock of the node that has the Hop
 	Trace    tracing.Parent      // of the first command that is traced; it goes beside the message

@@ -251,7 +251,7 @@ func (m killable) Due(
 ) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, slot, span, from, limit)
 	page.Records = slices.DeleteFunc(page.Records,
-		func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
+		func(ref licensing.Ref) bool { return !m.run.has(ref) })
 	return page, err
 }
 

@@ -105,10 +105,10 @@ func (r *run) note(op operation) {
 }
 
 // has reports whether a license belongs to the run.
-func (r *run) has(key licensing.LicenseKey) bool {
+func (r *run) has(ref licensing.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.licenses, func(l *license) bool { return l.key == key })
+	return slices.ContainsFunc(r.licenses, func(l *license) bool { return licensing.LicenseRef(l.key) == ref })
 }
 
 // done counts the operations that have ended.

@@ -52,7 +52,7 @@ func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 // dueName returns how violations name the record of an entry.
 func (v *reading) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
-		return v.names.License(licensing.LicenseKey(ref.ID).ID())
+		return v.names.License(ref.LicenseID())
 	}
 	return layout.OwnerPath(ref.Owner) + ref.ID
 }
@@ -60,12 +60,9 @@ func (v *reading) dueName(ref licensing.Ref) string {
 // dueNow returns what is due for a record. The check of the record's family reports a record that can't be read.
 func dueNow(ref licensing.Ref, value []byte) (layout.Due, bool) {
 	if ref.Kind == licensing.KindLicense {
-		license, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), value)
+		license, err := layout.DecodeLicense(ref.LicenseID(), value)
 		if err != nil {
 			return 0, false
-		}
-		if license.License.Key != licensing.LicenseKey(ref.ID) {
-			return 0, true // the prefix is another's
 		}
 		return layout.DueOf(license.License.Due()), true
 	}

@@ -127,7 +127,7 @@ func (c *sizes) countLicenses(ctx context.Context) error {
 		}
 		l := &stored.License
 		if due := layout.DueOf(l.Due()); due != 0 {
-			size = size.Plus(layout.SizeOf(len(due.Key(layout.LicenseKey(id))), len(l.Key.Prefix())))
+			size = size.Plus(layout.SizeOf(len(due.Key(layout.LicenseKey(id))), 0))
 		}
 		c.add(l.Owner, size)
 	}

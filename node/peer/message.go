@@ -16,13 +16,14 @@ import (
 type request struct {
 	_        struct{} `cbor:",toarray"`
 	From     []byte   // an incarnation
-	Key      string
+	License  []byte   // the id
 	Commands []command
 }
 
 type command struct {
 	_         struct{} `cbor:",toarray"`
 	Kind      byte
+	Prefix    string // of the license key that was presented
 	Device    string
 	Name      string
 	Named     bool
@@ -61,17 +62,18 @@ func newCodec() (codec, error) {
 }
 
 func (c codec) request(hop node.Hop) ([]byte, error) {
-	r := request{From: hop.From[:], Key: string(hop.Key), Commands: make([]command, len(hop.Commands))}
+	r := request{From: hop.From[:], License: hop.License[:], Commands: make([]command, len(hop.Commands))}
 	for i, cmd := range hop.Commands {
 		switch cmd := cmd.(type) {
 		case licensing.Activate:
 			r.Commands[i] = command{
-				Kind: activate, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
-				SeenStep: cmd.SeenStep, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
+				Kind: activate, Prefix: cmd.Key.Prefix(), Device: cmd.Device, Name: cmd.Name, Named: cmd.Named,
+				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep,
+				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		case licensing.RemoveDevice:
 			r.Commands[i] = command{
-				Kind: removeDevice, Device: cmd.Device,
+				Kind: removeDevice, Prefix: cmd.Key.Prefix(), Device: cmd.Device,
 				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		default:
@@ -86,12 +88,18 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 	if err := c.decode.Unmarshal(body, &r); err != nil {
 		return node.Hop{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
-	hop := node.Hop{Key: licensing.LicenseKey(r.Key), Commands: make([]licensing.Command, len(r.Commands))}
+	hop := node.Hop{Commands: make([]licensing.Command, len(r.Commands))}
 	if copy(hop.From[:], r.From) != len(r.From) || len(r.From) != len(hop.From) {
 		return node.Hop{}, fmt.Errorf("%w: the incarnation of the sender has %d bytes", errMalformed, len(r.From))
 	}
+	if copy(hop.License[:], r.License) != len(r.License) || len(r.License) != len(hop.License) {
+		return node.Hop{}, fmt.Errorf("%w: the id of the license has %d bytes", errMalformed, len(r.License))
+	}
 	for i, cmd := range r.Commands {
-		target := licensing.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(),
+		if !licensing.ValidKeyPrefix(cmd.Prefix) {
+			return node.Hop{}, fmt.Errorf("%w: a command without the prefix of a license key", errMalformed)
+		}
+		target := licensing.Target{Key: hop.License.Key(cmd.Prefix), Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(),
 			By: licensing.Actor(cmd.By)}
 		switch cmd.Kind {
 		case activate:

@@ -67,9 +67,10 @@ func newTestCodec(t *testing.T) codec {
 func TestRequest(t *testing.T) {
 	c := newTestCodec(t)
 	activate, remove := filled[licensing.Activate](t), filled[licensing.RemoveDevice](t)
-	remove.Key = activate.Key
-	want := node.Hop{From: store.Incarnation{4, 5}, Key: activate.Key, Commands: []licensing.Command{activate, remove,
-		licensing.Activate{Target: licensing.Target{Key: activate.Key}, Device: "d"}}}
+	id := licensing.LicenseID{1, 2, 3, 15: 8}
+	activate.Key, remove.Key = id.Key("ACME"), id.Key("LIC") // as two clients have written the key of the license
+	want := node.Hop{From: store.Incarnation{4, 5}, License: id, Commands: []licensing.Command{activate, remove,
+		licensing.Activate{Target: licensing.Target{Key: id.Key("LIC")}, Device: "d"}}}
 	body, err := c.request(want)
 	if err != nil {
 		t.Fatal(err)
@@ -95,13 +96,23 @@ func TestBadRequests(t *testing.T) {
 		}
 		return b
 	}
+	with := func(commands ...command) request {
+		return request{From: make([]byte, 8), License: make([]byte, 16), Commands: commands}
+	}
+	if _, err := c.readRequest(encode(with(command{Kind: activate, Prefix: "LIC", Device: "d"}))); err != nil {
+		t.Fatal(err)
+	}
 	for name, body := range map[string][]byte{
 		"nothing":        nil,
 		"no message":     {0xff},
 		"another one":    encode([]string{"a"}),
-		"unknown kind":   encode(request{Commands: []command{{Kind: 9, Device: "d"}}}),
-		"without device": encode(request{Commands: []command{{Kind: activate}}}),
-		"more behind it": append(encode(request{}), 0),
+		"unknown kind":   encode(with(command{Kind: 9, Prefix: "LIC", Device: "d"})),
+		"without device": encode(with(command{Kind: activate, Prefix: "LIC"})),
+		"without prefix": encode(with(command{Kind: activate, Device: "d"})),
+		"a bad prefix":   encode(with(command{Kind: activate, Prefix: "l-", Device: "d"})),
+		"no license":     encode(request{From: make([]byte, 8)}),
+		"a short id":     encode(request{From: make([]byte, 8), License: make([]byte, 15)}),
+		"more behind it": append(encode(with()), 0),
 	} {
 		if hop, err := c.readRequest(body); err == nil {
 			t.Errorf("%s: %+v", name, hop)
@@ -119,12 +130,13 @@ func TestReply(t *testing.T) {
 	fewer := result
 	fewer.License.CurrentDevices--
 	refusal := filledError(t)
-	hop := node.Hop{Key: result.License.Key}
+	hop := node.Hop{}
 	want := node.HopAnswer{YieldsTo: store.Incarnation{4, 5}, Busy: true}
 	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other},
 		{Result: result}, {Err: licensing.ErrOverloaded}} {
 		want.Answers = append(want.Answers, a)
-		hop.Commands = append(hop.Commands, licensing.Activate{Device: result.Device.ID})
+		hop.Commands = append(hop.Commands, licensing.Activate{
+			Target: licensing.Target{Key: result.License.Key}, Device: result.Device.ID})
 	}
 	body, err := c.reply(want)
 	if err != nil {

@@ -39,7 +39,7 @@ func bind(hop node.Hop) (node.HopAnswer, error) {
 	var a node.HopAnswer
 	for _, cmd := range hop.Commands {
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{
-			License: licensing.License{Key: hop.Key}, Device: licensing.Device{ID: cmd.DeviceID()},
+			License: licensing.License{Key: licensing.PresentedKey(cmd)}, Device: licensing.Device{ID: cmd.DeviceID()},
 		}})
 	}
 	return a, nil
@@ -126,9 +126,10 @@ func newClient(t *testing.T, ring licensing.MasterRing, r *registry) *peer.Clien
 var self = store.Incarnation{1, 2, 3}
 
 func hop(within time.Duration, devices ...string) node.Hop {
-	h := node.Hop{Key: "LIC-A", Over: time.Now().Add(within)}
+	h := node.Hop{Over: time.Now().Add(within)}
 	for _, d := range devices {
-		h.Commands = append(h.Commands, licensing.Activate{Target: licensing.Target{Key: h.Key}, Device: d})
+		target := licensing.Target{Key: h.License.Key("LIC")}
+		h.Commands = append(h.Commands, licensing.Activate{Target: target, Device: d})
 	}
 	return h
 }

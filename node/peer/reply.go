@@ -150,7 +150,7 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 			return node.HopAnswer{}, errMalformed
 		}
 		to.Result = licensing.Result{
-			License: r.Licenses[from.License-1].license(hop.Key),
+			License: r.Licenses[from.License-1].license(licensing.PresentedKey(hop.Commands[i])),
 			Device: licensing.Device{
 				ID: hop.Commands[i].DeviceID(), Name: from.Name, Named: from.Named,
 				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(),

@@ -74,10 +74,11 @@ func TestBiggestHop(t *testing.T) {
 	registration, _ := serve(t, self, ring, bind)
 	c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
 	long := strings.Repeat("\U0001F600", 252)
-	h := node.Hop{Key: "LIC-00000-00000-00000-00000-00000", Over: time.Now().Add(time.Minute)}
+	h := node.Hop{Over: time.Now().Add(time.Minute)}
 	for i := range node.MaxHop {
 		h.Commands = append(h.Commands, licensing.Activate{
-			Target: licensing.Target{Key: h.Key, Pin: licensing.Owner{AccountID: long + "abc", Mode: licensing.Live}},
+			Target: licensing.Target{Key: h.License.Key("LICENSES"),
+				Pin: licensing.Owner{AccountID: long + "abc", Mode: licensing.Live}},
 			Device: fmt.Sprintf("%s%03d", long, i), Name: long + "abc", Named: true, ProductID: long + "abc",
 			SeenStep: time.Hour,
 		})

@@ -96,8 +96,8 @@ func (s *Sweeps) RecordOrderEnds(ctx context.Context) error {
 
 // RecordLicenseEnds records the end of expired licenses.
 func (s *Sweeps) RecordLicenseEnds(ctx context.Context) error {
-	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(ref licensing.Ref, before time.Time) licensing.Command {
-		return licensing.ExpireLicense{Key: licensing.LicenseKey(ref.ID), Before: before}
+	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(_ licensing.Ref, before time.Time) licensing.Command {
+		return licensing.ExpireLicense{Before: before}
 	})
 }
 

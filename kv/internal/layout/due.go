@@ -50,8 +50,7 @@ func (d Due) Key(record string) string {
 }
 
 // DueRecord decodes an entry of the index of due work: what is due, and for which record. rest is the key behind the
-// family of the index. The entry of a license has the license's id in its key, and the prefix of the license key in
-// its value.
+// family of the index.
 func DueRecord(kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
 	if len(rest) < 8 {
 		return 0, licensing.Ref{}, false
@@ -60,10 +59,10 @@ func DueRecord(kind licensing.DueKind, rest string, value []byte) (Due, licensin
 	rest = rest[8:]
 	if kind == licensing.DueLicenseEnd {
 		id, ok := LicenseIDOf(rest)
-		if !ok || !licensing.ValidKeyPrefix(string(value)) {
+		if !ok || len(value) > 0 {
 			return d, licensing.Ref{}, false
 		}
-		return d, licensing.LicenseRef(id.Key(string(value))), true
+		return d, id.Ref(), true
 	}
 	owner, number, ok := CutOwner(rest)
 	return d, licensing.OrderRef(owner, number), ok && licensing.ValidOrderNo(number) && len(value) == 0

@@ -173,7 +173,7 @@ func DevicePosition(deviceID string) store.DeviceCursor {
 func RecordKey(ref licensing.Ref) string {
 	switch ref.Kind {
 	case licensing.KindLicense:
-		return LicenseKey(licensing.LicenseKey(ref.ID).ID())
+		return LicenseKey(ref.LicenseID())
 	case licensing.KindOrder:
 		return OrderKey(ref.Owner, ref.ID)
 	case licensing.KindWebhooks:

@@ -84,7 +84,7 @@ func testDue(t *testing.T, f fixture) {
 		}
 	}
 	a, b, c, d, e := licenses[0], licenses[1], licenses[2], licenses[3], licenses[4]
-	key := func(ref licensing.Ref) licensing.Target { return licensing.Target{Key: licensing.LicenseKey(ref.ID)} }
+	key := func(ref licensing.Ref) licensing.Target { return licensing.Target{Key: ref.LicenseID().Key("LIC")} }
 	ends(day(7).Add(-time.Millisecond))
 	ends(day(7), d)
 	ends(day(100), d, c, b, a)
@@ -101,8 +101,8 @@ func testDue(t *testing.T, f fixture) {
 	f.step(b, licensing.SuspendLicense{Target: key(b)}, longAgo)
 	f.step(a, licensing.Activate{Target: key(a), Device: "laptop"}, longAgo)
 	ends(day(100), b, a, e, d)
-	f.step(b, licensing.ExpireLicense{Key: licensing.LicenseKey(b.ID), Before: day(9)}, day(9))
-	f.step(a, licensing.ExpireLicense{Key: licensing.LicenseKey(a.ID), Before: day(10)}, day(10))
+	f.step(b, licensing.ExpireLicense{Before: day(9)}, day(9))
+	f.step(a, licensing.ExpireLicense{Before: day(10)}, day(10))
 	ends(day(100), e, d)
 	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
 	ends(day(100), e, a, d)
