@@ -89,20 +89,20 @@ var errNoSpace = fmt.Errorf("%w: the store is almost full", node.ErrNoRoom)
 
 // RecordOrderEnds records the end of expired orders.
 func (s *Sweeps) RecordOrderEnds(ctx context.Context) error {
-	return s.recordEnds(ctx, licensing.DueOrderEnd, func(_ licensing.Ref, before time.Time) licensing.Command {
+	return s.recordEnds(ctx, licensing.DueOrderEnd, func(before time.Time) licensing.Command {
 		return licensing.ExpireOrder{Before: before}
 	})
 }
 
 // RecordLicenseEnds records the end of expired licenses.
 func (s *Sweeps) RecordLicenseEnds(ctx context.Context) error {
-	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(_ licensing.Ref, before time.Time) licensing.Command {
+	return s.recordEnds(ctx, licensing.DueLicenseEnd, func(before time.Time) licensing.Command {
 		return licensing.ExpireLicense{Before: before}
 	})
 }
 
 func (s *Sweeps) recordEnds(
-	ctx context.Context, kind licensing.DueKind, record func(ref licensing.Ref, before time.Time) licensing.Command,
+	ctx context.Context, kind licensing.DueKind, record func(before time.Time) licensing.Command,
 ) error {
 	if s.engine.Space() != store.SpaceFree {
 		return errNoSpace
@@ -113,7 +113,7 @@ func (s *Sweeps) recordEnds(
 	}
 	before := now.Add(-s.cfg.ExpiryMargin)
 	return s.eachDue(ctx, kind, store.DueSpan{Until: before}, func(ctx context.Context, ref licensing.Ref) error {
-		return s.engine.DoInBackground(ctx, ref, record(ref, before))
+		return s.engine.DoInBackground(ctx, ref, record(before))
 	})
 }
 
@@ -197,18 +197,18 @@ func (s *Sweeps) eachDue(
 		slot := slots[0]
 		slots = slots[1:]
 		place := duePlace{kind, !span.Since.IsZero(), slot}
-		from, _ := s.dueFrom.Load(place)
+		from, _ := s.dueFrom.LoadAndDelete(place)
 		after, _ := from.(string)
 		page, err := s.cfg.Queries.Due(ctx, kind, slot, span, after, store.MaxDue)
 		if err != nil {
 			return err
 		}
-		s.dueFrom.Store(place, page.Next)
 		goOn, err := s.doEach(ctx, page.Records, do)
 		if failed = worseError(failed, err); !goOn {
 			return failed
 		}
 		if left -= len(page.Records); page.Next != "" {
+			s.dueFrom.Store(place, page.Next)
 			slots = append(slots, slot)
 		}
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -128,4 +129,33 @@ func (b *busySlot) Due(
 
 func orderIn(slot licensing.Slot) licensing.Ref {
 	return licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, fmt.Sprint("ord_", slot))
+}
+
+// TestStoppedPassBeginsAnew: after a pass that ended at failures, the next pass begins with the same records.
+func TestStoppedPassBeginsAnew(t *testing.T) {
+	due := &dueOrders{pages: 3, busy: licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test},
+		other: orderIn(1)}
+	n := stateService(Config{Config: node.Config{Records: due, Queries: due}, Keys: due, Sweeps: due, Events: due})
+	seen := make(map[licensing.Ref]bool)
+	var mu sync.Mutex
+	pass := func(fails error) error {
+		return n.eachDue(t.Context(), licensing.DueOrderEnd, store.DueSpan{Until: time.Now()},
+			func(_ context.Context, ref licensing.Ref) error {
+				mu.Lock()
+				defer mu.Unlock()
+				seen[ref] = fails == nil
+				return fails
+			})
+	}
+	if err := pass(licensing.ErrUnavailable); !errors.Is(err, licensing.ErrUnavailable) {
+		t.Errorf("a pass without a store: %v", err)
+	}
+	if err := pass(nil); err != nil {
+		t.Error(err)
+	}
+	for at := range 3 * store.MaxDue {
+		if ref := licensing.OrderRef(due.busy, fmt.Sprint("ord_", at)); !seen[ref] {
+			t.Fatalf("%s had no turn in the second pass", ref.ID)
+		}
+	}
 }
