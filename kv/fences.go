@@ -193,7 +193,7 @@ func (s *requests) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) 
 // there, see layout.RevisionBump: the current epoch may be the epoch of events that were lost with the old store. The
 // cached owners may be lost too.
 func (s *epochs) afterRestore(is layout.Epoch) error {
-	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
+	if err := s.putOwnersAgain(context.Background(), is); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
 	if err := s.seal(context.Background(), is); err != nil {

@@ -41,16 +41,12 @@ func (o *knownOwners) has(owner licensing.Owner) bool {
 	return is
 }
 
-// lostBy reports whether keys of known owners may be lost at a revision: it is so much later than the last one that the
-// store was restored in between, see layout.RevisionBump.
+// lostBy reports whether keys of known owners may be lost at a revision: the revision is so much later than asOf that
+// the store was restored in between, see layout.RevisionBump.
 func (o *knownOwners) lostBy(revision layout.Epoch) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asOf != 0 && revision > o.asOf && revision.RestoredSince(o.asOf) {
-		return true
-	}
-	o.asOf = max(o.asOf, revision)
-	return false
+	return o.asOf != 0 && revision > o.asOf && revision.RestoredSince(o.asOf)
 }
 
 // keptAt notes that the keys of all known owners exist at a revision.
@@ -126,9 +122,15 @@ func (s *epochs) registerOwner(ctx context.Context, owner licensing.Owner) error
 // has seen such a revision, the node may write records of an owner whose key is lost. Sealing reads a revision several
 // times a second.
 func (s *epochs) keepOwners(ctx context.Context, revision layout.Epoch) error {
-	if !s.owners.lostBy(revision) {
-		return nil
+	if s.owners.lostBy(revision) {
+		return s.putOwnersAgain(ctx, revision)
 	}
+	s.owners.keptAt(revision)
+	return nil
+}
+
+// putOwnersAgain writes the keys of all known owners into a store that was restored.
+func (s *epochs) putOwnersAgain(ctx context.Context, revision layout.Epoch) error {
 	if err := s.putOwners(ctx, s.owners.all()); err != nil {
 		return fmt.Errorf("register owners again: %w", err)
 	}

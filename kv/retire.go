@@ -177,8 +177,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 // count counts the master keys from which an API key's secrets are derived. A revoked key counts for none: its secret
 // is not needed again. If the API key can't be read, count returns its name and the reason.
 func (m *MasterUsage) count(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
-	_, path, _ := layout.CutSlot(string(kv.Key))
-	hash := strings.TrimPrefix(path, layout.APIKeysFamily)
+	hash, _ := layout.CutFamily(string(kv.Key), layout.APIKeysFamily)
 	name = "k/" + verify.Names{}.Opaque(hash)
 	if len(hash) != len(licensing.APIKey{}.Hash) {
 		return name, layout.ErrMalformed

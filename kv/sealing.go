@@ -37,7 +37,6 @@ type openEpoch struct {
 // KeepSealing starts to seal epochs in the background, so that recorded events enter the feeds. Close ends it. All
 // nodes seal; the first one to seal an epoch seals it for all.
 func (s *Store) KeepSealing() {
-	s.guard.KeepIn(s.life, &s.background, "watch of the map of slots", func() { s.keepSlotMap(s.life) })
 	begun := make(chan struct{}, 1)
 	s.guard.KeepIn(s.life, &s.background, "watch of epochs", func() {
 		s.etcd.Watch(s.life, layout.EpochKey, func() {

@@ -29,8 +29,8 @@ func (s *slotMap) OpenSlotMap(ctx context.Context) error {
 	return nil
 }
 
-// keepSlotMap follows the map until ctx ends.
-func (s *slotMap) keepSlotMap(ctx context.Context) {
+// FollowSlotMap follows the map until ctx ends.
+func (s *slotMap) FollowSlotMap(ctx context.Context) {
 	s.etcd.Watch(ctx, layout.SlotMapKey, func() {
 		if err := s.readSlotMap(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error().Err(err).

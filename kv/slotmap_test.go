@@ -16,7 +16,7 @@ func TestMovedSlots(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
-	l.store.KeepSealing()
+	go l.store.FollowSlotMap(l.ctx())
 	own, slot := licensing.LicenseRef(s.own), licensing.SlotOf(labOwner)
 	listener := licensing.WebhooksRef(labListener)
 	write := func(m layout.SlotMap) {

@@ -218,6 +218,7 @@ func (s *instance) serveAPI() error {
 			return err
 		}
 	}
+	s.background("the map of slots", s.store.FollowSlotMap)
 	s.background("the memory of API keys", n.FollowKeys)
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)

@@ -94,8 +94,8 @@ func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map
 	}
 	kinds = make(map[byte]int)
 	for _, kv := range response.Kvs {
-		_, path, _ := layout.CutSlot(string(kv.Key))
-		if _, kind, _, ok := layout.ReadDeliveryKey(strings.TrimPrefix(path, layout.DeliveryFamily)); ok {
+		rest, _ := layout.CutFamily(string(kv.Key), layout.DeliveryFamily)
+		if _, kind, _, ok := layout.ReadDeliveryKey(rest); ok {
 			kinds[kind]++
 		}
 	}

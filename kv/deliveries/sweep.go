@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -34,8 +33,8 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 		if removed >= sweepDeliveries {
 			break
 		}
-		_, path, _ := layout.CutSlot(string(kv.Key))
-		n, err := s.sweepEndpoint(ctx, strings.TrimPrefix(path, layout.DeletedWebhooksFamily))
+		endpoint, _ := layout.CutFamily(string(kv.Key), layout.DeletedWebhooksFamily)
+		n, err := s.sweepEndpoint(ctx, endpoint)
 		removed += n
 		if err != nil {
 			return removed, err

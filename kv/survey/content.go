@@ -39,9 +39,8 @@ func (s *surveyor) content(ctx context.Context) {
 		return
 	}
 	counts := map[string]*int64{layout.MastersPrefix: &c.Masters}
-	for _, kv := range slots.Kvs {
-		slot := string(kv.Key[len(layout.SlotsPrefix):])
-		counts[layout.Prefix+slot+"/"+layout.APIKeysFamily] = &c.APIKeys
+	for _, slot := range etcd.SlotsIn(slots.Kvs) {
+		counts[layout.InSlot(slot, layout.APIKeysFamily)] = &c.APIKeys
 	}
 	for prefix, count := range counts {
 		found, err := bounded(ctx, func(ctx context.Context) (*clientv3.GetResponse, error) {

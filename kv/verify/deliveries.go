@@ -178,8 +178,8 @@ func Endpoint(endpoint string, keys []*mvccpb.KeyValue, report func(Violation)) 
 	v := newVerification(nil, Config{Report: report}).webhooks
 	found := endpointFound{endpoint: endpoint}
 	for _, kv := range keys {
-		_, path, _ := layout.CutSlot(string(kv.Key))
-		_, kind, id, ok := layout.ReadDeliveryKey(strings.TrimPrefix(path, layout.DeliveryFamily))
+		rest, _ := layout.CutFamily(string(kv.Key), layout.DeliveryFamily)
+		_, kind, id, ok := layout.ReadDeliveryKey(rest)
 		if !ok {
 			v.report("delivery", "v/"+endpoint, "key", "there is a key %q", kv.Key)
 			continue

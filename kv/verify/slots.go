@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -16,16 +17,10 @@ func (v *reading) readSlots(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
 		found, err := v.kv.Get(ctx, layout.SlotsPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithRev(v.revision))
-		if err != nil {
-			return err
+		if err == nil {
+			v.slots = etcd.SlotsIn(found.Kvs)
 		}
-		v.slots = v.slots[:0]
-		for _, kv := range found.Kvs {
-			if slot, ok := licensing.ParseSlot(string(kv.Key[len(layout.SlotsPrefix):])); ok {
-				v.slots = append(v.slots, slot)
-			}
-		}
-		return nil
+		return err
 	})
 }
 

@@ -145,12 +145,17 @@ func (c *Client) slotsInUse(ctx context.Context, operation string) ([]licensing.
 	if err != nil {
 		return nil, 0, err
 	}
-	slots := make([]licensing.Slot, 0, len(found.Kvs))
-	for _, kv := range found.Kvs {
+	return SlotsIn(found.Kvs), found.Header.Revision, nil
+}
+
+// SlotsIn returns the slots that the keys below layout.SlotsPrefix name, in their order.
+func SlotsIn(kvs []*mvccpb.KeyValue) []licensing.Slot {
+	slots := make([]licensing.Slot, 0, len(kvs))
+	for _, kv := range kvs {
 		// A key that is not in the form of a slot's is left to verify.
 		if slot, ok := licensing.ParseSlot(string(kv.Key[len(layout.SlotsPrefix):])); ok {
 			slots = append(slots, slot)
 		}
 	}
-	return slots, found.Header.Revision, nil
+	return slots
 }

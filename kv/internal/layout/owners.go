@@ -43,9 +43,8 @@ func CutOwner(key string) (owner licensing.Owner, rest string, ok bool) {
 
 // OwnerIn parses the owner in a key of a family that has one key for each owner.
 func OwnerIn(key []byte, family string) (owner licensing.Owner, ok bool) {
-	_, path, ok := CutSlot(string(key))
-	rest, is := strings.CutPrefix(path, family)
-	if !ok || !is {
+	rest, ok := CutFamily(string(key), family)
+	if !ok {
 		return licensing.Owner{}, false
 	}
 	owner, rest, ok = CutOwner(rest)

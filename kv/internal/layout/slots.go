@@ -35,6 +35,15 @@ func CutSlot(key string) (slot licensing.Slot, path string, ok bool) {
 	return slot, rest[licensing.SlotLength+1:], ok
 }
 
+// CutFamily returns the part of a key behind its slot and family; ok is false for a key of another family.
+func CutFamily(key, family string) (rest string, ok bool) {
+	_, path, ok := CutSlot(key)
+	if !ok {
+		return "", false
+	}
+	return strings.CutPrefix(path, family)
+}
+
 // SlotsPrefix begins the keys of the slots in use. A slot's key is written together with the slot's first [OwnerKey],
 // and stays. So a scan of all owners need not ask for each of the 1,024 slots.
 const SlotsPrefix = CellPrefix + "s/"
