@@ -8,6 +8,7 @@ import (
 
 // License is a license with its devices.
 type License struct {
+	ID             string `json:"id"` // names the license in URLs and logs; activates nothing
 	LicenseKey     string `json:"license_key"`
 	Status         string `json:"status"`
 	ProductID      string `json:"product_id"`

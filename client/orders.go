@@ -22,6 +22,7 @@ type Order struct {
 	PaidAt      time.Time       `json:"paid_at"`
 	CanceledAt  time.Time       `json:"canceled_at"`
 	RefundedAt  time.Time       `json:"refunded_at"`
+	LicenseID   string          `json:"license_id"`  // set once the order is paid
 	LicenseKey  string          `json:"license_key"` // set once the order is paid
 	Late        bool            `json:"late"`        // the payment came after ExpiresAt
 	SuccessURL  string          `json:"success_url"`

@@ -127,7 +127,7 @@ func (l *testCluster) node() *testNode {
 	}
 	l.t.Cleanup(func() { _ = s.store.Close() })
 	s.deliveries = deliveries.New(s.store)
-	check, err := s.store.KeyCheck(ctx, rand.Reader)
+	keys, err := s.store.LicenseKeys(ctx, l.ring, rand.Reader)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -140,13 +140,13 @@ func (l *testCluster) node() *testNode {
 	}
 	s.service = service.New(service.Config{
 		Config: node.Config{
-			Records:  s.store,
-			Queries:  s.store,
-			KeyCheck: check,
-			Clock:    s.now,
-			Clocks:   l.clocks,
-			Metrics:  s.metrics,
-			Log:      zerolog.Nop(),
+			Records:     s.store,
+			Queries:     s.store,
+			LicenseKeys: keys,
+			Clock:       s.now,
+			Clocks:      l.clocks,
+			Metrics:     s.metrics,
+			Log:         zerolog.Nop(),
 		},
 		Sweeps:     s.store,
 		Entropy:    rand.Reader,

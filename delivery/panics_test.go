@@ -119,18 +119,18 @@ func panicAt(t *testing.T, steps []string) {
 	s := l.node()
 	f := &panickingStore{Store: s.deliveries, Events: s.store}
 	s.engineStore = f
-	check, err := s.store.KeyCheck(l.ctx(), rand.Reader)
+	keys, err := s.store.LicenseKeys(l.ctx(), l.ring, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := service.New(service.Config{
 		Config: node.Config{
-			Records:  s.store,
-			Queries:  s.store,
-			KeyCheck: check,
-			Clock:    l.now,
-			Metrics:  s.metrics,
-			Log:      zerolog.Nop(),
+			Records:     s.store,
+			Queries:     s.store,
+			LicenseKeys: keys,
+			Clock:       l.now,
+			Metrics:     s.metrics,
+			Log:         zerolog.Nop(),
 		},
 		Sweeps:     s.store,
 		Entropy:    rand.Reader,

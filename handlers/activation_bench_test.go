@@ -32,7 +32,7 @@ import (
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
 	db := newMemStore()
-	key := serviceCheck.Mint("EDITOR", ownerAcme, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	key := serviceKeys.Mint("EDITOR", ownerAcme, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	db.records[licensing.LicenseRef(key)] = &memRecord{
 		revision: 1,
 		record: licensing.Record{License: &licensing.License{
@@ -47,7 +47,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: serviceCheck,
+		Node: service.New(service.Config{Config: node.Config{Records: db, Queries: db, LicenseKeys: serviceKeys,
 			Clock: time.Now, Clocks: nodetest.NewComparison(clocks.System()),
 			Metrics: instruments, Log: log, Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
 		Metrics:   instruments,
@@ -55,7 +55,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 		Tracer:    tracer,
 		PublicURL: publicURL,
 	})
-	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key,
+	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, serviceKeys.Text(key),
 		strings.Repeat("0123456789abcdef", 4))
 	return server, fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet.example.com\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)

@@ -18,12 +18,12 @@ import (
 
 // BenchmarkReadActivation decodes and checks the body of an activation.
 func BenchmarkReadActivation(b *testing.B) {
-	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	key := check.Mint("EDITOR", licensing.Owner{AccountID: "acct_acme"}, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)), licensing.IDKey{})
+	key := keys.Mint("EDITOR", licensing.Owner{AccountID: "acct_acme"}, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
-	engine := node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}
+	engine := node.Config{LicenseKeys: keys, Clock: time.Now, Metrics: instruments}
 	s := New(Config{Node: service.New(service.Config{Config: engine}), Metrics: instruments})
-	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) +
+	body := []byte(`{"license_key":"` + keys.Text(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) +
 		`","device_name":"the laptop in the office"}`)
 	r := &request{call: call{fast: &fasthttp.RequestCtx{}}, route: &route{}}
 	r.fast.Request.SetBody(body)

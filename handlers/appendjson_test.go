@@ -29,7 +29,7 @@ func TestAppendedAnswer(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		answer := &activation{
-			LicenseKey:     licensing.LicenseKey(texts.Draw(t, "license_key")),
+			LicenseKey:     texts.Draw(t, "license_key"),
 			Status:         licensing.Status(texts.Draw(t, "status")),
 			ProductID:      texts.Draw(t, "product_id"),
 			DeviceID:       texts.Draw(t, "device_id"),

@@ -70,10 +70,10 @@ func (s licenseRoutes) listDevices(ctx context.Context, c *call, q deviceQuery) 
 
 // removal is the answer of a removed device.
 type removal struct {
-	LicenseKey     licensing.LicenseKey `json:"license_key"`
-	DeviceID       string               `json:"device_id"`
-	Removed        bool                 `json:"removed"`
-	CurrentDevices int                  `json:"current_devices"`
+	LicenseKey     string `json:"license_key"`
+	DeviceID       string `json:"device_id"`
+	Removed        bool   `json:"removed"`
+	CurrentDevices int    `json:"current_devices"`
 }
 
 // devicePath names a device of a license.
@@ -94,12 +94,12 @@ func (s licenseRoutes) removeDevice(ctx context.Context, c *call, in devicePath)
 	if err != nil {
 		return removal{}, err
 	}
-	return removalAnswer(&result, in.DeviceID.value), nil
+	return removalAnswer(&result, s.keys.Text(result.License.Key), in.DeviceID.value), nil
 }
 
-func removalAnswer(result *licensing.Result, deviceID string) removal {
+func removalAnswer(result *licensing.Result, key, deviceID string) removal {
 	return removal{
-		LicenseKey:     result.License.Key,
+		LicenseKey:     key,
 		DeviceID:       deviceID,
 		Removed:        result.Removed,
 		CurrentDevices: result.License.CurrentDevices,

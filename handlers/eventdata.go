@@ -42,10 +42,10 @@ type eventLicense struct {
 
 // eventRenderer renders events for the feed and for webhooks.
 type eventRenderer struct {
-	payLinks *payLinks
-	metrics  *metrics.Metrics
-	log      zerolog.Logger
-	guard    *guard.Guard
+	*renderer
+	metrics *metrics.Metrics
+	log     zerolog.Logger
+	guard   *guard.Guard
 }
 
 // answer renders an event. An event that can't be rendered becomes a placeholder: it must not
@@ -74,11 +74,11 @@ func (e *eventRenderer) data(v *service.EventView) (data json.RawMessage, err er
 func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 	var data eventData
 	if v.Order != nil {
-		o := orderAnswer(v.Order, e.payLinks, v.At)
+		o := e.orderAnswer(v.Order, v.At)
 		data.Order = &o
 	}
 	if v.License != nil {
-		data.License = &eventLicense{termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
+		data.License = &eventLicense{e.termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
 	}
 	if v.Device != nil {
 		d := deviceAnswer(v.Device)

@@ -16,7 +16,9 @@ import (
 
 // TestRenderEvent renders events of newer versions, and events that can't be rendered.
 func TestRenderEvent(t *testing.T) {
-	s := &Server{events: eventRenderer{metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), log: zerolog.Nop()}}
+	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")), licensing.IDKey{})
+	s := &Server{events: eventRenderer{renderer: &renderer{keys: keys},
+		metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), log: zerolog.Nop()}}
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	render := func(e licensing.Event, metadata string) map[string]any {
 		t.Helper()
@@ -32,7 +34,9 @@ func TestRenderEvent(t *testing.T) {
 		}
 		return got
 	}
-	paused := licensing.Event{Type: "license.paused", License: &licensing.License{Key: "LIC-1", ProductID: "pro"},
+	key := keys.Mint("LIC", licensing.Owner{}, [licensing.LicenseKeyEntropy]byte{1})
+	paused := licensing.Event{Type: "license.paused",
+		License: &licensing.License{Key: key, ProductID: "pro"},
 		Members: []licensing.EventMember{
 			{Of: "license", Name: "pauses", JSON: "3"}, {Of: "license", Name: "product_id", JSON: `"other"`},
 			{Name: "pause", JSON: `{"url":"a&b"}`}, {Of: "seat", Name: "row", JSON: "null"}, {Of: "seat", Name: "place",
@@ -42,7 +46,8 @@ func TestRenderEvent(t *testing.T) {
 	data := got["data"].(map[string]any)
 	license, pause, seat := data["license"].(map[string]any), data["pause"].(map[string]any),
 		data["seat"].(map[string]any)
-	if row, there := seat["row"]; got["type"] != "license.paused" || license["license_key"] != "LIC-1" ||
+	if row, there := seat["row"]; got["type"] != "license.paused" || license["license_key"] != keys.Text(key) ||
+		license["id"] != key.String() ||
 		license["product_id"] != "pro" ||
 		license["pauses"] != 3.0 || pause["url"] != "a&b" || !there || row != nil || len(seat["place"].([]any)) != 1 {
 		t.Errorf("it is rendered as %v", got)

@@ -184,7 +184,7 @@ type licenseHistory struct {
 
 func (q *licenseHistory) check(c *checks) {
 	q.licensePath.check(c)
-	q.list(c, "events of license", string(q.key))
+	q.list(c, "events of license", q.key.String())
 	q.checkPage(c)
 }
 

@@ -72,7 +72,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 	for i := range good {
 		good[i] = s.license()
 	}
-	store.poison.Store(licensing.LicenseRef(licensing.LicenseKey(bad)))
+	store.poison.Store(licensing.LicenseRef(parsedKey(bad)))
 
 	var clients sync.WaitGroup
 	for i, key := range good {

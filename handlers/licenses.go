@@ -26,12 +26,13 @@ type license struct {
 
 // licenseTerms and licenseState are a license without its devices.
 type licenseTerms struct {
-	LicenseKey     licensing.LicenseKey `json:"license_key"`
-	Status         licensing.Status     `json:"status"`
-	ProductID      string               `json:"product_id"`
-	OrderNo        *string              `json:"order_no"`
-	MaxDevices     int                  `json:"max_devices"`
-	CurrentDevices int                  `json:"current_devices"`
+	ID             string           `json:"id"`
+	LicenseKey     string           `json:"license_key"`
+	Status         licensing.Status `json:"status"`
+	ProductID      string           `json:"product_id"`
+	OrderNo        *string          `json:"order_no"`
+	MaxDevices     int              `json:"max_devices"`
+	CurrentDevices int              `json:"current_devices"`
 }
 
 type licenseState struct {
@@ -56,10 +57,10 @@ func (s licenseRoutes) getLicense(ctx context.Context, c *call, in licensePath) 
 	if err != nil {
 		return license{}, err
 	}
-	return licenseAnswer(view, s.cfg.Node.Now()), nil
+	return s.licenseAnswer(view, s.cfg.Node.Now()), nil
 }
 
-func licenseAnswer(view *store.LicenseView, now time.Time) license {
+func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license {
 	l := &view.License
 	if l.CurrentDevices <= sortedDevices {
 		slices.SortFunc(view.Devices, func(a, b licensing.Device) int {
@@ -70,16 +71,17 @@ func licenseAnswer(view *store.LicenseView, now time.Time) license {
 		})
 	}
 	return license{
-		licenseTerms: termsAnswer(l, now),
+		licenseTerms: r.termsAnswer(l, now),
 		Devices:      answers(view.Devices, deviceAnswer),
 		DevicesNext:  cursorAnswer(view.Next),
 		licenseState: stateAnswer(l, view.Metadata),
 	}
 }
 
-func termsAnswer(l *licensing.License, now time.Time) licenseTerms {
+func (r *renderer) termsAnswer(l *licensing.License, now time.Time) licenseTerms {
 	return licenseTerms{
-		LicenseKey:     l.Key,
+		ID:             l.Key.ID().String(),
+		LicenseKey:     r.keys.Text(l.Key),
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		OrderNo:        orNull(l.OrderNo),
@@ -157,5 +159,5 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 	}
 	now := s.cfg.Node.Now()
 	return grantedLicenses{answers(granted,
-		func(view *store.LicenseView) license { return licenseAnswer(view, now) })}, nil
+		func(view *store.LicenseView) license { return s.licenseAnswer(view, now) })}, nil
 }

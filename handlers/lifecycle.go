@@ -8,14 +8,14 @@ import (
 	"licet/node/service"
 )
 
-// licensePath names a license.
+// licensePath names a license, by its id or its key.
 type licensePath struct {
 	LicenseKey text `path:"license_key" json:"-"`
 
 	key licensing.LicenseKey
 }
 
-func (in *licensePath) check(c *checks) { in.key = c.licenseKey("license_key", in.LicenseKey) }
+func (in *licensePath) check(c *checks) { in.key = c.license("license_key", in.LicenseKey) }
 
 // stateChange says why a license or an order changes its state.
 type stateChange struct {
@@ -128,5 +128,5 @@ func (s licenseRoutes) changeLicense(ctx context.Context, c *call, change servic
 	if err != nil {
 		return license{}, err
 	}
-	return licenseAnswer(view, s.cfg.Node.Now()), nil
+	return s.licenseAnswer(view, s.cfg.Node.Now()), nil
 }

@@ -168,7 +168,7 @@ func (s licenseRoutes) listLicenses(ctx context.Context, c *call, q licenseQuery
 	}
 	now := s.cfg.Node.Now()
 	return licenseList{
-		answers(list.Items, func(view *store.LicenseView) license { return licenseAnswer(view, now) }),
+		answers(list.Items, func(view *store.LicenseView) license { return s.licenseAnswer(view, now) }),
 		q.formatCursor(list.Next),
 	}, nil
 }

@@ -74,7 +74,7 @@ func (s *memStore) addKey(text string, key licensing.APIKey) {
 // keyID returns the public id that addKey makes for a key without an id: the name of the key.
 func keyID(text string) string {
 	id := "key_" + strings.TrimPrefix(text, "lk_")
-	if !serviceCheck.ValidAPIKey(text) {
+	if !serviceKeys.ValidAPIKey(text) {
 		return id
 	}
 	const mode = len("key_test_")

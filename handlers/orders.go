@@ -28,7 +28,8 @@ type order struct {
 	PaidAt      timestamp             `json:"paid_at"`
 	CanceledAt  timestamp             `json:"canceled_at"`
 	RefundedAt  timestamp             `json:"refunded_at"`
-	LicenseKey  *licensing.LicenseKey `json:"license_key"`
+	LicenseID   *string               `json:"license_id"`
+	LicenseKey  *string               `json:"license_key"`
 	Late        bool                  `json:"late"`
 	SuccessURL  *string               `json:"success_url"`
 	StateReason *string               `json:"state_reason"`
@@ -38,11 +39,11 @@ type order struct {
 }
 
 func (s orderRoutes) answer(o *licensing.Order) order {
-	return orderAnswer(o, &s.payLinks, s.cfg.Node.Now())
+	return s.orderAnswer(o, s.cfg.Node.Now())
 }
 
 // orderAnswer shows an order as of a time.
-func orderAnswer(o *licensing.Order, links *payLinks, at time.Time) order {
+func (r *renderer) orderAnswer(o *licensing.Order, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
 		OrderNo:     o.OrderNo,
@@ -58,7 +59,6 @@ func orderAnswer(o *licensing.Order, links *payLinks, at time.Time) order {
 		PaidAt:      timestamp(o.PaidAt),
 		CanceledAt:  timestamp(o.CanceledAt),
 		RefundedAt:  timestamp(o.RefundedAt),
-		LicenseKey:  orNull(o.LicenseKey),
 		Late:        o.Late,
 		SuccessURL:  orNull(o.SuccessURL),
 		StateReason: orNull(o.StateReason),
@@ -67,7 +67,10 @@ func orderAnswer(o *licensing.Order, links *payLinks, at time.Time) order {
 		Mode:        o.Owner.Mode,
 	}
 	if status == licensing.OrderUnpaid {
-		answer.PayURL = links.of(o)
+		answer.PayURL = r.payLinks.of(o)
+	}
+	if !o.LicenseKey.IsZero() {
+		answer.LicenseID, answer.LicenseKey = orNull(o.LicenseKey.ID().String()), orNull(r.keys.Text(o.LicenseKey))
 	}
 	return answer
 }

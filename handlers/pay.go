@@ -182,8 +182,8 @@ func (s payRoutes) orderPage(o *licensing.Order, path, product string) (document
 	if o.RefundDue && !o.CanceledAt.IsZero() {
 		p.State = paypage.Processing
 	}
-	if o.SuccessURL == "" {
-		p.LicenseKey = string(o.LicenseKey)
+	if o.SuccessURL == "" && !o.LicenseKey.IsZero() {
+		p.LicenseKey = s.keys.Text(o.LicenseKey)
 	}
 	render := s.pages.Result
 	if p.State == paypage.Unpaid {

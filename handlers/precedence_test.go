@@ -10,7 +10,7 @@ import (
 
 // absentKey returns a valid license key without a license.
 func absentKey() string {
-	return string(serviceCheck.Mint("LIC", ownerAcme, [licensing.LicenseKeyEntropy]byte{42}))
+	return serviceKeys.Text(serviceKeys.Mint("LIC", ownerAcme, [licensing.LicenseKeyEntropy]byte{42}))
 }
 
 // A request with two faults gets the error that comes first in the contract.

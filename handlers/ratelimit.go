@@ -149,7 +149,7 @@ func (l *rateLimits) failedAuthentication(c *call, cause error) error {
 
 // license counts a request against the limit of the license that the request names.
 func (l *rateLimits) license(c *call, key licensing.LicenseKey) error {
-	return l.count(c, l.limits.License(string(key)), errLicenseLimited)
+	return l.count(c, l.limits.License(licensing.LicenseRef(key).ID), errLicenseLimited)
 }
 
 // failure counts a failed request against the limit of its client's address if the request names

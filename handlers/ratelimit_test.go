@@ -538,7 +538,7 @@ func TestUnknownLicensesAtOnce(t *testing.T) {
 	s := newService(t, behindProxy, func(h *handlers.Config, _ *service.Config) { h.RequestTimeout = time.Minute })
 	look := func(i int) wire {
 		entropy := [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
-		return activation(string(serviceCheck.Mint("LIC", ownerAcme, entropy)), `"device_id":"d1"`)
+		return activation(serviceKeys.Text(serviceKeys.Mint("LIC", ownerAcme, entropy)), `"device_id":"d1"`)
 	}
 	began, refused, goOn := make(chan struct{}, sent), make(chan struct{}, sent), make(chan struct{})
 	s.store.onRead(func() {

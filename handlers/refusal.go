@@ -98,7 +98,7 @@ func (f *refusals) refuseIfShared(body []byte) bool {
 		return false
 	}
 	c := checks{server: f.server}
-	key := c.licenseKey("license_key", in.LicenseKey)
+	key, _ := c.licenseKey("license_key", in.LicenseKey)
 	return c.err() == nil && f.server.cfg.Node.RefuseIfShared(key) != nil
 }
 

@@ -34,7 +34,7 @@ func (s *fixture) fill() (free func()) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			_, _ = s.node.License(ctx, licensing.Owner{AccountID: fmt.Sprint("acct_", i)},
-				licensing.LicenseKey(absentKey()), store.DevicePage{Limit: 1})
+				parsedKey(absentKey()), store.DevicePage{Limit: 1})
 			select {
 			case refused <- struct{}{}:
 			case <-open:
@@ -148,7 +148,7 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
 	key := s.license()
-	owner, known := s.store.OwnerOf(licensing.LicenseRef(licensing.LicenseKey(key)))
+	owner, known := s.store.OwnerOf(licensing.LicenseRef(parsedKey(key)))
 	if !known {
 		t.Fatal("the license has no owner")
 	}
@@ -167,7 +167,7 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			if _, err := s.node.License(ctx, owner, licensing.LicenseKey(key),
+			if _, err := s.node.License(ctx, owner, parsedKey(key),
 				store.DevicePage{Limit: 1}); errors.Is(err, licensing.ErrOverloaded) {
 				refused <- struct{}{}
 			}

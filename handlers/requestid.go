@@ -85,7 +85,7 @@ func (s *Server) licenseKeyAt(text string, dash int) bool {
 		}
 	}
 	for begin := dash - licensing.MinKeyPrefix; begin >= max(0, dash-licensing.MaxKeyPrefix); begin-- {
-		if _, err := s.cfg.Node.ParseLicenseKey(text[begin:end]); err == nil {
+		if _, _, err := s.keys.Parse(text[begin:end]); err == nil {
 			return true
 		}
 	}

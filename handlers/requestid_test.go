@@ -11,8 +11,7 @@ import (
 // also in a refusal on the connection. It keeps ids that only look similar.
 func TestRequestIDsHoldNoSecret(t *testing.T) {
 	t.Parallel()
-	key := string(serviceCheck.Mint("EDITOR", ownerAcme,
-		[licensing.LicenseKeyEntropy]byte{1, 2, 3}))
+	key := serviceKeys.Text(serviceKeys.Mint("EDITOR", ownerAcme, [licensing.LicenseKeyEntropy]byte{1, 2, 3}))
 	mistyped := key[:len(key)-1] + "0"
 	if strings.HasSuffix(key, "0") {
 		mistyped = key[:len(key)-1] + "1"

@@ -129,6 +129,7 @@ const (
 	formatDuration   = "duration"
 	formatEmail      = "email"
 	formatLicenseKey = "license-key"
+	formatLicense    = "license" // the id of a license, or its key
 	formatTimestamp  = "date-time"
 	formatURL        = "uri"
 )
@@ -143,6 +144,7 @@ type checks struct {
 	fields  []licensing.FieldProblem // one for each invalid input
 	late    []licensing.FieldProblem // times that have passed; see once
 	refused error                    // wins over all fields
+	absent  error                    // what the path names does not exist; all fields win over it
 	limits  map[string]Limits        // by the input's name; nil: values are checked
 }
 
@@ -179,7 +181,10 @@ func (c *checks) err() error {
 	if c.refused != nil {
 		return c.refused
 	}
-	return invalidFields(c.fields)
+	if err := invalidFields(c.fields); err != nil {
+		return err
+	}
+	return c.absent
 }
 
 // invalidFields is the error for invalid inputs; nil if there are none.

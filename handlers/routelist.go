@@ -126,7 +126,7 @@ func (r *route) reasons() []licensing.Reason {
 		}
 	}
 	for _, limits := range limitsOf(request) {
-		if limits.Format == formatLicenseKey {
+		if limits.Format == formatLicenseKey || limits.Format == formatLicense {
 			all = append(all, licensing.ReasonInvalidLicenseKey)
 		}
 		all = append(all, licensing.ReasonInvalidField)

@@ -81,7 +81,7 @@ func TestLimits(t *testing.T) {
 	f(at("PATCH", "/v1/webhook_endpoints/{endpoint_id}"),
 		Input{"status", InBody, String, Limits{Enum: []string{"enabled", "disabled"}}})
 	f(at("POST", "/v1/licenses/{license_key}/suspend"),
-		Input{"license_key", InPath, String, Limits{Required: true, Format: formatLicenseKey}})
+		Input{"license_key", InPath, String, Limits{Required: true, Format: formatLicense}})
 	if r := at("POST", "/v1/licenses/{license_key}/suspend"); !r.OptionalBody || !r.IdempotencyKey {
 		t.Errorf("a suspension has an optional body: %v, and an Idempotency-Key: %v", r.OptionalBody, r.IdempotencyKey)
 	}

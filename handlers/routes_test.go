@@ -4,12 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node"
+	"licet/node/service"
 )
 
 // Routes for callers with an API key, and no others, need scopes, which API keys can have.
@@ -51,6 +54,8 @@ func TestBodyLimitsAreOnPlainPatterns(t *testing.T) {
 }
 
 func TestPublicURL(t *testing.T) {
+	instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
+	n := service.New(service.Config{Config: node.Config{Clock: time.Now, Metrics: instruments}})
 	for given, want := range map[string][3]string{
 		"https://pay.example.com":        {"https://pay.example.com", "https://pay.example.com", ""},
 		"https://Pay.Example.com:8443/":  {"https://Pay.Example.com:8443", "https://pay.example.com:8443", ""},
@@ -59,8 +64,7 @@ func TestPublicURL(t *testing.T) {
 		"http://127.0.0.1:8080":          {"http://127.0.0.1:8080", "http://127.0.0.1:8080", ""},
 		"":                               {"", "", ""},
 	} {
-		s := New(Config{PublicURL: given, Log: zerolog.Nop(),
-			Metrics: metrics.New(prometheus.NewRegistry(), "", "", "")})
+		s := New(Config{Node: n, PublicURL: given, Log: zerolog.Nop(), Metrics: instruments})
 		if got := [3]string{s.cfg.PublicURL, s.origin, s.basePath}; got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}

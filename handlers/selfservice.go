@@ -13,17 +13,17 @@ type endUserRoutes struct{ *Server }
 
 // validation answers a validation: whether a device may use a license.
 type validation struct {
-	Valid          bool                 `json:"valid"`
-	Reason         *licensing.Reason    `json:"reason"`
-	LicenseKey     licensing.LicenseKey `json:"license_key"`
-	Status         licensing.Status     `json:"status"`
-	ProductID      string               `json:"product_id"`
-	AccountID      string               `json:"account_id"`
-	Mode           licensing.Mode       `json:"mode"`
-	DeviceID       string               `json:"device_id"`
-	MaxDevices     int                  `json:"max_devices"`
-	CurrentDevices int                  `json:"current_devices"`
-	ExpiresAt      timestamp            `json:"expires_at"`
+	Valid          bool              `json:"valid"`
+	Reason         *licensing.Reason `json:"reason"`
+	LicenseKey     string            `json:"license_key"`
+	Status         licensing.Status  `json:"status"`
+	ProductID      string            `json:"product_id"`
+	AccountID      string            `json:"account_id"`
+	Mode           licensing.Mode    `json:"mode"`
+	DeviceID       string            `json:"device_id"`
+	MaxDevices     int               `json:"max_devices"`
+	CurrentDevices int               `json:"current_devices"`
+	ExpiresAt      timestamp         `json:"expires_at"`
 }
 
 // validationRequest asks whether a device may use a license.
@@ -34,11 +34,12 @@ type validationRequest struct {
 	AccountID  text `json:"account_id"`
 	Mode       text `json:"mode"`
 
-	key licensing.LicenseKey
+	key  licensing.LicenseKey
+	sent string // the key in canonical form
 }
 
 func (in *validationRequest) check(c *checks) {
-	in.key = c.licenseKey("license_key", in.LicenseKey)
+	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
 	c.deviceID("device_id", in.DeviceID)
 	c.pin("product_id", in.ProductID)
 	c.pin("account_id", in.AccountID)
@@ -70,7 +71,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 	return validation{
 		Valid:          result.Invalid == "",
 		Reason:         orNull(result.Invalid),
-		LicenseKey:     l.Key,
+		LicenseKey:     in.sent,
 		Status:         l.Status(s.cfg.Node.Now()),
 		ProductID:      l.ProductID,
 		AccountID:      l.Owner.AccountID,
@@ -87,11 +88,12 @@ type deactivationRequest struct {
 	LicenseKey text `json:"license_key"`
 	DeviceID   text `json:"device_id"`
 
-	key licensing.LicenseKey
+	key  licensing.LicenseKey
+	sent string // the key in canonical form
 }
 
 func (in *deactivationRequest) check(c *checks) {
-	in.key = c.licenseKey("license_key", in.LicenseKey)
+	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
 	c.deviceID("device_id", in.DeviceID)
 }
 
@@ -102,22 +104,22 @@ func (s endUserRoutes) deactivate(ctx context.Context, c *call, in deactivationR
 	if err != nil {
 		return removal{}, err
 	}
-	return removalAnswer(&result, in.DeviceID.value), nil
+	return removalAnswer(&result, in.sent, in.DeviceID.value), nil
 }
 
 // activation answers an activation: the license, seen from one device.
 type activation struct {
-	LicenseKey     licensing.LicenseKey `json:"license_key"`
-	Status         licensing.Status     `json:"status"`
-	ProductID      string               `json:"product_id"`
-	DeviceID       string               `json:"device_id"`
-	DeviceName     *string              `json:"device_name"`
-	MaxDevices     int                  `json:"max_devices"`
-	CurrentDevices int                  `json:"current_devices"`
-	ActivatedAt    timestamp            `json:"activated_at"`
-	ExpiresAt      timestamp            `json:"expires_at"`
-	Mode           licensing.Mode       `json:"mode"`
-	AccountID      string               `json:"account_id"`
+	LicenseKey     string           `json:"license_key"`
+	Status         licensing.Status `json:"status"`
+	ProductID      string           `json:"product_id"`
+	DeviceID       string           `json:"device_id"`
+	DeviceName     *string          `json:"device_name"`
+	MaxDevices     int              `json:"max_devices"`
+	CurrentDevices int              `json:"current_devices"`
+	ActivatedAt    timestamp        `json:"activated_at"`
+	ExpiresAt      timestamp        `json:"expires_at"`
+	Mode           licensing.Mode   `json:"mode"`
+	AccountID      string           `json:"account_id"`
 
 	name string // DeviceName points to name, or is nil
 }
@@ -125,7 +127,7 @@ type activation struct {
 // appendJSON writes an activation as encoding/json does, in a fraction of the
 // time: activations are most of the requests.
 func (a *activation) appendJSON(to []byte) []byte {
-	to = appendText(append(to, `{"license_key":`...), string(a.LicenseKey))
+	to = appendText(append(to, `{"license_key":`...), a.LicenseKey)
 	to = appendText(append(to, `,"status":`...), string(a.Status))
 	to = appendText(append(to, `,"product_id":`...), a.ProductID)
 	to = appendText(append(to, `,"device_id":`...), a.DeviceID)
@@ -149,11 +151,12 @@ type activationRequest struct {
 	AccountID  text `json:"account_id"`
 	Mode       text `json:"mode"`
 
-	key licensing.LicenseKey
+	key  licensing.LicenseKey
+	sent string // the key in canonical form
 }
 
 func (in *activationRequest) check(c *checks) {
-	in.key = c.licenseKey("license_key", in.LicenseKey)
+	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
 	c.deviceID("device_id", in.DeviceID)
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.pin("product_id", in.ProductID)
@@ -181,7 +184,7 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 	c.bound = result.Bound
 	l, d := result.License, result.Device
 	answer := &activation{
-		LicenseKey:     l.Key,
+		LicenseKey:     in.sent,
 		Status:         l.Status(s.cfg.Node.Now()),
 		ProductID:      l.ProductID,
 		DeviceID:       d.ID,

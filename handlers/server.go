@@ -90,9 +90,9 @@ type Server struct {
 	docs     *docs.Renderer
 	files    *files
 
-	table       *routeTable
-	rates       rateLimits
-	payLinks    payLinks
+	table *routeTable
+	rates rateLimits
+	renderer
 	events      eventRenderer
 	accessLog   accessLog
 	deadlines   connection.RequestDeadlines
@@ -153,8 +153,8 @@ func newServer(cfg Config, routes []route) *Server {
 	s.deadlines.Timeout = cfg.RequestTimeout
 	s.table = newRouteTable(routes)
 	s.rates = newRateLimits(&cfg)
-	s.payLinks = payLinks{publicURL: cfg.PublicURL, ring: cfg.Ring, log: cfg.Log}
-	s.events = eventRenderer{payLinks: &s.payLinks, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
+	s.renderer = renderer{payLinks{publicURL: cfg.PublicURL, ring: cfg.Ring, log: cfg.Log}, cfg.Node.LicenseKeys()}
+	s.events = eventRenderer{renderer: &s.renderer, metrics: cfg.Metrics, log: cfg.Log, guard: s.guard}
 	s.accessLog = accessLog{log: cfg.Log, overloaded: s.errors[licensing.ReasonOverloaded].code()}
 	s.count(routes)
 	s.refusals = newRefusals(s, routes)

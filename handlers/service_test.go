@@ -40,8 +40,18 @@ var (
 	keyRevoked  = testKey("revoked")
 )
 
-// serviceCheck is the service's check of keys.
-var serviceCheck = licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+// serviceKeys are the service's license keys.
+var serviceKeys = licensing.NewLicenseKeys(licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
+	licensing.NewIDKey([licensing.IDKeySize]byte{7}))
+
+// parsedKey returns the license key with a text.
+func parsedKey(text string) licensing.LicenseKey {
+	key, _, err := serviceKeys.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
 
 // testKey returns an API key of ownerAcme with a name instead of random bytes. The name has up to 20 bytes.
 func testKey(name string) string { return keyOf(ownerAcme, name) }
@@ -49,7 +59,7 @@ func testKey(name string) string { return keyOf(ownerAcme, name) }
 func keyOf(owner licensing.Owner, name string) string {
 	var entropy [licensing.APIKeyEntropy]byte
 	copy(entropy[:], name)
-	return serviceCheck.MintAPIKey(owner, entropy)
+	return serviceKeys.MintAPIKey(owner, entropy)
 }
 
 const publicURL = "https://pay.example.com"
@@ -151,12 +161,12 @@ func newService(t *testing.T, options ...option) *fixture {
 	instruments := metrics.New(s.registry, "test", "test", "test")
 	nodeConfig := service.Config{
 		Config: node.Config{
-			Records:  s.store,
-			Queries:  s.store,
-			KeyCheck: licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
-			Clock:    s.clock.Now,
-			Metrics:  instruments,
-			Log:      log,
+			Records:     s.store,
+			Queries:     s.store,
+			LicenseKeys: serviceKeys,
+			Clock:       s.clock.Now,
+			Metrics:     instruments,
+			Log:         log,
 		},
 		Sweeps:     s.store,
 		Events:     s.store,

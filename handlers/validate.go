@@ -48,21 +48,37 @@ func withProblem(fields []licensing.FieldProblem, field, problem string) []licen
 	return append(fields, licensing.FieldProblem{Field: field, Problem: problem})
 }
 
-// licenseKey parses a license key. A mistyped one wins over all other problems: the person at the
-// keyboard can correct it.
-func (c *checks) licenseKey(field string, in text) licensing.LicenseKey {
+// licenseKey parses a license key, and returns its canonical text too. A mistyped key wins over all other problems: the
+// person at the keyboard can correct it.
+func (c *checks) licenseKey(field string, in text) (key licensing.LicenseKey, canonical string) {
 	if c.describe(field, Limits{Required: true, Format: formatLicenseKey}) {
-		return ""
+		return licensing.LicenseKey{}, ""
 	}
 	if !in.given {
 		c.add(field, problemRequired)
-		return ""
+		return licensing.LicenseKey{}, ""
 	}
-	key, err := c.server.cfg.Node.ParseLicenseKey(in.value)
+	key, canonical, err := c.server.keys.Parse(in.value)
 	if err != nil {
 		c.refuse(err)
 	}
-	return key
+	return key, canonical
+}
+
+// license parses the id of a license, or its key. No license of this store has an id that ParseID refuses.
+func (c *checks) license(field string, in text) licensing.LicenseKey {
+	if c.describe(field, Limits{Required: true, Format: formatLicense}) {
+		return licensing.LicenseKey{}
+	}
+	if !strings.HasPrefix(in.value, licensing.LicenseIDPrefix) {
+		key, _ := c.licenseKey(field, in)
+		return key
+	}
+	id, ok := c.server.keys.ParseID(in.value)
+	if !ok {
+		c.absent = licensing.ErrLicenseNotFound
+	}
+	return id.Key("")
 }
 
 // productID checks the product id of something new.

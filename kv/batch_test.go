@@ -179,7 +179,7 @@ func TestBatchSentTwice(t *testing.T) {
 // at fault is hurt.
 func TestBatchRejected(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
-	good, bad := putting("lc2/test/"+string(newKey(t))), putting("lc2/test/"+string(newKey(t)))
+	good, bad := putting("lc2/test/"+newKey(t).String()), putting("lc2/test/"+newKey(t).String())
 	bad.then = append(bad.then, bad.then[0]) // etcd: duplicate key given in txn request
 	good.done, bad.done = make(chan struct{}), make(chan struct{})
 	s.sendWrites([]*batchItem{bad, good})
@@ -200,8 +200,8 @@ func TestBatchRejected(t *testing.T) {
 // request of all, so its batch is nested from the start.
 func TestBatchInDoubt(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
-	mate := putting("lc2/test/" + t.Name() + "/" + string(newKey(t)))
-	inDoubt := putting("lc2/test/" + t.Name() + "/" + string(newKey(t)))
+	mate := putting("lc2/test/" + t.Name() + "/" + newKey(t).String())
+	inDoubt := putting("lc2/test/" + t.Name() + "/" + newKey(t).String())
 	inDoubt.inDoubt = true
 	mate.done, inDoubt.done = make(chan struct{}), make(chan struct{})
 	s.sendWrites([]*batchItem{mate, inDoubt})

@@ -407,7 +407,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	name := fmt.Sprintf("e/%s%d/%08x", layout.OwnerPath(owner), at.Epoch, uint32(at.Block))
 	event := func(i int) string { return "e/" + layout.EventID(owner, at.Location, runs[i].Record, runs[i].Last) }
 	license := func(i int) string {
-		return "l/" + verify.Names{}.License(licensing.LicenseID([]byte(runs[i].Record[1:])))
+		return "l/" + licensing.NewLicenseID(0, [licensing.LicenseBlockSize]byte([]byte(runs[i].Record[1:]))).String()
 	}
 	moved := layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: at.Block + 1})
 	foreign := layout.BlockKey(acct("foreign"), at.Location)
@@ -444,7 +444,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		{"a number that no key of events can have", seed{key: with(runs[0], layout.Run{Record: runs[1].Record,
 			Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
 		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value},
-			[]string{"event key e/" + verify.Names{}.Opaque(strings.TrimPrefix(layout.BlockKey(owner,
+			[]string{"event key e/" + verify.Opaque(strings.TrimPrefix(layout.BlockKey(owner,
 				layout.Location{Epoch: at.Epoch, Block: 7}), layout.InSlot(licensing.SlotOf(owner), "e/")))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -482,7 +482,8 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 		t.Fatalf("%d keys with %d records", len(keys), len(runs))
 	}
 	defer v.plant(seed{keys[0]: layout.EncodeBlock(runs), keys[1]: nil})()
-	license := verify.Names{}.License(licensing.LicenseID([]byte(runs[layout.BlockRuns].Record[1:])))
+	block := [licensing.LicenseBlockSize]byte([]byte(runs[layout.BlockRuns].Record[1:]))
+	license := licensing.NewLicenseID(0, block).String()
 	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/",
 		"license event_missing l/" + license}
 	got := names(l.verified())

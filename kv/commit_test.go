@@ -28,7 +28,7 @@ func newKeyOf(t testing.TB, owner licensing.Owner) licensing.LicenseKey {
 	if _, err := rand.Read(entropy[:]); err != nil {
 		t.Fatal(err)
 	}
-	return kvtest.Check.Mint("LIC", owner, entropy)
+	return kvtest.Keys.Mint("LIC", owner, entropy)
 }
 
 func newLicense(t testing.TB, maxDevices int) *licensing.License {
@@ -255,7 +255,7 @@ func TestCreationInDoubt(t *testing.T) {
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(),
+	product := &licensing.Product{ID: "pro " + l.Key.String(), Owner: l.Owner, Terms: licensing.DefaultTerms(),
 		CreatedAt: kvtest.Time}
 	outcome, err := s.Commit(t.Context(), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},

@@ -34,7 +34,8 @@ func TestDueEntries(t *testing.T) {
 			time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
 			place := layout.DueOf(licensing.Due{Kind: c.kind, At: at})
 			key := place.Key(layout.RecordKey(c.ref))
-			got, ref, ok := layout.DueRecord(c.kind, key[len("lc2/00/"+layout.DueFamily(c.kind)):], []byte(c.value))
+			got, ref, ok := layout.DueRecord(kvtest.Key.ID().Slot(), c.kind,
+				key[len("lc2/00/"+layout.DueFamily(c.kind)):], []byte(c.value))
 			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.At().Equal(at) {
 				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.At(), ok)
 			}
@@ -53,7 +54,7 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licensing.DueRefund, "12345678", ""},
 		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {
-		if _, _, ok := layout.DueRecord(bad.kind, bad.rest, []byte(bad.value)); ok {
+		if _, _, ok := layout.DueRecord(0, bad.kind, bad.rest, []byte(bad.value)); ok {
 			t.Errorf("%q with %q is taken for a place", bad.rest, bad.value)
 		}
 	}

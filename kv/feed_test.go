@@ -39,6 +39,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	if _, err := l.store.etcd.Native.Put(t.Context(), layout.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
+	kvtest.Must(l.store.IDKey(t.Context(), kvtest.Ring(t), rand.Reader))(t)
 	return l
 }
 
@@ -86,7 +87,7 @@ func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	made := newLicense(l.t, 0)
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	made.Owner, made.Key = owner, licensing.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", owner, entropy)
+	made.Owner, made.Key = owner, kvtest.Keys.Mint("LIC", owner, entropy)
 	ref := licensing.LicenseRef(made.Key)
 	l.commit(s, store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.NewLicense(made, nil, "key_maker")}}})
 	return ref

@@ -20,15 +20,15 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 	for range 3 {
 		free := l.order(0)
 		want = append(want, "1 order.created "+free.OrderNo, "2 order.paid "+free.OrderNo,
-			"1 license.issued "+string(free.LicenseKey))
+			"1 license.issued "+free.LicenseKey.String())
 		paid := l.order(500)
 		want = append(want, "1 order.created "+paid.OrderNo)
 		paid = l.pay(paid)
-		want = append(want, "2 order.paid "+paid.OrderNo, "1 license.issued "+string(paid.LicenseKey))
+		want = append(want, "2 order.paid "+paid.OrderNo, "1 license.issued "+paid.LicenseKey.String())
 		if _, err := l.node.RecordRefund(l.ctx(), paid); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, "3 order.refunded "+paid.OrderNo, "2 license.revoked "+string(paid.LicenseKey))
+		want = append(want, "3 order.refunded "+paid.OrderNo, "2 license.revoked "+paid.LicenseKey.String())
 	}
 	if err := l.store.SealEvents(l.ctx()); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 			if o := events[i].Order; o != nil {
 				lines = append(lines, kind+" "+o.OrderNo)
 			} else {
-				lines = append(lines, kind+" "+string(events[i].License.Key))
+				lines = append(lines, kind+" "+events[i].License.Key.String())
 			}
 		}
 		return lines

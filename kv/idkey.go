@@ -13,6 +13,40 @@ import (
 	"licet/licensing"
 )
 
+// LicenseKeys returns what makes, reads and writes the license keys of the store, with the store's check key and id
+// key. See [Store.KeyCheck] and IDKey.
+func (s *Store) LicenseKeys(
+	ctx context.Context, ring licensing.MasterRing, entropy io.Reader,
+) (keys licensing.LicenseKeys, err error) {
+	check, err := s.KeyCheck(ctx, entropy)
+	if err != nil {
+		return keys, err
+	}
+	id, err := s.IDKey(ctx, ring, entropy)
+	if err != nil {
+		return keys, err
+	}
+	return licensing.NewLicenseKeys(check, id), nil
+}
+
+// ReadLicenseKeys returns what LicenseKeys returns, and writes nothing; nil if the store has no id key.
+func (s *Store) ReadLicenseKeys(ctx context.Context, ring licensing.MasterRing) (*licensing.LicenseKeys, error) {
+	stored, err := s.etcd.Get(ctx, "check_key", layout.CheckKey)
+	if err != nil || stored == nil {
+		return nil, err
+	}
+	check, err := keyCheckOf(stored, nil)
+	if err != nil {
+		return nil, err
+	}
+	id, at, err := s.openIDKey(ctx, ring)
+	if err != nil || at.revision == 0 {
+		return nil, err
+	}
+	keys := licensing.NewLicenseKeys(check, id)
+	return &keys, nil
+}
+
 // IDKey returns the id key of the store, which it opens with the ring. On a new store, the first call makes the id key
 // out of entropy. If another master key than the ring's current one seals the id key, IDKey seals the id key anew. A
 // store without space keeps the old seal: a node must also start while etcd is full.

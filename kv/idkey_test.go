@@ -42,10 +42,19 @@ func (l *lab) useMasters(ids ...string) func(ids ...string) licensing.MasterRing
 	return ring
 }
 
+// forgetIDKey makes the store one without an id key, and without the master key that has sealed the id key of the lab.
+func (l *lab) forgetIDKey() {
+	l.t.Helper()
+	for _, key := range []string{layout.IDKeyKey, layout.MasterKeyKey("m1")} {
+		kvtest.Must(l.client.Delete(l.ctx(), key))(l.t)
+	}
+}
+
 // replaceMaster makes an id key under a master key with the id old, seals it anew under one with the id new, and
 // returns a function that makes rings of both.
 func (l *lab) replaceMaster() func(ids ...string) licensing.MasterRing {
 	l.t.Helper()
+	l.forgetIDKey()
 	ring := masterKeys(l.t, "old", "new")
 	kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(l.t)
 	kvtest.Must(l.store.IDKey(l.ctx(), ring("new", "old"), rand.Reader))(l.t)
@@ -56,6 +65,7 @@ func (l *lab) replaceMaster() func(ids ...string) licensing.MasterRing {
 func TestIDKeyIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.forgetIDKey()
 	ring := masterKeys(t, "m")("m")
 	keys := make([]licensing.IDKey, 16)
 	var nodes sync.WaitGroup
@@ -82,6 +92,7 @@ func TestIDKeyIsMadeOnce(t *testing.T) {
 func TestIDKeyIsSealedAnew(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.forgetIDKey()
 	ring := masterKeys(t, "old", "new")
 	open := func(ids ...string) (licensing.IDKey, error) { return l.store.IDKey(l.ctx(), ring(ids...), rand.Reader) }
 	key := kvtest.Must(open("old"))(t)
@@ -128,6 +139,7 @@ func TestIDKeyIsSealedAnew(t *testing.T) {
 func TestRetireMasterAgainstASeal(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.forgetIDKey()
 	ring := l.replaceMaster()
 	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
 	kvtest.Must(l.store.IDKey(l.ctx(), ring("old", "new"), rand.Reader))(t) // a node that has not heard of the new key
@@ -140,6 +152,7 @@ func TestRetireMasterAgainstASeal(t *testing.T) {
 func TestUnreadableIDKey(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.forgetIDKey()
 	ring := l.replaceMaster()
 	undo := l.plant(seed{layout.IDKeyKey: bytesOf("?")})
 	if _, err := l.store.IDKey(l.ctx(), ring("new"), rand.Reader); err == nil {
@@ -157,6 +170,9 @@ func TestUnreadableIDKey(t *testing.T) {
 func TestIDKeyOfAFullStore(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
+	for _, made := range []string{layout.IDKeyKey, layout.MasterKeyKey("m1")} {
+		kvtest.Must(l.store.etcd.Native.Delete(l.ctx(), made))(t)
+	}
 	ring := masterKeys(t, "old", "new")
 	key := kvtest.Must(l.store.IDKey(l.ctx(), ring("old"), rand.Reader))(t)
 	l.fill()

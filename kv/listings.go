@@ -85,19 +85,24 @@ func (s *views) ListLicenses(
 		return collect(ctx, orders, page, read, keepView)
 	}
 	licenses := s.walkFrom(owner, layout.LicensesOf(owner), page.Before)
-	list, err := collect(ctx, licenses, page, s.listedLicenses, keepView)
+	read := func(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
+		return s.listedLicenses(ctx, licensing.SlotOf(owner), positions)
+	}
+	list, err := collect(ctx, licenses, page, read, keepView)
 	list.Next = list.Next[:min(len(list.Next), licensePosition)]
 	return list, err
 }
 
 // listedLicenses reads the licenses at positions in an owner's listing.
-func (s *views) listedLicenses(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
+func (s *views) listedLicenses(
+	ctx context.Context, slot licensing.Slot, positions []string,
+) ([]*store.LicenseView, error) {
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
-		if len(position) != layout.TimeSize+layout.LicenseIDSize {
+		var ok bool
+		if ids[i], ok = layout.LicenseIDOf(slot, position[min(len(position), layout.TimeSize):]); !ok {
 			return nil, layout.Internal(fmt.Errorf("the listing of licenses: %w", layout.ErrMalformed))
 		}
-		ids[i] = licensing.LicenseID([]byte(position[layout.TimeSize:]))
 	}
 	return s.viewLicenses(ctx, ids)
 }
@@ -112,7 +117,7 @@ func (s *views) licensesOfOrders(
 	}
 	var ids []licensing.LicenseID
 	for _, order := range orders {
-		if order != nil && order.LicenseKey != "" {
+		if order != nil && !order.LicenseKey.IsZero() {
 			ids = append(ids, order.LicenseKey.ID())
 		}
 	}
@@ -122,7 +127,7 @@ func (s *views) licensesOfOrders(
 	}
 	views := make([]*store.LicenseView, len(orders))
 	for i, order := range orders {
-		if order != nil && order.LicenseKey != "" {
+		if order != nil && !order.LicenseKey.IsZero() {
 			views[i], found = found[0], found[1:]
 		}
 	}

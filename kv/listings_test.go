@@ -114,7 +114,7 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
 		binary.BigEndian.PutUint64(entropy[4:], random.Uint64())
-		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Check.Mint("LIC", owner,
+		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Keys.Mint("LIC", owner,
 			entropy), owner, "pro", "", at)}
 		put(layout.LicenseKey(license.License.Key.ID()), license.Encode())
 		for _, key := range entryKeys(layout.ListingKey(owner, at, license.License.Key.ID())) {

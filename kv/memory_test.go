@@ -275,7 +275,7 @@ func BenchmarkOwnerOf(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := &Store{memory: m}
-	key := licensing.NewKeyCheck([]byte("check key")).Mint("LIC", kvtest.Owner, [licensing.LicenseKeyEntropy]byte{1})
+	key := kvtest.Keys.Mint("LIC", kvtest.Owner, [licensing.LicenseKeyEntropy]byte{1})
 	l := &licensing.License{Key: key, Owner: kvtest.Owner, CreatedAt: kvtest.Time}
 	value := (&layout.License{License: *l}).Encode()
 	m.note(key.ID(), cachedValue{revision: 1, value: value})

@@ -138,12 +138,12 @@ func TestRedactionUnderFaults(t *testing.T) {
 	}
 	nodes := []*service.Service{l.node, service.New(service.Config{
 		Config: node.Config{
-			Records:  other,
-			Queries:  other,
-			KeyCheck: l.check,
-			Clock:    time.Now,
-			Metrics:  l.metrics,
-			Log:      zerolog.Nop(),
+			Records:     other,
+			Queries:     other,
+			LicenseKeys: l.keys,
+			Clock:       time.Now,
+			Metrics:     l.metrics,
+			Log:         zerolog.Nop(),
 		},
 		Keys:    other,
 		Sweeps:  other,
@@ -208,7 +208,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 	ctx := t.Context()
 	any := func() *service.Service { return nodes[random.IntN(len(nodes))] }
 	a.license = order.LicenseKey
-	a.paid = a.license != ""
+	a.paid = !a.license.IsZero()
 	if !a.paid {
 		if random.IntN(3) == 0 {
 			err := until(func() error {
@@ -227,7 +227,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 		}
 	}
 	for step := range 12 {
-		if a.license == "" {
+		if a.license.IsZero() {
 			break
 		}
 		target := licensing.Target{Key: a.license, Caller: order.Owner}
@@ -293,7 +293,7 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	if status != want || now.LicenseKey != a.license || now.PaidAt.IsZero() {
 		l.t.Errorf("it was %+v, and the order is now %s: %+v", a, status, now)
 	}
-	if a.license == "" {
+	if a.license.IsZero() {
 		return
 	}
 	view := kvtest.Must(l.node.License(l.ctx(), labOwner, a.license, store.DevicePage{Limit: 100}))(l.t)

@@ -178,7 +178,7 @@ func (s *apiKeys) MasterUses(ctx context.Context, now time.Time) (*MasterUsage, 
 // is not needed again. If the API key can't be read, count returns its name and the reason.
 func (m *MasterUsage) count(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
 	hash, _ := layout.CutFamily(string(kv.Key), layout.APIKeysFamily)
-	name = "k/" + verify.Names{}.Opaque(hash)
+	name = "k/" + verify.Opaque(hash)
 	if len(hash) != len(licensing.APIKey{}.Hash) {
 		return name, layout.ErrMalformed
 	}
@@ -215,7 +215,7 @@ func (m *MasterUsage) countPrevious(previous licensing.PreviousSecret, user Mast
 func (m *MasterUsage) countWebhooks(kv *mvccpb.KeyValue, now time.Time) (name string, err error) {
 	owner, ok := layout.OwnerIn(kv.Key, layout.WebhooksFamily)
 	if !ok {
-		return "w/" + verify.Names{}.Opaque(string(kv.Key)), layout.ErrMalformed
+		return "w/" + verify.Opaque(string(kv.Key)), layout.ErrMalformed
 	}
 	name = "w/" + layout.OwnerPath(owner)
 	stored, err := layout.DecodeWebhooks(owner, kv.Value)

@@ -27,9 +27,10 @@ func TestSkipHeights(t *testing.T) {
 	const entries = 1 << 20
 	counts := make([]int, layout.SkipLevels+1)
 	for range entries {
-		var id licensing.LicenseID
-		binary.BigEndian.PutUint64(id[:], random.Uint64())
-		binary.BigEndian.PutUint64(id[8:], random.Uint64())
+		var block [licensing.LicenseBlockSize]byte
+		binary.BigEndian.PutUint64(block[:], random.Uint64())
+		binary.BigEndian.PutUint64(block[8:], random.Uint64())
+		id := licensing.NewLicenseID(0, block)
 		counts[layout.SkipHeight(layout.ListingKey(labOwner, kvtest.Time, id))]++
 	}
 	if want := []int{1040323, 8200, 53}; !slices.Equal(counts, want) {

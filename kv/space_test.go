@@ -63,18 +63,18 @@ func newSpaceLabOf(t *testing.T, quota int64, tune ...func(*embed.Config)) *spac
 	remote := &kvtest.FaultyKV{KVClient: l.store.etcd.Remote,
 		Next: func() kvtest.Fault { l.sent.Add(1); return kvtest.Fault{} }}
 	l.store.etcd.Remote, l.store.etcd.KV = remote, clientv3.NewKVFromKVClient(remote, l.store.etcd.Native)
-	check, err := l.store.KeyCheck(l.ctx(), rand.Reader)
+	keys, err := l.store.LicenseKeys(l.ctx(), kvtest.Ring(t), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.node = service.New(service.Config{
 		Config: node.Config{
-			Records:  l.store,
-			Queries:  l.store,
-			KeyCheck: check,
-			Clock:    time.Now,
-			Metrics:  kvtest.Metrics(),
-			Log:      zerolog.Nop(),
+			Records:     l.store,
+			Queries:     l.store,
+			LicenseKeys: keys,
+			Clock:       time.Now,
+			Metrics:     kvtest.Metrics(),
+			Log:         zerolog.Nop(),
 		},
 		Keys:    l.store,
 		Sweeps:  l.store,
@@ -251,7 +251,7 @@ func TestStartWhileFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := store.KeyCheck(l.ctx(), rand.Reader)
+	keys, err := store.LicenseKeys(l.ctx(), kvtest.Ring(t), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,12 +261,12 @@ func TestStartWhileFull(t *testing.T) {
 	before := l.store.fences.known()
 	l.store, l.node = store, service.New(service.Config{
 		Config: node.Config{
-			Records:  store,
-			Queries:  store,
-			KeyCheck: check,
-			Clock:    time.Now,
-			Metrics:  kvtest.Metrics(),
-			Log:      zerolog.Nop(),
+			Records:     store,
+			Queries:     store,
+			LicenseKeys: keys,
+			Clock:       time.Now,
+			Metrics:     kvtest.Metrics(),
+			Log:         zerolog.Nop(),
 		},
 		Keys:    store,
 		Sweeps:  store,

@@ -158,7 +158,7 @@ func (s *Store) Due(
 	var page store.DuePage
 	for _, kv := range response.Kvs {
 		// A key that is not in the form of an entry is left to verify.
-		if _, ref, ok := layout.DueRecord(kind, string(kv.Key[len(prefix):]), kv.Value); ok {
+		if _, ref, ok := layout.DueRecord(slot, kind, string(kv.Key[len(prefix):]), kv.Value); ok {
 			page.Records = append(page.Records, ref)
 		}
 	}

@@ -189,8 +189,8 @@ func TestGrowthUnderFaults(t *testing.T) {
 		return f
 	}
 	l.store.etcd.Remote = &kvtest.FaultyKV{KVClient: l.store.etcd.Remote, Next: next}
-	spilling := licensing.LicenseKey("")
-	for spilling == "" {
+	spilling := licensing.LicenseKey{}
+	for spilling.IsZero() {
 		unlimited := 0
 		granted, _, err := l.node.Grant(l.ctx(), labOwner,
 			service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited})

@@ -104,7 +104,6 @@ func TestVerifyDeliveries(t *testing.T) {
 	if counts["delivery"] != 7 || counts["delivery_lease"] != 0 {
 		t.Errorf("there are %d keys of deliveries, and %d leases", counts["delivery"], counts["delivery_lease"])
 	}
-	v := verify.Names{}
 	delivery, replay := kvtest.Delivery(), kvtest.Replay()
 	message := layout.EncodeDelivery(&delivery)
 	progress := func(change func(*layout.Progress)) seed {
@@ -157,7 +156,7 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"a dead message can't be read", seed{layout.DeadKey(hooked, "evt_6"): bytesOf("?")},
 			[]string{"delivery value " + at + "/fevt_6"}},
 		{"a replay without an owner", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")},
-			[]string{"delivery value " + at + "/j" + v.Opaque("a\nb")}},
+			[]string{"delivery value " + at + "/j" + verify.Opaque("a\nb")}},
 		{"too many replays", many, []string{"delivery replays " + at}},
 		{"an endpoint of another owner", progress(func(p *layout.Progress) { p.Owner = stranger }),
 			[]string{"delivery endpoint_missing " + at}},
@@ -182,12 +181,12 @@ func TestVerifyDeliveries(t *testing.T) {
 			layout.Prefix + "cell/g/x": bytesOf("12345678"), layout.Prefix + "cell/g/-/x": {},
 			layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
-			"delivery key v/" + v.Opaque("x"), "delivery key v/" + v.Opaque("we_1/"), "delivery key v/" +
-				v.Opaque("we_1/x"), "delivery key v/" + v.Opaque("we_1/pp"),
-			"delivery key v/" + v.Opaque("we_1/a1234567"), "delivery key v/" + v.Opaque("we_1/r"),
-			"delivery key v/" + v.Opaque("WE/p"),
-			"delivery_lease key cell/g/" + v.Opaque("x"), "delivery_lease key cell/g/" + v.Opaque("-/x"),
-			"delivery_lease key cell/g/" + v.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
+			"delivery key v/" + verify.Opaque("x"), "delivery key v/" + verify.Opaque("we_1/"), "delivery key v/" +
+				verify.Opaque("we_1/x"), "delivery key v/" + verify.Opaque("we_1/pp"),
+			"delivery key v/" + verify.Opaque("we_1/a1234567"), "delivery key v/" + verify.Opaque("we_1/r"),
+			"delivery key v/" + verify.Opaque("WE/p"),
+			"delivery_lease key cell/g/" + verify.Opaque("x"), "delivery_lease key cell/g/" + verify.Opaque("-/x"),
+			"delivery_lease key cell/g/" + verify.Opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

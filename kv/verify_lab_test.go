@@ -29,7 +29,7 @@ type lab struct {
 	store   *Store
 	client  *clientv3.Client // to write raw keys with
 	node    *service.Service
-	check   licensing.KeyCheck
+	keys    licensing.LicenseKeys
 	metrics *metrics.Metrics
 }
 
@@ -59,9 +59,9 @@ func labOn(t *testing.T, endpoints []string) *lab {
 	t.Cleanup(func() { _ = l.store.Close() })
 	l.client = l.store.etcd.Native
 	entropy := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{labSeed})}
-	if l.check, err = l.store.KeyCheck(ctx, entropy); err != nil {
-		t.Fatal(err)
-	}
+	check := kvtest.Must(l.store.KeyCheck(ctx, entropy))(t)
+	sealing := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{})}
+	l.keys = licensing.NewLicenseKeys(check, kvtest.Must(l.store.IDKey(ctx, kvtest.Ring(t), sealing))(t))
 	if err := l.store.OpenEpoch(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +72,12 @@ func labOn(t *testing.T, endpoints []string) *lab {
 func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Service {
 	return service.New(service.Config{
 		Config: node.Config{
-			Records:  l.store,
-			Queries:  l.store,
-			KeyCheck: l.check,
-			Clock:    clock,
-			Metrics:  l.metrics,
-			Log:      zerolog.Nop(),
+			Records:     l.store,
+			Queries:     l.store,
+			LicenseKeys: l.keys,
+			Clock:       clock,
+			Metrics:     l.metrics,
+			Log:         zerolog.Nop(),
 		},
 		Keys:    l.store,
 		Sweeps:  l.store,

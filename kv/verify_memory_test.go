@@ -29,7 +29,7 @@ func (l *lab) bulk(licenses, devices int) {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		_, _ = rand.Read(entropy[:])
 		record := layout.License{
-			License: *licensing.DefaultTerms().Issue(l.check.Mint("LIC", labOwner, entropy), labOwner, "pro", "",
+			License: *licensing.DefaultTerms().Issue(l.keys.Mint("LIC", labOwner, entropy), labOwner, "pro", "",
 				kvtest.Time),
 			Spilled: true,
 		}

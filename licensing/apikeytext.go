@@ -13,7 +13,7 @@ const (
 	apiKeyTestPrefix = "lk_test_"
 	apiKeyLivePrefix = "lk_live_"
 	apiKeyCheckAt    = len(apiKeyTestPrefix) + SlotLength + APIKeyEntropy*8/5
-	apiKeyLength     = apiKeyCheckAt + keyCharacters - checkAt
+	apiKeyLength     = apiKeyCheckAt + checkLength
 )
 
 // MintAPIKey returns the text of an owner's new API key for the random bytes: lk_test_ or lk_live_, then 38 Crockford

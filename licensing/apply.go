@@ -41,19 +41,17 @@ func (k Kind) String() string {
 type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license
-	// ID is a canonical license key without its prefix, the order number, the product id, or the hash of an
-	// Idempotency-Key; empty for webhooks and usage.
+	// ID holds the bytes of a LicenseID, the order number, the product id, or the hash of an Idempotency-Key; empty for
+	// webhooks and usage.
 	ID string
 }
 
-// LicenseRef names the license of a canonical key. The license may have another prefix than the key: commands compare
-// the whole key; see [Target].
-func LicenseRef(key LicenseKey) Ref {
-	return Ref{Kind: KindLicense, ID: string(key[max(0, len(key)-keyBodyLength):])}
-}
+// LicenseRef names the license of a key. The license may have another prefix than the key: commands compare the
+// prefix; see [Target].
+func LicenseRef(key LicenseKey) Ref { return Ref{Kind: KindLicense, ID: key.id} }
 
 // LicenseID returns the id of the license that a Ref names.
-func (r Ref) LicenseID() LicenseID { return LicenseKey(r.ID).ID() }
+func (r Ref) LicenseID() LicenseID { return LicenseKey{id: r.ID}.ID() }
 
 // OrderRef names an order of an owner.
 func OrderRef(owner Owner, orderNo string) Ref {

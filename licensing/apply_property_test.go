@@ -449,7 +449,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			late = late || kind == "pay" && word == "expired"
 			recorded = recorded || kind == "expire" && word == "expired"
 			pay := payment
-			pay.Key = grouped("LIC", strings.Repeat("0", 24)+string(alphabet[i]))
+			pay.Key = licensing.LicenseID{byte(i)}.Key("LIC")
 			c := map[string]licensing.Command{
 				"pay": pay, "expire": licensing.ExpireOrder{Before: now}, "cancel": licensing.CancelOrder{},
 				"request": licensing.RequestRefund{},
@@ -507,7 +507,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			if slices.Contains([]string{"paid", "wished", "refunded"}, word) {
 				sold = 1
 			}
-			if len(issued) != sold || (stored.LicenseKey != "") != (sold == 1) {
+			if len(issued) != sold || !stored.LicenseKey.IsZero() != (sold == 1) {
 				t.Fatalf("%s: %d licenses were issued, license key %q", word, len(issued), stored.LicenseKey)
 			}
 			if sold == 1 && (issued[0].Key != stored.LicenseKey || issued[0].OrderNo != stored.OrderNo) {
@@ -538,7 +538,7 @@ func explainsOrder(before, after *licensing.Order) []licensing.EventType {
 			types = append(types, events...)
 		}
 	}
-	if after.LicenseKey != "" {
+	if !after.LicenseKey.IsZero() {
 		add(before.PaidAt, after.PaidAt, licensing.EventOrderPaid, licensing.EventLicenseIssued)
 	}
 	add(before.CanceledAt, after.CanceledAt, licensing.EventOrderCanceled)

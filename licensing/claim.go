@@ -1,11 +1,6 @@
 package licensing
 
-import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
-	"time"
-)
+import "time"
 
 // ClaimLifetime is how long the service remembers an Idempotency-Key at least. A claim is in force until
 // a sweep removes it: a node whose clock is ahead must not run a request again.
@@ -39,19 +34,15 @@ type Redaction struct {
 // GrantProgress is the progress of a grant of licenses that takes more than one transaction. Repeating
 // the request continues from there.
 type GrantProgress struct {
-	Seed     [32]byte // all keys derive from it, so they can be derived again
+	Seed     [32]byte // all keys derive from it and the id key, so they can be derived again
 	Terms    Terms
 	Quantity int
 	Done     int // the licenses 0 to Done-1 are stored
 }
 
 // Key returns the key of the license with index i of an owner's grant.
-func (g *GrantProgress) Key(check KeyCheck, owner Owner, i int) LicenseKey {
-	mac := hmac.New(sha256.New, g.Seed[:])
-	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], uint64(i))
-	mac.Write(number[:])
-	return check.Mint(g.Terms.KeyPrefix, owner, [LicenseKeyEntropy]byte(mac.Sum(nil)[:LicenseKeyEntropy]))
+func (g *GrantProgress) Key(keys LicenseKeys, owner Owner, i int) LicenseKey {
+	return keys.Mint(g.Terms.KeyPrefix, owner, keys.derive(g.Seed, i))
 }
 
 // ClaimRef names the claim of an owner's Idempotency-Key, given as its hash.

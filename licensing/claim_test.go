@@ -8,21 +8,21 @@ import (
 
 // TestGrantKeys: each license of a grant has a key of its own, the same each time.
 func TestGrantKeys(t *testing.T) {
-	check := licensing.NewKeyCheck([]byte("check key"))
+	keys := keysWith(checkKey)
 	grant := licensing.GrantProgress{Seed: [32]byte{1}, Terms: licensing.Terms{KeyPrefix: "PRO"}}
 	seen := map[licensing.LicenseKey]bool{}
 	for i := range 1000 {
-		key := grant.Key(check, keyOwner, i)
-		if parsed, err := check.Parse(string(key)); err != nil || parsed != key || key.Prefix() != "PRO" {
+		key := grant.Key(keys.LicenseKeys, keyOwner, i)
+		if parsed, _, err := keys.Parse(keys.Text(key)); err != nil || parsed != key || key.Prefix() != "PRO" {
 			t.Fatalf("key %d is %s: %v", i, key, err)
 		}
-		if seen[key] || grant.Key(check, keyOwner, i) != key {
+		if seen[key] || grant.Key(keys.LicenseKeys, keyOwner, i) != key {
 			t.Fatalf("key %d is not its own", i)
 		}
 		seen[key] = true
 	}
 	other := licensing.GrantProgress{Seed: [32]byte{2}, Terms: grant.Terms}
-	if seen[other.Key(check, keyOwner, 0)] {
+	if seen[other.Key(keys.LicenseKeys, keyOwner, 0)] {
 		t.Error("two grants share a key")
 	}
 }

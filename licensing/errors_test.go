@@ -138,7 +138,7 @@ func TestErrorMessages(t *testing.T) {
 			text[0] > 'z' {
 			t.Errorf("%s says %q, want one lower-case sentence without a period", e.Reason, text)
 		}
-		if strings.Contains(e.Error(), string(shopKey)) {
+		if strings.Contains(e.Error(), shopKey.String()) {
 			t.Errorf("%s names the license key: %q", e.Reason, e.Error())
 		}
 	}

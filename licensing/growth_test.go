@@ -92,7 +92,7 @@ func commandsOfPackage(t *testing.T) map[string]bool {
 // bounds the number of its devices.
 func TestGrowthOfActivations(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	const key = LicenseKey("LIC-A")
+	key := LicenseID{1}.Key("LIC")
 	command := Activate{Target: Target{Key: key}, Device: "laptop", Name: "new name", Named: true}
 	other := command
 	other.ProductID = "lite"
@@ -131,7 +131,7 @@ func TestGrowthOfActivations(t *testing.T) {
 // TestGrowthOfReplacements: the record decides whether new metadata, a product or an endpoint takes more than before.
 func TestGrowthOfReplacements(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	const key = LicenseKey("LIC-A")
+	key := LicenseID{1}.Key("LIC")
 	owner, other := Owner{AccountID: "acct_1", Mode: Live}, Owner{AccountID: "acct_2", Mode: Live}
 	metadata := func(patch string) UpdateLicense {
 		return UpdateLicense{Target: Target{Key: key, Caller: owner}, Metadata: patch, MaxDevices: new(7)}

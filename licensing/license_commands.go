@@ -12,7 +12,7 @@ const DefaultSeenStep = time.Minute
 // Target names the license of a command, and what must hold for the caller to see the license. A
 // license that does not match returns ErrLicenseNotFound, like a license that does not exist.
 type Target struct {
-	Key LicenseKey
+	Key LicenseKey // without a prefix, the license is named by its id
 	// Caller is the owner that the caller's API key acts for, zero for an end user. Pin is the owner
 	// that the request demands. Both must match.
 	Caller, Pin Owner
@@ -22,8 +22,6 @@ type Target struct {
 }
 
 func (t Target) caller() Owner { return t.Caller }
-
-func (t Target) presented() LicenseKey { return t.Key }
 
 func (t Target) network() netip.Addr { return t.Network }
 
@@ -44,17 +42,9 @@ func CallerOf(cmd Command) Owner {
 	return Owner{}
 }
 
-// PresentedKey returns the license key that a command was sent with. It is empty for a command without a Target.
-func PresentedKey(cmd Command) LicenseKey {
-	if sent, ok := cmd.(interface{ presented() LicenseKey }); ok {
-		return sent.presented()
-	}
-	return ""
-}
-
 func (t Target) license(r *Record) (*License, error) {
 	l := r.License
-	if l == nil || l.Key != t.Key || !l.Owner.Matches(t.Caller) || !l.Owner.Matches(t.Pin) {
+	if l == nil || !t.Key.Names(l.Key) || !l.Owner.Matches(t.Caller) || !l.Owner.Matches(t.Pin) {
 		return nil, ErrLicenseNotFound
 	}
 	return l, nil

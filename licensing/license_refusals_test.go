@@ -187,7 +187,7 @@ func TestTarget(t *testing.T) {
 		{"caller right, pin wrong", licensing.Target{Key: shopKey, Caller: shop, Pin: otherMode}, false},
 		{"caller wrong, pin right", licensing.Target{Key: shopKey, Caller: otherMode, Pin: shop}, false},
 		{"other key", licensing.Target{Key: otherKey}, false},
-		{"same 25 characters, other prefix", licensing.Target{Key: "APP" + shopKey[3:]}, false},
+		{"same 25 characters, other prefix", licensing.Target{Key: shopKey.ID().Key("APP")}, false},
 		{"no key", licensing.Target{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

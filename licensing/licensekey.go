@@ -1,70 +1,106 @@
 package licensing
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/subtle"
-	"hash"
+	"encoding/base32"
 	"strings"
-	"sync"
 )
 
-// LicenseKey is a license key in canonical form: PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25
-// characters are Crockford base32: 2 are the [Slot] of the license's owner, 19 are random (95 bits), 4
-// are check characters. [KeyCheck] creates and parses keys.
-type LicenseKey string
-
-// LicenseID is the 25 characters of a license key, packed big-endian into 125 bits, with three zero
-// bits at the end. It names the license in the store.
-type LicenseID [16]byte
+// LicenseID names a license, in the store and to callers. The first two bytes hold the [Slot] of the license's owner,
+// in their first ten bits; six zero bits follow. The other 16 bytes are an AES-128 block, which [LicenseKeys] makes
+// of the license's key. So a license needs no index from its id to its key, and the key can't be derived from the id
+// without the id key. The text of an id is lic_ and the block in 26 characters, without the slot, which is in the
+// block.
+type LicenseID [slotSize + LicenseBlockSize]byte
 
 const (
-	crockford     = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-	keyCharacters = 25
-	keyGroup      = 5
-	checkAt       = 21 // the check characters follow the slot and 19 random ones
-	keyBodyLength = keyCharacters + keyCharacters/keyGroup - 1
+	// LicenseBlockSize is the length of an id without the slot.
+	LicenseBlockSize = 16
 
-	// LicenseKeyEntropy is the number of random bytes for [KeyCheck.Mint]: 19 characters of 5 bits, in whole bytes.
-	LicenseKeyEntropy = 12
+	// LicenseIDPrefix begins the text of an id. No license key begins with it.
+	LicenseIDPrefix = "lic_"
+
+	slotSize = 2
+)
+
+// licenseIDText is Crockford's base32 in lower case, as all ids but order numbers have it.
+var licenseIDText = base32.NewEncoding(strings.ToLower(crockford)).WithPadding(base32.NoPadding)
+
+// NewLicenseID returns the id with the block, in the slot.
+func NewLicenseID(slot Slot, block [LicenseBlockSize]byte) LicenseID {
+	id := LicenseID{byte(slot >> 2), byte(slot << 6)}
+	copy(id[slotSize:], block[:])
+	return id
+}
+
+// Slot returns the slot of the license's owner.
+func (id LicenseID) Slot() Slot { return leadingSlot(id[0], id[1]) }
+
+// Block returns the id without the slot.
+func (id LicenseID) Block() [LicenseBlockSize]byte { return [LicenseBlockSize]byte(id[slotSize:]) }
+
+// String returns the id as callers see it: lic_ and 26 characters.
+func (id LicenseID) String() string {
+	return LicenseIDPrefix + licenseIDText.EncodeToString(id[slotSize:])
+}
+
+// Key returns the key of the license with the id, with a product's prefix.
+func (id LicenseID) Key(prefix string) LicenseKey { return LicenseKey{string(id[:]), prefix} }
+
+// Ref names the license with the id.
+func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
+
+// parseLicenseID reads the block of an id's text. It accepts only what String returns.
+func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
+	rest, ok := strings.CutPrefix(text, LicenseIDPrefix)
+	if !ok || len(rest) != licenseIDText.EncodedLen(LicenseBlockSize) {
+		return block, false
+	}
+	n, err := licenseIDText.Decode(block[:], []byte(rest))
+	return block, err == nil && n == LicenseBlockSize && licenseIDText.EncodeToString(block[:]) == rest
+}
+
+// LicenseKey stands for a license key inside of the service: the id of the license, and the prefix of the key. The key
+// itself is a secret of the customer, so neither records nor logs hold it: only [LicenseKeys.Text] returns it. The
+// zero LicenseKey is no key. LicenseKey prints as the license's id.
+type LicenseKey struct {
+	id     string // the bytes of a LicenseID; empty: no key
+	prefix string // empty: the license was named by its id
+}
+
+// ID returns the id of the license; zero if there is no key.
+func (k LicenseKey) ID() (id LicenseID) {
+	copy(id[:], k.id)
+	return id
+}
+
+// Prefix returns the product's prefix, the part of a key before the first dash. It is empty if the license was named by
+// its id.
+func (k LicenseKey) Prefix() string { return k.prefix }
+
+// IsZero reports whether there is no key.
+func (k LicenseKey) IsZero() bool { return k.id == "" }
+
+// Equal reports whether two keys are the same, as == does; cmp.Equal needs the method.
+func (k LicenseKey) Equal(other LicenseKey) bool { return k == other }
+
+// String returns the text of the license's id.
+func (k LicenseKey) String() string { return k.ID().String() }
+
+// GoString is String for %#v.
+func (k LicenseKey) GoString() string { return k.String() }
+
+// Names reports whether k names the license that has the key l: by id, or by the same key.
+func (k LicenseKey) Names(l LicenseKey) bool {
+	return k.id == l.id && (k.prefix == "" || k.prefix == l.prefix)
+}
+
+const (
+	crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 	// MinKeyPrefix and MaxKeyPrefix bound the length of a product's key prefix.
 	MinKeyPrefix = 2
 	MaxKeyPrefix = 8
 )
-
-// Prefix returns the product's prefix, the part before the first dash.
-func (k LicenseKey) Prefix() string {
-	prefix, _, _ := strings.Cut(string(k), "-")
-	return prefix
-}
-
-// ID returns the packed 25 characters. The key must be canonical; it may lack its prefix.
-func (k LicenseKey) ID() LicenseID {
-	var id LicenseID
-	body := k[len(k)-keyBodyLength:]
-	at := 0
-	for i := range len(body) {
-		if body[i] == '-' {
-			continue
-		}
-		value := uint(crockfordValues[body[i]])
-		// The five bits end at bit at+5; they touch at most two bytes.
-		shifted := value << (11 - at%8)
-		id[at/8] |= byte(shifted >> 8)
-		if low := byte(shifted); low != 0 {
-			id[at/8+1] |= low
-		}
-		at += 5
-	}
-	return id
-}
-
-// Ref names the license with the id.
-func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
-
-// Slot returns the slot of the license: the first ten bits, which are the first two characters of its key.
-func (id LicenseID) Slot() Slot { return leadingSlot(id[0], id[1]) }
 
 // ValidKeyPrefix reports whether a product may use the prefix: 2 to 8 of A-Z 0-9.
 func ValidKeyPrefix(prefix string) bool {
@@ -77,113 +113,6 @@ func ValidKeyPrefix(prefix string) bool {
 		}
 	}
 	return true
-}
-
-// KeyCheck creates and parses license keys, and the texts of API keys. It holds the store's check key: the
-// four check characters are the first 20 bits of an HMAC-SHA256 of the 21 characters before them, under the
-// check key. So the service rejects mistyped and guessed keys without a request to the store. The prefix is
-// not covered: a key with another prefix than its license's names no license. KeyCheck is safe for
-// concurrent use.
-type KeyCheck struct{ macs *sync.Pool } // of *keyMAC
-
-// keyMAC is a reusable HMAC, since creating one costs more than using it. input and sum are its
-// buffers: arguments of a hash.Hash escape to the heap.
-type keyMAC struct {
-	hash.Hash
-	input []byte
-	sum   []byte
-}
-
-// NewKeyCheck returns a KeyCheck for the store's check key, 32 bytes that never change.
-func NewKeyCheck(key []byte) KeyCheck {
-	return KeyCheck{&sync.Pool{New: func() any {
-		return &keyMAC{
-			Hash:  hmac.New(sha256.New, key),
-			input: make([]byte, 0, apiKeyCheckAt),
-			sum:   make([]byte, 0, sha256.Size),
-		}
-	}}}
-}
-
-// Mint returns the key of an owner's new license for the random bytes. prefix must be valid.
-func (kc KeyCheck) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
-	var body [keyCharacters]byte
-	copy(body[:], SlotOf(owner).String())
-	var bits, have uint
-	next := 0
-	for i := SlotLength; i < checkAt; i++ {
-		if have < 5 {
-			bits = bits<<8 | uint(entropy[next])
-			next++
-			have += 8
-		}
-		have -= 5
-		body[i] = crockford[bits>>have&31]
-	}
-	check := kc.characters(body[:checkAt])
-	copy(body[checkAt:], check[:])
-	return assemble(prefix, body)
-}
-
-// Parse parses a key as people type it: in any case, with spaces around it, and in the 25 characters
-// with O for 0 and I or L for 1. It returns the canonical form, or ErrInvalidLicenseKey if the form or
-// the check characters are wrong.
-func (kc KeyCheck) Parse(input string) (LicenseKey, error) {
-	input = strings.TrimSpace(input)
-	dash := len(input) - keyBodyLength - 1
-	if dash < MinKeyPrefix || dash > MaxKeyPrefix || input[dash] != '-' {
-		return "", ErrInvalidLicenseKey
-	}
-	prefix := upperASCII(input[:dash])
-	if !ValidKeyPrefix(prefix) {
-		return "", ErrInvalidLicenseKey
-	}
-	var body [keyCharacters]byte
-	n := 0
-	for i, c := range []byte(input[dash+1:]) {
-		if i%(keyGroup+1) == keyGroup {
-			if c != '-' {
-				return "", ErrInvalidLicenseKey
-			}
-			continue
-		}
-		value := crockfordValue(c)
-		if value < 0 {
-			return "", ErrInvalidLicenseKey
-		}
-		body[n] = crockford[value]
-		n++
-	}
-	want := kc.characters(body[:checkAt])
-	if subtle.ConstantTimeCompare(want[:], body[checkAt:]) != 1 {
-		return "", ErrInvalidLicenseKey
-	}
-	return assemble(prefix, body), nil
-}
-
-func (kc KeyCheck) characters(body []byte) [keyCharacters - checkAt]byte {
-	mac := kc.macs.Get().(*keyMAC)
-	defer kc.macs.Put(mac)
-	mac.input = append(mac.input[:0], body...)
-	mac.Reset()
-	mac.Write(mac.input)
-	sum := mac.Sum(mac.sum[:0])
-	bits := uint(sum[0])<<16 | uint(sum[1])<<8 | uint(sum[2])
-	var check [keyCharacters - checkAt]byte
-	for i := range check {
-		check[i] = crockford[bits>>(19-5*i)&31]
-	}
-	return check
-}
-
-func assemble(prefix string, body [keyCharacters]byte) LicenseKey {
-	text := make([]byte, 0, MaxKeyPrefix+1+keyBodyLength)
-	text = append(text, prefix...)
-	for i := 0; i < keyCharacters; i += keyGroup {
-		text = append(text, '-')
-		text = append(text, body[i:i+keyGroup]...)
-	}
-	return LicenseKey(text)
 }
 
 // crockfordValues holds the value of each character of the canonical form.
@@ -222,18 +151,4 @@ func upperASCII(s string) string {
 		}
 	}
 	return string(upper)
-}
-
-// Key returns the license key with an id and a product's prefix. It is the inverse of [LicenseKey.ID].
-func (id LicenseID) Key(prefix string) LicenseKey {
-	var body [keyCharacters]byte
-	for i := range body {
-		at := 5 * i
-		window := uint(id[at/8]) << 8
-		if at/8+1 < len(id) {
-			window |= uint(id[at/8+1])
-		}
-		body[i] = crockford[window>>(11-at%8)&31]
-	}
-	return assemble(prefix, body)
 }

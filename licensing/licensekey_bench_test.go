@@ -1,17 +1,13 @@
 package licensing_test
 
-import (
-	"testing"
-
-	"licet/licensing"
-)
+import "testing"
 
 func BenchmarkParseLicenseKey(b *testing.B) {
-	check := licensing.NewKeyCheck(checkKey)
-	key := string(someKeys(1)[0])
+	keys := keysWith(checkKey)
+	key := someKeys(1)[0]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := check.Parse(key); err != nil {
+		if _, _, err := keys.Parse(key); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package licensing_test
 
 import (
 	"bytes"
+	"crypto/aes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,11 +49,11 @@ func checkCharacters(key []byte, body string) string {
 }
 
 // grouped writes a prefix and 25 characters with dashes.
-func grouped(prefix, body string) licensing.LicenseKey {
+func grouped(prefix, body string) string {
 	for body != "" {
 		prefix, body = prefix+"-"+body[:5], body[5:]
 	}
-	return licensing.LicenseKey(prefix)
+	return prefix
 }
 
 var (
@@ -62,7 +63,7 @@ var (
 
 // expectedParse says what Parse is to answer: the key as read, with the check
 // characters that it should have. It is false where input is not in that form.
-func expectedParse(key []byte, input string) (read, mended licensing.LicenseKey, formed bool) {
+func expectedParse(key []byte, input string) (read, mended string, formed bool) {
 	input = strings.TrimSpace(input)
 	if !keyTyped.MatchString(input) {
 		return "", "", false
@@ -89,15 +90,53 @@ func ownerOf(rng *rand.Rand) licensing.Owner {
 }
 
 // someKeys mints keys from a fixed seed, with prefixes of every length.
-func someKeys(count int) []licensing.LicenseKey {
-	check := licensing.NewKeyCheck(checkKey)
+func someKeys(count int) []string {
+	keys := keysWith(checkKey)
 	rng := rand.New(rand.NewPCG(1, 2))
 	prefixes := []string{"LIC", "AB", "OIL0", "APP42", "ZZZZZZ", "0000000", "LICENSES"}
-	keys := make([]licensing.LicenseKey, count)
-	for i := range keys {
-		keys[i] = check.Mint(prefixes[i%len(prefixes)], ownerOf(rng), entropyOf(rng))
+	made := make([]string, count)
+	for i := range made {
+		made[i] = keys.mint(prefixes[i%len(prefixes)], ownerOf(rng), entropyOf(rng))
 	}
-	return keys
+	return made
+}
+
+// testIDKey is the id key of these tests: the bytes 20…2f.
+const testIDKey = " !\"#$%&'()*+,-./"
+
+// textKeys makes and parses keys as texts.
+type textKeys struct{ licensing.LicenseKeys }
+
+func keysWith(checkKey []byte) textKeys {
+	id := licensing.NewIDKey([licensing.IDKeySize]byte([]byte(testIDKey)))
+	return textKeys{licensing.NewLicenseKeys(licensing.NewKeyCheck(checkKey), id)}
+}
+
+func (k textKeys) mint(prefix string, owner licensing.Owner, entropy [licensing.LicenseKeyEntropy]byte) string {
+	return k.Text(k.Mint(prefix, owner, entropy))
+}
+
+// parse fails if the text of the parsed key is not the canonical text.
+func (k textKeys) parse(input string) (string, error) {
+	key, canonical, err := k.Parse(input)
+	if err != nil && (key != licensing.LicenseKey{}) {
+		return key.String(), err
+	}
+	if err == nil && (k.Text(key) != canonical || key.Prefix() != prefixOf(canonical)) {
+		return "", fmt.Errorf("the text of %s is %s", canonical, k.Text(key))
+	}
+	return canonical, err
+}
+
+// id returns the id of the license with a key.
+func (k textKeys) id(key string) licensing.LicenseID {
+	parsed, _, _ := k.Parse(key)
+	return parsed.ID()
+}
+
+func prefixOf(key string) string {
+	prefix, _, _ := strings.Cut(key, "-")
+	return prefix
 }
 
 // TestLicenseKeysAreFrozen: keys are printed, mailed and kept for years. No
@@ -110,37 +149,37 @@ func TestLicenseKeysAreFrozen(t *testing.T) {
 		prefix   string
 		owner    licensing.Owner
 		entropy  string // hex
-		key      licensing.LicenseKey
-		id       string // hex
+		key      string
+		id       string // computed with openssl enc -aes-128-ecb
 	}{
 		{checkKey, "LIC", acme, "000000000000000000000000", "LIC-VQ000-00000-00000-00000-0JWM5",
-			"ddc000000000000000000000004b9428"},
+			"lic_xj2nkykyb58y6jkjwn8qbjzyhg"},
 		{checkKey, "LIC", acme, "ffffffffffffffffffffffff", "LIC-VQZZZ-ZZZZZ-ZZZZZ-ZZZZZ-Z51TW",
-			"ddffffffffffffffffffffffff943ae0"},
+			"lic_3jsje92q1mfq39pzg1h3ezq44m"},
 		{checkKey, "LIC", acme, "000102030405060708090a0b", "LIC-VQ000-G40R4-0M30E-20918-5PCAG",
-			"ddc0004080c1014181c2024282d98a80"},
+			"lic_w6cvpzs74gz1wz31xn1t98gka4"},
 		{checkKey, "LIC", licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "000102030405060708090a0b",
-			"LIC-ZR000-G40R4-0M30E-20918-5NE3F", "fe00004080c1014181c2024282d5c378"},
+			"LIC-ZR000-G40R4-0M30E-20918-5NE3F", "lic_4eqxq1vw4sbdvrrzn1ds7sf94w"},
 		{checkKey, "AB", licensing.Owner{AccountID: "acct_01jd4q8x2m7r3n5t9v1w4y6z8a", Mode: licensing.Live},
-			"0123456789abcdeffedcba98", "AB-AV04H-MASW9-NF6YZ-ZPWQA-C3BYV", "56c048d159e26af37bffb72ea60d7ed8"},
+			"0123456789abcdeffedcba98", "AB-AV04H-MASW9-NF6YZ-ZPWQA-C3BYV", "lic_044zb2zh3rz220k4f6w833p150"},
 		{checkKey, "OIL0OIL0", licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}, "0123456789abcdeffedcba98",
-			"OIL0OIL0-3Z04H-MASW9-NF6YZ-ZPWQA-C5M7G", "1fc048d159e26af37bffb72ea6168780"},
+			"OIL0OIL0-3Z04H-MASW9-NF6YZ-ZPWQA-C5M7G", "lic_wyr7fg1ghz9yxtak6rhebw0wkg"},
 		{ones, "LIC", acme, "000102030405060708090a0b", "LIC-VQ000-G40R4-0M30E-20918-5F0T0",
-			"ddc0004080c1014181c2024282bc1a00"},
+			"lic_w6cvpzs74gz1wz31xn1t98gka4"},
 	} {
-		t.Run(string(c.key), func(t *testing.T) {
+		t.Run(c.key, func(t *testing.T) {
 			entropy, err := hex.DecodeString(c.entropy)
 			if err != nil {
 				t.Fatal(err)
 			}
-			check := licensing.NewKeyCheck(c.checkKey)
-			if got := check.Mint(c.prefix, c.owner, [licensing.LicenseKeyEntropy]byte(entropy)); got != c.key {
+			keys := keysWith(c.checkKey)
+			if got := keys.mint(c.prefix, c.owner, [licensing.LicenseKeyEntropy]byte(entropy)); got != c.key {
 				t.Errorf("minted %s", got)
 			}
-			if got, err := check.Parse(string(c.key)); got != c.key || err != nil {
+			if got, err := keys.parse(c.key); got != c.key || err != nil {
 				t.Errorf("parsed as %q, %v", got, err)
 			}
-			if got := fmt.Sprintf("%x", c.key.ID()); got != c.id {
+			if got := keys.id(c.key).String(); got != c.id {
 				t.Errorf("id %s, want %s", got, c.id)
 			}
 		})
@@ -148,18 +187,18 @@ func TestLicenseKeysAreFrozen(t *testing.T) {
 }
 
 func TestMintIsTheContractsForm(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
+	keys := keysWith(checkKey)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
 		prefix, owner, entropy := "LIC", ownerOf(rng), entropyOf(rng)
 		body := slotText(owner) + base32(new(big.Int).Rsh(new(big.Int).SetBytes(entropy[:]), 1), 19)
 		want := grouped(prefix, body+checkCharacters(checkKey, body))
-		got := check.Mint(prefix, owner, entropy)
-		if got != want || !keyShape.MatchString(string(got)) {
+		got := keys.mint(prefix, owner, entropy)
+		if got != want || !keyShape.MatchString(got) {
 			t.Fatalf("Mint(%s, %v, %x) = %s, want %s", prefix, owner, entropy, got, want)
 		}
-		if got.Prefix() != prefix || got.ID().Slot() != licensing.SlotOf(owner) {
-			t.Fatalf("%s has prefix %s and slot %v", got, got.Prefix(), got.ID().Slot())
+		if prefixOf(got) != prefix || keys.id(got).Slot() != licensing.SlotOf(owner) {
+			t.Fatalf("%s has prefix %s and slot %v", got, prefixOf(got), keys.id(got).Slot())
 		}
 	}
 }
@@ -167,13 +206,13 @@ func TestMintIsTheContractsForm(t *testing.T) {
 // TestMintUses95Bits: each of them makes another key, the last one of the 12
 // bytes makes none.
 func TestMintUses95Bits(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
-	base := check.Mint("LIC", keyOwner, [licensing.LicenseKeyEntropy]byte{})
-	seen := map[licensing.LicenseKey]bool{base: true}
+	keys := keysWith(checkKey)
+	base := keys.mint("LIC", keyOwner, [licensing.LicenseKeyEntropy]byte{})
+	seen := map[string]bool{base: true}
 	for bit := range 8 * licensing.LicenseKeyEntropy {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		entropy[bit/8] = 0x80 >> (bit % 8)
-		key := check.Mint("LIC", keyOwner, entropy)
+		key := keys.mint("LIC", keyOwner, entropy)
 		if bit < 95 && seen[key] {
 			t.Errorf("bit %d makes no new key", bit)
 		}
@@ -187,12 +226,12 @@ func TestMintUses95Bits(t *testing.T) {
 // TestCheckDoesNotCoverPrefix: a key with another prefix is no license's, and
 // not a typo.
 func TestCheckDoesNotCoverPrefix(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
-	keys := someKeys(70)
-	for _, key := range keys {
-		for _, other := range keys[:7] {
-			input := other.Prefix() + strings.TrimPrefix(string(key), key.Prefix())
-			if got, err := check.Parse(input); string(got) != input || err != nil || got.ID() != key.ID() {
+	keys := keysWith(checkKey)
+	some := someKeys(70)
+	for _, key := range some {
+		for _, other := range some[:7] {
+			input := prefixOf(other) + strings.TrimPrefix(key, prefixOf(key))
+			if got, err := keys.parse(input); got != input || err != nil || keys.id(got) != keys.id(key) {
 				t.Errorf("Parse(%s) = %s, %v", input, got, err)
 			}
 		}
@@ -202,36 +241,36 @@ func TestCheckDoesNotCoverPrefix(t *testing.T) {
 // TestGuessesAreRefused: about one guess in a million passes, so of these,
 // which are always the same, none does.
 func TestGuessesAreRefused(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
+	keys := keysWith(checkKey)
 	rng := rand.New(rand.NewPCG(5, 7))
 	body := make([]byte, 25)
 	for range 1 << 15 {
 		for i := range body {
 			body[i] = alphabet[rng.IntN(32)]
 		}
-		invalid(t, check, string(grouped("LIC", string(body))))
+		invalid(t, keys, grouped("LIC", string(body)))
 	}
 }
 
 // TestCheckCharactersAreEven counts them over keys that differ only in their
 // last random bits. The bounds are about five standard deviations.
 func TestCheckCharactersAreEven(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
-	const keys = 1 << 14
+	keys := keysWith(checkKey)
+	const made = 1 << 14
 	var counts [4][256]int
-	for n := range keys {
+	for n := range made {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		entropy[10], entropy[11] = byte(n>>7), byte(n<<1)
 		entropy[9] = byte(n >> 15)
-		key := check.Mint("LIC", keyOwner, entropy)
+		key := keys.mint("LIC", keyOwner, entropy)
 		for i := range counts {
 			counts[i][key[len(key)-4+i]]++
 		}
 	}
 	for i := range counts {
 		for _, c := range []byte(alphabet) {
-			if got, mean := counts[i][c], keys/32; got < mean-110 || got > mean+110 {
-				t.Errorf("check character %d is %c in %d of %d keys, want about %d", i+1, c, got, keys, mean)
+			if got, mean := counts[i][c], made/32; got < mean-110 || got > mean+110 {
+				t.Errorf("check character %d is %c in %d of %d keys, want about %d", i+1, c, got, made, mean)
 			}
 		}
 	}
@@ -240,54 +279,80 @@ func TestCheckCharactersAreEven(t *testing.T) {
 // keyOwner owns the keys of tests that need any owner.
 var keyOwner = licensing.Owner{AccountID: "acct_keys", Mode: licensing.Test}
 
+// TestLicenseID decides about ids a second time: the 21 characters as a number of 105 bits, 23 zero bits behind, as one
+// block of AES.
 func TestLicenseID(t *testing.T) {
-	// The 25 characters as a number of 125 bits, three zero bits behind.
-	want := func(body string) (id licensing.LicenseID) {
+	block, err := aes.NewCipher([]byte(testIDKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := keysWith(checkKey)
+	seen := map[licensing.LicenseID]string{}
+	for _, key := range someKeys(1000) {
+		body := strings.ReplaceAll(key[len(prefixOf(key)):], "-", "")[:21]
 		n := new(big.Int)
 		for _, c := range []byte(body) {
 			n.Lsh(n, 5).Or(n, big.NewInt(int64(strings.IndexByte(alphabet, c))))
 		}
-		n.Lsh(n, 3).FillBytes(id[:])
-		return id
-	}
-	bodies := []string{strings.Repeat("0", 25), strings.Repeat("Z", 25)}
-	for i := range 25 { // each bit alone
-		for _, c := range "1248G" {
-			bodies = append(bodies, strings.Repeat("0", i)+string(c)+strings.Repeat("0", 24-i))
+		var want [licensing.LicenseBlockSize]byte
+		n.Lsh(n, 23).FillBytes(want[:])
+		block.Encrypt(want[:], want[:])
+		id := keys.id(key)
+		if id.Block() != want || id.Slot().String() != body[:2] || !keys.Made(id) {
+			t.Errorf("%s has id %x in slot %v, want %x", key, id.Block(), id.Slot(), want)
 		}
-	}
-	rng := rand.New(rand.NewPCG(7, 8))
-	for range 1000 {
-		body := make([]byte, 25)
-		for i := range body {
-			body[i] = alphabet[rng.IntN(32)]
+		text := "lic_" + strings.ToLower(base32(new(big.Int).Lsh(new(big.Int).SetBytes(want[:]), 2), 26))
+		if shown := fmt.Sprintf("%v %v %#v", id, id.Key("X"), id.Key("X")); shown != text+" "+text+" "+text {
+			t.Errorf("id %s, want %s", id, text)
 		}
-		bodies = append(bodies, string(body))
-	}
-	seen := map[licensing.LicenseID]string{}
-	for i, body := range bodies {
-		key := grouped("LIC", body)
-		id := key.ID()
-		if id != want(body) {
-			t.Errorf("%s has id %x, want %x", key, id, want(body))
+		if read, ok := keys.ParseID(text); !ok || read != id {
+			t.Errorf("%s is read as %s, %v", text, read, ok)
 		}
 		if other, taken := seen[id]; taken {
-			t.Errorf("%s and %s share id %x", body, other, id)
+			t.Errorf("%s and %s share an id", key, other)
 		}
-		seen[id] = body
-		for _, prefix := range []string{"LIC", "AB", "LICENSES"} {
-			if got := grouped(prefix, body).ID(); got != id {
-				t.Errorf("%s with prefix %s has id %x, want %x", body, prefix, got, id)
+		seen[id] = key
+	}
+}
+
+// TestParseIDRefuses what no id key has made: other texts, and blocks that do not decrypt to the zero bits.
+func TestParseIDRefuses(t *testing.T) {
+	keys := keysWith(checkKey)
+	id := keys.id(someKeys(1)[0])
+	text := id.String()
+	refused := func(text string) {
+		t.Helper()
+		if _, ok := keys.ParseID(text); ok {
+			t.Errorf("%q is read as an id", text)
+		}
+	}
+	for i := range len(text) {
+		for _, c := range []byte(alphabet + strings.ToLower(alphabet) + "-_ uU\n\x00\xff") {
+			if c != text[i] {
+				refused(text[:i] + string(rune(c)) + text[i+1:])
 			}
-			if got := id.Key(prefix); got != grouped(prefix, body) {
-				t.Errorf("%x with prefix %s is key %s, want %s", id, prefix, got, grouped(prefix, body))
-			}
 		}
-		before := bodies[max(i-1, 0)]
-		other := grouped("LIC", before).ID()
-		if got, want := bytes.Compare(other[:], id[:]), strings.Compare(before, body); got != want {
-			t.Errorf("ids of %s and %s compare as %d, want %d", before, body, got, want)
+		refused(text[:i] + text[i+1:])
+		refused(text[:i] + "\n" + text[i:])
+	}
+	for _, other := range []string{"", "lic_", text + "0", text + "\n", " " + text, strings.ToUpper(text), text[4:]} {
+		refused(other)
+	}
+	for bit := range 8 * licensing.LicenseBlockSize {
+		block := id.Block()
+		block[bit/8] ^= 1 << (bit % 8)
+		changed := licensing.NewLicenseID(id.Slot(), block)
+		refused(changed.String())
+		if keys.Made(changed) {
+			t.Errorf("%s was made", changed)
 		}
+	}
+	if keys.Made(licensing.NewLicenseID(id.Slot()^1, id.Block())) {
+		t.Error("an id is in another slot than its block says")
+	}
+	other := licensing.NewLicenseKeys(keys.KeyCheck, licensing.NewIDKey([licensing.IDKeySize]byte{1}))
+	if _, ok := other.ParseID(text); ok || other.Made(id) {
+		t.Error("another id key opens the id")
 	}
 }
 
@@ -309,14 +374,14 @@ func TestValidKeyPrefix(t *testing.T) {
 	}
 }
 
-// TestKeyCheckIsShared: one KeyCheck serves all requests at once.
-func TestKeyCheckIsShared(t *testing.T) {
-	check := licensing.NewKeyCheck(checkKey)
+// TestLicenseKeysAreShared: one LicenseKeys serves all requests at once.
+func TestLicenseKeysAreShared(t *testing.T) {
+	keys := keysWith(checkKey)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for _, key := range someKeys(50) {
-				if got, err := check.Parse(string(key)); got != key || err != nil {
+				if got, err := keys.parse(key); got != key || err != nil {
 					t.Errorf("Parse(%s) = %q, %v", key, got, err)
 				}
 			}

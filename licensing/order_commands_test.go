@@ -303,7 +303,7 @@ func TestMoneyForACanceledOrder(t *testing.T) {
 	if result := must(t, &r, payment, noon.Add(time.Hour)); result.RefundDue {
 		t.Error("a late duplicate of the callback wants another refund")
 	}
-	if r.Issued != nil || r.Order.LicenseKey != "" {
+	if r.Issued != nil || !r.Order.LicenseKey.IsZero() {
 		t.Errorf("issued %+v, license key %q", r.Issued, r.Order.LicenseKey)
 	}
 }

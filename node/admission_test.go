@@ -140,7 +140,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 	}
 	reads, swaps := h.reads.Load(), h.swaps.Load()
 	ctx := nodetest.Context(t)
-	unknownKey := nodetest.KeyCheck.MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
+	unknownKey := nodetest.LicenseKeys.MintAPIKey(nodetest.Owner, [licensing.APIKeyEntropy]byte{1})
 	for what, ask := range map[string]func() error{
 		"activation":  func() error { _, err := nodetest.Activate(ctx, h.Service, keys[3], "shed"); return err },
 		"another one": func() error { _, err := nodetest.Activate(ctx, h.Service, keys[0], "shed"); return err },

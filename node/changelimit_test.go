@@ -121,7 +121,7 @@ func TestPaymentsInReserve(t *testing.T) {
 	for n.TakeChange(owner) == nil {
 	}
 	paid, err := n.PayOrder(nodetest.Context(t), order, "payment")
-	if err != nil || paid.Order.LicenseKey == "" {
+	if err != nil || paid.Order.LicenseKey.IsZero() {
 		t.Fatalf("the payment: %+v, %v", paid.Order, err)
 	}
 	if err := request(); limitedBy(err) != node.PolicyReserve {

@@ -58,7 +58,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, replayed, err := n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "r"))
-	if err != nil || !replayed || again.OrderNo != first.OrderNo || again.LicenseKey == "" {
+	if err != nil || !replayed || again.OrderNo != first.OrderNo || again.LicenseKey.IsZero() {
 		t.Errorf("again: %+v, replayed %v, %v; want the order as it is now, paid", again, replayed, err)
 	}
 	_, _, err = n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "another request"))

@@ -14,9 +14,6 @@ import (
 // defaultHopMargin is a fraction of a request's time, and much longer than timers are late.
 const defaultHopMargin = 250 * time.Millisecond
 
-// anyPrefix makes a license key of an id, to check the check characters, which do not cover the prefix.
-const anyPrefix = "LIC"
-
 // hopAnswered is the outcome of a hop whose commands the other node has run.
 const hopAnswered = "answered"
 
@@ -129,8 +126,8 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if len(hop.Commands) > MaxHop {
 		return HopAnswer{}, notTaken("they are too many")
 	}
-	if _, err := n.ParseLicenseKey(string(hop.License.Key(anyPrefix))); err != nil {
-		return HopAnswer{}, notTaken("they are for no license key")
+	if !n.cfg.LicenseKeys.Made(hop.License) {
+		return HopAnswer{}, notTaken("they are for no license of this store")
 	}
 	if n.leaving.Load() {
 		return HopAnswer{}, notTaken(errDraining.Message)

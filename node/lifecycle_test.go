@@ -36,7 +36,7 @@ func extend(owner licensing.Owner, key licensing.LicenseKey, idempotencyKey stri
 		Key: key,
 		Command: licensing.RenewLicense{Target: licensing.Target{Key: key, Caller: owner},
 			Extend: licensing.Period{Days: 10}},
-		Once: nodetest.Once(idempotencyKey, "extend "+string(key)),
+		Once: nodetest.Once(idempotencyKey, "extend "+key.String()),
 	}
 }
 
@@ -140,7 +140,7 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 	_, err := change("k", licensing.RevokeLicense{Target: target})
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licensing.Target{Key: nodetest.KeyCheck.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{99}),
+	absent := licensing.Target{Key: nodetest.LicenseKeys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{99}),
 		Caller: owner}
 	for range 2 {
 		_, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{

@@ -17,14 +17,14 @@ import (
 
 // Config configures a node. Every field is needed unless its comment says otherwise.
 type Config struct {
-	Records  store.Records
-	Queries  store.Queries
-	KeyCheck licensing.KeyCheck
-	Clock    func() time.Time
-	Clocks   *clocks.Comparison // of Clock with the other nodes' clocks; nil: the node trusts Clock
-	Metrics  *metrics.Metrics
-	Log      zerolog.Logger
-	Tracer   *tracing.Tracer // nil: the node traces nothing
+	Records     store.Records
+	Queries     store.Queries
+	LicenseKeys licensing.LicenseKeys
+	Clock       func() time.Time
+	Clocks      *clocks.Comparison // of Clock with the other nodes' clocks; nil: the node trusts Clock
+	Metrics     *metrics.Metrics
+	Log         zerolog.Logger
+	Tracer      *tracing.Tracer // nil: the node traces nothing
 
 	SeenEvery  time.Duration // how often the node stores when devices were seen, see KeepSeen; 0: 1 s
 	QueueLimit int           // how many commands may wait for one record; 0: 4096
@@ -111,10 +111,8 @@ func (s *settler) timeOfTurn() (time.Time, error) {
 	return now, s.cfg.Clocks.Refusal()
 }
 
-// ParseLicenseKey reads a license key as people type it. It makes no request.
-func (n *Node) ParseLicenseKey(input string) (licensing.LicenseKey, error) {
-	return n.cfg.KeyCheck.Parse(input)
-}
+// LicenseKeys returns what makes, reads and writes the license keys of the store.
+func (n *Node) LicenseKeys() licensing.LicenseKeys { return n.cfg.LicenseKeys }
 
 // Full reports whether a command that came now would find no place. Full costs next to nothing, and counts nothing.
 func (n *Node) Full() bool { return n.admission.full() }

@@ -62,7 +62,7 @@ func TestCreateOrder(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrProductNotFound)
 	order, _, err := n.CreateOrder(ctx, test, nodetest.NewOrder(100))
 	nodetest.WantError(t, err, nil)
-	if got := order.Status(n.Now()); got != licensing.OrderUnpaid || order.LicenseKey != "" {
+	if got := order.Status(n.Now()); got != licensing.OrderUnpaid || !order.LicenseKey.IsZero() {
 		t.Errorf("a new order is %s: %+v", got, order)
 	}
 	stored, err := n.Order(ctx, test, order.OrderNo)
@@ -84,7 +84,7 @@ func TestCreateOrder(t *testing.T) {
 
 	free, _, err := n.CreateOrder(ctx, test, nodetest.NewOrder(0))
 	nodetest.WantError(t, err, nil)
-	if free.Status(n.Now()) != licensing.OrderPaid || free.LicenseKey == "" || free.Late {
+	if free.Status(n.Now()) != licensing.OrderPaid || free.LicenseKey.IsZero() || free.Late {
 		t.Errorf("a free order is %s: %+v", free.Status(n.Now()), free)
 	}
 	if _, err := n.License(ctx, test, free.LicenseKey, store.DevicePage{Limit: 1}); err != nil {

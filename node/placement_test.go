@@ -9,7 +9,7 @@ import (
 )
 
 // contestedRef is the license that these tests contend for.
-var contestedRef = licensing.LicenseRef("LIC-00000-00000-00000-00000-00000")
+var contestedRef = licensing.LicenseID{1}.Ref()
 
 // testPlacement is the placement of a node whose incarnation is a number, with a
 // time of its own.
@@ -66,7 +66,7 @@ func TestYieldsAfterLosses(t *testing.T) {
 		t.Error("does not yield")
 	}
 	p.wantOwner(t, 7)
-	if to, yields := p.owner(licensing.LicenseRef("another")); yields {
+	if to, yields := p.owner(licensing.LicenseID{2}.Ref()); yields {
 		t.Errorf("another license is yielded to %v", to)
 	}
 }
@@ -383,7 +383,7 @@ func TestNotTaken(t *testing.T) {
 func TestContentionsAreBounded(t *testing.T) {
 	p := newTestPlacement(5)
 	for i := range maxContentions + 100 {
-		ref := licensing.LicenseRef(licensing.LicenseKey(string(rune(i + 1000))))
+		ref := licensing.LicenseID{3, 0, byte(i), byte(i >> 8)}.Ref()
 		p.lost(ref, incarnation(7))
 	}
 	if n := len(p.contentions); n != maxContentions {
@@ -396,7 +396,7 @@ func TestContentionsAreBounded(t *testing.T) {
 	}
 	p.loses(yieldAfter, 7)
 	p.pass(sweepEvery)
-	p.lost(licensing.LicenseRef("another"), incarnation(7))
+	p.lost(licensing.LicenseID{2}.Ref(), incarnation(7))
 	if len(p.contentions) != 1 {
 		t.Errorf("%d contentions are left", len(p.contentions))
 	}

@@ -113,7 +113,8 @@ func TestSeenUnreachable(t *testing.T) {
 	n := nodetest.New(t, db)
 	const licenses = 1000
 	for i := range licenses {
-		key := nodetest.KeyCheck.Mint("LIC", nodetest.Owner, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)})
+		entropy := [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}
+		key := nodetest.LicenseKeys.Mint("LIC", nodetest.Owner, entropy)
 		n.NoteSeen(key, "a", time.Now())
 	}
 	n.StoreSeen()

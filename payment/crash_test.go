@@ -74,7 +74,7 @@ func TestCrashPoints(t *testing.T) {
 		{"pay, then the shop cancels, then the bank says so", w.create, pay, []func(licensing.Order) error{
 			func(o licensing.Order) error { _, _ = elsewhere.Cancel(w.ctx, o); return nil }, reported,
 		}, func(o licensing.Order) licensing.OrderStatus {
-			if w.now(o).LicenseKey != "" {
+			if !w.now(o).LicenseKey.IsZero() {
 				return licensing.OrderPaid
 			}
 			return ifTaken(licensing.OrderRefunded, licensing.OrderCanceled)(o)

@@ -17,6 +17,7 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/node/service"
+	"licet/node/store/storetest"
 	"licet/payment"
 )
 
@@ -43,12 +44,12 @@ func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	c := &clock{}
 	return service.New(service.Config{
 		Config: node.Config{
-			Records:  store,
-			Queries:  store,
-			KeyCheck: licensing.NewKeyCheck([]byte("check")),
-			Clock:    c.now,
-			Metrics:  m,
-			Log:      zerolog.Nop(),
+			Records:     store,
+			Queries:     store,
+			LicenseKeys: storetest.Keys(),
+			Clock:       c.now,
+			Metrics:     m,
+			Log:         zerolog.Nop(),
 		},
 		Keys:    store,
 		Sweeps:  store,
@@ -100,7 +101,7 @@ func TestDesk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := stored.Status(n.Now()); got != want || (stored.LicenseKey != "") != licensed || stored.Late != late {
+		if got := stored.Status(n.Now()); got != want || stored.LicenseKey.IsZero() == licensed || stored.Late != late {
 			t.Errorf("%s: %s, license %q, late %v; want %s, %v, %v", what, got, stored.LicenseKey, stored.Late, want,
 				licensed, late)
 		}

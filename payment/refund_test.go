@@ -56,9 +56,6 @@ func newFixture(t *testing.T) *fixture {
 		}
 		t.Cleanup(func() { _ = (*store).Close() })
 	}
-	if _, err := w.store.KeyCheck(ctx, rand.Reader); err != nil {
-		t.Fatal(err)
-	}
 	w.node, w.desk = w.open(w.store, w.bank)
 	return w
 }
@@ -67,7 +64,7 @@ func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(
 
 func (w *fixture) open(store store.Store, provider payment.Provider) (*service.Service, *payment.Desk) {
 	w.t.Helper()
-	check, err := w.store.KeyCheck(w.ctx, rand.Reader)
+	keys, err := w.store.LicenseKeys(w.ctx, nodetest.Ring(w.t), rand.Reader)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -77,12 +74,12 @@ func (w *fixture) open(store store.Store, provider payment.Provider) (*service.S
 	}
 	n := service.New(service.Config{
 		Config: node.Config{
-			Records:  store,
-			Queries:  store,
-			KeyCheck: check,
-			Clock:    w.clock.now,
-			Metrics:  m,
-			Log:      zerolog.Nop(),
+			Records:     store,
+			Queries:     store,
+			LicenseKeys: keys,
+			Clock:       w.clock.now,
+			Metrics:     m,
+			Log:         zerolog.Nop(),
 		},
 		Keys:    store,
 		Sweeps:  store,
@@ -152,7 +149,7 @@ func (w *fixture) check(what string, o licensing.Order, want licensing.OrderStat
 	if taken && want != licensing.OrderRefunded && want != licensing.OrderPaid {
 		w.t.Errorf("%s: the money was taken, and the order is %s", what, want)
 	}
-	if stored.LicenseKey == "" {
+	if stored.LicenseKey.IsZero() {
 		if want == licensing.OrderPaid {
 			w.t.Errorf("%s: it is paid, and there is no license", what)
 		}

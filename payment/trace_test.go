@@ -67,7 +67,7 @@ func TestTraceOfTheProvider(t *testing.T) {
 		"payment refund"}; !slices.Equal(spans, want) {
 		t.Errorf("the trace has the spans %q, want %q", spans, want)
 	}
-	for _, hidden := range []string{"canary", back.OrderNo, string(back.LicenseKey), owner.AccountID} {
+	for _, hidden := range []string{"canary", back.OrderNo, back.LicenseKey.String(), owner.AccountID} {
 		if strings.Contains(collector.Text(), hidden) {
 			t.Errorf("%q is in the traces", hidden)
 		}

@@ -28,6 +28,7 @@ pay_url=$(printf '%s\n' "$order" | field pay_url)
 		paid = `
 order=$(licet sandbox buy editor --output json 2>> before.log)
 order_no=$(printf '%s\n' "$order" | field order_no)
+license_id=$(printf '%s\n' "$order" | field license_id)
 license_key=$(printf '%s\n' "$order" | field license_key)
 licet licenses activate "$license_key" laptop-1 >> before.log
 `

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,9 @@ import (
 
 	"licet/cmd/licet/internal/cli"
 	"licet/cmd/licet/internal/terminal"
+	"licet/kv"
 	"licet/kv/backup"
+	"licet/licensing"
 )
 
 // backupConfig holds the settings of licet store backup.
@@ -52,8 +55,9 @@ accepts no writes, the backup is still good, and the command prints a warning.
 With --keep, FILE is an existing directory. The command writes licet-<UTC time>.db there,
 and then removes the oldest files of that form.
 
-FILE has license keys: keep it secret. The master keys are not in the store: keep a copy of
-them in another place. If etcd has users, the command needs the certificate of the user root.`,
+FILE has customer data: keep it secret. The master keys are not in the store: keep a copy of
+them in another place. Without them a backup opens no license: neither a license key nor an
+API secret can be made of it. If etcd has users, the command needs the certificate of the user root.`,
 		Example: `  licet store backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
   licet store backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 hourly, for two days
   licet store backup store.db --data-dir ./licet-data                                  a stopped licet dev
@@ -102,10 +106,15 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 }
 
 // restoreConfig holds the settings of licet store restore.
-type restoreConfig struct{ DataDir string }
+type restoreConfig struct {
+	DataDir       string
+	MasterKeyFile string
+}
 
 func (c *restoreConfig) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.DataDir, "data-dir", "", "data `directory` to create; it must not exist, or be empty")
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "",
+		"`file` with the master keys of the nodes, to check that they open the backup (optional)")
 	nameVariables(fs)
 }
 
@@ -116,12 +125,13 @@ func newRestoreCommand(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Create a data directory from a backup",
 		Long: `Create a data directory for licet dev from a backup. The command compares FILE with the
 checksum inside FILE, and with FILE.sha256 if that exists. If anything is wrong, the command
-creates nothing.
+creates nothing. With --master-key-file it also checks that the master keys open the store, and
+copies the file into the data directory. Without the master keys no service can use the store.
 
 The revisions of the restored store continue far above those of the lost store, so a node
 that remembers lost revisions does no harm. To restore a cluster, see docs/guides/backup.md.`,
-		Example: `  licet store restore store.db --data-dir ./restored
-  cp licet-data/master.keys licet-data/dev-key.json ./restored/    or your copies of these files
+		Example: `  licet store restore store.db --data-dir ./restored --master-key-file licet-data/master.keys
+  cp licet-data/dev-key.json ./restored/                           or your copies of these files
   licet store verify --data-dir ./restored
   licet dev --data-dir ./restored`,
 		Args: cli.Arguments,
@@ -140,13 +150,45 @@ that remembers lost revisions does no harm. To restore a cluster, see docs/guide
 }
 
 func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, stderr io.Writer) error {
+	var ring []byte
+	if cfg.MasterKeyFile != "" {
+		_, err := readMasterRing(cfg.MasterKeyFile)
+		if err != nil {
+			return err
+		}
+		if ring, err = os.ReadFile(cfg.MasterKeyFile); err != nil {
+			return fmt.Errorf("master keys: %w", err)
+		}
+	}
 	bar := terminal.NewMeter(stderr, "check", true)
 	info, err := backup.Restore(ctx, path, cfg.DataDir, bar.Set)
 	bar.Clear()
 	if err != nil {
 		return err
 	}
+	if ring != nil {
+		if err := useRestored(ctx, cfg.DataDir, ring, stderr); err != nil {
+			return fmt.Errorf("%s is restored, but %s does not open it: %w", cfg.DataDir, cfg.MasterKeyFile, err)
+		}
+	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes of %s restored\nSHA-256 %s\n", cfg.DataDir, info.Bytes, path,
 		info.SHA256)
 	return err
+}
+
+// useRestored checks that the ring opens the store in a data directory, and writes the ring there.
+func useRestored(ctx context.Context, dir string, text []byte, stderr io.Writer) error {
+	ring, err := licensing.ParseMasterRing(string(text))
+	if err != nil {
+		return err
+	}
+	cfg := storeConfig{DataDir: dir}
+	err = cfg.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
+		_, err := store.ReadLicenseKeys(ctx, ring)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, masterFile), text)
 }

@@ -477,8 +477,8 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
-	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", licensing.Owner{},
-		[licensing.LicenseKeyEntropy]byte{1}))
+	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck(stored.Kvs[0].Value), licensing.IDKey{})
+	x.absentKey = keys.Text(keys.Mint("LIC", licensing.Owner{}, [licensing.LicenseKeyEntropy]byte{1}))
 	x.absentOrder = licensing.NewOrderNo(licensing.Owner{}, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	return x
 }

@@ -80,6 +80,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		t.Fatalf("%v %s", err, r.body)
 	}
 	absentKey, absentOrder := s.absent(t)
+	id := owner.want(t, 200, "GET", "/v1/licenses/"+key, "").Data.text("id")
+	absentID := s.licenseKeys.Mint("LIC", licensing.Owner{}, [licensing.LicenseKeyEntropy]byte{1}).String()
 	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
 	absentEvent := event[:len(event)-1] + "G" // of another number
 	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints",
@@ -93,6 +95,10 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		{"PUT", "/v1/orders/%s/sandbox_payment", "", unpaid.text("order_no"), absentOrder},
 		{"POST", "/v1/orders/%s/refund", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/licenses/%s", "", key, absentKey},
+		{"GET", "/v1/licenses/%s", "", id, absentID},
+		{"PATCH", "/v1/licenses/%s", `{"max_devices":1}`, id, absentID},
+		{"POST", "/v1/licenses/%s/revoke", "", id, absentID},
+		{"DELETE", "/v1/licenses/%s/devices/laptop", "", id, absentID},
 		{"GET", "/v1/licenses/%s/devices", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/devices?limit=1", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/events", "", key, absentKey},
@@ -247,14 +253,10 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 // belong to nothing.
 func (s *instance) absent(t *testing.T) (key, orderNo string) {
 	t.Helper()
-	check, err := s.store.KeyCheck(t.Context(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return string(check.Mint("LIC", licensing.Owner{}, entropy)), licensing.NewOrderNo(licensing.Owner{},
-		"01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	return s.licenseKeys.Text(s.licenseKeys.Mint("LIC", licensing.Owner{}, entropy)),
+		licensing.NewOrderNo(licensing.Owner{}, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 }
 
 // probe asks for the thing of an id and returns the whole answer as text, without

@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -28,7 +31,7 @@ type masterConfig struct {
 func (c *masterConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
 	fs.StringVar(&c.MasterKeyFile, "master-key-file", "",
-		"`file` with the master keys of the nodes, to compare with the store (optional)")
+		"`file` with the master keys of the nodes (optional)")
 	nameVariables(fs)
 }
 
@@ -39,11 +42,14 @@ func (c *masterConfig) validate() error {
 	return c.storeConfig.validate()
 }
 
-// ring reads the ring to compare with; given reports whether the settings name a ring.
+// ring reads the ring of the nodes, from --master-key-file or the data directory; given reports whether there is one.
 func (c *masterConfig) ring() (ring licensing.MasterRing, given bool, err error) {
 	path := c.MasterKeyFile
 	if path == "" && c.DataDir != "" {
 		path = filepath.Join(c.DataDir, masterFile)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return licensing.MasterRing{}, false, nil // a restored directory may have no ring yet
+		}
 	}
 	if path == "" {
 		return licensing.MasterRing{}, false, nil

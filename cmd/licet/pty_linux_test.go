@@ -206,7 +206,7 @@ func TestTablesOnATerminal(t *testing.T) {
 		}
 	}
 	if !strings.Contains(plain, key) || strings.Contains(plain, "\x1b") || strings.Contains(plain, "CREATED AT") ||
-		!strings.Contains(plain, "order no; --wide shows all columns") {
+		!strings.Contains(plain, "order no, id; --wide shows all columns") {
 		t.Errorf("a terminal of 80 without colors shows\n%s", plain)
 	}
 	colored := p.onScreen(t, 80, nil, list...)

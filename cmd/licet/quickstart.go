@@ -20,14 +20,15 @@ curl -sS -X PUT "$LICET_URL/v1/orders/$order_no/sandbox_payment" -H "Authorizati
 
 order=$(curl -sS "$LICET_URL/v1/orders/$order_no" \
   -H "Authorization: Bearer $LICET_API_KEY"); printf '%s\n' "$order"
+license_id=$(printf '%s\n' "$order" | sed 's/.*"license_id":"\([^"]*\)".*/\1/')
 license_key=$(printf '%s\n' "$order" | sed 's/.*"license_key":"\([^"]*\)".*/\1/')
 
 curl -sS "$LICET_URL/v1/licenses/activate" -H 'Content-Type: application/json' \
   -d '{"license_key":"'"$license_key"'","device_id":"laptop-1","device_name":"My laptop"}'
 
-curl -sS "$LICET_URL/v1/licenses/$license_key" -H "Authorization: Bearer $LICET_API_KEY"
+curl -sS "$LICET_URL/v1/licenses/$license_id" -H "Authorization: Bearer $LICET_API_KEY"
 
-curl -sS -X DELETE "$LICET_URL/v1/licenses/$license_key/devices/laptop-1" \
+curl -sS -X DELETE "$LICET_URL/v1/licenses/$license_id/devices/laptop-1" \
   -H "Authorization: Bearer $LICET_API_KEY"
 `
 

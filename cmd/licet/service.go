@@ -55,11 +55,12 @@ type instance struct {
 	guard       *guard.Guard
 	tracer      *tracing.Tracer // nil: off
 	store       *kv.Store
-	check       licensing.KeyCheck
+	check       licensing.KeyCheck // set by open
 	version     string
 
 	// Set by useRing:
-	ring licensing.MasterRing
+	ring        licensing.MasterRing
+	licenseKeys licensing.LicenseKeys
 
 	home *handlers.Home // set by licet dev, before serveAPI; nil: no page at /
 
@@ -158,10 +159,11 @@ func (s *instance) useRing(ctx context.Context, ring licensing.MasterRing) error
 	if err := s.store.CheckRing(ctx, ring); err != nil {
 		return err
 	}
-	if _, err := s.store.IDKey(ctx, ring, rand.Reader); err != nil {
+	id, err := s.store.IDKey(ctx, ring, rand.Reader)
+	if err != nil {
 		return err
 	}
-	s.ring = ring
+	s.ring, s.licenseKeys = ring, licensing.NewLicenseKeys(s.check, id)
 	return nil
 }
 
@@ -171,16 +173,16 @@ func (s *instance) serveAPI() error {
 		Tolerance: s.cfg.ClockTolerance, Metrics: s.instruments, Log: s.log})
 	cfg := service.Config{
 		Config: node.Config{
-			Records:    s.store,
-			Queries:    s.store,
-			KeyCheck:   s.check,
-			Clock:      func() time.Time { now, _ := s.clock(); return now },
-			Clocks:     comparison,
-			Self:       s.store.Incarnation(),
-			Metrics:    s.instruments,
-			Log:        s.log,
-			Tracer:     s.tracer,
-			QueueDelay: s.cfg.QueueDelay,
+			Records:     s.store,
+			Queries:     s.store,
+			LicenseKeys: s.licenseKeys,
+			Clock:       func() time.Time { now, _ := s.clock(); return now },
+			Clocks:      comparison,
+			Self:        s.store.Incarnation(),
+			Metrics:     s.instruments,
+			Log:         s.log,
+			Tracer:      s.tracer,
+			QueueDelay:  s.cfg.QueueDelay,
 			WriteLimits: node.WriteLimits{
 				NewDevices:   writeLimit(s.cfg.NewDevicesLimit, 1),
 				LicenseBytes: writeLimit(s.cfg.LicenseKiB, 1<<10),

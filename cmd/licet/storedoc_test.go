@@ -96,6 +96,7 @@ func TestDocumentedPersonalDataRuns(t *testing.T) {
 	needTools(t, "curl")
 	const sell = "\n```sh\n. ./licet-data/dev.env\n" +
 		"license_key=$(licet sandbox buy editor --buyer-email anna@example.com)\n" +
+		"license_id=$(licet licenses get \"$license_key\" --output json | sed 's/.*\"id\":\"\\([^\"]*\\)\".*/\\1/')\n" +
 		"licet licenses activate \"$license_key\" laptop-1\n```\n"
 	page := withoutBlock(t, docPage(t, "guides/personal-data.md"), "etcdctl ")
 	_, out, blocks := runDocumented(t, sell+page)

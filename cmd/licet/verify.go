@@ -21,24 +21,13 @@ import (
 
 // verifyConfig holds the settings of licet store verify.
 type verifyConfig struct {
-	storeConfig
-	Output   string
-	ShowKeys bool
+	masterConfig
 }
 
 func (c *verifyConfig) addFlags(fs *pflag.FlagSet) {
-	c.storeConfig.addFlags(fs)
+	c.masterConfig.addFlags(fs)
 	fs.StringVarP(&c.Output, "output", "o", "table", "output `format`: table or json")
-	fs.BoolVar(&c.ShowKeys, "show-keys", false,
-		"print license keys instead of their hashes; a license key is the whole secret of a license")
 	nameVariables(fs)
-}
-
-func (c *verifyConfig) validate() error {
-	if c.Output != "table" && c.Output != "json" {
-		return badUsage("--output is %q: write table or json", c.Output)
-	}
-	return c.storeConfig.validate()
 }
 
 func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -56,10 +45,13 @@ func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
 Notes say which usage records of accounts differ much from what the accounts store. They are no
 violations: the daily recount corrects the records.
 
+With --master-key-file the command also checks that each license id was made by this service,
+and that each grant has its licenses.
+
 The command changes nothing; a service may run meanwhile. Exit code 0 means no violations,
-exit code 1 violations or an error, exit code 2 a wrong flag. The output has hashes instead
-of license keys, unless you set --show-keys.`,
-		Example: `  licet store verify --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+exit code 1 violations or an error, exit code 2 a wrong flag. The output names licenses by
+their ids, which activate nothing.`,
+		Example: `  licet store verify --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --master-key-file master.keys
   licet store verify --data-dir ./licet-data                                  a stopped licet dev
   licet store verify --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    a running licet dev
   licet store verify … --output json`,
@@ -76,6 +68,10 @@ of license keys, unless you set --show-keys.`,
 }
 
 func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) (err error) {
+	ring, given, err := cfg.ring()
+	if err != nil {
+		return err
+	}
 	store, release, err := cfg.open(ctx, stderr)
 	if err != nil {
 		return err
@@ -87,6 +83,12 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
+	var keys *licensing.LicenseKeys
+	if given {
+		if keys, err = opened.ReadLicenseKeys(ctx, ring); err != nil {
+			return err
+		}
+	}
 	bar := terminal.NewMeter(stderr, "verify", false)
 	total := bar.Total(func() (int64, error) { return verify.CountKeys(ctx, opened) })
 	var out verifyOutput = &verifyTable{w: stdout}
@@ -95,7 +97,7 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	}
 	out.begin()
 	summary, err := verify.Run(ctx, opened, verify.Config{
-		ShowKeys: cfg.ShowKeys,
+		Keys:     keys,
 		Progress: func(keys int64) { bar.Set(keys, total) },
 		Report: func(v verify.Violation) {
 			bar.Clear()
@@ -171,6 +173,9 @@ func (t *verifyTable) end(summary verify.Summary, err error) error {
 	if more := summary.Drifted - int64(len(summary.Drifts)); more > 0 {
 		p.print("note: %d more usage records differ\n", more)
 	}
+	if !summary.IDs {
+		p.print("note: without the master keys, the ids of licenses were not checked: set --master-key-file\n")
+	}
 	switch {
 	case summary.Violations > 0:
 		p.print("violations: %d\n", summary.Violations)
@@ -215,6 +220,7 @@ func (j *verifyJSON) end(summary verify.Summary, err error) error {
 		"families":         families,
 		"other_keys":       summary.OtherKeys,
 		"violations":       summary.Violations,
+		"ids_checked":      summary.IDs,
 		"usage_drifts":     driftsJSON(summary.Drifts),
 		"usage_drifted":    summary.Drifted,
 		"duration_seconds": summary.Duration.Seconds(),

@@ -174,6 +174,8 @@ func members() map[string]string {
 			"and the port are checked as for a webhook endpoint",
 		"NewOrder.metadata":  "any JSON as values, at most 16 KiB as compact JSON; kept unchanged, except white space",
 		"Order.expires_at":   "until when the order can be paid in time",
+		"License.id":         "the id of the license, for URLs and logs: an id activates nothing",
+		"Order.license_id":   "the id of the license; set once paid",
 		"Order.license_key":  "set once paid. It stays after a refund, which revokes the license",
 		"Order.status":       "`expired`: not paid by `expires_at`",
 		"Redaction.orders":   "number of redacted orders",

@@ -127,7 +127,7 @@ func (i *inspection) books(t *timeline) {
 			i.add("books", "the money of %s went back %d times, and it is stored as %+v", number, b.returned[number],
 				last)
 		}
-		if last.refunded == 0 && (last.key == "" || last.paid == 0) {
+		if last.refunded == 0 && (last.key.IsZero() || last.paid == 0) {
 			i.add("books", "the money of %s was taken, and there is neither license nor refund: %+v", number, last)
 		}
 	}

@@ -113,8 +113,8 @@ const (
 	seenEvery = 3 * time.Millisecond
 )
 
-// testCheck is the check of all license keys here.
-var testCheck = licensing.NewKeyCheck([]byte("check key"))
+// testKeys makes all license keys here.
+var testKeys = storetest.Keys()
 
 // process is one life of a node: its connection to etcd, its store and itself.
 // It can be killed, but not brought back: its slot gets a new one.
@@ -187,13 +187,13 @@ func (r *run) start(c *clock) (*process, error) {
 	}
 	cfg := service.Config{
 		Config: node.Config{
-			Records:   p.store,
-			Queries:   p.store,
-			KeyCheck:  testCheck,
-			Clock:     c.now,
-			Metrics:   instruments,
-			Log:       zerolog.Nop(),
-			SeenEvery: seenEvery,
+			Records:     p.store,
+			Queries:     p.store,
+			LicenseKeys: testKeys,
+			Clock:       c.now,
+			Metrics:     instruments,
+			Log:         zerolog.Nop(),
+			SeenEvery:   seenEvery,
 		},
 		Keys:         p.store,
 		Sweeps:       p.store,

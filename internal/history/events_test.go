@@ -331,7 +331,7 @@ func (r *run) finish(f *follower) error {
 func recordOf(e store.RecordedEvent) (string, licensing.Ref) {
 	if e.License != nil {
 		id := e.License.Key.ID()
-		return "l" + string(id[:]), licensing.LicenseRef(e.License.Key)
+		return licenseRecord(id), licensing.LicenseRef(e.License.Key)
 	}
 	if e.Order != nil {
 		return "o" + strings.TrimPrefix(e.Order.OrderNo, "ord_"), licensing.OrderRef(e.Order.Owner, e.Order.OrderNo)

@@ -17,7 +17,7 @@ import (
 // of them, in one order, however it is read (invariant 7).
 func (i *inspection) events(t *timeline) {
 	for id, states := range t.licenses {
-		record := "l" + string(id[:])
+		record := licenseRecord(id)
 		tables := make([]stateOf, len(states))
 		for n, s := range states {
 			tables[n] = stateOf{s.revision, s.latest}
@@ -44,7 +44,8 @@ func (i *inspection) events(t *timeline) {
 	for record := range t.keysOf {
 		known := record == usage || len(t.orders["ord_"+record[1:]]) > 0
 		if record[0] == 'l' && len(record) == 1+16 {
-			known = len(t.licenses[licensing.LicenseID([]byte(record[1:]))]) > 0
+			owner := licensing.Owner{AccountID: t.account, Mode: licensing.Test}
+			known = len(t.licenses[licenseIn(licensing.SlotOf(owner), record[1:])]) > 0
 		}
 		if !known {
 			i.add("events", "%q has events, and is not there", record)
@@ -220,7 +221,7 @@ func (i *inspection) checkOrderEvents(number string, states []*orderAt, keys []*
 			{n == 0, licensing.EventOrderCreated},
 			{before.expired == 0 && s.expired != 0, licensing.EventOrderExpired},
 			{before.canceled == 0 && s.canceled != 0, licensing.EventOrderCanceled},
-			{before.key == "" && s.key != "", licensing.EventOrderPaid},
+			{before.key.IsZero() && !s.key.IsZero(), licensing.EventOrderPaid},
 			{before.refunded == 0 && s.refunded != 0, licensing.EventOrderRefunded},
 		} {
 			if c.is {

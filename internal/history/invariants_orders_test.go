@@ -20,16 +20,16 @@ func (i *inspection) order(number string, states []*orderAt) {
 		if before.paid != 0 && (s.paid != before.paid || s.payment != before.payment) {
 			i.add("orders", "%s was paid twice: %+v, then %+v", number, before, s)
 		}
-		if before.key != "" && s.key != before.key {
+		if !before.key.IsZero() && s.key != before.key {
 			i.add("orders", "%s has changed its license: %+v, then %+v", number, before, s)
 		}
-		if before.canceled != 0 && (s.canceled != before.canceled || s.key != "") {
+		if before.canceled != 0 && (s.canceled != before.canceled || !s.key.IsZero()) {
 			i.add("orders", "%s was canceled: %+v, then %+v", number, before, s)
 		}
 		if before.refunded != 0 && s.refunded != before.refunded {
 			i.add("orders", "%s was refunded twice: %+v, then %+v", number, before, s)
 		}
-		issued := s.key != "" && before.key == ""
+		issued := !s.key.IsZero() && before.key.IsZero()
 		if issued && (s.paid == 0 || !slices.Equal(s.licensesMade, []licensing.LicenseID{s.key.ID()})) {
 			i.add("orders", "%s got a license that was not made with its payment: %+v", number, s)
 		}
@@ -79,7 +79,7 @@ func (i *inspection) orders(t *timeline) {
 		}
 		asked[states[0].description] = number
 		var want []licensing.LicenseKey
-		if key := states[len(states)-1].key; key != "" {
+		if key := states[len(states)-1].key; !key.IsZero() {
 			want = append(want, key)
 		}
 		if !slices.Equal(named[number], want) {
@@ -99,7 +99,7 @@ func (i *inspection) orders(t *timeline) {
 // order, if it was not before.
 func (i *inspection) refunded(number string, states []*orderAt, t *timeline) {
 	for _, s := range states {
-		if s.refunded == 0 || s.key == "" {
+		if s.refunded == 0 || s.key.IsZero() {
 			continue
 		}
 		revoked := slices.ContainsFunc(t.licenses[s.key.ID()],

@@ -38,7 +38,7 @@ func (r *run) inspect(t *timeline) []violation {
 	for id, states := range t.licenses {
 		key := id.Key("LIC")
 		i.counts(key, states, byKey[key])
-		i.writers(string(key), licenseWriters(states))
+		i.writers(key.String(), licenseWriters(states))
 		i.facts(key, states, byKey[key])
 		i.explained(key, states, byKey[key])
 	}
@@ -277,7 +277,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	slices.SortStableFunc(candidates, func(a, b *candidate) int { return int(min(a.to, 1<<60) - min(b.to, 1<<60)) })
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
-		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = "", 0, false, 0, false
+		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
 		if in.Action == extend {
 			in = input{Action: renew, Expires: ch.was + dayInMilli}
 		}

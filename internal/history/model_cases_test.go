@@ -283,14 +283,15 @@ func TestModelSearch(t *testing.T) {
 // TestModelParts mixes two licenses: one may be wrong alone.
 func TestModelParts(t *testing.T) {
 	var ops []porcupine.Operation
-	for _, key := range []licensing.LicenseKey{"A", "B"} {
+	keyA, keyB := licensing.LicenseID{1}.Key("LIC"), licensing.LicenseID{2}.Key("LIC")
+	for _, key := range []licensing.LicenseKey{keyA, keyB} {
 		ops = append(ops, at(0, 0, input{Key: key, Action: create, Max: 1}, output{Verdict: accepted}),
 			at(1, 2, input{Key: key, Action: activate}, ok(1, 1)))
 	}
 	if !porcupine.CheckOperations(model(), ops) {
 		t.Error("two licenses are taken for one")
 	}
-	ops = append(ops, at(3, 4, input{Key: "B", Action: activate, Device: 1}, ok(2, 1)))
+	ops = append(ops, at(3, 4, input{Key: keyB, Action: activate, Device: 1}, ok(2, 1)))
 	if porcupine.CheckOperations(model(), ops) {
 		t.Error("a wrong answer of one license passes")
 	}

@@ -118,6 +118,17 @@ type device struct {
 	boundAt int64
 }
 
+// licenseIn returns the id of the license that a key of a slot names.
+func licenseIn(slot licensing.Slot, block string) licensing.LicenseID {
+	return licensing.NewLicenseID(slot, [licensing.LicenseBlockSize]byte([]byte(block)))
+}
+
+// licenseRecord returns how keys of events name a license.
+func licenseRecord(id licensing.LicenseID) string {
+	block := id.Block()
+	return "l" + string(block[:])
+}
+
 // replay takes in what one transaction has written.
 func (t *timeline) replay(
 	revision int64, events []*clientv3.Event, own map[licensing.LicenseID]map[string]device,
@@ -139,12 +150,13 @@ func (t *timeline) replay(
 	created := map[string][]licensing.LicenseID{} // by the order they name
 	for _, event := range events {
 		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc2/"), "/")
+		slot, _ := licensing.ParseSlot(kind)
 		if kind != "cell" { // but a slot
 			kind, rest, _ = strings.Cut(rest, "/")
 		}
 		switch kind {
 		case "l":
-			id := licensing.LicenseID([]byte(rest))
+			id := licenseIn(slot, rest)
 			m, err := parse(event.Kv.Value[1:])
 			if err != nil {
 				return err
@@ -161,7 +173,7 @@ func (t *timeline) replay(
 				created[l.order] = append(created[l.order], id)
 			}
 		case "d":
-			id, place := licensing.LicenseID([]byte(rest[:16])), rest[16:]
+			id, place := licenseIn(slot, rest[:16]), rest[16:]
 			if len(t.licenses[id]) == 0 {
 				continue
 			}
@@ -182,7 +194,7 @@ func (t *timeline) replay(
 				delete(own[id], place)
 			}
 		case "m":
-			id := licensing.LicenseID([]byte(rest))
+			id := licenseIn(slot, rest)
 			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 {
 				touch(id).noteWritten = true
 			}
@@ -228,7 +240,7 @@ func (t *timeline) replay(
 	}
 	for number, o := range orders {
 		o.licensesMade = created[number]
-		if o.key != "" {
+		if !o.key.IsZero() {
 			o.noted = t.notes[o.key.ID()]
 		}
 	}
@@ -353,7 +365,10 @@ func (o *orderAt) decode(value []byte) error {
 	m, err := parse(value[1:])
 	o.description, o.email, o.metadata = m.text(4), m.text(5), m.text(6)
 	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
-	o.key, o.payment = licensing.LicenseKey(m.text(17)), m.text(19)
+	o.payment = m.text(19)
+	if key := m.text(17); key != "" {
+		o.key = licensing.LicenseID([]byte(key[:18])).Key(key[18:])
+	}
 	o.refundDue = m.varints[20] != 0
 	o.expired, o.latest = m.milli(16), latest(m.text(24))
 	o.writers = m.writers()

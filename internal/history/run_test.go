@@ -239,7 +239,7 @@ func (r *run) end() error {
 func mint(owner licensing.Owner) licensing.LicenseKey {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return testCheck.Mint("LIC", owner, entropy)
+	return testKeys.Mint("LIC", owner, entropy)
 }
 
 // A search for an order of a license's operations is bounded. A search that does

@@ -51,7 +51,7 @@ func (r *run) transact(
 			d.Order = a.order.OrderNo
 		}
 		d.Keys = nil
-		if a.order.LicenseKey != "" {
+		if !a.order.LicenseKey.IsZero() {
 			d.Keys = []licensing.LicenseKey{a.order.LicenseKey}
 		}
 		r.noteDeed(d)
@@ -107,7 +107,7 @@ func (r *run) shop(number int) {
 				func(ctx context.Context, p *process) (licensing.Order, error) {
 					return r.desk(p).Confirm(ctx, order, payment)
 				})
-			if done && paid.LicenseKey != "" {
+			if done && !paid.LicenseKey.IsZero() {
 				r.transact(random, deed{What: "note", Order: order.OrderNo},
 					func(ctx context.Context, p *process) (licensing.Order, error) {
 						cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey},
@@ -194,11 +194,11 @@ func (r *run) sold(orderNo string) *license {
 		if op.Call == 0 {
 			op.Call = d.Call
 		}
-		if len(d.Keys) > 0 && (key == "" || d.Return < op.Return) {
+		if len(d.Keys) > 0 && (key.IsZero() || d.Return < op.Return) {
 			key, op.Return = d.Keys[0], d.Return
 		}
 	}
-	if key == "" {
+	if key.IsZero() {
 		return nil
 	}
 	terms := licensing.DefaultTerms()

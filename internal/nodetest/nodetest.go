@@ -21,6 +21,7 @@ import (
 	"licet/node"
 	"licet/node/service"
 	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // endpointsVariable is the environment variable with the endpoints of the etcd.
@@ -61,8 +62,8 @@ func StoreConfig() kv.Config {
 
 // What tests use that need nothing else.
 var (
-	Owner    = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
-	KeyCheck = licensing.NewKeyCheck([]byte("check key"))
+	Owner       = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
+	LicenseKeys = storetest.Keys()
 )
 
 // OwnEtcd starts an etcd that only this test uses, for tests that change or read the records of all accounts. It
@@ -124,12 +125,12 @@ func New(t *testing.T, store store.Store, change ...func(*service.Config)) *serv
 	}
 	cfg := service.Config{
 		Config: node.Config{
-			Records:  store,
-			Queries:  store,
-			KeyCheck: KeyCheck,
-			Clock:    time.Now,
-			Metrics:  metrics.New(prometheus.NewRegistry(), "test", "", ""),
-			Log:      zerolog.Nop(),
+			Records:     store,
+			Queries:     store,
+			LicenseKeys: LicenseKeys,
+			Clock:       time.Now,
+			Metrics:     metrics.New(prometheus.NewRegistry(), "test", "", ""),
+			Log:         zerolog.Nop(),
 		},
 		Keys:       store,
 		Sweeps:     store,

@@ -102,19 +102,19 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err := s.Store.UseMaster(ctx, ring.Current()); err != nil {
 		return s, err
 	}
-	check, err := s.Store.KeyCheck(ctx, rand.Reader)
+	keys, err := s.Store.LicenseKeys(ctx, ring, rand.Reader)
 	if err != nil {
 		return s, err
 	}
-	s.maker = service.Keymaker{Store: s.Store, Check: check, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
+	s.maker = service.Keymaker{Store: s.Store, Check: keys.KeyCheck, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
 	s.node = service.New(service.Config{
 		Config: node.Config{
-			Records:  s.Store,
-			Queries:  s.Store,
-			KeyCheck: check,
-			Clock:    time.Now,
-			Metrics:  instruments,
-			Log:      zerolog.Nop(),
+			Records:     s.Store,
+			Queries:     s.Store,
+			LicenseKeys: keys,
+			Clock:       time.Now,
+			Metrics:     instruments,
+			Log:         zerolog.Nop(),
 		},
 		Sweeps:            s.Store,
 		Events:            s.Store,

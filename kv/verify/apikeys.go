@@ -11,7 +11,7 @@ import (
 type keyChecks struct{ *reading }
 
 func (v *keyChecks) checkAPIKey(e entry) {
-	name := "k/" + v.names.Opaque(e.rest)
+	name := "k/" + Opaque(e.rest)
 	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key", name, "key", "the key is no SHA-256")
 		return
@@ -76,7 +76,7 @@ func (v *keyChecks) wantMaster(id string, mayBeRetired bool, missing func(id str
 func (v *keyChecks) checkAPIKeyIndex(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("api_key_index", "a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry's")
+		v.report("api_key_index", "a/"+Opaque(e.rest), "key", "the key is not in the form of an entry's")
 		return
 	}
 	name := layout.APIKeysOf(owner) + id
@@ -106,7 +106,7 @@ func (v *keyChecks) checkAPIKeysMark(e entry) {
 	_, ofPart := layout.CutAPIKeyPart(layout.APIKeysMark + e.rest)
 	switch {
 	case e.rest != "" && !ofPart:
-		v.report("api_key_mark", "cell/keys"+v.names.Opaque(e.rest), "key", "this is the name of no mark")
+		v.report("api_key_mark", "cell/keys"+Opaque(e.rest), "key", "this is the name of no mark")
 	case len(e.value) != layout.APIKeysMarkSize:
 		v.report("api_key_mark", "cell/keys", "value", "it has %d bytes, and not %d", len(e.value),
 			layout.APIKeysMarkSize)
@@ -116,7 +116,7 @@ func (v *keyChecks) checkAPIKeysMark(e entry) {
 // checkIDKey checks the sealed id key.
 func (v *keyChecks) checkIDKey(e entry) {
 	if e.rest != "" {
-		v.report("id_key", "cell/id_key"+v.names.Opaque(e.rest), "key", "there is one id key, and this is not its name")
+		v.report("id_key", "cell/id_key"+Opaque(e.rest), "key", "there is one id key, and this is not its name")
 		return
 	}
 	stored, err := layout.DecodeIDKey(e.value)
@@ -148,7 +148,7 @@ func (v *keyChecks) checkRetiredMaster(e entry) {
 
 func (v *keyChecks) checkFingerprint(family, prefix string, e entry) (good bool) {
 	if _, err := licensing.NewMasterKey(e.rest, [licensing.MasterKeySize]byte{}); err != nil {
-		v.report(family, prefix+v.names.Opaque(e.rest), "key", "the key is not in the form of a master key's id")
+		v.report(family, prefix+Opaque(e.rest), "key", "the key is not in the form of a master key's id")
 		return false
 	}
 	if len(e.value) != licensing.FingerprintSize {
@@ -161,7 +161,7 @@ func (v *keyChecks) checkFingerprint(family, prefix string, e entry) (good bool)
 
 // checkAPIKeyUse checks when an API key was used last.
 func (v *keyChecks) checkAPIKeyUse(e entry) {
-	name := "u/" + v.names.Opaque(e.rest)
+	name := "u/" + Opaque(e.rest)
 	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_use", name, "key", "the key is no SHA-256")
 		return

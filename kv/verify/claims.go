@@ -30,7 +30,7 @@ func claimOf(rest string) (licensing.Owner, string, bool) {
 func (v *claimChecks) checkClaim(e entry) {
 	owner, hash, ok := claimOf(e.rest)
 	if !ok {
-		v.report("claim", "y/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a claim's")
+		v.report("claim", "y/"+Opaque(e.rest), "key", "the key is not in the form of a claim's")
 		return
 	}
 	name := "y/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
@@ -62,7 +62,7 @@ func (v *claimChecks) checkEffect(
 			}
 		})
 	}
-	if claim.LicenseKey != "" {
+	if !claim.LicenseKey.IsZero() {
 		effects++
 		v.checkChanged(owner, claim.LicenseKey, bad)
 	}
@@ -107,19 +107,15 @@ func (v *claimChecks) checkEffect(
 func (v *claimChecks) checkChanged(
 	owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any),
 ) {
-	id, ok := idOfKey(key)
-	if !ok {
-		bad("license_key", "the license key that it remembers is malformed")
-		return
-	}
+	id := key.ID()
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("license_missing", "the license %s that it remembers does not exist", v.names.License(id))
+			bad("license_missing", "the license %s that it remembers does not exist", id)
 			return
 		}
 		if stored, err := layout.DecodeLicense(id, kv.Value); err == nil &&
-			(stored.License.Key != key || stored.License.Owner != owner) {
-			bad("license_other", "the license %s that it remembers has another key or owner", v.names.License(id))
+			(!key.Names(stored.License.Key) || stored.License.Owner != owner) {
+			bad("license_other", "the license %s that it remembers has another key or owner", id)
 		}
 	})
 }
@@ -128,14 +124,14 @@ func (v *claimChecks) checkChanged(
 func (v *claimChecks) checkGranted(
 	owner licensing.Owner, g *licensing.GrantProgress, bad func(rule, format string, args ...any),
 ) {
-	if v.check == nil {
-		return // reported with the check key
+	if v.cfg.Keys == nil {
+		return // keys can't be derived
 	}
 	for i := range g.Done {
-		id := g.Key(*v.check, owner, i).ID()
+		id := g.Key(*v.cfg.Keys, owner, i).ID()
 		v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
-				bad("license_missing", "its license %s, number %d, does not exist", v.names.License(id), i)
+				bad("license_missing", "its license %s, number %d, does not exist", id, i)
 			}
 		})
 	}
@@ -145,14 +141,14 @@ func (v *claimChecks) checkGranted(
 // earlier claim, and the next sweep removes it.
 func (v *claimChecks) checkClaimAge(e entry) {
 	if len(e.rest) < 8 {
-		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key",
+		v.report("claim_age", "z/"+Opaque(e.rest), "key",
 			"the key is not in the form of a claim's entry by age")
 		return
 	}
 	at := int64(binary.BigEndian.Uint64([]byte(e.rest)))
 	owner, hash, ok := claimOf(e.rest[8:])
 	if !ok {
-		v.report("claim_age", "z/"+v.names.Opaque(e.rest), "key",
+		v.report("claim_age", "z/"+Opaque(e.rest), "key",
 			"the key is not in the form of a claim's entry by age")
 		return
 	}

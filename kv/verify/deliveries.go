@@ -40,7 +40,7 @@ func (v *webhookChecks) checkDeliveries(ctx context.Context) error {
 		endpoint, kind, id, ok := "", byte(0), "", false
 		if more {
 			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
-				v.report("delivery", "v/"+v.names.Opaque(e.rest), "key",
+				v.report("delivery", "v/"+Opaque(e.rest), "key",
 					"the key is not in the form of a key of deliveries")
 				continue
 			}
@@ -95,7 +95,7 @@ func (v *webhookChecks) checkDelivery(found *endpointFound, kind byte, id string
 	}
 	if err != nil {
 		if strings.Trim(shown, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
-			shown = v.names.Opaque(shown)
+			shown = Opaque(shown)
 		}
 		v.report("delivery", "v/"+found.endpoint+"/"+string(kind)+shown, "value", "the value can't be read: %v", err)
 	}
@@ -158,14 +158,14 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 func (v *webhookChecks) checkDeliveryLease(e entry) {
 	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
-			v.report("delivery_lease", "cell/g/"+v.names.Opaque(e.rest), "key",
+			v.report("delivery_lease", "cell/g/"+Opaque(e.rest), "key",
 				"the key is not in the form of a worker's, or has a value")
 		}
 		return
 	}
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
-		v.report("delivery_lease", "cell/g/"+v.names.Opaque(e.rest), "key",
+		v.report("delivery_lease", "cell/g/"+Opaque(e.rest), "key",
 			"the key is not in the form of an endpoint's")
 	case len(e.value) != len(store.Incarnation{}):
 		v.report("delivery_lease", "cell/g/"+e.rest, "value", "it names no worker")

@@ -29,9 +29,9 @@ func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	}[kind]
 	prefix := layout.DueFamily(kind)
 	return func(e entry) {
-		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
+		place, ref, ok := layout.DueRecord(e.slot, kind, e.rest, e.value)
 		if !ok {
-			v.report(family, prefix+v.names.Opaque(e.rest), "key",
+			v.report(family, prefix+Opaque(e.rest), "key",
 				"the key or the value is not in the form of an entry")
 			return
 		}
@@ -52,7 +52,7 @@ func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 // dueName returns how violations name the record of an entry.
 func (v *reading) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
-		return v.names.License(ref.LicenseID())
+		return ref.LicenseID().String()
 	}
 	return layout.OwnerPath(ref.Owner) + ref.ID
 }

@@ -41,7 +41,7 @@ func tellsItsKind(e *licensing.Event) bool {
 	case licensing.EventOrderCreated:
 		fits = o != nil && e.Sequence == 1
 	case licensing.EventOrderPaid:
-		fits = o != nil && is(o.PaidAt) && o.LicenseKey != ""
+		fits = o != nil && is(o.PaidAt) && !o.LicenseKey.IsZero()
 	case licensing.EventOrderExpired:
 		fits = o != nil && is(o.ExpiredAt)
 	case licensing.EventOrderCanceled:
@@ -83,7 +83,7 @@ func contradicts(before, e *licensing.Event) bool {
 	}
 	if a, b := before.Order, e.Order; a != nil && b != nil {
 		return a.ProductID != b.ProductID || a.Amount != b.Amount || a.Currency != b.Currency ||
-			!a.CreatedAt.Equal(b.CreatedAt) || !a.ExpiresAt.Equal(b.ExpiresAt) || a.LicenseKey != "" &&
+			!a.CreatedAt.Equal(b.CreatedAt) || !a.ExpiresAt.Equal(b.ExpiresAt) || !a.LicenseKey.IsZero() &&
 			a.LicenseKey != b.LicenseKey ||
 			lost(a.PaidAt, b.PaidAt) || lost(a.CanceledAt, b.CanceledAt) || lost(a.RefundedAt, b.RefundedAt)
 	}

@@ -87,7 +87,7 @@ func (v *eventChecks) checkEvents(e entry) {
 		at, ok = layout.ReadEventsKey([]byte(rest))
 	}
 	if !ok || at.Block == 0 && at.Last == 0 {
-		v.report("event", "e/"+v.names.Opaque(e.rest), "key", "the key is not in the form of events'")
+		v.report("event", "e/"+Opaque(e.rest), "key", "the key is not in the form of events'")
 		return
 	}
 	name := layout.NameOfEvents(owner, &at)
@@ -208,14 +208,14 @@ func (v *eventChecks) checkLinks() {
 // checkEpoch checks the key whose revision is the epoch's number.
 func (v *eventChecks) checkEpoch(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
-		v.report("epoch", "cell/epoch"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
+		v.report("epoch", "cell/epoch"+Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
 func (v *eventChecks) checkTrimmed(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("swept_events", "cell/swept"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("swept_events", "cell/swept"+Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.EpochSize:
 		v.report("swept_events", "cell/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
 	case v.trimmedEpoch >= v.epoch:
@@ -240,7 +240,7 @@ func (v *eventChecks) checkMark(e entry) {
 	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
 	case len(e.rest) != layout.EpochSize:
-		v.report("event_mark", "cell/t/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a mark's")
+		v.report("event_mark", "cell/t/"+Opaque(e.rest), "key", "the key is not in the form of a mark's")
 	case err != nil:
 		v.report("event_mark", fmt.Sprintf("cell/t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value",
 			"the value can't be read: %v", err)
@@ -253,7 +253,7 @@ func (v *eventChecks) checkMark(e entry) {
 // checkOwner checks the key of an owner that has events, or had some.
 func (v *eventChecks) checkOwner(e entry) {
 	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
-		v.report("owner", "h/"+v.names.Opaque(e.rest), "key",
+		v.report("owner", "h/"+Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
 	}
 }

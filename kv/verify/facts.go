@@ -12,13 +12,11 @@ import (
 // checkFacts checks what a license says of itself.
 func (v *recordChecks) checkFacts(stored *layout.License, bad func(rule, format string, args ...any)) {
 	l := &stored.License
-	if v.check != nil {
-		if key, err := v.check.Parse(string(l.Key)); err != nil || key != l.Key {
-			bad("check_characters", "the check characters of its key are wrong under this store's check key")
-		}
+	if v.cfg.Keys != nil && !v.cfg.Keys.Made(l.Key.ID()) {
+		bad("id", "its id was not made with this store's id key, or not for its slot")
 	}
 	if slot, own := l.Key.ID().Slot(), licensing.SlotOf(l.Owner); slot != own {
-		bad("slot", "its key contains slot %v, and the slot of its owner is %v", slot, own)
+		bad("slot", "it is in slot %v, and the slot of its owner is %v", slot, own)
 	}
 	if !layout.ValidAccount(l.Owner.AccountID) {
 		bad("owner", "its owner's account is malformed")
@@ -85,7 +83,7 @@ func (v *recordChecks) checkLicenseReferences(
 		}
 		order, err := layout.DecodeOrder(licensing.OrderRef(l.Owner, l.OrderNo), kv.Value)
 		if err == nil && order.Order.LicenseKey != l.Key {
-			bad("order_other_license", "its order %s names %s", l.OrderNo, v.keyOrNone(order.Order.LicenseKey))
+			bad("order_other_license", "its order %s names %s", l.OrderNo, keyOrNone(order.Order.LicenseKey))
 		}
 	})
 }

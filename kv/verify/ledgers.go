@@ -37,7 +37,7 @@ func (v *eventChecks) trimmedEpochOf(owner licensing.Owner) layout.Epoch {
 func (v *eventChecks) checkEventLedger(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("event_ledger", "r/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("event_ledger", "r/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {

@@ -24,9 +24,9 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 		if !more {
 			break
 		}
-		id, ok := layout.LicenseIDOf(e.rest)
+		id, ok := layout.LicenseIDOf(e.slot, e.rest)
 		if !ok {
-			v.report("license", "l/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a license's")
+			v.report("license", "l/"+Opaque(e.rest), "key", "the key is not in the form of a license's")
 			continue
 		}
 		if err := v.orphans(ctx, devices, metadata, e); err != nil {
@@ -42,9 +42,15 @@ func (v *recordChecks) checkLicenses(ctx context.Context) error {
 	if err := v.orphans(ctx, devices, metadata, entry{slot: licensing.Slots}); err != nil {
 		return err
 	}
-	if !v.checked && v.summary.Families[licenses.place].Keys > 0 {
-		v.report("check_key", "cell/check", "missing",
-			"there are licenses, and no check key that their keys are made with")
+	if v.summary.Families[licenses.place].Keys > 0 {
+		if !v.checkKey {
+			v.report("check_key", "cell/check", "missing",
+				"there are licenses, and no check key that their keys are made with")
+		}
+		if !v.idKey {
+			v.report("id_key", "cell/id_key", "missing",
+				"there are licenses, and no id key that their ids are made with")
+		}
 	}
 	return v.lookUp(ctx, 0)
 }
@@ -60,8 +66,8 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, l
 			break
 		}
 		devices.skip()
-		if _, ok := v.deviceKeyForm(e); ok {
-			v.report("device", v.names.Device(e.rest), "orphan", "the license of this device does not exist")
+		if name, ok := v.deviceKeyForm(e); ok {
+			v.report("device", name, "orphan", "the license of this device does not exist")
 		}
 	}
 	for {
@@ -73,13 +79,13 @@ func (v *recordChecks) orphans(ctx context.Context, devices, metadata *stream, l
 			return nil
 		}
 		metadata.skip()
-		id, ok := layout.LicenseIDOf(e.rest)
+		id, ok := layout.LicenseIDOf(e.slot, e.rest)
 		if !ok {
-			v.report("metadata", "m/"+v.names.Opaque(e.rest), "key",
+			v.report("metadata", "m/"+Opaque(e.rest), "key",
 				"the key is not in the form of a license's metadata")
 			continue
 		}
-		v.report("metadata", "m/"+v.names.License(id), "orphan", "the license of this metadata does not exist")
+		v.report("metadata", "m/"+id.String(), "orphan", "the license of this metadata does not exist")
 	}
 }
 
@@ -89,28 +95,25 @@ func (e entry) sortsBefore(license entry) bool {
 		cmp.Compare(e.rest[:min(len(e.rest), layout.LicenseIDSize)], license.rest)) < 0
 }
 
-// deviceKeyForm reports a malformed key of a device.
-func (v *recordChecks) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
+// deviceKeyForm returns how violations name the key of a device, and reports a malformed key.
+func (v *recordChecks) deviceKeyForm(e entry) (name string, ok bool) {
 	if len(e.rest) == layout.LicenseIDSize+layout.DevicePositionSize {
-		if id, ok := layout.LicenseIDOf(e.rest[:layout.LicenseIDSize]); ok {
-			return id, true
-		}
+		id, _ := layout.LicenseIDOf(e.slot, e.rest[:layout.LicenseIDSize])
+		return deviceName(id, e.rest[layout.LicenseIDSize:]), true
 	}
-	v.report("device", "d/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a device's")
-	return licensing.LicenseID{}, false
+	v.report("device", "d/"+Opaque(e.rest), "key", "the key is not in the form of a device's")
+	return "", false
 }
 
 // checkLicense checks one license with its devices and metadata, and looks up what it refers to.
 func (v *recordChecks) checkLicense(
 	ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream,
 ) error {
-	name := "l/" + v.names.License(id)
+	name := "l/" + id.String()
 	stored, err := layout.DecodeLicense(id, e.value)
 	if err != nil {
 		v.events.links.unread = true
 		v.report("license", name, "value", "the value can't be read: %v", err)
-	} else if v.cfg.ShowKeys {
-		name = "l/" + string(stored.License.Key)
 	}
 	own, err := v.checkOwnDevices(ctx, id, devices)
 	if err != nil {
@@ -139,33 +142,34 @@ func (v *recordChecks) checkOwnDevices(ctx context.Context, id licensing.License
 		if err != nil {
 			return own, err
 		}
-		if !more || !strings.HasPrefix(e.rest, string(id[:])) {
+		if !more || !strings.HasPrefix(e.rest, layout.BlockOf(id)) {
 			return own, nil
 		}
 		devices.skip()
-		if _, ok := v.deviceKeyForm(e); !ok {
+		name, ok := v.deviceKeyForm(e)
+		if !ok {
 			continue
 		}
 		own++
 		device, err := layout.DecodeDeviceValue(e.value)
 		if err != nil {
-			v.report("device", v.names.Device(e.rest), "value", "the value can't be read: %v", err)
+			v.report("device", name, "value", "the value can't be read: %v", err)
 			continue
 		}
 		if at := layout.DevicePosition(device.ID); string(at[:]) != e.rest[layout.LicenseIDSize:] {
-			v.report("device", v.names.Device(e.rest), "position", "the key is not made of the hash of the device's id")
+			v.report("device", name, "position", "the key is not made of the hash of the device's id")
 		}
 	}
 }
 
 func (v *recordChecks) checkMetadata(ctx context.Context, id licensing.LicenseID, metadata *stream) error {
 	e, more, err := metadata.peek(ctx)
-	if err != nil || !more || e.rest != string(id[:]) {
+	if err != nil || !more || e.rest != layout.BlockOf(id) {
 		return err
 	}
 	metadata.skip()
 	if !isObject(e.value) {
-		v.report("metadata", "m/"+v.names.License(id), "value", "the value is no JSON object")
+		v.report("metadata", "m/"+id.String(), "value", "the value is no JSON object")
 	}
 	return nil
 }

@@ -18,17 +18,13 @@ type listingChecks struct{ *reading }
 // checkListing checks one entry of an owner's listing of licenses.
 func (v *listingChecks) checkListing(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
-	if !ok || len(rest) != layout.TimeSize+layout.LicenseIDSize {
-		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
-		return
-	}
-	id, ok := layout.LicenseIDOf(rest[layout.TimeSize:])
-	if !ok {
-		v.report("listing", "i/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
+	id, isID := layout.LicenseIDOf(e.slot, rest[min(len(rest), layout.TimeSize):])
+	if !ok || !isID {
+		v.report("listing", "i/"+Opaque(e.rest), "key", "the key is not in the form of an entry of a listing")
 		return
 	}
 	at, shown := shownTime(rest)
-	name := layout.LicensesOf(owner) + shown + "/" + v.names.License(id)
+	name := layout.LicensesOf(owner) + shown + "/" + id.String()
 	v.checkBareEntry("listing", name, e)
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
@@ -50,7 +46,7 @@ func (v *listingChecks) checkListing(e entry) {
 func (v *listingChecks) checkBuyer(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
-		v.report("buyer", "b/"+v.names.Opaque(e.rest), "key",
+		v.report("buyer", "b/"+Opaque(e.rest), "key",
 			"the key is not in the form of an entry of a buyer's orders")
 		return
 	}
@@ -76,7 +72,7 @@ func (v *listingChecks) checkBuyer(e entry) {
 func (v *listingChecks) checkCatalog(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || len(rest) <= layout.TimeSize {
-		v.report("catalog", "c/"+v.names.Opaque(e.rest), "key",
+		v.report("catalog", "c/"+Opaque(e.rest), "key",
 			"the key is not in the form of a product's entry of a listing")
 		return
 	}
@@ -127,12 +123,12 @@ func (v *listingChecks) checkSkip(e entry) {
 		level = int(e.rest[0]) - '0'
 	}
 	if level < 1 || level > layout.SkipLevels {
-		v.report("skip", layout.SkipFamily+v.names.Opaque(e.rest), "key",
+		v.report("skip", layout.SkipFamily+Opaque(e.rest), "key",
 			"the key is not in the form of a key on an upper level of a listing")
 		return
 	}
 	below := layout.InSlot(e.slot, e.rest[1:])
-	name := layout.SkipFamily + strconv.Itoa(level) + v.names.Opaque(e.rest[1:])
+	name := layout.SkipFamily + strconv.Itoa(level) + Opaque(e.rest[1:])
 	if len(e.value) > 0 {
 		v.report("skip", name, "value", "it holds a value")
 	}

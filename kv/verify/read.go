@@ -99,10 +99,10 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 		kv := s.page[0]
 		key := string(kv.Key)
 		e = entry{slot: s.slot, key: key, rest: key[len(s.prefix):], value: kv.Value}
-		if inCell(s.family) || e.inOwnSlot(s.family) {
+		if inCell(s.family) || e.inOwnSlot(s.family, s.v.cfg.Keys) {
 			return e, true, nil
 		}
-		s.v.report(s.v.summary.Families[s.place].Name, s.family+s.v.names.Opaque(e.rest), "slot",
+		s.v.report(s.v.summary.Families[s.place].Name, s.family+Opaque(e.rest), "slot",
 			"the key is in slot %v, which is not the slot of its owner", e.slot)
 		s.skip()
 	}

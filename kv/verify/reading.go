@@ -14,13 +14,12 @@ import (
 type reading struct {
 	kv       clientv3.KV // not counted, and with deadlines of its own
 	cfg      Config
-	names    Names
 	revision int64
-	check    *licensing.KeyCheck // nil if the store has no valid check key
-	checked  bool                // the store has a check key, valid or not
-	moved    int64               // requests to listen written up to this revision are in effect
-	paged    bool                // this etcd can't stream
-	rest     time.Duration       // after each page
+	checkKey bool          // the store has a check key, valid or not
+	idKey    bool          // the store has an id key, valid or not
+	moved    int64         // requests to listen written up to this revision are in effect
+	paged    bool          // this etcd can't stream
+	rest     time.Duration // after each page
 	lookups  []lookup
 	summary  Summary
 	slots    []licensing.Slot // in use, in their order
@@ -35,7 +34,7 @@ func (v *reading) apart() *reading {
 	}
 }
 
-// report passes a violation on. Texts must not show a license key: see [Names].
+// report passes a violation on. Texts must not show a secret: see [Opaque].
 func (v *reading) report(family, key, rule, format string, args ...any) {
 	v.summary.Violations++
 	if v.cfg.Report != nil {

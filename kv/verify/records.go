@@ -21,7 +21,7 @@ type recordChecks struct {
 func (v *recordChecks) checkOrder(e entry) {
 	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
-		v.report("order", "o/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an order's")
+		v.report("order", "o/"+Opaque(e.rest), "key", "the key is not in the form of an order's")
 		return
 	}
 	name := layout.OrdersOf(owner) + number
@@ -73,7 +73,7 @@ func (v *recordChecks) checkPlaceOfOrder(o *licensing.Order, bad func(rule, form
 // when the order is refunded. A canceled order never gets a license; money that arrives for the order goes back.
 func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	paid, canceled, refunded := !o.PaidAt.IsZero(), !o.CanceledAt.IsZero(), !o.RefundedAt.IsZero()
-	licensed := o.LicenseKey != ""
+	licensed := !o.LicenseKey.IsZero()
 	switch {
 	case canceled && licensed:
 		bad("canceled_license", "it was canceled, and has a license")
@@ -96,17 +96,13 @@ func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)
 }
 
 func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, format string, args ...any)) {
-	if o.LicenseKey == "" {
+	if o.LicenseKey.IsZero() {
 		return
 	}
-	id, ok := idOfKey(o.LicenseKey)
-	if !ok {
-		bad("license_key", "the license key that it names is malformed")
-		return
-	}
+	id := o.LicenseKey.ID()
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("license_missing", "its license %s does not exist", v.names.License(id))
+			bad("license_missing", "its license %s does not exist", id)
 			return
 		}
 		stored, err := layout.DecodeLicense(id, kv.Value)
@@ -115,13 +111,13 @@ func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, form
 		}
 		switch l := &stored.License; {
 		case l.Key != o.LicenseKey:
-			bad("license_key", "its license %s has another prefix", v.names.License(id))
+			bad("license_key", "its license %s has another prefix", id)
 		case l.Owner != o.Owner:
-			bad("license_owner", "its license %s belongs to another owner", v.names.License(id))
+			bad("license_owner", "its license %s belongs to another owner", id)
 		case l.OrderNo != o.OrderNo:
-			bad("license_other_order", "its license %s names %s", v.names.License(id), orderOrNone(l.OrderNo))
+			bad("license_other_order", "its license %s names %s", id, orderOrNone(l.OrderNo))
 		case !o.RefundedAt.IsZero() && l.RevokedAt.IsZero():
-			bad("refunded_license", "it was refunded, and its license %s was not revoked", v.names.License(id))
+			bad("refunded_license", "it was refunded, and its license %s was not revoked", id)
 		}
 	})
 }
@@ -129,7 +125,7 @@ func (v *recordChecks) checkOrderLicense(o *licensing.Order, bad func(rule, form
 // checkOrderOwner checks one pointer from an order's number to its owner.
 func (v *recordChecks) checkOrderOwner(e entry) {
 	if !licensing.ValidOrderNo(e.rest) {
-		v.report("order_owner", "p/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an order number")
+		v.report("order_owner", "p/"+Opaque(e.rest), "key", "the key is not in the form of an order number")
 		return
 	}
 	name := "p/" + e.rest
@@ -148,7 +144,7 @@ func (v *recordChecks) checkOrderOwner(e entry) {
 func (v *recordChecks) checkProduct(e entry) {
 	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
-		v.report("product", "q/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a product's")
+		v.report("product", "q/"+Opaque(e.rest), "key", "the key is not in the form of a product's")
 		return
 	}
 	name := "q/" + layout.OwnerPath(owner) + id
@@ -178,7 +174,7 @@ func (v *recordChecks) checkProduct(e entry) {
 func (v *recordChecks) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("check_key", "cell/check"+v.names.Opaque(e.rest), "key",
+		v.report("check_key", "cell/check"+Opaque(e.rest), "key",
 			"there is one check key, and this is not its name")
 	case len(e.value) != layout.CheckKeySize:
 		v.report("check_key", "cell/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
@@ -191,11 +187,11 @@ func isObject(value []byte) bool {
 
 func (v *recordChecks) checkNode(e entry) {
 	if len(e.rest) != len(store.Incarnation{}) {
-		v.report("node", "cell/n/"+v.names.Opaque(e.rest), "key", "the key is not in the form of a node's")
+		v.report("node", "cell/n/"+Opaque(e.rest), "key", "the key is not in the form of a node's")
 		return
 	}
 	if _, _, err := layout.DecodeNode(e.rest, e.value); err != nil {
-		v.report("node", "cell/n/"+v.names.Opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
+		v.report("node", "cell/n/"+Opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
 	}
 }
 
@@ -203,7 +199,7 @@ func (v *recordChecks) checkNode(e entry) {
 func (v *recordChecks) checkBackup(e entry) {
 	switch {
 	case e.rest != "":
-		v.report("backup", "cell/backup"+v.names.Opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("backup", "cell/backup"+Opaque(e.rest), "key", "there is one, and this is not its name")
 	case len(e.value) != layout.BackupTimeSize:
 		v.report("backup", "cell/backup", "value", "it has %d bytes, and not %d", len(e.value), layout.BackupTimeSize)
 	}

@@ -109,7 +109,7 @@ func (c *sizes) countLicenses(ctx context.Context) error {
 		if err != nil || !more {
 			return err
 		}
-		id, ok := layout.LicenseIDOf(e.rest)
+		id, ok := layout.LicenseIDOf(e.slot, e.rest)
 		if !ok {
 			continue
 		}

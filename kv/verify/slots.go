@@ -27,7 +27,7 @@ func (v *reading) readSlots(ctx context.Context) error {
 // checkSlot checks one key of a slot in use.
 func (v *recordChecks) checkSlot(e entry) {
 	if _, ok := licensing.ParseSlot(e.rest); !ok || len(e.value) > 0 {
-		v.report("slot", "cell/s/"+v.names.Opaque(e.rest), "key",
+		v.report("slot", "cell/s/"+Opaque(e.rest), "key",
 			"the key is not in the form of a slot's, or has a value")
 	}
 }
@@ -35,7 +35,7 @@ func (v *recordChecks) checkSlot(e entry) {
 // checkSlotMap checks the map from slots to cells.
 func (v *recordChecks) checkSlotMap(e entry) {
 	if e.rest != "" {
-		v.report("slot_map", "cell/map"+v.names.Opaque(e.rest), "key", "there is one map, and this is not its name")
+		v.report("slot_map", "cell/map"+Opaque(e.rest), "key", "there is one map, and this is not its name")
 		return
 	}
 	moved, err := layout.DecodeSlotMap(e.value)
@@ -54,19 +54,22 @@ func (v *recordChecks) checkSlotMap(e entry) {
 func inCell(family string) bool { return strings.HasPrefix(family, "cell/") }
 
 // inOwnSlot reports whether a key is in the slot of its owner. The slot follows from the owner, an id or a hash in the
-// key. inOwnSlot returns true for a key without any of these, which the check of the family reports.
-func (e entry) inOwnSlot(family string) bool {
+// key; keys, if not nil, decrypts the ids of licenses. inOwnSlot returns true for a key without any of these, which the
+// check of the family reports.
+func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 	from := func(n int) string { return e.rest[min(n, len(e.rest)):] }
 	var own licensing.Slot
 	var known bool
 	switch family {
 	case "d/", "l/", "m/", "x/l/":
-		id := from(0)
+		block := from(0)
 		if family == "x/l/" {
-			id = from(layout.TimeSize)
+			block = from(layout.TimeSize)
 		}
-		license, ok := layout.LicenseIDOf(id[:min(len(id), layout.LicenseIDSize)])
-		own, known = license.Slot(), ok
+		id, ok := layout.LicenseIDOf(e.slot, block[:min(len(block), layout.LicenseIDSize)])
+		if ok && keys != nil {
+			own, known = keys.SlotOf(id.Block())
+		}
 	case "k/", "u/":
 		if known = len(e.rest) == len(licensing.APIKey{}.Hash); known {
 			own = licensing.SlotOfHash([32]byte([]byte(e.rest)))

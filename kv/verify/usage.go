@@ -28,7 +28,7 @@ type UsageDrift struct {
 func (v *recordChecks) checkUsage(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("usage", "s/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("usage", "s/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {
@@ -88,6 +88,6 @@ func (v *recordChecks) checkRecount(e entry) {
 			v.report("recount", "cell/recount"+e.rest, "value", "the value can't be read: %v", err)
 		}
 	default:
-		v.report("recount", "cell/recount"+v.names.Opaque(e.rest), "key", "there is no mark with this name")
+		v.report("recount", "cell/recount"+Opaque(e.rest), "key", "there is no mark with this name")
 	}
 }

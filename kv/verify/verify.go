@@ -31,8 +31,9 @@ type Config struct {
 	Report func(Violation)
 	// Progress is called now and then with the number of keys read so far.
 	Progress func(keys int64)
-	// ShowKeys lets license keys appear in violations. They are bearer keys: without ShowKeys a hash replaces each.
-	ShowKeys bool
+	// Keys checks the ids of licenses; nil: without the id key of the store, ids and the licenses of grants are not
+	// checked.
+	Keys *licensing.LicenseKeys
 
 	// PageSize is how many keys one request reads if etcd can't stream; 0: 500.
 	PageSize int
@@ -45,6 +46,7 @@ type Summary struct {
 	Keys       int64         // of all families
 	OtherKeys  int64         // that are not this service's, and were not looked at
 	Violations int64
+	IDs        bool         // Config had Keys
 	Drifts     []UsageDrift // the first ones, in the order of their accounts
 	Drifted    int64        // all usage records that differ
 	Duration   time.Duration
@@ -84,7 +86,7 @@ func Run(ctx context.Context, s Store, cfg Config) (Summary, error) {
 			break
 		}
 	}
-	v.summary.Duration = time.Since(started)
+	v.summary.Duration, v.summary.IDs = time.Since(started), cfg.Keys != nil
 	return v.summary, explain(ctx, err)
 }
 
@@ -211,7 +213,7 @@ type verification struct {
 
 // newVerification returns a verification that has read nothing yet.
 func newVerification(kv clientv3.KV, cfg Config) *verification {
-	v := &verification{reading: &reading{kv: kv, cfg: cfg, names: Names{cfg.ShowKeys}, places: map[string]int{}}}
+	v := &verification{reading: &reading{kv: kv, cfg: cfg, places: map[string]int{}}}
 	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
 	v.events.reading = v.reading
 	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size)}
@@ -251,22 +253,20 @@ func (v *verification) run(ctx context.Context) error {
 	return v.countOthers(ctx)
 }
 
-// begin fixes the revision. At that revision it reads the check key, the current epoch and the trimmed epoch.
+// begin fixes the revision. At that revision it reads the current epoch and the trimmed epoch, and whether there are a
+// check key and an id key.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
 		response, err := v.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey),
-			clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
+			clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey),
+			clientv3.OpGet(layout.IDKeyKey)).Commit()
 		if err != nil {
 			return err
 		}
 		v.revision = response.Header.Revision
 		v.summary.Revision = v.revision
-		stored := etcd.First(response.Responses, 0)
-		v.checked = stored != nil
-		if v.checked && len(stored.Value) == layout.CheckKeySize {
-			check := licensing.NewKeyCheck(stored.Value)
-			v.check = &check
-		}
+		v.checkKey = etcd.First(response.Responses, 0) != nil
+		v.idKey = etcd.First(response.Responses, 4) != nil
 		if kv := etcd.First(response.Responses, 3); kv != nil {
 			fence, _ := layout.DecodeListenFence(kv.Value) // an error is reported with the key
 			v.moved = fence.Moved

@@ -19,7 +19,7 @@ type webhookChecks struct {
 func (v *webhookChecks) checkWebhooks(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("webhooks", "w/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("webhooks", "w/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	name := "w/" + layout.OwnerPath(owner)
@@ -96,7 +96,7 @@ func (v *webhookChecks) checkListens(owner licensing.Owner, wanted bool, bad fun
 // checkListenFence checks layout.ListenKey.
 func (v *webhookChecks) checkListenFence(e entry) {
 	if e.rest != "" {
-		v.report("listen_fence", "cell/listen"+v.names.Opaque(e.rest), "key",
+		v.report("listen_fence", "cell/listen"+Opaque(e.rest), "key",
 			"unexpected key: the only one is cell/listen")
 	} else if _, err := layout.DecodeListenFence(e.value); err != nil {
 		v.report("listen_fence", "cell/listen", "value", "the value can't be read: %v", err)
@@ -107,7 +107,7 @@ func (v *webhookChecks) checkListenFence(e entry) {
 func (v *webhookChecks) checkListener(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
-		v.report("listener", "cell/f/"+v.names.Opaque(e.rest), "key",
+		v.report("listener", "cell/f/"+Opaque(e.rest), "key",
 			"the key is not in the form of an owner's, or has a value")
 		return
 	}
@@ -118,7 +118,7 @@ func (v *webhookChecks) checkListener(e entry) {
 func (v *webhookChecks) checkListenRequest(e entry) {
 	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
-		v.report("listen_request", "cell/a/"+v.names.Opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("listen_request", "cell/a/"+Opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	if _, err := layout.DecodeListenRequest(e.value); err != nil {
@@ -138,14 +138,14 @@ func (v *webhookChecks) wantEndpointsOf(owner licensing.Owner, family, prefix st
 // checkWebhooksMark checks layout.WebhooksMark.
 func (v *webhookChecks) checkWebhooksMark(e entry) {
 	if e.rest != "" || len(e.value) > 0 {
-		v.report("webhooks_mark", "cell/webhooks"+v.names.Opaque(e.rest), "key", "there is one, and it is empty")
+		v.report("webhooks_mark", "cell/webhooks"+Opaque(e.rest), "key", "there is one, and it is empty")
 	}
 }
 
 // checkDeletedWebhook checks the key of a deleted endpoint, whose remains a sweep will remove.
 func (v *webhookChecks) checkDeletedWebhook(e entry) {
 	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
-		v.report("deleted_webhook", "x/w/"+v.names.Opaque(e.rest), "key",
+		v.report("deleted_webhook", "x/w/"+Opaque(e.rest), "key",
 			"the key is not in the form of an endpoint's, or has a value")
 	}
 }

@@ -16,14 +16,14 @@ import (
 type request struct {
 	_        struct{} `cbor:",toarray"`
 	From     []byte   // an incarnation
-	License  []byte   // the id
+	License  []byte   // the id, with its slot
 	Commands []command
 }
 
 type command struct {
 	_         struct{} `cbor:",toarray"`
 	Kind      byte
-	Prefix    string // of the license key that was presented
+	Prefix    string // of the license key that was presented; empty: the license was named by its id
 	Device    string
 	Name      string
 	Named     bool
@@ -96,8 +96,8 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		return node.Hop{}, fmt.Errorf("%w: the id of the license has %d bytes", errMalformed, len(r.License))
 	}
 	for i, cmd := range r.Commands {
-		if !licensing.ValidKeyPrefix(cmd.Prefix) {
-			return node.Hop{}, fmt.Errorf("%w: a command without the prefix of a license key", errMalformed)
+		if cmd.Prefix != "" && !licensing.ValidKeyPrefix(cmd.Prefix) {
+			return node.Hop{}, fmt.Errorf("%w: a command with a malformed prefix of a license key", errMalformed)
 		}
 		target := licensing.Target{Key: hop.License.Key(cmd.Prefix), Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(),
 			By: licensing.Actor(cmd.By)}

@@ -34,6 +34,9 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		return
 	case *licensing.Order, **licensing.Product, **licensing.Endpoint, *licensing.Size:
 		return // the result of no command that hops
+	case *licensing.LicenseKey:
+		*at = licensing.LicenseID{byte(*number)}.Key("LIC")
+		return
 	case *netip.Addr:
 		return // an end user's network, which only the node counts that the end user has called
 	}
@@ -97,7 +100,7 @@ func TestBadRequests(t *testing.T) {
 		return b
 	}
 	with := func(commands ...command) request {
-		return request{From: make([]byte, 8), License: make([]byte, 16), Commands: commands}
+		return request{From: make([]byte, 8), License: make([]byte, len(licensing.LicenseID{})), Commands: commands}
 	}
 	if _, err := c.readRequest(encode(with(command{Kind: activate, Prefix: "LIC", Device: "d"}))); err != nil {
 		t.Fatal(err)
@@ -108,7 +111,6 @@ func TestBadRequests(t *testing.T) {
 		"another one":    encode([]string{"a"}),
 		"unknown kind":   encode(with(command{Kind: 9, Prefix: "LIC", Device: "d"})),
 		"without device": encode(with(command{Kind: activate, Prefix: "LIC"})),
-		"without prefix": encode(with(command{Kind: activate, Device: "d"})),
 		"a bad prefix":   encode(with(command{Kind: activate, Prefix: "l-", Device: "d"})),
 		"no license":     encode(request{From: make([]byte, 8)}),
 		"a short id":     encode(request{From: make([]byte, 8), License: make([]byte, 15)}),
@@ -130,7 +132,7 @@ func TestReply(t *testing.T) {
 	fewer := result
 	fewer.License.CurrentDevices--
 	refusal := filledError(t)
-	hop := node.Hop{}
+	hop := node.Hop{License: result.License.Key.ID()}
 	want := node.HopAnswer{YieldsTo: store.Incarnation{4, 5}, Busy: true}
 	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other},
 		{Result: result}, {Err: licensing.ErrOverloaded}} {

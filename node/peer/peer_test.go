@@ -39,7 +39,7 @@ func bind(hop node.Hop) (node.HopAnswer, error) {
 	var a node.HopAnswer
 	for _, cmd := range hop.Commands {
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{
-			License: licensing.License{Key: licensing.PresentedKey(cmd)}, Device: licensing.Device{ID: cmd.DeviceID()},
+			License: licensing.License{Key: hop.License.Key("LIC")}, Device: licensing.Device{ID: cmd.DeviceID()},
 		}})
 	}
 	return a, nil

@@ -31,10 +31,11 @@ type answer struct {
 	Error          *licensing.Error
 }
 
-// license is a license without its key, which the hop has, without its number of devices, which the
+// license is a license without its id, which the hop has, without its number of devices, which the
 // answer has, and without the counters of its events, which callers don't need.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
+	KeyPrefix                         string
 	Owner                             owner
 	ProductID, OrderNo                string
 	MaxDevices, AllowedOver           int
@@ -69,7 +70,7 @@ func (m millis) time() time.Time {
 
 func fromLicense(l *licensing.License) license {
 	return license{
-		Owner: fromOwner(l.Owner), ProductID: l.ProductID, OrderNo: l.OrderNo,
+		KeyPrefix: l.Key.Prefix(), Owner: fromOwner(l.Owner), ProductID: l.ProductID, OrderNo: l.OrderNo,
 		MaxDevices: l.MaxDevices, AllowedOver: l.AllowedOver,
 		Years: l.Validity.Years, Months: l.Validity.Months, Days: l.Validity.Days, Clock: l.Validity.Clock,
 		CreatedAt: toMillis(l.CreatedAt), ActivatedAt: toMillis(l.ActivatedAt),
@@ -81,9 +82,9 @@ func fromLicense(l *licensing.License) license {
 	}
 }
 
-func (l *license) license(key licensing.LicenseKey) licensing.License {
+func (l *license) license(id licensing.LicenseID) licensing.License {
 	return licensing.License{
-		Key: key, Owner: l.Owner.owner(), ProductID: l.ProductID, OrderNo: l.OrderNo,
+		Key: id.Key(l.KeyPrefix), Owner: l.Owner.owner(), ProductID: l.ProductID, OrderNo: l.OrderNo,
 		MaxDevices: l.MaxDevices, AllowedOver: l.AllowedOver,
 		Validity:  licensing.Period{Years: l.Years, Months: l.Months, Days: l.Days, Clock: l.Clock},
 		CreatedAt: l.CreatedAt.time(), ActivatedAt: l.ActivatedAt.time(),
@@ -150,7 +151,7 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 			return node.HopAnswer{}, errMalformed
 		}
 		to.Result = licensing.Result{
-			License: r.Licenses[from.License-1].license(licensing.PresentedKey(hop.Commands[i])),
+			License: r.Licenses[from.License-1].license(hop.License),
 			Device: licensing.Device{
 				ID: hop.Commands[i].DeviceID(), Name: from.Name, Named: from.Named,
 				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(),

@@ -199,6 +199,7 @@ func (c *core) explainRing(err error) error {
 
 func (c *core) keymaker() Keymaker {
 	return Keymaker{
-		Store: c.cfg.Keys, Check: c.cfg.KeyCheck, Ring: c.cfg.Ring, Clock: c.cfg.Clock, Entropy: c.cfg.Entropy,
+		Store: c.cfg.Keys, Check: c.cfg.LicenseKeys.KeyCheck, Ring: c.cfg.Ring, Clock: c.cfg.Clock,
+		Entropy: c.cfg.Entropy,
 	}
 }

@@ -55,7 +55,7 @@ func TestForeignThings(t *testing.T) {
 		nodetest.WantError(t, err, nil)
 	}
 	page := store.DevicePage{Limit: 1000}
-	noLicense := nodetest.KeyCheck.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	noLicense := nodetest.LicenseKeys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	noOrder := licensing.NewOrderNo(owner, strings.Repeat("0", 26))
 	event := nodetest.FeedOf(t, db, owner)[0].ID
 	noEvent := []byte(event) // with another hash of the record

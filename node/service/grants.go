@@ -137,7 +137,7 @@ func (g *grantRun) batch(ctx context.Context) error {
 
 // license returns a new license, the one with index i of the grant.
 func (g *grantRun) license(i int) *licensing.License {
-	key := g.progress.Key(g.cfg.KeyCheck, g.owner, i)
+	key := g.progress.Key(g.cfg.LicenseKeys, g.owner, i)
 	l := g.progress.Terms.Issue(key, g.owner, g.in.ProductID, "", g.engine.Now())
 	if g.in.MaxDevices != nil {
 		l.MaxDevices = *g.in.MaxDevices
@@ -216,7 +216,7 @@ const maxWithDevices = 16
 func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView) error {
 	keys := make([]licensing.LicenseKey, len(into))
 	for i := range keys {
-		keys[i] = g.progress.Key(g.cfg.KeyCheck, g.owner, from+i)
+		keys[i] = g.progress.Key(g.cfg.LicenseKeys, g.owner, from+i)
 	}
 	views, err := g.cfg.Queries.ReadLicenses(ctx, keys, 0)
 	if licensing.NotExecuted(err) {

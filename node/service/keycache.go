@@ -317,7 +317,7 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 // Authenticate returns the API key with a text; nil if there is none, or if the key is expired or
 // revoked. The key is shared: callers must not change it.
 func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
-	if !k.cfg.KeyCheck.ValidAPIKey(text) {
+	if !k.cfg.LicenseKeys.ValidAPIKey(text) {
 		return nil, nil
 	}
 	known, err := k.cache.find(ctx, licensing.HashAPIKey(text))
@@ -331,7 +331,7 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (*licensing.APIKey
 // false. The cache comes first, since computing check characters takes longer.
 func (k *Keys) RememberedKey(text string) (key *licensing.APIKey, remembered bool) {
 	known, remembered, _ := k.cache.lookup(licensing.HashAPIKey(text))
-	if !remembered && !k.cfg.KeyCheck.ValidAPIKey(text) {
+	if !remembered && !k.cfg.LicenseKeys.ValidAPIKey(text) {
 		k.cache.lookups[lookupUnknown].Inc()
 		return nil, true
 	}

@@ -31,12 +31,12 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	n := service.New(service.Config{
 		Config: node.Config{
-			Records:  store,
-			Queries:  store,
-			KeyCheck: nodetest.KeyCheck,
-			Clock:    time.Now,
-			Metrics:  instruments,
-			Log:      zerolog.Nop(),
+			Records:     store,
+			Queries:     store,
+			LicenseKeys: nodetest.LicenseKeys,
+			Clock:       time.Now,
+			Metrics:     instruments,
+			Log:         zerolog.Nop(),
 		},
 		Sweeps:  store,
 		Events:  store,

@@ -103,7 +103,8 @@ func (s *keyService) want(t *testing.T, text string, good bool) {
 // keymaker makes keys straight in etcd, as licet store keys does.
 func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 	t.Helper()
-	return service.Keymaker{Store: store, Check: nodetest.KeyCheck, Ring: parseRing(t, lineM1+lineM2), Clock: time.Now,
+	return service.Keymaker{Store: store, Check: nodetest.LicenseKeys.KeyCheck, Ring: parseRing(t, lineM1+lineM2),
+		Clock:   time.Now,
 		Entropy: rand.Reader}
 }
 
@@ -112,7 +113,7 @@ func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 func guessed(name string) string {
 	var entropy [licensing.APIKeyEntropy]byte
 	copy(entropy[:], name)
-	return nodetest.KeyCheck.MintAPIKey(nodetest.Owner, entropy)
+	return nodetest.LicenseKeys.MintAPIKey(nodetest.Owner, entropy)
 }
 
 // The lines of the master keys that tests of this package use.

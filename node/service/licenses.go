@@ -116,7 +116,7 @@ func (l *Licenses) readLicense(
 // visible returns ErrLicenseNotFound if the view is not of the license with this key, or not of the
 // owner.
 func visible(view *store.LicenseView, owner licensing.Owner, key licensing.LicenseKey) error {
-	if view == nil || view.License.Key != key || !view.License.Owner.Matches(owner) {
+	if view == nil || !key.Names(view.License.Key) || !view.License.Owner.Matches(owner) {
 		return licensing.ErrLicenseNotFound
 	}
 	return nil

@@ -58,7 +58,7 @@ func (l *Licenses) licenseOfOrder(
 		return list, nil
 	case err != nil:
 		return list, err
-	case order.LicenseKey == "",
+	case order.LicenseKey.IsZero(),
 		filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
 		return list, nil
 	}

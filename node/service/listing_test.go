@@ -63,9 +63,16 @@ func productsOf(t *testing.T, n *service.Service, owner licensing.Owner) (ids []
 	return ids
 }
 
-func same[T ~string](t *testing.T, what string, got, want []T) {
+func same[T any](t *testing.T, what string, got, want []T) {
 	t.Helper()
-	if got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+	sorted := func(all []T) (texts []string) {
+		for _, one := range all {
+			texts = append(texts, fmt.Sprint(one))
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	if got, want := sorted(got), sorted(want); !slices.Equal(got, want) {
 		t.Errorf("%s: %q, want %q", what, got, want)
 	}
 }

@@ -76,7 +76,7 @@ func (o *Orders) RecordRefund(ctx context.Context, order licensing.Order) (resul
 			if err != nil {
 				return licensing.Result{}, err
 			}
-			if now.LicenseKey == "" {
+			if now.LicenseKey.IsZero() {
 				if now.CanceledAt.IsZero() {
 					// Apply refuses to refund an unpaid order. A swap could find the order paid by then, with a
 					// license whose lock this call does not hold.

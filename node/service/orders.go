@@ -167,9 +167,9 @@ func (o *Orders) orderLifetime(mode licensing.Mode) time.Duration {
 func (c *core) mint(owner licensing.Owner, terms licensing.Terms) (licensing.LicenseKey, error) {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := io.ReadFull(c.cfg.Entropy, entropy[:]); err != nil {
-		return "", fmt.Errorf("make a license key: %w", err)
+		return licensing.LicenseKey{}, fmt.Errorf("make a license key: %w", err)
 	}
-	return c.cfg.KeyCheck.Mint(terms.KeyPrefix, owner, entropy), nil
+	return c.cfg.LicenseKeys.Mint(terms.KeyPrefix, owner, entropy), nil
 }
 
 // Order returns an order of an owner. The read is linearizable.

@@ -100,7 +100,7 @@ func (r *Redactions) redactSome(
 			return err
 		}
 		orders.Add(1)
-		if result.Order.LicenseKey != "" {
+		if !result.Order.LicenseKey.IsZero() {
 			licenses.Add(1)
 		}
 		return nil
@@ -161,7 +161,7 @@ func (r *Redactions) redactWith(
 	ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey,
 ) (licensing.Result, error) {
 	order := node.Step{Ref: ref, Cmd: licensing.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key}}
-	if key == "" {
+	if key.IsZero() {
 		return r.engine.SwapTogether(ctx, order)
 	}
 	redact := licensing.RedactLicense{Target: licensing.Target{Key: key}}

@@ -81,7 +81,7 @@ func shown(t *testing.T, n *service.Service, order licensing.Order) (text string
 		t.Fatal(err)
 	}
 	text = fmt.Sprintf("%+v", order)
-	if order.LicenseKey != "" {
+	if !order.LicenseKey.IsZero() {
 		view, err := n.License(nodetest.Context(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 10})
 		if err != nil {
 			t.Fatal(err)

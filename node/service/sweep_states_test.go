@@ -15,7 +15,7 @@ import (
 func TestFullNodeHidesNoFailure(t *testing.T) {
 	n := stateService(Config{})
 	broken := errors.New("broken")
-	licenseRef := licensing.LicenseRef("TEST-AAAAA-AAAAA-AAAAA-AAAAA-AAAAA")
+	licenseRef := licensing.LicenseID{1}.Ref()
 	for range 50 {
 		var both sync.WaitGroup
 		both.Add(2)

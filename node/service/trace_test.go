@@ -25,7 +25,7 @@ func TestTraceOfDueWork(t *testing.T) {
 			}
 			return nil
 		})
-		for _, ref := range []licensing.Ref{licensing.LicenseRef("TEST-AAAAA-AAAAA-AAAAA-AAAAA-AAAAA"),
+		for _, ref := range []licensing.Ref{licensing.LicenseID{1}.Ref(),
 			licensing.OrderRef(licensing.Owner{}, "ord_1")} {
 			if err := do(t.Context(), ref); (err != nil) != (ref.Kind == licensing.KindOrder) {
 				t.Errorf("%v: %v", ref, err)

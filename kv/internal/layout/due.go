@@ -49,16 +49,16 @@ func (d Due) Key(record string) string {
 		uint64(d>>dueKindBits))) + record[slotPrefixSize+len("l/"):]
 }
 
-// DueRecord decodes an entry of the index of due work: what is due, and for which record. rest is the key behind the
-// family of the index.
-func DueRecord(kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
+// DueRecord decodes an entry of a slot's index of due work: what is due, and for which record. rest is the key behind
+// the family of the index.
+func DueRecord(slot licensing.Slot, kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
 	if len(rest) < 8 {
 		return 0, licensing.Ref{}, false
 	}
 	d := Due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | Due(kind)
 	rest = rest[8:]
 	if kind == licensing.DueLicenseEnd {
-		id, ok := LicenseIDOf(rest)
+		id, ok := LicenseIDOf(slot, rest)
 		if !ok || len(value) > 0 {
 			return d, licensing.Ref{}, false
 		}

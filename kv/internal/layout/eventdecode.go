@@ -121,10 +121,11 @@ func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensin
 	id := record[1:]
 	switch record[0] {
 	case EventOfLicense:
-		if len(id) != LicenseIDSize {
+		license, ok := LicenseIDOf(licensing.SlotOf(owner), id)
+		if !ok {
 			return e, ErrMalformed
 		}
-		stored, err := DecodeLicense(licensing.LicenseID([]byte(id)), facts)
+		stored, err := DecodeLicense(license, facts)
 		if err != nil {
 			return e, err
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // The id of an event is the slot of its owner, and its location: the epoch, a hash of its record, and its number. The
-// record is hashed, since a license's own id opens the license. For an event in a block, the number of the block
+// record is hashed so that ids have one length. For an event in a block, the number of the block
 // replaces the first bytes of the hash. A position in the feed between events consists of the slot, an epoch and a
 // revision: the reader has all earlier events.
 const (

@@ -38,7 +38,7 @@ func appendSequence(b []byte, n uint64) []byte {
 }
 
 // LicenseInEvents returns how keys of events name a license.
-func LicenseInEvents(id licensing.LicenseID) string { return string(EventOfLicense) + string(id[:]) }
+func LicenseInEvents(id licensing.LicenseID) string { return string(EventOfLicense) + BlockOf(id) }
 
 // OrderInEvents returns how keys of events name an order.
 func OrderInEvents(orderNo string) string { return string(EventOfOrder) + orderNo[len(orderPrefix):] }

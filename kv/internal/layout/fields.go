@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
 )
 
 // fieldTable lists the fields of a message, in the order of their bytes. Tables encode and decode the kinds of values
@@ -70,6 +72,29 @@ func (v textVar[S]) write(b []byte, num protowire.Number) []byte {
 	return appendString(b, num, string(*v.at))
 }
 func (v textVar[S]) read(f Field) error { *v.at = S(f.Bytes); return nil }
+
+// licenseKeyVar is a license key, stored as the id of the license and the prefix.
+type licenseKeyVar struct{ at *licensing.LicenseKey }
+
+func (v licenseKeyVar) write(b []byte, num protowire.Number) []byte {
+	if v.at.IsZero() {
+		return b
+	}
+	id := v.at.ID()
+	return appendBytes(b, num, append(id[:], v.at.Prefix()...))
+}
+
+func (v licenseKeyVar) read(f Field) error {
+	if len(f.Bytes) < len(licensing.LicenseID{}) {
+		return ErrMalformed
+	}
+	id, prefix := licensing.LicenseID(f.Bytes), string(f.Bytes[len(licensing.LicenseID{}):])
+	if prefix != "" && !licensing.ValidKeyPrefix(prefix) {
+		return ErrMalformed
+	}
+	*v.at = id.Key(prefix)
+	return nil
+}
 
 type integer interface{ ~int | ~int64 | ~uint64 }
 

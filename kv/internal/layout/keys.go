@@ -38,10 +38,10 @@ const APIKeysFamily = "k/"
 const NodesPrefix = CellPrefix + "n/"
 
 // LicenseKey returns the key of a license's record.
-func LicenseKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "l/"+string(id[:])) }
+func LicenseKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "l/"+BlockOf(id)) }
 
 // MetadataKey returns the key of a license's metadata.
-func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+string(id[:])) }
+func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+BlockOf(id)) }
 
 // OrderOwnerKey returns the key that holds the owner of an order, by the order's number alone.
 func OrderOwnerKey(orderNo string) string { return inSlotOf(orderNo, "p/"+orderNo) }
@@ -98,7 +98,7 @@ func ProductKey(owner licensing.Owner, id string) string {
 
 // ListingKey returns the key of a license in its owner's listing, oldest first.
 func ListingKey(owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
-	return InSlot(licensing.SlotOf(owner), LicensesOf(owner)+TimeInKey(created)+string(id[:]))
+	return InSlot(licensing.SlotOf(owner), LicensesOf(owner)+TimeInKey(created)+BlockOf(id))
 }
 
 // CatalogKey returns the key of a product in its owner's listing, oldest first; empty if there is no product.
@@ -155,7 +155,7 @@ func OwnerPath(owner licensing.Owner) string {
 }
 
 // DevicesPrefix begins the keys of a license's devices.
-func DevicesPrefix(id licensing.LicenseID) string { return InSlot(id.Slot(), "d/"+string(id[:])) }
+func DevicesPrefix(id licensing.LicenseID) string { return InSlot(id.Slot(), "d/"+BlockOf(id)) }
 
 // DeviceKey returns the key of a device of a license with more than [MaxInline] devices.
 func DeviceKey(id licensing.LicenseID, deviceID string) string {

@@ -40,7 +40,7 @@ func (s *Order) table() fieldTable {
 		timeField(13, &o.CanceledAt),
 		timeField(14, &o.RefundedAt),
 		timeField(16, &o.ExpiredAt),
-		textField(17, &o.LicenseKey),
+		{17, licenseKeyVar{&o.LicenseKey}},
 		boolField(18, &o.Late),
 		textField(19, &o.Payment),
 		boolField(20, &o.RefundDue),

@@ -8,19 +8,24 @@ import (
 )
 
 const (
-	// LicenseIDSize and DevicePositionSize are lengths of a license's id and of a device's position in keys.
-	LicenseIDSize      = len(licensing.LicenseID{})
+	// LicenseIDSize and DevicePositionSize are lengths of a license's id and of a device's position in keys. Keys hold
+	// the block of a license's id, since they begin with the slot.
+	LicenseIDSize      = licensing.LicenseBlockSize
 	DevicePositionSize = len(store.DeviceCursor{})
 )
 
-// LicenseIDOf parses a license's id in a key. The last three bits of an id are zero.
-func LicenseIDOf(rest string) (licensing.LicenseID, bool) {
-	var id licensing.LicenseID
-	if len(rest) != LicenseIDSize || rest[LicenseIDSize-1]&7 != 0 {
-		return id, false
+// BlockOf returns how keys name a license behind their slot.
+func BlockOf(id licensing.LicenseID) string {
+	block := id.Block()
+	return string(block[:])
+}
+
+// LicenseIDOf returns the id of the license with the block, in the slot; ok is false if block is no block.
+func LicenseIDOf(slot licensing.Slot, block string) (id licensing.LicenseID, ok bool) {
+	if len(block) != LicenseIDSize {
+		return licensing.LicenseID{}, false
 	}
-	copy(id[:], rest)
-	return id, true
+	return licensing.NewLicenseID(slot, [LicenseIDSize]byte([]byte(block))), true
 }
 
 // CutOwner parses the owner at the beginning of a key, and returns the rest of the key.

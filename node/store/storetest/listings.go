@@ -30,7 +30,7 @@ func RunListings(t *testing.T, open func(t *testing.T) store.Store) {
 		{"any position is a place", testListAnywhere},
 	} {
 		t.Run("listings: "+c.name, func(t *testing.T) {
-			c.test(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
+			c.test(t, fixture{t: t, store: open(t), keys: Keys()})
 		})
 	}
 }

@@ -42,16 +42,22 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"a context that has ended changes nothing", testEnded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.test(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
+			c.test(t, fixture{t: t, store: open(t), keys: Keys()})
 		})
 	}
+}
+
+// Keys makes the license keys of tests.
+func Keys() licensing.LicenseKeys {
+	return licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
+		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
 }
 
 // RunClaims checks the claims of a store. A sweep removes the claims of all owners, so no other test
 // may create claims on the same server at the same time.
 func RunClaims(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("claims are made once, and swept by age", func(t *testing.T) {
-		testClaims(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
+		testClaims(t, fixture{t: t, store: open(t), keys: Keys()})
 	})
 }
 
@@ -70,7 +76,7 @@ func RunEvents(t *testing.T, open func(t *testing.T, recordActivations bool) Eve
 	for _, recordActivations := range []bool{false, true} {
 		t.Run(fmt.Sprintf("recorded events are read, with activations: %v", recordActivations), func(t *testing.T) {
 			store := open(t, recordActivations)
-			testEvents(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store,
+			testEvents(t, fixture{t: t, store: store, keys: Keys()}, store,
 				recordActivations)
 		})
 	}
@@ -83,7 +89,7 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, recordActivations bo
 	for _, recordActivations := range []bool{false, true} {
 		t.Run(fmt.Sprintf("subscribers get activations, all owners: %v", recordActivations), func(t *testing.T) {
 			store := open(t, recordActivations)
-			testListening(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store,
+			testListening(t, fixture{t: t, store: store, keys: Keys()}, store,
 				recordActivations)
 		})
 	}
@@ -93,7 +99,7 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, recordActivations bo
 type fixture struct {
 	t     *testing.T
 	store store.Store
-	check licensing.KeyCheck
+	keys  licensing.LicenseKeys
 }
 
 var created = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
@@ -113,7 +119,7 @@ func (f fixture) key(owner licensing.Owner) licensing.LicenseKey {
 	if _, err := rand.Read(entropy[:]); err != nil {
 		f.t.Fatal(err)
 	}
-	return f.check.Mint("LIC", owner, entropy)
+	return f.keys.Mint("LIC", owner, entropy)
 }
 
 func (f fixture) license(maxDevices int) *licensing.License {

@@ -20,7 +20,7 @@ const (
 // Columns returns the columns of an export in order.
 func Columns() []string {
 	return []string{
-		licenseKeyColumn, "status", productIDColumn, "order_no", maxDevicesColumn, "current_devices",
+		"id", licenseKeyColumn, "status", productIDColumn, "order_no", maxDevicesColumn, "current_devices",
 		"created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at", "state_reason", metadataColumn,
 	}
 }
@@ -28,7 +28,7 @@ func Columns() []string {
 // exported returns the row of a license in an export.
 func exported(l *client.License) []string {
 	return []string{
-		guard(l.LicenseKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
+		guard(l.ID), guard(l.LicenseKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
 		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
 		guard(l.StateReason), guard(string(l.Metadata)),

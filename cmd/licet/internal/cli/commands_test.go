@@ -170,7 +170,8 @@ func TestShop(t *testing.T) {
 		!strings.Contains(text, " "+number) || strings.Contains(text, "order.paid") {
 		t.Errorf("the order's events are\n%s", text)
 	}
-	if text := u.must("licenses", "events", key, "--all"); !strings.Contains(text, key+" laptop-1") ||
+	id := u.asJSON("licenses", "get", key)["id"].(string)
+	if text := u.must("licenses", "events", id, "--all"); !strings.Contains(text, id+" laptop-1") ||
 		!strings.Contains(text, "license.limit_reached") {
 		t.Errorf("the license's events are\n%s", text)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -180,7 +181,7 @@ func (o object) about() string {
 	text := "-"
 	switch {
 	case data.License != nil:
-		text = data.License.LicenseKey
+		text = cmp.Or(data.License.ID, data.License.LicenseKey) // a service of an earlier version shows no id
 	case data.Order != nil:
 		text = data.Order.OrderNo
 	case data.Webhook != nil:

@@ -39,7 +39,7 @@ func (s licenseGroup) licensesList() *cobra.Command {
 			return c.list(listing{
 				member: "licenses",
 				columns: []string{"license_key", "status", "product_id", "current_devices", "max_devices", "expires_at",
-					"created_at", "order_no"},
+					"created_at", "order_no", "id"},
 				create: "licet licenses grant --product-id editor issues one, and so does a paid order",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
 					return next(api.ListLicenses(c.ctx, filter, page, as...))
@@ -117,7 +117,7 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 				return err
 			}
 			return c.newListWriter(listing{columns: []string{"license_key", "status", "product_id", "max_devices",
-				"expires_at"}}).items(items)
+				"expires_at", "id"}}).items(items)
 		},
 	})
 }

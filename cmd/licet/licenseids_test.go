@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// crockfordBase32 decodes the characters of license keys.
+var crockfordBase32 = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+
+// TestNothingHoldsLicenseKeys sells, grants and changes licenses, and then searches etcd's files, the log and a backup
+// for keys: as texts, and as the bits of their characters. All of these name the licenses by their ids.
+func TestNothingHoldsLicenseKeys(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir(), "--log-level", "debug")
+	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":4900,"currency":"USD"}`).Data
+	sold := p.want(t, 200, "PUT", "/v1/orders/"+order.text("order_no")+"/sandbox_payment", "").Data
+	keys := map[string]string{sold.text("license_id"): sold.text("license_key")}
+	granted, err := p.sendOnce(t.Context(), "/v1/licenses", "grant-1",
+		`{"product_id":"editor","quantity":3,"max_devices":40}`)
+	if err != nil || granted.status != 201 {
+		t.Fatalf("%v %s", err, granted.body)
+	}
+	for _, l := range granted.Data.list("licenses") {
+		keys[l.text("id")] = l.text("license_key")
+	}
+	for id, key := range keys {
+		for _, device := range []string{"laptop-1", "laptop-2"} {
+			if r, err := p.activate(t.Context(), key, device); err != nil || r.status != 200 {
+				t.Fatalf("%v %s", err, r.body)
+			}
+		}
+		p.want(t, 200, "PATCH", "/v1/licenses/"+id, `{"metadata":{"seat":1}}`)
+		p.want(t, 200, "DELETE", "/v1/licenses/"+id+"/devices/laptop-2", "")
+		p.want(t, 200, "POST", "/v1/licenses/"+id+"/suspend", `{"reason":"late"}`)
+		if l := p.want(t, 200, "GET", "/v1/licenses/"+id, "").Data; l.text("license_key") != key || l.text("id") != id {
+			t.Errorf("%s is %s with the key %s", id, l.text("id"), l.text("license_key"))
+		}
+		refused := p.want(t, 400, "POST", "/v1/licenses/activate", `{"license_key":"`+id+`","device_id":"laptop-1"}`)
+		if refused.Code != 40001 {
+			t.Errorf("an id as a key: %d", refused.Code)
+		}
+		if r := p.want(t, 404, "GET", "/v1/licenses/"+otherID(id), ""); r.Code != 40401 {
+			t.Errorf("an id that nobody made: %d", r.Code)
+		}
+	}
+
+	backup := filepath.Join(t.TempDir(), "store.db")
+	if got := runLicet(t, "store", "backup", backup, "--etcd-endpoints", "unix://"+filepath.Join(p.dir, "run",
+		"etcd.sock")); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if code := p.terminate(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	files := map[string][]byte{"the log": []byte(p.log.String() + p.stdout), backup: readFile(t, backup)}
+	err = filepath.WalkDir(filepath.Join(p.dir, "etcd"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files[path] = readFile(t, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyKey := regexp.MustCompile(`(?i)[0-9A-Z]{5}(-[0-9A-Z]{5}){4}`)
+	stored := 0
+	for name, content := range files {
+		if found := anyKey.Find(content); found != nil {
+			t.Errorf("%s holds %q, which looks like a key", name, found)
+		}
+		for id, key := range keys {
+			body := strings.ReplaceAll(key[strings.Index(key, "-"):], "-", "")
+			packed, err := crockfordBase32.DecodeString(body[:24])
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The first 13 bytes hold 104 of the 105 bits that matter.
+			if bytes.Contains(content, packed[:13]) || bytes.Contains(bytes.ToUpper(content), []byte(body)) {
+				t.Errorf("%s holds the key of %s", name, id)
+			}
+			block, err := crockfordBase32.DecodeString(strings.ToUpper(strings.TrimPrefix(id, "lic_")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(content, block) {
+				stored++
+			}
+		}
+	}
+	if stored < 2*len(keys) {
+		t.Errorf("ids were found %d times: the search looks at the wrong files", stored)
+	}
+	if got := runLicet(t, "store", "verify", "--data-dir", p.dir); got.code != exitOK ||
+		strings.Contains(got.stdout, "note: without the master keys") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// otherID returns an id that differs in one character.
+func otherID(id string) string {
+	other := "0"
+	if strings.HasPrefix(id, "lic_0") {
+		other = "1"
+	}
+	return "lic_" + other + id[len("lic_0"):]
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}

@@ -1,0 +1,210 @@
+package licensing
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"strings"
+)
+
+const (
+	keyCharacters = 25
+	keyGroup      = 5
+	checkAt       = keyCharacters - checkLength // the check characters follow the slot and 19 random ones
+	keyBodyLength = keyCharacters + keyCharacters/keyGroup - 1
+
+	// LicenseKeyEntropy is the number of random bytes for [LicenseKeys.Mint]: 19 characters of 5 bits, in whole bytes.
+	LicenseKeyEntropy = 12
+)
+
+// LicenseKeys makes, reads and writes license keys. The canonical text of a key is
+// PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25 characters are Crockford base32: 2 are the [Slot] of the license's
+// owner, 19 are random (95 bits), 4 are check characters over the 21 before them. The prefix is not covered: a key with
+// another prefix than its license's names no license.
+//
+// The block in a license's id is the 105 bits of the 21 characters and 23 zero bits, encrypted with AES-128 under the
+// id key. The key can't be derived from the id without the id key, and one in 2^23 blocks is an id: the service
+// rejects invented ids without a request to the store. LicenseKeys is safe for concurrent use.
+type LicenseKeys struct {
+	KeyCheck
+	cipher cipher.Block
+	grants []byte // the key of the HMAC that derives the random characters of granted keys
+}
+
+// keyBody is a license key without its prefix and check characters.
+type keyBody [checkAt]byte
+
+// NewLicenseKeys returns the LicenseKeys of a store with the check key and the id key.
+func NewLicenseKeys(check KeyCheck, id IDKey) LicenseKeys {
+	block, err := aes.NewCipher(id.key[:])
+	if err != nil {
+		panic(err) // the id key has the size of an AES key
+	}
+	mac := hmac.New(sha256.New, id.key[:])
+	mac.Write([]byte("licet granted keys"))
+	return LicenseKeys{check, block, mac.Sum(nil)}
+}
+
+// Mint returns the key of an owner's new license for the random bytes. prefix must be valid.
+func (k LicenseKeys) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
+	slot := SlotOf(owner)
+	var body keyBody
+	copy(body[:], slot.String())
+	var bits, have uint
+	next := 0
+	for i := SlotLength; i < len(body); i++ {
+		if have < 5 {
+			bits = bits<<8 | uint(entropy[next])
+			next++
+			have += 8
+		}
+		have -= 5
+		body[i] = crockford[bits>>have&31]
+	}
+	mac := k.macs.Get().(*keyMAC)
+	defer k.macs.Put(mac)
+	return k.encrypt(mac, body).Key(prefix)
+}
+
+// derive returns the random bytes of the key with index i of a grant with the seed. The seed is stored, so it takes the
+// id key to derive them.
+func (k LicenseKeys) derive(seed [32]byte, i int) [LicenseKeyEntropy]byte {
+	mac := hmac.New(sha256.New, k.grants)
+	mac.Write(binary.BigEndian.AppendUint64(seed[:], uint64(i)))
+	return [LicenseKeyEntropy]byte(mac.Sum(nil))
+}
+
+// Parse parses a key as people type it: in any case, with spaces around it, and in the 25 characters with O for 0 and I
+// or L for 1. It returns the key and its canonical text, or ErrInvalidLicenseKey if the form or the check characters
+// are wrong.
+func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err error) {
+	input = strings.TrimSpace(input)
+	dash := len(input) - keyBodyLength - 1
+	if dash < MinKeyPrefix || dash > MaxKeyPrefix || input[dash] != '-' {
+		return LicenseKey{}, "", ErrInvalidLicenseKey
+	}
+	prefix := upperASCII(input[:dash])
+	if !ValidKeyPrefix(prefix) {
+		return LicenseKey{}, "", ErrInvalidLicenseKey
+	}
+	var typed [keyCharacters]byte
+	n := 0
+	for i, c := range []byte(input[dash+1:]) {
+		if i%(keyGroup+1) == keyGroup {
+			if c != '-' {
+				return LicenseKey{}, "", ErrInvalidLicenseKey
+			}
+			continue
+		}
+		value := crockfordValue(c)
+		if value < 0 {
+			return LicenseKey{}, "", ErrInvalidLicenseKey
+		}
+		typed[n] = crockford[value]
+		n++
+	}
+	body, check := keyBody(typed[:checkAt]), [checkLength]byte(typed[checkAt:])
+	mac := k.macs.Get().(*keyMAC)
+	defer k.macs.Put(mac)
+	if want := mac.characters(body[:]); subtle.ConstantTimeCompare(want[:], check[:]) != 1 {
+		return LicenseKey{}, "", ErrInvalidLicenseKey
+	}
+	// One string holds the id and the text.
+	id := k.encrypt(mac, body)
+	buffer := append(make([]byte, 0, len(id)+MaxKeyPrefix+1+keyBodyLength), id[:]...)
+	all := string(appendKey(buffer, prefix, body, check))
+	canonical = all[len(id):]
+	return LicenseKey{all[:len(id)], canonical[:len(prefix)]}, canonical, nil
+}
+
+// Text returns the canonical text of a license's key. The key must be of this store, and have a prefix.
+func (k LicenseKeys) Text(key LicenseKey) string {
+	mac := k.macs.Get().(*keyMAC)
+	defer k.macs.Put(mac)
+	body, _ := k.decrypt(mac, key.ID().Block())
+	text := make([]byte, 0, MaxKeyPrefix+1+keyBodyLength)
+	return string(appendKey(text, key.prefix, body, mac.characters(body[:])))
+}
+
+// ParseID returns the id with the text that [LicenseID.String] returned. Any other text is the id of no license of this
+// store: ok is false.
+func (k LicenseKeys) ParseID(text string) (id LicenseID, ok bool) {
+	block, ok := parseLicenseID(text)
+	if !ok {
+		return LicenseID{}, false
+	}
+	slot, ok := k.SlotOf(block)
+	return NewLicenseID(slot, block), ok
+}
+
+// Made reports whether an id was made under the id key, and names the slot in its block.
+func (k LicenseKeys) Made(id LicenseID) bool {
+	slot, ok := k.SlotOf(id.Block())
+	return ok && id == NewLicenseID(slot, id.Block())
+}
+
+// SlotOf returns the slot in the block of an id; ok is false if the block was not made under the id key.
+func (k LicenseKeys) SlotOf(block [LicenseBlockSize]byte) (slot Slot, ok bool) {
+	mac := k.macs.Get().(*keyMAC)
+	defer k.macs.Put(mac)
+	body, ok := k.decrypt(mac, block)
+	slot, _ = ParseSlot(string(body[:SlotLength]))
+	return slot, ok
+}
+
+// encrypt returns the id of the license with a key.
+func (k LicenseKeys) encrypt(mac *keyMAC, body keyBody) LicenseID {
+	mac.block = pack(body)
+	slot := leadingSlot(mac.block[0], mac.block[1])
+	k.cipher.Encrypt(mac.block[:], mac.block[:])
+	return NewLicenseID(slot, mac.block)
+}
+
+// decrypt is the inverse of encrypt. ok reports whether the block decrypts to the zero bits.
+func (k LicenseKeys) decrypt(mac *keyMAC, block [LicenseBlockSize]byte) (body keyBody, ok bool) {
+	mac.block = block
+	k.cipher.Decrypt(mac.block[:], mac.block[:])
+	body = unpack(mac.block)
+	return body, pack(body) == mac.block
+}
+
+// pack returns the characters in five bits each, and then zero bits.
+func pack(body keyBody) (packed [LicenseBlockSize]byte) {
+	for i, c := range body {
+		at := 5 * i
+		// The five bits end at bit at+5; they touch at most two bytes.
+		shifted := uint(crockfordValues[c]) << (11 - at%8)
+		packed[at/8] |= byte(shifted >> 8)
+		packed[at/8+1] |= byte(shifted)
+	}
+	return packed
+}
+
+// unpack is the inverse of pack.
+func unpack(packed [LicenseBlockSize]byte) (body keyBody) {
+	for i := range body {
+		at := 5 * i
+		window := uint(packed[at/8])<<8 | uint(packed[at/8+1])
+		body[i] = crockford[window>>(11-at%8)&31]
+	}
+	return body
+}
+
+// appendKey appends the canonical text of a key.
+func appendKey(to []byte, prefix string, body keyBody, check [checkLength]byte) []byte {
+	to = append(to, prefix...)
+	for i := range keyCharacters {
+		if i%keyGroup == 0 {
+			to = append(to, '-')
+		}
+		if i < checkAt {
+			to = append(to, body[i])
+		} else {
+			to = append(to, check[i-checkAt])
+		}
+	}
+	return to
+}
