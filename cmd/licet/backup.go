@@ -125,8 +125,11 @@ func newRestoreCommand(stdout, stderr io.Writer) *cobra.Command {
 		Short: "Create a data directory from a backup",
 		Long: `Create a data directory for licet dev from a backup. The command compares FILE with the
 checksum inside FILE, and with FILE.sha256 if that exists. If anything is wrong, the command
-creates nothing. With --master-key-file it also checks that the master keys open the store, and
-copies the file into the data directory. Without the master keys no service can use the store.
+creates nothing.
+
+With --master-key-file the command then checks that the master keys open the restored store, and
+copies the file into the data directory. If the master keys do not open the store, the restored
+directory stays. Without master keys no service can use the store.
 
 The revisions of the restored store continue far above those of the lost store, so a node
 that remembers lost revisions does no harm. To restore a cluster, see docs/guides/backup.md.`,
@@ -150,14 +153,11 @@ that remembers lost revisions does no harm. To restore a cluster, see docs/guide
 }
 
 func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, stderr io.Writer) error {
-	var ring []byte
+	var ring licensing.MasterRing
 	if cfg.MasterKeyFile != "" {
-		_, err := readMasterRing(cfg.MasterKeyFile)
-		if err != nil {
+		var err error
+		if ring, err = readMasterRing(cfg.MasterKeyFile); err != nil {
 			return err
-		}
-		if ring, err = os.ReadFile(cfg.MasterKeyFile); err != nil {
-			return fmt.Errorf("master keys: %w", err)
 		}
 	}
 	bar := terminal.NewMeter(stderr, "check", true)
@@ -166,9 +166,9 @@ func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, std
 	if err != nil {
 		return err
 	}
-	if ring != nil {
-		if err := useRestored(ctx, cfg.DataDir, ring, stderr); err != nil {
-			return fmt.Errorf("%s is restored, but %s does not open it: %w", cfg.DataDir, cfg.MasterKeyFile, err)
+	if cfg.MasterKeyFile != "" {
+		if err := cfg.addRing(ctx, ring, stderr); err != nil {
+			return fmt.Errorf("%s is restored, without master keys: %w", cfg.DataDir, err)
 		}
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes of %s restored\nSHA-256 %s\n", cfg.DataDir, info.Bytes, path,
@@ -176,19 +176,19 @@ func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, std
 	return err
 }
 
-// useRestored checks that the ring opens the store in a data directory, and writes the ring there.
-func useRestored(ctx context.Context, dir string, text []byte, stderr io.Writer) error {
-	ring, err := licensing.ParseMasterRing(string(text))
-	if err != nil {
-		return err
-	}
-	cfg := storeConfig{DataDir: dir}
-	err = cfg.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
+// addRing checks that the ring opens the restored store, and copies the ring's file into the data directory.
+func (c *restoreConfig) addRing(ctx context.Context, ring licensing.MasterRing, stderr io.Writer) error {
+	restored := storeConfig{DataDir: c.DataDir}
+	err := restored.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
 		_, err := store.ReadLicenseKeys(ctx, ring)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, masterFile), text)
+	text, err := os.ReadFile(c.MasterKeyFile)
+	if err != nil {
+		return fmt.Errorf("master keys: %w", err)
+	}
+	return writeFile(filepath.Join(c.DataDir, masterFile), text)
 }

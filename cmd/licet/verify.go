@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"licet/cmd/licet/internal/cli"
 	"licet/cmd/licet/internal/terminal"
@@ -19,19 +18,8 @@ import (
 	"licet/licensing"
 )
 
-// verifyConfig holds the settings of licet store verify.
-type verifyConfig struct {
-	masterConfig
-}
-
-func (c *verifyConfig) addFlags(fs *pflag.FlagSet) {
-	c.masterConfig.addFlags(fs)
-	fs.StringVarP(&c.Output, "output", "o", "table", "output `format`: table or json")
-	nameVariables(fs)
-}
-
 func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
-	var cfg verifyConfig
+	var cfg masterConfig
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check a store for contradictions",
@@ -63,11 +51,12 @@ their ids, which activate nothing.`,
 			return runVerify(cmd.Context(), cfg, stdout, stderr)
 		},
 	}
+	cmd.Flags().StringVarP(&cfg.Output, "output", "o", "table", "output `format`: table or json")
 	cfg.addFlags(cmd.Flags())
 	return cmd
 }
 
-func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) (err error) {
+func runVerify(ctx context.Context, cfg masterConfig, stdout, stderr io.Writer) (err error) {
 	ring, given, err := cfg.ring()
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -202,6 +204,26 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 4 || v.Summary.Revision < 1e9 {
 		t.Errorf("verify: %+v", v)
+	}
+	opened := filepath.Join(t.TempDir(), "opened")
+	if got := runLicet(t, "store", "restore", file, "--data-dir", opened, "--master-key-file",
+		filepath.Join(p.dir, masterFile)); got.code != exitOK || got.stderr != "" {
+		t.Errorf("restore with the master keys: %+v", got)
+	}
+	if masterKeyOf(t, opened) != masterKeyOf(t, p.dir) {
+		t.Error("the restored directory has other master keys")
+	}
+	if got := runLicet(t, "store", "verify", "--data-dir", opened); got.code != exitOK ||
+		strings.Contains(got.stdout, "without the master keys") {
+		t.Errorf("verify with the master keys: %+v", got)
+	}
+	closed := filepath.Join(t.TempDir(), "closed")
+	if got := runLicet(t, "store", "restore", file, "--data-dir", closed, "--master-key-file",
+		ringFile(t)); got.code != exitFailed || !strings.Contains(got.stderr, "is restored, without master keys") {
+		t.Errorf("restore with other master keys: %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(closed, masterFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the restored directory has master keys that do not open it: %v", err)
 	}
 	for _, name := range []string{masterFile, keyFile} { // not in the store: kept apart
 		text, err := os.ReadFile(filepath.Join(p.dir, name))

@@ -136,13 +136,13 @@ func (v *recordChecks) checkLicense(
 // checkOwnDevices checks the devices of a license that have keys of their own,
 // and counts them.
 func (v *recordChecks) checkOwnDevices(ctx context.Context, id licensing.LicenseID, devices *stream) (int, error) {
-	own := 0
+	own, block := 0, layout.BlockOf(id)
 	for {
 		e, more, err := devices.peek(ctx)
 		if err != nil {
 			return own, err
 		}
-		if !more || !strings.HasPrefix(e.rest, layout.BlockOf(id)) {
+		if !more || !strings.HasPrefix(e.rest, block) {
 			return own, nil
 		}
 		devices.skip()

@@ -110,8 +110,9 @@ func (u *untilLines) Write(p []byte) (int, error) {
 func TestAbout(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]string{
-		`{"order":{"order_no":"ord_1","pay_url":null}}`:                                                      "ord_1",
-		`{"license":{"id":"lic_1","license_key":"LIC-1"},"device":{"device_id":"a\u0007b","bound_at":null}}`: "lic_1 a b",
+		`{"order":{"order_no":"ord_1","pay_url":null}}`: "ord_1",
+		`{"license":{"id":"lic_1","license_key":"LIC-1"},` +
+			`"device":{"device_id":"a\u0007b","bound_at":null}}`: "lic_1 a b",
 		// of a newer version
 		`{"seat":{"row":7},"license":{"license_key":"LIC-1","seats":3}}`: "LIC-1",
 		`{"product":{}}`: "-",
