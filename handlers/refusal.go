@@ -85,11 +85,6 @@ func (f *refusals) refuse(request []byte) (response []byte) {
 	return nil
 }
 
-// licenseMember is the member that all commands have.
-type licenseMember struct {
-	LicenseKey text `json:"license_key"`
-}
-
 // refuseIfShared reports whether the node has no place left for the owner of the license that body
 // names, and counts the refusal.
 func (f *refusals) refuseIfShared(body []byte) bool {
@@ -98,8 +93,8 @@ func (f *refusals) refuseIfShared(body []byte) bool {
 		return false
 	}
 	c := checks{server: f.server}
-	key, _ := c.licenseKey("license_key", in.LicenseKey)
-	return c.err() == nil && f.server.cfg.Node.RefuseIfShared(key) != nil
+	in.check(&c)
+	return c.err() == nil && f.server.cfg.Node.RefuseIfShared(in.key) != nil
 }
 
 // refuseAs writes, counts and logs a refusal, as finish does for other responses. given, the id that

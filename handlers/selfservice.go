@@ -26,20 +26,29 @@ type validation struct {
 	ExpiresAt      timestamp         `json:"expires_at"`
 }
 
-// validationRequest asks whether a device may use a license.
-type validationRequest struct {
+// licenseMember is the license key in the requests of end users.
+type licenseMember struct {
 	LicenseKey text `json:"license_key"`
-	DeviceID   text `json:"device_id"`
-	ProductID  text `json:"product_id"`
-	AccountID  text `json:"account_id"`
-	Mode       text `json:"mode"`
 
 	key  licensing.LicenseKey
 	sent string // the key in canonical form
 }
 
-func (in *validationRequest) check(c *checks) {
+func (in *licenseMember) check(c *checks) {
 	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
+}
+
+// validationRequest asks whether a device may use a license.
+type validationRequest struct {
+	licenseMember
+	DeviceID  text `json:"device_id"`
+	ProductID text `json:"product_id"`
+	AccountID text `json:"account_id"`
+	Mode      text `json:"mode"`
+}
+
+func (in *validationRequest) check(c *checks) {
+	in.licenseMember.check(c)
 	c.deviceID("device_id", in.DeviceID)
 	c.pin("product_id", in.ProductID)
 	c.pin("account_id", in.AccountID)
@@ -85,15 +94,12 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 
 // deactivationRequest asks to unbind a device.
 type deactivationRequest struct {
-	LicenseKey text `json:"license_key"`
-	DeviceID   text `json:"device_id"`
-
-	key  licensing.LicenseKey
-	sent string // the key in canonical form
+	licenseMember
+	DeviceID text `json:"device_id"`
 }
 
 func (in *deactivationRequest) check(c *checks) {
-	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
+	in.licenseMember.check(c)
 	c.deviceID("device_id", in.DeviceID)
 }
 
@@ -144,19 +150,16 @@ func (a *activation) appendJSON(to []byte) []byte {
 // activationRequest asks to bind a device to a license. Members that are unknown are skipped:
 // applications of any age call here, newer ones than this service too.
 type activationRequest struct {
-	LicenseKey text `json:"license_key"`
+	licenseMember
 	DeviceID   text `json:"device_id"`
 	DeviceName text `json:"device_name"`
 	ProductID  text `json:"product_id"`
 	AccountID  text `json:"account_id"`
 	Mode       text `json:"mode"`
-
-	key  licensing.LicenseKey
-	sent string // the key in canonical form
 }
 
 func (in *activationRequest) check(c *checks) {
-	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
+	in.licenseMember.check(c)
 	c.deviceID("device_id", in.DeviceID)
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.pin("product_id", in.ProductID)
