@@ -2,23 +2,48 @@ package client
 
 import "context"
 
-// Usage is how much an account stores in one mode, and its budget. A limit or a budget of 0 is none.
-type Usage struct {
-	StoredBytes int64  `json:"stored_bytes"`
-	StoredKeys  int64  `json:"stored_keys"`
-	LimitBytes  int64  `json:"limit_bytes"` // ordinary growth ends here, with code 40309
-	LimitKeys   int64  `json:"limit_keys"`
-	BudgetBytes int64  `json:"budget_bytes"`
-	BudgetKeys  int64  `json:"budget_keys"`
-	AccountID   string `json:"account_id"`
-	Mode        string `json:"mode"`
+// The ways to match external keys.
+const (
+	MatchExact   = "exact"
+	MatchCompact = "compact" // ignores case, blanks and dashes
+)
+
+// Account is what an account has chosen for a mode, how much it stores there, and its budget. A limit or a budget of 0
+// is none.
+type Account struct {
+	AccountID         string `json:"account_id"`
+	Mode              string `json:"mode"`
+	ExternalKeys      string `json:"external_keys"`       // MatchExact or MatchCompact
+	ExternalKeysFixed bool   `json:"external_keys_fixed"` // true once the account has external keys
+	StoredBytes       int64  `json:"stored_bytes"`
+	StoredKeys        int64  `json:"stored_keys"`
+	LimitBytes        int64  `json:"limit_bytes"` // ordinary growth ends here, with code 40309
+	LimitKeys         int64  `json:"limit_keys"`
+	BudgetBytes       int64  `json:"budget_bytes"`
+	BudgetKeys        int64  `json:"budget_keys"`
 }
 
-// Usage returns how much the account of the API key stores.
-func (c *Client) Usage(ctx context.Context, options ...CallOption) (*Usage, error) {
-	u := new(Usage)
-	if err := c.do(ctx, "GET /v1/account/usage", nil, nil, nil, u, options); err != nil {
+// Account returns the account and mode of the API key.
+func (c *Client) Account(ctx context.Context, options ...CallOption) (*Account, error) {
+	a := new(Account)
+	if err := c.do(ctx, "GET /v1/account", nil, nil, nil, a, options); err != nil {
 		return nil, err
 	}
-	return u, nil
+	return a, nil
+}
+
+// AccountUpdate holds the changes of an account. An empty field changes nothing.
+type AccountUpdate struct {
+	ExternalKeys string `json:"external_keys,omitempty"` // can't change once the account has external keys
+}
+
+// UpdateAccount changes the settings of the account and mode of the API key.
+func (c *Client) UpdateAccount(
+	ctx context.Context, update AccountUpdate, options ...CallOption,
+) (*Account, error) {
+	a := new(Account)
+	if err := c.do(ctx, "PATCH /v1/account", nil, nil, update, a, options); err != nil {
+		return nil, err
+	}
+	return a, nil
 }

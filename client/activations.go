@@ -6,7 +6,7 @@ import (
 )
 
 // Activation names the license to activate and the device. A program that a shop sells should also set ProductID,
-// AccountID and Mode, which the shop builds into the program.
+// AccountID and Mode, which the shop builds into the program. With AccountID, LicenseKey may be an external key.
 type Activation struct {
 	LicenseKey string `json:"license_key"`
 	DeviceID   string `json:"device_id"`
@@ -73,15 +73,19 @@ func (c *Client) Validate(ctx context.Context, validation Validation, options ..
 	return v, nil
 }
 
+// Deactivation names the license and the device to remove.
+type Deactivation struct {
+	LicenseKey string `json:"license_key"`
+	DeviceID   string `json:"device_id"`
+	AccountID  string `json:"account_id,omitempty"`
+	Mode       string `json:"mode,omitempty"`
+}
+
 // Deactivate removes a device from a license at the end user's request. The product of the license must allow
 // that.
-func (c *Client) Deactivate(ctx context.Context, licenseKey, deviceID string, options ...CallOption) (*Removal, error) {
-	in := struct {
-		LicenseKey string `json:"license_key"`
-		DeviceID   string `json:"device_id"`
-	}{licenseKey, deviceID}
+func (c *Client) Deactivate(ctx context.Context, deactivation Deactivation, options ...CallOption) (*Removal, error) {
 	r := new(Removal)
-	if err := c.do(ctx, "POST /v1/licenses/deactivate", nil, nil, in, r, options); err != nil {
+	if err := c.do(ctx, "POST /v1/licenses/deactivate", nil, nil, deactivation, r, options); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -171,7 +171,8 @@ func walk(t *testing.T, shop *client.Client) {
 	if r := must[*client.Removal](t)(shop.RemoveDevice(ctx, key, "..")); !r.Removed || r.CurrentDevices != 1 {
 		t.Errorf("removed %+v", r)
 	}
-	if r := must[*client.Removal](t)(shop.Deactivate(ctx, key, "a/b %2F+ü?#")); !r.Removed || r.CurrentDevices != 0 {
+	if r := must[*client.Removal](t)(shop.Deactivate(ctx, client.Deactivation{
+		LicenseKey: key, DeviceID: "a/b %2F+ü?#"})); !r.Removed || r.CurrentDevices != 0 {
 		t.Errorf("deactivated %+v", r)
 	}
 	if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key, DeviceID: "..",
@@ -329,8 +330,14 @@ func walkKeys(t *testing.T, shop *client.Client) {
 	if k := must[*client.Key](t)(shop.Key(ctx, made.ID)); k.Status != "active" || k.LastUsedAt.After(time.Now()) {
 		t.Errorf("the key is %+v", k)
 	}
-	if u := must[*client.Usage](t)(shop.Usage(ctx)); u.AccountID == "" || u.Mode != "test" {
-		t.Errorf("the usage is %+v", u)
+	if a := must[*client.Account](t)(shop.Account(ctx)); a.AccountID == "" || a.Mode != "test" ||
+		a.ExternalKeys != client.MatchExact {
+		t.Errorf("the account is %+v", a)
+	}
+	compact := client.AccountUpdate{ExternalKeys: client.MatchCompact}
+	if a := must[*client.Account](t)(shop.UpdateAccount(ctx, compact)); a.ExternalKeys != client.MatchCompact ||
+		a.ExternalKeysFixed {
+		t.Errorf("the account is %+v", a)
 	}
 	if k := must[*client.Key](t)(shop.RevokeKey(ctx, made.ID)); k.Status != "revoked" {
 		t.Errorf("the key is %+v", k)

@@ -10,6 +10,7 @@ import (
 type License struct {
 	ID             string `json:"id"` // names the license in URLs and logs; activates nothing
 	LicenseKey     string `json:"license_key"`
+	ExternalKey    string `json:"external_key"` // the key at the service that sold the license before; empty: none
 	Status         string `json:"status"`
 	ProductID      string `json:"product_id"`
 	OrderNo        string `json:"order_no"`    // empty: granted without an order
@@ -45,6 +46,8 @@ type Grant struct {
 	MaxDevices *int      `json:"max_devices,omitempty"` // nil: the product's; 0: unlimited
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`   // zero: the product's
 	Metadata   any       `json:"metadata,omitempty"`    // of each license
+	// ExternalKey is the key of the license at the service that sold it. It requires a Quantity of 1.
+	ExternalKey string `json:"external_key,omitempty"`
 }
 
 // GrantLicenses issues licenses without an order.
@@ -62,6 +65,8 @@ type LicenseFilter struct {
 	Status     string
 	OrderNo    string
 	BuyerEmail string
+	// ExternalKey selects one license at most.
+	ExternalKey string
 }
 
 // ListLicenses reads a page of licenses, the newest first.
@@ -73,7 +78,7 @@ func (c *Client) ListLicenses(
 		Next     string    `json:"next_cursor"`
 	}
 	query := page.query("product_id", filter.ProductID, "status", filter.Status, "order_no", filter.OrderNo,
-		"buyer_email", filter.BuyerEmail)
+		"buyer_email", filter.BuyerEmail, "external_key", filter.ExternalKey)
 	if err := c.do(ctx, "GET /v1/licenses", nil, query, nil, &listed, options); err != nil {
 		return nil, err
 	}

@@ -9,27 +9,60 @@ import (
 // accountRoutes are the functions of the routes of an account.
 type accountRoutes struct{ *Server }
 
-// accountUsage is how much an account stores in one mode, and its budget.
-type accountUsage struct {
-	StoredBytes int64          `json:"stored_bytes"`
-	StoredKeys  int64          `json:"stored_keys"`
-	LimitBytes  int64          `json:"limit_bytes"`
-	LimitKeys   int64          `json:"limit_keys"`
-	BudgetBytes int64          `json:"budget_bytes"`
-	BudgetKeys  int64          `json:"budget_keys"`
-	AccountID   string         `json:"account_id"`
-	Mode        licensing.Mode `json:"mode"`
+// account is what an account has chosen for a mode, how much it stores there, and its budget.
+type account struct {
+	AccountID         string                `json:"account_id"`
+	Mode              licensing.Mode        `json:"mode"`
+	ExternalKeys      licensing.KeyMatching `json:"external_keys"`
+	ExternalKeysFixed bool                  `json:"external_keys_fixed"`
+	StoredBytes       int64                 `json:"stored_bytes"`
+	StoredKeys        int64                 `json:"stored_keys"`
+	LimitBytes        int64                 `json:"limit_bytes"`
+	LimitKeys         int64                 `json:"limit_keys"`
+	BudgetBytes       int64                 `json:"budget_bytes"`
+	BudgetKeys        int64                 `json:"budget_keys"`
 }
 
-// getUsage answers how much the caller's account stores.
-func (s accountRoutes) getUsage(ctx context.Context, c *call, _ noInput) (accountUsage, error) {
-	size, budget, err := s.cfg.Node.Usage(ctx, c.owner())
+// getAccount shows the caller's account.
+func (s accountRoutes) getAccount(ctx context.Context, c *call, _ noInput) (account, error) {
+	return s.answer(ctx, c.owner(), func() (licensing.Settings, error) { return s.cfg.Node.Settings(ctx, c.owner()) })
+}
+
+// accountUpdate asks to change what an account has chosen.
+type accountUpdate struct {
+	ExternalKeys text `json:"external_keys"`
+}
+
+func (in *accountUpdate) check(c *checks) {
+	c.oneOf("external_keys", in.ExternalKeys, string(licensing.MatchExact), string(licensing.MatchCompact))
+}
+
+// updateAccount changes what the caller's account has chosen.
+func (s accountRoutes) updateAccount(ctx context.Context, c *call, in accountUpdate) (account, error) {
+	return s.answer(ctx, c.owner(), func() (licensing.Settings, error) {
+		return s.cfg.Node.ChangeSettings(ctx, licensing.ChangeSettings{
+			Owner: c.owner(), ExternalKeys: licensing.KeyMatching(in.ExternalKeys.value),
+		})
+	})
+}
+
+// answer reads the usage of an account first: the error of a read says that nothing was changed.
+func (s accountRoutes) answer(
+	ctx context.Context, owner licensing.Owner, settingsOf func() (licensing.Settings, error),
+) (account, error) {
+	size, budget, err := s.cfg.Node.Usage(ctx, owner)
 	if err != nil {
-		return accountUsage{}, err
+		return account{}, err
+	}
+	settings, err := settingsOf()
+	if err != nil {
+		return account{}, err
 	}
 	most := budget.Ordinary()
-	return accountUsage{
+	return account{
+		AccountID: owner.AccountID, Mode: owner.Mode,
+		ExternalKeys: settings.Matching(), ExternalKeysFixed: settings.KeysFixed,
 		StoredBytes: max(size.Bytes, 0), StoredKeys: max(size.Keys, 0), LimitBytes: most.Bytes, LimitKeys: most.Keys,
-		BudgetBytes: budget.Bytes, BudgetKeys: budget.Keys, AccountID: c.owner().AccountID, Mode: c.owner().Mode,
+		BudgetBytes: budget.Bytes, BudgetKeys: budget.Keys,
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/node/service"
+	"licet/node/store"
 )
 
 // event is an event as answers show it, and the body of a webhook.
@@ -78,7 +79,8 @@ func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 		data.Order = &o
 	}
 	if v.License != nil {
-		data.License = &eventLicense{e.termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
+		view := store.LicenseView{License: *v.License, ExternalKey: v.ExternalKey}
+		data.License = &eventLicense{e.termsAnswer(&view, v.At), stateAnswer(v.License, v.Metadata)}
 	}
 	if v.Device != nil {
 		d := deviceAnswer(v.Device)

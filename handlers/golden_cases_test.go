@@ -98,12 +98,40 @@ var goldenCases = []struct {
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
 			body: `{"product_id":"editor","quantity":1}`}.once("a-grant")
 	}},
-	{"account_usage", budgeted, func(s *fixture) wire {
+	{"account", budgeted, func(s *fixture) wire {
 		s.stores(licensing.Size{Bytes: 4_321, Keys: 12})
-		return wire{method: "GET", path: "/v1/account/usage", key: keyAll}
+		return wire{method: "GET", path: "/v1/account", key: keyAll}
 	}},
-	{"account_usage_nothing", nil, func(*fixture) wire {
-		return wire{method: "GET", path: "/v1/account/usage", key: keyAll}
+	{"account_empty", nil, func(*fixture) wire {
+		return wire{method: "GET", path: "/v1/account", key: keyAll}
+	}},
+	{"account_updated", nil, func(*fixture) wire {
+		return wire{method: "PATCH", path: "/v1/account", key: keyAll, body: `{"external_keys":"compact"}`}
+	}},
+	{"40910", nil, func(s *fixture) wire {
+		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
+		return wire{method: "PATCH", path: "/v1/account", key: keyAll, body: `{"external_keys":"compact"}`}
+	}},
+	{"40907", nil, func(s *fixture) wire {
+		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
+		return externalGrant("OLD-1", 1)
+	}},
+	{"grant_external_key", nil, func(*fixture) wire { return externalGrant("OLD-1", 1) }},
+	{"grant_external_keys", nil, func(*fixture) wire { return externalGrant("OLD-1", 2) }},
+	{"activate_external_key", nil, func(s *fixture) wire {
+		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
+		return activation("OLD-1", `"device_id":"d1","account_id":"acct_acme","mode":"test"`)
+	}},
+	{"40001_no_external_keys", nil, func(s *fixture) wire {
+		return activation("OLD-1", `"device_id":"d1","account_id":"acct_acme","mode":"test"`)
+	}},
+	{"40401_external_key", nil, func(s *fixture) wire {
+		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
+		return activation("OLD-2", `"device_id":"d1","account_id":"acct_acme","mode":"test"`)
+	}},
+	{"licenses_external_key", nil, func(s *fixture) wire {
+		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
+		return wire{method: "GET", path: "/v1/licenses?external_key=OLD-1", key: keyAll}
 	}},
 	{"40400", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/nothing"} }},
 	{"40401", nil, func(s *fixture) wire {

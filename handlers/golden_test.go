@@ -55,6 +55,12 @@ func changing(key, verb, body string) wire {
 	return wire{method: "POST", path: "/v1/licenses/" + key + "/" + verb, key: keyAll, body: body}
 }
 
+// externalGrant grants licenses with a key from elsewhere.
+func externalGrant(key string, quantity int) wire {
+	return wire{method: "POST", path: "/v1/licenses", key: keyAll,
+		body: fmt.Sprintf(`{"product_id":"editor","quantity":%d,"external_key":%q}`, quantity, key)}
+}
+
 func newOrder(body string) wire {
 	return wire{method: "POST", path: "/v1/orders", key: keyAll, body: body}
 }

@@ -28,6 +28,7 @@ type license struct {
 type licenseTerms struct {
 	ID             string           `json:"id"`
 	LicenseKey     string           `json:"license_key"`
+	ExternalKey    *string          `json:"external_key"`
 	Status         licensing.Status `json:"status"`
 	ProductID      string           `json:"product_id"`
 	OrderNo        *string          `json:"order_no"`
@@ -71,17 +72,20 @@ func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license
 		})
 	}
 	return license{
-		licenseTerms: r.termsAnswer(l, now),
+		licenseTerms: r.termsAnswer(view, now),
 		Devices:      answers(view.Devices, deviceAnswer),
 		DevicesNext:  cursorAnswer(view.Next),
 		licenseState: stateAnswer(l, view.Metadata),
 	}
 }
 
-func (r *renderer) termsAnswer(l *licensing.License, now time.Time) licenseTerms {
+func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTerms {
+	l := &view.License
+	external, _ := r.keys.OpenExternalKey(l.Key.ID(), view.ExternalKey) // verify reports a key that does not open
 	return licenseTerms{
 		ID:             l.Key.ID().String(),
 		LicenseKey:     r.keys.Text(l.Key),
+		ExternalKey:    orNull(external),
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		OrderNo:        orNull(l.OrderNo),
@@ -111,9 +115,11 @@ type grant struct {
 	MaxDevices     integer `json:"max_devices"`
 	ExpiresAt      text    `json:"expires_at"`
 	Metadata       object  `json:"metadata"`
+	ExternalKey    text    `json:"external_key"`
 	idempotencyKey `json:"-"`
 
-	expires time.Time
+	expires  time.Time
+	external string
 }
 
 func (in *grant) check(c *checks) {
@@ -122,6 +128,10 @@ func (in *grant) check(c *checks) {
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
 	in.expires = c.future("expires_at", in.ExpiresAt)
 	c.metadata("metadata", in.Metadata)
+	in.external = c.externalKey("external_key", in.ExternalKey)
+	if in.ExternalKey.given && in.Quantity.given && in.Quantity.value != 1 {
+		c.add("quantity", "must be 1 along with external_key, which names one license")
+	}
 	if most := maxGrantMetadata / max(int(in.Quantity.value), 1); len(in.Metadata.value) > most {
 		c.add("metadata", fmt.Sprintf("must have at most %d bytes as compact JSON for this quantity, %d bytes for all "+
 			"licenses together: grant fewer licenses at a time", most, maxGrantMetadata))
@@ -150,8 +160,11 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 		ExpiresAt:  in.expires,
 		Metadata:   string(in.Metadata.value),
 		By:         c.actor(),
-		Once:       in.once,
-		Stale:      in.stale,
+
+		ExternalKey: in.external,
+
+		Once:  in.once,
+		Stale: in.stale,
 	})
 	c.replayed = replayed
 	if err != nil {

@@ -137,7 +137,11 @@ type licenseQuery struct {
 	Status     param `query:"status"`
 	OrderNo    param `query:"order_no"`
 	BuyerEmail param `query:"buyer_email"`
+	// ExternalKey finds one license at most.
+	ExternalKey param `query:"external_key"`
 	pageQuery
+
+	external string
 }
 
 func (q *licenseQuery) check(c *checks) {
@@ -146,6 +150,7 @@ func (q *licenseQuery) check(c *checks) {
 	q.status(c, q.Status, words(licensing.Statuses()))
 	q.filter(c, "order_no", q.OrderNo, Limits{}, licensing.ValidOrderNo, "must be an order number")
 	q.buyerEmail(c, q.BuyerEmail)
+	q.external = c.externalKey("external_key", text(q.ExternalKey))
 	q.checkPage(c)
 }
 
@@ -161,6 +166,8 @@ func (s licenseRoutes) listLicenses(ctx context.Context, c *call, q licenseQuery
 		Status:     licensing.Status(q.Status.value),
 		OrderNo:    q.OrderNo.value,
 		BuyerEmail: q.BuyerEmail.value,
+
+		ExternalKey: q.external,
 	}
 	list, err := s.cfg.Node.ListLicenses(ctx, c.owner(), filter, q.page)
 	if err != nil {

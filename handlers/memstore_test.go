@@ -46,7 +46,7 @@ type memRecord struct {
 	revision int64
 	record   licensing.Record // without devices
 	devices  map[string]licensing.Device
-	metadata string
+	metadata licensing.Metadata
 }
 
 func newMemStore() *memStore {
@@ -118,7 +118,8 @@ func (s *memStore) snapshot(want store.Want) store.Snapshot {
 	}
 	record := stored.record.Clone()
 	if want.Metadata {
-		record.Metadata = &licensing.Metadata{Object: stored.metadata}
+		metadata := stored.metadata
+		record.Metadata = &metadata
 	}
 	record.Listening = record.License != nil
 	record.Devices = make(licensing.Devices)
@@ -246,7 +247,8 @@ func (s *memStore) write(w store.Write) {
 	s.tell(w)
 	record := w.Record.Clone()
 	if record.Metadata != nil && record.Metadata.Changed {
-		stored.metadata = record.Metadata.Object
+		stored.metadata = *record.Metadata
+		stored.metadata.Changed = false
 	}
 	for id, entry := range record.Devices {
 		if entry.Bound {
@@ -283,7 +285,8 @@ func (s *memStore) ReadLicense(
 // view is a license with a page of its devices; for an empty page, with the devices that a record
 // always holds.
 func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
-	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
+	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata.Object,
+		ExternalKey: stored.metadata.ExternalKey}
 	if page.Limit == 0 {
 		if page.Limit = 16; len(stored.devices) > page.Limit {
 			view.Next = &store.DeviceCursor{}

@@ -31,14 +31,14 @@ type routeRefusal struct {
 type refusals struct {
 	server  *Server
 	routes  []*routeRefusal
-	license *requestType // of licenseMember
+	license *requestType // of namedLicense
 }
 
 // newRefusals returns a refusal for each route of commands.
 func newRefusals(s *Server, routes []route) *refusals {
 	// No other part of a response has question marks.
 	id := strings.Repeat("?", ulid.EncodedSize)
-	all := &refusals{server: s, license: compile(reflect.TypeFor[licenseMember]())}
+	all := &refusals{server: s, license: compile(reflect.TypeFor[namedLicense]())}
 	for i := range routes {
 		r := &routes[i]
 		if !r.command {
@@ -88,13 +88,20 @@ func (f *refusals) refuse(request []byte) (response []byte) {
 // refuseIfShared reports whether the node has no place left for the owner of the license that body
 // names, and counts the refusal.
 func (f *refusals) refuseIfShared(body []byte) bool {
-	var in licenseMember
+	var in namedLicense
 	if decodeObject(body, false, f.license, &in) != nil {
 		return false
 	}
 	c := checks{server: f.server}
 	in.check(&c)
-	return c.err() == nil && f.server.cfg.Node.RefuseIfShared(in.key) != nil
+	if c.err() != nil {
+		return false
+	}
+	key := in.key
+	if in.external != "" {
+		key, _ = f.server.cfg.Node.RecallExternal(in.owner(), in.external)
+	}
+	return f.server.cfg.Node.RefuseIfShared(key) != nil
 }
 
 // refuseAs writes, counts and logs a refusal, as finish does for other responses. given, the id that

@@ -34,6 +34,7 @@ var growing = map[string]bool{
 	"POST /v1/webhook_endpoints/{endpoint_id}/rotate":       false,
 	"POST /v1/webhook_endpoints/{endpoint_id}/test":         false, // stores nothing
 	"POST /v1/webhook_endpoints/{endpoint_id}/replay":       true,
+	"PATCH /v1/account":                                     true,
 	"POST /v1/keys":                                         true,
 	"DELETE /v1/keys/{key_id}":                              false,
 	"POST /v1/keys/{key_id}/rotate":                         false,

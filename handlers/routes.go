@@ -133,7 +133,7 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
 
 		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).
-			refuses(licensing.ReasonProductNotFound),
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonExternalKeyInUse),
 		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", licenseRoutes.listLicenses),
 		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", licenseRoutes.getLicense),
 		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", licenseRoutes.updateLicense).
@@ -198,7 +198,9 @@ func apiRoutes() []route {
 			webhookRoutes.replayWebhook, grows).
 			refuses(licensing.ReasonEventNotFound, licensing.ReasonReplayLimit),
 
-		keyed[noInput]("GET", "/v1/account/usage", "keys:read", accountRoutes.getUsage),
+		keyed[noInput]("GET", "/v1/account", "account:read", accountRoutes.getAccount),
+		keyed[accountUpdate]("PATCH", "/v1/account", "account", accountRoutes.updateAccount, grows).
+			refuses(licensing.ReasonSettingFixed),
 
 		keyed[newAPIKey]("POST", "/v1/keys", "keys", keyRoutes.createAPIKey, creates, grows).
 			refuses(licensing.ReasonAPIKeyLimit),

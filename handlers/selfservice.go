@@ -26,38 +26,73 @@ type validation struct {
 	ExpiresAt      timestamp         `json:"expires_at"`
 }
 
-// licenseMember is the license key in the requests of end users.
-type licenseMember struct {
+// namedLicense names a license in the requests of end users: by a license key, or by an external key and the account
+// that has brought the key from elsewhere.
+type namedLicense struct {
 	LicenseKey text `json:"license_key"`
+	AccountID  text `json:"account_id"`
+	Mode       text `json:"mode"`
 
-	key  licensing.LicenseKey
-	sent string // the key in canonical form
+	key      licensing.LicenseKey
+	external string // instead of key
+	sent     string // the key in canonical form
 }
 
-func (in *licenseMember) check(c *checks) {
-	in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
-}
-
-// validationRequest asks whether a device may use a license.
-type validationRequest struct {
-	licenseMember
-	DeviceID  text `json:"device_id"`
-	ProductID text `json:"product_id"`
-	AccountID text `json:"account_id"`
-	Mode      text `json:"mode"`
-}
-
-func (in *validationRequest) check(c *checks) {
-	in.licenseMember.check(c)
-	c.deviceID("device_id", in.DeviceID)
-	c.pin("product_id", in.ProductID)
+func (in *namedLicense) check(c *checks) {
+	if in.AccountID.given && in.LicenseKey.given {
+		in.external = c.keyFromElsewhere(in.LicenseKey.value)
+		in.sent = in.external
+	}
+	if in.external == "" {
+		in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
+	}
 	c.pin("account_id", in.AccountID)
 	c.pin("mode", in.Mode)
 }
 
+// pin is the owner that the request demands.
+func (in *namedLicense) pin() licensing.Owner {
+	return licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
+}
+
+// owner is the owner of the external key.
+func (in *namedLicense) owner() licensing.Owner {
+	owner := in.pin()
+	if owner.Mode == "" {
+		owner.Mode = licensing.Live
+	}
+	return owner
+}
+
+// license finds the license, and counts the request against the limit of that license.
+func (s endUserRoutes) license(ctx context.Context, c *call, in *namedLicense) (key licensing.LicenseKey, err error) {
+	if key = in.key; in.external != "" {
+		network := limits.Network(s.rates.client(c))
+		key, err = s.cfg.Node.ExternalLicense(ctx, in.owner(), in.external, network)
+		if err != nil {
+			return key, err
+		}
+	}
+	return key, s.rates.license(c, key)
+}
+
+// validationRequest asks whether a device may use a license.
+type validationRequest struct {
+	namedLicense
+	DeviceID  text `json:"device_id"`
+	ProductID text `json:"product_id"`
+}
+
+func (in *validationRequest) check(c *checks) {
+	in.namedLicense.check(c)
+	c.deviceID("device_id", in.DeviceID)
+	c.pin("product_id", in.ProductID)
+}
+
 // target is a license, with who asks for it and from where.
-func (s endUserRoutes) target(c *call, key licensing.LicenseKey) licensing.Target {
+func (s endUserRoutes) target(c *call, key licensing.LicenseKey, pin licensing.Owner) licensing.Target {
 	t := c.target(key)
+	t.Pin = pin
 	if c.key == nil {
 		t.Network = limits.Network(s.rates.client(c))
 	}
@@ -66,12 +101,12 @@ func (s endUserRoutes) target(c *call, key licensing.LicenseKey) licensing.Targe
 
 // validateLicense reports whether a device may use a license.
 func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
-	if err := s.rates.license(c, in.key); err != nil {
+	key, err := s.license(ctx, c, &in.namedLicense)
+	if err != nil {
 		return validation{}, err
 	}
-	cmd := licensing.ValidateLicense{Target: s.target(c, in.key), ProductID: in.ProductID.value,
+	cmd := licensing.ValidateLicense{Target: s.target(c, key, in.pin()), ProductID: in.ProductID.value,
 		Device: in.DeviceID.value}
-	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
 		return validation{}, err
@@ -94,18 +129,22 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 
 // deactivationRequest asks to unbind a device.
 type deactivationRequest struct {
-	licenseMember
+	namedLicense
 	DeviceID text `json:"device_id"`
 }
 
 func (in *deactivationRequest) check(c *checks) {
-	in.licenseMember.check(c)
+	in.namedLicense.check(c)
 	c.deviceID("device_id", in.DeviceID)
 }
 
 // deactivate unbinds a device at its user's request.
 func (s endUserRoutes) deactivate(ctx context.Context, c *call, in deactivationRequest) (removal, error) {
-	command := licensing.DeactivateDevice{Target: s.target(c, in.key), Device: in.DeviceID.value}
+	key, err := s.license(ctx, c, &in.namedLicense)
+	if err != nil {
+		return removal{}, err
+	}
+	command := licensing.DeactivateDevice{Target: s.target(c, key, in.pin()), Device: in.DeviceID.value}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, command)
 	if err != nil {
 		return removal{}, err
@@ -150,36 +189,32 @@ func (a *activation) appendJSON(to []byte) []byte {
 // activationRequest asks to bind a device to a license. Members that are unknown are skipped:
 // applications of any age call here, newer ones than this service too.
 type activationRequest struct {
-	licenseMember
+	namedLicense
 	DeviceID   text `json:"device_id"`
 	DeviceName text `json:"device_name"`
 	ProductID  text `json:"product_id"`
-	AccountID  text `json:"account_id"`
-	Mode       text `json:"mode"`
 }
 
 func (in *activationRequest) check(c *checks) {
-	in.licenseMember.check(c)
+	in.namedLicense.check(c)
 	c.deviceID("device_id", in.DeviceID)
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.pin("product_id", in.ProductID)
-	c.pin("account_id", in.AccountID)
-	c.pin("mode", in.Mode)
 }
 
 // activate binds a device to a license.
 func (s endUserRoutes) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
-	if err := s.rates.license(c, in.key); err != nil {
+	key, err := s.license(ctx, c, &in.namedLicense)
+	if err != nil {
 		return nil, err
 	}
 	cmd := licensing.Activate{
-		Target:    s.target(c, in.key),
+		Target:    s.target(c, key, in.pin()),
 		ProductID: in.ProductID.value,
 		Device:    in.DeviceID.value,
 		Name:      in.DeviceName.value,
 		Named:     in.DeviceName.given,
 	}
-	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
 	result, err := s.cfg.Node.Activate(ctx, cmd)
 	if err != nil {
 		return nil, err

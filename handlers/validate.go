@@ -65,6 +65,41 @@ func (c *checks) licenseKey(field string, in text) (key licensing.LicenseKey, ca
 	return key, canonical
 }
 
+// keyFromElsewhere returns the external key that a text may be; empty if the text is a license key or an id of this
+// store, or can't be an external key.
+func (c *checks) keyFromElsewhere(text string) string {
+	key, problem := licensing.ParseExternalKey(text)
+	if problem != "" || c.isOurs(key) {
+		return ""
+	}
+	return key
+}
+
+// isOurs reports whether a text is a license key or the id of a license of this store.
+func (c *checks) isOurs(text string) bool {
+	if _, isID := c.server.keys.ParseID(text); isID {
+		return true
+	}
+	_, _, err := c.server.keys.Parse(text)
+	return err == nil
+}
+
+// externalKey checks an optional external key, and returns the key.
+func (c *checks) externalKey(field string, in text) string {
+	if c.describe(field, Limits{MinLength: 1, MaxLength: licensing.MaxExternalKey, Pattern: patternOneLine}) ||
+		!in.given {
+		return ""
+	}
+	key, problem := licensing.ParseExternalKey(in.value)
+	switch {
+	case problem != "":
+		c.add(field, problem)
+	case c.isOurs(key):
+		c.add(field, "must be a key of another service, and this is a license key or an id of this service")
+	}
+	return key
+}
+
 // license parses the id of a license, or its key. No license of this store has an id that ParseID refuses.
 func (c *checks) license(field string, in text) licensing.LicenseKey {
 	if c.describe(field, Limits{Required: true, Format: formatLicense}) {

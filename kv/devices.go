@@ -246,10 +246,11 @@ func (s *views) viewStored(
 func (s *views) viewLicense(
 	ctx context.Context, license *layout.License, metadata *mvccpb.KeyValue, page store.DevicePage, revision int64,
 ) (*store.LicenseView, error) {
-	view := &store.LicenseView{License: license.License}
-	if metadata != nil {
-		view.Metadata = string(metadata.Value)
+	attached, err := metadataOf(metadata)
+	if err != nil {
+		return nil, layout.Internal(err)
 	}
+	view := &store.LicenseView{License: license.License, Metadata: attached.Object, ExternalKey: attached.ExternalKey}
 	listing, err := layout.DecodeInline(license.Devices, license.License.CreatedAt)
 	if err != nil {
 		return nil, layout.Internal(err)

@@ -106,6 +106,8 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"cell/n/":       one(layout.NodeKey(store.Incarnation{7})),
 		"o/":            one(layout.OrderKey(labOwner, n.paid.OrderNo)),
 		"p/":            one(layout.OrderOwnerKey(n.paid.OrderNo)),
+		"f/":            one(layout.SettingsKey(labOwner)),
+		"n/":            one(l.labAlias()),
 		"q/":            one(layout.ProductKey(labOwner, "pro")),
 		"cell/backup":   one(layout.BackupKey),
 		"cell/check":    one(layout.CheckKey), // a node that starts refuses to
@@ -163,7 +165,8 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 func undecoded() []string {
 	return []string{"buyer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
 		"api_key_mark", "webhooks_mark", "license_end", "order_end", "refund", "deleted_webhook", "claim_age",
-		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner"}
+		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner", "settings",
+		"alias"}
 }
 
 // asWorker runs do as the worker that a store is.

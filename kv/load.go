@@ -221,11 +221,12 @@ func (s *Store) readSnapshots(
 			snapshots[i].Token.(*stored).request = request.ModRevision
 		}
 		if q.metadata() {
-			snapshots[i].Record.Metadata = &licensing.Metadata{}
-			if metadata != nil {
-				snapshots[i].Record.Metadata.Object = string(metadata.Value)
-				snapshots[i].Token.(*stored).metadata = len(metadata.Value)
+			read, err := metadataOf(metadata)
+			if err != nil {
+				return nil, fmt.Errorf("metadata of a license at revision %d: %w", record.ModRevision, err)
 			}
+			snapshots[i].Record.Metadata = &read
+			snapshots[i].Token.(*stored).metadata = len(metadata.GetValue())
 		}
 		if q.Ref.Kind == licensing.KindLicense {
 			s.sayWhoListens(&snapshots[i])
@@ -233,6 +234,14 @@ func (s *Store) readSnapshots(
 		}
 	}
 	return snapshots, nil
+}
+
+// metadataOf decodes a license's metadata; kv is nil if there is none.
+func metadataOf(kv *mvccpb.KeyValue) (licensing.Metadata, error) {
+	if kv == nil {
+		return licensing.Metadata{}, nil
+	}
+	return layout.DecodeMetadata(kv.Value)
 }
 
 func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.KeyValue) (store.Snapshot, error) {
@@ -263,6 +272,15 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		usage, err = layout.DecodeUsage(want.Ref.Owner, record.Value)
 		token.writers, token.unknown, token.lastEvent = usage.Writers, usage.Unknown, usage.LastEvent
 		snapshot.Record.Usage = &usage.Usage
+	case licensing.KindAlias:
+		var alias licensing.Alias
+		alias, token.writers, err = layout.DecodeAlias(record.Value)
+		snapshot.Record.Alias = &alias
+	case licensing.KindSettings:
+		var settings *layout.Settings
+		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)
+		token.writers, token.unknown = settings.Writers, settings.Unknown
+		snapshot.Record.Settings = &settings.Settings
 	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
 		token.listed = layout.ClaimAgeKey(snapshot.Record.Claim.CreatedAt, want.Ref.Owner, want.Ref.ID)

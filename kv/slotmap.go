@@ -70,11 +70,7 @@ func (s *slotMap) checkHere(ref licensing.Ref) error {
 	if moved == nil {
 		return nil
 	}
-	slot := licensing.SlotOf(ref.Owner)
-	if ref.Kind == licensing.KindLicense {
-		slot = ref.LicenseID().Slot()
-	}
-	if moved.CellOf(slot) != layout.Here {
+	if moved.CellOf(ref.Slot()) != layout.Here {
 		return errElsewhere
 	}
 	return nil

@@ -80,9 +80,7 @@ func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 
 func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) error {
 	key := []byte(layout.RecordKey(write.Ref))
-	if sw.owner = write.Ref.Owner; write.Ref.Kind == licensing.KindLicense {
-		sw.owner = write.Record.License.Owner
-	}
+	sw.owner = ownerOf(&write)
 	// If all devices are known, no other store writes the license, and a loss is not expected. Then the swap does not
 	// read the devices along.
 	record := &write.Record
@@ -108,6 +106,11 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		} else {
 			sw.create([]byte(place), nil)
 		}
+	case licensing.KindAlias:
+		sw.putRecord(key, layout.EncodeAlias(*record.Alias, writers), token)
+	case licensing.KindSettings:
+		settings := layout.Settings{Settings: *record.Settings, Writers: writers, Unknown: token.unknown}
+		sw.putRecord(key, settings.Encode(), token)
 	case licensing.KindOrder:
 		err = sw.putOrder(key, write, token, writers)
 	case licensing.KindLicense:
@@ -124,6 +127,17 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)
 	return err
+}
+
+// ownerOf returns the owner of the record that is written.
+func ownerOf(write *store.Write) licensing.Owner {
+	switch write.Ref.Kind {
+	case licensing.KindLicense:
+		return write.Record.License.Owner
+	case licensing.KindAlias:
+		return write.Record.Alias.Owner
+	}
+	return write.Ref.Owner
 }
 
 // compare demands that a key has a revision; 0 demands that the key does not exist.
@@ -253,11 +267,11 @@ func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 		return
 	}
 	key := []byte(layout.MetadataKey(record.License.Key.ID()))
-	switch object := []byte(record.Metadata.Object); {
-	case token.metadata == 0 && len(object) > 0:
-		sw.create(key, object)
-	case len(object) > 0:
-		sw.replace(key, object, token.metadata)
+	switch value := layout.EncodeMetadata(*record.Metadata); {
+	case token.metadata == 0 && value != nil:
+		sw.create(key, value)
+	case value != nil:
+		sw.replace(key, value, token.metadata)
 	case token.metadata > 0:
 		sw.remove(key, token.metadata)
 	default:

@@ -123,8 +123,15 @@ func (l *lab) pay(order licensing.Order) licensing.Order {
 
 func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
 	l.t.Helper()
+	return l.grantExternal(maxDevices, metadata, "")
+}
+
+// grantExternal grants a license that has a key from elsewhere, unless external is empty.
+func (l *lab) grantExternal(maxDevices int, metadata, external string) licensing.LicenseKey {
+	l.t.Helper()
 	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{
-		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, Once: l.once(int64(maxDevices)),
+		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, ExternalKey: external,
+		Once: l.once(int64(maxDevices)),
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -195,7 +202,14 @@ type specimens struct {
 	inline, spilled, lowered, fresh, ending    licensing.LicenseKey // fresh was granted once
 	free                                       licensing.Order      // made once
 	own                                        licensing.LicenseKey // changed once, with a product of its own
+	external                                   licensing.LicenseKey // with the external key labExternal
 }
+
+// labExternal is the external key of a license of the lab.
+const labExternal = "OLD-1"
+
+// labAlias is the key of the alias of labExternal.
+func (l *lab) labAlias() string { return layout.AliasKey(l.keys.AliasOf(labOwner, labExternal)) }
 
 // fill makes a store by the traffic that makes a real one.
 func (l *lab) fill() specimens {
@@ -217,6 +231,7 @@ func (l *lab) fill() specimens {
 	kvtest.Must(l.store.IDKey(l.ctx(), kvtest.Ring(l.t), rand.Reader))(l.t)
 	s.inline = l.grant(3, `{"seat":1}`)
 	l.activate(s.inline, deviceIDs(2)...)
+	s.external = l.grantExternal(7, `{"seat":3}`, labExternal)
 	s.spilled = l.grant(0, `{"seat":2}`)
 	l.activate(s.spilled, deviceIDs(20)...)
 	l.remove(s.spilled, "device-7")

@@ -255,6 +255,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	// What violations call things.
 	lic := func(key licensing.LicenseKey) string { return "l/" + key.String() }
 	meta := func(key licensing.LicenseKey) string { return "m/" + key.String() }
+	alias, otherAlias := l.labAlias(), layout.AliasKey(l.keys.AliasOf(labOwner, "OLD-2"))
+	aliasName := func(key string) string { return "n/" + verify.Opaque(strings.TrimPrefix(key, inLab("n/"))) }
 	dev := func(id licensing.LicenseID, device string) string {
 		at := layout.DevicePosition(device)
 		return "d/" + id.String() + "/" + hex.EncodeToString(at[:])
@@ -370,8 +372,41 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"metadata of no license",
 			seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
 			[]string{"metadata orphan m/" + first.String(), "metadata orphan m/" + last.String()}},
-		{"metadata that is no object", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`[]`)},
+		{"metadata that is no object",
+			seed{layout.MetadataKey(s.inline.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `[]`})},
+			[]string{"metadata object " + meta(s.inline)}},
+		{"metadata of no form", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`{}`)},
 			[]string{"metadata value " + meta(s.inline)}},
+		{"an external key without its alias", seed{alias: nil}, []string{"license alias_missing " + lic(s.external)}},
+		{"an alias of another license",
+			seed{alias: layout.EncodeAlias(licensing.Alias{License: s.fresh.ID(), Owner: labOwner}, nil)},
+			[]string{"license alias_other " + lic(s.external), "alias external_key_missing " + aliasName(alias)}},
+		{"an alias of a license that does not exist",
+			seed{otherAlias: layout.EncodeAlias(licensing.Alias{License: first, Owner: labOwner}, nil)},
+			[]string{"alias license_missing " + aliasName(otherAlias),
+				"alias external_key_missing " + aliasName(otherAlias)}},
+		{"a second alias of a license",
+			seed{otherAlias: layout.EncodeAlias(licensing.Alias{License: s.external.ID(), Owner: labOwner}, nil)},
+			[]string{"alias external_key_other " + aliasName(otherAlias)}},
+		{"an alias of another owner",
+			seed{alias: layout.EncodeAlias(licensing.Alias{License: s.external.ID(), Owner: stranger}, nil)},
+			[]string{"alias slot " + aliasName(alias)}},
+		{"an alias that can't be read", seed{alias: bytesOf("?")}, []string{"alias value " + aliasName(alias)}},
+		{"an external key of another license", seed{layout.MetadataKey(s.external.ID()): layout.EncodeMetadata(
+			licensing.Metadata{ExternalKey: l.keys.SealExternalKey(s.fresh.ID(), labExternal)})},
+			[]string{"license external_key " + lic(s.external)}},
+		{"a license that lost its external key", seed{layout.MetadataKey(s.external.ID()): nil},
+			[]string{"alias external_key_missing " + aliasName(alias)}},
+		{"settings that may still change", seed{layout.SettingsKey(labOwner): (&layout.Settings{}).Encode()},
+			[]string{"alias keys_fixed " + aliasName(alias)}},
+		{"settings that match other keys", seed{layout.SettingsKey(labOwner): (&layout.Settings{
+			Settings: licensing.Settings{KeysFixed: true, ExternalKeys: licensing.MatchCompact}}).Encode()},
+			[]string{"license alias_missing " + lic(s.external), "alias external_key_other " + aliasName(alias)}},
+		{"settings of a newer build", seed{layout.SettingsKey(labOwner): (&layout.Settings{
+			Settings: licensing.Settings{KeysFixed: true, ExternalKeys: "sound"}}).Encode()},
+			[]string{"settings external_keys f/" + layout.OwnerPath(labOwner)}},
+		{"settings that can't be read", seed{layout.SettingsKey(labOwner): bytesOf("?")},
+			[]string{"settings value f/" + layout.OwnerPath(labOwner), "alias keys_fixed " + aliasName(alias)}},
 		{"never activated", l.license(s.inline, func(r *layout.License) { r.License.ActivatedAt = time.Time{} }),
 			[]string{"license activated_at " + lic(s.inline)}},
 		{"a reason for no state", l.license(s.inline, func(r *layout.License) { r.License.StateReason = "fraud" }),
@@ -951,6 +986,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
+			inLab("n/x"): {}, inLab("f/x"): {}, layout.SettingsKey(labOwner) + "x": {},
 			inLab("e/x"): {}, layout.EventsOf(labOwner) + "x": {}, inLab("h/x"): {},
 			layout.Prefix + "cell/t/x": {},
 			layout.IDKeyKey + "s":      {}, layout.BackupKey + "s": {}, layout.EpochKey + "s": {},
@@ -962,6 +998,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout.InSlot(first.Slot(), "d/"+layout.BlockOf(first)+"short"): {},
 			inLab("l/" + strings.Repeat("\xff", 15)):                        {},
 		}, []string{
+			"alias key n/" + odd("x"), "settings key f/" + odd("x"),
+			"settings key f/" + odd(layout.OwnerPath(labOwner)+"x"),
 			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "owner key h/" +
 				odd("x"), "event_mark key cell/t/" + odd("x"), "event_ledger key r/" + odd("x"),
 			"webhooks_mark key cell/webhooks" + odd("s"), "webhooks key w/" + odd("x"),

@@ -190,7 +190,7 @@ func ValidAccountID(id string) bool {
 // Scopes returns the scopes that an API key can have, apart from "*", which includes all. Each also
 // exists in a form that ends in :read.
 func Scopes() []string {
-	return []string{"orders", "licenses", "products", "webhooks", "events", "keys"}
+	return []string{"orders", "licenses", "products", "webhooks", "events", "keys", "account"}
 }
 
 // ScopeForms returns the scopes of Scopes, each followed by its form that ends in :read.

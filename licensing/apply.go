@@ -16,6 +16,8 @@ const (
 	KindClaim
 	KindWebhooks
 	KindUsage
+	KindAlias
+	KindSettings
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -31,6 +33,10 @@ func (k Kind) String() string {
 		return "webhooks"
 	case KindUsage:
 		return "usage"
+	case KindAlias:
+		return "alias"
+	case KindSettings:
+		return "settings"
 	default:
 		return "claim"
 	}
@@ -40,9 +46,9 @@ func (k Kind) String() string {
 // account. Orders and products are found by owner and id.
 type Ref struct {
 	Kind  Kind
-	Owner Owner // zero for a license
-	// ID holds the bytes of a LicenseID, the order number, the product id, or the hash of an Idempotency-Key; empty for
-	// webhooks and usage.
+	Owner Owner // zero for a license and an alias
+	// ID holds the bytes of a LicenseID or an AliasName, the order number, the product id, or the hash of an
+	// Idempotency-Key; empty for webhooks, usage and settings.
 	ID string
 }
 
@@ -52,6 +58,17 @@ func LicenseRef(key LicenseKey) Ref { return Ref{Kind: KindLicense, ID: key.id} 
 
 // LicenseID returns the id of the license that a Ref names.
 func (r Ref) LicenseID() LicenseID { return LicenseKey{id: r.ID}.ID() }
+
+// Slot returns the slot of the record's owner.
+func (r Ref) Slot() Slot {
+	switch r.Kind {
+	case KindLicense:
+		return r.LicenseID().Slot()
+	case KindAlias:
+		return r.AliasName().Slot()
+	}
+	return SlotOf(r.Owner)
+}
 
 // OrderRef names an order of an owner.
 func OrderRef(owner Owner, orderNo string) Ref {
@@ -64,7 +81,7 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim, Webhooks and Usage is set, or none if nothing is stored.
+// Product, Claim, Webhooks, Usage, Alias and Settings is set, or none if nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -76,6 +93,8 @@ type Record struct {
 	Claim    *Claim
 	Webhooks *Webhooks
 	Usage    *Usage
+	Alias    *Alias // never changed
+	Settings *Settings
 
 	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
@@ -123,6 +142,10 @@ func (r Record) Clone() Record {
 		u := *r.Usage
 		r.Usage = &u
 	}
+	if r.Settings != nil {
+		s := *r.Settings
+		r.Settings = &s
+	}
 	if r.Issued != nil {
 		l := *r.Issued
 		r.Issued = &l
@@ -162,6 +185,8 @@ type Result struct {
 	Endpoint *Endpoint
 	// Stored is the size of the owner's usage after AddUsage or SetUsage. Corrected is the change that SetUsage made.
 	Stored, Corrected Size
+	// Settings are the owner's settings after ChangeSettings or FixKeyMatching.
+	Settings Settings
 	// Invalid is the reason why the device may not use the license; empty if it may.
 	Invalid Reason
 

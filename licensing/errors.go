@@ -33,7 +33,9 @@ const (
 	ReasonPaymentNotConfigured Reason = "payment_not_configured"
 	ReasonWebhookLimit         Reason = "webhook_limit"
 	ReasonReplayLimit          Reason = "replay_limit"
+	ReasonExternalKeyInUse     Reason = "external_key_in_use"
 	ReasonAPIKeyLimit          Reason = "api_key_limit"
+	ReasonSettingFixed         Reason = "setting_fixed"
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonCursorExpired        Reason = "cursor_expired"
@@ -150,6 +152,20 @@ var (
 	ErrAccountBudgetReached = &Error{
 		Reason:  ReasonAccountBudgetReached,
 		Message: "the account has reached its budget of stored data",
+	}
+
+	// ErrExternalKeyInUse: another license of the account and mode has the external key.
+	ErrExternalKeyInUse = &Error{
+		Reason:  ReasonExternalKeyInUse,
+		Message: "another license of this account has this external_key",
+	}
+	// ErrExternalKeyEmpty: see KeyMatching.Of.
+	ErrExternalKeyEmpty = invalidField("external_key",
+		"must not be made of blanks and dashes only, which this account ignores")
+	// ErrSettingFixed: see Settings.KeysFixed.
+	ErrSettingFixed = &Error{
+		Reason:  ReasonSettingFixed,
+		Message: "external_keys can't change any more: the account has external keys",
 	}
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured,

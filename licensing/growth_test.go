@@ -47,6 +47,8 @@ func TestGrowthOfCommands(t *testing.T) {
 		{RotateEndpointSecret{}, NoGrowth},
 		{DisableEndpoint{}, NoGrowth},
 		{AddUsage{}, NoGrowth},
+		{ChangeSettings{}, OrdinaryGrowth},
+		{FixKeyMatching{}, OrdinaryGrowth},
 		{SetUsage{}, NoGrowth},
 	}
 	tested := map[string]bool{"Activate": true} // by TestGrowthOfActivations

@@ -65,9 +65,14 @@ func (k MasterKey) idKeySeal() (cipher.AEAD, error) {
 	if err != nil {
 		return nil, fmt.Errorf("derive a key: %w", err)
 	}
-	block, err := aes.NewCipher(derived)
+	return newGCM(derived)
+}
+
+// newGCM returns AES-GCM under a key.
+func newGCM(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("derive a key: %w", err)
+		return nil, fmt.Errorf("use a key: %w", err)
 	}
 	return cipher.NewGCM(block)
 }

@@ -30,8 +30,11 @@ const (
 // rejects invented ids without a request to the store. LicenseKeys is safe for concurrent use.
 type LicenseKeys struct {
 	KeyCheck
-	cipher cipher.Block
-	grants []byte // the key of the HMAC that derives the random characters of granted keys
+	cipher  cipher.Block
+	grants  []byte      // the key of the HMAC that derives the random characters of granted keys
+	aliases []byte      // the key of the HMAC that makes aliases of external keys
+	nonces  []byte      // the key of the HMAC that makes nonces for seal
+	seal    cipher.AEAD // of external keys
 }
 
 // keyBody is a license key without its prefix and check characters.
@@ -43,9 +46,19 @@ func NewLicenseKeys(check KeyCheck, id IDKey) LicenseKeys {
 	if err != nil {
 		panic(err) // the id key has the size of an AES key
 	}
-	mac := hmac.New(sha256.New, id.key[:])
-	mac.Write([]byte("licet granted keys"))
-	return LicenseKeys{check, block, mac.Sum(nil)}
+	derived := func(label string) []byte {
+		mac := hmac.New(sha256.New, id.key[:])
+		mac.Write([]byte(label))
+		return mac.Sum(nil)
+	}
+	seal, err := newGCM(derived("licet external keys"))
+	if err != nil {
+		panic(err) // SHA-256 has the size of an AES key
+	}
+	return LicenseKeys{
+		KeyCheck: check, cipher: block, grants: derived("licet granted keys"), aliases: derived("licet aliases"),
+		nonces: derived("licet external key nonces"), seal: seal,
+	}
 }
 
 // Mint returns the key of an owner's new license for the random bytes. prefix must be valid.

@@ -15,10 +15,13 @@ const (
 	MaxMetadataBytes   = 16 << 10 // as compact JSON
 )
 
-// Metadata is the data that a shop attaches to a license.
+// Metadata is the data that a shop attaches to a license, and that no activation needs.
 type Metadata struct {
-	Object  string // compact JSON, or empty
-	Changed bool   // differs from the stored metadata
+	Object string // compact JSON, or empty
+	// ExternalKey is the license's external key, as [LicenseKeys.SealExternalKey] returned it; empty: there is none. It
+	// never changes.
+	ExternalKey string
+	Changed     bool // differs from the stored metadata
 }
 
 // merge merges the members of another object: each replaces the member of its name, and null removes

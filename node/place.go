@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"licet/licensing"
 )
@@ -34,6 +35,13 @@ func (n *Node) Enter(ctx context.Context, owner licensing.Owner) (Place, error) 
 // EnterUnknown takes a place for a read whose owner is not known yet, or fails with ErrOverloaded.
 func (n *Node) EnterUnknown(ctx context.Context, class Unknown) (Place, error) {
 	return Place{n, share(class)}, n.admission.enter(ctx, share(class))
+}
+
+// EnterFrom takes a place for a read for an end user, from a network, of a license that is not known yet; or it fails
+// with ErrOverloaded. The places are those of commands on unknown licenses.
+func (n *Node) EnterFrom(ctx context.Context, network netip.Addr) (Place, error) {
+	who := n.admission.shares.ofEndUser(network)
+	return Place{n, who}, n.admission.enter(ctx, who)
 }
 
 // Become counts the place of an unknown owner for the owner that was found, or fails with ErrOverloaded if that

@@ -54,6 +54,15 @@ func (s *shares) of(owner licensing.Owner) share {
 	return newShare(1+uint32(h%ownerCells), 1+uint32(h>>32%ownerCells))
 }
 
+// ofEndUser returns the share of an end user who asks for a license that is not known yet: the share of the network,
+// or of all unknown licenses if the network is not known.
+func (s *shares) ofEndUser(network netip.Addr) share {
+	if network.IsValid() {
+		return s.ofNetwork(network)
+	}
+	return unknownLicense
+}
+
 // ofNetwork returns the share of a network whose end users ask for licenses that are not known yet.
 func (s *shares) ofNetwork(network netip.Addr) share {
 	const first = 1 + ownerCells + unknownCells
@@ -86,10 +95,7 @@ func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	if owner == (licensing.Owner{}) {
 		var known bool
 		if owner, known = n.cfg.Queries.OwnerOf(ref); !known {
-			if from := licensing.NetworkOf(cmd); from.IsValid() {
-				return n.admission.shares.ofNetwork(from)
-			}
-			return unknownLicense
+			return n.admission.shares.ofEndUser(licensing.NetworkOf(cmd))
 		}
 	}
 	return n.admission.shares.of(owner)

@@ -17,6 +17,7 @@ func TestDocumentedRoutesRun(t *testing.T) {
 . ./licet-data/dev.env
 licet products put editor --validity P1Y --self-service-deactivation > before.log
 field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
+account_id=$(licet account show --output json | field account_id)
 order_no=$(licet sandbox buy editor --output json | field order_no)
 event_id=$(curl -sS "$LICET_URL/v1/orders/$order_no/events" -H "Authorization: Bearer $LICET_API_KEY" | field id)
 `

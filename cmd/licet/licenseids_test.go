@@ -30,6 +30,12 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 	for _, l := range granted.Data.list("licenses") {
 		keys[l.text("id")] = l.text("license_key")
 	}
+	const external = "Old-Key-0042-from-elsewhere"
+	bought := p.want(t, 201, "POST", "/v1/licenses",
+		`{"product_id":"editor","quantity":1,"external_key":"`+external+`"}`).Data.list("licenses")[0]
+	keys[bought.text("id")] = bought.text("license_key")
+	p.want(t, 200, "POST", "/v1/licenses/activate", `{"license_key":"`+external+`","device_id":"laptop-3",`+
+		`"account_id":"`+bought.text("account_id")+`","mode":"test"}`)
 	for id, key := range keys {
 		for _, device := range []string{"laptop-1", "laptop-2"} {
 			if r, err := p.activate(t.Context(), key, device); err != nil || r.status != 200 {
@@ -74,6 +80,9 @@ func TestNothingHoldsLicenseKeys(t *testing.T) {
 	for name, content := range files {
 		if found := anyKey.Find(content); found != nil {
 			t.Errorf("%s holds %q, which looks like a key", name, found)
+		}
+		if bytes.Contains(bytes.ToLower(content), []byte(strings.ToLower(external))) {
+			t.Errorf("%s holds an external key", name)
 		}
 		for id, key := range keys {
 			body := strings.ReplaceAll(key[strings.Index(key, "-"):], "-", "")

@@ -95,7 +95,9 @@ func (g *guard) deactivate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = g.service.Deactivate(ctx, stored.LicenseKey, stored.DeviceID)
+	_, err = g.service.Deactivate(ctx, client.Deactivation{
+		LicenseKey: stored.LicenseKey, DeviceID: stored.DeviceID,
+	})
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,11 @@ func meanings() map[licensing.Reason]string {
 	return map[licensing.Reason]string{
 		"malformed_request": "the framing is not clear HTTP; or the body is not a JSON object, has a member twice, " +
 			"a member of the wrong type, or, except on open routes, an unknown member",
-		"invalid_license_key": "not in the form of a license key, or mistyped: the check characters are wrong",
-		"unauthenticated":     "no good API key where one is needed, or bad credentials on any route",
-		"invalid_signature":   "the signature is not right. `message` says why",
-		"signature_required":  "the API key requires signed requests, and the request is not signed",
+		"invalid_license_key": "not in the form of a license key, or mistyped: the check characters are wrong. With " +
+			"`account_id` too, if that account has no external keys",
+		"unauthenticated":    "no good API key where one is needed, or bad credentials on any route",
+		"invalid_signature":  "the signature is not right. `message` says why",
+		"signature_required": "the API key requires signed requests, and the request is not signed",
 		"forbidden": "the API key lacks the scope, or may not rotate the secret of the other key; the pay page's " +
 			"form came from another site",
 		"license_revoked":   "activation of a revoked license",
@@ -42,6 +43,8 @@ func meanings() map[licensing.Reason]string {
 			"`details`: `max_endpoints`",
 		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if " +
 			"it is disabled",
+		"external_key_in_use": "another license of the account and mode has this `external_key`",
+		"setting_fixed":       "`external_keys` can't change once the account has external keys in this mode",
 		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one " +
 			"first. Revoked and expired keys don't count. `details`: `max_api_keys`",
 		"cursor_expired":         "the events after this event or cursor are no longer kept: start again without it",

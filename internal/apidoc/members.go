@@ -5,7 +5,6 @@ package apidoc
 func members() map[string]string {
 	return map[string]string{
 		"accepted":     "true",
-		"account":      "how much the account stores, with its limits and budgets",
 		"account_id":   "the account",
 		"action":       "the pressed button",
 		"activated_at": "the first activation ever, or null; it never changes",
@@ -43,31 +42,34 @@ func members() map[string]string {
 		"disabled_at":         "when the endpoint was disabled",
 		"disabled_because": "`by_user`, or a reason of the service: `gone`, `failing`, `dead_letters`; null " +
 			"while the endpoint is enabled",
-		"duration_ms":     "how long the attempt took",
-		"endpoint_id":     "the webhook endpoint",
-		"event_id":        "the event",
-		"event_type":      "the type of the event",
-		"event_types":     "the types of events that the endpoint gets; `*` alone: all",
-		"events":          "the events",
-		"expires_at":      "when the validity ends; null: never",
-		"failing_since":   "since when no message has been delivered, or null",
-		"failure":         "why the attempt failed; null: delivered",
-		"has_more":        "whether more events are available now",
-		"id":              "the id of the object",
-		"key_id":          "the API key",
-		"key_prefix":      "the beginning of license keys",
-		"keys":            "the API keys",
-		"last_seen_at":    "when the device was last seen, to about a minute",
-		"last_success_at": "when a message was last delivered; null: none yet",
-		"last_used_at":    "when the API key was last used, to about a minute; null: never",
-		"late":            "whether the order was paid after it had expired; late payments are honored",
-		"license":         "the license, without its devices",
-		"license_key":     "the license key",
-		"licenses":        "the licenses",
-		"limit":           "maximum number of items of the page. Left out: 20",
-		"limit_bytes":     "where ordinary growth ends, in bytes; 0: nowhere",
-		"limit_keys":      "where ordinary growth ends, in keys; 0: nowhere",
-		"max_devices":     "maximum number of devices; 0: unlimited",
+		"duration_ms":         "how long the attempt took",
+		"endpoint_id":         "the webhook endpoint",
+		"event_id":            "the event",
+		"event_type":          "the type of the event",
+		"event_types":         "the types of events that the endpoint gets; `*` alone: all",
+		"events":              "the events",
+		"expires_at":          "when the validity ends; null: never",
+		"external_key":        "the key of the license at the service that sold it before, or null",
+		"external_keys":       "how external keys are matched: `exact`, or `compact`, ignoring case, blanks and dashes",
+		"external_keys_fixed": "whether `external_keys` can't change any more, because the account has external keys",
+		"failing_since":       "since when no message has been delivered, or null",
+		"failure":             "why the attempt failed; null: delivered",
+		"has_more":            "whether more events are available now",
+		"id":                  "the id of the object",
+		"key_id":              "the API key",
+		"key_prefix":          "the beginning of license keys",
+		"keys":                "the API keys",
+		"last_seen_at":        "when the device was last seen, to about a minute",
+		"last_success_at":     "when a message was last delivered; null: none yet",
+		"last_used_at":        "when the API key was last used, to about a minute; null: never",
+		"late":                "whether the order was paid after it had expired; late payments are honored",
+		"license":             "the license, without its devices",
+		"license_key":         "the license key",
+		"licenses":            "the licenses",
+		"limit":               "maximum number of items of the page. Left out: 20",
+		"limit_bytes":         "where ordinary growth ends, in bytes; 0: nowhere",
+		"limit_keys":          "where ordinary growth ends, in keys; 0: nowhere",
+		"max_devices":         "maximum number of devices; 0: unlimited",
 		"metadata": "an object of the shop's own, at most 16 KiB as compact JSON; kept unchanged, except white " +
 			"space",
 		"mode":            "the mode of the account; orders of test mode move no money",
@@ -118,21 +120,24 @@ func members() map[string]string {
 		"webhook":           "the webhook endpoint, without its secret and the state of its deliveries",
 		"webhook_endpoints": "the webhook endpoints",
 
-		"ActivationRequest.account_id": "the license must be of this account, else 40401",
+		"ActivationRequest.account_id": pinnedAccount, "ValidationRequest.account_id": pinnedAccount,
+		"DeactivationRequest.account_id": pinnedAccount,
 		"ActivationRequest.device_name": "left out: the earlier name stays. A bound device gets a new name at most " +
 			"once a minute",
 		"ActivationRequest.license_key": "in any case, spaces around it allowed; `O` is read as `0`, `I` and `L` as " +
-			"`1`",
-		"ActivationRequest.mode":       "the license must be of this mode, else 40401",
+			"`1`. Along with `account_id`, it may also be an external key of that account",
+		"ActivationRequest.mode": pinnedMode, "ValidationRequest.mode": pinnedMode,
+		"DeactivationRequest.mode":     pinnedMode,
 		"ActivationRequest.product_id": "the license must be for this product, else 40304",
-		"ValidationRequest.account_id": "the license must be of this account, else 40401",
-		"ValidationRequest.mode":       "the license must be of this mode, else 40401",
 		"ValidationRequest.product_id": "the license must be for this product, else it is not valid",
 		"Validation.reason":            "null if the license is valid; else the first of these that holds",
 
 		"Activation.status": licenseStatus, "License.status": licenseStatus, "EventLicense.status": licenseStatus,
 		"Validation.status": licenseStatus,
 		"Grant.expires_at":  "in the future. Left out: by the product's validity",
+		"Grant.external_key": "the key of the license at the service that sold it: printable characters, which are " +
+			"stored in Unicode's form NFC, without spaces around them. It activates the license too, and finds it in " +
+			"lists. `quantity` must be 1. A license key or an id of this service: 42200",
 		"Grant.max_devices": "0: unlimited. Left out: the product's",
 		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; at most 1 MiB for all licenses of the " +
 			"request together",
@@ -151,11 +156,12 @@ func members() map[string]string {
 		"listLicenses.order_no": "only the license of an order",
 		"listLicenses.buyer_email": "only licenses of a buyer, by the e-mail address of the order, in any case. " +
 			"Percent-encode a `+`",
-		"listLicenses.product_id": "only licenses of a product",
-		"listOrders.status":       "only orders with this status now",
-		"listOrders.buyer_email":  "only orders of a buyer, in any case. Percent-encode a `+`",
-		"listOrders.product_id":   "only orders of a product",
-		"listDeliveries.status":   "only deliveries with this status. Left out: all, in this order",
+		"listLicenses.external_key": "only the license with an external key",
+		"listLicenses.product_id":   "only licenses of a product",
+		"listOrders.status":         "only orders with this status now",
+		"listOrders.buyer_email":    "only orders of a buyer, in any case. Percent-encode a `+`",
+		"listOrders.product_id":     "only orders of a product",
+		"listDeliveries.status":     "only deliveries with this status. Left out: all, in this order",
 
 		"ProductDescription.key_prefix":  "the beginning of license keys. Left out: `LIC`",
 		"ProductDescription.max_devices": "of new licenses; 0: unlimited. Left out: 3",
@@ -233,6 +239,8 @@ func members() map[string]string {
 }
 
 const (
+	pinnedAccount = "the license must be of this account, else 40401. Required for external keys"
+	pinnedMode    = "the license must be of this mode, else 40401. Left out: any; for external keys `live`"
 	licenseStatus = "the first that holds: `revoked`, `suspended`, `expired` (`expires_at` is past), `activated` (a " +
 		"device is bound), `not_activated`"
 	endpointStatus = "whether the service sends events to the endpoint"

@@ -125,8 +125,11 @@ func operations() map[string]operation {
 		"POST /v1/webhook_endpoints/{endpoint_id}/replay": {
 			"replayWebhook", "delivers events again", "replay-events", "webhook_replay_dead",
 		},
-		"GET /v1/account/usage": {
-			"getUsage", "shows how much the account stores, and its budget", "storage-budget", "account_usage",
+		"GET /v1/account": {
+			"getAccount", "shows the settings, the stored data and the budget of the account", "the-account", "account",
+		},
+		"PATCH /v1/account": {
+			"updateAccount", "changes the settings of the account", "the-account", "account_updated",
 		},
 		"POST /v1/keys": {
 			"createAPIKey", "creates an API key", "create-an-api-key", "key_created",

@@ -280,7 +280,7 @@ func TestEveryRuleReportsViolations(t *testing.T) {
 			"licensing imports a third-party package", "licensing/x.go",
 			"package licet\n\nimport _ \"github.com/oklog/ulid/v2\"\n",
 			[]string{"licensing/x.go:3: licensing must not import github.com/oklog/ulid/v2: the only third-party " +
-				"packages in its row are github.com/bojanz/currency"},
+				"packages in its row are github.com/bojanz/currency, golang.org/x/text/unicode/norm"},
 		},
 		{
 			"licensing does I/O", "licensing/x.go",

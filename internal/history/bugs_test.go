@@ -71,6 +71,10 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return rash{s} }},
 		{name: "a license's metadata is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
+		{name: "an alias is left out, now and then",
+			store: func(_ *run, s store.Store) store.Store { return aliasless{s} }},
+		{name: "an alias is written without a compare", txn: uncomparedAliases,
+			store: func(_ *run, s store.Store) store.Store { return blind{s} }},
 		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
 		{name: "a recorded end does not hold", store: func(_ *run, s store.Store) store.Store { return undead{s} }},
 		{name: "any failure of the provider is taken for a refusal",
@@ -152,6 +156,37 @@ func (s keyless) Commit(ctx context.Context, change store.Change) (store.Outcome
 		change.Writes = change.Writes[:1]
 	}
 	return s.Store.Commit(ctx, change)
+}
+
+// aliasless leaves out some of the aliases of new licenses.
+type aliasless struct{ store.Store }
+
+func (s aliasless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if rand.IntN(4) == 0 {
+		change.Writes = slices.DeleteFunc(slices.Clone(change.Writes),
+			func(w store.Write) bool { return w.Ref.Kind == licensing.KindAlias })
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// blind finds no alias.
+type blind struct{ store.Store }
+
+func (s blind) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := s.Store.Load(ctx, wants...)
+	for i := range snapshots {
+		if wants[i].Ref.Kind == licensing.KindAlias {
+			snapshots[i] = store.Snapshot{}
+		}
+	}
+	return snapshots, err
+}
+
+// uncomparedAliases leaves aliases out of what is compared.
+func uncomparedAliases(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	txn = proto.CloneOf(txn)
+	txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return isOf("n/", c.Key) })
+	return handler(ctx, txn)
 }
 
 // rash stores the claim of a change in a transaction before that of the change.

@@ -60,9 +60,12 @@ func (i *inspection) orders(t *timeline) {
 					i.add("orders", "%s was granted and is not there", key)
 				}
 			}
-		case d.Out.Verdict == accepted:
+		case d.Out.Verdict == accepted && d.What != "import":
 			i.deed(d, t.orders[d.Order])
 		}
+	}
+	for _, writes := range t.aliases { // of licenses whose requests may have got no answer
+		known[writes[0].license.Key("LIC")] = true
 	}
 	for id, states := range t.licenses {
 		key := id.Key("LIC")

@@ -51,6 +51,7 @@ func (r *run) inspect(t *timeline) []violation {
 	}
 	i.writers("usage", usageWriters(t.usages))
 	i.orders(t)
+	i.aliases(t)
 	i.books(t)
 	i.events(t)
 	return i.list

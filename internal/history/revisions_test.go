@@ -69,6 +69,7 @@ type timeline struct {
 	changed  []string                       // keys of events that were changed
 	epochs   []int64                        // the revisions at which epochs have begun
 	usages   []*usageAt                     // of the account
+	aliases  map[string][]aliasAt           // of licenses of the account
 }
 
 // readHistory watches all that was written after a revision.
@@ -97,7 +98,7 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
-		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}}
+		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -195,8 +196,17 @@ func (t *timeline) replay(
 			}
 		case "m":
 			id := licenseIn(slot, rest)
-			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 {
+			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 || touched[id] != nil {
 				touch(id).noteWritten = true
+			}
+		case "n":
+			m, err := parse(event.Kv.Value[1:])
+			if err != nil {
+				return err
+			}
+			if m.account() == t.account {
+				t.aliases[rest] = append(t.aliases[rest],
+					aliasAt{revision, licensing.LicenseID(m.bytes[1][0]), event.IsCreate()})
 			}
 		case "e":
 			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {

@@ -148,6 +148,14 @@ func (r *run) play() error {
 	if err := r.startUsage(); err != nil {
 		return errors.Join(err, r.end())
 	}
+	err = patiently(context.Background(), func() error {
+		_, err := r.maker.node.ChangeSettings(context.Background(),
+			licensing.ChangeSettings{Owner: r.owner, ExternalKeys: licensing.MatchCompact})
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, r.end())
+	}
 	for _, p := range plans(random) {
 		l := newLicense(p, mint(r.owner))
 		r.mu.Lock()
@@ -176,6 +184,9 @@ func (r *run) play() error {
 		group.Go(func() { r.shop(number) })
 	}
 	group.Go(r.grant)
+	for importer := range importers {
+		group.Go(func() { r.importKeys(importer) })
+	}
 	group.Wait()
 	calm()
 	<-following

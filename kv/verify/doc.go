@@ -14,6 +14,7 @@
 //	names.go       how violations name what may be secret
 //	licenses.go    licenses with their devices and metadata
 //	facts.go       what one record says of itself
+//	aliases.go     external keys, their aliases, and the settings of owners
 //	records.go     orders, products and single keys
 //	listings.go    entries of listings
 //	due.go         entries of what is due

@@ -119,7 +119,8 @@ func (v *recordChecks) checkLicense(
 	if err != nil {
 		return err
 	}
-	if err := v.checkMetadata(ctx, id, metadata); err != nil {
+	attached, err := v.checkMetadata(ctx, id, metadata)
+	if err != nil {
 		return err
 	}
 	if stored == nil {
@@ -130,6 +131,7 @@ func (v *recordChecks) checkLicense(
 	v.checkFacts(stored, bad)
 	v.checkCounts(stored, own, bad)
 	v.checkLicenseReferences(stored, id, bad)
+	v.checkExternalKey(&stored.License, attached, bad)
 	return nil
 }
 
@@ -162,14 +164,22 @@ func (v *recordChecks) checkOwnDevices(ctx context.Context, id licensing.License
 	}
 }
 
-func (v *recordChecks) checkMetadata(ctx context.Context, id licensing.LicenseID, metadata *stream) error {
+// checkMetadata checks and returns the metadata of a license.
+func (v *recordChecks) checkMetadata(
+	ctx context.Context, id licensing.LicenseID, metadata *stream,
+) (m licensing.Metadata, err error) {
 	e, more, err := metadata.peek(ctx)
-	if err != nil || !more || e.rest != layout.BlockOf(id) {
-		return err
+	if err != nil || !more || e.slot != id.Slot() || e.rest != layout.BlockOf(id) {
+		return m, err
 	}
 	metadata.skip()
-	if !isObject(e.value) {
-		v.report("metadata", "m/"+id.String(), "value", "the value is no JSON object")
+	bad := func(rule, problem string) { v.report("metadata", "m/"+id.String(), rule, "%s", problem) }
+	if m, err = layout.DecodeMetadata(e.value); err != nil {
+		bad("value", "the value can't be read")
+		return licensing.Metadata{}, nil
 	}
-	return nil
+	if m.Object != "" && !isObject([]byte(m.Object)) {
+		bad("object", "the value is no JSON object")
+	}
+	return m, nil
 }

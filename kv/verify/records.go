@@ -15,6 +15,8 @@ type recordChecks struct {
 	*reading
 	events *eventChecks
 	usages map[licensing.Owner]licensing.Size // as the usage records say
+	// settings are the settings of owners. The families before licenses fill it.
+	settings map[licensing.Owner]licensing.Settings
 }
 
 // checkOrder checks one order: its own value, and whether its license and the pointer to its owner agree with it.

@@ -30,10 +30,11 @@ func Sizes(
 // count counts all families.
 func (c *sizes) count(ctx context.Context) error {
 	for _, count := range []func(context.Context) error{
-		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("i/", 0), c.owned("o/", 0), c.owned("q/", 0),
-		c.owned("w/", 0), c.owned("y/", 0), c.owned("j/", len("1i/")), c.owned("x/o/", layout.TimeSize),
-		c.owned("x/r/", layout.TimeSize), c.owned("z/", layout.TimeSize),
-		c.valued("k/", ownerOfAPIKey), c.valued("p/", layout.DecodeOwner), c.countLicenses, c.countDeliveries,
+		c.owned("a/", 0), c.owned("b/", 0), c.owned("c/", 0), c.owned("f/", 0), c.owned("i/", 0),
+		c.owned("o/", 0), c.owned("q/", 0), c.owned("w/", 0), c.owned("y/", 0), c.owned("j/", len("1i/")),
+		c.owned("x/o/", layout.TimeSize), c.owned("x/r/", layout.TimeSize), c.owned("z/", layout.TimeSize),
+		c.valued("k/", ownerOfAPIKey), c.valued("n/", ownerOfAlias), c.valued("p/", layout.DecodeOwner),
+		c.countLicenses, c.countDeliveries,
 	} {
 		if err := count(ctx); err != nil {
 			return err
@@ -94,6 +95,11 @@ func ownerOfAPIKey(value []byte) (licensing.Owner, error) {
 		return licensing.Owner{}, fmt.Errorf("an API key: %w", err)
 	}
 	return stored.Key.Owner, nil
+}
+
+func ownerOfAlias(value []byte) (licensing.Owner, error) {
+	alias, _, err := layout.DecodeAlias(value)
+	return alias.Owner, err
 }
 
 // countLicenses counts licenses together with their devices, metadata and entries of due work. Devices and metadata

@@ -76,6 +76,7 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 		}
 	case "p/", "v/", "x/w/":
 		own, known = licensing.SlotIn(e.rest)
+	case layout.AliasesFamily: // only the value names the owner
 	default:
 		skip := 0
 		switch family {

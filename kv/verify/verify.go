@@ -149,12 +149,14 @@ func (v *verification) families() []family {
 		{"webhooks_mark", "cell/webhooks", v.each("cell/webhooks", v.webhooks.checkWebhooksMark)},
 		{"device", "d/", nil},
 		{"event", "e/", v.each("e/", v.events.checkEvents)},
+		{"settings", "f/", v.each("f/", v.records.checkSettings)},
 		{"owner", "h/", v.each("h/", v.events.checkOwner)},
 		{"listing", "i/", v.each("i/", v.listings.checkListing)},
 		{"skip", "j/", v.each("j/", v.listings.checkSkip)},
 		{"api_key", "k/", v.each("k/", v.keys.checkAPIKey)},
 		{"license", "l/", v.records.checkLicenses}, // with devices and metadata
 		{"metadata", "m/", nil},
+		{"alias", "n/", v.each("n/", v.records.checkAlias)},
 		{"order", "o/", v.each("o/", v.records.checkOrder)},
 		{"order_owner", "p/", v.each("p/", v.records.checkOrderOwner)},
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
@@ -216,7 +218,8 @@ func newVerification(kv clientv3.KV, cfg Config) *verification {
 	v := &verification{reading: &reading{kv: kv, cfg: cfg, places: map[string]int{}}}
 	v.listings, v.claims, v.keys = listingChecks{v.reading}, claimChecks{v.reading}, keyChecks{v.reading}
 	v.events.reading = v.reading
-	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size)}
+	v.records = recordChecks{reading: v.reading, events: &v.events, usages: make(map[licensing.Owner]licensing.Size),
+		settings: make(map[licensing.Owner]licensing.Settings)}
 	v.webhooks = webhookChecks{reading: v.reading, events: &v.events, keys: &v.keys}
 	return v
 }

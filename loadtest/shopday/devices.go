@@ -115,7 +115,7 @@ func (s *support) remove(ctx context.Context, l *licenseEntry, device string) {
 // the device was removed.
 func (s *support) moveOut(ctx context.Context, l *licenseEntry, device string) bool {
 	before := monthOf(time.Now())
-	_, err := s.program.Deactivate(ctx, l.key, device)
+	_, err := s.program.Deactivate(ctx, client.Deactivation{LicenseKey: l.key, DeviceID: device})
 	month := monthOf(time.Now())
 	allowed := l.terms.selfService && (l.terms.removals == 0 || l.removals[month] < l.terms.removals)
 	switch code := codeOf(err); {

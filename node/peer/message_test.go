@@ -32,7 +32,7 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 	case *time.Time:
 		*at = time.UnixMilli(1_700_000_000_000 + int64(*number)).UTC()
 		return
-	case *licensing.Order, **licensing.Product, **licensing.Endpoint, *licensing.Size:
+	case *licensing.Order, *licensing.Settings, **licensing.Product, **licensing.Endpoint, *licensing.Size:
 		return // the result of no command that hops
 	case *licensing.LicenseKey:
 		*at = licensing.LicenseID{byte(*number)}.Key("LIC")

@@ -17,6 +17,8 @@ import (
 type EventView struct {
 	store.RecordedEvent
 	Metadata string // of a license: a compact JSON object, or empty
+	// ExternalKey is that of a license, as in licensing.Metadata.
+	ExternalKey string
 }
 
 // EventFeed is a page of a feed.
@@ -292,7 +294,7 @@ func (v *EventView) addLicense(now *store.LicenseView) {
 		return
 	}
 	l := *v.License
-	v.Metadata = now.Metadata
+	v.Metadata, v.ExternalKey = now.Metadata, now.ExternalKey
 	if l.SuspendedAt.Equal(now.License.SuspendedAt) && l.RevokedAt.Equal(now.License.RevokedAt) {
 		l.StateReason = now.License.StateReason
 	}

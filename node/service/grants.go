@@ -20,8 +20,11 @@ type Grant struct {
 	MaxDevices *int      // nil: the product's limit
 	ExpiresAt  time.Time // zero: the product's validity applies
 	Metadata   string    // of each license: a compact JSON object, or empty
-	By         licensing.Actor
-	Once       *node.Once // nil: the request came without an Idempotency-Key
+	// ExternalKey is the key of the license at another service; see licensing.ParseExternalKey. It requires a Quantity
+	// of 1. Empty: there is none.
+	ExternalKey string
+	By          licensing.Actor
+	Once        *node.Once // nil: the request came without an Idempotency-Key
 
 	// Stale is the error if the request can no longer be made, such as that ExpiresAt has passed; nil
 	// if it can. A request that was made in time is still answered when it is repeated.
@@ -50,7 +53,7 @@ func (l *Licenses) Grant(
 		case product == nil:
 			return nil, false, licensing.ErrProductNotFound
 		default:
-			if err := g.start(product.Terms); err != nil {
+			if err := g.start(ctx, product.Terms); err != nil {
 				return nil, false, err
 			}
 		}
@@ -73,6 +76,8 @@ type grantRun struct {
 	in         Grant
 	claim      *node.Claim
 	newProduct []store.Write // creates the product; empty if it exists
+	newAlias   *store.Write  // creates the alias of the external key; nil if there is none
+	sealedKey  string        // the external key, as the store keeps it
 
 	progress  licensing.GrantProgress
 	claimedAt time.Time           // when the claim was stored; zero: not yet
@@ -80,12 +85,23 @@ type grantRun struct {
 }
 
 // start begins a new grant.
-func (g *grantRun) start(terms licensing.Terms) error {
+func (g *grantRun) start(ctx context.Context, terms licensing.Terms) error {
 	g.progress = licensing.GrantProgress{Terms: terms, Quantity: g.in.Quantity}
 	if _, err := io.ReadFull(g.cfg.Entropy, g.progress.Seed[:]); err != nil {
 		return fmt.Errorf("make a seed for license keys: %w", err)
 	}
-	return nil
+	return g.takeExternalKey(ctx)
+}
+
+// takeExternalKey prepares the alias of the external key, or fails with ErrExternalKeyInUse.
+func (g *grantRun) takeExternalKey(ctx context.Context) error {
+	if g.in.ExternalKey == "" {
+		return nil
+	}
+	id := g.progress.Key(g.cfg.LicenseKeys, g.owner, 0).ID()
+	alias, sealed, err := g.external.newAlias(ctx, g.owner, id, g.in.ExternalKey)
+	g.newAlias, g.sealedKey = &alias, sealed
+	return err
 }
 
 // run stores the missing licenses, batch by batch.
@@ -119,7 +135,7 @@ func (g *grantRun) batch(ctx context.Context) error {
 		l := g.license(i)
 		writes = append(writes, store.Write{
 			Ref:    licensing.LicenseRef(l.Key),
-			Record: licensing.NewLicense(l, newMetadata(g.in.Metadata), g.in.By),
+			Record: licensing.NewLicense(l, g.newMetadata(), g.in.By),
 		})
 		batch = append(batch, *l)
 	}
@@ -127,12 +143,25 @@ func (g *grantRun) batch(ctx context.Context) error {
 		g.claimedAt = g.engine.Now()
 	}
 	g.claim.Effect = licensing.Claim{Grant: &next, CreatedAt: g.claimedAt}
-	if err := g.commitWithProduct(ctx, g.claim, g.newProduct, writes...); err != nil {
+	if err := g.commit(ctx, writes); err != nil {
 		return err
 	}
-	g.progress, g.newProduct = next, nil
+	g.progress, g.newProduct, g.newAlias = next, nil, nil
 	g.created = append(g.created, batch...)
 	return g.reloadClaim(ctx)
+}
+
+// commit commits the writes of a batch along with the new product and the new alias. Requests that bring the same
+// external key write the same alias, so their Commits take turns.
+func (g *grantRun) commit(ctx context.Context, writes []store.Write) error {
+	if g.newAlias == nil {
+		return g.commitWithProduct(ctx, g.claim, g.newProduct, writes...)
+	}
+	writes = append(writes, *g.newAlias)
+	_, err := g.engine.WithRecordLock(ctx, g.newAlias.Ref, func(ctx context.Context) (licensing.Result, error) {
+		return licensing.Result{}, g.commitWithProduct(ctx, g.claim, g.newProduct, writes...)
+	})
+	return err
 }
 
 // license returns a new license, the one with index i of the grant.
@@ -148,12 +177,12 @@ func (g *grantRun) license(i int) *licensing.License {
 	return l
 }
 
-// newMetadata returns the metadata of a new license; nil if object is empty.
-func newMetadata(object string) *licensing.Metadata {
-	if object == "" {
+// newMetadata returns the metadata of a new license; nil if there is none.
+func (g *grantRun) newMetadata() *licensing.Metadata {
+	if g.in.Metadata == "" && g.sealedKey == "" {
 		return nil
 	}
-	return &licensing.Metadata{Object: object, Changed: true}
+	return &licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Changed: true}
 }
 
 // reloadClaim reads the revision of the claim that the last batch wrote. The next batch compares it.
@@ -177,6 +206,9 @@ func (g *grantRun) reload(ctx context.Context) error {
 		g.progress, g.claimedAt = *earlier.Grant, earlier.CreatedAt
 	}
 	g.newProduct = newProduct
+	if g.progress.Done == 0 {
+		return g.takeExternalKey(ctx)
+	}
 	return nil
 }
 
@@ -194,7 +226,7 @@ func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	views := make([]store.LicenseView, g.progress.Quantity)
 	if len(g.created) == g.progress.Quantity {
 		for i := range views {
-			views[i] = store.LicenseView{License: g.created[i], Metadata: g.in.Metadata}
+			views[i] = store.LicenseView{License: g.created[i], Metadata: g.in.Metadata, ExternalKey: g.sealedKey}
 		}
 		return views, nil
 	}

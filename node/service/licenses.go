@@ -10,7 +10,10 @@ import (
 )
 
 // Licenses offers the use cases of licenses and their devices.
-type Licenses struct{ *core }
+type Licenses struct {
+	*core
+	external *ExternalKeys
+}
 
 // Activate binds a device to a license. If the device is bound already, Activate updates when it was
 // last seen.

@@ -14,6 +14,8 @@ type LicenseFilter struct {
 	Status     licensing.Status
 	OrderNo    string
 	BuyerEmail string // of the order; letter case does not matter
+	// ExternalKey is as ParseExternalKey of package licensing returned it.
+	ExternalKey string
 }
 
 // OrderFilter selects orders. An empty field matches all.
@@ -28,7 +30,10 @@ func (l *Licenses) ListLicenses(
 	ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page,
 ) (list store.List[store.LicenseView], err error) {
 	return admittedToList(ctx, l.core, owner, func() (list store.List[store.LicenseView], err error) {
-		if filter.OrderNo != "" {
+		switch {
+		case filter.ExternalKey != "":
+			return l.licenseByExternalKey(ctx, owner, filter)
+		case filter.OrderNo != "":
 			return l.licenseOfOrder(ctx, owner, filter)
 		}
 		return l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, clamp(page), l.keepLicenses(filter))
@@ -62,8 +67,34 @@ func (l *Licenses) licenseOfOrder(
 		filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
 		return list, nil
 	}
-	views, err := l.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{order.LicenseKey}, 0)
-	if err != nil || visible(views[0], owner, order.LicenseKey) != nil {
+	return l.listOne(ctx, owner, filter, order.LicenseKey)
+}
+
+// licenseByExternalKey lists the license with an external key, if the rest of the filter matches the license. A license
+// with an external key has no order, and so no buyer.
+func (l *Licenses) licenseByExternalKey(
+	ctx context.Context, owner licensing.Owner, filter LicenseFilter,
+) (list store.List[store.LicenseView], err error) {
+	if filter.OrderNo != "" || filter.BuyerEmail != "" {
+		return list, nil
+	}
+	key, err := l.external.find(ctx, owner, filter.ExternalKey)
+	switch licensing.ReasonOf(err) {
+	case licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseKey:
+		return list, nil
+	}
+	if err != nil {
+		return list, err
+	}
+	return l.listOne(ctx, owner, filter, key)
+}
+
+// listOne lists a license, if the filter matches the license itself.
+func (l *Licenses) listOne(
+	ctx context.Context, owner licensing.Owner, filter LicenseFilter, key licensing.LicenseKey,
+) (list store.List[store.LicenseView], err error) {
+	views, err := l.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
+	if err != nil || visible(views[0], owner, key) != nil {
 		return list, err
 	}
 	if keep := l.keepLicenses(filter); keep == nil || keep(&views[0].License) {

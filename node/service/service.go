@@ -64,6 +64,7 @@ type Service struct {
 	*Orders
 	*Licenses
 	*Products
+	*ExternalKeys
 	*Keys
 	*Webhooks
 	*Events
@@ -126,12 +127,16 @@ func New(cfg Config) *Service {
 		redactions: newGate(redactionsAtOnce, shed.WithLabelValues("redactions")),
 		budgets:    budgets,
 	}
+	external := newExternalKeys(c)
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	s := &Service{
-		Node:       engine,
-		Orders:     &Orders{core: c},
-		Licenses:   &Licenses{c},
-		Products:   &Products{c},
+		Node:     engine,
+		Orders:   &Orders{core: c},
+		Licenses: &Licenses{c, external},
+		Products: &Products{c},
+
+		ExternalKeys: external,
+
 		Keys:       keys,
 		Webhooks:   &Webhooks{c},
 		Events:     newEvents(c, keys.cache),

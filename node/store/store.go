@@ -200,7 +200,9 @@ type DevicePage struct {
 type LicenseView struct {
 	License  licensing.License
 	Metadata string // a compact JSON object, or empty
-	Devices  []licensing.Device
+	// ExternalKey is as in licensing.Metadata.
+	ExternalKey string
+	Devices     []licensing.Device
 	// Next is the position of the next page; nil at the end.
 	Next *DeviceCursor
 }

@@ -187,6 +187,10 @@ func TestGoldenValues(t *testing.T) {
 			{kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
 	}}).Encode())
 	show("request to listen", EncodeListenRequest(true))
+	show("metadata", EncodeMetadata(licensing.Metadata{Object: `{"seat":1}`, ExternalKey: "sealed"}))
+	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}, license.Writers))
+	show("settings", (&Settings{Settings: licensing.Settings{ExternalKeys: licensing.MatchCompact, KeysFixed: true},
+		Writers: license.Writers}).Encode())
 	show("mark of events", (&RetentionMark{At: kvtest.Time, Measured: true}).Encode())
 	show("ledger of events", goldenLedger().Encode())
 	golden(t, "values.golden", b.String())
@@ -199,6 +203,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"license", LicenseKey(id)},
 		{"device", DeviceKey(id, kvtest.Hex)},
 		{"metadata", MetadataKey(id)},
+		{"alias", AliasKey(licensing.AliasName(id))},
+		{"settings", SettingsKey(kvtest.Owner)},
 		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
 		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405},
 			OrderInEvents("ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},

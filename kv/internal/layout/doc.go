@@ -35,7 +35,10 @@
 //
 //	l/<id>                            a license: facts, writers, up to 16 devices
 //	d/<id><hash>                      a device of a license with more than 16
-//	m/<id>                            a license's metadata, as JSON; the license's revision guards it
+//	m/<id>                            a license's metadata, and its external key, sealed; the license's revision
+//	                                  guards it
+//	n/<alias>                         the id and the owner of a license, by its external key
+//	f/<account>/<mode>/               an owner's settings
 //	e/<account>/<mode>/<epoch><record><sequence>
 //	                                  events of a record, those of one transaction; see package kv
 //	e/<account>/<mode>/<epoch>b<block>
@@ -74,7 +77,8 @@
 // <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
-// every key up to a range's end, whatever the limit); <key> the first 16 bytes
+// every key up to a range's end, whatever the limit); <alias> the first 16 bytes of an HMAC of an external key,
+// see licensing.LicenseKeys.AliasOf; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
 // in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
 // 1 or 2, and <entry> a key without the layout's version and the slot.
@@ -124,6 +128,9 @@
 //	license.go       licenses and devices
 //	licenserules.go  the rules that a stored license must not break
 //	inline.go        devices in the record of their license
+//	metadata.go      the metadata of licenses, with their external keys
+//	alias.go         aliases of licenses
+//	settings.go      the settings of owners
 //	order.go         orders
 //	product.go       products
 //	terms.go         the terms of licenses and products

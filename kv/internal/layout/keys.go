@@ -40,9 +40,6 @@ const NodesPrefix = CellPrefix + "n/"
 // LicenseKey returns the key of a license's record.
 func LicenseKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "l/"+BlockOf(id)) }
 
-// MetadataKey returns the key of a license's metadata.
-func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+BlockOf(id)) }
-
 // OrderOwnerKey returns the key that holds the owner of an order, by the order's number alone.
 func OrderOwnerKey(orderNo string) string { return inSlotOf(orderNo, "p/"+orderNo) }
 
@@ -182,6 +179,10 @@ func RecordKey(ref licensing.Ref) string {
 		return UsageKey(ref.Owner)
 	case licensing.KindClaim:
 		return ClaimKey(ref.Owner, ref.ID)
+	case licensing.KindAlias:
+		return AliasKey(ref.AliasName())
+	case licensing.KindSettings:
+		return SettingsKey(ref.Owner)
 	default:
 		return ProductKey(ref.Owner, ref.ID)
 	}

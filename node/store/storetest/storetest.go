@@ -30,6 +30,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"products are made, replaced and removed", testProducts},
 		{"endpoints of webhooks are made, changed and removed", testWebhooks},
 		{"metadata changes along with its license", testMetadata},
+		{"an alias is made once, along with its license", testAlias},
+		{"settings are made and changed", testSettings},
 		{"paying stores order and license together", testIssue},
 		{"an order and its license change together", testTogether},
 		{"what is due is found by time", testDue},

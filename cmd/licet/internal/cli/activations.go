@@ -8,10 +8,13 @@ import (
 	"licet/client"
 )
 
-// pinFlags adds the flags for what a license must belong to.
+// pinFlags adds the flags for what a license must belong to; product may be nil.
 func pinFlags(cmd *cobra.Command, product, account, mode *string) {
-	cmd.Flags().StringVar(product, "product-id", "", "`product` that the license must have")
-	cmd.Flags().StringVar(account, "account-id", "", "`account` that the license must have")
+	if product != nil {
+		cmd.Flags().StringVar(product, "product-id", "", "`product` that the license must have")
+	}
+	cmd.Flags().StringVar(account, "account-id", "",
+		"`account` that the license must have; required if LICENSE_KEY is a key of another service")
 	cmd.Flags().StringVar(mode, "mode", "", "`mode` that the license must have: test or live")
 	Complete(cmd, "mode", "test", "live")
 }
@@ -59,13 +62,16 @@ func (s licenseGroup) licensesValidate() *cobra.Command {
 }
 
 func (s licenseGroup) licensesDeactivate() *cobra.Command {
+	var in client.Deactivation
 	return s.command(spec{
 		use: "deactivate LICENSE_KEY DEVICE_ID", short: "Remove a device as its user would, if the product allows it",
 		example: `  licet licenses deactivate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		route:   "POST /v1/licenses/deactivate",
+		flags:   func(cmd *cobra.Command) { pinFlags(cmd, nil, &in.AccountID, &in.Mode) },
 		run: func(c *session, args []string) error {
+			in.LicenseKey, in.DeviceID = args[0], args[1]
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
-				return only(api.Deactivate(c.ctx, args[0], args[1], as...))
+				return only(api.Deactivate(c.ctx, in, as...))
 			})
 		},
 	})

@@ -104,6 +104,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 		args = append(args, "--buyer-email", "anna@example.com")
 	case "licenses update":
 		args = append(args, "--max-devices", "1")
+	case "account update":
+		args = append(args, "--external-keys", "compact")
 	case "webhooks update":
 		args = append(args, "--enabled=false")
 	case "webhooks replay":

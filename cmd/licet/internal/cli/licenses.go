@@ -57,6 +57,7 @@ func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
 	fs.StringVar(&filter.ProductID, "product-id", "", "only licenses of this `product`")
 	fs.StringVar(&filter.OrderNo, "order-no", "", "only the license of this `order`")
 	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only licenses of the buyer with this `address`")
+	fs.StringVar(&filter.ExternalKey, "external-key", "", "only the license with this `key` of another service")
 	Complete(cmd, "status", words(licensing.Statuses())...)
 }
 
@@ -80,6 +81,7 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 	return s.command(spec{
 		use: "grant", short: "Issue licenses without an order",
 		example: `  licet licenses grant --product-id editor
+  licet licenses grant --product-id editor --external-key 7F3A-99B1-04CC
   licet licenses grant --product-id editor --quantity 100 --expires-at 2031-01-01T00:00:00Z --idempotency-key spring-campaign`,
 		route: "POST /v1/licenses", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
@@ -92,6 +94,8 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 				"`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the "+
 					"product)")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with each license, or @ and a file name")
+			fs.StringVar(&grant.ExternalKey, "external-key", "",
+				"`key` of the license at the service that sold it, which activates the license too")
 			onceFlag(fs)
 			_ = cmd.MarkFlagRequired("product-id")
 		},

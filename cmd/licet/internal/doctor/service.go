@@ -144,7 +144,7 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 
 // account judges the account, as far as the scopes of the API key allow.
 func (r *Report) account(ctx context.Context, api *client.Client) {
-	if usage, err := api.Usage(ctx); err == nil {
+	if usage, err := api.Account(ctx); err == nil {
 		share := max(part(usage.StoredBytes, usage.LimitBytes), part(usage.StoredKeys, usage.LimitKeys))
 		if share >= budgetShare {
 			r.add(Warning, "account budget", "delete data, or ask the operator for a larger budget: "+

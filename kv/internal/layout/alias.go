@@ -1,0 +1,43 @@
+package layout
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// AliasesFamily begins the keys of aliases.
+const AliasesFamily = "n/"
+
+// AliasSize is the length of an alias in a key.
+const AliasSize = len(licensing.AliasName{}) - slotInName
+
+// slotInName is how many bytes of the name of an alias are the slot.
+const slotInName = 2
+
+// AliasKey returns the key of an alias.
+func AliasKey(name licensing.AliasName) string {
+	return InSlot(name.Slot(), AliasesFamily+string(name[slotInName:]))
+}
+
+// AliasWriter is the number of the repeated field with the writers of an alias.
+const AliasWriter protowire.Number = 15
+
+// EncodeAlias returns the value of an alias.
+func EncodeAlias(a licensing.Alias, writers []Writer) []byte {
+	return aliasTable(&a, &writers).value()
+}
+
+// DecodeAlias decodes the value of an alias.
+func DecodeAlias(value []byte) (a licensing.Alias, writers []Writer, err error) {
+	err = DecodeValue(value, aliasTable(&a, &writers).read)
+	return a, writers, owned(a.Owner, err)
+}
+
+func aliasTable(a *licensing.Alias, writers *[]Writer) fieldTable {
+	return fieldTable{
+		arrayField(1, a.License[:]),
+		ownerField(2, &a.Owner),
+		writersField(AliasWriter, writers),
+	}
+}

@@ -1,0 +1,25 @@
+package layout
+
+import "licet/licensing"
+
+// MetadataKey returns the key of a license's metadata.
+func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+BlockOf(id)) }
+
+// metadataTable lists the fields of a license's metadata.
+func metadataTable(m *licensing.Metadata) fieldTable {
+	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey)}
+}
+
+// EncodeMetadata returns the value of a license's metadata; nil if there is nothing to store.
+func EncodeMetadata(m licensing.Metadata) []byte {
+	if m.Object == "" && m.ExternalKey == "" {
+		return nil
+	}
+	return metadataTable(&m).value()
+}
+
+// DecodeMetadata decodes the value of a license's metadata.
+func DecodeMetadata(value []byte) (m licensing.Metadata, err error) {
+	err = DecodeValue(value, metadataTable(&m).read)
+	return m, err
+}

@@ -1,0 +1,112 @@
+package verify
+
+import (
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
+
+// checkSettings checks the settings of an owner, and keeps them for the checks of external keys.
+func (v *recordChecks) checkSettings(e entry) {
+	owner, rest, ok := layout.CutOwner(e.rest)
+	if !ok || rest != "" {
+		v.report("settings", "f/"+Opaque(e.rest), "key", "the key is not in the form of an owner's settings")
+		return
+	}
+	name := layout.SettingsFamily + layout.OwnerPath(owner)
+	bad := func(rule, format string, args ...any) { v.report("settings", name, rule, format, args...) }
+	stored, err := layout.DecodeSettings(owner, e.value)
+	if err != nil {
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	checkWriters(e.value, layout.SettingsWriter, bad)
+	if m := stored.Settings.Matching(); m != licensing.MatchExact && m != licensing.MatchCompact {
+		bad("external_keys", "external keys are matched in a way that this build does not know")
+	}
+	v.settings[owner] = stored.Settings
+}
+
+// checkExternalKey checks the external key of a license: its alias must lead to the license.
+func (v *recordChecks) checkExternalKey(
+	l *licensing.License, m licensing.Metadata, bad func(rule, format string, args ...any),
+) {
+	if m.ExternalKey == "" || v.cfg.Keys == nil {
+		return
+	}
+	id := l.Key.ID()
+	key, ok := v.cfg.Keys.OpenExternalKey(id, m.ExternalKey)
+	if !ok {
+		bad("external_key", "its external key was not sealed for it with this store's id key")
+		return
+	}
+	v.want(layout.AliasKey(v.aliasOf(l.Owner, key)), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("alias_missing", "the alias of its external key is missing, so the key finds no license")
+			return
+		}
+		if alias, _, err := layout.DecodeAlias(kv.Value); err == nil && alias.License != id {
+			bad("alias_other", "the alias of its external key leads to the license %s", alias.License)
+		}
+	})
+}
+
+// aliasOf returns the alias of an external key.
+func (v *recordChecks) aliasOf(owner licensing.Owner, key string) licensing.AliasName {
+	settings := v.settings[owner]
+	return v.cfg.Keys.AliasOf(owner, settings.Matching().Of(key))
+}
+
+// checkAlias checks an alias: the license that it leads to must have the external key.
+func (v *recordChecks) checkAlias(e entry) {
+	name := layout.AliasesFamily + Opaque(e.rest)
+	bad := func(rule, format string, args ...any) { v.report("alias", name, rule, format, args...) }
+	if len(e.rest) != layout.AliasSize {
+		bad("key", "the key is not in the form of an alias")
+		return
+	}
+	alias, _, err := layout.DecodeAlias(e.value)
+	if err != nil {
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	checkWriters(e.value, layout.AliasWriter, bad)
+	id := alias.License
+	if e.slot != licensing.SlotOf(alias.Owner) || e.slot != id.Slot() {
+		bad("slot", "it is not in the slot of its owner and of the license %s", id)
+		return
+	}
+	if settings := v.settings[alias.Owner]; !settings.KeysFixed {
+		bad("keys_fixed", "its owner has external keys, and may still change how they are matched")
+	}
+	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("license_missing", "its license %s does not exist", id)
+			return
+		}
+		if l, err := layout.DecodeLicense(id, kv.Value); err == nil && l.License.Owner != alias.Owner {
+			bad("license_owner", "its license %s belongs to another owner", id)
+		}
+	})
+	v.want(layout.MetadataKey(id), func(kv *mvccpb.KeyValue) {
+		var m licensing.Metadata
+		if kv != nil {
+			if m, err = layout.DecodeMetadata(kv.Value); err != nil {
+				return // reported with the metadata
+			}
+		}
+		if m.ExternalKey == "" {
+			bad("external_key_missing", "its license %s has no external key", id)
+			return
+		}
+		if v.cfg.Keys == nil {
+			return
+		}
+		if key, ok := v.cfg.Keys.OpenExternalKey(id, m.ExternalKey); ok {
+			if of := layout.AliasKey(v.aliasOf(alias.Owner, key)); of != e.key {
+				bad("external_key_other", "its license %s has another external key", id)
+			}
+		}
+	})
+}

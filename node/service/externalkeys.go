@@ -1,0 +1,179 @@
+package service
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/store"
+)
+
+const (
+	// rememberedAliases is how many external keys a node remembers, in about 200 bytes each.
+	rememberedAliases = 100_000
+	// rememberedMatchings is how many owners with external keys a node remembers.
+	rememberedMatchings = 10_000
+	// aliasLife is how long a node trusts what it remembers. Neither ever changes in a store, but a restore of an older
+	// backup may bring other data.
+	aliasLife = 10 * time.Minute
+)
+
+// ExternalKeys finds licenses by external keys. An activation by an external key that the node remembers takes no more
+// requests to the store than an activation by a license key.
+type ExternalKeys struct {
+	*core
+	matchings *otter.Cache[licensing.Owner, remembered[licensing.KeyMatching]] // of owners with external keys
+	aliases   *otter.Cache[licensing.AliasName, remembered[licensing.LicenseID]]
+}
+
+// remembered is a value that the store has returned, and until when the node trusts it.
+type remembered[T any] struct {
+	value T
+	until time.Time
+}
+
+func remember[K comparable, T any](e *ExternalKeys, in *otter.Cache[K, remembered[T]], key K, value T) {
+	in.Set(key, remembered[T]{value, e.engine.Now().Add(aliasLife)})
+}
+
+func recall[K comparable, T any](e *ExternalKeys, in *otter.Cache[K, remembered[T]], key K) (value T, known bool) {
+	r, known := in.GetIfPresent(key)
+	return r.value, known && e.engine.Now().Before(r.until)
+}
+
+func newExternalKeys(c *core) *ExternalKeys {
+	return &ExternalKeys{
+		core: c,
+		matchings: otter.Must(&otter.Options[licensing.Owner, remembered[licensing.KeyMatching]]{
+			MaximumSize: rememberedMatchings,
+		}),
+		aliases: otter.Must(&otter.Options[licensing.AliasName, remembered[licensing.LicenseID]]{
+			MaximumSize: rememberedAliases,
+		}),
+	}
+}
+
+// ExternalLicense returns the license that an end user has named by an external key of an owner. network is the end
+// user's. ExternalLicense fails with ErrInvalidLicenseKey if the owner has no external keys, and with
+// ErrLicenseNotFound if none of them is this one.
+func (e *ExternalKeys) ExternalLicense(
+	ctx context.Context, owner licensing.Owner, external string, network netip.Addr,
+) (key licensing.LicenseKey, err error) {
+	if key, known := e.RecallExternal(owner, external); known {
+		return key, nil
+	}
+	place, err := e.engine.EnterFrom(ctx, network)
+	if err != nil {
+		return key, err
+	}
+	defer func() { place.Leave(err) }()
+	return e.find(ctx, owner, external)
+}
+
+// RecallExternal returns the license with an external key of an owner, if the node remembers the license.
+func (e *ExternalKeys) RecallExternal(
+	owner licensing.Owner, external string,
+) (key licensing.LicenseKey, known bool) {
+	matching, known := recall(e, e.matchings, owner)
+	if !known {
+		return key, false
+	}
+	id, known := recall(e, e.aliases, e.cfg.LicenseKeys.AliasOf(owner, matching.Of(external)))
+	return id.Key(""), known
+}
+
+// find finds the license with an external key of an owner.
+func (e *ExternalKeys) find(
+	ctx context.Context, owner licensing.Owner, external string,
+) (key licensing.LicenseKey, err error) {
+	matching, known := recall(e, e.matchings, owner)
+	if !known {
+		settings, err := e.readSettings(ctx, owner)
+		switch {
+		case err != nil:
+			return key, err
+		case !settings.KeysFixed:
+			return key, licensing.ErrInvalidLicenseKey
+		}
+		matching = settings.Matching()
+		remember(e, e.matchings, owner, matching)
+	}
+	text := matching.Of(external)
+	if text == "" {
+		return key, licensing.ErrLicenseNotFound
+	}
+	name := e.cfg.LicenseKeys.AliasOf(owner, text)
+	if id, known := recall(e, e.aliases, name); known {
+		return id.Key(""), nil
+	}
+	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.AliasRef(name)})
+	if err != nil {
+		return key, err
+	}
+	alias := loaded[0].Record.Alias
+	if alias == nil {
+		return key, licensing.ErrLicenseNotFound
+	}
+	remember(e, e.aliases, name, alias.License)
+	return alias.License.Key(""), nil
+}
+
+// newAlias returns the write of the alias of a new license, and the license's external key as the store keeps it. The
+// owner's matching is fixed before. newAlias fails with ErrExternalKeyInUse if the alias exists.
+func (e *ExternalKeys) newAlias(
+	ctx context.Context, owner licensing.Owner, id licensing.LicenseID, external string,
+) (alias store.Write, sealed string, err error) {
+	matching, known := recall(e, e.matchings, owner)
+	if !known {
+		fixed, err := e.engine.Do(ctx, licensing.SettingsRef(owner), licensing.FixKeyMatching{Owner: owner})
+		if err != nil {
+			return alias, "", err
+		}
+		matching = fixed.Settings.Matching()
+		remember(e, e.matchings, owner, matching)
+	}
+	text := matching.Of(external)
+	if text == "" {
+		return alias, "", licensing.ErrExternalKeyEmpty
+	}
+	ref := licensing.AliasRef(e.cfg.LicenseKeys.AliasOf(owner, text))
+	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: ref})
+	switch {
+	case err != nil:
+		return alias, "", err
+	case loaded[0].Record.Alias != nil:
+		return alias, "", licensing.ErrExternalKeyInUse
+	}
+	record := licensing.Record{Alias: &licensing.Alias{License: id, Owner: owner}}
+	return store.Write{Ref: ref, Record: record}, e.cfg.LicenseKeys.SealExternalKey(id, external), nil
+}
+
+// Settings returns the settings of an owner. The read is linearizable.
+func (e *ExternalKeys) Settings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
+	return admitted(ctx, e.core, owner, func(node.Place) (licensing.Settings, error) {
+		return e.readSettings(ctx, owner)
+	})
+}
+
+func (e *ExternalKeys) readSettings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
+	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.SettingsRef(owner)})
+	if err != nil || loaded[0].Record.Settings == nil {
+		return licensing.Settings{Owner: owner}, err
+	}
+	return *loaded[0].Record.Settings, nil
+}
+
+// ChangeSettings changes the settings of an owner, and returns them.
+func (e *ExternalKeys) ChangeSettings(
+	ctx context.Context, cmd licensing.ChangeSettings,
+) (licensing.Settings, error) {
+	if err := e.budgets.learn(ctx, cmd.Owner); err != nil {
+		return licensing.Settings{}, err
+	}
+	result, err := e.engine.Do(ctx, licensing.SettingsRef(cmd.Owner), cmd)
+	return result.Settings, err
+}
