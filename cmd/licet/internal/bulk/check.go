@@ -103,7 +103,7 @@ func (im *Import) check(file *os.File, after time.Time) (*checked, error) {
 	rows, problems, err := im.rows(file)
 	report(problems)
 	if err == nil && len(problems) == 0 {
-		rows.after, rows.seen = after, map[string]int32{}
+		rows.after, rows.seen, rows.keys = after, map[string]int32{}, map[string]int32{}
 		err = found.read(rows, report)
 	}
 	if malformed := (errMalformed{}); errors.As(err, &malformed) {
@@ -136,7 +136,7 @@ func (c *checked) read(rows *rules, report func([]Problem)) error {
 			c.Grants++
 			c.Licenses += r.grant.Quantity
 		}
-		c.states = append(c.states, state{hash: shortHash(r), line: int32(r.line)})
+		c.states = append(c.states, state{hash: shortHash(r), line: int32(r.line), unique: r.grant.ExternalKey != ""})
 	}
 }
 

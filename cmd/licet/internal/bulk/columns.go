@@ -7,28 +7,33 @@ import (
 	"licet/client"
 )
 
-// The columns of an export, and the column that only an import has.
+// The columns that an import uses.
 const (
-	licenseKeyColumn = "license_key"
-	productIDColumn  = "product_id"
-	quantityColumn   = "quantity" // only in imports
-	maxDevicesColumn = "max_devices"
-	expiresAtColumn  = "expires_at"
-	metadataColumn   = "metadata"
+	licenseKeyColumn  = "license_key"
+	externalKeyColumn = "external_key"
+	productIDColumn   = "product_id"
+	quantityColumn    = "quantity" // only in imports
+	maxDevicesColumn  = "max_devices"
+	expiresAtColumn   = "expires_at"
+	statusColumn      = "status"
+	stateReasonColumn = "state_reason"
+	devicesColumn     = "devices" // only in imports
+	metadataColumn    = "metadata"
 )
 
 // Columns returns the columns of an export in order.
 func Columns() []string {
 	return []string{
-		"id", licenseKeyColumn, "status", productIDColumn, "order_no", maxDevicesColumn, "current_devices",
-		"created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at", "state_reason", metadataColumn,
+		"id", licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
+		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
+		stateReasonColumn, metadataColumn,
 	}
 }
 
 // exported returns the row of a license in an export.
 func exported(l *client.License) []string {
 	return []string{
-		guard(l.ID), guard(l.LicenseKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
+		guard(l.ID), guard(l.LicenseKey), guard(l.ExternalKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
 		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
 		guard(l.StateReason), guard(string(l.Metadata)),

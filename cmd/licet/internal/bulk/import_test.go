@@ -150,7 +150,7 @@ func TestExportEditImport(t *testing.T) {
 	edit(made[0].LicenseKey, "2040-01-01T00:00:00.000Z", "2050-01-01T00:00:00Z") // of the revoked one
 	edit(brief[0].LicenseKey, "editor,,3,", "editor,,1,")
 	edited += "," + "" + strings.Repeat(",", len(bulk.Columns())-2) + "\n"
-	edited += strings.Replace(",,,new-one,,2,,,,,,,,", ",,,new-one", ",,,viewer", 1) + "\n"
+	edited += strings.Replace(",,,,new-one,,2,,,,,,,,", ",,,,new-one", ",,,,viewer", 1) + "\n"
 
 	im = newImport(t, c, edited)
 	im.want(t, bulk.ImportSummary{Rows: 14, Granted: 1, Licenses: 1, Changed: 4, Unchanged: 8, Refused: 1})

@@ -80,7 +80,7 @@ func (r *run) arrange(tell func(Failure)) error {
 			if e.Result == "" {
 				continue
 			}
-			if tell != nil && !e.Result.done() {
+			if tell != nil && (!e.Result.done() || e.Error != "") {
 				tell(Failure{row.line, e.Error})
 			}
 			if err := out.WriteAll(resultRows(row, e)); err != nil {

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"licet/client"
 )
@@ -19,6 +21,9 @@ const (
 	maxProductID  = 64
 	maxQuantity   = 1_000
 	maxMaxDevices = 1_000_000
+	maxExternal   = 1_024
+	maxReason     = 1_000
+	maxDeviceID   = 255
 )
 
 // row is one row of a file: licenses to grant, or a license to change.
@@ -30,7 +35,10 @@ type row struct {
 	others     []string // the other cells, for the results
 	licenseKey string   // of the license to change; empty: grant licenses
 	grant      client.Grant
-	maxDevices *int // nil: unchanged
+	devices    []string // to bind to the granted license
+	state      string   // of the granted license: suspended, revoked, or empty for any other
+	reason     string   // for the state
+	maxDevices *int     // nil: unchanged
 	expiresAt  time.Time
 	metadata   object
 }
@@ -41,6 +49,7 @@ type rules struct {
 	rows  int
 	after time.Time        // granted licenses must expire after it; zero: no check
 	seen  map[string]int32 // the line of each license, which must be unique; nil: no check
+	keys  map[string]int32 // the line of each external key, which must be unique too
 }
 
 // next reads the next row, with its problems.
@@ -83,12 +92,10 @@ func (r *rules) read(c *cells, into *row) {
 		if c.text(quantityColumn) != "" {
 			c.bad(quantityColumn, "must be empty in a row with license_key, which changes a license and grants none")
 		}
-		if r.seen != nil && into.licenseKey != "" {
-			if line, twice := r.seen[into.licenseKey]; twice {
-				c.bad(licenseKeyColumn, "is also in line %d: only one row may change a license", line)
-			}
-			r.seen[into.licenseKey] = int32(into.line)
+		if c.text(devicesColumn) != "" {
+			c.bad(devicesColumn, "must be empty in a row with license_key, which changes a license and binds no device")
 		}
+		c.once(r.seen, into.licenseKey, licenseKeyColumn, "only one row may change a license")
 		return
 	}
 	into.metadata = c.metadata(false)
@@ -100,10 +107,37 @@ func (r *rules) read(c *cells, into *row) {
 	if quantity := c.integer(quantityColumn, 1, maxQuantity); quantity != nil {
 		into.grant.Quantity = *quantity
 	}
+	into.grant.ExternalKey = c.line(externalKeyColumn, maxExternal)
+	c.once(r.keys, into.grant.ExternalKey, externalKeyColumn, "an external key belongs to one license")
+	r.readState(c, into)
+	if into.grant.Quantity > 1 && (into.grant.ExternalKey != "" || into.devices != nil || into.state != "") {
+		c.bad(quantityColumn, "must be 1 or empty in a row with an external key, devices or a state")
+	}
 	if !r.after.IsZero() && !into.expiresAt.IsZero() && !into.expiresAt.After(r.after) {
 		c.bad(expiresAtColumn, "must be in the future")
 	}
 }
+
+// readState reads what the license of a row gets after it was granted.
+func (r *rules) readState(c *cells, into *row) {
+	if text := c.text(devicesColumn); text != "" {
+		err := json.Unmarshal([]byte(text), &into.devices)
+		bad := func(id string) bool { return id == "" || utf8.RuneCountInString(id) > maxDeviceID }
+		if err != nil || slices.ContainsFunc(into.devices, bad) {
+			c.bad(devicesColumn, `must be a JSON array of device ids of 1 to %d characters, such as ["laptop-1"]`,
+				maxDeviceID)
+		}
+	}
+	if state := c.text(statusColumn); state == suspended || state == revoked {
+		into.state, into.reason = state, c.line(stateReasonColumn, maxReason)
+	}
+}
+
+// The states that a row can give to a license that it grants.
+const (
+	suspended = "suspended"
+	revoked   = "revoked"
+)
 
 // cells parses the cells of one row and collects their problems.
 type cells struct {
@@ -117,6 +151,26 @@ func (c *cells) bad(column, format string, args ...any) {
 }
 
 func (c *cells) text(column string) string { return c.table.cell(c.record, column) }
+
+// line parses a text of bounded length.
+func (c *cells) line(column string, most int) string {
+	text := c.text(column)
+	if utf8.RuneCountInString(text) > most {
+		c.bad(column, "must have at most %d characters", most)
+	}
+	return text
+}
+
+// once demands that a value is in one row only. seen has the lines of the values of the earlier rows; nil: no check.
+func (c *cells) once(seen map[string]int32, value, column, why string) {
+	if seen == nil || value == "" {
+		return
+	}
+	if line, twice := seen[value]; twice {
+		c.bad(column, "is also in line %d: %s", line, why)
+	}
+	seen[value] = int32(c.record.line)
+}
 
 func (c *cells) integer(column string, least, most int) *int {
 	text := c.text(column)

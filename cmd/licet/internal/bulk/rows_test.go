@@ -15,7 +15,8 @@ func problemsOf(t *testing.T, text string) []string {
 	if err != nil || len(problems) > 0 {
 		t.Fatal(problems, err)
 	}
-	r := &rules{table: table, after: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[string]int32{}}
+	r := &rules{table: table, after: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[string]int32{},
+		keys: map[string]int32{}}
 	var all []string
 	for {
 		_, problems, err := r.next()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"licet/client"
@@ -123,6 +124,7 @@ func (r *run) send(ctx context.Context, row *row) error {
 // next run uses the same key.
 func (r *run) grant(ctx context.Context, row *row) error {
 	s := &r.states[row.index]
+	again := s.try > 0
 	try, first := s.next(r.Now())
 	intent := entry{Row: row.index + 1, Try: try, At: first.UTC()}
 	at, end, err := r.journal.add(intent)
@@ -137,6 +139,9 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	}
 	var answer client.Response
 	made, err := r.Service.GrantLicenses(ctx, row.grant, client.IdempotencyKey(r.key(row, try)), client.Record(&answer))
+	if again && client.HasReason(err, client.ReasonExternalKeyInUse) {
+		made, err = r.byExternalKey(ctx, row)
+	}
 	if err != nil {
 		e, stop := resultOf(err, answer.Tries)
 		if e.Result == "" || ctx.Err() != nil {
@@ -148,7 +153,58 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	for i := range made {
 		e.Licenses = append(e.Licenses, made[i].LicenseKey)
 	}
+	if e.Error, err = r.complete(ctx, row, &made[0]); err != nil {
+		return err // the same row continues here
+	}
 	return r.record(row, e)
+}
+
+// byExternalKey returns the license that an earlier try of the row has granted.
+func (r *run) byExternalKey(ctx context.Context, row *row) ([]client.License, error) {
+	found, err := r.Service.ListLicenses(ctx, client.LicenseFilter{ExternalKey: row.grant.ExternalKey},
+		client.Page{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(found.Items) != 1 {
+		return nil, errors.New("the service has the external key of a row, and does not list its license")
+	}
+	return found.Items, nil
+}
+
+// complete binds the devices of a row to its license, and then gives the license its state. Each step has the same
+// effect if it is repeated. complete returns what the service has refused.
+func (r *run) complete(ctx context.Context, row *row, l *client.License) (refused string, err error) {
+	var left []string
+	note := func(what string, err error) error {
+		var answer *client.Error
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil, !errors.As(err, &answer), answer.Code == 0, answer.Retryable, answer.Status == 401,
+			answer.Reason == client.ReasonForbidden:
+			return err
+		}
+		left = append(left, what+": "+answer.Message)
+		return nil
+	}
+	if l.Status == suspended || l.Status == revoked {
+		return "", nil // by an earlier run, which had bound the devices before
+	}
+	for _, device := range row.devices {
+		_, err := r.Service.Activate(ctx, client.Activation{LicenseKey: l.LicenseKey, DeviceID: device})
+		if err := note(fmt.Sprintf("device %q was not bound", device), err); err != nil {
+			return "", err
+		}
+	}
+	switch row.state {
+	case suspended:
+		_, err = r.Service.SuspendLicense(ctx, l.ID, row.reason)
+	case revoked:
+		_, err = r.Service.RevokeLicense(ctx, l.ID, row.reason)
+	}
+	err = note("the license was not "+row.state, err)
+	return strings.Join(left, "; "), err
 }
 
 // key returns the Idempotency-Key of a row, which is unique to the row, the import and the try.

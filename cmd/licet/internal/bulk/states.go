@@ -14,6 +14,7 @@ type state struct {
 	try    int32
 	status status
 	kept   bool
+	unique bool // the row has an external key, so the service can't grant it twice
 }
 
 type status uint8
@@ -71,7 +72,7 @@ func (s *state) old(now time.Time) bool {
 }
 
 // lost reports whether the outcome of the row can no longer be found out.
-func (s *state) lost(now time.Time) bool { return s.status == inDoubt && s.old(now) }
+func (s *state) lost(now time.Time) bool { return s.status == inDoubt && s.old(now) && !s.unique }
 
 // next returns the try to send the row with. It is the last try as long as the service remembers its key, so that a
 // request still on its way and this request have one effect. It is a new try if the service would only repeat a stored

@@ -31,8 +31,8 @@ func (p Problem) String() string {
 // writable are the columns that an import uses. It ignores the other columns of an export, so that an export can be
 // imported unchanged.
 func writable() []string {
-	return []string{licenseKeyColumn, productIDColumn, quantityColumn, maxDevicesColumn, expiresAtColumn,
-		metadataColumn}
+	return []string{licenseKeyColumn, externalKeyColumn, productIDColumn, quantityColumn, maxDevicesColumn,
+		expiresAtColumn, statusColumn, stateReasonColumn, devicesColumn, metadataColumn}
 }
 
 // table reads the rows of a CSV file.

@@ -26,7 +26,9 @@ func (s licenseGroup) licensesImport() *cobra.Command {
 		long: `Grant and change licenses from a CSV file. The first row names the columns, in any order:
 
   - A row without license_key grants licenses. It needs product_id; quantity (default 1),
-    max_devices, expires_at and metadata are optional.
+    max_devices, expires_at and metadata are optional. For a license that another service sold,
+    external_key is its key there, devices is a JSON array of the devices to bind, and status
+    may be suspended or revoked.
   - A row with license_key changes that license. It sets max_devices, expires_at and metadata
     unless they are empty. Members of metadata are merged; null removes a member.
   - The command ignores the other columns of an export.

@@ -1,0 +1,98 @@
+package bulk_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/client"
+	"licet/cmd/licet/internal/bulk"
+	"licet/internal/servicetest"
+)
+
+// TestImportExternalKeys brings licenses from elsewhere, with their devices and states, while answers are lost. It goes
+// on a day later, when the service has forgotten the Idempotency-Keys.
+func TestImportExternalKeys(t *testing.T) {
+	key, err := service.Key(servicetest.NewAccount())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := caller(t, key.Text)
+	im := newImport(t, nil, `external_key,product_id,max_devices,status,state_reason,devices
+OLD-1,editor,3,active,,"[""a"",""b""]"
+OLD-2,editor,3,suspended,late,"[""c""]"
+OLD-3,editor,1,,,"[""d"",""e""]"
+OLD-4,editor,,revoked,,
+`)
+	im.Parallel = 1
+	started := time.Now()
+	im.Now = func() time.Time { return started }
+	asked := 0
+	_, option := newWire(t, func(r *http.Request) bool {
+		asked++
+		return asked == 2 || asked == 5 // the first grant, and then an activation
+	})
+	im.Service = caller(t, key.Text, option, client.RetryFor(0))
+	for range 3 {
+		if _, err = im.Run(t.Context()); err == nil {
+			t.Fatal("it did not break off")
+		}
+		if asked >= 5 {
+			break
+		}
+	}
+	late := im.again(c)
+	late.Now = func() time.Time { return started.Add(25 * time.Hour) }
+	late.want(t, bulk.ImportSummary{Rows: 4, Granted: 4, Licenses: 4})
+	if len(late.failures) != 1 || !strings.Contains(late.failures[0], `device "e" was not bound: device limit reached`) {
+		t.Errorf("%q", late.failures)
+	}
+	want := map[string]struct {
+		devices int
+		status  string
+	}{"OLD-1": {2, "activated"}, "OLD-2": {1, "suspended"}, "OLD-3": {1, "activated"}, "OLD-4": {0, "revoked"}}
+	all := listed(t, c)
+	if len(all) != len(want) {
+		t.Errorf("there are %d licenses", len(all))
+	}
+	for _, l := range all {
+		if w := want[l.ExternalKey]; l.CurrentDevices != w.devices || l.Status != w.status {
+			t.Errorf("%s has %d devices and is %s", l.ExternalKey, l.CurrentDevices, l.Status)
+		}
+		if l.ExternalKey == "OLD-2" && l.StateReason != "late" {
+			t.Errorf("the reason is %q", l.StateReason)
+		}
+	}
+
+	// Another file with one of the keys is refused in that row.
+	other := newImport(t, c, "external_key,product_id\nOLD-1,editor\nOLD-9,editor\n")
+	other.want(t, bulk.ImportSummary{Rows: 2, Granted: 1, Licenses: 1, Refused: 1})
+	if len(other.failures) != 1 || !strings.Contains(other.failures[0], "40907") {
+		t.Errorf("%q", other.failures)
+	}
+}
+
+// TestBadExternalRows finds what is wrong with rows that bring licenses from elsewhere, and sends none.
+func TestBadExternalRows(t *testing.T) {
+	im := newImport(t, shop(t), `external_key,license_key,product_id,quantity,status,devices
+OLD-1,,editor,2,,
+OLD-2,,editor,1,,"[1]"
+OLD-3,,editor,1,,"[""""]"
+OLD-4,,editor,,,
+OLD-4,,editor,,,
+,,editor,2,suspended,
+,LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1,,,,"[""a""]"
+`+strings.Repeat("x", 1025)+`,,editor,,,
+`)
+	if _, err := im.Run(t.Context()); err == nil {
+		t.Fatal("it was sent")
+	}
+	for _, part := range []string{"line 2, column quantity", "line 3, column devices", "line 4, column devices",
+		"line 6, column external_key: is also in line 5", "line 7, column quantity", "line 8, column devices",
+		"line 9, column external_key: must have at most 1024"} {
+		if !strings.Contains(strings.Join(im.problems, "\n"), part) {
+			t.Errorf("%q lack %q", im.problems, part)
+		}
+	}
+}
