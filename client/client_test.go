@@ -213,6 +213,11 @@ func walk(t *testing.T, shop *client.Client) {
 		!granted[0].ExpiresAt.Equal(end) || string(granted[0].Metadata) != `{"lot":4}` {
 		t.Errorf("granted %+v", granted)
 	}
+	if l := must[*client.License](t)(shop.ReissueLicense(ctx, granted[0].LicenseKey, client.Reissue{Reason: "leaked",
+		Overlap: "P1D"})); l.LicenseKey == granted[0].LicenseKey || l.ID != granted[0].ID || l.Reissues != 1 ||
+		l.ReissueReason != "leaked" || l.ReissuedAt.IsZero() {
+		t.Errorf("the license is %+v", l)
+	}
 	if l := must[*client.License](t)(shop.RevokeLicense(ctx, granted[1].LicenseKey, "")); l.Status != "revoked" ||
 		l.RevokedAt.IsZero() {
 		t.Errorf("the license is %+v", l)

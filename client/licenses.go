@@ -29,6 +29,9 @@ type License struct {
 	SuspendedAt       time.Time       `json:"suspended_at"`
 	RevokedAt         time.Time       `json:"revoked_at"`
 	StateReason       string          `json:"state_reason"`
+	Reissues          int             `json:"reissues"`    // how many new keys the license has got
+	ReissuedAt        time.Time       `json:"reissued_at"` // zero: never
+	ReissueReason     string          `json:"reissue_reason"`
 }
 
 // Device is a device that a license is bound to.
@@ -135,6 +138,21 @@ func (c *Client) RenewLicense(
 	ctx context.Context, licenseKey string, renewal Renewal, options ...CallOption,
 ) (*License, error) {
 	return c.license(ctx, "POST /v1/licenses/{license_key}/renew", licenseKey, renewal, options)
+}
+
+// Reissue says how a license gets a new key.
+type Reissue struct {
+	Reason string `json:"reason,omitempty"`
+	// Overlap is how long bound devices may still use the earlier keys: an ISO 8601 duration of up to P30D. Empty: not
+	// at all.
+	Overlap string `json:"overlap,omitempty"`
+}
+
+// ReissueLicense gives a license a new key, and returns the license with this key.
+func (c *Client) ReissueLicense(
+	ctx context.Context, licenseKey string, reissue Reissue, options ...CallOption,
+) (*License, error) {
+	return c.license(ctx, "POST /v1/licenses/{license_key}/reissue", licenseKey, reissue, options)
 }
 
 // changeReason is the body of a change with an optional reason.

@@ -94,7 +94,7 @@ func (s licenseRoutes) removeDevice(ctx context.Context, c *call, in devicePath)
 	if err != nil {
 		return removal{}, err
 	}
-	return removalAnswer(&result, s.keys.Text(result.License.Key), in.DeviceID.value), nil
+	return removalAnswer(&result, s.keys.Text(result.License.CurrentKey()), in.DeviceID.value), nil
 }
 
 func removalAnswer(result *licensing.Result, key, deviceID string) removal {

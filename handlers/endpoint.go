@@ -23,6 +23,11 @@ type function[R resourceRoutes, In, Out any] = func(R, context.Context, *call, I
 // resourceRoutes holds the functions of the routes of one kind of resource, such as orderRoutes.
 type resourceRoutes interface{ ~struct{ *Server } }
 
+// resolver is a request type that names a license, perhaps by a key that only the store can resolve.
+type resolver interface {
+	resolve(ctx context.Context, s *Server, c *call) error
+}
+
 // noInput is the request type of a route that reads nothing.
 type noInput struct{}
 
@@ -41,6 +46,11 @@ func serve[In, Out any, R resourceRoutes](do function[R, In, Out]) *endpoint {
 		}()
 		if err := s.read(r, of, in); err != nil {
 			return nil, err
+		}
+		if in, ok := any(in).(resolver); ok {
+			if err := in.resolve(r.ctx, s, &r.call); err != nil {
+				return nil, err
+			}
 		}
 		answer, err := do(R{s}, r.ctx, &r.call, *in)
 		if err != nil {

@@ -79,8 +79,9 @@ func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 		data.Order = &o
 	}
 	if v.License != nil {
-		view := store.LicenseView{License: *v.License, ExternalKey: v.ExternalKey}
-		data.License = &eventLicense{e.termsAnswer(&view, v.At), stateAnswer(v.License, v.Metadata)}
+		view := store.LicenseView{License: *v.License, Metadata: v.Metadata, ExternalKey: v.ExternalKey,
+			ReissueReason: v.ReissueReason}
+		data.License = &eventLicense{e.termsAnswer(&view, v.At), stateAnswer(&view)}
 	}
 	if v.Device != nil {
 		d := deviceAnswer(v.Device)

@@ -112,6 +112,21 @@ var goldenCases = []struct {
 		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
 		return wire{method: "PATCH", path: "/v1/account", key: keyAll, body: `{"external_keys":"compact"}`}
 	}},
+	{"license_reissued", nil, func(s *fixture) wire {
+		return changing(s.license(), "reissue", `{"overlap":"P7D","reason":"leaked"}`)
+	}},
+	{"40306", nil, func(s *fixture) wire {
+		key := s.license()
+		s.change(key, "reissue", "").must(s.t, 0)
+		return activation(key, `"device_id":"d1"`)
+	}},
+	{"40908", nil, func(s *fixture) wire {
+		key := s.license()
+		for range licensing.MaxReissues {
+			s.change(key, "reissue", "").must(s.t, 0)
+		}
+		return changing(key, "reissue", "")
+	}},
 	{"40907", nil, func(s *fixture) wire {
 		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
 		return externalGrant("OLD-1", 1)

@@ -46,6 +46,10 @@ type licenseState struct {
 	SuspendedAt timestamp       `json:"suspended_at"`
 	RevokedAt   timestamp       `json:"revoked_at"`
 	StateReason *string         `json:"state_reason"`
+	Reissues    int             `json:"reissues"`
+	ReissuedAt  timestamp       `json:"reissued_at"`
+	// ReissueReason is the reason of the latest reissue.
+	ReissueReason *string `json:"reissue_reason"`
 }
 
 // sortedDevices is the highest number of devices that come in the order of
@@ -75,7 +79,7 @@ func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license
 		licenseTerms: r.termsAnswer(view, now),
 		Devices:      answers(view.Devices, deviceAnswer),
 		DevicesNext:  cursorAnswer(view.Next),
-		licenseState: stateAnswer(l, view.Metadata),
+		licenseState: stateAnswer(view),
 	}
 }
 
@@ -84,7 +88,7 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 	external, _ := r.keys.OpenExternalKey(l.Key.ID(), view.ExternalKey) // verify reports a key that does not open
 	return licenseTerms{
 		ID:             l.Key.ID().String(),
-		LicenseKey:     r.keys.Text(l.Key),
+		LicenseKey:     r.keys.Text(l.CurrentKey()),
 		ExternalKey:    orNull(external),
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
@@ -94,18 +98,25 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 	}
 }
 
-func stateAnswer(l *licensing.License, extra string) licenseState {
-	return licenseState{
+func stateAnswer(view *store.LicenseView) licenseState {
+	l := &view.License
+	answer := licenseState{
 		ActivatedAt: timestamp(l.ActivatedAt),
 		ExpiresAt:   timestamp(l.ExpiresAt),
 		CreatedAt:   timestamp(l.CreatedAt),
 		AccountID:   l.Owner.AccountID,
 		Mode:        l.Owner.Mode,
-		Metadata:    metadata(extra),
+		Metadata:    metadata(view.Metadata),
 		SuspendedAt: timestamp(l.SuspendedAt),
 		RevokedAt:   timestamp(l.RevokedAt),
 		StateReason: orNull(l.StateReason),
+		Reissues:    l.Reissues.Count(),
 	}
+	if answer.Reissues > 0 {
+		answer.ReissuedAt = timestamp(l.Reissues.At(answer.Reissues - 1))
+		answer.ReissueReason = orNull(view.ReissueReason)
+	}
+	return answer
 }
 
 // grant asks for licenses without an order.

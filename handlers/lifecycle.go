@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"licet/licensing"
@@ -16,6 +17,12 @@ type licensePath struct {
 }
 
 func (in *licensePath) check(c *checks) { in.key = c.license("license_key", in.LicenseKey) }
+
+// resolve finds the license of a reissued key. The owner of a license may name it by any of its keys.
+func (in *licensePath) resolve(ctx context.Context, s *Server, c *call) (err error) {
+	in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, c.owner(), netip.Addr{})
+	return err
+}
 
 // stateChange says why a license or an order changes its state.
 type stateChange struct {
@@ -88,6 +95,36 @@ func (s licenseRoutes) renewLicense(ctx context.Context, c *call, in renewal) (l
 		Once:    in.once,
 		Stale:   in.stale,
 	})
+}
+
+// reissue asks for a new key of a license.
+type reissue struct {
+	licensePath
+	Overlap text `json:"overlap"`
+	stateChange
+
+	overlap time.Duration
+}
+
+func (in *reissue) check(c *checks) {
+	in.licensePath.check(c)
+	in.stateChange.check(c)
+	if !in.Overlap.given {
+		in.Overlap = text{value: "PT0S", given: true}
+	}
+	in.overlap = c.overlap("overlap", in.Overlap)
+}
+
+// reissueLicense gives a license a new key.
+func (s licenseRoutes) reissueLicense(ctx context.Context, c *call, in reissue) (license, error) {
+	view, replayed, err := s.cfg.Node.ReissueLicense(ctx, c.owner(), service.Reissue{
+		Target: c.target(in.key), Overlap: in.overlap, Reason: in.Reason.value, Once: in.once,
+	})
+	c.replayed = replayed
+	if err != nil {
+		return license{}, err
+	}
+	return s.licenseAnswer(view, s.cfg.Node.Now()), nil
 }
 
 // licenseUpdate asks to change what a shop may set of a license.

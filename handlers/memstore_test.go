@@ -231,7 +231,8 @@ func (s *memStore) stale(w store.Write) bool {
 	if stored := s.records[w.Ref]; stored != nil {
 		have = stored.revision
 	}
-	return have != w.Token
+	taken := s.records[licensing.AliasRef(w.Record.NewAlias)] != nil
+	return have != w.Token || taken
 }
 
 func (s *memStore) write(w store.Write) {
@@ -245,6 +246,11 @@ func (s *memStore) write(w store.Write) {
 		s.records[w.Ref] = stored
 	}
 	s.tell(w)
+	if name := w.Record.NewAlias; name != (licensing.AliasName{}) {
+		l := w.Record.License
+		s.records[licensing.AliasRef(name)] = &memRecord{revision: s.revision,
+			record: licensing.Record{Alias: &licensing.Alias{License: l.Key.ID(), Owner: l.Owner}}}
+	}
 	record := w.Record.Clone()
 	if record.Metadata != nil && record.Metadata.Changed {
 		stored.metadata = *record.Metadata
@@ -265,6 +271,7 @@ func (s *memStore) write(w store.Write) {
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
+	record.NewAlias = licensing.AliasName{}
 	stored.record, stored.revision = record, s.revision
 }
 
@@ -286,7 +293,7 @@ func (s *memStore) ReadLicense(
 // always holds.
 func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
 	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata.Object,
-		ExternalKey: stored.metadata.ExternalKey}
+		ExternalKey: stored.metadata.ExternalKey, ReissueReason: stored.metadata.ReissueReason}
 	if page.Limit == 0 {
 		if page.Limit = 16; len(stored.devices) > page.Limit {
 			view.Next = &store.DeviceCursor{}

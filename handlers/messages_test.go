@@ -90,6 +90,7 @@ func (s *fixture) recordEachType() {
 		Type: licensing.EventUnreadable, At: s.clock.Now(), Sequence: 2, Actor: licensing.System,
 	})
 	s.store.put(usage, licensing.UsageRef(owner))
+	s.change(s.license(), "reissue", `{"reason":"leaked"}`).must(s.t, 0)
 }
 
 // testMessage returns the test message that an endpoint receives.

@@ -97,7 +97,7 @@ func (f *refusals) refuseIfShared(body []byte) bool {
 	if c.err() != nil {
 		return false
 	}
-	key := in.key
+	key := f.server.cfg.Node.RecallKey(in.key)
 	if in.external != "" {
 		key, _ = f.server.cfg.Node.RecallExternal(in.owner(), in.external)
 	}

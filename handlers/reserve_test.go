@@ -20,6 +20,7 @@ var growing = map[string]bool{
 	"POST /v1/licenses/{license_key}/reinstate":             false,
 	"POST /v1/licenses/{license_key}/revoke":                false,
 	"POST /v1/licenses/{license_key}/renew":                 false,
+	"POST /v1/licenses/{license_key}/reissue":               false, // a key that leaked
 	"DELETE /v1/licenses/{license_key}/devices/{device_id}": false,
 	"PUT /v1/products/{product_id}":                         true,
 	"DELETE /v1/products/{product_id}":                      false,

@@ -126,11 +126,13 @@ func apiRoutes() []route {
 		command[activationRequest]("/v1/licenses/activate", endUserRoutes.activate, activates).
 			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended,
 				licensing.ReasonLicenseExpired, licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
+				licensing.ReasonLicenseKeyReplaced,
 				licensing.ReasonAccountBudgetReached),
 		command[validationRequest]("/v1/licenses/validate", endUserRoutes.validateLicense).
 			refuses(licensing.ReasonLicenseNotFound),
 		command[deactivationRequest]("/v1/licenses/deactivate", endUserRoutes.deactivate).
-			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden),
+			refuses(licensing.ReasonLicenseNotFound, licensing.ReasonSelfServiceForbidden,
+				licensing.ReasonLicenseKeyReplaced),
 
 		keyed[grant]("POST", "/v1/licenses", "licenses", licenseRoutes.grantLicenses, creates, grows).
 			refuses(licensing.ReasonProductNotFound, licensing.ReasonExternalKeyInUse),
@@ -149,6 +151,8 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonInvalidLicenseState),
 		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense).
 			refuses(licensing.ReasonInvalidLicenseState),
+		keyed[reissue]("POST", "/v1/licenses/{license_key}/reissue", "licenses", licenseRoutes.reissueLicense).
+			refuses(licensing.ReasonInvalidLicenseState, licensing.ReasonReissueLimit),
 		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", licenseRoutes.listDevices),
 		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read",
 			eventRoutes.listLicenseEvents),

@@ -64,16 +64,19 @@ func (in *namedLicense) owner() licensing.Owner {
 	return owner
 }
 
-// license finds the license, and counts the request against the limit of that license.
-func (s endUserRoutes) license(ctx context.Context, c *call, in *namedLicense) (key licensing.LicenseKey, err error) {
-	if key = in.key; in.external != "" {
-		network := limits.Network(s.rates.client(c))
-		key, err = s.cfg.Node.ExternalLicense(ctx, in.owner(), in.external, network)
-		if err != nil {
-			return key, err
-		}
+// resolve finds the license of an external key or of a reissued key, and counts the request against the limit of the
+// license.
+func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err error) {
+	switch network := limits.Network(s.rates.client(c)); {
+	case in.external != "":
+		in.key, err = s.cfg.Node.ExternalLicense(ctx, in.owner(), in.external, network)
+	case in.key.IsAlias():
+		in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, licensing.Owner{}, network)
 	}
-	return key, s.rates.license(c, key)
+	if err != nil {
+		return err
+	}
+	return s.rates.license(c, in.key)
 }
 
 // validationRequest asks whether a device may use a license.
@@ -101,11 +104,7 @@ func (s endUserRoutes) target(c *call, key licensing.LicenseKey, pin licensing.O
 
 // validateLicense reports whether a device may use a license.
 func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
-	key, err := s.license(ctx, c, &in.namedLicense)
-	if err != nil {
-		return validation{}, err
-	}
-	cmd := licensing.ValidateLicense{Target: s.target(c, key, in.pin()), ProductID: in.ProductID.value,
+	cmd := licensing.ValidateLicense{Target: s.target(c, in.key, in.pin()), ProductID: in.ProductID.value,
 		Device: in.DeviceID.value}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
@@ -140,11 +139,7 @@ func (in *deactivationRequest) check(c *checks) {
 
 // deactivate unbinds a device at its user's request.
 func (s endUserRoutes) deactivate(ctx context.Context, c *call, in deactivationRequest) (removal, error) {
-	key, err := s.license(ctx, c, &in.namedLicense)
-	if err != nil {
-		return removal{}, err
-	}
-	command := licensing.DeactivateDevice{Target: s.target(c, key, in.pin()), Device: in.DeviceID.value}
+	command := licensing.DeactivateDevice{Target: s.target(c, in.key, in.pin()), Device: in.DeviceID.value}
 	result, err := s.cfg.Node.DeactivateDevice(ctx, command)
 	if err != nil {
 		return removal{}, err
@@ -204,12 +199,8 @@ func (in *activationRequest) check(c *checks) {
 
 // activate binds a device to a license.
 func (s endUserRoutes) activate(ctx context.Context, c *call, in activationRequest) (*activation, error) {
-	key, err := s.license(ctx, c, &in.namedLicense)
-	if err != nil {
-		return nil, err
-	}
 	cmd := licensing.Activate{
-		Target:    s.target(c, key, in.pin()),
+		Target:    s.target(c, in.key, in.pin()),
 		ProductID: in.ProductID.value,
 		Device:    in.DeviceID.value,
 		Name:      in.DeviceName.value,

@@ -274,7 +274,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		snapshot.Record.Usage = &usage.Usage
 	case licensing.KindAlias:
 		var alias licensing.Alias
-		alias, token.writers, err = layout.DecodeAlias(record.Value)
+		alias, err = layout.DecodeAlias(record.Value)
 		snapshot.Record.Alias = &alias
 	case licensing.KindSettings:
 		var settings *layout.Settings

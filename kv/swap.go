@@ -80,7 +80,9 @@ func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 
 func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) error {
 	key := []byte(layout.RecordKey(write.Ref))
-	sw.owner = ownerOf(&write)
+	if sw.owner = write.Ref.Owner; write.Ref.Kind == licensing.KindLicense {
+		sw.owner = write.Record.License.Owner
+	}
 	// If all devices are known, no other store writes the license, and a loss is not expected. Then the swap does not
 	// read the devices along.
 	record := &write.Record
@@ -106,8 +108,6 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 		} else {
 			sw.create([]byte(place), nil)
 		}
-	case licensing.KindAlias:
-		sw.putRecord(key, layout.EncodeAlias(*record.Alias, writers), token)
 	case licensing.KindSettings:
 		settings := layout.Settings{Settings: *record.Settings, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, settings.Encode(), token)
@@ -123,21 +123,11 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 			err = sw.putLicense(key, record, token, writers)
 		}
 		sw.putMetadata(record, token)
+		sw.putAlias(record)
 	}
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)
 	return err
-}
-
-// ownerOf returns the owner of the record that is written.
-func ownerOf(write *store.Write) licensing.Owner {
-	switch write.Ref.Kind {
-	case licensing.KindLicense:
-		return write.Record.License.Owner
-	case licensing.KindAlias:
-		return write.Record.Alias.Owner
-	}
-	return write.Ref.Owner
 }
 
 // compare demands that a key has a revision; 0 demands that the key does not exist.
@@ -277,6 +267,18 @@ func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 	default:
 		sw.drop(key)
 	}
+}
+
+// putAlias creates the new alias of a license, if it gets one.
+func (sw *swap) putAlias(record *licensing.Record) {
+	if record.NewAlias == (licensing.AliasName{}) {
+		return
+	}
+	key := []byte(layout.AliasKey(record.NewAlias))
+	sw.compare(key, 0)
+	sw.create(key, layout.EncodeAlias(licensing.Alias{
+		License: record.License.Key.ID(), Owner: record.License.Owner,
+	}))
 }
 
 // removes reports whether a write removes its record. Only products are removed.

@@ -96,6 +96,9 @@ type Record struct {
 	Alias    *Alias // never changed
 	Settings *Settings
 
+	// NewAlias is a name that the license gets: the transaction also creates the alias, which must not exist. Zero:
+	// none.
+	NewAlias AliasName
 	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
 	// Listening reports whether the license's owner has an endpoint for activations. Only then are
@@ -203,7 +206,7 @@ func NeedsMetadata(c Command) bool {
 	switch c := c.(type) {
 	case UpdateLicense:
 		return c.Metadata != ""
-	case RedactLicense:
+	case RedactLicense, ReissueLicense:
 		return true
 	}
 	return false

@@ -19,6 +19,7 @@ const (
 	ReasonLicenseExpired       Reason = "license_expired"
 	ReasonProductMismatch      Reason = "product_mismatch"
 	ReasonSelfServiceForbidden Reason = "self_service_not_allowed"
+	ReasonLicenseKeyReplaced   Reason = "license_key_replaced"
 	ReasonLicenseNotFound      Reason = "license_not_found"
 	ReasonDeviceNotFound       Reason = "device_not_found"
 	ReasonOrderNotFound        Reason = "order_not_found"
@@ -34,6 +35,7 @@ const (
 	ReasonWebhookLimit         Reason = "webhook_limit"
 	ReasonReplayLimit          Reason = "replay_limit"
 	ReasonExternalKeyInUse     Reason = "external_key_in_use"
+	ReasonReissueLimit         Reason = "reissue_limit"
 	ReasonAPIKeyLimit          Reason = "api_key_limit"
 	ReasonSettingFixed         Reason = "setting_fixed"
 	ReasonRequestInProgress    Reason = "request_in_progress"
@@ -76,7 +78,7 @@ type FieldProblem struct {
 func (e *Error) Final() bool {
 	switch e.Reason {
 	case ReasonLicenseRevoked, ReasonLicenseSuspended, ReasonLicenseExpired, ReasonProductMismatch,
-		ReasonSelfServiceForbidden, ReasonDeviceLimitReached,
+		ReasonSelfServiceForbidden, ReasonLicenseKeyReplaced, ReasonDeviceLimitReached, ReasonReissueLimit,
 		ReasonInvalidOrderState, ReasonInvalidLicenseState, ReasonPaymentNotConfigured,
 		ReasonWebhookLimit, ReasonReplayLimit:
 		return true
@@ -134,6 +136,14 @@ var (
 	ErrSelfService      = &Error{
 		Reason:  ReasonSelfServiceForbidden,
 		Message: "the product does not let end users remove devices by themselves",
+	}
+	ErrLicenseKeyReplaced = &Error{
+		Reason:  ReasonLicenseKeyReplaced,
+		Message: "the license has got another key, and this one can't be used any more",
+	}
+	ErrReissueLimit = &Error{
+		Reason:  ReasonReissueLimit,
+		Message: "the license has got 8 new keys, the maximum: revoke it and grant another license",
 	}
 	ErrLicenseNotFound = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
 	ErrOrderNotFound   = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}

@@ -22,6 +22,7 @@ const (
 	EventLicenseRenewed    EventType = "license.renewed"
 	EventLicenseUpdated    EventType = "license.updated"
 	EventLicenseExpired    EventType = "license.expired"
+	EventLicenseReissued   EventType = "license.reissued"
 )
 
 // The events of activations. They are recorded only while an endpoint wants them, see Record.Listening.
@@ -49,7 +50,7 @@ func EventTypes() []EventType {
 	return append([]EventType{
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
-		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired,
+		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
 		EventWebhookDisabled, EventBudgetWarning,
 		EventUnreadable,

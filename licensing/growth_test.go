@@ -49,6 +49,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{AddUsage{}, NoGrowth},
 		{ChangeSettings{}, OrdinaryGrowth},
 		{FixKeyMatching{}, OrdinaryGrowth},
+		{ReissueLicense{}, RequiredGrowth},
 		{SetUsage{}, NoGrowth},
 	}
 	tested := map[string]bool{"Activate": true} // by TestGrowthOfActivations

@@ -46,6 +46,7 @@ type License struct {
 
 	SelfService SelfService // from the terms when the license was issued
 	Removals    Removals    // by end users, if SelfService limits them
+	Reissues    Reissues    // the keys after Key, which the id is made of
 	// EndRecorded is the ExpiresAt that a sweep has recorded as past; zero if the current end is not
 	// recorded. A license with a recorded end is expired for every clock, also for a clock that was set back.
 	// A renewal clears EndRecorded, and the license ends again.

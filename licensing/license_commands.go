@@ -67,7 +67,8 @@ func (c Activate) DeviceID() string { return c.Device }
 func (c Activate) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
-	case err != nil, l.unusable(c.ProductID, now) != nil, r.bound(c.Device):
+	case err != nil, l.judge(c.Key, r.bound(c.Device), now) != nil, l.unusable(c.ProductID, now) != nil,
+		r.bound(c.Device):
 		return NoGrowth
 	case l.MaxDevices == 0:
 		return OrdinaryGrowth
@@ -82,10 +83,13 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	entry := r.Devices[c.Device]
+	if err := l.judge(c.Key, entry.Bound, now); err != nil {
+		return Result{}, err
+	}
 	if unusable := l.unusable(c.ProductID, now); unusable != nil {
 		return Result{}, unusable
 	}
-	entry := r.Devices[c.Device]
 	if entry.Bound {
 		c.refresh(r, entry, now)
 		return Result{License: *l, Device: entry.Device}, nil
@@ -118,7 +122,8 @@ func StoresDevice(r *Record, cmd Command, growth Growth, now time.Time) bool {
 	}
 	l, err := c.license(r)
 	d := &r.Devices[c.Device].Device
-	return err == nil && l.unusable(c.ProductID, now) == nil && c.refreshes(d, now) && c.renames(d)
+	return err == nil && l.judge(c.Key, true, now) == nil && l.unusable(c.ProductID, now) == nil &&
+		c.refreshes(d, now) && c.renames(d)
 }
 
 // refresh notes that a bound device was seen, and stores a new name along with that: both at most once in each

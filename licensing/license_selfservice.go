@@ -1,6 +1,7 @@
 package licensing
 
 import (
+	"errors"
 	"math"
 	"time"
 )
@@ -29,9 +30,15 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	entry := r.Devices[c.Device]
+	replaced := l.judge(c.Key, entry.Bound, now)
+	if errors.Is(replaced, ErrLicenseNotFound) {
+		return Result{}, replaced
+	}
 	invalid := l.unusable(c.ProductID, now)
 	result := Result{License: *l, Device: entry.Device}
 	switch {
+	case replaced != nil:
+		result.Invalid = ReasonLicenseKeyReplaced
 	case invalid != nil:
 		result.Invalid = invalid.Reason
 	case !entry.Bound:
@@ -88,6 +95,9 @@ func (DeactivateDevice) growth(*Record, time.Time) Growth { return NoGrowth }
 func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
+		return Result{}, err
+	}
+	if err := l.judge(c.Key, r.bound(c.Device), now); err != nil {
 		return Result{}, err
 	}
 	if !l.SelfService.Allowed {

@@ -44,7 +44,9 @@ func (id LicenseID) String() string {
 }
 
 // Key returns the key of the license with the id, with a product's prefix.
-func (id LicenseID) Key(prefix string) LicenseKey { return LicenseKey{string(id[:]), prefix} }
+func (id LicenseID) Key(prefix string) LicenseKey {
+	return LicenseKey{id: string(id[:]), prefix: prefix}
+}
 
 // Ref names the license with the id.
 func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
@@ -62,10 +64,42 @@ func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
 // LicenseKey stands for a license key inside of the service: the id of the license, and the prefix of the key. The key
 // itself is a secret of the customer, so neither records nor logs hold it: only [LicenseKeys.Text] returns it. The
 // zero LicenseKey is no key. LicenseKey prints as the license's id.
+//
+// A license that was reissued has other keys than the one that its id is made of. [LicenseKeys.Parse] returns such a
+// key as an alias, which [LicenseKey.Of] turns into a key of the license.
 type LicenseKey struct {
-	id     string // the bytes of a LicenseID; empty: no key
-	prefix string // empty: the license was named by its id
+	id     string // the bytes of a LicenseID; of an alias, the bytes of its name; empty: no key
+	prefix string // empty: the license was named by its id, or by an external key
+	// by is byExternalKey, or the block of a reissued key. It is empty if the license was named by its id, or by the
+	// key that the id is made of.
+	by string
 }
+
+// byExternalKey stands for the external key of a license. It has not the length of a block.
+const byExternalKey = "external"
+
+// External returns the license with the id, named by its external key.
+func (id LicenseID) External() LicenseKey { return LicenseKey{string(id[:]), "", byExternalKey} }
+
+// IsAlias reports whether the key is a reissued key whose license is not known yet.
+func (k LicenseKey) IsAlias() bool { return k.by != "" && k.by == k.id[min(len(k.id), slotSize):] }
+
+// Alias returns the name of the alias of a reissued key.
+func (k LicenseKey) Alias() (name AliasName) {
+	copy(name[:], k.id[:slotSize])
+	copy(name[slotSize:], k.by)
+	return name
+}
+
+// Of returns the reissued key as a key of the license with an id.
+func (k LicenseKey) Of(id LicenseID) LicenseKey { return LicenseKey{string(id[:]), k.prefix, k.by} }
+
+// By returns by what other key than the first key of the license the license was named; see [LicenseKey.WithBy]. It is
+// no secret.
+func (k LicenseKey) By() string { return k.by }
+
+// WithBy returns the key that By of another node has returned.
+func (k LicenseKey) WithBy(by string) LicenseKey { return LicenseKey{k.id, k.prefix, by} }
 
 // ID returns the id of the license; zero if there is no key.
 func (k LicenseKey) ID() (id LicenseID) {

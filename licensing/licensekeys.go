@@ -28,6 +28,9 @@ const (
 // The block in a license's id is the 105 bits of the 21 characters and 23 zero bits, encrypted with AES-128 under the
 // id key. The key can't be derived from the id without the id key, and one in 2^23 blocks is an id: the service
 // rejects invented ids without a request to the store. LicenseKeys is safe for concurrent use.
+//
+// The check characters of reissued keys are over one more character, so that the text of a key alone says whether an
+// alias leads to its license.
 type LicenseKeys struct {
 	KeyCheck
 	cipher  cipher.Block
@@ -82,6 +85,14 @@ func (k LicenseKeys) Mint(prefix string, owner Owner, entropy [LicenseKeyEntropy
 	return k.encrypt(mac, body).Key(prefix)
 }
 
+// MintReissued returns another key for a license of an owner, as an alias.
+func (k LicenseKeys) MintReissued(prefix string, owner Owner, entropy [LicenseKeyEntropy]byte) LicenseKey {
+	return k.Mint(prefix, owner, entropy).reissued()
+}
+
+// reissued returns a key as an alias.
+func (k LicenseKey) reissued() LicenseKey { return LicenseKey{k.id, k.prefix, k.id[slotSize:]} }
+
 // derive returns the random bytes of the key with index i of a grant with the seed. The seed is stored, so it takes the
 // id key to derive them.
 func (k LicenseKeys) derive(seed [32]byte, i int) [LicenseKeyEntropy]byte {
@@ -122,23 +133,38 @@ func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err 
 	body, check := keyBody(typed[:checkAt]), [checkLength]byte(typed[checkAt:])
 	mac := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(mac)
+	reissued := false
 	if want := mac.characters(body[:]); subtle.ConstantTimeCompare(want[:], check[:]) != 1 {
-		return LicenseKey{}, "", ErrInvalidLicenseKey
+		want = mac.characters(body.reissued())
+		if reissued = subtle.ConstantTimeCompare(want[:], check[:]) == 1; !reissued {
+			return LicenseKey{}, "", ErrInvalidLicenseKey
+		}
 	}
 	// One string holds the id and the text.
 	id := k.encrypt(mac, body)
 	buffer := append(make([]byte, 0, len(id)+MaxKeyPrefix+1+keyBodyLength), id[:]...)
 	all := string(appendKey(buffer, prefix, body, check))
 	canonical = all[len(id):]
-	return LicenseKey{all[:len(id)], canonical[:len(prefix)]}, canonical, nil
+	key = LicenseKey{id: all[:len(id)], prefix: canonical[:len(prefix)]}
+	if reissued {
+		key = key.reissued()
+	}
+	return key, canonical, nil
 }
+
+// reissued returns what the check characters of a reissued key are over.
+func (b *keyBody) reissued() []byte { return append(b[:len(b):len(b)], 'R') }
 
 // Text returns the canonical text of a license's key. The key must be of this store, and have a prefix.
 func (k LicenseKeys) Text(key LicenseKey) string {
 	mac := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(mac)
-	body, _ := k.decrypt(mac, key.ID().Block())
 	text := make([]byte, 0, MaxKeyPrefix+1+keyBodyLength)
+	if key.by != "" {
+		body, _ := k.decrypt(mac, [LicenseBlockSize]byte([]byte(key.by)))
+		return string(appendKey(text, key.prefix, body, mac.characters(body.reissued())))
+	}
+	body, _ := k.decrypt(mac, key.ID().Block())
 	return string(appendKey(text, key.prefix, body, mac.characters(body[:])))
 }
 

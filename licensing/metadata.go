@@ -21,7 +21,9 @@ type Metadata struct {
 	// ExternalKey is the license's external key, as [LicenseKeys.SealExternalKey] returned it; empty: there is none. It
 	// never changes.
 	ExternalKey string
-	Changed     bool // differs from the stored metadata
+	// ReissueReason is the shop's reason for the latest reissue, or empty.
+	ReissueReason string
+	Changed       bool // differs from the stored metadata
 }
 
 // merge merges the members of another object: each replaces the member of its name, and null removes

@@ -35,7 +35,7 @@ func (c RedactOrder) apply(r *Record, _ time.Time) (Result, error) {
 	return Result{Order: *o}, nil
 }
 
-// RedactLicense removes the metadata and the reason from a license, in any state.
+// RedactLicense removes the metadata and the reasons from a license, in any state.
 type RedactLicense struct{ Target }
 
 // DeviceID is empty: no device is touched.
@@ -48,8 +48,8 @@ func (c RedactLicense) apply(r *Record, _ time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if r.Metadata.Object != "" {
-		r.Metadata.Object, r.Metadata.Changed, r.Changed = "", true, true
+	if r.Metadata.Object != "" || r.Metadata.ReissueReason != "" {
+		r.Metadata.Object, r.Metadata.ReissueReason, r.Metadata.Changed, r.Changed = "", "", true, true
 	}
 	if l.StateReason != "" {
 		l.StateReason, r.Changed = "", true

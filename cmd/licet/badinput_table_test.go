@@ -175,6 +175,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"PATCH /v1/licenses/{license_key}": {
 			path: at, good: map[string]string{"max_devices": "7"}, bad: append([]badInput{limits, patch}, license...),
 		},
+		"POST /v1/licenses/{license_key}/reissue": {
+			path: at, good: why, bad: append([]badInput{reason, overlap}, license...),
+		},
 		"POST /v1/licenses/{license_key}/suspend":   {path: at, good: why, bad: append([]badInput{reason}, license...)},
 		"POST /v1/licenses/{license_key}/reinstate": {path: at, good: why, bad: append([]badInput{reason}, license...)},
 		"POST /v1/licenses/{license_key}/revoke": {

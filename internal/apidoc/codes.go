@@ -21,6 +21,7 @@ func meanings() map[licensing.Reason]string {
 		"self_service_not_allowed": "deactivation of a device, where the license's terms do not allow it to end " +
 			"users, or where their removals of this calendar month (UTC) are used up. `details` in the second case: " +
 			"`removals_per_month`",
+		"license_key_replaced": "activation or deactivation by a key that a [reissue](#reissue-a-license) has replaced",
 		"account_budget_reached": "the account stores as much in this mode as its storage budget allows; nothing " +
 			"changed. `details`: `stored_bytes`, `stored_keys`, `limit_bytes`, `limit_keys`",
 		"not_found":         "no such route, or the path can't be decoded",
@@ -45,6 +46,7 @@ func meanings() map[licensing.Reason]string {
 			"it is disabled",
 		"external_key_in_use": "another license of the account and mode has this `external_key`",
 		"setting_fixed":       "`external_keys` can't change once the account has external keys in this mode",
+		"reissue_limit":       "the license has got 8 new keys, the maximum",
 		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one " +
 			"first. Revoked and expired keys don't count. `details`: `max_api_keys`",
 		"cursor_expired":         "the events after this event or cursor are no longer kept: start again without it",

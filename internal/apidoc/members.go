@@ -92,6 +92,9 @@ func members() map[string]string {
 		"refunded_at":           "when the order was refunded",
 		"removals_per_month":    "how many devices end users may remove in a calendar month (UTC); 0: any number",
 		"removed":               "whether the device was bound",
+		"reissue_reason":        "the reason of the latest reissue, or null",
+		"reissued_at":           "when the license got its present key; null: it has its first one",
+		"reissues":              "how many new keys the license has got",
 		"require_signature":     "whether requests with the API key must be signed",
 		"revision": "the revision of the change in the store. Events with the same revision were made in one " +
 			"transaction",
@@ -151,6 +154,9 @@ func members() map[string]string {
 			"new device is bound",
 		"LicenseUpdate.metadata": "merged into the existing metadata: each member replaces the member of its name, " +
 			"and `null` removes it. At most 50 members and 16 KiB after the merge",
+		"Reissue.overlap": "how long bound devices may still use the earlier keys: weeks, or days, hours, minutes " +
+			"and seconds, `PT0S` to `P30D`. Left out: `PT0S`",
+		"Reissue.reason":        "shown as `reissue_reason` until the next reissue",
 		"Renewal.expires_at":    "the new end, in the future; it may be before the current end",
 		"listLicenses.status":   "only licenses with this status now",
 		"listLicenses.order_no": "only the license of an order",

@@ -44,6 +44,9 @@ func operations() map[string]operation {
 		"POST /v1/licenses/{license_key}/renew": {
 			"renewLicense", "moves the end of a license", "renew-a-license", "license_renewed",
 		},
+		"POST /v1/licenses/{license_key}/reissue": {
+			"reissueLicense", "gives a license a new key", "reissue-a-license", "license_reissued",
+		},
 		"GET /v1/licenses/{license_key}/devices": {
 			"listDevices", "lists the devices of a license", "list-the-devices-of-a-license", "devices_page",
 		},

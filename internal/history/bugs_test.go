@@ -163,8 +163,10 @@ type aliasless struct{ store.Store }
 
 func (s aliasless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if rand.IntN(4) == 0 {
-		change.Writes = slices.DeleteFunc(slices.Clone(change.Writes),
-			func(w store.Write) bool { return w.Ref.Kind == licensing.KindAlias })
+		change.Writes = slices.Clone(change.Writes)
+		for i := range change.Writes {
+			change.Writes[i].Record.NewAlias = licensing.AliasName{}
+		}
 	}
 	return s.Store.Commit(ctx, change)
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/kv/internal/layout"
@@ -46,7 +48,7 @@ func (v *recordChecks) checkExternalKey(
 			bad("alias_missing", "the alias of its external key is missing, so the key finds no license")
 			return
 		}
-		if alias, _, err := layout.DecodeAlias(kv.Value); err == nil && alias.License != id {
+		if alias, err := layout.DecodeAlias(kv.Value); err == nil && alias.License != id {
 			bad("alias_other", "the alias of its external key leads to the license %s", alias.License)
 		}
 	})
@@ -58,7 +60,42 @@ func (v *recordChecks) aliasOf(owner licensing.Owner, key string) licensing.Alia
 	return v.cfg.Keys.AliasOf(owner, settings.Matching().Of(key))
 }
 
-// checkAlias checks an alias: the license that it leads to must have the external key.
+// checkReissues checks the keys that a license got after its first one: an alias must lead from each to the license.
+func (v *recordChecks) checkReissues(l *licensing.License, bad func(rule, format string, args ...any)) {
+	id := l.Key.ID()
+	before := l.CreatedAt
+	for i, block := range blocksOf(l.Reissues) {
+		if at := l.Reissues.At(i); at.Before(before) && i > 0 {
+			bad("reissues", "its keys are not in the order of time")
+		} else {
+			before = at
+		}
+		own := licensing.NewLicenseID(id.Slot(), [licensing.LicenseBlockSize]byte([]byte(block)))
+		if v.cfg.Keys != nil && !v.cfg.Keys.Made(own) {
+			bad("reissues", "one of its keys was not made with this store's id key, or not for its slot")
+			continue
+		}
+		v.want(layout.AliasKey(licensing.AliasName(own)), func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				bad("reissue_missing", "the alias of one of its keys is missing, so that key finds no license")
+				return
+			}
+			if alias, err := layout.DecodeAlias(kv.Value); err == nil && alias.License != id {
+				bad("reissue_other", "the alias of one of its keys leads to the license %s", alias.License)
+			}
+		})
+	}
+}
+
+func blocksOf(r licensing.Reissues) []string {
+	blocks := make([]string, r.Count())
+	for i := range blocks {
+		blocks[i] = r.Block(i)
+	}
+	return blocks
+}
+
+// checkAlias checks an alias: the license that it leads to must have the external key, or the reissued key.
 func (v *recordChecks) checkAlias(e entry) {
 	name := layout.AliasesFamily + Opaque(e.rest)
 	bad := func(rule, format string, args ...any) { v.report("alias", name, rule, format, args...) }
@@ -66,30 +103,38 @@ func (v *recordChecks) checkAlias(e entry) {
 		bad("key", "the key is not in the form of an alias")
 		return
 	}
-	alias, _, err := layout.DecodeAlias(e.value)
+	alias, err := layout.DecodeAlias(e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	checkWriters(e.value, layout.AliasWriter, bad)
 	id := alias.License
 	if e.slot != licensing.SlotOf(alias.Owner) || e.slot != id.Slot() {
 		bad("slot", "it is not in the slot of its owner and of the license %s", id)
 		return
 	}
-	if settings := v.settings[alias.Owner]; !settings.KeysFixed {
-		bad("keys_fixed", "its owner has external keys, and may still change how they are matched")
-	}
+	reissued := false
 	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "its license %s does not exist", id)
 			return
 		}
-		if l, err := layout.DecodeLicense(id, kv.Value); err == nil && l.License.Owner != alias.Owner {
+		l, err := layout.DecodeLicense(id, kv.Value)
+		if err != nil {
+			return // reported with the licenses
+		}
+		if l.License.Owner != alias.Owner {
 			bad("license_owner", "its license %s belongs to another owner", id)
 		}
+		reissued = slices.Contains(blocksOf(l.License.Reissues), e.rest)
 	})
 	v.want(layout.MetadataKey(id), func(kv *mvccpb.KeyValue) {
+		if reissued {
+			return
+		}
+		if settings := v.settings[alias.Owner]; !settings.KeysFixed {
+			bad("keys_fixed", "its owner has external keys, and may still change how they are matched")
+		}
 		var m licensing.Metadata
 		if kv != nil {
 			if m, err = layout.DecodeMetadata(kv.Value); err != nil {
@@ -97,7 +142,7 @@ func (v *recordChecks) checkAlias(e entry) {
 			}
 		}
 		if m.ExternalKey == "" {
-			bad("external_key_missing", "its license %s has no external key", id)
+			bad("external_key_missing", "its license %s has neither an external key nor this key", id)
 			return
 		}
 		if v.cfg.Keys == nil {

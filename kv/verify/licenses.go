@@ -132,6 +132,7 @@ func (v *recordChecks) checkLicense(
 	v.checkCounts(stored, own, bad)
 	v.checkLicenseReferences(stored, id, bad)
 	v.checkExternalKey(&stored.License, attached, bad)
+	v.checkReissues(&stored.License, bad)
 	return nil
 }
 

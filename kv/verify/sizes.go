@@ -98,7 +98,7 @@ func ownerOfAPIKey(value []byte) (licensing.Owner, error) {
 }
 
 func ownerOfAlias(value []byte) (licensing.Owner, error) {
-	alias, _, err := layout.DecodeAlias(value)
+	alias, err := layout.DecodeAlias(value)
 	return alias.Owner, err
 }
 

@@ -24,6 +24,7 @@ type command struct {
 	_         struct{} `cbor:",toarray"`
 	Kind      byte
 	Prefix    string // of the license key that was presented; empty: the license was named by its id
+	Presented []byte // see LicenseKey.By of package licensing
 	Device    string
 	Name      string
 	Named     bool
@@ -67,13 +68,15 @@ func (c codec) request(hop node.Hop) ([]byte, error) {
 		switch cmd := cmd.(type) {
 		case licensing.Activate:
 			r.Commands[i] = command{
-				Kind: activate, Prefix: cmd.Key.Prefix(), Device: cmd.Device, Name: cmd.Name, Named: cmd.Named,
+				Kind: activate, Prefix: cmd.Key.Prefix(), Presented: []byte(cmd.Key.By()),
+				Device: cmd.Device, Name: cmd.Name, Named: cmd.Named,
 				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep,
 				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		case licensing.RemoveDevice:
 			r.Commands[i] = command{
-				Kind: removeDevice, Prefix: cmd.Key.Prefix(), Device: cmd.Device,
+				Kind: removeDevice, Prefix: cmd.Key.Prefix(), Presented: []byte(cmd.Key.By()),
+				Device: cmd.Device,
 				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		default:
@@ -99,8 +102,8 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		if cmd.Prefix != "" && !licensing.ValidKeyPrefix(cmd.Prefix) {
 			return node.Hop{}, fmt.Errorf("%w: a command with a malformed prefix of a license key", errMalformed)
 		}
-		target := licensing.Target{Key: hop.License.Key(cmd.Prefix), Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(),
-			By: licensing.Actor(cmd.By)}
+		target := licensing.Target{Key: hop.License.Key(cmd.Prefix).WithBy(string(cmd.Presented)),
+			Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(), By: licensing.Actor(cmd.By)}
 		switch cmd.Kind {
 		case activate:
 			hop.Commands[i] = licensing.Activate{

@@ -48,6 +48,7 @@ type license struct {
 	SelfService                       bool
 	RemovalsPerMonth                  int
 	RemovalsMonth, Removals           int
+	Reissues                          []byte
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -79,6 +80,7 @@ func fromLicense(l *licensing.License) license {
 		StateReason: l.StateReason, SelfService: l.SelfService.Allowed,
 		RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
 		RemovalsMonth:    l.Removals.Month, Removals: l.Removals.Count,
+		Reissues: []byte(l.Reissues),
 	}
 }
 
@@ -93,6 +95,7 @@ func (l *license) license(id licensing.LicenseID) licensing.License {
 		StateReason: l.StateReason,
 		SelfService: licensing.SelfService{Allowed: l.SelfService, RemovalsPerMonth: l.RemovalsPerMonth},
 		Removals:    licensing.Removals{Month: l.RemovalsMonth, Count: l.Removals},
+		Reissues:    licensing.Reissues(l.Reissues),
 	}
 }
 

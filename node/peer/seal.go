@@ -27,7 +27,7 @@ const sealHeader = "Licet-Seal"
 const (
 	// sealVersion increases with every change of the seal, of requests or of replies: a node of another version
 	// then refuses the request, and runs no command whose reply the sender could not read.
-	sealVersion = 3
+	sealVersion = 4
 	overSize    = 8
 	sizeSize    = 8
 	digestSize  = sha256.Size

@@ -17,8 +17,8 @@ import (
 type EventView struct {
 	store.RecordedEvent
 	Metadata string // of a license: a compact JSON object, or empty
-	// ExternalKey is that of a license, as in licensing.Metadata.
-	ExternalKey string
+	// ExternalKey and ReissueReason are those of a license, as in licensing.Metadata.
+	ExternalKey, ReissueReason string
 }
 
 // EventFeed is a page of a feed.
@@ -294,7 +294,8 @@ func (v *EventView) addLicense(now *store.LicenseView) {
 		return
 	}
 	l := *v.License
-	v.Metadata, v.ExternalKey = now.Metadata, now.ExternalKey
+	v.Metadata, v.ExternalKey, v.ReissueReason = now.Metadata, now.ExternalKey, now.ReissueReason
+	l.Reissues = now.License.Reissues // so that the event shows the key that can be used
 	if l.SuspendedAt.Equal(now.License.SuspendedAt) && l.RevokedAt.Equal(now.License.RevokedAt) {
 		l.StateReason = now.License.StateReason
 	}

@@ -75,9 +75,9 @@ type grantRun struct {
 	owner      licensing.Owner
 	in         Grant
 	claim      *node.Claim
-	newProduct []store.Write // creates the product; empty if it exists
-	newAlias   *store.Write  // creates the alias of the external key; nil if there is none
-	sealedKey  string        // the external key, as the store keeps it
+	newProduct []store.Write       // creates the product; empty if it exists
+	newAlias   licensing.AliasName // of the external key; zero if there is none
+	sealedKey  string              // the external key, as the store keeps it
 
 	progress  licensing.GrantProgress
 	claimedAt time.Time           // when the claim was stored; zero: not yet
@@ -99,8 +99,8 @@ func (g *grantRun) takeExternalKey(ctx context.Context) error {
 		return nil
 	}
 	id := g.progress.Key(g.cfg.LicenseKeys, g.owner, 0).ID()
-	alias, sealed, err := g.external.newAlias(ctx, g.owner, id, g.in.ExternalKey)
-	g.newAlias, g.sealedKey = &alias, sealed
+	var err error
+	g.newAlias, g.sealedKey, err = g.aliases.newAlias(ctx, g.owner, id, g.in.ExternalKey)
 	return err
 }
 
@@ -133,10 +133,9 @@ func (g *grantRun) batch(ctx context.Context) error {
 	var writes []store.Write
 	for i := g.progress.Done; i < next.Done; i++ {
 		l := g.license(i)
-		writes = append(writes, store.Write{
-			Ref:    licensing.LicenseRef(l.Key),
-			Record: licensing.NewLicense(l, g.newMetadata(), g.in.By),
-		})
+		record := licensing.NewLicense(l, g.newMetadata(), g.in.By)
+		record.NewAlias = g.newAlias
+		writes = append(writes, store.Write{Ref: licensing.LicenseRef(l.Key), Record: record})
 		batch = append(batch, *l)
 	}
 	if g.claimedAt.IsZero() {
@@ -146,7 +145,7 @@ func (g *grantRun) batch(ctx context.Context) error {
 	if err := g.commit(ctx, writes); err != nil {
 		return err
 	}
-	g.progress, g.newProduct, g.newAlias = next, nil, nil
+	g.progress, g.newProduct = next, nil
 	g.created = append(g.created, batch...)
 	return g.reloadClaim(ctx)
 }
@@ -154,13 +153,13 @@ func (g *grantRun) batch(ctx context.Context) error {
 // commit commits the writes of a batch along with the new product and the new alias. Requests that bring the same
 // external key write the same alias, so their Commits take turns.
 func (g *grantRun) commit(ctx context.Context, writes []store.Write) error {
-	if g.newAlias == nil {
+	if g.newAlias == (licensing.AliasName{}) {
 		return g.commitWithProduct(ctx, g.claim, g.newProduct, writes...)
 	}
-	writes = append(writes, *g.newAlias)
-	_, err := g.engine.WithRecordLock(ctx, g.newAlias.Ref, func(ctx context.Context) (licensing.Result, error) {
+	commit := func(ctx context.Context) (licensing.Result, error) {
 		return licensing.Result{}, g.commitWithProduct(ctx, g.claim, g.newProduct, writes...)
-	})
+	}
+	_, err := g.engine.WithRecordLock(ctx, licensing.AliasRef(g.newAlias), commit)
 	return err
 }
 

@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"fmt"
+	"io"
+	"time"
 
 	"licet/licensing"
 	"licet/node"
@@ -12,7 +14,7 @@ import (
 // Licenses offers the use cases of licenses and their devices.
 type Licenses struct {
 	*core
-	external *ExternalKeys
+	aliases *Aliases
 }
 
 // Activate binds a device to a license. If the device is bound already, Activate updates when it was
@@ -78,6 +80,30 @@ func (l *Licenses) ChangeLicense(
 		return view, claim.Replayed(), visible(view, owner, in.Key)
 	}
 	return idempotent(ctx, l.core, owner, in.Once, in.Stale, run)
+}
+
+// Reissue asks for a new key of a license. The caller has validated the fields.
+type Reissue struct {
+	Target  licensing.Target
+	Overlap time.Duration // how long bound devices may still use the earlier keys
+	Reason  string
+	Once    *node.Once // nil: the request came without an Idempotency-Key
+}
+
+// ReissueLicense gives a license a new key, and returns the license with it. See ChangeLicense for errors and
+// repetitions.
+func (l *Licenses) ReissueLicense(
+	ctx context.Context, owner licensing.Owner, in Reissue,
+) (view *store.LicenseView, replayed bool, err error) {
+	var entropy [licensing.LicenseKeyEntropy]byte
+	if _, err := io.ReadFull(l.cfg.Entropy, entropy[:]); err != nil {
+		return nil, false, fmt.Errorf("make a license key: %w", err)
+	}
+	key := in.Target.Key
+	return l.ChangeLicense(ctx, owner, LicenseChange{Key: key, Once: in.Once, Command: licensing.ReissueLicense{
+		Target: in.Target, New: l.cfg.LicenseKeys.MintReissued("", owner, entropy), Overlap: in.Overlap,
+		Reason: in.Reason,
+	}})
 }
 
 // License returns a license with a page of its devices. The read is linearizable.

@@ -78,7 +78,7 @@ func (l *Licenses) licenseByExternalKey(
 	if filter.OrderNo != "" || filter.BuyerEmail != "" {
 		return list, nil
 	}
-	key, err := l.external.find(ctx, owner, filter.ExternalKey)
+	key, err := l.aliases.find(ctx, owner, filter.ExternalKey)
 	switch licensing.ReasonOf(err) {
 	case licensing.ReasonLicenseNotFound, licensing.ReasonInvalidLicenseKey:
 		return list, nil
@@ -116,7 +116,15 @@ func (o *Orders) ListOrders(
 					(filter.Status == "" || filter.Status == o.Status(now))
 			}
 		}
-		return o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, clamp(page), keep)
+		list, err = o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, clamp(page), keep)
+		if err != nil {
+			return list, err
+		}
+		orders := make([]*licensing.Order, len(list.Items))
+		for i := range list.Items {
+			orders[i] = &list.Items[i]
+		}
+		return list, o.showCurrentKeys(ctx, owner, orders...)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -68,7 +69,34 @@ func (o *Orders) claimedOrder(
 	ctx context.Context, owner licensing.Owner, claim *licensing.Claim,
 ) (order licensing.Order, replayed bool, err error) {
 	order, err = o.readOrder(ctx, owner, claim.OrderNo)
+	if err == nil {
+		err = o.showCurrentKeys(ctx, owner, &order)
+	}
 	return order, err == nil, err
+}
+
+// showCurrentKeys puts the keys that licenses have now in place of their first keys, which orders store.
+func (c *core) showCurrentKeys(ctx context.Context, owner licensing.Owner, orders ...*licensing.Order) error {
+	var keys []licensing.LicenseKey
+	var paid []*licensing.Order
+	for _, o := range orders {
+		if !o.LicenseKey.IsZero() {
+			keys, paid = append(keys, o.LicenseKey), append(paid, o)
+		}
+	}
+	for some := range slices.Chunk(keys, store.MaxReadLicenses) {
+		views, err := c.cfg.Queries.ReadLicenses(ctx, some, 0)
+		if err != nil {
+			return err
+		}
+		for i, view := range views {
+			if visible(view, owner, some[i]) == nil {
+				paid[i].LicenseKey = view.License.CurrentKey()
+			}
+		}
+		paid = paid[len(some):]
+	}
+	return nil
 }
 
 // tryOrder creates an order, and the product if newProduct is not empty. It returns ErrClaimTaken if
@@ -178,7 +206,10 @@ func (o *Orders) Order(ctx context.Context, owner licensing.Owner, orderNo strin
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
 	return admitted(ctx, o.core, owner, func(node.Place) (order licensing.Order, err error) {
-		return o.readOrder(ctx, owner, orderNo)
+		if order, err = o.readOrder(ctx, owner, orderNo); err == nil {
+			err = o.showCurrentKeys(ctx, owner, &order)
+		}
+		return order, err
 	})
 }
 
@@ -223,7 +254,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
-	return order, nil
+	return order, o.showCurrentKeys(ctx, owner, &order)
 }
 
 // PayOrder records a payment that the payment provider has confirmed. The license gets the current

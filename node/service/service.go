@@ -64,7 +64,7 @@ type Service struct {
 	*Orders
 	*Licenses
 	*Products
-	*ExternalKeys
+	*Aliases
 	*Keys
 	*Webhooks
 	*Events
@@ -127,15 +127,15 @@ func New(cfg Config) *Service {
 		redactions: newGate(redactionsAtOnce, shed.WithLabelValues("redactions")),
 		budgets:    budgets,
 	}
-	external := newExternalKeys(c)
+	aliases := newAliases(c)
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	s := &Service{
 		Node:     engine,
 		Orders:   &Orders{core: c},
-		Licenses: &Licenses{c, external},
+		Licenses: &Licenses{c, aliases},
 		Products: &Products{c},
 
-		ExternalKeys: external,
+		Aliases: aliases,
 
 		Keys:       keys,
 		Webhooks:   &Webhooks{c},

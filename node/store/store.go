@@ -200,9 +200,9 @@ type DevicePage struct {
 type LicenseView struct {
 	License  licensing.License
 	Metadata string // a compact JSON object, or empty
-	// ExternalKey is as in licensing.Metadata.
-	ExternalKey string
-	Devices     []licensing.Device
+	// ExternalKey and ReissueReason are as in licensing.Metadata.
+	ExternalKey, ReissueReason string
+	Devices                    []licensing.Device
 	// Next is the position of the next page; nil at the end.
 	Next *DeviceCursor
 }

@@ -1,10 +1,6 @@
 package layout
 
-import (
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"licet/licensing"
-)
+import "licet/licensing"
 
 // AliasesFamily begins the keys of aliases.
 const AliasesFamily = "n/"
@@ -20,24 +16,15 @@ func AliasKey(name licensing.AliasName) string {
 	return InSlot(name.Slot(), AliasesFamily+string(name[slotInName:]))
 }
 
-// AliasWriter is the number of the repeated field with the writers of an alias.
-const AliasWriter protowire.Number = 15
-
 // EncodeAlias returns the value of an alias.
-func EncodeAlias(a licensing.Alias, writers []Writer) []byte {
-	return aliasTable(&a, &writers).value()
-}
+func EncodeAlias(a licensing.Alias) []byte { return aliasTable(&a).value() }
 
 // DecodeAlias decodes the value of an alias.
-func DecodeAlias(value []byte) (a licensing.Alias, writers []Writer, err error) {
-	err = DecodeValue(value, aliasTable(&a, &writers).read)
-	return a, writers, owned(a.Owner, err)
+func DecodeAlias(value []byte) (a licensing.Alias, err error) {
+	err = DecodeValue(value, aliasTable(&a).read)
+	return a, owned(a.Owner, err)
 }
 
-func aliasTable(a *licensing.Alias, writers *[]Writer) fieldTable {
-	return fieldTable{
-		arrayField(1, a.License[:]),
-		ownerField(2, &a.Owner),
-		writersField(AliasWriter, writers),
-	}
+func aliasTable(a *licensing.Alias) fieldTable {
+	return fieldTable{arrayField(1, a.License[:]), ownerField(2, &a.Owner)}
 }

@@ -188,7 +188,7 @@ func TestGoldenValues(t *testing.T) {
 	}}).Encode())
 	show("request to listen", EncodeListenRequest(true))
 	show("metadata", EncodeMetadata(licensing.Metadata{Object: `{"seat":1}`, ExternalKey: "sealed"}))
-	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}, license.Writers))
+	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}))
 	show("settings", (&Settings{Settings: licensing.Settings{ExternalKeys: licensing.MatchCompact, KeysFixed: true},
 		Writers: license.Writers}).Encode())
 	show("mark of events", (&RetentionMark{At: kvtest.Time, Measured: true}).Encode())

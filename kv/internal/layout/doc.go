@@ -37,7 +37,7 @@
 //	d/<id><hash>                      a device of a license with more than 16
 //	m/<id>                            a license's metadata, and its external key, sealed; the license's revision
 //	                                  guards it
-//	n/<alias>                         the id and the owner of a license, by its external key
+//	n/<alias>                         the id and the owner of a license, by its external key or a reissued key
 //	f/<account>/<mode>/               an owner's settings
 //	e/<account>/<mode>/<epoch><record><sequence>
 //	                                  events of a record, those of one transaction; see package kv
@@ -78,7 +78,7 @@
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
 // every key up to a range's end, whatever the limit); <alias> the first 16 bytes of an HMAC of an external key,
-// see licensing.LicenseKeys.AliasOf; <key> the first 16 bytes
+// see licensing.LicenseKeys.AliasOf, or the block of a reissued key; <key> the first 16 bytes
 // of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
 // in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
 // 1 or 2, and <entry> a key without the layout's version and the slot.

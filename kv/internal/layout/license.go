@@ -36,6 +36,7 @@ const (
 	licenseEndRecorded    protowire.Number = 26
 	licenseEvents         protowire.Number = 27 // the first field: see locationAt
 	licenseLimitReported  protowire.Number = 28
+	licenseReissues       protowire.Number = 29
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -96,6 +97,7 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
 	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
 	b = appendTimeAfter(b, licenseLimitReported, l.LimitReportedAt, l.CreatedAt)
+	b = appendString(b, licenseReissues, string(l.Reissues))
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -134,6 +136,8 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			activated = f
 		case licenseExpiresAt:
 			expires = f
+		case licenseReissues:
+			l.Reissues = licensing.Reissues(f.string())
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:
@@ -169,7 +173,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	if err = owned(l.Owner, err); err != nil {
 		return nil, err
 	}
-	if !licensing.ValidKeyPrefix(prefix) || !limited {
+	if !licensing.ValidKeyPrefix(prefix) || !limited || !l.Reissues.Valid() {
 		return nil, ErrMalformed
 	}
 	l.Key = id.Key(prefix)

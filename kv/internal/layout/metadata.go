@@ -7,15 +7,16 @@ func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+
 
 // metadataTable lists the fields of a license's metadata.
 func metadataTable(m *licensing.Metadata) fieldTable {
-	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey)}
+	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey), textField(3, &m.ReissueReason)}
 }
 
 // EncodeMetadata returns the value of a license's metadata; nil if there is nothing to store.
 func EncodeMetadata(m licensing.Metadata) []byte {
-	if m.Object == "" && m.ExternalKey == "" {
+	value := metadataTable(&m).value()
+	if len(value) == 1 {
 		return nil
 	}
-	return metadataTable(&m).value()
+	return value
 }
 
 // DecodeMetadata decodes the value of a license's metadata.

@@ -10,25 +10,23 @@ import (
 
 // testAlias creates a license together with its alias, and no second license with the same alias.
 func testAlias(t *testing.T, f fixture) {
-	with := func(l *licensing.License, external string) (store.Write, store.Write, licensing.Ref) {
+	with := func(l *licensing.License, external string) (store.Write, licensing.Ref) {
 		name := f.keys.AliasOf(l.Owner, external)
-		ref := licensing.AliasRef(name)
 		metadata := &licensing.Metadata{
 			ExternalKey: f.keys.SealExternalKey(l.Key.ID(), external), Changed: true,
 		}
-		return store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Metadata: metadata}},
-			store.Write{Ref: ref, Record: licensing.Record{
-				Alias: &licensing.Alias{License: l.Key.ID(), Owner: l.Owner},
-			}}, ref
+		record := licensing.Record{License: l, Metadata: metadata, NewAlias: name}
+		return store.Write{Ref: licensing.LicenseRef(l.Key), Record: record}, licensing.AliasRef(name)
 	}
 	const external = "OLD-1"
 	first := f.license(3)
-	license, alias, ref := with(first, external)
+	license, ref := with(first, external)
 	if s := f.load(ref); s.Record.Alias != nil {
 		t.Fatalf("there is %+v already", s.Record.Alias)
 	}
-	f.mustLand(license, alias)
-	if got := f.load(ref).Record.Alias; got == nil || *got != *alias.Record.Alias {
+	f.mustLand(license)
+	want := licensing.Alias{License: first.Key.ID(), Owner: first.Owner}
+	if got := f.load(ref).Record.Alias; got == nil || *got != want {
 		t.Fatalf("the alias is %+v", got)
 	}
 	view, err := f.store.ReadLicense(f.context(), first.Key, store.DevicePage{Limit: 1})
@@ -40,8 +38,8 @@ func testAlias(t *testing.T, f fixture) {
 	}
 
 	second := f.licenseOf(first.Owner, 3)
-	license, alias, _ = with(second, external)
-	if f.commit(license, alias).Landed {
+	license, _ = with(second, external)
+	if f.commit(license).Landed {
 		t.Fatal("two licenses have the same alias")
 	}
 	if s := f.load(licensing.LicenseRef(second.Key)); s.Record.License != nil {

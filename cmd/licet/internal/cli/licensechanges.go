@@ -125,6 +125,29 @@ the current expiry, or from now if the license has expired.`,
 	})
 }
 
+func (s licenseGroup) licensesReissue() *cobra.Command {
+	var in client.Reissue
+	return s.command(spec{
+		use: "reissue LICENSE_KEY", short: "Give a license a new key",
+		long: `Give a license a new key, for example because its key was published. Devices and the id stay. The
+earlier keys end at once, or, for bound devices, after the overlap.`,
+		example: `  licet licenses reissue lic_77vwt5zc5zqn856r8rb6xh0hgc --reason leaked
+  licet licenses reissue lic_77vwt5zc5zqn856r8rb6xh0hgc --overlap P7D`,
+		route: "POST /v1/licenses/{license_key}/reissue", scope: "licenses",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&in.Overlap, "overlap", "",
+				"`duration` for which bound devices may still use the earlier keys, up to P30D (default: PT0S)")
+			cmd.Flags().StringVar(&in.Reason, "reason", "", "`reason` of the change")
+			onceFlag(cmd.Flags())
+		},
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.ReissueLicense(c.ctx, args[0], in, as...))
+			})
+		},
+	})
+}
+
 func (s licenseGroup) licensesUpdate() *cobra.Command {
 	var devices int
 	var extra string

@@ -17,7 +17,8 @@ func (s licenseGroup) licenseCommands() *cobra.Command {
   licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback
   licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		s.licensesList(), s.licensesGet(), s.licensesGrant(),
-		s.licensesSuspend(), s.licensesReinstate(), s.licensesRevoke(), s.licensesRenew(), s.licensesUpdate(),
+		s.licensesSuspend(), s.licensesReinstate(), s.licensesRevoke(), s.licensesRenew(), s.licensesReissue(),
+		s.licensesUpdate(),
 		s.licensesDevices(), s.licensesRemoveDevice(), s.licensesEvents(),
 		s.licensesExport(), s.licensesImport(),
 		s.licensesActivate(), s.licensesValidate(), s.licensesDeactivate())

@@ -22,9 +22,9 @@ const (
 	aliasLife = 10 * time.Minute
 )
 
-// ExternalKeys finds licenses by external keys. An activation by an external key that the node remembers takes no more
-// requests to the store than an activation by a license key.
-type ExternalKeys struct {
+// Aliases finds licenses by external keys and by reissued keys. An activation by such a key that the node remembers
+// takes no more requests to the store than an activation by another license key.
+type Aliases struct {
 	*core
 	matchings *otter.Cache[licensing.Owner, remembered[licensing.KeyMatching]] // of owners with external keys
 	aliases   *otter.Cache[licensing.AliasName, remembered[licensing.LicenseID]]
@@ -36,17 +36,17 @@ type remembered[T any] struct {
 	until time.Time
 }
 
-func remember[K comparable, T any](e *ExternalKeys, in *otter.Cache[K, remembered[T]], key K, value T) {
+func remember[K comparable, T any](e *Aliases, in *otter.Cache[K, remembered[T]], key K, value T) {
 	in.Set(key, remembered[T]{value, e.engine.Now().Add(aliasLife)})
 }
 
-func recall[K comparable, T any](e *ExternalKeys, in *otter.Cache[K, remembered[T]], key K) (value T, known bool) {
+func recall[K comparable, T any](e *Aliases, in *otter.Cache[K, remembered[T]], key K) (value T, known bool) {
 	r, known := in.GetIfPresent(key)
 	return r.value, known && e.engine.Now().Before(r.until)
 }
 
-func newExternalKeys(c *core) *ExternalKeys {
-	return &ExternalKeys{
+func newAliases(c *core) *Aliases {
+	return &Aliases{
 		core: c,
 		matchings: otter.Must(&otter.Options[licensing.Owner, remembered[licensing.KeyMatching]]{
 			MaximumSize: rememberedMatchings,
@@ -60,7 +60,7 @@ func newExternalKeys(c *core) *ExternalKeys {
 // ExternalLicense returns the license that an end user has named by an external key of an owner. network is the end
 // user's. ExternalLicense fails with ErrInvalidLicenseKey if the owner has no external keys, and with
 // ErrLicenseNotFound if none of them is this one.
-func (e *ExternalKeys) ExternalLicense(
+func (e *Aliases) ExternalLicense(
 	ctx context.Context, owner licensing.Owner, external string, network netip.Addr,
 ) (key licensing.LicenseKey, err error) {
 	if key, known := e.RecallExternal(owner, external); known {
@@ -75,7 +75,7 @@ func (e *ExternalKeys) ExternalLicense(
 }
 
 // RecallExternal returns the license with an external key of an owner, if the node remembers the license.
-func (e *ExternalKeys) RecallExternal(
+func (e *Aliases) RecallExternal(
 	owner licensing.Owner, external string,
 ) (key licensing.LicenseKey, known bool) {
 	matching, known := recall(e, e.matchings, owner)
@@ -83,11 +83,11 @@ func (e *ExternalKeys) RecallExternal(
 		return key, false
 	}
 	id, known := recall(e, e.aliases, e.cfg.LicenseKeys.AliasOf(owner, matching.Of(external)))
-	return id.Key(""), known
+	return id.External(), known
 }
 
 // find finds the license with an external key of an owner.
-func (e *ExternalKeys) find(
+func (e *Aliases) find(
 	ctx context.Context, owner licensing.Owner, external string,
 ) (key licensing.LicenseKey, err error) {
 	matching, known := recall(e, e.matchings, owner)
@@ -107,26 +107,69 @@ func (e *ExternalKeys) find(
 		return key, licensing.ErrLicenseNotFound
 	}
 	name := e.cfg.LicenseKeys.AliasOf(owner, text)
-	if id, known := recall(e, e.aliases, name); known {
-		return id.Key(""), nil
-	}
-	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.AliasRef(name)})
+	id, err := e.lookUp(ctx, name)
 	if err != nil {
 		return key, err
 	}
-	alias := loaded[0].Record.Alias
-	if alias == nil {
-		return key, licensing.ErrLicenseNotFound
-	}
-	remember(e, e.aliases, name, alias.License)
-	return alias.License.Key(""), nil
+	return id.External(), nil
 }
 
-// newAlias returns the write of the alias of a new license, and the license's external key as the store keeps it. The
-// owner's matching is fixed before. newAlias fails with ErrExternalKeyInUse if the alias exists.
-func (e *ExternalKeys) newAlias(
+// lookUp returns the license that an alias leads to, or ErrLicenseNotFound.
+func (e *Aliases) lookUp(ctx context.Context, name licensing.AliasName) (id licensing.LicenseID, err error) {
+	if id, known := recall(e, e.aliases, name); known {
+		return id, nil
+	}
+	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.AliasRef(name)})
+	if err != nil {
+		return id, err
+	}
+	alias := loaded[0].Record.Alias
+	if alias == nil {
+		return id, licensing.ErrLicenseNotFound
+	}
+	remember(e, e.aliases, name, alias.License)
+	return alias.License, nil
+}
+
+// ResolveKey returns a key as a key of its license, if it is a reissued key; any other key as it is. The caller is an
+// owner, or, if owner is zero, an end user from a network. ResolveKey fails with ErrLicenseNotFound if there is no such
+// key.
+func (e *Aliases) ResolveKey(
+	ctx context.Context, key licensing.LicenseKey, owner licensing.Owner, network netip.Addr,
+) (resolved licensing.LicenseKey, err error) {
+	if resolved = e.RecallKey(key); !resolved.IsAlias() {
+		return resolved, nil
+	}
+	var place node.Place
+	if owner == (licensing.Owner{}) {
+		place, err = e.engine.EnterFrom(ctx, network)
+	} else {
+		place, err = e.engine.Enter(ctx, owner)
+	}
+	if err != nil {
+		return key, err
+	}
+	defer func() { place.Leave(err) }()
+	id, err := e.lookUp(ctx, key.Alias())
+	return key.Of(id), err
+}
+
+// RecallKey returns a reissued key as a key of its license, if the node remembers the license; any other key as it is.
+func (e *Aliases) RecallKey(key licensing.LicenseKey) licensing.LicenseKey {
+	if !key.IsAlias() {
+		return key
+	}
+	if id, known := recall(e, e.aliases, key.Alias()); known {
+		return key.Of(id)
+	}
+	return key
+}
+
+// newAlias returns the alias of a new license, and the license's external key as the store keeps it. The owner's
+// matching is fixed before. newAlias fails with ErrExternalKeyInUse if the alias exists.
+func (e *Aliases) newAlias(
 	ctx context.Context, owner licensing.Owner, id licensing.LicenseID, external string,
-) (alias store.Write, sealed string, err error) {
+) (alias licensing.AliasName, sealed string, err error) {
 	matching, known := recall(e, e.matchings, owner)
 	if !known {
 		fixed, err := e.engine.Do(ctx, licensing.SettingsRef(owner), licensing.FixKeyMatching{Owner: owner})
@@ -140,26 +183,25 @@ func (e *ExternalKeys) newAlias(
 	if text == "" {
 		return alias, "", licensing.ErrExternalKeyEmpty
 	}
-	ref := licensing.AliasRef(e.cfg.LicenseKeys.AliasOf(owner, text))
-	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: ref})
+	alias = e.cfg.LicenseKeys.AliasOf(owner, text)
+	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.AliasRef(alias)})
 	switch {
 	case err != nil:
 		return alias, "", err
 	case loaded[0].Record.Alias != nil:
 		return alias, "", licensing.ErrExternalKeyInUse
 	}
-	record := licensing.Record{Alias: &licensing.Alias{License: id, Owner: owner}}
-	return store.Write{Ref: ref, Record: record}, e.cfg.LicenseKeys.SealExternalKey(id, external), nil
+	return alias, e.cfg.LicenseKeys.SealExternalKey(id, external), nil
 }
 
 // Settings returns the settings of an owner. The read is linearizable.
-func (e *ExternalKeys) Settings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
+func (e *Aliases) Settings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
 	return admitted(ctx, e.core, owner, func(node.Place) (licensing.Settings, error) {
 		return e.readSettings(ctx, owner)
 	})
 }
 
-func (e *ExternalKeys) readSettings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
+func (e *Aliases) readSettings(ctx context.Context, owner licensing.Owner) (licensing.Settings, error) {
 	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.SettingsRef(owner)})
 	if err != nil || loaded[0].Record.Settings == nil {
 		return licensing.Settings{Owner: owner}, err
@@ -168,7 +210,7 @@ func (e *ExternalKeys) readSettings(ctx context.Context, owner licensing.Owner) 
 }
 
 // ChangeSettings changes the settings of an owner, and returns them.
-func (e *ExternalKeys) ChangeSettings(
+func (e *Aliases) ChangeSettings(
 	ctx context.Context, cmd licensing.ChangeSettings,
 ) (licensing.Settings, error) {
 	if err := e.budgets.learn(ctx, cmd.Owner); err != nil {

@@ -1,0 +1,116 @@
+package licensing
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// MaxReissues is how many times a license can get a new key.
+const MaxReissues = 8
+
+// reissueSize is the length of one entry of Reissues: a block, and two times in milliseconds.
+const reissueSize = LicenseBlockSize + 8 + 8
+
+// Reissues lists the keys that a license got after its first one, the oldest first. Each entry has the block of the new
+// key, when the license got that key, and until when bound devices may still use the keys before it. The block is what
+// would be the id of a license with that key, so it reveals the key as little as an id does.
+type Reissues string
+
+// Valid reports whether a text can be a list of reissues.
+func (r Reissues) Valid() bool { return len(r)%reissueSize == 0 && r.Count() <= MaxReissues }
+
+// Count returns the number of reissues.
+func (r Reissues) Count() int { return len(r) / reissueSize }
+
+// Block returns the block of the key that the license got by reissue i, counted from 0.
+func (r Reissues) Block(i int) string { return string(r[i*reissueSize:][:LicenseBlockSize]) }
+
+// At returns when reissue i was made.
+func (r Reissues) At(i int) time.Time { return r.time(i, 0) }
+
+// until returns until when bound devices may use the keys before reissue i.
+func (r Reissues) until(i int) time.Time { return r.time(i, 1) }
+
+func (r Reissues) time(i, n int) time.Time {
+	ms := binary.BigEndian.Uint64([]byte(r[i*reissueSize+LicenseBlockSize+8*n:][:8]))
+	return time.UnixMilli(int64(ms)).UTC()
+}
+
+// with returns the list with another reissue.
+func (r Reissues) with(block string, at, until time.Time) Reissues {
+	entry := binary.BigEndian.AppendUint64([]byte(block), uint64(at.UnixMilli()))
+	return r + Reissues(binary.BigEndian.AppendUint64(entry, uint64(until.UnixMilli())))
+}
+
+// number returns the number of the reissue that has made the key with a block, counted from 1; 0 if none has.
+func (r Reissues) number(block string) int {
+	for i := range r.Count() {
+		if r.Block(i) == block {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// CurrentKey returns the key that the license has now.
+func (l *License) CurrentKey() LicenseKey {
+	key := l.Key
+	if n := l.Reissues.Count(); n > 0 {
+		key.by = l.Reissues.Block(n - 1)
+	}
+	return key
+}
+
+// judge returns why a presented key may not be used: nil for the current key and for an id, and also for an earlier key
+// on a bound device while all later reissues let such devices use the earlier key.
+func (l *License) judge(presented LicenseKey, bound bool, now time.Time) error {
+	var number int // of the reissue that made the key; 0: the first key of the license, or the external key
+	switch {
+	case presented.by == byExternalKey:
+	case presented.by != "":
+		if number = l.Reissues.number(presented.by); number == 0 {
+			return ErrLicenseNotFound
+		}
+	case presented.prefix == "":
+		return nil
+	}
+	for i := number; i < l.Reissues.Count(); i++ {
+		if !bound || !now.Before(l.Reissues.until(i)) {
+			return ErrLicenseKeyReplaced
+		}
+	}
+	return nil
+}
+
+// ReissueLicense gives a license a new key in place of the current one. Devices, counts and the id stay.
+type ReissueLicense struct {
+	Target
+	New     LicenseKey    // as [LicenseKeys.MintReissued] returned it
+	Overlap time.Duration // how long bound devices may still use the earlier keys
+	Reason  string        // in the shop's words, or empty
+}
+
+// DeviceID is empty: no device is touched.
+func (ReissueLicense) DeviceID() string { return "" }
+
+func (ReissueLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
+
+func (c ReissueLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case !l.RevokedAt.IsZero():
+		return Result{}, invalidLicenseState(Revoked, "reissued")
+	case l.Reissues.Count() >= MaxReissues:
+		return Result{}, ErrReissueLimit
+	}
+	l.Reissues = l.Reissues.with(c.New.by, now, now.Add(c.Overlap))
+	if r.Metadata.ReissueReason != c.Reason {
+		r.Metadata.ReissueReason, r.Metadata.Changed = c.Reason, true
+	}
+	r.NewAlias = c.New.Alias()
+	r.recordLicense(l, EventLicenseReissued, c.By, now, nil)
+	return Result{License: *l}, nil
+}
