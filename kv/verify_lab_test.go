@@ -203,6 +203,7 @@ type specimens struct {
 	free                                       licensing.Order      // made once
 	own                                        licensing.LicenseKey // changed once, with a product of its own
 	external                                   licensing.LicenseKey // with the external key labExternal
+	reissued                                   string               // the block of the second key of external
 }
 
 // labExternal is the external key of a license of the lab.
@@ -232,6 +233,13 @@ func (l *lab) fill() specimens {
 	s.inline = l.grant(3, `{"seat":1}`)
 	l.activate(s.inline, deviceIDs(2)...)
 	s.external = l.grantExternal(7, `{"seat":3}`, labExternal)
+	reissued, _, err := l.node.ReissueLicense(l.ctx(), labOwner, service.Reissue{
+		Target: licensing.Target{Key: s.external, Caller: labOwner},
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	s.reissued = reissued.License.CurrentKey().By()
 	s.spilled = l.grant(0, `{"seat":2}`)
 	l.activate(s.spilled, deviceIDs(20)...)
 	l.remove(s.spilled, "device-7")

@@ -388,6 +388,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a second alias of a license",
 			seed{otherAlias: layout.EncodeAlias(licensing.Alias{License: s.external.ID(), Owner: labOwner})},
 			[]string{"alias external_key_other " + aliasName(otherAlias)}},
+		{"a new key without its alias", seed{inLab("n/" + s.reissued): nil},
+			[]string{"license reissue_missing " + lic(s.external)}},
+		{"a new key that leads to another license",
+			seed{inLab("n/" + s.reissued): layout.EncodeAlias(licensing.Alias{License: s.fresh.ID(), Owner: labOwner})},
+			[]string{"license reissue_other " + lic(s.external),
+				"alias external_key_missing " + aliasName(inLab("n/"+s.reissued))}},
+		{"a new key that nobody made", l.license(s.external, func(r *layout.License) {
+			r.License.Reissues = licensing.Reissues(strings.Repeat("?", 16)) + r.License.Reissues[16:]
+		}), []string{"license reissues " + lic(s.external),
+			"alias external_key_other " + aliasName(inLab("n/"+s.reissued))}},
 		{"an alias of another owner",
 			seed{alias: layout.EncodeAlias(licensing.Alias{License: s.external.ID(), Owner: stranger})},
 			[]string{"alias slot " + aliasName(alias)}},

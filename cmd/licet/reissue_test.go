@@ -45,6 +45,14 @@ func TestReissue(t *testing.T) {
 		t.Errorf("the list of orders has %v", listed)
 	}
 
+	for _, e := range p.want(t, 200, "GET", "/v1/orders/"+order.text("order_no")+"/events", "").Data.list("events") {
+		data, _ := e["data"].(map[string]any)
+		of, _ := data["order"].(map[string]any)
+		if e.text("type") == "order.paid" && of["license_key"] != second {
+			t.Errorf("the event shows %v", of)
+		}
+	}
+
 	third := reissue(second, "")
 	activate(first, "laptop-1", 40306) // the overlap has ended
 	activate(second, "laptop-2", 40306)

@@ -216,11 +216,12 @@ func (e *Events) viewEvents(
 	var wants []store.Want
 	for i := range events {
 		views[i].RecordedEvent = events[i]
-		if l := events[i].License; l != nil {
-			if _, known := licenses[l.Key]; !known {
-				licenses[l.Key], keys = nil, append(keys, l.Key)
+		if key := keyOf(&events[i]); !key.IsZero() {
+			if _, known := licenses[key]; !known {
+				licenses[key], keys = nil, append(keys, key)
 			}
-		} else if o := events[i].Order; o != nil {
+		}
+		if o := events[i].Order; o != nil {
 			if _, known := orders[o.OrderNo]; !known {
 				orders[o.OrderNo], wants = nil, append(wants, store.Want{Ref: licensing.OrderRef(owner, o.OrderNo)})
 			}
@@ -252,10 +253,21 @@ func (e *Events) viewEvents(
 		if l := views[i].License; l != nil {
 			views[i].addLicense(licenses[l.Key])
 		} else if o := views[i].Order; o != nil {
-			views[i].addOrder(orders[o.OrderNo])
+			views[i].addOrder(orders[o.OrderNo], licenses[o.LicenseKey])
 		}
 	}
 	return views, nil
+}
+
+// keyOf returns the key of the license that an event shows; zero if it shows none.
+func keyOf(e *store.RecordedEvent) licensing.LicenseKey {
+	switch {
+	case e.License != nil:
+		return e.License.Key
+	case e.Order != nil:
+		return e.Order.LicenseKey
+	}
+	return licensing.LicenseKey{}
 }
 
 // eachReadable reads records, at most MaxReadLicenses in a batch. A record that the store can't read
@@ -302,16 +314,19 @@ func (v *EventView) addLicense(now *store.LicenseView) {
 	v.License = &l
 }
 
-// addOrder adds the fields that the order holds now. nil: the order is gone or unreadable.
-func (v *EventView) addOrder(now *licensing.Order) {
+// addOrder adds the fields that the order holds now, and the key that its license has now. nil: the order or the
+// license is gone or unreadable.
+func (v *EventView) addOrder(now *licensing.Order, license *store.LicenseView) {
+	o := *v.Order
+	if v.Order = &o; license != nil {
+		o.LicenseKey = license.License.CurrentKey()
+	}
 	if now == nil {
 		return
 	}
-	o := *v.Order
 	o.Description, o.BuyerEmail = now.Description, now.BuyerEmail
 	o.Metadata, o.SuccessURL, o.PayHash, o.PaySeed = now.Metadata, now.SuccessURL, now.PayHash, now.PaySeed
 	if o.CanceledAt.Equal(now.CanceledAt) && o.RefundedAt.Equal(now.RefundedAt) && o.RefundDue == now.RefundDue {
 		o.StateReason = now.StateReason
 	}
-	v.Order = &o
 }

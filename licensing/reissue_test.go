@@ -1,0 +1,85 @@
+package licensing_test
+
+import (
+	"testing"
+	"time"
+
+	"licet/licensing"
+)
+
+// TestReissuedKeys: the text of a reissued key alone says that an alias leads to its license, and neither kind of key
+// passes for the other.
+func TestReissuedKeys(t *testing.T) {
+	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
+		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
+	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
+	entropy := [licensing.LicenseKeyEntropy]byte{1, 2, 3}
+	first, reissued := keys.Mint("LIC", owner, entropy), keys.MintReissued("LIC", owner, entropy)
+	if first.IsAlias() || !reissued.IsAlias() || keys.Text(first) == keys.Text(reissued) {
+		t.Errorf("%q and %q", keys.Text(first), keys.Text(reissued))
+	}
+	for _, key := range []licensing.LicenseKey{first, reissued} {
+		parsed, text, err := keys.Parse(keys.Text(key))
+		if err != nil || parsed != key || text != keys.Text(key) {
+			t.Errorf("%v is parsed as %v, %v", key, parsed, err)
+		}
+	}
+	license := keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{4})
+	resolved := reissued.Of(license.ID())
+	if resolved.IsAlias() || resolved.ID() != license.ID() || keys.Text(resolved) != keys.Text(reissued) ||
+		!resolved.Names(license) {
+		t.Errorf("resolved to %v", resolved)
+	}
+	if reissued.Alias() != resolved.Alias() {
+		t.Errorf("the alias is %x, and %x", reissued.Alias(), resolved.Alias())
+	}
+}
+
+// TestOverlaps: the earlier keys of a license end when any later reissue says so, and at once on devices that are not
+// bound.
+func TestOverlaps(t *testing.T) {
+	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
+		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
+	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
+	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+	first := keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1})
+	r := licensing.Record{
+		License: licensing.Terms{KeyPrefix: "LIC"}.Issue(first, owner, "editor", "", noon),
+		Devices: licensing.Devices{"pc": {Device: licensing.Device{ID: "pc"}},
+			"new": {Device: licensing.Device{ID: "new"}}},
+		Metadata: &licensing.Metadata{},
+	}
+	run := func(cmd licensing.Command, at time.Duration) error {
+		_, err := licensing.Apply(&r, cmd, noon.Add(at))
+		return err
+	}
+	reissue := func(n byte, at, overlap time.Duration) licensing.LicenseKey {
+		t.Helper()
+		made := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{n})
+		if err := run(licensing.ReissueLicense{Target: licensing.Target{Key: first}, New: made, Overlap: overlap},
+			at); err != nil {
+			t.Fatal(err)
+		}
+		return made.Of(first.ID())
+	}
+	use := func(what string, key licensing.LicenseKey, device string, at time.Duration, want error) {
+		t.Helper()
+		if err := run(licensing.Activate{Target: licensing.Target{Key: key}, Device: device}, at); err != want {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	use("the only key", first, "pc", 0, nil)
+	second := reissue(2, time.Hour, 10*time.Hour)
+	use("an earlier key in the overlap", first, "pc", 2*time.Hour, nil)
+	use("an earlier key on another device", first, "new", 2*time.Hour, licensing.ErrLicenseKeyReplaced)
+	use("an external key on another device", first.ID().External(), "new", 2*time.Hour, licensing.ErrLicenseKeyReplaced)
+	third := reissue(3, 3*time.Hour, time.Hour)
+	use("the second key in its overlap", second, "pc", 3*time.Hour, nil)
+	use("the first key while both overlaps last", first, "pc", 3*time.Hour, nil)
+	use("the second key after its overlap", second, "pc", 4*time.Hour, licensing.ErrLicenseKeyReplaced)
+	use("the first key, which ends with the second", first, "pc", 5*time.Hour, licensing.ErrLicenseKeyReplaced)
+	use("the current key", third, "new", 5*time.Hour, nil)
+	use("the id", first.ID().Key(""), "pc", 5*time.Hour, nil)
+	unknown := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{9}).Of(first.ID())
+	use("a key that is not the license's", unknown, "pc", 5*time.Hour, licensing.ErrLicenseNotFound)
+}
