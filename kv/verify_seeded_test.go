@@ -394,7 +394,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			seed{inLab("n/" + s.reissued): layout.EncodeAlias(licensing.Alias{License: s.fresh.ID(), Owner: labOwner})},
 			[]string{"license reissue_other " + lic(s.external),
 				"alias external_key_missing " + aliasName(inLab("n/"+s.reissued))}},
-		{"a new key that nobody made", l.license(s.external, func(r *layout.License) {
+		{"a new key of another id key", l.license(s.external, func(r *layout.License) {
 			r.License.Reissues = licensing.Reissues(strings.Repeat("?", 16)) + r.License.Reissues[16:]
 		}), []string{"license reissues " + lic(s.external),
 			"alias external_key_other " + aliasName(inLab("n/"+s.reissued))}},

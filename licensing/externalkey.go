@@ -61,8 +61,8 @@ func (m KeyMatching) Of(key string) string {
 	return norm.NFC.String(compact)
 }
 
-// AliasOf returns the name of an owner's external key. text is what [KeyMatching.Of] returned. Nobody can compute the
-// name, or guess the key by it, without the id key.
+// AliasOf returns the name of an owner's external key. text is what [KeyMatching.Of] returned. Without the id key,
+// the name can neither be computed nor be used to guess the key.
 func (k LicenseKeys) AliasOf(owner Owner, text string) (name AliasName) {
 	mac := hmac.New(sha256.New, k.aliases)
 	mac.Write([]byte(owner.AccountID + "\x00" + string(owner.Mode) + "\x00" + text))

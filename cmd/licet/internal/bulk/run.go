@@ -72,6 +72,7 @@ func (r *run) sendAll(ctx context.Context) error {
 					r.stopped = err
 					r.mu.Unlock()
 					halt.Do(func() { close(stop) })
+					return
 				}
 			}
 		})
