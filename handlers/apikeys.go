@@ -210,7 +210,9 @@ type secretRotation struct {
 	overlap time.Duration
 }
 
-func (in *secretRotation) check(c *checks) { in.overlap = c.overlap("overlap", in.Overlap) }
+func (in *secretRotation) check(c *checks) {
+	in.overlap = c.overlap("overlap", in.Overlap, service.DefaultOverlap)
+}
 
 // apiKeyRotation asks for a new secret of an API key.
 type apiKeyRotation struct {
@@ -231,10 +233,10 @@ func (s keyRoutes) rotateAPIKey(ctx context.Context, c *call, in apiKeyRotation)
 	return s.issuedKey(c, "rotated", &issued, replayed, err)
 }
 
-// overlap parses how long a replaced secret stays valid.
-func (c *checks) overlap(field string, in text) time.Duration {
+// overlap parses how long a replaced secret or license key stays valid; standard, if in is left out.
+func (c *checks) overlap(field string, in text, standard time.Duration) time.Duration {
 	if c.describe(field, Limits{Format: formatDuration}) || !in.given {
-		return service.DefaultOverlap
+		return standard
 	}
 	d, ok := parseDuration(in.value)
 	if !ok || d > service.MaxOverlap {

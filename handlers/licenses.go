@@ -165,17 +165,15 @@ func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (gr
 	}
 	s.rates.charge(c) // before the change: many large grants may come at once
 	granted, replayed, err := s.cfg.Node.Grant(ctx, c.owner(), service.Grant{
-		ProductID:  in.ProductID.value,
-		Quantity:   quantity,
-		MaxDevices: maxDevices(in.MaxDevices),
-		ExpiresAt:  in.expires,
-		Metadata:   string(in.Metadata.value),
-		By:         c.actor(),
-
+		ProductID:   in.ProductID.value,
+		Quantity:    quantity,
+		MaxDevices:  maxDevices(in.MaxDevices),
+		ExpiresAt:   in.expires,
+		Metadata:    string(in.Metadata.value),
 		ExternalKey: in.external,
-
-		Once:  in.once,
-		Stale: in.stale,
+		By:          c.actor(),
+		Once:        in.once,
+		Stale:       in.stale,
 	})
 	c.replayed = replayed
 	if err != nil {

@@ -109,10 +109,7 @@ type reissue struct {
 func (in *reissue) check(c *checks) {
 	in.licensePath.check(c)
 	in.stateChange.check(c)
-	if !in.Overlap.given {
-		in.Overlap = text{value: "PT0S", given: true}
-	}
-	in.overlap = c.overlap("overlap", in.Overlap)
+	in.overlap = c.overlap("overlap", in.Overlap, 0)
 }
 
 // reissueLicense gives a license a new key.

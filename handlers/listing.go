@@ -133,11 +133,10 @@ func answers[T, A any](items []T, answer func(*T) A) []A {
 
 // licenseQuery asks for a page of licenses.
 type licenseQuery struct {
-	ProductID  param `query:"product_id"`
-	Status     param `query:"status"`
-	OrderNo    param `query:"order_no"`
-	BuyerEmail param `query:"buyer_email"`
-	// ExternalKey finds one license at most.
+	ProductID   param `query:"product_id"`
+	Status      param `query:"status"`
+	OrderNo     param `query:"order_no"`
+	BuyerEmail  param `query:"buyer_email"`
 	ExternalKey param `query:"external_key"`
 	pageQuery
 
@@ -162,11 +161,10 @@ type licenseList struct {
 // listLicenses pages through the caller's licenses.
 func (s licenseRoutes) listLicenses(ctx context.Context, c *call, q licenseQuery) (licenseList, error) {
 	filter := service.LicenseFilter{
-		ProductID:  q.ProductID.value,
-		Status:     licensing.Status(q.Status.value),
-		OrderNo:    q.OrderNo.value,
-		BuyerEmail: q.BuyerEmail.value,
-
+		ProductID:   q.ProductID.value,
+		Status:      licensing.Status(q.Status.value),
+		OrderNo:     q.OrderNo.value,
+		BuyerEmail:  q.BuyerEmail.value,
 		ExternalKey: q.external,
 	}
 	list, err := s.cfg.Node.ListLicenses(ctx, c.owner(), filter, q.page)

@@ -208,6 +208,9 @@ func (l *rateLimits) client(c *call) netip.Addr {
 	return l.proxies.Client(peer.AddrPort().Addr(), c.fast.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
 }
 
+// network returns the network of a request's client.
+func (l *rateLimits) network(c *call) netip.Addr { return limits.Network(l.client(c)) }
+
 // retryAfter returns the seconds until the limit that has refused the request accepts one; 0 if no limit
 // has refused the request.
 func (r *request) retryAfter() int {

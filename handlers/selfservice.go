@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"licet/handlers/limits"
 	"licet/licensing"
 )
 
@@ -39,12 +38,16 @@ type namedLicense struct {
 }
 
 func (in *namedLicense) check(c *checks) {
-	if in.AccountID.given && in.LicenseKey.given {
+	var err error
+	in.key, in.sent, err = c.parsedKey("license_key", in.LicenseKey)
+	if err != nil && in.AccountID.given {
 		in.external = c.keyFromElsewhere(in.LicenseKey.value)
-		in.sent = in.external
 	}
-	if in.external == "" {
-		in.key, in.sent = c.licenseKey("license_key", in.LicenseKey)
+	switch {
+	case in.external != "":
+		in.sent = in.external
+	case err != nil:
+		c.refuse(err)
 	}
 	c.pin("account_id", in.AccountID)
 	c.pin("mode", in.Mode)
@@ -67,11 +70,11 @@ func (in *namedLicense) owner() licensing.Owner {
 // resolve finds the license of an external key or of a reissued key, and counts the request against the limit of the
 // license.
 func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err error) {
-	switch network := limits.Network(s.rates.client(c)); {
+	switch {
 	case in.external != "":
-		in.key, err = s.cfg.Node.ExternalLicense(ctx, in.owner(), in.external, network)
+		in.key, err = s.cfg.Node.ExternalLicense(ctx, in.owner(), in.external, s.rates.network(c))
 	case in.key.IsAlias():
-		in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, licensing.Owner{}, network)
+		in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, licensing.Owner{}, s.rates.network(c))
 	}
 	if err != nil {
 		return err
@@ -97,7 +100,7 @@ func (s endUserRoutes) target(c *call, key licensing.LicenseKey, pin licensing.O
 	t := c.target(key)
 	t.Pin = pin
 	if c.key == nil {
-		t.Network = limits.Network(s.rates.client(c))
+		t.Network = s.rates.network(c)
 	}
 	return t
 }

@@ -51,18 +51,23 @@ func withProblem(fields []licensing.FieldProblem, field, problem string) []licen
 // licenseKey parses a license key, and returns its canonical text too. A mistyped key wins over all other problems: the
 // person at the keyboard can correct it.
 func (c *checks) licenseKey(field string, in text) (key licensing.LicenseKey, canonical string) {
-	if c.describe(field, Limits{Required: true, Format: formatLicenseKey}) {
-		return licensing.LicenseKey{}, ""
-	}
-	if !in.given {
-		c.add(field, problemRequired)
-		return licensing.LicenseKey{}, ""
-	}
-	key, canonical, err := c.server.keys.Parse(in.value)
+	key, canonical, err := c.parsedKey(field, in)
 	if err != nil {
 		c.refuse(err)
 	}
 	return key, canonical
+}
+
+// parsedKey is licenseKey, except that it returns the error of a text that is no license key.
+func (c *checks) parsedKey(field string, in text) (key licensing.LicenseKey, canonical string, err error) {
+	switch {
+	case c.describe(field, Limits{Required: true, Format: formatLicenseKey}):
+	case !in.given:
+		c.add(field, problemRequired)
+	default:
+		return c.server.keys.Parse(in.value)
+	}
+	return licensing.LicenseKey{}, "", nil
 }
 
 // keyFromElsewhere returns the external key that a text may be; empty if the text is a license key or an id of this
