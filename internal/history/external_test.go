@@ -1,14 +1,10 @@
 package history
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"licet/licensing"
-	"licet/node"
 	"licet/node/service"
-	"licet/node/store"
 )
 
 const (
@@ -29,29 +25,12 @@ func (r *run) importKeys(importer int) {
 	for _, number := range random.Perm(externals) {
 		in := service.Grant{ProductID: "pro", Quantity: 1,
 			ExternalKey: fmt.Sprintf(externalKey(importer), number)}
-		var key *node.Once
 		if importer == 0 {
-			key = once("import", number)
+			in.Once = once("import", number)
 		}
-		in.Once = key
 		for range 5 {
-			p := r.anyone(random)
-			d := deed{What: "import", External: number, Before: revision(), Call: time.Since(r.started)}
-			type answer struct {
-				licenses []store.LicenseView
-				err      error
-			}
-			a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
-				a.licenses, _, a.err = p.node.Grant(ctx, r.owner, in)
-				return a
-			})
-			d.Return, d.After = time.Since(r.started), revision()
-			if d.Out = outputOf(a.err); !answered {
-				d.Out = output{Verdict: unknown}
-			}
-			for _, l := range a.licenses {
-				d.Keys = append(d.Keys, l.License.Key)
-			}
+			d := deed{What: "import", External: number}
+			r.askGrant(r.anyone(random), &d, in)
 			r.noteDeed(d)
 			if d.Out.Verdict == accepted || d.Out.Verdict == refused {
 				break

@@ -223,27 +223,30 @@ func (r *run) grant() {
 	random := r.random("grant")
 	d := deed{What: "grant"}
 	for d.Out.Verdict != accepted {
-		p := r.anyone(random)
-		type answer struct {
-			licenses []store.LicenseView
-			err      error
-		}
-		d.Before, d.Call = revision(), time.Since(r.started)
-		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
-			a.licenses, _, a.err = p.node.Grant(ctx, r.owner,
-				service.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
-			return a
-		})
-		d.Return, d.After = time.Since(r.started), revision()
-		if d.Out = outputOf(a.err); !answered {
-			d.Out = output{Verdict: unknown}
-		}
-		for _, l := range a.licenses {
-			d.Keys = append(d.Keys, l.License.Key)
-		}
+		r.askGrant(r.anyone(random), &d, service.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
 		if d.Return > time.Minute {
 			break
 		}
 	}
 	r.noteDeed(d)
+}
+
+// askGrant sends a request for licenses, and notes the answer.
+func (r *run) askGrant(p *process, d *deed, in service.Grant) {
+	type answer struct {
+		licenses []store.LicenseView
+		err      error
+	}
+	d.Before, d.Call = revision(), time.Since(r.started)
+	a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
+		a.licenses, _, a.err = p.node.Grant(ctx, r.owner, in)
+		return a
+	})
+	d.Return, d.After = time.Since(r.started), revision()
+	if d.Out = outputOf(a.err); !answered {
+		d.Out = output{Verdict: unknown}
+	}
+	for _, l := range a.licenses {
+		d.Keys = append(d.Keys, l.License.Key)
+	}
 }
