@@ -1,12 +1,8 @@
 package licensing
 
-// AliasName names a license besides its id. The first two bytes hold the slot of the license's owner, as in a
-// [LicenseID]. The other 16 bytes are the beginning of an HMAC of an external key, see [LicenseKeys.AliasOf], or the
-// block of a reissued key.
-type AliasName [slotSize + LicenseBlockSize]byte
-
-// Slot returns the slot of the license's owner.
-func (a AliasName) Slot() Slot { return leadingSlot(a[0], a[1]) }
+// AliasName names a license besides its id, and has the form of an id: the slot of the license's owner, and a block.
+// The block is that of a reissued key, or the beginning of an HMAC of an external key, see [LicenseKeys.AliasOf].
+type AliasName LicenseID
 
 // Alias leads from an [AliasName] to a license. The transaction that creates the license, or gives it another key,
 // creates the alias too. An alias never changes.
@@ -19,7 +15,4 @@ type Alias struct {
 func AliasRef(name AliasName) Ref { return Ref{Kind: KindAlias, ID: string(name[:])} }
 
 // AliasName returns the name of the alias that a Ref names.
-func (r Ref) AliasName() (name AliasName) {
-	copy(name[:], r.ID)
-	return name
-}
+func (r Ref) AliasName() AliasName { return AliasName(r.LicenseID()) }

@@ -62,10 +62,8 @@ func (r Ref) LicenseID() LicenseID { return LicenseKey{id: r.ID}.ID() }
 // Slot returns the slot of the record's owner.
 func (r Ref) Slot() Slot {
 	switch r.Kind {
-	case KindLicense:
+	case KindLicense, KindAlias:
 		return r.LicenseID().Slot()
-	case KindAlias:
-		return r.AliasName().Slot()
 	}
 	return SlotOf(r.Owner)
 }

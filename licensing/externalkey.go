@@ -63,13 +63,10 @@ func (m KeyMatching) Of(key string) string {
 
 // AliasOf returns the name of an owner's external key. text is what [KeyMatching.Of] returned. Without the id key,
 // the name can neither be computed nor be used to guess the key.
-func (k LicenseKeys) AliasOf(owner Owner, text string) (name AliasName) {
+func (k LicenseKeys) AliasOf(owner Owner, text string) AliasName {
 	mac := hmac.New(sha256.New, k.aliases)
 	mac.Write([]byte(owner.AccountID + "\x00" + string(owner.Mode) + "\x00" + text))
-	slot := SlotOf(owner)
-	name[0], name[1] = byte(slot>>2), byte(slot<<6)
-	copy(name[slotSize:], mac.Sum(nil))
-	return name
+	return AliasName(NewLicenseID(SlotOf(owner), [LicenseBlockSize]byte(mac.Sum(nil))))
 }
 
 // SealExternalKey encrypts the external key of a license by AES-256-GCM. The nonce is an HMAC of the license's id and

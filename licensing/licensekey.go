@@ -65,7 +65,7 @@ func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
 // itself is a secret of the customer, so neither records nor logs hold it: only [LicenseKeys.Text] returns it. The
 // zero LicenseKey is no key. LicenseKey prints as the license's id.
 //
-// A license that was reissued has other keys than the one that its id is made of. [LicenseKeys.Parse] returns such a
+// A license that was reissued has other keys than the key that its id is made of. [LicenseKeys.Parse] returns such a
 // key as an alias, which [LicenseKey.Of] turns into a key of the license.
 type LicenseKey struct {
 	id     string // the bytes of a LicenseID; of an alias, the bytes of its name; empty: no key
@@ -75,7 +75,7 @@ type LicenseKey struct {
 	by string
 }
 
-// byExternalKey stands for the external key of a license. It has not the length of a block.
+// byExternalKey stands for the external key of a license. A block is longer.
 const byExternalKey = "external"
 
 // External returns the license with the id, named by its external key.
@@ -85,10 +85,8 @@ func (id LicenseID) External() LicenseKey { return LicenseKey{string(id[:]), "",
 func (k LicenseKey) IsAlias() bool { return k.by != "" && k.by == k.id[min(len(k.id), slotSize):] }
 
 // Alias returns the name of the alias of a reissued key.
-func (k LicenseKey) Alias() (name AliasName) {
-	copy(name[:], k.id[:slotSize])
-	copy(name[slotSize:], k.by)
-	return name
+func (k LicenseKey) Alias() AliasName {
+	return AliasName(NewLicenseID(k.ID().Slot(), [LicenseBlockSize]byte([]byte(k.by))))
 }
 
 // Of returns the reissued key as a key of the license with an id.

@@ -42,8 +42,8 @@ func (r Reissues) with(block string, at, until time.Time) Reissues {
 	return r + Reissues(binary.BigEndian.AppendUint64(entry, uint64(until.UnixMilli())))
 }
 
-// number returns the number of the reissue that has made the key with a block, counted from 1; 0 if none has.
-func (r Reissues) number(block string) int {
+// Number returns the number of the reissue that has made the key with a block, counted from 1; 0 if none has.
+func (r Reissues) Number(block string) int {
 	for i := range r.Count() {
 		if r.Block(i) == block {
 			return i + 1
@@ -68,7 +68,7 @@ func (l *License) judge(presented LicenseKey, bound bool, now time.Time) error {
 	switch {
 	case presented.by == byExternalKey:
 	case presented.by != "":
-		if number = l.Reissues.number(presented.by); number == 0 {
+		if number = l.Reissues.Number(presented.by); number == 0 {
 			return ErrLicenseNotFound
 		}
 	case presented.prefix == "":

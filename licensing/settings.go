@@ -12,7 +12,7 @@ type Settings struct {
 
 // Matching returns how the owner's external keys are matched.
 func (s *Settings) Matching() KeyMatching {
-	if s == nil || s.ExternalKeys == "" {
+	if s.ExternalKeys == "" {
 		return MatchExact
 	}
 	return s.ExternalKeys

@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"slices"
-
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/kv/internal/layout"
@@ -43,13 +41,22 @@ func (v *recordChecks) checkExternalKey(
 		bad("external_key", "its external key was not sealed for it with this store's id key")
 		return
 	}
-	v.want(layout.AliasKey(v.aliasOf(l.Owner, key)), func(kv *mvccpb.KeyValue) {
+	v.wantAlias(v.aliasOf(l.Owner, key), id, func(rule, format string, args ...any) {
+		bad("alias_"+rule, "the alias of its external key "+format, args...)
+	})
+}
+
+// wantAlias looks up an alias, which must lead to a license.
+func (v *recordChecks) wantAlias(
+	name licensing.AliasName, id licensing.LicenseID, bad func(rule, format string, args ...any),
+) {
+	v.want(layout.AliasKey(name), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("alias_missing", "the alias of its external key is missing, so the key finds no license")
+			bad("missing", "is missing, so that key finds no license")
 			return
 		}
 		if alias, err := layout.DecodeAlias(kv.Value); err == nil && alias.License != id {
-			bad("alias_other", "the alias of its external key leads to the license %s", alias.License)
+			bad("other", "leads to the license %s", alias.License)
 		}
 	})
 }
@@ -64,42 +71,28 @@ func (v *recordChecks) aliasOf(owner licensing.Owner, key string) licensing.Alia
 func (v *recordChecks) checkReissues(l *licensing.License, bad func(rule, format string, args ...any)) {
 	id := l.Key.ID()
 	before := l.CreatedAt
-	for i, block := range blocksOf(l.Reissues) {
+	for i := range l.Reissues.Count() {
 		if at := l.Reissues.At(i); at.Before(before) && i > 0 {
 			bad("reissues", "its keys are not in the order of time")
 		} else {
 			before = at
 		}
-		own := licensing.NewLicenseID(id.Slot(), [licensing.LicenseBlockSize]byte([]byte(block)))
+		own := licensing.NewLicenseID(id.Slot(), [licensing.LicenseBlockSize]byte([]byte(l.Reissues.Block(i))))
 		if v.cfg.Keys != nil && !v.cfg.Keys.Made(own) {
 			bad("reissues", "one of its keys was not made with this store's id key, or not for its slot")
 			continue
 		}
-		v.want(layout.AliasKey(licensing.AliasName(own)), func(kv *mvccpb.KeyValue) {
-			if kv == nil {
-				bad("reissue_missing", "the alias of one of its keys is missing, so that key finds no license")
-				return
-			}
-			if alias, err := layout.DecodeAlias(kv.Value); err == nil && alias.License != id {
-				bad("reissue_other", "the alias of one of its keys leads to the license %s", alias.License)
-			}
+		v.wantAlias(licensing.AliasName(own), id, func(rule, format string, args ...any) {
+			bad("reissue_"+rule, "the alias of one of its keys "+format, args...)
 		})
 	}
-}
-
-func blocksOf(r licensing.Reissues) []string {
-	blocks := make([]string, r.Count())
-	for i := range blocks {
-		blocks[i] = r.Block(i)
-	}
-	return blocks
 }
 
 // checkAlias checks an alias: the license that it leads to must have the external key, or the reissued key.
 func (v *recordChecks) checkAlias(e entry) {
 	name := layout.AliasesFamily + Opaque(e.rest)
 	bad := func(rule, format string, args ...any) { v.report("alias", name, rule, format, args...) }
-	if len(e.rest) != layout.AliasSize {
+	if len(e.rest) != layout.LicenseIDSize {
 		bad("key", "the key is not in the form of an alias")
 		return
 	}
@@ -126,7 +119,7 @@ func (v *recordChecks) checkAlias(e entry) {
 		if l.License.Owner != alias.Owner {
 			bad("license_owner", "its license %s belongs to another owner", id)
 		}
-		reissued = slices.Contains(blocksOf(l.License.Reissues), e.rest)
+		reissued = l.License.Reissues.Number(e.rest) > 0
 	})
 	v.want(layout.MetadataKey(id), func(kv *mvccpb.KeyValue) {
 		if reissued {

@@ -130,13 +130,11 @@ func New(cfg Config) *Service {
 	aliases := newAliases(c)
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
 	s := &Service{
-		Node:     engine,
-		Orders:   &Orders{core: c},
-		Licenses: &Licenses{c, aliases},
-		Products: &Products{c},
-
-		Aliases: aliases,
-
+		Node:       engine,
+		Orders:     &Orders{core: c},
+		Licenses:   &Licenses{c, aliases},
+		Products:   &Products{c},
+		Aliases:    aliases,
 		Keys:       keys,
 		Webhooks:   &Webhooks{c},
 		Events:     newEvents(c, keys.cache),

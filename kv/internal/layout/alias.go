@@ -5,15 +5,10 @@ import "licet/licensing"
 // AliasesFamily begins the keys of aliases.
 const AliasesFamily = "n/"
 
-// AliasSize is the length of an alias in a key.
-const AliasSize = len(licensing.AliasName{}) - slotInName
-
-// slotInName is how many bytes of the name of an alias are the slot.
-const slotInName = 2
-
 // AliasKey returns the key of an alias.
 func AliasKey(name licensing.AliasName) string {
-	return InSlot(name.Slot(), AliasesFamily+string(name[slotInName:]))
+	id := licensing.LicenseID(name)
+	return InSlot(id.Slot(), AliasesFamily+BlockOf(id))
 }
 
 // EncodeAlias returns the value of an alias.
