@@ -270,11 +270,13 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
-// patiently asks again for as long as ctx lasts where all is well, but the machine is busy.
+// patiently calls ask until ask succeeds, ctx ends, or an error is neither ErrUnavailable nor ErrOutcomeUnknown: the
+// machine may be busy, and a fault may have taken the answer. A second call of ask must have the effect of the first.
 func patiently(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, licensing.ErrUnavailable) {
+		passing := errors.Is(err, licensing.ErrUnavailable) || errors.Is(err, licensing.ErrOutcomeUnknown)
+		if err == nil || ctx.Err() != nil || !passing {
 			return err
 		}
 	}

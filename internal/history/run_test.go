@@ -148,12 +148,7 @@ func (r *run) play() error {
 	if err := r.startUsage(); err != nil {
 		return errors.Join(err, r.end())
 	}
-	err = patiently(context.Background(), func() error {
-		_, err := r.maker.node.ChangeSettings(context.Background(),
-			licensing.ChangeSettings{Owner: r.owner, ExternalKeys: licensing.MatchCompact})
-		return err
-	})
-	if err != nil {
+	if err := r.matchCompact(); err != nil {
 		return errors.Join(err, r.end())
 	}
 	for _, p := range plans(random) {
@@ -193,6 +188,21 @@ func (r *run) play() error {
 	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
 	return errors.Join(err, r.rest(), r.finish(f), r.end())
+}
+
+// matchCompact has the account's external keys compared without blanks and dashes.
+func (r *run) matchCompact() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err := patiently(ctx, func() error {
+		_, err := r.maker.node.ChangeSettings(ctx,
+			licensing.ChangeSettings{Owner: r.owner, ExternalKeys: licensing.MatchCompact})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("change the settings: %w", err)
+	}
+	return nil
 }
 
 // calm ends all faults, and waits until no write is on its way any more.
