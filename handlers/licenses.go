@@ -137,7 +137,11 @@ func (in *grant) check(c *checks) {
 	c.productID("product_id", in.ProductID)
 	c.integer("quantity", in.Quantity, true, 1, maxQuantity)
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
-	in.expires = c.future("expires_at", in.ExpiresAt)
+	if in.ExternalKey.given {
+		in.expires = c.timestamp("expires_at", in.ExpiresAt) // at the other service, it may have expired
+	} else {
+		in.expires = c.future("expires_at", in.ExpiresAt)
+	}
 	c.metadata("metadata", in.Metadata)
 	in.external = c.externalKey("external_key", in.ExternalKey)
 	if in.ExternalKey.given && in.Quantity.given && in.Quantity.value != 1 {

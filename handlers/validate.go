@@ -296,14 +296,19 @@ func (c *checks) period(field string, in text) licensing.Period {
 
 // future parses an optional timestamp, in whole milliseconds. c.late lists timestamps that have passed.
 func (c *checks) future(field string, in text) time.Time {
-	if c.describe(field, Limits{Format: formatTimestamp}) {
-		return time.Time{}
-	}
-	t := c.moment(field, in)
+	t := c.timestamp(field, in)
 	if !t.IsZero() && !t.After(c.server.cfg.Node.Now()) {
 		c.late = withProblem(c.late, field, problemPast)
 	}
 	return t
+}
+
+// timestamp parses an optional timestamp, in whole milliseconds, which may have passed.
+func (c *checks) timestamp(field string, in text) time.Time {
+	if c.describe(field, Limits{Format: formatTimestamp}) {
+		return time.Time{}
+	}
+	return c.moment(field, in)
 }
 
 // moment parses an optional timestamp, in whole milliseconds.
@@ -320,8 +325,7 @@ func (c *checks) moment(field string, in text) time.Time {
 	}
 	t = t.UTC().Truncate(time.Millisecond)
 	if t.IsZero() {
-		// The zero time stands for no time in all packages below. Every timestamp
-		// that a request may give must be in the future anyway.
+		// The zero time stands for no time in all packages below.
 		c.add(field, problemPast)
 	}
 	return t

@@ -93,6 +93,17 @@ func TestExternalKeys(t *testing.T) {
 		}
 	}
 
+	// A license that has expired at the other service is expired here. Without an external key, a past end is refused.
+	past := `"product_id":"editor","quantity":1,"expires_at":"2020-01-02T03:04:05Z"`
+	p.want(t, 422, "POST", "/v1/licenses", "{"+past+"}")
+	expired := p.want(t, 201, "POST", "/v1/licenses", "{"+past+`,"external_key":"OVER-1"}`).Data.list("licenses")[0]
+	if expired.text("status") != "expired" || expired.text("expires_at") != "2020-01-02T03:04:05.000Z" {
+		t.Errorf("%v", expired)
+	}
+	if r := activate(403, "OVER-1", "laptop-1", ours); r.Data.text("license_key") != "" {
+		t.Errorf("%s", r.body)
+	}
+
 	// Both keys name the same license.
 	activate(200, made.text("license_key"), "laptop-2", ours)
 	listed := p.want(t, 200, "GET", "/v1/licenses?external_key=7f3a99b104cc", "").Data.list("licenses")

@@ -137,7 +137,8 @@ func members() map[string]string {
 
 		"Activation.status": licenseStatus, "License.status": licenseStatus, "EventLicense.status": licenseStatus,
 		"Validation.status": licenseStatus,
-		"Grant.expires_at":  "in the future. Left out: by the product's validity",
+		"Grant.expires_at": "in the future; along with `external_key` also in the past, for a license that has " +
+			"expired. Left out: by the product's validity",
 		"Grant.external_key": "the key of the license at the service that sold it: printable characters, which are " +
 			"stored in Unicode's form NFC, without spaces around them. It activates the license too, and finds it in " +
 			"lists. `quantity` must be 1. A license key or an id of this service: 42200",

@@ -68,7 +68,8 @@ var packages = []row{
 		purpose: "the client commands of licet",
 		imports: []string{
 			"internal/backoff",
-			"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing",
+			"cmd/licet/internal/bulk", "cmd/licet/internal/migrate", "client", "cmd/licet/internal/terminal",
+			"licensing",
 		},
 		mayPanic: true,
 	},
@@ -76,6 +77,17 @@ var packages = []row{
 		path:     "cmd/licet/internal/terminal",
 		purpose:  "progress, confirmation and secrets on a terminal",
 		mayPanic: true,
+	},
+	{
+		path:       "cmd/licet/internal/migrate",
+		purpose:    "reads licenses from other services",
+		imports:    []string{"cmd/licet/internal/bulk", "internal/backoff"},
+		thirdParty: []string{"golang.org/x/time/rate"},
+		mayPanic:   true,
+	},
+	{
+		path:    "cmd/licet/internal/migrate/migratetest",
+		purpose: "in tests: the APIs of other services",
 	},
 	{
 		path:    "cmd/licet/internal/bulk",

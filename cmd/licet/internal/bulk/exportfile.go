@@ -51,7 +51,7 @@ func (e *Export) ToFile(ctx context.Context, path string, restart bool) (sum Exp
 		return sum, fmt.Errorf("%s is not a regular file: name another file, or leave out --file to write to "+
 			"standard output", path)
 	}
-	file, err := lockFile(path + partialSuffix)
+	file, err := LockFile(path + partialSuffix)
 	if err != nil {
 		return sum, err
 	}
@@ -171,7 +171,7 @@ func (w *partialFile) put() error {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}
-	return replaceFile(w.path+placeSuffix, func(to io.Writer) error { return json.NewEncoder(to).Encode(w.at) })
+	return ReplaceFile(w.path+placeSuffix, func(to io.Writer) error { return json.NewEncoder(to).Encode(w.at) })
 }
 
 // finish puts the complete file in place.

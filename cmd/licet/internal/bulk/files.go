@@ -16,9 +16,9 @@ const privateFile fs.FileMode = 0o600
 
 var errLocked = errors.New("another process is using the file")
 
-// lockFile opens a file, or creates it, and locks it for this process. The kernel releases the lock when the process
+// LockFile opens a file, or creates it, and locks it for this process. The kernel releases the lock when the process
 // ends.
-func lockFile(path string) (*os.File, error) {
+func LockFile(path string) (*os.File, error) {
 	file, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, privateFile)
 	switch {
 	case errors.Is(err, fileutil.ErrLocked):
@@ -59,8 +59,8 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// replaceFile writes a file atomically.
-func replaceFile(path string, write func(io.Writer) error) error {
+// ReplaceFile writes a file atomically.
+func ReplaceFile(path string, write func(io.Writer) error) error {
 	temporary := path + ".new"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, privateFile)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"licet/client"
 )
 
-const (
-	resultsSuffix = ".results.csv"
-	journalSuffix = ".journal"
-)
+const resultsSuffix = ".results.csv"
+
+// JournalSuffix is appended to the name of an input. It names the journal, which exists once the import has begun.
+const JournalSuffix = ".journal"
 
 // Import grants and changes licenses from a CSV file.
 type Import struct {
@@ -76,7 +76,7 @@ func (im *Import) Run(ctx context.Context) (sum ImportSummary, err error) {
 	if err != nil {
 		return sum, err
 	}
-	book, err := lockFile(real + journalSuffix)
+	book, err := LockFile(real + JournalSuffix)
 	if err != nil {
 		return sum, fmt.Errorf("create the journal next to the input: %w", err)
 	}

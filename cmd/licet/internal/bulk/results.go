@@ -59,7 +59,7 @@ func (r *results) close() error { return errors.Join(r.file.Sync(), r.file.Close
 
 // arrange writes the results from the journal, in the order of the input, and reports each failed row.
 func (r *run) arrange(tell func(Failure)) error {
-	return replaceFile(r.Results, func(to io.Writer) error {
+	return ReplaceFile(r.Results, func(to io.Writer) error {
 		rows, problems, err := r.rows(r.input)
 		if err != nil || len(problems) > 0 {
 			return errors.Join(errInputChanged, err)

@@ -113,8 +113,9 @@ func (r *rules) read(c *cells, into *row) {
 	if into.grant.Quantity > 1 && (into.grant.ExternalKey != "" || into.devices != nil || into.state != "") {
 		c.bad(quantityColumn, "must be 1 or empty in a row with an external key, devices or a state")
 	}
-	if !r.after.IsZero() && !into.expiresAt.IsZero() && !into.expiresAt.After(r.after) {
-		c.bad(expiresAtColumn, "must be in the future")
+	if passed := !r.after.IsZero() && !into.expiresAt.IsZero() && !into.expiresAt.After(r.after); passed &&
+		into.grant.ExternalKey == "" {
+		c.bad(expiresAtColumn, "must be in the future in a row without external_key")
 	}
 }
 

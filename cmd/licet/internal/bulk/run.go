@@ -194,6 +194,10 @@ func (r *run) complete(ctx context.Context, row *row, l *client.License) (refuse
 	}
 	for _, device := range row.devices {
 		_, err := r.Service.Activate(ctx, client.Activation{LicenseKey: l.LicenseKey, DeviceID: device})
+		if client.HasReason(err, client.ReasonLicenseExpired) {
+			left = append(left, "no device was bound: the license has expired")
+			break
+		}
 		if err := note(fmt.Sprintf("device %q was not bound", device), err); err != nil {
 			return "", err
 		}

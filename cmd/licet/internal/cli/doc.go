@@ -1,5 +1,5 @@
 // Package cli holds the commands that call a service: licet orders, sandbox, licenses, products, events, webhooks,
-// keys, account, redact and profile.
+// keys, account, import, redact and profile.
 //
 // A spec describes a command: its name, its route, and the function that calls the route. All commands share the rest:
 // [Service] finds the service and the API key from flags, the environment or a profile. A session calls the service and
@@ -36,6 +36,8 @@
 //	deliveries.go       licet webhooks deliveries, replay
 //	keys.go             licet keys
 //	account.go          licet account
+//	imports.go          licet import
+//	importreport.go     what licet import would do
 //	redact.go           licet redact
 package cli
 
@@ -53,7 +55,8 @@ func Commands(setup Setup) []*cobra.Command {
 		orderGroup{setup}.orderCommands(), sandboxGroup{setup}.sandboxCommands(),
 		licenseGroup{setup}.licenseCommands(), productGroup{setup}.productCommands(), eventGroup{setup}.eventCommands(),
 		webhookGroup{setup}.webhookCommands(), keyGroup{setup}.keyCommands(),
-		accountGroup{setup}.accountCommands(), setup.redactCommand(), setup.profileCommands(),
+		accountGroup{setup}.accountCommands(), importGroup{setup}.importCommands(), setup.redactCommand(),
+		setup.profileCommands(),
 	}
 }
 

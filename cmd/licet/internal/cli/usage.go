@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Arguments accepts the arguments that the usage line of a command names: LICENSE_KEY is one, and LICENSE_KEY... is one
-// or more. No argument may be empty, such as an unset shell variable. Decision 1 says what cobra's own checks lack.
+// Arguments accepts the arguments that the usage line of a command names: LICENSE_KEY is one, LICENSE_KEY... is one or
+// more, and [FILE] is one or none. No argument may be empty, such as an unset shell variable. Decision 1 says what
+// cobra's own checks lack.
 func Arguments(cmd *cobra.Command, args []string) error {
 	names := strings.Fields(cmd.Use)[1:]
 	more := len(names) > 0 && strings.HasSuffix(names[len(names)-1], "...")
 	switch {
-	case len(args) < len(names):
+	case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
 		return fmt.Errorf("%s needs %s", cmd.CommandPath(), either(names[len(args):], "and"))
 	case len(args) > len(names) && !more:
 		// The message does not repeat the arguments, which may be secrets by mistake.

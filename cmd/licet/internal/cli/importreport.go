@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"licet/cmd/licet/internal/migrate"
+)
+
+// foreignReport prints what an import would do.
+func (c *session) foreignReport(f *foreign, path string, r *migrate.Report) error {
+	if c.json {
+		return c.printJSON(map[string]any{"licenses": r.Licenses, "rows": r.Written, "not_importable": r.Left,
+			"without_key": r.Keyless, "columns": r.Columns, "products": r.Products, "lost": r.Without})
+	}
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "%s. Nothing was sent.\n\n", f.summary(path, r))
+	columns := [][]string{}
+	for _, m := range f.service.Mapping {
+		columns = append(columns, []string{m.From, m.Column, fmt.Sprint(r.Columns[m.Column])})
+	}
+	products := [][]string{}
+	for _, from := range slices.Sorted(maps.Keys(r.Products)) {
+		products = append(products, []string{from, cmp.Or(f.set.Products[from], from), fmt.Sprint(r.Products[from])})
+	}
+	lost := [][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
+		lost = append(lost, []string{name, fmt.Sprint(r.Without[name])})
+	}
+	there := strings.ToLower(strings.ReplaceAll(f.service.Title, " ", "_"))
+	for _, t := range []struct {
+		columns []string
+		rows    [][]string
+	}{
+		{[]string{"value_at_" + there, "column", "licenses"}, columns},
+		{[]string{"product_at_" + there, "product_id", "licenses"}, products},
+		{[]string{"not_imported", "licenses"}, lost},
+	} {
+		if len(t.rows) == 0 {
+			continue
+		}
+		printed := newTable(out, t.columns, c.look)
+		for _, row := range t.rows {
+			var item object
+			for i, cell := range row {
+				value, err := json.Marshal(cell)
+				if err != nil {
+					return err
+				}
+				item = append(item, member{t.columns[i], value})
+			}
+			printed.add(item)
+		}
+		if err := printed.flush(); err != nil {
+			return err
+		}
+		out.WriteByte('\n')
+	}
+	return c.write([]byte(strings.TrimSuffix(out.String(), "\n")))
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"licet/cmd/licet/internal/bulk"
+	"licet/cmd/licet/internal/migrate"
+	"licet/cmd/licet/internal/terminal"
+)
+
+// importGroup builds the commands of licet import.
+type importGroup struct{ Setup }
+
+func (s importGroup) importCommands() *cobra.Command {
+	var commands []*cobra.Command
+	for _, service := range migrate.Services() {
+		commands = append(commands, s.importFrom(service))
+	}
+	return group("import", "Import licenses that another service sold",
+		`  licet import gumroad sales.csv --dry-run
+  licet import keygen --from-api https://api.keygen.sh/v1/accounts/ACCOUNT`, commands...)
+}
+
+// tokenVariable is the environment variable with the credential of the other service.
+const tokenVariable = "LICET_IMPORT_TOKEN"
+
+// foreign is one run of licet import.
+type foreign struct {
+	service   *migrate.Service
+	fetch     migrate.Fetch
+	tokenFile string
+	products  []string
+	set       migrate.Settings
+	dry       bool
+	im        bulk.Import
+}
+
+func (s importGroup) importFrom(service *migrate.Service) *cobra.Command {
+	f := foreign{service: service, im: bulk.Import{Now: time.Now, NewID: rand.Text, Separator: ','}}
+	files := "FILE has responses of the API as JSON, one after the other"
+	if service.Exports {
+		files += ", or is the CSV file of sales\nfrom the dashboard"
+	}
+	return s.command(spec{
+		use: service.Name + " [FILE]", short: "Import licenses from " + service.Title,
+		long: fmt.Sprintf(`Import licenses from %s, with their keys. Installed software goes on with the keys that it has.
+
+%s. With --from-api, the command
+first reads them from the API into FILE (default: %s.json), and respects its rate limits.
+$%s or --token-file has %s.
+
+Each license becomes a row of FILE.csv, and the command sends the rows as licet licenses import
+does. FILE.csv.results.csv has the results. FILE.left.csv has licenses that can't be imported.
+--dry-run ends before anything is sent: it prints which value becomes what, and what is lost.
+
+If the command is interrupted or killed, repeat it to continue.`, service.Title, files, service.Name, tokenVariable,
+			service.Token),
+		example: fmt.Sprintf(`  licet import %[1]s --from-api %[2]s --dry-run
+  licet import %[1]s --from-api %[2]s --product 4711=editor`, service.Name, service.API),
+		scope: "licenses", resumes: true,
+		flags: func(cmd *cobra.Command) {
+			fs := cmd.Flags()
+			fs.BoolVar(&f.dry, "dry-run", false, "only show what the import would do")
+			fs.StringVar(&f.fetch.From, "from-api", "", "`URL` of the API to read from, like "+service.API)
+			fs.StringVar(&f.tokenFile, "token-file", "", "`file` with "+service.Token+" ($"+tokenVariable+")")
+			fs.StringArrayVar(&f.products, "product", nil,
+				"`FROM=TO`: licenses of product FROM become licenses of product_id TO; can be repeated")
+			fs.IntVar(&f.set.MaxDevices, "max-devices", 0, "`number` of devices of a license without a limit; 0: any")
+			fs.IntVar(&f.im.Parallel, "parallel", 4,
+				fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
+		},
+		run: func(c *session, args []string) error { return c.importForeign(f, args) },
+	})
+}
+
+func (c *session) importForeign(f foreign, args []string) error {
+	path := cmp.Or(append(args, "")[0], f.service.Name+".json")
+	if len(args) == 0 && f.fetch.From == "" {
+		return BadUsage("name a file, or where to read from: --from-api %s", f.service.API)
+	}
+	if f.im.Parallel < 1 || f.im.Parallel > maxParallel {
+		return BadUsage("--parallel is %d: write a number from 1 to %d", f.im.Parallel, maxParallel)
+	}
+	f.set.Products = map[string]string{}
+	for _, text := range f.products {
+		from, to, ok := cutLast(text, "=")
+		if !ok || from == "" || to == "" {
+			return BadUsage("--product is %q: write the product of %s, = and a product_id", text, f.service.Title)
+		}
+		f.set.Products[from] = to
+	}
+	if f.fetch.From != "" {
+		if err := c.fetch(&f, path); err != nil {
+			return err
+		}
+	}
+	f.im.Input = path + ".csv"
+	report, err := f.convert(path)
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		return c.foreignReport(&f, path, report)
+	}
+	if report == nil {
+		fmt.Fprintf(c.stderr, "%s: its import has begun, and goes on\n", f.im.Input)
+	} else {
+		fmt.Fprintln(c.stderr, f.summary(path, report))
+	}
+	f.im.Problem = func(p bulk.Problem) { fmt.Fprintf(c.stderr, "%s: %v\n", f.im.Input, p) }
+	return c.runImport(f.im)
+}
+
+// cutLast cuts a text at the last separator.
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
+// fetch reads the API into a file, unless the file is complete.
+func (c *session) fetch(f *foreign, path string) error {
+	switch _, err := os.Stat(path); {
+	case err == nil:
+		fmt.Fprintf(c.stderr, "%s: complete; to read the API again, name another file\n", path)
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f.fetch.Token = c.setup.env(tokenVariable)
+	if f.tokenFile != "" {
+		text, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return err
+		}
+		f.fetch.Token = strings.TrimSpace(string(text))
+	}
+	if f.fetch.Token == "" || strings.ContainsAny(f.fetch.Token, " \t\r\n") {
+		return BadUsage("$%s or --token-file must have %s, and nothing else", tokenVariable, f.service.Token)
+	}
+	bar := terminal.NewMeter(c.stderr, "read", false)
+	f.fetch.Progress = func(responses int) { bar.Set(int64(responses), -1) }
+	err := f.service.Fetch(c.ctx, path, f.fetch)
+	bar.Clear()
+	var broke *bulk.BrokenOffError
+	if errors.As(err, &broke) && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("interrupted %s; repeat the command to continue: %w", broke.Where, broke.Cause)
+	}
+	return err
+}
+
+// convert writes the rows, unless their import has begun: then it returns nil.
+func (f *foreign) convert(path string) (*migrate.Report, error) {
+	_, err := os.Stat(f.im.Input + bulk.JournalSuffix)
+	if err == nil && !f.dry {
+		return nil, nil
+	}
+	rows := f.im.Input
+	if err == nil {
+		rows = os.DevNull // the rows stay as they are
+	}
+	var report migrate.Report
+	write := func(out io.Writer) error {
+		return bulk.ReplaceFile(path+".left.csv", func(left io.Writer) (err error) {
+			report, err = f.service.Convert(path, f.set, out, left)
+			return err
+		})
+	}
+	if rows == os.DevNull {
+		err = write(io.Discard)
+	} else {
+		err = bulk.ReplaceFile(rows, write)
+	}
+	return &report, err
+}
+
+// summary says in one sentence what a file has.
+func (f *foreign) summary(path string, r *migrate.Report) string {
+	text := fmt.Sprintf("%s: %s of %s", path, counted(r.Licenses, "license"), f.service.Title)
+	if r.Left > 0 {
+		text += fmt.Sprintf("; %d of them can't be imported, see %s.left.csv", r.Left, path)
+	}
+	if r.Keyless > 0 {
+		text += fmt.Sprintf("; %s without a license key", counted(r.Keyless, "sale"))
+	}
+	if r.Total > 0 && r.Total != r.Licenses+r.Repeated+r.Keyless {
+		text += fmt.Sprintf("; %s counts %d: if licenses were deleted meanwhile, read the API again into another file",
+			f.service.Title, r.Total)
+	}
+	return text
+}

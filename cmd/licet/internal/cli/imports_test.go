@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/client"
+	"licet/cmd/licet/internal/migrate/migratetest"
+)
+
+// TestImportFromServices imports licenses from the API of each service, interrupted on the way. Installed software goes
+// on with the old keys, on the devices that it had.
+func TestImportFromServices(t *testing.T) {
+	for _, service := range []string{"keygen", "lemonsqueezy", "gumroad", "polar"} {
+		t.Run(service, func(t *testing.T) {
+			t.Parallel()
+			u := newUser(t)
+			u.must("products", "put", "editor", "--max-devices", "3")
+			sold := []migratetest.License{
+				{ID: "1", Key: "OLD-" + service + "-1", Product: "4711", MaxDevices: 2,
+					Devices: []string{"mac-1", "mac-2"}},
+				{ID: "2", Key: "OLD-" + service + "-2", Product: "4711", MaxDevices: 2, Blocked: true},
+				{ID: "3", Key: "OLD-" + service + "-3", Product: "4711", MaxDevices: 2,
+					Expires: time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)},
+				{ID: "4", Key: "OLD-" + service + "-4", Product: "with blanks", MaxDevices: 2},
+			}
+			left := `4,"product_id is ""with blanks""`
+			switch service {
+			case "lemonsqueezy": // products have numbers
+				sold[3].Product, sold[3].Key = "4711", strings.Repeat("x", 1025)
+				left = "4,external_key must have at most 1024 characters"
+			case "gumroad":
+				for i := range sold {
+					sold[i].Devices = nil
+				}
+			}
+			fake, stop := migratetest.New(service, sold)
+			defer stop()
+			u.env[tokenVariable] = migratetest.Token
+			path := filepath.Join(t.TempDir(), "sold.json")
+			from := []string{"import", service, path, "--from-api", fake.URL, "--product", "4711=editor"}
+
+			shown := u.must(append(from, "--dry-run")...)
+			for _, part := range []string{path + ": 4 licenses of ", "; 1 of them can't be imported, see " + path +
+				".left.csv. Nothing was sent.", "external_key", "4711", "editor"} {
+				if !strings.Contains(shown, part) {
+					t.Errorf("the dry run printed %q, without %q", shown, part)
+				}
+			}
+			if o := u.asJSON(append(from, "--dry-run")...); fmt.Sprint(o["licenses"], o["rows"],
+				o["not_importable"]) != "4 3 1" {
+				t.Errorf("the dry run printed %v", o)
+			}
+			if text, err := os.ReadFile(path + ".left.csv"); err != nil || !strings.Contains(string(text), left) {
+				t.Errorf("left: %s, %v", text, err)
+			}
+			if o := u.asJSON("licenses", "list"); fmt.Sprint(o["licenses"]) != "[]" {
+				t.Errorf("the dry run granted %v", o)
+			}
+
+			if text := u.must(from...); !strings.Contains(text, "3 rows: 3 granted") {
+				t.Errorf("the import printed %q", text)
+			}
+			if text := u.must(from...); !strings.Contains(text, "3 of them by earlier runs") {
+				t.Errorf("the second import printed %q", text)
+			}
+			want := map[string]string{"1": "activated 2", "2": "suspended 0", "3": "expired 0"}
+			if service == "gumroad" {
+				want["1"], want["3"] = "not_activated 0", "not_activated 0"
+			}
+			for id, state := range want {
+				key := "OLD-" + service + "-" + id
+				o := u.asJSON("licenses", "list", "--external-key", key)
+				l, ok := o["licenses"].([]any)
+				if !ok || len(l) != 1 {
+					t.Fatalf("%s: %v", key, o)
+				}
+				one, _ := l[0].(map[string]any)
+				if got := fmt.Sprint(one["status"], " ", one["current_devices"]); got != state ||
+					one["product_id"] != "editor" {
+					t.Errorf("%s is %s, want %s", key, got, state)
+				}
+			}
+			if service == "gumroad" {
+				return
+			}
+			// The program on the first Mac goes on with its old key; a third Mac has no place.
+			installed, err := client.New(svc.URL, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer installed.CloseIdleConnections()
+			account := u.asJSON("account", "show")
+			try := func(device string) error {
+				_, err := installed.Activate(t.Context(), client.Activation{LicenseKey: "OLD-" + service + "-1",
+					DeviceID: device, AccountID: fmt.Sprint(account["account_id"]), Mode: fmt.Sprint(account["mode"])})
+				return err
+			}
+			if err := try("mac-1"); err != nil {
+				t.Error(err)
+			}
+			if err := try("mac-3"); !client.HasReason(err, client.ReasonDeviceLimitReached) {
+				t.Errorf("a third device: %v", err)
+			}
+		})
+	}
+}
+
+// TestImportInterrupted interrupts the reading of an API, and says how to go on.
+func TestImportInterrupted(t *testing.T) {
+	u := newUser(t)
+	u.env[tokenVariable] = migratetest.Token
+	var sold []migratetest.License
+	for i := range 250 {
+		sold = append(sold, migratetest.License{ID: fmt.Sprint(i), Key: fmt.Sprintf("K-%d", i), Product: "editor"})
+	}
+	fake, stop := migratetest.New("lemonsqueezy", sold)
+	defer stop()
+	path := filepath.Join(t.TempDir(), "sold.json")
+	from := []string{"import", "lemonsqueezy", path, "--from-api", fake.URL, "--dry-run"}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	fake.Answer = func(http.ResponseWriter, *http.Request, int) bool {
+		if len(fake.Requests()) == 2 {
+			cancel()
+		}
+		return false
+	}
+	u.ctx = ctx
+	if got := u.run(from...); got.err == nil || got.stdout != "" {
+		t.Fatalf("%v, printed %q", got.err, got.stdout)
+	}
+	fake.Answer, u.ctx = nil, t.Context()
+	u.env[tokenVariable] = "wrong"
+	u.refuses(false, []string{"interrupted after response 1", "repeat the command to continue", "refuses the token"},
+		from...)
+	u.env[tokenVariable] = migratetest.Token
+	if o := u.asJSON(from...); fmt.Sprint(o["licenses"]) != "250" {
+		t.Errorf("read %v", o)
+	}
+	if n := len(fake.Requests()); n != 5 { // one was interrupted, and one was refused
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	u := newUser(t)
+	path := filepath.Join(t.TempDir(), "none.json")
+	u.refuses(true, []string{"name a file", "--from-api https://api.polar.sh/v1"}, "import", "polar")
+	u.refuses(true, []string{"--product is", "= and a product_id"}, "import", "polar", path, "--product", "editor")
+	u.refuses(true, []string{"--parallel is 0"}, "import", "polar", path, "--parallel", "0")
+	u.refuses(true, []string{"$LICET_IMPORT_TOKEN or --token-file must have"}, "import", "polar", path, "--from-api",
+		"https://api.polar.sh/v1")
+	u.refuses(true, []string{"takes only [FILE]"}, "import", "polar", path, "more")
+	u.refuses(false, []string{"no such file"}, "import", "polar", path)
+}
