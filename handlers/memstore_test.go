@@ -231,7 +231,8 @@ func (s *memStore) stale(w store.Write) bool {
 	if stored := s.records[w.Ref]; stored != nil {
 		have = stored.revision
 	}
-	taken := s.records[licensing.AliasRef(w.Record.NewAlias)] != nil
+	taken := slices.ContainsFunc(w.Record.NewAliases,
+		func(name licensing.AliasName) bool { return s.records[licensing.AliasRef(name)] != nil })
 	return have != w.Token || taken
 }
 
@@ -246,7 +247,7 @@ func (s *memStore) write(w store.Write) {
 		s.records[w.Ref] = stored
 	}
 	s.tell(w)
-	if name := w.Record.NewAlias; name != (licensing.AliasName{}) {
+	for _, name := range w.Record.NewAliases {
 		l := w.Record.License
 		s.records[licensing.AliasRef(name)] = &memRecord{revision: s.revision,
 			record: licensing.Record{Alias: &licensing.Alias{License: l.Key.ID(), Owner: l.Owner}}}
@@ -271,7 +272,7 @@ func (s *memStore) write(w store.Write) {
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
-	record.NewAlias = licensing.AliasName{}
+	record.NewAliases = nil
 	stored.record, stored.revision = record, s.revision
 }
 

@@ -123,7 +123,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 			err = sw.putLicense(key, record, token, writers)
 		}
 		sw.putMetadata(record, token)
-		sw.putAlias(record)
+		sw.putAliases(record)
 	}
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)
@@ -269,16 +269,15 @@ func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 	}
 }
 
-// putAlias creates the new alias of a license, if it gets one.
-func (sw *swap) putAlias(record *licensing.Record) {
-	if record.NewAlias == (licensing.AliasName{}) {
-		return
+// putAliases creates the new aliases of a license.
+func (sw *swap) putAliases(record *licensing.Record) {
+	for _, name := range record.NewAliases {
+		key := []byte(layout.AliasKey(name))
+		sw.compare(key, 0)
+		sw.create(key, layout.EncodeAlias(licensing.Alias{
+			License: record.License.Key.ID(), Owner: record.License.Owner,
+		}))
 	}
-	key := []byte(layout.AliasKey(record.NewAlias))
-	sw.compare(key, 0)
-	sw.create(key, layout.EncodeAlias(licensing.Alias{
-		License: record.License.Key.ID(), Owner: record.License.Owner,
-	}))
 }
 
 // removes reports whether a write removes its record. Only products are removed.

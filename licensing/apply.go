@@ -94,9 +94,8 @@ type Record struct {
 	Alias    *Alias // never changed
 	Settings *Settings
 
-	// NewAlias is a name that the license gets: the transaction also creates the alias, which must not exist. Zero:
-	// none.
-	NewAlias AliasName
+	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
+	NewAliases []AliasName
 	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
 	// Listening reports whether the license's owner has an endpoint for activations. Only then are
@@ -151,7 +150,7 @@ func (r Record) Clone() Record {
 		l := *r.Issued
 		r.Issued = &l
 	}
-	r.Events = slices.Clone(r.Events)
+	r.Events, r.NewAliases = slices.Clone(r.Events), slices.Clone(r.NewAliases)
 	if r.Devices != nil {
 		devices := make(Devices, len(r.Devices))
 		for id, entry := range r.Devices {

@@ -28,7 +28,8 @@ func (r Reissues) Block(i int) string { return string(r[i*reissueSize:][:License
 // At returns when reissue i was made.
 func (r Reissues) At(i int) time.Time { return r.time(i, 0) }
 
-// until returns until when bound devices may use the keys before reissue i.
+// until returns until when bound devices may use the keys before reissue i: 1970 for a reissue without overlap, so that
+// it takes effect at once for nodes whose clocks are behind, too.
 func (r Reissues) until(i int) time.Time { return r.time(i, 1) }
 
 func (r Reissues) time(i, n int) time.Time {
@@ -37,9 +38,13 @@ func (r Reissues) time(i, n int) time.Time {
 }
 
 // with returns the list with another reissue.
-func (r Reissues) with(block string, at, until time.Time) Reissues {
+func (r Reissues) with(block string, at time.Time, overlap time.Duration) Reissues {
+	until := uint64(0)
+	if overlap > 0 {
+		until = uint64(at.Add(overlap).UnixMilli())
+	}
 	entry := binary.BigEndian.AppendUint64([]byte(block), uint64(at.UnixMilli()))
-	return r + Reissues(binary.BigEndian.AppendUint64(entry, uint64(until.UnixMilli())))
+	return r + Reissues(binary.BigEndian.AppendUint64(entry, until))
 }
 
 // Number returns the number of the reissue that has made the key with a block, counted from 1; 0 if none has.
@@ -106,11 +111,11 @@ func (c ReissueLicense) apply(r *Record, now time.Time) (Result, error) {
 	case l.Reissues.Count() >= MaxReissues:
 		return Result{}, ErrReissueLimit
 	}
-	l.Reissues = l.Reissues.with(c.New.by, now, now.Add(c.Overlap))
+	l.Reissues = l.Reissues.with(c.New.by, now, c.Overlap)
 	if r.Metadata.ReissueReason != c.Reason {
 		r.Metadata.ReissueReason, r.Metadata.Changed = c.Reason, true
 	}
-	r.NewAlias = c.New.Alias()
+	r.NewAliases = append(r.NewAliases, c.New.Alias())
 	r.recordLicense(l, EventLicenseReissued, c.By, now, nil)
 	return Result{License: *l}, nil
 }

@@ -79,6 +79,12 @@ func TestOverlaps(t *testing.T) {
 	use("the second key after its overlap", second, "pc", 4*time.Hour, licensing.ErrLicenseKeyReplaced)
 	use("the first key, which ends with the second", first, "pc", 5*time.Hour, licensing.ErrLicenseKeyReplaced)
 	use("the current key", third, "new", 5*time.Hour, nil)
+	fourth := reissue(4, 6*time.Hour, 0)
+	use("a key without overlap, by a clock that is behind", third, "pc", 5*time.Hour, licensing.ErrLicenseKeyReplaced)
+	use("the new key, by that clock", fourth, "pc", 5*time.Hour, nil)
+	if len(r.NewAliases) != 3 {
+		t.Errorf("%d aliases, want those of all new keys", len(r.NewAliases))
+	}
 	use("the id", first.ID().Key(""), "pc", 5*time.Hour, nil)
 	unknown := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{9}).Of(first.ID())
 	use("a key that is not the license's", unknown, "pc", 5*time.Hour, licensing.ErrLicenseNotFound)

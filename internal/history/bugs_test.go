@@ -165,7 +165,7 @@ func (s aliasless) Commit(ctx context.Context, change store.Change) (store.Outco
 	if rand.IntN(4) == 0 {
 		change.Writes = slices.Clone(change.Writes)
 		for i := range change.Writes {
-			change.Writes[i].Record.NewAlias = licensing.AliasName{}
+			change.Writes[i].Record.NewAliases = nil
 		}
 	}
 	return s.Store.Commit(ctx, change)

@@ -46,7 +46,7 @@ type odd struct {
 // multiplies reports whether a request without an answer leaves a license in one of several states for good, and not
 // only until the next look at a device.
 func (o odd) multiplies() bool {
-	return slices.Contains([]action{suspend, reinstate, revoke, renew, extend, setMax, setNote}, o.action)
+	return slices.Contains([]action{suspend, reinstate, revoke, renew, extend, setMax, setNote, reissue}, o.action)
 }
 
 // plans are the licenses of a run. Together they have what goes wrong in
@@ -75,6 +75,11 @@ func plans(random *rand.Rand) []plan {
 				{3, validate}}},
 	}
 	list = append(list,
+		plan{name: "reissued", max: 2, pool: 4, clients: 6, each: 20,
+			odds: []odd{{10, activate}, {4, remove}, {4, reissue}, {2, get}, {3, validate}}},
+		plan{name: "reissued and operated", max: 3, pool: 4, clients: 5, each: 20,
+			odds: []odd{{14, activate}, {6, remove}, {2, reissue}, {2, suspend}, {3, reinstate}, {2, get},
+				{3, validate}}},
 		plan{name: "keyed", max: 3, pool: 4, clients: 5, each: 14, keyed: true,
 			expires: time.Duration(random.IntN(600)) * time.Millisecond,
 			odds:    []odd{{6, activate}, {2, remove}, {3, suspend}, {4, reinstate}, {4, renew}, {2, validate}}},
@@ -102,7 +107,9 @@ type license struct {
 	plan
 	key      licensing.LicenseKey
 	devices  []string
-	prepared chan struct{} // closed when its first devices are bound
+	reissued []licensing.LicenseKey // its new keys, by number from 1
+	newest   atomic.Int32           // the number of the latest that a client has asked for
+	prepared chan struct{}          // closed when its first devices are bound
 	asked    atomic.Int32
 	unknowns atomic.Int32
 }
@@ -211,6 +218,7 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 		offset := skew(random.IntN(skews)) + time.Duration(random.IntN(1000))*time.Millisecond
 		in.Expires = r.started.Add(offset).UnixMilli()
 	}
+	l.reissueOrPresent(&in, random)
 	switch in.Action {
 	case suspend, reinstate, revoke, renew, extend:
 		in.Keyed = l.keyed && random.IntN(2) == 0 || in.Action == extend // of which a turn of others makes a sum
@@ -373,8 +381,18 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 
 // command runs a command on a node.
 func (r *run) command(ctx context.Context, p *process, l *license, in input) (licensing.Result, error) {
-	target := licensing.Target{Key: in.Key}
+	named, err := l.presented(ctx, p, in)
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	target := licensing.Target{Key: named}
 	switch in.Action {
+	case reissue:
+		cmd := licensing.ReissueLicense{Target: target, New: l.reissued[in.Number-1]}
+		if in.Overlap {
+			cmd.Overlap = overlap
+		}
+		return p.node.Do(ctx, licensing.LicenseRef(in.Key), cmd)
 	case activate:
 		return p.node.Activate(ctx, licensing.Activate{Target: target, Device: l.devices[in.Device]})
 	case validate:
@@ -453,7 +471,7 @@ func factsOf(l *licensing.License) facts {
 	return facts{
 		Revoked: !l.RevokedAt.IsZero(), Suspended: !l.SuspendedAt.IsZero(),
 		Max: l.MaxDevices, Current: l.CurrentDevices,
-		Expires: milli(l.ExpiresAt), Activated: milli(l.ActivatedAt),
+		Expires: milli(l.ExpiresAt), Activated: milli(l.ActivatedAt), Reissues: l.Reissues.Count(),
 	}
 }
 

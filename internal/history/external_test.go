@@ -54,9 +54,13 @@ func (i *inspection) aliases(t *timeline) {
 			i.add("aliases", "the alias %x was written at %+v", name, writes)
 			continue
 		}
+		if t.madeForReissue(name, writes[0]) {
+			continue
+		}
 		states := t.licenses[writes[0].license]
 		if len(states) == 0 || states[0].revision != writes[0].revision || !states[0].noteWritten {
-			i.add("aliases", "the alias %x was not made along with its license %s", name, writes[0].license)
+			i.add("aliases", "the alias %x was made neither along with its license %s nor as its new key", name,
+				writes[0].license)
 		}
 	}
 	for _, d := range i.run.deeds {

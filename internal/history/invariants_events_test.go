@@ -172,11 +172,21 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 				now.endRecorded = s.endRecorded
 			case licensing.EventLicenseRenewed:
 				now.endRecorded = 0
+			case licensing.EventLicenseReissued:
+				if !strings.HasPrefix(s.reissues, now.reissues) || len(s.reissues) < len(now.reissues)+reissueSize {
+					wrong(e)
+					break
+				}
+				now.reissues = s.reissues[:len(now.reissues)+reissueSize]
+				name := now.reissues[len(now.reissues)-reissueSize:][:licensing.LicenseBlockSize]
+				if w := t.aliases[name]; len(w) != 1 || w[0].revision != s.revision || w[0].license != key.ID() {
+					i.add("aliases", "%s: its new key has the aliases %+v at revision %d", key, w, s.revision)
+				}
 			}
 		}
 		has := func(kind licensing.EventType) bool { return slices.Contains(seen, kind) }
 		fits := now.suspended == s.suspended && now.revoked == s.revoked && now.endRecorded == s.endRecorded &&
-			(n == 0) == has(licensing.EventLicenseIssued)
+			now.reissues == s.reissues && (n == 0) == has(licensing.EventLicenseIssued)
 		if recorded {
 			fits = fits && now.activated == s.activated && maps.Equal(now.devices, s.devices)
 		}

@@ -58,6 +58,16 @@ func valid(device int) input { return input{Action: validate, Device: device} }
 
 func (out output) not(why licensing.Reason) output { out.Invalid = why; return out }
 
+// renewed asks for a new key with a number.
+func renewed(number int, overlap bool) input {
+	return input{Action: reissue, Number: number, Overlap: overlap}
+}
+
+// by presents the new key with a number.
+func (in input) by(number int) input { in.Number = number; return in }
+
+func keys(out output, n int) output { out.Facts.Reissues = n; return out }
+
 func ask(a action) input { return input{Action: a} }
 
 var (
@@ -175,6 +185,33 @@ func TestModel(t *testing.T) {
 		}},
 		{"revoked and back", false, history{one,
 			at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })), at(3, 4, bind(0), ok(1, 1))}},
+
+		{"replaced", true, history{
+			two, at(1, 2, bind(0), ok(1, 2)), at(3, 4, renewed(1, false), keys(ok(1, 2), 1)),
+			at(5, 6, bind(0), no(licensing.ReasonLicenseKeyReplaced)), at(7, 8, bind(0).by(1), keys(ok(1, 2), 1)),
+			at(9, 10, valid(0), keys(ok(1, 2), 1).not(licensing.ReasonLicenseKeyReplaced)),
+		}},
+		{"taken although replaced", false, history{
+			two, at(1, 2, bind(0), ok(1, 2)), at(3, 4, renewed(1, false), keys(ok(1, 2), 1)),
+			at(5, 6, bind(0), keys(ok(1, 2), 1)),
+		}},
+		{"replaced by two at once", true, history{
+			two, at(1, 2, bind(0), ok(1, 2)), at(3, 9, renewed(1, true), keys(ok(1, 2), 2)),
+			at(3, 9, renewed(2, true), keys(ok(1, 2), 1)), at(10, 11, bind(0), keys(ok(1, 2), 2)),
+			at(12, 13, bind(0).by(2), keys(ok(1, 2), 2)), at(14, 15, bind(1).by(2),
+				no(licensing.ReasonLicenseKeyReplaced)),
+		}},
+		{"a new device by an old key in its overlap", false, history{
+			two, at(1, 2, renewed(1, true), keys(fresh(2), 1)), at(3, 4, bind(0), keys(ok(1, 2), 1)),
+		}},
+		{"a new key that is not found", false, history{
+			two, at(1, 2, renewed(1, true), keys(fresh(2), 1)), at(3, 4, bind(0).by(1),
+				no(licensing.ReasonLicenseNotFound)),
+		}},
+		{"a new key before the reissue", true, history{
+			two, at(1, 9, renewed(1, true), keys(fresh(2), 1)), at(2, 3, bind(0).by(1),
+				no(licensing.ReasonLicenseNotFound)),
+		}},
 
 		{"lowered below the count", true, history{
 			two, at(1, 2, bind(0), ok(1, 2)), at(3, 4, bind(1), ok(2, 2)), at(5, 6, input{Action: setMax, Max: 1},

@@ -19,11 +19,12 @@ type state struct {
 	exists, revoked, suspended bool
 
 	max       int
-	devices   uint64 // a bit for each device of the license's pool
-	expires   int64  // 0: never
-	ended     bool   // a sweep has recorded the end: the license is expired for every clock
-	note      int    // in its metadata; 0: none
-	activated span   // what activated_at can be; zero: never activated
+	devices   uint64                     // a bit for each device of the license's pool
+	expires   int64                      // 0: never
+	ended     bool                       // a sweep has recorded the end: the license is expired for every clock
+	note      int                        // in its metadata; 0: none
+	activated span                       // what activated_at can be; zero: never activated
+	keys      [licensing.MaxReissues]key // the new keys in order; the rest is zero
 }
 
 func (s state) count() int { return bits.OnesCount64(s.devices) }
@@ -50,6 +51,7 @@ const (
 	extend    action = "extend" // by a day, on licenses that end much later
 	setMax    action = "set max"
 	setNote   action = "set note"
+	reissue   action = "reissue"
 	end       action = "end" // a sweep records that the license has ended, see run.ends
 )
 
@@ -63,6 +65,8 @@ type input struct {
 	Expires int64 `json:",omitempty"` // create, renew
 	Note    int   `json:",omitempty"` // set note, and set max along with it: 1 and up
 	Keyed   bool  `json:",omitempty"` // under an Idempotency-Key, see deliver
+	Number  int   `json:",omitempty"` // of the new key to present, or, for reissue, to make; 0: the first key
+	Overlap bool  `json:",omitempty"` // reissue: bound devices may still use the keys before
 }
 
 // verdict is how a question ended.
@@ -94,6 +98,7 @@ type facts struct {
 	Revoked, Suspended bool  `json:",omitempty"`
 	Max, Current       int   `json:",omitempty"`
 	Expires, Activated int64 `json:",omitempty"`
+	Reissues           int   `json:",omitempty"`
 }
 
 // alreadyThere is the refusal to create a license that exists.
@@ -125,6 +130,13 @@ func (s state) effects(in input, clock span) []effect {
 		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires}})
 	case !s.exists:
 		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
+	case in.presents() && s.replaced(in.Number, s.devices&(1<<in.Device) != 0) != "":
+		why := s.replaced(in.Number, s.devices&(1<<in.Device) != 0)
+		if in.Action == validate && why == licensing.ReasonLicenseKeyReplaced {
+			list = append(list, effect{invalid: why, next: s})
+		} else {
+			list = append(list, effect{reason: why, next: s})
+		}
 	case in.Action == activate && !s.revoked && !s.suspended:
 		if dead {
 			list = append(list, effect{reason: licensing.ReasonLicenseExpired, next: s})
@@ -187,7 +199,7 @@ func (s state) timeless(in input) effect {
 		bit := uint64(1) << in.Device
 		s.devices &^= bit
 		return effect{removed: before.devices&bit != 0, next: s}
-	case suspend, reinstate, renew, extend:
+	case suspend, reinstate, renew, extend, reissue:
 		if s.revoked {
 			return effect{reason: licensing.ReasonInvalidLicenseState, next: s}
 		}
@@ -205,6 +217,12 @@ func (s state) timeless(in input) effect {
 		s.expires, s.ended = s.expires+dayInMilli, false
 	case setMax:
 		s.max = in.Max
+	case reissue:
+		n := s.reissues()
+		if n == len(s.keys) {
+			return effect{reason: licensing.ReasonReissueLimit, next: s}
+		}
+		s.keys[n] = key{int8(in.Number), in.Overlap}
 	}
 	if in.Note != 0 {
 		s.note = in.Note
@@ -269,7 +287,7 @@ func (e effect) explains(in input, out output) (state, bool) {
 	return s, f == facts{
 		Revoked: s.revoked, Suspended: s.suspended,
 		Max: s.max, Current: s.count(),
-		Expires: s.expires, Activated: s.activated.from,
+		Expires: s.expires, Activated: s.activated.from, Reissues: s.reissues(),
 	}
 }
 
@@ -313,7 +331,9 @@ func model() porcupine.Model {
 func (in input) String() string {
 	switch in.Action {
 	case activate, remove, validate:
-		return fmt.Sprintf("%s %d", in.Action, in.Device)
+		return fmt.Sprintf("%s %d with key %d", in.Action, in.Device, in.Number)
+	case reissue:
+		return fmt.Sprintf("reissue as key %d (overlap %v)", in.Number, in.Overlap)
 	case setMax:
 		return fmt.Sprintf("%s %d, note %d", in.Action, in.Max, in.Note)
 	case setNote:
@@ -340,6 +360,12 @@ func (out output) String() string {
 		}
 		if out.Invalid != "" {
 			text += ", " + string(out.Invalid)
+		}
+		if out.Facts.Suspended {
+			text += ", suspended"
+		}
+		if out.Facts.Reissues != 0 {
+			text += fmt.Sprintf(", %d new keys", out.Facts.Reissues)
 		}
 		if out.Note != 0 {
 			text += fmt.Sprint(", note ", out.Note)
@@ -371,6 +397,9 @@ func (s state) String() string {
 	}
 	if s.note != 0 {
 		text += fmt.Sprint(" note ", s.note)
+	}
+	if s.keys[0].number != 0 {
+		text += fmt.Sprint(" keys ", s.keys[:s.reissues()])
 	}
 	return text
 }

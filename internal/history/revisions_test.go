@@ -35,6 +35,7 @@ type licenseAt struct {
 	devices                           map[string]int64 // id → bound_at
 	recordWritten, strayDeviceWritten bool
 	noteWritten                       bool // its metadata
+	reissues                          string
 	latest                            latestAt
 }
 
@@ -347,6 +348,7 @@ func (l *licenseAt) decode(m message) error {
 	l.suspended, l.revoked = m.milliAfter(13, created), m.milliAfter(14, created)
 	l.endRecorded = m.milliAfter(26, created)
 	l.latest = latest(m.text(27))
+	l.reissues = m.text(29)
 	l.spilled = m.varints[8] != 0
 	l.writers = m.writers()
 	l.devices = map[string]int64{}

@@ -153,6 +153,7 @@ func (r *run) play() error {
 	}
 	for _, p := range plans(random) {
 		l := newLicense(p, mint(r.owner))
+		l.reissued = mintReissued(r.owner)
 		r.mu.Lock()
 		r.licenses = append(r.licenses, l)
 		r.mu.Unlock()

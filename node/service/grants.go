@@ -134,7 +134,9 @@ func (g *grantRun) batch(ctx context.Context) error {
 	for i := g.progress.Done; i < next.Done; i++ {
 		l := g.license(i)
 		record := licensing.NewLicense(l, g.newMetadata(), g.in.By)
-		record.NewAlias = g.newAlias
+		if g.newAlias != (licensing.AliasName{}) {
+			record.NewAliases = []licensing.AliasName{g.newAlias}
+		}
 		writes = append(writes, store.Write{Ref: licensing.LicenseRef(l.Key), Record: record})
 		batch = append(batch, *l)
 	}

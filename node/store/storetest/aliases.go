@@ -15,7 +15,7 @@ func testAlias(t *testing.T, f fixture) {
 		metadata := &licensing.Metadata{
 			ExternalKey: f.keys.SealExternalKey(l.Key.ID(), external), Changed: true,
 		}
-		record := licensing.Record{License: l, Metadata: metadata, NewAlias: name}
+		record := licensing.Record{License: l, Metadata: metadata, NewAliases: []licensing.AliasName{name}}
 		return store.Write{Ref: licensing.LicenseRef(l.Key), Record: record}, licensing.AliasRef(name)
 	}
 	const external = "OLD-1"
@@ -61,6 +61,29 @@ func testAlias(t *testing.T, f fixture) {
 	after, err := f.store.ReadLicense(f.context(), first.Key, store.DevicePage{Limit: 1})
 	if err != nil || after.Metadata != `{"a":1}` || after.ExternalKey != view.ExternalKey {
 		t.Errorf("after a change of the metadata: %+v, %v", after, err)
+	}
+
+	// Two reissues in one transaction make the aliases of both.
+	if snapshots, err = f.store.Load(f.context(),
+		store.Want{Ref: licensing.LicenseRef(first.Key), Metadata: true}); err != nil {
+		t.Fatal(err)
+	}
+	var made []licensing.LicenseKey
+	for n := range byte(2) {
+		key := f.keys.MintReissued("LIC", first.Owner, [licensing.LicenseKeyEntropy]byte{n, 0xA1})
+		made = append(made, key)
+		cmd := licensing.ReissueLicense{Target: licensing.Target{Key: first.Key}, New: key}
+		if _, err := licensing.Apply(&snapshots[0].Record, cmd, created.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.mustLand(store.Write{
+		Ref: licensing.LicenseRef(first.Key), Token: snapshots[0].Token, Record: snapshots[0].Record,
+	})
+	for i, key := range made {
+		if got := f.load(licensing.AliasRef(key.Alias())).Record.Alias; got == nil || *got != want {
+			t.Errorf("the alias of new key %d is %+v", i, got)
+		}
 	}
 }
 

@@ -178,7 +178,7 @@ func (f *Fake) keygenMachines(w http.ResponseWriter, r *http.Request) {
 				"attributes": values{"fingerprint": device, "name": nil, "ip": nil, "hostname": nil,
 					"platform": "macOS", "cores": nil, "metadata": values{}, "requireHeartbeat": false,
 					"heartbeatStatus": "NOT_STARTED",
-					"created": "2021-01-02T03:04:05.000Z", "updated": "2021-01-02T03:04:05.000Z"},
+					"created":         "2021-01-02T03:04:05.000Z", "updated": "2021-01-02T03:04:05.000Z"},
 				"relationships": values{
 					"product": values{"data": values{"type": "products", "id": l.Product}},
 					"license": values{"data": values{"type": "licenses", "id": l.ID}},

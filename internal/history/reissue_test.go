@@ -1,0 +1,115 @@
+package history
+
+import (
+	"context"
+	"crypto/rand"
+	mathrand "math/rand/v2"
+	"net/netip"
+	"strings"
+	"time"
+
+	"licet/licensing"
+)
+
+// maxKeys bounds the new keys of one license that clients ask for. Some of them come too late: a license gets eight.
+const maxKeys = 24
+
+// overlap is the overlap of a reissue that has one. It outlasts every run, so that no answer depends on the time.
+const overlap = 30 * 24 * time.Hour
+
+// key is a new key of a license in the model: its number, from 1, and whether bound devices may use the keys before.
+type key struct {
+	number  int8
+	overlap bool
+}
+
+// replaced returns why a license refuses the key with a number, 0 for its first key; empty if it takes the key.
+func (s state) replaced(number int, bound bool) licensing.Reason {
+	later := s.keys[:]
+	for number != 0 {
+		if later[0].number == 0 {
+			return licensing.ReasonLicenseNotFound
+		}
+		found := int(later[0].number) == number
+		if later = later[1:]; found {
+			break
+		}
+		if len(later) == 0 {
+			return licensing.ReasonLicenseNotFound
+		}
+	}
+	for _, k := range later {
+		if k.number != 0 && !(bound && k.overlap) {
+			return licensing.ReasonLicenseKeyReplaced
+		}
+	}
+	return ""
+}
+
+// reissues returns how many new keys a license has.
+func (s state) reissues() (n int) {
+	for n < len(s.keys) && s.keys[n].number != 0 {
+		n++
+	}
+	return n
+}
+
+// presents reports whether Apply judges the key that a question presents: what an operator asks for, and removals by an
+// operator, name the license as an id does.
+func (in input) presents() bool {
+	return in.Action == activate || in.Action == validate || in.Action == remove && in.ByUser
+}
+
+// mintReissued makes the keys that clients may give to a license.
+func mintReissued(owner licensing.Owner) []licensing.LicenseKey {
+	keys := make([]licensing.LicenseKey, maxKeys)
+	for i := range keys {
+		var entropy [licensing.LicenseKeyEntropy]byte
+		_, _ = rand.Read(entropy[:])
+		keys[i] = testKeys.MintReissued("LIC", owner, entropy)
+	}
+	return keys
+}
+
+// reissueOrPresent completes a question: the number of the new key, or which key to present. Clients present any key
+// that one of them has asked for, and the latest more often.
+func (l *license) reissueOrPresent(in *input, random *mathrand.Rand) {
+	switch {
+	case in.Action == reissue:
+		in.Number = int(l.newest.Add(1))
+		in.Overlap = random.IntN(3) > 0
+		if in.Number > maxKeys {
+			in.Action, in.Number = get, 0
+		}
+	case in.presents() && random.IntN(2) == 0:
+		in.Number = min(int(l.newest.Load()), maxKeys)
+	case in.presents():
+		in.Number = random.IntN(min(int(l.newest.Load()), maxKeys) + 1)
+	}
+}
+
+// presented returns the key that a question presents, as a node resolves it.
+func (l *license) presented(ctx context.Context, p *process, in input) (licensing.LicenseKey, error) {
+	if in.Number == 0 || !in.presents() {
+		return in.Key, nil
+	}
+	return p.node.ResolveKey(ctx, l.reissued[in.Number-1], licensing.Owner{}, netip.Addr{})
+}
+
+// reissueSize is the length of an entry in the list of new keys, in a stored license: the alias, and two times.
+const reissueSize = licensing.LicenseBlockSize + 8 + 8
+
+// madeForReissue reports whether an alias was written along with a list of new keys that has the alias, and had not
+// before.
+func (t *timeline) madeForReissue(name string, w aliasAt) bool {
+	before := 0
+	for _, s := range t.licenses[w.license] {
+		for at := 0; s.revision == w.revision && at < len(s.reissues); at += reissueSize {
+			if strings.HasPrefix(s.reissues[at:], name) {
+				return at >= before
+			}
+		}
+		before = len(s.reissues)
+	}
+	return false
+}
