@@ -28,6 +28,7 @@
 //	placement.go       several nodes on one etcd
 //	eventson.go        the cost of events and deliveries
 //	accounts.go        licenses of many accounts against licenses of one
+//	external.go        external keys against license keys
 //	backlog.go         delivering a backlog of events
 //	fair.go            one account against another
 //	doors.go           the attacks of the row fair, and what any account may do instead

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"licet/loadtest/rig"
 )
 
 const (
@@ -50,8 +52,9 @@ type activation struct {
 	keyLength, nameLength int
 }
 
-func newActivation(keyLength int) *activation {
-	const before, between, named, after = `{"license_key":"`, `","device_id":"`, `","device_name":"`, `"}`
+func newActivation(list *rig.Keys) *activation {
+	const before, between, named = `{"license_key":"`, `","device_id":"`, `","device_name":"`
+	keyLength, after := list.Length, `"`+list.Beside+`}`
 	body := before + strings.Repeat("k", keyLength) + between + strings.Repeat("d", deviceIDLength) +
 		named + strings.Repeat("n", deviceNameLength) + after
 	head := fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: "+

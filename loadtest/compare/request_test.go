@@ -9,13 +9,15 @@ import (
 	"net/netip"
 	"regexp"
 	"testing"
+
+	"licet/loadtest/rig"
 )
 
 const testKey = "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1"
 
 func TestActivationRequest(t *testing.T) {
 	hex := regexp.MustCompile("^[0-9a-f]{64}$")
-	a := newActivation(len(testKey))
+	a := newActivation(&rig.Keys{Length: len(testKey)})
 	seen := map[string]bool{}
 	for salt := range uint64(3) {
 		for number := range uint64(100) {

@@ -218,11 +218,7 @@ func (r *round) reactivate(ctx context.Context) error {
 		return err
 	}
 	n := r.list.Count()
-	s, err := r.activate(ctx, r.best.renew, r.list, func(i int) (int, device) {
-		chance := mix(uint64(i))
-		license := chance >> 8 % uint64(n)
-		return int(license), device{salt: chance % 3, number: license}
-	}, closed(ctx, 0, r.cfg.Span))
+	s, err := r.activate(ctx, r.best.renew, r.list, bound(n, 3), closed(ctx, 0, r.cfg.Span))
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,10 @@ func rows() []row {
 		}},
 		{"accounts", "new devices on 20,000 licenses of 1,000 accounts ÷ on 20,000 of one account",
 			[]check{{atLeast: true, must: 0.9, aim: 1.0}}},
+		{"external", "activation by a warm external key ÷ by the license key", []check{
+			{name: "of a new device", must: 1.1, aim: 1.0},
+			{name: "of a bound device", must: 1.1, aim: 1.0},
+		}},
 		fairRow(),
 		{"deliveries", "deliveries to one endpoint while devices are bound",
 			[]check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},

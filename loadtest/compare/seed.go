@@ -19,7 +19,7 @@ func binder(address string, connections int, list *rig.Keys, pick func(i int) (l
 
 // bindersAt returns a load of activations on several nodes.
 func bindersAt(addresses []string, connections int, list *rig.Keys, pick func(i int) (license int, d device)) *fleet {
-	request := newActivation(list.Length)
+	request := newActivation(list)
 	return newFleet(addresses, connections, func(i int) []byte {
 		license, d := pick(i)
 		return request.of(list.At(license), d)
@@ -47,7 +47,7 @@ func bind(
 
 // activator returns a worker that activates over one connection.
 func activator(c *conn, list *rig.Keys, pick func(i int) (int, device)) worker {
-	request := newActivation(list.Length)
+	request := newActivation(list)
 	return func(i int) int {
 		license, d := pick(i)
 		return c.code(request.of(list.At(license), d))

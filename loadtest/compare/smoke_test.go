@@ -18,14 +18,14 @@ func TestMain(m *testing.M) {
 }
 
 // TestEveryRowIsFilled runs the comparison in small: real etcd, real nodes. At full depth it runs every row, at the
-// usual depth the rows that share one store, deliveries, accounts, and fair. Their speed does not matter here.
+// usual depth the rows that share one store, deliveries, accounts, external, and fair. Their speed does not matter.
 func TestEveryRowIsFilled(t *testing.T) {
 	t.Parallel()
 	var cfg config
 	if !depth.Full() {
 		cfg.only = []string{
 			"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm", "guessing",
-			"deliveries", "backlog", "accounts", "fair",
+			"deliveries", "backlog", "accounts", "external", "fair",
 		}
 	}
 	var stdout, stderr bytes.Buffer

@@ -68,7 +68,7 @@ func (l *lab) soak(ctx context.Context) error {
 // bind, and then remove and bind in turns.
 func lifecycles(b *bench, connections int, list *rig.Keys) *fleet {
 	n := list.Count()
-	request := newActivation(list.Length)
+	request := newActivation(list)
 	var removal []byte
 	return newFleet([]string{b.node.Address}, connections, func(i int) []byte {
 		license := i % n

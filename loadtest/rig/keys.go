@@ -7,6 +7,8 @@ import "fmt"
 type Keys struct {
 	Text   []byte
 	Length int // of each
+	// Beside is what a request has beside an external key, such as ,"account_id":"acct_1"; empty for license keys.
+	Beside string
 }
 
 // Count returns how many keys there are.

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"licet/client"
+	"licet/loadtest/rig"
+)
+
+// external measures what an activation by an external key costs more than one by the license key of the same license.
+func (l *lab) external(ctx context.Context) error {
+	l.progress.Step("starting etcd and two nodes")
+	b, err := l.bench(ctx, 1, usualRetention)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	if l.best.bind.workers == 0 {
+		if l.best.bind, _, err = l.sweepBinds(ctx, b); err != nil {
+			return err
+		}
+	}
+	for number := range l.cfg.Rounds {
+		l.progress.Step("external keys, round %d of %d", number+1, l.cfg.Rounds)
+		if err := l.externalRound(ctx, b, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lab) externalRound(ctx context.Context, b *bench, round int) error {
+	if err := b.renewNode(ctx); err != nil {
+		return err
+	}
+	n := l.cfg.Licenses
+	own, others, err := b.grantExternal(ctx, n, round)
+	if err != nil {
+		return err
+	}
+	if _, err := bind(ctx, b.node, warmers, others, n, spread(n, 0)); err != nil {
+		return err
+	}
+	sides := []struct {
+		name string
+		list *rig.Keys
+	}{{"by license key", own}, {"by external key", others}}
+	for _, load := range []struct {
+		check string
+		pick  func(turn int) func(int) (int, device)
+		run   func(driver) *outcome
+	}{
+		{"of a new device", func(turn int) func(int) (int, device) { return spread(n, uint64(1+turn)) },
+			closed(ctx, n, 0)},
+		{"of a bound device", func(int) func(int) (int, device) { return bound(n, 1+4) },
+			closed(ctx, 0, l.cfg.Span)},
+	} {
+		var rates [2]float64
+		for turn, at := range []int{0, 1, 1, 0} {
+			s, err := b.activate(ctx, l.best.bind, sides[at].list, load.pick(turn), load.run)
+			if err != nil {
+				return err
+			}
+			l.checkSample("external", sides[at].name, s)
+			l.inform("external, "+load.check+", "+sides[at].name, s)
+			rates[at] += s.rate()
+		}
+		l.report.add("external", load.check, rates[0]/rates[1])
+	}
+	return nil
+}
+
+// bound is the pattern of random devices of n licenses with so many devices each.
+func bound(n int, each uint64) func(int) (int, device) {
+	return func(i int) (int, device) {
+		chance := mix(uint64(i))
+		license := chance >> 8 % uint64(n)
+		return int(license), device{salt: chance % each, number: license}
+	}
+}
+
+// grantExternal grants licenses with an external key. It returns their license keys, and their external keys in the
+// same order.
+func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *rig.Keys, err error) {
+	api, err := client.New("http://"+b.seeder.Address, b.apiKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer api.CloseIdleConnections()
+	account, err := api.Account(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	externalKey := func(i int) string { return fmt.Sprintf("OLD-%04d-%08d", round, i) }
+	granted := make([]string, n)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var group sync.WaitGroup
+	for worker := range warmers {
+		group.Go(func() {
+			for i := worker; i < n && ctx.Err() == nil; i += warmers {
+				unbounded := unlimited
+				made, err := api.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1,
+					MaxDevices: &unbounded, ExternalKey: externalKey(i)})
+				if err != nil {
+					fail(fmt.Errorf("grant a license with an external key: %w", err))
+					return
+				}
+				granted[i] = made[0].LicenseKey
+			}
+		})
+	}
+	group.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	own = &rig.Keys{}
+	others = &rig.Keys{Beside: fmt.Sprintf(`,"account_id":%q,"mode":%q`, account.AccountID, account.Mode)}
+	for i, key := range granted {
+		if err := own.Add([]byte(key)); err != nil {
+			return nil, nil, err
+		}
+		if err := others.Add([]byte(externalKey(i))); err != nil {
+			return nil, nil, err
+		}
+	}
+	return own, others, nil
+}
