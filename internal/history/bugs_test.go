@@ -40,6 +40,8 @@ type bug struct {
 	bank func(payment.Provider) payment.Provider
 	// overlong: a hop is run some time after it is over.
 	overlong bool
+	// unjudged: devices name licenses by their ids, so that no presented key is judged.
+	unjudged bool
 	// listening says whether the owner listens to activations; listensNever: the run decides.
 	listening listening
 	// warned: the account has a budget. Without this field the account of a bug has none, which saves time.
@@ -75,6 +77,7 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return aliasless{s} }},
 		{name: "an alias is written without a compare", txn: uncomparedAliases,
 			store: func(_ *run, s store.Store) store.Store { return blind{s} }},
+		{name: "replaced keys are taken", unjudged: true},
 		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
 		{name: "a recorded end does not hold", store: func(_ *run, s store.Store) store.Store { return undead{s} }},
 		{name: "any failure of the provider is taken for a refusal",

@@ -381,7 +381,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 
 // command runs a command on a node.
 func (r *run) command(ctx context.Context, p *process, l *license, in input) (licensing.Result, error) {
-	named, err := l.presented(ctx, p, in)
+	named, err := r.presented(ctx, p, l, in)
 	if err != nil {
 		return licensing.Result{}, err
 	}

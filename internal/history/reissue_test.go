@@ -89,8 +89,11 @@ func (l *license) reissueOrPresent(in *input, random *mathrand.Rand) {
 }
 
 // presented returns the key that a question presents, as a node resolves it.
-func (l *license) presented(ctx context.Context, p *process, in input) (licensing.LicenseKey, error) {
-	if in.Number == 0 || !in.presents() {
+func (r *run) presented(ctx context.Context, p *process, l *license, in input) (licensing.LicenseKey, error) {
+	switch {
+	case in.presents() && r.bug.unjudged:
+		return in.Key.ID().Key(""), nil
+	case in.Number == 0 || !in.presents():
 		return in.Key, nil
 	}
 	return p.node.ResolveKey(ctx, l.reissued[in.Number-1], licensing.Owner{}, netip.Addr{})
