@@ -126,8 +126,8 @@ capacity: ## Fill a store with 5,000,000 devices and measure it: make capacity A
 	go run ./loadtest/compare --only capacity $(ARGS)
 
 .PHONY: load
-load: ## Load nodes and prove that nothing is lost: make load SCENARIO=mixed [RATE= DURATION= NODES= TARGET=]
-	go run ./loadtest/run --scenario $(SCENARIO) $(if $(RATE),--rate $(RATE)) $(if $(DURATION),--duration $(DURATION)) $(if $(NODES),--nodes $(NODES)) $(if $(TARGET),--target $(TARGET)) $(ARGS)
+load: ## Load nodes and prove that nothing is lost: make load SCENARIO=mixed [RATE= DURATION= NODES= ACCOUNTS= TARGET=]
+	go run ./loadtest/run --scenario $(SCENARIO) $(if $(RATE),--rate $(RATE)) $(if $(DURATION),--duration $(DURATION)) $(if $(NODES),--nodes $(NODES)) $(if $(ACCOUNTS),--accounts $(ACCOUNTS)) $(if $(TARGET),--target $(TARGET)) $(ARGS)
 
 .PHONY: load-smoke
 load-smoke: ## Run three scenarios for twelve seconds each, with the race detector.

@@ -117,8 +117,10 @@ export class Client {
     return good;
   }
 
-  headers(more) {
-    return Object.assign({ Authorization: `Bearer ${this.own.apiKey}` }, more);
+  // headers are those of an account, by its number.
+  headers(account, more) {
+    const { apiKeys } = this.own;
+    return Object.assign({ Authorization: `Bearer ${apiKeys[account % apiKeys.length]}` }, more);
   }
 
   activate(license, device) {
@@ -133,8 +135,8 @@ export class Client {
     });
   }
 
-  remove(license, device) {
-    return this.send('remove', 'DELETE', `/v1/licenses/${license}/devices/${device}`, { headers: this.headers() },
+  remove(license, device, account) {
+    return this.send('remove', 'DELETE', `/v1/licenses/${license}/devices/${device}`, { headers: this.headers(account) },
       (answer, when) => {
         if (answer.outcome === 0 || answer.unknown) {
           journal('remove', license, device, when, answer.unknown ? 'unknown' : 'ok');
@@ -142,35 +144,36 @@ export class Client {
       });
   }
 
-  lookup(license) {
-    return this.send('lookup', 'GET', `/v1/licenses/${license}`, { headers: this.headers() });
+  lookup(license, account) {
+    return this.send('lookup', 'GET', `/v1/licenses/${license}`, { headers: this.headers(account) });
   }
 
   // order makes an order. With an Idempotency-Key it may be sent again.
-  order(key, body) {
+  order(key, body, account) {
+    const of = account % this.own.apiKeys.length;
     return this.send('order', 'POST', '/v1/orders', {
-      headers: this.headers({ 'Content-Type': 'application/json', 'Idempotency-Key': key }),
+      headers: this.headers(account, { 'Content-Type': 'application/json', 'Idempotency-Key': key }),
       body: JSON.stringify(body),
     }, (answer, when) => {
       if (answer.outcome === 0) {
-        journal('order', key, when, 'ok', answer.data.order_no);
+        journal('order', key, when, 'ok', answer.data.order_no, of);
       } else if (answer.unknown) {
-        journal('order', key, when, 'unknown', '-');
+        journal('order', key, when, 'unknown', '-', of);
       }
     });
   }
 
   // pay pays an order of test mode.
-  pay(order) {
-    return this.send('pay', 'PUT', `/v1/orders/${order}/sandbox_payment`, { headers: this.headers() }, (answer, when) => {
+  pay(order, account) {
+    return this.send('pay', 'PUT', `/v1/orders/${order}/sandbox_payment`, { headers: this.headers(account) }, (answer, when) => {
       if (answer.outcome === 0 || answer.unknown) {
         journal('pay', order, when, answer.unknown ? 'unknown' : 'ok');
       }
     });
   }
 
-  orderOf(order) {
-    return this.send('order lookup', 'GET', `/v1/orders/${order}`, { headers: this.headers() });
+  orderOf(order, account) {
+    return this.send('order lookup', 'GET', `/v1/orders/${order}`, { headers: this.headers(account) });
   }
 }
 

@@ -3,7 +3,7 @@
 //
 //	bind   <license> <device>  <client> <begun> <ended> ok|unknown|full
 //	remove <license> <device>  <client> <begun> <ended> ok|unknown
-//	order  <idempotency key>   <client> <begun> <ended> ok|unknown  <order>
+//	order  <idempotency key>   <client> <begun> <ended> ok|unknown  <order> <account>
 //	pay    <order>             <client> <begun> <ended> ok|unknown
 //	paid   <order> <license>
 //	wrong  <outcome> <answer>, one that failed a check

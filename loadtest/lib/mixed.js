@@ -34,16 +34,17 @@ class Work {
   buy() {
     const { client } = this;
     const name = this.name('buyer');
+    const account = exec.scenario.iterationInTest;
     const amount = 4900;
-    const order = client.order(name, { product_id: 'editor', amount, currency: 'USD', description: 'Load test' });
+    const order = client.order(name, { product_id: 'editor', amount, currency: 'USD', description: 'Load test' }, account);
     if (!client.expect(order, ordered(amount))) {
       return;
     }
     const number = order.data.order_no;
-    if (!client.expect(client.pay(number), paid(number))) {
+    if (!client.expect(client.pay(number, account), paid(number))) {
       return;
     }
-    const bought = client.orderOf(number);
+    const bought = client.orderOf(number, account);
     if (!client.expect(bought, issued(number))) {
       return;
     }
@@ -70,16 +71,18 @@ class Work {
 
   // look is a shop that looks a license up.
   look() {
-    const license = this.bound[exec.scenario.iterationInTest % this.bound.length];
-    this.client.expect(this.client.lookup(license), found(license, ['seed-0', 'seed-1']));
+    const i = exec.scenario.iterationInTest % this.bound.length;
+    const license = this.bound[i];
+    this.client.expect(this.client.lookup(license, i), found(license, ['seed-0', 'seed-1']));
   }
 
   // churn is a device that comes and goes.
   churn() {
-    const license = this.churned[exec.scenario.iterationInTest % this.churned.length];
+    const i = exec.scenario.iterationInTest % this.churned.length;
+    const license = this.churned[i];
     const device = this.name('guest');
     if (this.client.expect(this.client.activate(license, device), activated(license, device))) {
-      this.client.expect(this.client.remove(license, device), removed(license, device));
+      this.client.expect(this.client.remove(license, device, i), removed(license, device));
     }
   }
 

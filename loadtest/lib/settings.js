@@ -21,7 +21,7 @@ export function settings(name) {
     calm: duration * (usual.calm || 0), // from when on it must be as if nothing had happened
     slack: number('SLACK', 1), // factor for what answers may take
     targets, // addresses of the nodes
-    apiKey: __ENV.API_KEY || '',
+    apiKeys: (__ENV.API_KEY || '').split(','), // of each account; license i of a group is of account i modulo these
     run: __ENV.RUN || 'run', // marks what this run makes
     control: __ENV.CONTROL || '', // whom to tell when the load begins
     out: __ENV.OUT || '.',

@@ -22,6 +22,7 @@ type config struct {
 	rate     float64
 	duration time.Duration
 	nodes    int
+	accounts int      // between which licenses and orders are divided
 	targets  []string // none: everything is booted here
 	apiKey   string   // for the targets
 	out      string
@@ -41,6 +42,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.DurationVar(&cfg.duration, "duration", 0,
 		"how long the load lasts, such as 30s or 1h (default: the scenario's)")
 	flags.IntVar(&cfg.nodes, "nodes", 0, "how many nodes to start (default: the scenario's)")
+	flags.IntVar(&cfg.accounts, "accounts", 1, "how many accounts share the licenses and orders")
 	target := flags.String("target", "",
 		"addresses of nodes that run already, with commas between; LICET_API_KEY has the API key")
 	flags.StringVar(&cfg.out, "out", "", "directory for the reports (default: load-results/<scenario>)")
@@ -93,6 +95,9 @@ func (c *config) fillIn() (err error) {
 func (c *config) validate() error {
 	if c.rate <= 0 || c.nodes < 1 || c.slack <= 0 || c.duration < time.Second || c.duration%time.Second != 0 {
 		return errors.New("--rate, --nodes and --slack must be above 0, and --duration whole seconds")
+	}
+	if c.accounts < 1 || c.accounts > 1 && len(c.targets) > 0 {
+		return errors.New("--accounts must be above 0, and 1 with --target, whose API key is of one account")
 	}
 	for _, e := range c.scenario.Events {
 		if len(c.targets) == 0 && deeds()[e.Do].onNode && e.Node >= c.nodes-1 {

@@ -22,6 +22,7 @@ type journal struct {
 
 // licenseHistory is all that happened to one license.
 type licenseHistory struct {
+	account int // index of its API key
 	devices map[string]*deviceHistory
 	full    int // activations that were refused since all slots were taken
 }
@@ -44,6 +45,7 @@ func (e effect) surelyBefore(other effect) bool {
 }
 
 type orderHistory struct {
+	account  int
 	created  bool // it was acknowledged
 	pays     []effect
 	licenses []string // that were seen on it
@@ -84,6 +86,7 @@ func (j *journal) order(number string) *orderHistory {
 func (j *journal) seed(seeds []*seeded) {
 	for i := range seeds {
 		l := j.license(seeds[i].key)
+		l.account = seeds[i].account
 		for _, device := range seeds[i].bound {
 			d := l.device(device)
 			d.binds = append(d.binds, effect{known: true})
@@ -123,14 +126,18 @@ func (j *journal) add(words []string) error {
 	case kind == "remove" && len(rest) == 6:
 		d := j.license(rest[0]).device(rest[1])
 		return j.appendEffect(&d.removals, rest[2:])
-	case kind == "order" && len(rest) == 6:
+	case kind == "order" && len(rest) == 7:
 		var made []effect
 		if err := j.appendEffect(&made, rest[1:5]); err != nil {
 			return err
 		}
 		j.keys[rest[0]] = j.keys[rest[0]] || made[0].known
 		if made[0].known {
-			j.order(rest[5]).created = true
+			o := j.order(rest[5])
+			o.created = true
+			var err error
+			o.account, err = strconv.Atoi(rest[6])
+			return err
 		}
 		return nil
 	case kind == "pay" && len(rest) == 5:

@@ -46,14 +46,15 @@ func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, con
 		args = append(args, "--quiet") // else it shows how far it is
 	}
 	cmd := exec.CommandContext(ctx, k.binary, append(args, filepath.Join(cfg.root, "scenarios", cfg.name+".js"))...)
-	// The API key goes into the environment, which other users can't read.
+	// The API keys go into the environment, which other users can't read.
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "K6_") {
 			cmd.Env = append(cmd.Env, pair)
 		}
 	}
 	cmd.Env = append(cmd.Env,
-		"TARGETS="+strings.Join(s.urls, ","), "API_KEY="+s.apiKey, "LICENSES="+out.path("licenses.json"), "JOURNAL=1",
+		"TARGETS="+strings.Join(s.urls, ","), "API_KEY="+strings.Join(s.apiKeys, ","),
+		"LICENSES="+out.path("licenses.json"), "JOURNAL=1",
 		"RATE="+strconv.FormatFloat(cfg.rate, 'f', -1, 64), fmt.Sprintf("DURATION=%d", int(cfg.duration.Seconds())),
 		"SLACK="+strconv.FormatFloat(cfg.slack, 'f', -1, 64), "CONTROL="+control, "OUT="+out.dir, "RUN="+s.run)
 	cmd.Stdout, cmd.Stderr = stdout, log

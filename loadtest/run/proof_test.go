@@ -16,8 +16,8 @@ remove A guest 7 140 150 ok
 bind B one 7 100 110 ok
 bind B two 7 120 130 full
 bind A maybe 7 160 170 unknown
-order k1 7 200 210 ok O1
-order k2 7 200 210 ok O2
+order k1 7 200 210 ok O1 0
+order k2 7 200 210 ok O2 0
 pay O1 7 220 230 unknown
 pay O1 7 240 250 ok
 paid O1 L
@@ -85,7 +85,7 @@ func TestUncertainResultsMayGoEitherWay(t *testing.T) {
 	}
 	// An order whose number no client has got.
 	st.totals["order"]++
-	if p := proofOf(t, goodJournal+"order k3 7 300 310 unknown -\n", st); p.err() != nil {
+	if p := proofOf(t, goodJournal+"order k3 7 300 310 unknown - 0\n", st); p.err() != nil {
 		t.Fatal(p.Problems)
 	}
 }
@@ -105,7 +105,7 @@ func TestFalsifiedJournal(t *testing.T) {
 	f("remove A one 7 300 310 ok", "device one is bound, although its removal was acknowledged")
 	f("bind L late 7 300 310 full", "refused a device as full, and has 1 of 3")
 	f("bind C one 7 300 310 ok", "license C was used, and is not there")
-	f("order k4 7 300 310 ok O4", "order O4 was acknowledged, and is not there")
+	f("order k4 7 300 310 ok O4 0", "order O4 was acknowledged, and is not there")
 	f("pay O2 7 300 310 ok", "order O2 was acknowledged as paid, and is unpaid")
 	f("paid O1 M", "order O1 showed license M, and has L")
 	f("wrong 0 {}", "a wrong answer")

@@ -36,7 +36,7 @@ func TestEveryScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := &config{name: name, scenario: s, slack: 1}
+		cfg := &config{name: name, scenario: s, slack: 1, accounts: 1}
 		if err := cfg.fillIn(); err != nil {
 			t.Error(name, err)
 		}

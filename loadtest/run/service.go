@@ -18,10 +18,10 @@ import (
 // service is what k6 sends the load to: nodes that were started for it, or a service
 // that runs already.
 type service struct {
-	urls   []string
-	apiKey string
-	run    string       // marks what this run makes, in a store that others use too
-	stage  *stage.Stage // nil: the service runs already
+	urls    []string
+	apiKeys []string     // of each account
+	run     string       // marks what this run makes, in a store that others use too
+	stage   *stage.Stage // nil: the service runs already
 }
 
 // patience is how long a service may take after the load until it is ready again, and
@@ -29,7 +29,7 @@ type service struct {
 const patience = 30 * time.Second
 
 func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *service, err error) {
-	s := &service{urls: cfg.targets, apiKey: cfg.apiKey, run: strconv.FormatInt(time.Now().UnixMilli(), 36)}
+	s := &service{urls: cfg.targets, apiKeys: []string{cfg.apiKey}, run: strconv.FormatInt(time.Now().UnixMilli(), 36)}
 	if len(cfg.targets) > 0 {
 		return s, nil
 	}
@@ -42,10 +42,35 @@ func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *se
 	for _, n := range s.stage.Nodes {
 		s.urls = append(s.urls, "http://"+n.Address)
 	}
-	if s.apiKey, err = s.stage.Licet.CreateKey(ctx, s.stage.Etcd, "load"); err != nil {
+	if s.apiKeys, err = createKeys(ctx, s.stage, cfg.accounts, progress); err != nil {
 		s.stop()
 	}
 	return s, err
+}
+
+// createKeys creates an API key for each of so many accounts.
+func createKeys(ctx context.Context, on *stage.Stage, accounts int, progress *rig.Progress) ([]string, error) {
+	count := progress.Long(accounts, "creating API keys of accounts: %d", accounts)
+	keys := make([]string, accounts)
+	var done atomic.Int64
+	var failed trial.Tally
+	trial.Each(ctx, numbers(accounts), func(ctx context.Context, i int) {
+		var err error
+		if keys[i], err = on.Licet.CreateKey(ctx, on.Etcd, fmt.Sprintf("load%d", i)); err != nil {
+			failed.Problem("create an API key: %v", err)
+		}
+		count(int(done.Add(1)))
+	})
+	return keys, errors.Join(failed.Err(), ctx.Err())
+}
+
+// numbers returns the numbers below n.
+func numbers(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // stop ends what was started, and removes the store.
@@ -55,19 +80,27 @@ func (s *service) stop() {
 	}
 }
 
-// client returns a client of one address.
-func (s *service) client(url string) (*client.Client, error) {
-	return client.New(url, s.apiKey, client.RetryFor(patience))
+// clients returns a client of one address for each account. They share their connections.
+func (s *service) clients(url string) (all []*client.Client, err error) {
+	shared := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	for _, apiKey := range s.apiKeys {
+		c, err := client.New(url, apiKey, client.RetryFor(patience), client.WithHTTPClient(shared))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
-// ready returns a client of the first node that is ready, and waits for one if need be.
-func (s *service) ready(ctx context.Context) (*client.Client, error) {
+// ready returns clients of the first node that is ready, and waits for one if need be.
+func (s *service) ready(ctx context.Context) ([]*client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		for _, url := range s.urls {
 			if rig.Ready(ctx, http.DefaultClient, url) {
-				return s.client(url)
+				return s.clients(url)
 			}
 		}
 		select {
@@ -80,9 +113,10 @@ func (s *service) ready(ctx context.Context) (*client.Client, error) {
 
 // seeded is a license that was granted before the load.
 type seeded struct {
-	group *group
-	key   string
-	bound []string // device ids
+	group   *group
+	key     string
+	account int      // index of its API key
+	bound   []string // device ids
 }
 
 // seedDevice returns the id of a license's n-th device; the scripts know it too.
@@ -101,13 +135,12 @@ func (s *service) seed(ctx context.Context, cfg *config, progress *rig.Progress)
 		g := &cfg.scenario.Licenses[i]
 		size := g.size(cfg.rate, cfg.duration)
 		count := progress.Long(size, "granting %d licenses: %s", size, g.Name)
-		keys, err := rig.Grant(ctx, s.urls[0], s.apiKey, size, g.MaxDevices, count)
-		if err != nil {
-			return nil, err
-		}
 		first := len(all)
 		for j := range size {
-			all = append(all, &seeded{group: g, key: string(keys.At(j))})
+			all = append(all, &seeded{group: g, account: j % len(s.apiKeys)})
+		}
+		if err := s.grant(ctx, all[first:], count); err != nil {
+			return nil, err
 		}
 		if g.Bound == 0 {
 			continue
@@ -118,6 +151,29 @@ func (s *service) seed(ctx context.Context, cfg *config, progress *rig.Progress)
 		}
 	}
 	return all, nil
+}
+
+// grant grants the licenses of a group, to each account its own.
+func (s *service) grant(ctx context.Context, licenses []*seeded, count func(int)) error {
+	of := make([][]*seeded, len(s.apiKeys))
+	for _, l := range licenses {
+		of[l.account] = append(of[l.account], l)
+	}
+	var failed trial.Tally
+	var done atomic.Int64
+	trial.Each(ctx, numbers(min(len(of), len(licenses))), func(ctx context.Context, account int) {
+		keys, err := rig.Grant(ctx, s.urls[0], s.apiKeys[account], len(of[account]), licenses[0].group.MaxDevices,
+			func(int) {})
+		if err != nil {
+			failed.Problem("%v", err)
+			return
+		}
+		for i, l := range of[account] {
+			l.key = string(keys.At(i))
+		}
+		count(int(done.Add(int64(len(of[account])))))
+	})
+	return errors.Join(failed.Err(), ctx.Err())
 }
 
 // bind binds the devices that licenses have from the beginning.

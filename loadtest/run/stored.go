@@ -40,12 +40,12 @@ func prove(ctx context.Context, s *service, seeds []*seeded, out *results, progr
 	if err := j.read(file); err != nil {
 		return nil, err
 	}
-	api, err := s.ready(ctx)
+	accounts, err := s.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer api.CloseIdleConnections()
-	st, err := readBack(ctx, api, j)
+	defer accounts[0].CloseIdleConnections()
+	st, err := readBack(ctx, accounts, j)
 	if err != nil {
 		return nil, fmt.Errorf("read back what is stored: %w", err)
 	}
@@ -53,7 +53,7 @@ func prove(ctx context.Context, s *service, seeds []*seeded, out *results, progr
 		return compare(j, st), nil
 	}
 	progress.Step("the nodes end; licet store verify")
-	api.CloseIdleConnections()
+	accounts[0].CloseIdleConnections()
 	var end trial.Report
 	end.Problems = s.stage.Contradictions(ctx)
 	st.totals = end.Leave(ctx, s.stage)
@@ -62,10 +62,13 @@ func prove(ctx context.Context, s *service, seeds []*seeded, out *results, progr
 	return p, nil
 }
 
-// readBack reads all licenses and orders that a journal names.
-func readBack(ctx context.Context, api *client.Client, j *journal) (*stored, error) {
+// readBack reads all licenses and orders that a journal names, each as its account.
+func readBack(ctx context.Context, accounts []*client.Client, j *journal) (*stored, error) {
 	st := &stored{licenses: map[string]*storedLicense{}, orders: map[string]*client.Order{}}
-	licenses := maps.Clone(j.licenses)
+	licenses := map[string]int{} // their accounts
+	for key, l := range j.licenses {
+		licenses[key] = l.account
+	}
 	var mu sync.Mutex
 	var failed error
 	// keep enters a record that was read. A record that the service does not know is left out: compare finds that it is
@@ -82,16 +85,17 @@ func readBack(ctx context.Context, api *client.Client, j *journal) (*stored, err
 		}
 	}
 	trial.Each(ctx, slices.Collect(maps.Keys(j.orders)), func(ctx context.Context, number string) {
-		order, err := api.Order(ctx, number)
+		account := j.orders[number].account
+		order, err := accounts[account].Order(ctx, number)
 		keep(err, func() {
 			st.orders[number] = order
 			if order.LicenseKey != "" {
-				licenses[order.LicenseKey] = nil
+				licenses[order.LicenseKey] = account
 			}
 		})
 	})
 	trial.Each(ctx, slices.Collect(maps.Keys(licenses)), func(ctx context.Context, key string) {
-		license, err := readLicense(ctx, api, key)
+		license, err := readLicense(ctx, accounts[licenses[key]], key)
 		keep(err, func() { st.licenses[key] = license })
 	})
 	return st, errors.Join(failed, ctx.Err())

@@ -40,16 +40,18 @@ func TestReadBack(t *testing.T) {
 	defer server.Close()
 
 	j := newJournal()
-	j.license("A")
-	j.license("gone")
-	j.order("O1")
-	j.order("O2")
+	for _, l := range []*licenseHistory{j.license("A"), j.license("gone")} {
+		l.account = 1
+	}
+	for _, o := range []*orderHistory{j.order("O1"), j.order("O2")} {
+		o.account = 1
+	}
 	read := func(apiKey string) (*stored, error) {
-		api, err := (&service{apiKey: apiKey}).client(server.URL)
+		accounts, err := (&service{apiKeys: []string{"other", apiKey}}).clients(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return readBack(t.Context(), api, j)
+		return readBack(t.Context(), accounts, j)
 	}
 	st, err := read("secret")
 	if err != nil {
