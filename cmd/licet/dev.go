@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// startTimeout bounds the wait for etcd, and the wait for readiness.
+	// startTimeout bounds the start after etcd has started, and the wait for readiness.
 	startTimeout = 30 * time.Second
 	// slowStart is how long a start takes until licet dev says what it waits for.
 	slowStart = 2 * time.Second
@@ -71,8 +71,8 @@ func (d *dev) sayWait(started <-chan struct{}) {
 	case <-started:
 	case <-time.After(slowStart):
 		d.log.Info().Str("data_dir", d.cfg.DataDir).Msg(
-			"waiting for etcd, which allocates or reads its files in the data directory: slow disks take up to half " +
-				"a minute")
+			"waiting for etcd, which allocates or reads its files in the data directory: a minute for 2,000,000 " +
+				"licenses, and more on slow disks")
 	}
 }
 
@@ -85,12 +85,12 @@ func (d *dev) start(ctx context.Context, build build) error {
 	if err := d.listen(ctx, d.cfg.AllowRemote); err != nil {
 		return err
 	}
-	starting, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	etcd, err := embedded.Start(starting, d.cfg.DataDir, d.log)
+	etcd, err := embedded.Start(ctx, d.cfg.DataDir, d.log)
 	if err != nil {
 		return err
 	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	d.parts.started("etcd", func(context.Context) error { etcd.Close(); return nil })
 	d.died = etcd.Err()
 	if err := d.open(starting, build, kv.Config{Endpoints: etcd.Endpoints()}); err != nil {

@@ -78,9 +78,7 @@ func (c *storeConfig) open(ctx context.Context, stderr io.Writer) (cfg kv.Config
 		if err != nil {
 			return cfg, nil, err
 		}
-		starting, cancel := context.WithTimeout(ctx, startTimeout)
-		defer cancel()
-		etcd, err := embedded.Start(starting, c.DataDir, log)
+		etcd, err := embedded.Start(ctx, c.DataDir, log)
 		if err != nil {
 			return cfg, nil, errors.Join(err, lock.Close())
 		}

@@ -64,9 +64,6 @@ func WithAdvice(err error, dir string) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk of %s is full: make %s of space free there and start licet again; the stored "+
 			"data is intact (%s)", dir, spaceNeeded, oneLine(err))
-	case errors.Is(err, context.DeadlineExceeded) && errors.As(err, &failed):
-		return fmt.Errorf("the etcd in %s has not started in time: start licet again; if that fails, move %s away and "+
-			"restore a backup (licet store restore --help)", dir, dir)
 	case errors.As(err, &failed):
 		return fmt.Errorf("the etcd in %s has failed: start licet again; if that fails, move %s away and restore a "+
 			"backup (licet store restore --help); its files are as etcd left them (%s)", dir, dir,

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -25,6 +26,9 @@ const (
 	PeerURL = "http://localhost:2380"
 	// compactEvery is how much history is kept, and how often older history is dropped.
 	compactEvery = "1h"
+	// electionTimeout bounds how long etcd may take until it serves, once it has read its files. Reading has no bound:
+	// 1,000,000 licenses take half a minute.
+	electionTimeout = 30 * time.Second
 )
 
 // Server is an etcd server inside this process, a cluster of one. It is for
@@ -41,7 +45,8 @@ type Server struct {
 }
 
 // Start starts an etcd server that keeps its data below dir, and returns once it serves. Every acknowledged write is on
-// disk. The caller must hold the directory's lock, see [LockDir].
+// disk. The caller must hold the directory's lock, see [LockDir]. If ctx ends before, the process must end too: a
+// goroutine may still read etcd's files.
 //
 // etcd listens only on a unix socket, in a directory that no other user may enter: the store holds license keys, and a
 // license key is all that a caller needs.
@@ -58,7 +63,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	bridge := newEtcdLog(log)
 	cfg := configOf(filepath.Join(dir, StoreDir), sockets.url(), bridge)
 	tune(cfg)
-	etcd, err := startEtcd(cfg, bridge.gaveUp)
+	etcd, err := startEtcd(ctx, cfg, bridge.gaveUp)
 	if err != nil {
 		return nil, errors.Join(NewFailure(err), sockets.Close())
 	}
@@ -86,9 +91,12 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	case err = <-etcd.Err():
 	case err = <-e.gaveUp.reason:
 		e.broken.Store(true)
+	case <-time.After(electionTimeout):
+		err = errNotElected
+		e.broken.Store(true) // an etcd that can't elect itself never ends
 	case <-ctx.Done():
 		err = ctx.Err()
-		e.broken.Store(errors.Is(err, context.DeadlineExceeded)) // an etcd that can't elect itself never ends
+		e.broken.Store(errors.Is(err, context.DeadlineExceeded))
 	}
 	if err != nil {
 		e.Close()
@@ -100,9 +108,9 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	return e, nil
 }
 
-// startEtcd returns the started etcd, or the reason for which etcd gave up or panicked. After etcd gave up, a goroutine
-// stays that does nothing.
-func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
+// startEtcd returns the started etcd once etcd has read its files, or the reason for which etcd gave up or panicked.
+// After etcd gave up, a goroutine stays that does nothing.
+func startEtcd(ctx context.Context, cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
 		err  error
@@ -122,11 +130,14 @@ func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 		return r.etcd, r.err
 	case err := <-gaveUp.reason:
 		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
 var (
 	errEtcdStopped  = errors.New("the embedded etcd has stopped; its reason is in the log")
+	errNotElected   = fmt.Errorf("etcd has read its files, but did not begin to serve within %v", electionTimeout)
 	errWaitPanicked = errors.New("the wait for etcd's end panicked; the log has the details")
 )
 
