@@ -155,6 +155,9 @@ func (s orderRoutes) cancelOrder(ctx context.Context, c *call, in orderChange) (
 func (s orderRoutes) refundOrder(ctx context.Context, c *call, in orderChange) (order, error) {
 	refund := licensing.RequestRefund{By: c.actor(), Reason: in.Reason.value}
 	o, replayed, err := s.cfg.Desk.Refund(ctx, c.owner(), in.OrderNo.value, refund, in.once)
+	if err == nil {
+		s.cfg.Node.ShowCurrentKey(ctx, &o)
+	}
 	return s.changedOrder(c, &o, replayed, err)
 }
 

@@ -109,7 +109,15 @@ func TestReissue(t *testing.T) {
 	if made != 8 {
 		t.Errorf("%d events of reissues", made)
 	}
-	p.want(t, 200, "POST", "/v1/licenses/"+id+"/revoke", "")
+	orderPath := "/v1/orders/" + order.text("order_no")
+	for what, o := range map[string]object{
+		"paid again": p.want(t, 200, "PUT", orderPath+"/sandbox_payment", "").Data,
+		"refunded":   p.want(t, 200, "POST", orderPath+"/refund", "").Data,
+	} {
+		if o.text("license_key") != third {
+			t.Errorf("the order that is %s shows %s", what, o.text("license_key"))
+		}
+	}
 	if r := p.want(t, 409, "POST", "/v1/licenses/"+id+"/reissue", ""); r.Code != 40903 {
 		t.Errorf("a revoked license got a key: %d", r.Code)
 	}

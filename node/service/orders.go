@@ -99,6 +99,12 @@ func (c *core) showCurrentKeys(ctx context.Context, owner licensing.Owner, order
 	return nil
 }
 
+// ShowCurrentKey puts the key that an order's license has now in place of its first key, after a change of the order. If
+// the license can't be read, the order keeps the first key: an error would say that the change did not happen.
+func (o *Orders) ShowCurrentKey(ctx context.Context, order *licensing.Order) {
+	_ = o.showCurrentKeys(ctx, order.Owner, order)
+}
+
 // tryOrder creates an order, and the product if newProduct is not empty. It returns ErrClaimTaken if
 // another request has created the product or stored the Idempotency-Key first.
 func (o *Orders) tryOrder(

@@ -47,8 +47,10 @@ func (s Setup) completeFromService(cmd *cobra.Command, settings *Service, is spe
 		switch {
 		case at >= len(names):
 			return nil, cobra.ShellCompDirectiveNoFileComp
-		case names[at] == "FILE":
+		case strings.Trim(names[at], "[]") == "FILE":
 			return nil, cobra.ShellCompDirectiveDefault
+		case names[at] == "LICENSE_KEY" && is.scope == "": // of an end user, whom an id does not authorize
+			return s.candidates(cmd, settings, args, recentKeys)
 		}
 		return s.candidates(cmd, settings, args, completed[names[at]])
 	}
@@ -107,10 +109,21 @@ func products(ctx context.Context, api *client.Client, _ []string) ([]cobra.Comp
 	return listed(page, err, func(p *client.Product) (string, string) { return p.ProductID, p.Name })
 }
 
+// recentLicenses lists licenses by id: a command line goes into the history of the shell, and an id is no secret.
 func recentLicenses(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
+	return licensesBy(ctx, api, func(l *client.License) string { return l.ID })
+}
+
+func recentKeys(ctx context.Context, api *client.Client, _ []string) ([]cobra.Completion, error) {
+	return licensesBy(ctx, api, func(l *client.License) string { return l.LicenseKey })
+}
+
+func licensesBy(
+	ctx context.Context, api *client.Client, name func(*client.License) string,
+) ([]cobra.Completion, error) {
 	page, err := api.ListLicenses(ctx, client.LicenseFilter{}, client.Page{Limit: completeMost})
 	return listed(page, err, func(l *client.License) (string, string) {
-		return l.LicenseKey, l.Status + ", " + l.ProductID
+		return name(l), l.Status + ", " + l.ProductID
 	})
 }
 

@@ -28,12 +28,13 @@ func TestCompletionFromService(t *testing.T) {
 	f("sandbox buy ", editor)
 	f("orders list --product-id ", editor)
 	f("licenses grant --product-id ", editor)
-	license := key + "\tactivated, many\n" + fileless
+	id, _ := u.asJSON("licenses", "get", key)["id"].(string)
+	license := id + "\tactivated, many\n" + fileless
 	f("licenses get ", license)
 	f("licenses revoke ", license)
 	f("licenses revoke LIC-1 LIC-2 ", license)
-	f("licenses activate ", license)
-	f("licenses remove-device "+key+" ", "laptop-1\tMy laptop\n"+fileless)
+	f("licenses activate ", key+"\tactivated, many\n"+fileless) // an id activates nothing
+	f("licenses remove-device "+id+" ", "laptop-1\tMy laptop\n"+fileless)
 	f("orders get ", order+"\tunpaid, editor\n"+fileless)
 	f("licenses list --order-no ", order+"\tunpaid, editor\n"+fileless)
 	f("webhooks test ", endpoint+"\thttps://shop.example.com/licet\n"+fileless)
@@ -42,6 +43,7 @@ func TestCompletionFromService(t *testing.T) {
 	}
 	f("products get editor ", ":4\n") // no more arguments
 	f("licenses import ", ":0\n")     // a file
+	f("import polar ", ":0\n")
 	f("events get ", fileless)
 
 	// Without an answer, a key or a service there is nothing, and no message on standard output.
