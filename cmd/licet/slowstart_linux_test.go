@@ -13,8 +13,8 @@ import (
 )
 
 // TestSlowStart keeps etcd from its database by a lock, as a slow disk would: licet dev says what it waits for, and
-// starts once the lock is gone. At full depth, that takes longer than the start after etcd may take: a large store takes
-// etcd that long.
+// starts once the lock is gone. At full depth, that takes longer than the start after etcd may take: etcd reads a large
+// store for that long.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

@@ -99,8 +99,8 @@ func (c *core) showCurrentKeys(ctx context.Context, owner licensing.Owner, order
 	return nil
 }
 
-// ShowCurrentKey puts the key that an order's license has now in place of its first key, after a change of the order. If
-// the license can't be read, the order keeps the first key: an error would say that the change did not happen.
+// ShowCurrentKey puts the key that an order's license has now in place of its first key, after a change of the order.
+// If the license can't be read, the order keeps the first key: an error would say that the change did not happen.
 func (o *Orders) ShowCurrentKey(ctx context.Context, order *licensing.Order) {
 	_ = o.showCurrentKeys(ctx, order.Owner, order)
 }
