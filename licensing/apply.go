@@ -54,10 +54,13 @@ type Ref struct {
 
 // LicenseRef names the license of a key. The license may have another prefix than the key: commands compare the
 // prefix; see [Target].
-func LicenseRef(key LicenseKey) Ref { return Ref{Kind: KindLicense, ID: key.id} }
+func LicenseRef(key LicenseKey) Ref { return Ref{Kind: KindLicense, ID: key.id()} }
 
 // LicenseID returns the id of the license that a Ref names.
-func (r Ref) LicenseID() LicenseID { return LicenseKey{id: r.ID}.ID() }
+func (r Ref) LicenseID() (id LicenseID) {
+	copy(id[:], r.ID)
+	return id
+}
 
 // Slot returns the slot of the record's owner.
 func (r Ref) Slot() Slot {

@@ -44,9 +44,7 @@ func (id LicenseID) String() string {
 }
 
 // Key returns the key of the license with the id, with a product's prefix.
-func (id LicenseID) Key(prefix string) LicenseKey {
-	return LicenseKey{id: string(id[:]), prefix: prefix}
-}
+func (id LicenseID) Key(prefix string) LicenseKey { return newLicenseKey(string(id[:]), prefix, "") }
 
 // Ref names the license with the id.
 func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
@@ -68,49 +66,74 @@ func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
 // A license that was reissued has other keys than the key that its id is made of. [LicenseKeys.Parse] returns such a
 // key as an alias, which [LicenseKey.Of] turns into a key of the license.
 type LicenseKey struct {
-	id     string // the bytes of a LicenseID; of an alias, the bytes of its name; empty: no key
-	prefix string // empty: the license was named by its id, or by an external key
-	// by is byExternalKey, or the block of a reissued key. It is empty if the license was named by its id, or by the
-	// key that the id is made of.
-	by string
+	// packed is one string, since commands are copied often: the id, a byte with the length of the prefix, the prefix,
+	// and by. Empty: no key.
+	packed string
+}
+
+const (
+	prefixLengthAt = len(LicenseID{})
+	prefixAt       = prefixLengthAt + 1
+	prefixLengths  = "\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+)
+
+func newLicenseKey(id, prefix, by string) LicenseKey {
+	return LicenseKey{id + prefixLengths[len(prefix):len(prefix)+1] + prefix + by}
+}
+
+// id returns the bytes of a LicenseID; of an alias, the bytes of its name. It is empty if there is no key.
+func (k LicenseKey) id() string { return k.packed[:min(len(k.packed), prefixLengthAt)] }
+
+// Prefix returns the product's prefix, the part of a key before the first dash. It is empty if the license was named by
+// its id, or by an external key.
+func (k LicenseKey) Prefix() string {
+	if k.packed == "" {
+		return ""
+	}
+	return k.packed[prefixAt:][:k.packed[prefixLengthAt]]
+}
+
+// By returns by what other key than the first key of the license the license was named; see [LicenseKey.WithBy]. It is
+// byExternalKey, or the block of a reissued key. It is empty if the license was named by its id, or by the key that the
+// id is made of. It is no secret.
+func (k LicenseKey) By() string {
+	if k.packed == "" {
+		return ""
+	}
+	return k.packed[prefixAt+int(k.packed[prefixLengthAt]):]
 }
 
 // byExternalKey stands for the external key of a license. A block is longer.
 const byExternalKey = "external"
 
 // External returns the license with the id, named by its external key.
-func (id LicenseID) External() LicenseKey { return LicenseKey{string(id[:]), "", byExternalKey} }
+func (id LicenseID) External() LicenseKey { return newLicenseKey(string(id[:]), "", byExternalKey) }
 
 // IsAlias reports whether the key is a reissued key whose license is not known yet.
-func (k LicenseKey) IsAlias() bool { return k.by != "" && k.by == k.id[min(len(k.id), slotSize):] }
+func (k LicenseKey) IsAlias() bool {
+	by := k.By()
+	return by != "" && by == k.id()[slotSize:]
+}
 
 // Alias returns the name of the alias of a reissued key.
 func (k LicenseKey) Alias() AliasName {
-	return AliasName(NewLicenseID(k.ID().Slot(), [LicenseBlockSize]byte([]byte(k.by))))
+	return AliasName(NewLicenseID(k.ID().Slot(), [LicenseBlockSize]byte([]byte(k.By()))))
 }
 
 // Of returns the reissued key as a key of the license with an id.
-func (k LicenseKey) Of(id LicenseID) LicenseKey { return LicenseKey{string(id[:]), k.prefix, k.by} }
-
-// By returns by what other key than the first key of the license the license was named; see [LicenseKey.WithBy]. It is
-// no secret.
-func (k LicenseKey) By() string { return k.by }
+func (k LicenseKey) Of(id LicenseID) LicenseKey { return newLicenseKey(string(id[:]), k.Prefix(), k.By()) }
 
 // WithBy returns the key that By of another node has returned.
-func (k LicenseKey) WithBy(by string) LicenseKey { return LicenseKey{k.id, k.prefix, by} }
+func (k LicenseKey) WithBy(by string) LicenseKey { return newLicenseKey(k.id(), k.Prefix(), by) }
 
 // ID returns the id of the license; zero if there is no key.
 func (k LicenseKey) ID() (id LicenseID) {
-	copy(id[:], k.id)
+	copy(id[:], k.packed)
 	return id
 }
 
-// Prefix returns the product's prefix, the part of a key before the first dash. It is empty if the license was named by
-// its id.
-func (k LicenseKey) Prefix() string { return k.prefix }
-
 // IsZero reports whether there is no key.
-func (k LicenseKey) IsZero() bool { return k.id == "" }
+func (k LicenseKey) IsZero() bool { return k.packed == "" }
 
 // Equal reports whether two keys are the same, as == does; cmp.Equal needs the method.
 func (k LicenseKey) Equal(other LicenseKey) bool { return k == other }
@@ -123,7 +146,7 @@ func (k LicenseKey) GoString() string { return k.String() }
 
 // Names reports whether k names the license that has the key l: by id, or by the same key.
 func (k LicenseKey) Names(l LicenseKey) bool {
-	return k.id == l.id && (k.prefix == "" || k.prefix == l.prefix)
+	return k.id() == l.id() && (k.Prefix() == "" || k.Prefix() == l.Prefix())
 }
 
 const (

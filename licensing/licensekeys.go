@@ -91,7 +91,7 @@ func (k LicenseKeys) MintReissued(prefix string, owner Owner, entropy [LicenseKe
 }
 
 // reissued returns a key as an alias.
-func (k LicenseKey) reissued() LicenseKey { return LicenseKey{k.id, k.prefix, k.id[slotSize:]} }
+func (k LicenseKey) reissued() LicenseKey { return k.WithBy(k.id()[slotSize:]) }
 
 // derive returns the random bytes of the key with index i of a grant with the seed. The seed is stored, so it takes the
 // id key to derive them.
@@ -140,12 +140,12 @@ func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err 
 			return LicenseKey{}, "", ErrInvalidLicenseKey
 		}
 	}
-	// One string holds the id and the text.
+	// One string holds the key and the text, which begins with the prefix.
 	id := k.encrypt(mac, body)
-	buffer := append(make([]byte, 0, len(id)+MaxKeyPrefix+1+keyBodyLength), id[:]...)
-	all := string(appendKey(buffer, prefix, body, check))
-	canonical = all[len(id):]
-	key = LicenseKey{id: all[:len(id)], prefix: canonical[:len(prefix)]}
+	buffer := append(make([]byte, 0, prefixAt+MaxKeyPrefix+1+keyBodyLength), id[:]...)
+	all := string(appendKey(append(buffer, byte(len(prefix))), prefix, body, check))
+	canonical = all[prefixAt:]
+	key = LicenseKey{all[:prefixAt+len(prefix)]}
 	if reissued {
 		key = key.reissued()
 	}
@@ -160,12 +160,12 @@ func (k LicenseKeys) Text(key LicenseKey) string {
 	mac := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(mac)
 	text := make([]byte, 0, MaxKeyPrefix+1+keyBodyLength)
-	if key.by != "" {
-		body, _ := k.decrypt(mac, [LicenseBlockSize]byte([]byte(key.by)))
-		return string(appendKey(text, key.prefix, body, mac.characters(body.reissued())))
+	if by := key.By(); by != "" {
+		body, _ := k.decrypt(mac, [LicenseBlockSize]byte([]byte(by)))
+		return string(appendKey(text, key.Prefix(), body, mac.characters(body.reissued())))
 	}
 	body, _ := k.decrypt(mac, key.ID().Block())
-	return string(appendKey(text, key.prefix, body, mac.characters(body[:])))
+	return string(appendKey(text, key.Prefix(), body, mac.characters(body[:])))
 }
 
 // ParseID returns the id with the text that [LicenseID.String] returned. Any other text is the id of no license of this

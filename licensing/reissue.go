@@ -61,7 +61,7 @@ func (r Reissues) Number(block string) int {
 func (l *License) CurrentKey() LicenseKey {
 	key := l.Key
 	if n := l.Reissues.Count(); n > 0 {
-		key.by = l.Reissues.Block(n - 1)
+		key = key.WithBy(l.Reissues.Block(n - 1))
 	}
 	return key
 }
@@ -70,13 +70,13 @@ func (l *License) CurrentKey() LicenseKey {
 // on a bound device while all later reissues let such devices use the earlier key.
 func (l *License) judge(presented LicenseKey, bound bool, now time.Time) error {
 	var number int // of the reissue that made the key; 0: the first key of the license, or the external key
-	switch {
-	case presented.by == byExternalKey:
-	case presented.by != "":
-		if number = l.Reissues.Number(presented.by); number == 0 {
+	switch by := presented.By(); {
+	case by == byExternalKey:
+	case by != "":
+		if number = l.Reissues.Number(by); number == 0 {
 			return ErrLicenseNotFound
 		}
-	case presented.prefix == "":
+	case presented.Prefix() == "":
 		return nil
 	}
 	for i := number; i < l.Reissues.Count(); i++ {
@@ -111,7 +111,7 @@ func (c ReissueLicense) apply(r *Record, now time.Time) (Result, error) {
 	case l.Reissues.Count() >= MaxReissues:
 		return Result{}, ErrReissueLimit
 	}
-	l.Reissues = l.Reissues.with(c.New.by, now, c.Overlap)
+	l.Reissues = l.Reissues.with(c.New.By(), now, c.Overlap)
 	if r.Metadata.ReissueReason != c.Reason {
 		r.Metadata.ReissueReason, r.Metadata.Changed = c.Reason, true
 	}
