@@ -246,7 +246,7 @@ func (s *views) viewStored(
 func (s *views) viewLicense(
 	ctx context.Context, license *layout.License, metadata *mvccpb.KeyValue, page store.DevicePage, revision int64,
 ) (*store.LicenseView, error) {
-	attached, err := metadataOf(metadata)
+	attached, _, err := metadataOf(metadata)
 	if err != nil {
 		return nil, layout.Internal(err)
 	}

@@ -54,7 +54,7 @@ func TestForeignLicense(t *testing.T) {
 	key := putDevices(t, 1000, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
 	ctx := t.Context()
 	if _, err := server.Client.Put(ctx, layout.MetadataKey(key.ID()),
-		string(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":"` + strings.Repeat("x", 16<<10) + `"}`}))); err != nil {
+		string(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":"` + strings.Repeat("x", 16<<10) + `"}`}, nil))); err != nil {
 		t.Fatal(err)
 	}
 	s, kv := weighedStore(t)

@@ -18,6 +18,7 @@ type stored struct {
 	revision  int64 // of the record's key
 	size      int   // of its value
 	metadata  int   // of a license: the size of its metadata, if that was read
+	newer     []byte // of that metadata: fields that only a newer format knows
 	writers   []layout.Writer
 	unknown   []byte          // fields that only a newer format knows
 	lastEvent layout.Location // of the latest event
@@ -221,12 +222,13 @@ func (s *Store) readSnapshots(
 			snapshots[i].Token.(*stored).request = request.ModRevision
 		}
 		if q.metadata() {
-			read, err := metadataOf(metadata)
+			read, newer, err := metadataOf(metadata)
 			if err != nil {
 				return nil, fmt.Errorf("metadata of a license at revision %d: %w", record.ModRevision, err)
 			}
 			snapshots[i].Record.Metadata = &read
-			snapshots[i].Token.(*stored).metadata = len(metadata.GetValue())
+			token := snapshots[i].Token.(*stored)
+			token.metadata, token.newer = len(metadata.GetValue()), newer
 		}
 		if q.Ref.Kind == licensing.KindLicense {
 			s.sayWhoListens(&snapshots[i])
@@ -237,9 +239,9 @@ func (s *Store) readSnapshots(
 }
 
 // metadataOf decodes a license's metadata; kv is nil if there is none.
-func metadataOf(kv *mvccpb.KeyValue) (licensing.Metadata, error) {
+func metadataOf(kv *mvccpb.KeyValue) (m licensing.Metadata, newer []byte, err error) {
 	if kv == nil {
-		return licensing.Metadata{}, nil
+		return m, nil, nil
 	}
 	return layout.DecodeMetadata(kv.Value)
 }

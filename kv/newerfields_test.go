@@ -7,6 +7,7 @@ import (
 
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
+	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -47,4 +48,33 @@ func TestNewerFormat(t *testing.T) {
 	if len(got.Devices) != 1 || len(got.Writers) != layout.MaxWriters {
 		t.Errorf("%d devices, %d writers", len(got.Devices), len(got.Writers))
 	}
+
+	// The same of the license's metadata.
+	place := layout.MetadataKey(ref.LicenseID())
+	newer = append(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":1}`}, nil), unknown...)
+	if _, err := server.Client.Put(ctx, place, string(newer)); err != nil {
+		t.Fatal(err)
+	}
+	snapshots, err := s.Load(ctx, store.Want{Ref: ref, Metadata: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := licensing.UpdateLicense{Target: licensing.Target{Key: got.License.Key}, Metadata: `{"b":2}`}
+	if _, err := licensing.Apply(&snapshots[0].Record, update, kvtest.Time); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := s.Commit(ctx, store.Change{Writes: []store.Write{
+		{Ref: ref, Token: snapshots[0].Token, Record: snapshots[0].Record},
+	}}); err != nil || !outcome.Landed {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	r, err := server.Client.Get(ctx, place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, kept, err := layout.DecodeMetadata(r.Kvs[0].Value)
+	if err != nil || metadata.Object != `{"a":1,"b":2}` {
+		t.Errorf("%+v, %v", metadata, err)
+	}
+	kvtest.Equal(t, kept, unknown)
 }

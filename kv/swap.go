@@ -257,7 +257,7 @@ func (sw *swap) putMetadata(record *licensing.Record, token *stored) {
 		return
 	}
 	key := []byte(layout.MetadataKey(record.License.Key.ID()))
-	switch value := layout.EncodeMetadata(*record.Metadata); {
+	switch value := layout.EncodeMetadata(*record.Metadata, token.newer); {
 	case token.metadata == 0 && value != nil:
 		sw.create(key, value)
 	case value != nil:

@@ -373,7 +373,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
 			[]string{"metadata orphan m/" + first.String(), "metadata orphan m/" + last.String()}},
 		{"metadata that is no object",
-			seed{layout.MetadataKey(s.inline.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `[]`})},
+			seed{layout.MetadataKey(s.inline.ID()): layout.EncodeMetadata(licensing.Metadata{Object: `[]`}, nil)},
 			[]string{"metadata object " + meta(s.inline)}},
 		{"metadata of no form", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`{}`)},
 			[]string{"metadata value " + meta(s.inline)}},
@@ -403,7 +403,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"alias slot " + aliasName(alias)}},
 		{"an alias that can't be read", seed{alias: bytesOf("?")}, []string{"alias value " + aliasName(alias)}},
 		{"an external key of another license", seed{layout.MetadataKey(s.external.ID()): layout.EncodeMetadata(
-			licensing.Metadata{ExternalKey: l.keys.SealExternalKey(s.fresh.ID(), labExternal)})},
+			licensing.Metadata{ExternalKey: l.keys.SealExternalKey(s.fresh.ID(), labExternal)}, nil)},
 			[]string{"license external_key " + lic(s.external)}},
 		{"a license that lost its external key", seed{layout.MetadataKey(s.external.ID()): nil},
 			[]string{"alias external_key_missing " + aliasName(alias)}},

@@ -130,7 +130,7 @@ func (v *recordChecks) checkAlias(e entry) {
 		}
 		var m licensing.Metadata
 		if kv != nil {
-			if m, err = layout.DecodeMetadata(kv.Value); err != nil {
+			if m, _, err = layout.DecodeMetadata(kv.Value); err != nil {
 				return // reported with the metadata
 			}
 		}

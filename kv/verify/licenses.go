@@ -175,7 +175,7 @@ func (v *recordChecks) checkMetadata(
 	}
 	metadata.skip()
 	bad := func(rule, problem string) { v.report("metadata", "m/"+id.String(), rule, "%s", problem) }
-	if m, err = layout.DecodeMetadata(e.value); err != nil {
+	if m, _, err = layout.DecodeMetadata(e.value); err != nil {
 		bad("value", "the value can't be read")
 		return licensing.Metadata{}, nil
 	}

@@ -187,7 +187,7 @@ func TestGoldenValues(t *testing.T) {
 			{kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
 	}}).Encode())
 	show("request to listen", EncodeListenRequest(true))
-	show("metadata", EncodeMetadata(licensing.Metadata{Object: `{"seat":1}`, ExternalKey: "sealed"}))
+	show("metadata", EncodeMetadata(licensing.Metadata{Object: `{"seat":1}`, ExternalKey: "sealed"}, nil))
 	show("alias", EncodeAlias(licensing.Alias{License: kvtest.Key.ID(), Owner: kvtest.Owner}))
 	show("settings", (&Settings{Settings: licensing.Settings{ExternalKeys: licensing.MatchCompact, KeysFixed: true},
 		Writers: license.Writers}).Encode())

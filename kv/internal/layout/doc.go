@@ -90,7 +90,7 @@
 // by hand.
 //
 // While nodes are updated, an older node reads values that a newer node wrote. It keeps unknown fields of
-// licenses, orders, products and endpoints as they are when it writes the record back.
+// licenses with their metadata, orders, products, endpoints and settings as they are when it writes the record back.
 //
 // A value that can't be decoded is an error that wraps licensing.ErrInternal.
 //

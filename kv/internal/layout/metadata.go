@@ -5,14 +5,15 @@ import "licet/licensing"
 // MetadataKey returns the key of a license's metadata.
 func MetadataKey(id licensing.LicenseID) string { return InSlot(id.Slot(), "m/"+BlockOf(id)) }
 
-// metadataTable lists the fields of a license's metadata.
-func metadataTable(m *licensing.Metadata) fieldTable {
-	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey), textField(3, &m.ReissueReason)}
+// metadataTable lists the fields of a license's metadata. unknown has the fields of a newer format, to be kept.
+func metadataTable(m *licensing.Metadata, unknown *[]byte) fieldTable {
+	return fieldTable{textField(1, &m.Object), textField(2, &m.ExternalKey), textField(3, &m.ReissueReason),
+		unknownFields(unknown)}
 }
 
 // EncodeMetadata returns the value of a license's metadata; nil if there is nothing to store.
-func EncodeMetadata(m licensing.Metadata) []byte {
-	value := metadataTable(&m).value()
+func EncodeMetadata(m licensing.Metadata, unknown []byte) []byte {
+	value := metadataTable(&m, &unknown).value()
 	if len(value) == 1 {
 		return nil
 	}
@@ -20,7 +21,7 @@ func EncodeMetadata(m licensing.Metadata) []byte {
 }
 
 // DecodeMetadata decodes the value of a license's metadata.
-func DecodeMetadata(value []byte) (m licensing.Metadata, err error) {
-	err = DecodeValue(value, metadataTable(&m).read)
-	return m, err
+func DecodeMetadata(value []byte) (m licensing.Metadata, unknown []byte, err error) {
+	err = DecodeValue(value, metadataTable(&m, &unknown).read)
+	return m, unknown, err
 }
