@@ -91,7 +91,11 @@ func TestEverythingIsDescribed(t *testing.T) {
 	for _, item := range document.Paths.All() {
 		for _, operation := range item.Operations() {
 			for _, p := range operation.Parameters {
-				if p.Ref == "" {
+				switch {
+				case p.Ref != "":
+				case p.In == "path":
+					check("Path", p.Name)
+				default:
 					check(operation.OperationID, p.Name)
 				}
 			}

@@ -123,6 +123,9 @@ func members() map[string]string {
 		"webhook":           "the webhook endpoint, without its secret and the state of its deliveries",
 		"webhook_endpoints": "the webhook endpoints",
 
+		"Path.license_key": "the `id` of the license, or one of its license keys. The id is no secret, so it belongs " +
+			"in URLs; keys do not, since proxies log URLs",
+
 		"ActivationRequest.account_id": pinnedAccount, "ValidationRequest.account_id": pinnedAccount,
 		"DeactivationRequest.account_id": pinnedAccount,
 		"ActivationRequest.device_name": "left out: the earlier name stays. A bound device gets a new name at most " +

@@ -45,8 +45,12 @@ func parameters(id string, r *handlers.Route) []*openapi.Parameter {
 		if in.In == handlers.InBody {
 			continue
 		}
+		place := id
+		if in.In == handlers.InPath {
+			place = "Path"
+		}
 		all = append(all, &openapi.Parameter{
-			Name: in.Name, In: string(in.In), Description: description(id, in.Name),
+			Name: in.Name, In: string(in.In), Description: description(place, in.Name),
 			Required: in.Required, Schema: inputSchema(in),
 		})
 	}
