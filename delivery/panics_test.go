@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
@@ -148,13 +148,7 @@ func panicAt(t *testing.T, steps []string) {
 		return s.server.RenderEvent(v)
 	}
 	s.startMade()
-	panics := func() float64 {
-		var counted dto.Metric
-		if err := s.metrics.Panics.Write(&counted); err != nil {
-			t.Fatal(err)
-		}
-		return counted.GetCounter().GetValue()
-	}
+	panics := func() float64 { return testutil.ToFloat64(s.metrics.Panics) }
 	recorded := 0
 	served := func(after string) {
 		t.Helper()

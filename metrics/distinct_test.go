@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"licet/metrics"
 )
@@ -13,13 +13,7 @@ import (
 // TestDistinctCounter: a name counts once.
 func TestDistinctCounter(t *testing.T) {
 	d := metrics.New(prometheus.NewRegistry(), "", "", "").EventValuesUnreadable
-	counted := func() float64 {
-		var m dto.Metric
-		if err := d.Write(&m); err != nil {
-			t.Fatal(err)
-		}
-		return m.GetCounter().GetValue()
-	}
+	counted := func() float64 { return testutil.ToFloat64(d) }
 	for range 3 {
 		for i := range 10 {
 			d.CountOnce(fmt.Sprint(i))

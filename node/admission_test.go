@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"licet/internal/nodetest"
 	"licet/licensing"
@@ -97,18 +97,9 @@ func (h *held) start(t *testing.T, key licensing.LicenseKey, device string) {
 
 func (h *held) wantShed(t *testing.T, reason string, want int) {
 	t.Helper()
-	if got := written(t, h.metrics.CommandsShed.WithLabelValues(reason)).GetCounter().GetValue(); got != float64(want) {
+	if got := testutil.ToFloat64(h.metrics.CommandsShed.WithLabelValues(reason)); got != float64(want) {
 		t.Errorf("%v were refused because of %s, want %d", got, reason, want)
 	}
-}
-
-func written(t *testing.T, metric prometheus.Metric) *dto.Metric {
-	t.Helper()
-	var m dto.Metric
-	if err := metric.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return &m
 }
 
 // grants makes licenses of a node of their own, so that the node under test has
@@ -187,7 +178,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 		t.Error("the node does not say that it is full")
 	}
 	h.wantShed(t, "limit", 14)
-	if got := written(t, h.metrics.CommandsUnderWay).GetGauge().GetValue(); got != 3 {
+	if got := testutil.ToFloat64(h.metrics.CommandsUnderWay); got != 3 {
 		t.Errorf("the gauge shows %v under way, want 3", got)
 	}
 	h.letGo()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"licet/metrics"
@@ -23,13 +23,7 @@ func newGuard(t *testing.T) (g *Guard, log *bytes.Buffer, count func() float64) 
 	t.Helper()
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
 	log = &bytes.Buffer{}
-	return New(m, zerolog.New(log)), log, func() float64 {
-		var counted dto.Metric
-		if err := m.Panics.Write(&counted); err != nil {
-			t.Fatal(err)
-		}
-		return counted.GetCounter().GetValue()
-	}
+	return New(m, zerolog.New(log)), log, func() float64 { return testutil.ToFloat64(m.Panics) }
 }
 
 // TestStart: a panic in a goroutine is counted, the log says where it came from and nothing of

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
@@ -61,14 +61,9 @@ func (l *logText) String() string {
 }
 
 // lost returns the counted lost spans.
-func lost(t *testing.T, m *metrics.Metrics) (count float64) {
-	t.Helper()
+func lost(m *metrics.Metrics) (count float64) {
 	for _, reason := range []string{"queue_full", "export_failed"} {
-		var read dto.Metric
-		if err := m.TraceSpansDropped.WithLabelValues(reason).Write(&read); err != nil {
-			t.Fatal(err)
-		}
-		count += read.GetCounter().GetValue()
+		count += testutil.ToFloat64(m.TraceSpansDropped.WithLabelValues(reason))
 	}
 	return count
 }
@@ -194,8 +189,8 @@ func TestSpansArrive(t *testing.T) {
 			t.Errorf("headers are %v", head)
 		}
 	}
-	if lost(t, m) != 0 || log.String() != "" {
-		t.Errorf("%v spans are counted as lost, and the log is %q", lost(t, m), log)
+	if lost(m) != 0 || log.String() != "" {
+		t.Errorf("%v spans are counted as lost, and the log is %q", lost(m), log)
 	}
 }
 
@@ -279,11 +274,11 @@ func TestDeadCollector(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			tracer.Close(ctx)
-			for deadline := time.Now().Add(30 * time.Second); lost(t, m) < spans && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(30 * time.Second); lost(m) < spans && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond)
 			}
-			if lost(t, m) != spans {
-				t.Errorf("%v spans of %d are counted as lost", lost(t, m), spans)
+			if lost(m) != spans {
+				t.Errorf("%v spans of %d are counted as lost", lost(m), spans)
 			}
 			lines := strings.Count(log.String(), "\n")
 			if lines < 1 || lines > 2 || !strings.Contains(log.String(), "traces are lost") ||

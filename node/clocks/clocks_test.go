@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
@@ -102,16 +102,6 @@ func (b *bench) want(when, states string) {
 	}
 }
 
-// value returns the value of a gauge.
-func value(t *testing.T, gauge prometheus.Gauge) float64 {
-	t.Helper()
-	var m dto.Metric
-	if err := gauge.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.GetGauge().GetValue()
-}
-
 // enough is how many rounds decide.
 const enough = 5
 
@@ -153,13 +143,13 @@ func TestFirstSeconds(t *testing.T) {
 			if other == state {
 				want = 1
 			}
-			if got := value(t, b.nodes[i].metrics.ClockState.WithLabelValues(other)); got != want {
+			if got := testutil.ToFloat64(b.nodes[i].metrics.ClockState.WithLabelValues(other)); got != want {
 				t.Errorf("node %d: %s is %v", i, other, got)
 			}
 		}
 	}
 	for i, want := range []time.Duration{9 * day, -9 * day, 9 * day} {
-		got := value(t, b.nodes[i].metrics.ClockDifference)
+		got := testutil.ToFloat64(b.nodes[i].metrics.ClockDifference)
 		if off := got - want.Seconds(); off < -3 || off > 3 {
 			t.Errorf("node %d: a difference of %v s, want about %v s", i, got, want.Seconds())
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"licet/internal/nodetest"
 	"licet/kv"
@@ -86,11 +86,7 @@ func (s *keyService) awaitRemembered(t *testing.T, text string) {
 func (s *keyService) hits() float64 { return s.lookups("hit") }
 
 func (s *keyService) lookups(result string) float64 {
-	var m dto.Metric
-	if err := s.metrics.APIKeyLookups.WithLabelValues(result).Write(&m); err != nil {
-		panic(err)
-	}
-	return m.GetCounter().GetValue()
+	return testutil.ToFloat64(s.metrics.APIKeyLookups.WithLabelValues(result))
 }
 
 func (s *keyService) want(t *testing.T, text string, good bool) {
