@@ -15,9 +15,9 @@ import (
 
 // stored is the token of an existing record: the facts that a swap needs besides the record itself.
 type stored struct {
-	revision  int64 // of the record's key
-	size      int   // of its value
-	metadata  int   // of a license: the size of its metadata, if that was read
+	revision  int64  // of the record's key
+	size      int    // of its value
+	metadata  int    // of a license: the size of its metadata, if that was read
 	newer     []byte // of that metadata: fields that only a newer format knows
 	writers   []layout.Writer
 	unknown   []byte          // fields that only a newer format knows

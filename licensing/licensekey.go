@@ -66,41 +66,38 @@ func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
 // A license that was reissued has other keys than the key that its id is made of. [LicenseKeys.Parse] returns such a
 // key as an alias, which [LicenseKey.Of] turns into a key of the license.
 type LicenseKey struct {
-	// packed is one string, since commands are copied often: the id, a byte with the length of the prefix, the prefix,
-	// and by. Empty: no key.
+	// packed is one string, since commands are copied often: the id, the prefix, a dash, and by. Empty: no key.
 	packed string
 }
 
-const (
-	prefixLengthAt = len(LicenseID{})
-	prefixAt       = prefixLengthAt + 1
-	prefixLengths  = "\x00\x01\x02\x03\x04\x05\x06\x07\x08"
-)
+// prefixAt is where the prefix begins in a packed key.
+const prefixAt = len(LicenseID{})
 
-func newLicenseKey(id, prefix, by string) LicenseKey {
-	return LicenseKey{id + prefixLengths[len(prefix):len(prefix)+1] + prefix + by}
+func newLicenseKey(id, prefix, by string) LicenseKey { return LicenseKey{id + prefix + "-" + by} }
+
+// parts returns the bytes of a LicenseID, or of an alias the bytes of its name, with the prefix and by. All are empty
+// if there is no key.
+func (k LicenseKey) parts() (id, prefix, by string) {
+	id = k.id()
+	prefix, by, _ = strings.Cut(k.packed[len(id):], "-")
+	return id, prefix, by
 }
 
-// id returns the bytes of a LicenseID; of an alias, the bytes of its name. It is empty if there is no key.
-func (k LicenseKey) id() string { return k.packed[:min(len(k.packed), prefixLengthAt)] }
+func (k LicenseKey) id() string { return k.packed[:min(len(k.packed), prefixAt)] }
 
 // Prefix returns the product's prefix, the part of a key before the first dash. It is empty if the license was named by
 // its id, or by an external key.
 func (k LicenseKey) Prefix() string {
-	if k.packed == "" {
-		return ""
-	}
-	return k.packed[prefixAt:][:k.packed[prefixLengthAt]]
+	_, prefix, _ := k.parts()
+	return prefix
 }
 
 // By returns by what other key than the first key of the license the license was named; see [LicenseKey.WithBy]. It is
 // byExternalKey, or the block of a reissued key. It is empty if the license was named by its id, or by the key that the
 // id is made of. It is no secret.
 func (k LicenseKey) By() string {
-	if k.packed == "" {
-		return ""
-	}
-	return k.packed[prefixAt+int(k.packed[prefixLengthAt]):]
+	_, _, by := k.parts()
+	return by
 }
 
 // byExternalKey stands for the external key of a license. A block is longer.
@@ -111,8 +108,8 @@ func (id LicenseID) External() LicenseKey { return newLicenseKey(string(id[:]), 
 
 // IsAlias reports whether the key is a reissued key whose license is not known yet.
 func (k LicenseKey) IsAlias() bool {
-	by := k.By()
-	return by != "" && by == k.id()[slotSize:]
+	id, _, by := k.parts()
+	return by != "" && by == id[slotSize:]
 }
 
 // Alias returns the name of the alias of a reissued key.
@@ -121,10 +118,15 @@ func (k LicenseKey) Alias() AliasName {
 }
 
 // Of returns the reissued key as a key of the license with an id.
-func (k LicenseKey) Of(id LicenseID) LicenseKey { return newLicenseKey(string(id[:]), k.Prefix(), k.By()) }
+func (k LicenseKey) Of(id LicenseID) LicenseKey {
+	return LicenseKey{string(id[:]) + k.packed[prefixAt:]}
+}
 
 // WithBy returns the key that By of another node has returned.
-func (k LicenseKey) WithBy(by string) LicenseKey { return newLicenseKey(k.id(), k.Prefix(), by) }
+func (k LicenseKey) WithBy(by string) LicenseKey {
+	id, prefix, _ := k.parts()
+	return newLicenseKey(id, prefix, by)
+}
 
 // ID returns the id of the license; zero if there is no key.
 func (k LicenseKey) ID() (id LicenseID) {

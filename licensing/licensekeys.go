@@ -140,12 +140,12 @@ func (k LicenseKeys) Parse(input string) (key LicenseKey, canonical string, err 
 			return LicenseKey{}, "", ErrInvalidLicenseKey
 		}
 	}
-	// One string holds the key and the text, which begins with the prefix.
+	// One string holds the key and the text, which begins with the prefix and its dash.
 	id := k.encrypt(mac, body)
-	buffer := append(make([]byte, 0, prefixAt+MaxKeyPrefix+1+keyBodyLength), id[:]...)
-	all := string(appendKey(append(buffer, byte(len(prefix))), prefix, body, check))
+	buffer := append(make([]byte, 0, len(id)+MaxKeyPrefix+1+keyBodyLength), id[:]...)
+	all := string(appendKey(buffer, prefix, body, check))
 	canonical = all[prefixAt:]
-	key = LicenseKey{all[:prefixAt+len(prefix)]}
+	key = LicenseKey{all[:prefixAt+len(prefix)+1]}
 	if reissued {
 		key = key.reissued()
 	}
