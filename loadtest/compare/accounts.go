@@ -32,7 +32,7 @@ func (l *lab) accounts(ctx context.Context) error {
 	defer b.stop()
 	l.progress.Step("creating %d accounts", l.cfg.Accounts)
 	c := &crowd{bench: b, keys: make([]string, l.cfg.Accounts)}
-	if err := c.each(ctx, keyMakers, func(i int) (err error) {
+	if err := forEach(ctx, len(c.keys), keyMakers, func(i int) (err error) {
 		c.keys[i], err = l.licet.CreateKey(ctx, b.etcd, fmt.Sprintf("crowd%d", i))
 		return err
 	}); err != nil {
@@ -110,7 +110,7 @@ func (l *lab) accountsRound(ctx context.Context, c *crowd, phase string) (float6
 // grantAll grants each account so many licenses. Successive licenses belong to different accounts.
 func (c *crowd) grantAll(ctx context.Context, each int) (*rig.Keys, error) {
 	lists := make([]*rig.Keys, len(c.keys))
-	if err := c.each(ctx, granters, func(i int) (err error) {
+	if err := forEach(ctx, len(c.keys), granters, func(i int) (err error) {
 		lists[i], err = grant(ctx, c.seeder, c.keys[i], each, unlimited)
 		return err
 	}); err != nil {
@@ -129,9 +129,9 @@ func (c *crowd) grantAll(ctx context.Context, each int) (*rig.Keys, error) {
 
 // listen creates an endpoint for all events of each account, the one account included.
 func (c *crowd) listen(ctx context.Context) error {
-	all := crowd{bench: c.bench, keys: append([]string{c.apiKey}, c.keys...)}
-	return all.each(ctx, granters, func(i int) error {
-		api, err := client.New("http://"+c.seeder.Address, all.keys[i])
+	all := append([]string{c.apiKey}, c.keys...)
+	return forEach(ctx, len(all), granters, func(i int) error {
+		api, err := client.New("http://"+c.seeder.Address, all[i])
 		if err != nil {
 			return err
 		}
@@ -144,8 +144,8 @@ func (c *crowd) listen(ctx context.Context) error {
 	})
 }
 
-// each calls do for the number of each account, from so many goroutines. It returns the first error.
-func (c *crowd) each(ctx context.Context, workers int, do func(i int) error) error {
+// forEach calls do for each number below n, from so many goroutines. It returns the first error.
+func forEach(ctx context.Context, n, workers int, do func(i int) error) error {
 	numbers := make(chan int)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -160,7 +160,7 @@ func (c *crowd) each(ctx context.Context, workers int, do func(i int) error) err
 			}
 		})
 	}
-	for i := range c.keys {
+	for i := range n {
 		select {
 		case numbers <- i:
 		case <-ctx.Done():

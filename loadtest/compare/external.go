@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"licet/client"
 	"licet/loadtest/rig"
@@ -95,25 +94,16 @@ func (b *bench) grantExternal(ctx context.Context, n, round int) (own, others *r
 	}
 	externalKey := func(i int) string { return fmt.Sprintf("OLD-%04d-%08d", round, i) }
 	granted := make([]string, n)
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	var group sync.WaitGroup
-	for worker := range warmers {
-		group.Go(func() {
-			for i := worker; i < n && ctx.Err() == nil; i += warmers {
-				unbounded := unlimited
-				made, err := api.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1,
-					MaxDevices: &unbounded, ExternalKey: externalKey(i)})
-				if err != nil {
-					fail(fmt.Errorf("grant a license with an external key: %w", err))
-					return
-				}
-				granted[i] = made[0].LicenseKey
-			}
-		})
-	}
-	group.Wait()
-	if err := context.Cause(ctx); err != nil {
+	unbounded := unlimited
+	if err := forEach(ctx, n, warmers, func(i int) error {
+		made, err := api.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1, MaxDevices: &unbounded,
+			ExternalKey: externalKey(i)})
+		if err != nil {
+			return fmt.Errorf("grant a license with an external key: %w", err)
+		}
+		granted[i] = made[0].LicenseKey
+		return nil
+	}); err != nil {
 		return nil, nil, err
 	}
 	own = &rig.Keys{}
