@@ -129,15 +129,15 @@ func (r *rules) readState(c *cells, into *row) {
 				maxDeviceID)
 		}
 	}
-	if state := c.text(statusColumn); state == suspended || state == revoked {
+	if state := c.text(statusColumn); state == Suspended || state == Revoked {
 		into.state, into.reason = state, c.line(stateReasonColumn, maxReason)
 	}
 }
 
 // The states that a row can give to a license that it grants.
 const (
-	suspended = "suspended"
-	revoked   = "revoked"
+	Suspended = "suspended"
+	Revoked   = "revoked"
 )
 
 // cells parses the cells of one row and collects their problems.

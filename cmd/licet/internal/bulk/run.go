@@ -189,7 +189,7 @@ func (r *run) complete(ctx context.Context, row *row, l *client.License) (refuse
 		left = append(left, what+": "+answer.Message)
 		return nil
 	}
-	if l.Status == suspended || l.Status == revoked {
+	if l.Status == Suspended || l.Status == Revoked {
 		return "", nil // by an earlier run, which had bound the devices before
 	}
 	for _, device := range row.devices {
@@ -203,9 +203,9 @@ func (r *run) complete(ctx context.Context, row *row, l *client.License) (refuse
 		}
 	}
 	switch row.state {
-	case suspended:
+	case Suspended:
 		_, err = r.Service.SuspendLicense(ctx, l.ID, row.reason)
-	case revoked:
+	case Revoked:
 		_, err = r.Service.RevokeLicense(ctx, l.ID, row.reason)
 	}
 	err = note("the license was not "+row.state, err)

@@ -77,8 +77,7 @@ If the command is interrupted or killed, repeat it to continue.`, service.Title,
 			fs.StringArrayVar(&f.products, "product", nil,
 				"`FROM=TO`: licenses of product FROM become licenses of product_id TO; can be repeated")
 			fs.IntVar(&f.set.MaxDevices, "max-devices", 0, "`number` of devices of a license without a limit; 0: any")
-			fs.IntVar(&f.im.Parallel, "parallel", 4,
-				fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
+			parallelFlag(fs, &f.im)
 		},
 		run: func(c *session, args []string) error { return c.importForeign(f, args) },
 	})
@@ -89,8 +88,8 @@ func (c *session) importForeign(f foreign, args []string) error {
 	if len(args) == 0 && f.fetch.From == "" {
 		return BadUsage("name a file, or where to read from: --from-api %s", f.service.API)
 	}
-	if f.im.Parallel < 1 || f.im.Parallel > maxParallel {
-		return BadUsage("--parallel is %d: write a number from 1 to %d", f.im.Parallel, maxParallel)
+	if err := checkParallel(&f.im); err != nil {
+		return err
 	}
 	f.set.Products = map[string]string{}
 	for _, text := range f.products {
@@ -118,7 +117,6 @@ func (c *session) importForeign(f foreign, args []string) error {
 	} else {
 		fmt.Fprintln(c.stderr, f.summary(path, report))
 	}
-	f.im.Problem = func(p bulk.Problem) { fmt.Fprintf(c.stderr, "%s: %v\n", f.im.Input, p) }
 	return c.runImport(f.im)
 }
 
@@ -165,24 +163,21 @@ func (c *session) fetch(f *foreign, path string) error {
 // convert writes the rows, unless their import has begun: then it returns nil.
 func (f *foreign) convert(path string) (*migrate.Report, error) {
 	_, err := os.Stat(f.im.Input + bulk.JournalSuffix)
-	if err == nil && !f.dry {
+	begun := err == nil
+	if begun && !f.dry {
 		return nil, nil
 	}
-	rows := f.im.Input
-	if err == nil {
-		rows = os.DevNull // the rows stay as they are
-	}
 	var report migrate.Report
-	write := func(out io.Writer) error {
+	write := func(rows io.Writer) error {
 		return bulk.ReplaceFile(path+".left.csv", func(left io.Writer) (err error) {
-			report, err = f.service.Convert(path, f.set, out, left)
+			report, err = f.service.Convert(path, f.set, rows, left)
 			return err
 		})
 	}
-	if rows == os.DevNull {
-		err = write(io.Discard)
+	if begun {
+		err = write(io.Discard) // the rows stay as they are
 	} else {
-		err = bulk.ReplaceFile(rows, write)
+		err = bulk.ReplaceFile(f.im.Input, write)
 	}
 	return &report, err
 }

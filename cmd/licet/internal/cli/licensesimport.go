@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"licet/cmd/licet/internal/bulk"
 	"licet/cmd/licet/internal/terminal"
@@ -49,8 +50,7 @@ again. Keep both files, and do not change FILE, until all rows are done.`,
 			fs := cmd.Flags()
 			fs.BoolVar(&dry, "dry-run", false, "only check the file")
 			fs.StringVar(&im.Results, "results", "", "`file` for the result of each row (default: FILE.results.csv)")
-			fs.IntVar(&im.Parallel, "parallel", 4,
-				fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
+			parallelFlag(fs, &im)
 			fs.BoolVar(&im.IgnoreUnknown, "ignore-unknown", false, "ignore unknown columns")
 			fs.StringVar(&separator, "separator", ",", "`character` between cells, or the word tab")
 			fs.IntSliceVar(&im.Skip, "skip", nil, "`lines` of rows with an unknown outcome that you found granted")
@@ -60,20 +60,37 @@ again. Keep both files, and do not change FILE, until all rows are done.`,
 		},
 		run: func(c *session, args []string) error {
 			im.Input, im.Service = args[0], c.client
-			if im.Parallel < 1 || im.Parallel > maxParallel {
-				return BadUsage("--parallel is %d: write a number from 1 to %d", im.Parallel, maxParallel)
+			if err := checkParallel(&im); err != nil {
+				return err
 			}
 			var good bool
 			if im.Separator, good = separatorRune(separator); !good {
 				return BadUsage("--separator is %q: write one character such as ; or the word tab", separator)
 			}
-			im.Problem = func(p bulk.Problem) { fmt.Fprintf(c.stderr, "%s: %v\n", im.Input, p) }
 			if dry {
 				return c.dryRun(im)
 			}
 			return c.runImport(im)
 		},
 	})
+}
+
+// parallelFlag adds the flag for the number of rows to send at once, which checkParallel checks.
+func parallelFlag(fs *pflag.FlagSet, im *bulk.Import) {
+	fs.IntVar(&im.Parallel, "parallel", 4, fmt.Sprintf("`number` of rows to send at once, 1 to %d", maxParallel))
+}
+
+func checkParallel(im *bulk.Import) error {
+	if im.Parallel < 1 || im.Parallel > maxParallel {
+		return BadUsage("--parallel is %d: write a number from 1 to %d", im.Parallel, maxParallel)
+	}
+	return nil
+}
+
+// printProblems has an import print the problems of its input.
+func (c *session) printProblems(im *bulk.Import) {
+	input := im.Input
+	im.Problem = func(p bulk.Problem) { fmt.Fprintf(c.stderr, "%s: %v\n", input, p) }
 }
 
 func separatorRune(text string) (rune, bool) {
@@ -85,6 +102,7 @@ func separatorRune(text string) (rune, bool) {
 }
 
 func (c *session) dryRun(im bulk.Import) error {
+	c.printProblems(&im)
 	sum, err := im.Check()
 	if err != nil {
 		return err
@@ -105,6 +123,7 @@ func (c *session) runImport(im bulk.Import) error {
 		return err
 	}
 	im.Service = c.client
+	c.printProblems(&im)
 	bar := terminal.NewMeter(c.stderr, "import", false)
 	im.Progress = bar.Set
 	failed := 0

@@ -34,8 +34,8 @@ type Report struct {
 // Left is a license that can't be imported.
 type Left struct{ ID, Problem string }
 
-// Convert writes the licenses in the file of the given path to rows, as a file for bulk.Import. It writes those that
-// can't be imported to left, with the reason.
+// Convert writes the licenses in the file of the given path to rows, as a file for bulk.Import. It writes
+// the licenses that can't be imported to left, with the reason.
 //
 // The same file and settings always give the same rows.
 func (s *Service) Convert(path string, set Settings, rows, left io.Writer) (Report, error) {

@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"net/url"
+
+	"licet/cmd/licet/internal/bulk"
 )
 
 // gumroad returns Gumroad; see https://gumroad.com/api#sales. It counts how often a license key was verified, but has
@@ -61,7 +63,7 @@ func readGumroad(body []byte, _ *url.URL) (page, error) {
 		}
 		l.judge(s.LicenseDisabled, s.Refunded, s.Chargedback && !s.DisputeWon)
 		if s.Ended && l.state == "" {
-			l.state, l.reason = suspended, "the subscription ended at Gumroad"
+			l.state, l.reason = bulk.Suspended, "the subscription ended at Gumroad"
 		}
 		l.without = noted(map[string]bool{
 			seats: s.Quantity > 1,
@@ -80,10 +82,10 @@ const seats = "quantity above 1"
 func (l *license) judge(disabled, refunded, chargedBack bool) {
 	switch {
 	case refunded:
-		l.state, l.reason = revoked, "refunded at Gumroad"
+		l.state, l.reason = bulk.Revoked, "refunded at Gumroad"
 	case chargedBack:
-		l.state, l.reason = revoked, "charged back at Gumroad"
+		l.state, l.reason = bulk.Revoked, "charged back at Gumroad"
 	case disabled:
-		l.state, l.reason = suspended, "disabled at Gumroad"
+		l.state, l.reason = bulk.Suspended, "disabled at Gumroad"
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"licet/cmd/licet/internal/bulk"
 )
 
 // readGumroadCSV reads the sales that a seller exports from Gumroad's dashboard.
@@ -53,7 +55,7 @@ func readGumroadCSV(in io.Reader, add func(page) error) error {
 		l.judge(value("License Key Enabled?") == "0", value("Fully Refunded?") == "1",
 			value("Disputed?") == "1" && value("Dispute Won?") != "1")
 		if l.state == "" && value("Access Revoked?") == "1" {
-			l.state, l.reason = suspended, "access revoked at Gumroad"
+			l.state, l.reason = bulk.Suspended, "access revoked at Gumroad"
 		}
 		if end := value("Subscription End Date"); end != "" {
 			if l.expires, err = parseDate(end); err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+
+	"licet/cmd/licet/internal/bulk"
 )
 
 // keygen returns Keygen. Its API is in the form of https://jsonapi.org; see https://keygen.sh/docs/api/licenses/ and
@@ -94,7 +96,7 @@ func readKeygen(body []byte, _ *url.URL) (page, error) {
 			l.maxDevices = 1 // a node-locked license
 		}
 		if a.Suspended || a.Status == "BANNED" {
-			l.state, l.reason = suspended, "suspended at Keygen"
+			l.state, l.reason = bulk.Suspended, "suspended at Keygen"
 		}
 		l.without = noted(map[string]bool{
 			"maxUses": a.MaxUses != nil, "maxCores": a.MaxCores != nil, "maxProcesses": a.MaxProcesses != nil,

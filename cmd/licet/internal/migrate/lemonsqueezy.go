@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"licet/cmd/licet/internal/bulk"
 )
 
 // lemonSqueezy returns Lemon Squeezy. Its API is in the form of https://jsonapi.org; see
@@ -76,7 +78,7 @@ func readLemonSqueezy(body []byte, asked *url.URL) (page, error) {
 				maxDevices: a.ActivationLimit, expires: a.ExpiresAt, metadata: map[string]any{
 					"lemonsqueezy_id": d.ID, "order_id": a.OrderID, "customer_id": a.CustomerID}}
 			if a.Status == "disabled" {
-				l.state, l.reason = suspended, "disabled at Lemon Squeezy"
+				l.state, l.reason = bulk.Suspended, "disabled at Lemon Squeezy"
 			}
 			p.licenses = append(p.licenses, l)
 			if listed[d.ID] < a.InstancesCount {

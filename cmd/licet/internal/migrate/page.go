@@ -24,7 +24,7 @@ type license struct {
 	product    string
 	maxDevices int // 0: any number
 	expires    time.Time
-	state      string // suspended or revoked; empty: usable
+	state      string // bulk.Suspended or bulk.Revoked; empty: usable
 	reason     string
 	metadata   map[string]any
 	without    []string // values that Licet has no place for
@@ -32,12 +32,6 @@ type license struct {
 
 // device is a device of a license.
 type device struct{ license, id string }
-
-// The states that an import can give.
-const (
-	suspended = "suspended"
-	revoked   = "revoked"
-)
 
 // errUnpublished reports a response that is not in the form that the service publishes.
 var errUnpublished = errors.New("the response is not in the form that the service publishes")

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"licet/cmd/licet/internal/bulk"
 )
 
 // polar returns Polar; see https://polar.sh/docs/api-reference/license-keys/list.
@@ -69,7 +71,7 @@ func readPolar(body []byte, asked *url.URL) (page, error) {
 			metadata: map[string]any{"polar_id": k.ID, "customer_id": k.CustomerID},
 			without:  noted(map[string]bool{"limit_usage": k.LimitUsage != nil})}
 		if k.Status != "granted" {
-			l.state, l.reason = suspended, k.Status+" at Polar"
+			l.state, l.reason = bulk.Suspended, k.Status+" at Polar"
 		}
 		p.licenses = append(p.licenses, l)
 		if k.LimitActivations > 0 {
