@@ -45,8 +45,8 @@ type Server struct {
 }
 
 // Start starts an etcd server that keeps its data below dir, and returns once it serves. Every acknowledged write is on
-// disk. The caller must hold the directory's lock, see [LockDir]. If ctx ends before, the process must end too: a
-// goroutine may still read etcd's files.
+// disk. The caller must hold the directory's lock, see [LockDir]. If ctx ends, Start returns once etcd has read its
+// files: nothing stops etcd before.
 //
 // etcd listens only on a unix socket, in a directory that no other user may enter: the store holds license keys, and a
 // license key is all that a caller needs.
@@ -63,7 +63,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 	bridge := newEtcdLog(log)
 	cfg := configOf(filepath.Join(dir, StoreDir), sockets.url(), bridge)
 	tune(cfg)
-	etcd, err := startEtcd(ctx, cfg, bridge.gaveUp)
+	etcd, err := startEtcd(cfg, bridge.gaveUp)
 	if err != nil {
 		return nil, errors.Join(NewFailure(err), sockets.Close())
 	}
@@ -110,7 +110,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 
 // startEtcd returns the started etcd once etcd has read its files, or the reason for which etcd gave up or panicked.
 // After etcd gave up, a goroutine stays that does nothing.
-func startEtcd(ctx context.Context, cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
+func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 	type result struct {
 		etcd *embed.Etcd
 		err  error
@@ -130,8 +130,6 @@ func startEtcd(ctx context.Context, cfg *embed.Config, gaveUp *failure) (*embed.
 		return r.etcd, r.err
 	case err := <-gaveUp.reason:
 		return nil, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 
