@@ -70,7 +70,7 @@
 //   - keys.go: API keys
 //   - account.go: how much an account stores, and its budget
 //   - redactions.go: removal of a buyer's personal data
-//   - events.go: the feed of events, and the events of an order or a license
+//   - events.go: the feed of events, and the events of an order or a license; their names are in webhook
 //   - webhooks.go: webhook endpoints
 //   - deliveries.go: deliveries to endpoints, and replays
 package client

@@ -13,7 +13,7 @@
 //	root.go             the command line and its groups; licet dev, licet version
 //	config.go           settings that licet dev and licet serve share; environment variables of flags; the log
 //	etcdflags.go        settings of a connection to etcd
-//	storeflags.go       settings that name a store; opening the store
+//	storeflags.go       settings that name a store; opening the store, which must exist
 //	tracing.go          settings of traces; starting the tracer
 //	webhooks.go         settings of events and webhooks; starting the delivery
 //	networks.go         settings that are lists of networks

@@ -9,7 +9,7 @@
 //	codepage.go    the error codes, for the page that handlers/docs renders
 //	compile.go     the schemas of a document, compiled
 //	document.go    the document
-//	exchange.go    checks requests and responses against the document
+//	exchange.go    checks that requests and responses of HTTP (headers, types, bodies) match the document
 //	headers.go     headers of responses
 //	members.go     descriptions of members and parameters
 //	operations.go  names, summaries and examples of the routes

@@ -13,7 +13,7 @@
 //	slots.go       the slots in use and their map, keys in the wrong slot, and keys of no family
 //	names.go       how violations name what may be secret
 //	licenses.go    licenses with their devices and metadata
-//	facts.go       what one record says of itself
+//	facts.go       whether the fields of one record contradict each other
 //	aliases.go     external keys, their aliases, and the settings of owners
 //	records.go     orders, products and single keys
 //	listings.go    entries of listings

@@ -14,7 +14,7 @@
 //	main.go            the program: which measurements run, each on a store of its own
 //	config.go          flags, and how much is measured
 //	rows.go            the rows of the table and their bounds
-//	report.go          the table, the JSON, and which bounds were missed
+//	report.go          the table, the JSON, which bounds were missed, and which samples are too small
 //
 // The measurements:
 //
@@ -42,7 +42,7 @@
 //
 // The load generator:
 //
-//	loop.go            closed and open loops of operations
+//	loop.go            closed and open loops of operations, and their latencies
 //	fleet.go           many connections to nodes, driven by one goroutine
 //	conn.go            one connection: writes a request, reads a response
 //	poller_linux.go    epoll

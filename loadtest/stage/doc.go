@@ -7,7 +7,7 @@
 // Files:
 //
 //	stage.go     starting, restarting, killing and ending nodes
-//	proof.go     running licet store verify, backup and restore; reading logs
+//	proof.go     licet store verify, backup and restore, by way of rig; reading logs
 //	balancer.go  an http.RoundTripper that sends each request to a random node
 //	browser.go   buyers on the pay pages
 package stage

@@ -9,7 +9,7 @@
 // Files:
 //
 //	lab.go         starting everything
-//	prometheus.go  a Prometheus server, its queries and rules
+//	prometheus.go  Prometheus as a child process; its queries and rules
 //	shop.go        the load
 //	receivers.go   the webhook endpoints
 //	parts.go       splitting an expression into the selectors that must have series

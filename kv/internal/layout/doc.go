@@ -74,7 +74,7 @@
 //
 // Package kv/verify has the same table, with a check of each kind of key.
 //
-// <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
+// <id> is the AES block of a license's id, 16 bytes; <hash> the first
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
 // every key up to a range's end, whatever the limit); <alias> the first 16 bytes of an HMAC of an external key,
@@ -116,7 +116,7 @@
 //	eventkeys.go     the keys of events, and the order of events
 //	epoch.go         epochs, blocks, and the location of a record's latest event
 //	events.go        encoding events
-//	eventdecode.go   decoding events; placeholders for unreadable events
+//	eventdecode.go   decoding events and checking their times; placeholders for unreadable events
 //	eventformat.go   the format version of events; eventformat_next.go: the same in a build of the next version
 //	eventid.go       ids of events, and places in a feed
 //	blocks.go        events of several records in one value

@@ -16,7 +16,7 @@
 //	webhooks.go                webhook endpoints
 //	keys.go                    API keys and master keys
 //	keyclaims.go               claims stored along with API keys
-//	listings.go                lists
+//	listings.go                lists, also by buyer and product
 //	listings_pages.go          pages of lists
 //	events.go                  the feed and the history of events
 //	deliveries.go              leases on endpoints

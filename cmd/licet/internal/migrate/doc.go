@@ -10,13 +10,13 @@
 // what it has stored.
 //
 //	service.go       the services, and what each value becomes
-//	page.go          what a response has
+//	page.go          what a response has; license, the type that the licenses of all services become
 //	fetch.go         Fetch: requests, pauses, the file
 //	pages.go         the responses in a file
 //	convert.go       Convert: rows, and a report
 //	keygen.go        responses of Keygen
 //	lemonsqueezy.go  responses of Lemon Squeezy
 //	gumroad.go       responses of Gumroad
-//	gumroadcsv.go    sales that Gumroad has exported
+//	gumroadcsv.go    sales that Gumroad has exported: columns and dates
 //	polar.go         responses of Polar
 package migrate
