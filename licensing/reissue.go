@@ -37,11 +37,15 @@ func (r Reissues) time(i, n int) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// with returns the list with another reissue.
+// with returns the list with another reissue. The times of the list never decrease, even if the clock of this node is
+// behind the clock of the node that made the reissue before.
 func (r Reissues) with(block string, at time.Time, overlap time.Duration) Reissues {
 	until := uint64(0)
 	if overlap > 0 {
 		until = uint64(at.Add(overlap).UnixMilli())
+	}
+	if n := r.Count(); n > 0 && at.Before(r.At(n-1)) {
+		at = r.At(n - 1)
 	}
 	entry := binary.BigEndian.AppendUint64([]byte(block), uint64(at.UnixMilli()))
 	return r + Reissues(binary.BigEndian.AppendUint64(entry, until))

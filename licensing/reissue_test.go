@@ -89,3 +89,38 @@ func TestOverlaps(t *testing.T) {
 	unknown := keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{9}).Of(first.ID())
 	use("a key that is not the license's", unknown, "pc", 5*time.Hour, licensing.ErrLicenseNotFound)
 }
+
+// TestReissuesInOrder: a node whose clock is behind stores no earlier time than the reissue before. The overlap counts
+// from the node's own time.
+func TestReissuesInOrder(t *testing.T) {
+	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
+		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
+	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
+	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+	first := keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1})
+	r := licensing.Record{
+		License:  licensing.Terms{KeyPrefix: "LIC"}.Issue(first, owner, "editor", "", noon),
+		Devices:  licensing.Devices{"pc": {Device: licensing.Device{ID: "pc"}, Bound: true}},
+		Metadata: &licensing.Metadata{},
+	}
+	for i, at := range []time.Time{noon, noon.Add(-time.Second), noon.Add(time.Second)} {
+		_, err := licensing.Apply(&r, licensing.ReissueLicense{Target: licensing.Target{Key: first},
+			New:     keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{2, byte(i)}),
+			Overlap: time.Minute}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []time.Time{noon, noon, noon.Add(time.Second)} {
+		if got := r.License.Reissues.At(i); !got.Equal(want) {
+			t.Errorf("reissue %d at %v, want %v", i, got, want)
+		}
+	}
+	use := licensing.Activate{Target: licensing.Target{Key: first}, Device: "pc"}
+	if _, err := licensing.Apply(&r, use, noon.Add(59*time.Second-time.Millisecond)); err != nil {
+		t.Errorf("in the overlap: %v", err)
+	}
+	if _, err := licensing.Apply(&r, use, noon.Add(59*time.Second)); err != licensing.ErrLicenseKeyReplaced {
+		t.Errorf("after the overlap: %v", err)
+	}
+}
