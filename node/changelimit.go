@@ -67,7 +67,9 @@ func (l *changeLimit) count(who changer) {
 // changerOf returns who makes the change of a command, and whether the changes of commands of this kind are limited.
 // The payment provider and the service itself may change what they must. Validations and activations of bound devices
 // change nothing while the store is almost full.
-func changerOf(record *licensing.Record, cmd licensing.Command) (who changer, limited bool) {
+func changerOf(
+	ref licensing.Ref, record *licensing.Record, cmd licensing.Command,
+) (who changer, limited bool) {
 	switch cmd := cmd.(type) {
 	case licensing.PayOrder, licensing.TryRefund, licensing.WithdrawRefund, licensing.DisableEndpoint,
 		licensing.ValidateLicense:
@@ -82,21 +84,14 @@ func changerOf(record *licensing.Record, cmd licensing.Command) (who changer, li
 	if record.License != nil {
 		who.endUser = licensing.CallerOf(cmd) == licensing.Owner{}
 	}
-	who.owner = ownerOf(record)
+	who.owner = ownerOf(ref, record)
 	return who, who.owner != licensing.Owner{}
 }
 
-// ownerOf returns the owner of a record; zero if nothing is stored.
-func ownerOf(record *licensing.Record) licensing.Owner {
-	switch {
-	case record.License != nil:
+// ownerOf returns the owner of a record; zero for a license that is not stored, and for an alias.
+func ownerOf(ref licensing.Ref, record *licensing.Record) licensing.Owner {
+	if record.License != nil {
 		return record.License.Owner
-	case record.Order != nil:
-		return record.Order.Owner
-	case record.Product != nil:
-		return record.Product.Owner
-	case record.Webhooks != nil:
-		return record.Webhooks.Owner
 	}
-	return licensing.Owner{}
+	return ref.Owner
 }

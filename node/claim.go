@@ -169,7 +169,7 @@ func (s *settler) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			c.answer(licensing.Result{}, err)
 			return
 		}
-		fold := s.foldOne(known[0].Record, c)
+		fold := s.foldOne(ref, known[0].Record, c)
 		result, err := fold.answers[0].Result, fold.answers[0].Err
 		var writes []store.Write
 		if fold.worthSwap {

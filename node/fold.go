@@ -53,9 +53,9 @@ func (s *settler) answerFold(f foldResult, calls []*call) {
 // fold runs calls one by one on a snapshot, whose record it may change, as long as the changes fit one request; see
 // foldBytes. A call that panics gets ErrInternal, and the fold starts again without the call, which may have left
 // the record half changed.
-func (s *settler) fold(snapshot store.Snapshot, calls []*call) foldResult {
+func (s *settler) fold(ref licensing.Ref, snapshot store.Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
-		return s.foldOne(snapshot.Record, calls[0])
+		return s.foldOne(ref, snapshot.Record, calls[0])
 	}
 	answers := make([]Answer, len(calls))
 	var poisoned map[int]struct{}
@@ -78,7 +78,7 @@ again:
 			continue
 		}
 		events := len(record.Events)
-		answer, panicked := s.run(&record, c, now)
+		answer, panicked := s.run(ref, &record, c, now)
 		if panicked {
 			if poisoned == nil {
 				poisoned = make(map[int]struct{})
@@ -110,12 +110,12 @@ func bytesOf(record *licensing.Record, cmd licensing.Command, events int) (bytes
 }
 
 // foldOne is a fold of one call, as most folds are.
-func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
+func (s *settler) foldOne(ref licensing.Ref, record licensing.Record, c *call) foldResult {
 	now, err := s.timeOfTurn()
 	if err != nil {
 		return foldResult{answers: []Answer{{Err: err}}}
 	}
-	answer, panicked := s.run(&record, c, now)
+	answer, panicked := s.run(ref, &record, c, now)
 	if panicked {
 		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}
@@ -127,12 +127,14 @@ func (s *settler) foldOne(record licensing.Record, c *call) foldResult {
 }
 
 // run runs a call on a record, unless a limit refuses the call.
-func (s *settler) run(record *licensing.Record, c *call, now time.Time) (answer Answer, panicked bool) {
+func (s *settler) run(
+	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
+) (answer Answer, panicked bool) {
 	if s.Space() != store.SpaceFree {
-		return s.runInReserve(record, c, now)
+		return s.runInReserve(ref, record, c, now)
 	}
 	growth := licensing.GrowthOf(c.cmd, record, now)
-	if answer.Err = s.overBudget(record, c.cmd, growth); answer.Err != nil {
+	if answer.Err = s.overBudget(ref, record, growth); answer.Err != nil {
 		return answer, false
 	}
 	if answer.Err = s.limits.refuse(record, c, growth, now); answer.Err == nil {

@@ -30,13 +30,15 @@ func (s *settler) Space() store.Space { return s.cfg.Queries.Space() }
 
 // runInReserve runs a call on a record while the store is almost full: it refuses growth, and an activation of a bound
 // device stores nothing. It bounds the other changes of each owner, since each of them is a write too.
-func (s *settler) runInReserve(record *licensing.Record, c *call, now time.Time) (answer Answer, panicked bool) {
+func (s *settler) runInReserve(
+	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
+) (answer Answer, panicked bool) {
 	if licensing.GrowthOf(c.cmd, record, now) > licensing.RequiredGrowth {
 		if err := s.RefuseGrowth(); err != nil {
 			return Answer{Err: err}, false
 		}
 	}
-	who, limited := changerOf(record, c.cmd)
+	who, limited := changerOf(ref, record, c.cmd)
 	limited = limited && !c.counted && s.Space() == store.SpaceReserve // a full store refuses the changes itself
 	if limited {
 		if err := s.changes.refuse(who); err != nil {

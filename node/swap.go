@@ -47,7 +47,7 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 			}
 			is = proven
 		}
-		fold := s.fold(snapshot, calls)
+		fold := s.fold(ref, snapshot, calls)
 		if len(fold.answers) < len(calls) {
 			var rest []*call
 			calls, rest = fold.split(calls)

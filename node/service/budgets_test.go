@@ -140,6 +140,11 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 			_, err := nodetest.Activate(ctx, n, unlimited, "new")
 			return err
 		},
+		"settings": func() error {
+			_, err := n.ChangeSettings(ctx,
+				licensing.ChangeSettings{Owner: owner, ExternalKeys: licensing.MatchCompact})
+			return err
+		},
 		"metadata": func() error {
 			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: limited,
 				Command: licensing.UpdateLicense{Target: licensing.Target{Key: limited, Caller: owner}, Metadata: `{"a":1}`}})
