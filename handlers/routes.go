@@ -142,17 +142,18 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonAccountBudgetReached),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", licenseRoutes.suspendLicense,
 			idempotent).
-			refuses(licensing.ReasonInvalidLicenseState),
+			refuses(licensing.ReasonInvalidLicenseState, licensing.ReasonAccountBudgetReached),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses", licenseRoutes.reinstateLicense,
 			idempotent).
 			refuses(licensing.ReasonInvalidLicenseState),
 		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", licenseRoutes.revokeLicense,
 			idempotent).
-			refuses(licensing.ReasonInvalidLicenseState),
+			refuses(licensing.ReasonInvalidLicenseState, licensing.ReasonAccountBudgetReached),
 		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", licenseRoutes.renewLicense).
 			refuses(licensing.ReasonInvalidLicenseState),
 		keyed[reissue]("POST", "/v1/licenses/{license_key}/reissue", "licenses", licenseRoutes.reissueLicense).
-			refuses(licensing.ReasonInvalidLicenseState, licensing.ReasonReissueLimit),
+			refuses(licensing.ReasonInvalidLicenseState, licensing.ReasonReissueLimit,
+				licensing.ReasonAccountBudgetReached),
 		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", licenseRoutes.listDevices),
 		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read",
 			eventRoutes.listLicenseEvents),
@@ -173,10 +174,10 @@ func apiRoutes() []route {
 		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", orderRoutes.getOrder),
 		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", eventRoutes.listOrderEvents),
 		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", orderRoutes.cancelOrder, idempotent).
-			refuses(licensing.ReasonInvalidOrderState),
+			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonAccountBudgetReached),
 		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", orderRoutes.refundOrder, idempotent).
 			refuses(licensing.ReasonInvalidOrderState, licensing.ReasonPaymentNotConfigured,
-				licensing.ReasonProviderFailed),
+				licensing.ReasonProviderFailed, licensing.ReasonAccountBudgetReached),
 		keyed[orderPath]("PUT", "/v1/orders/{order_no}/sandbox_payment", "orders", orderRoutes.paySandbox).
 			refuses(licensing.ReasonPaymentNotConfigured, licensing.ReasonProviderFailed),
 		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", orderRoutes.redactBuyer, idempotent),

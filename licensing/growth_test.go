@@ -33,7 +33,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{PayOrder{}, RequiredGrowth},
 		{CancelOrder{}, NoGrowth},
 		{ExpireOrder{}, BoundedGrowth},
-		{RequestRefund{}, RequiredGrowth},
+		{RequestRefund{}, NoGrowth},
 		{TryRefund{}, RequiredGrowth},
 		{WithdrawRefund{}, RequiredGrowth},
 		{RefundOrder{}, RequiredGrowth},
@@ -49,7 +49,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{AddUsage{}, NoGrowth},
 		{ChangeSettings{}, OrdinaryGrowth},
 		{FixKeyMatching{}, OrdinaryGrowth},
-		{ReissueLicense{}, RequiredGrowth},
+		{ReissueLicense{}, NoGrowth},
 		{SetUsage{}, NoGrowth},
 	}
 	tested := map[string]bool{"Activate": true} // by TestGrowthOfActivations
@@ -140,7 +140,7 @@ func TestGrowthOfReplacements(t *testing.T) {
 		return UpdateLicense{Target: Target{Key: key, Caller: owner}, Metadata: patch, MaxDevices: new(7)}
 	}
 	with := func(object string) Record {
-		return Record{License: &License{Key: key, Owner: owner}, Metadata: &Metadata{Object: object}}
+		return Record{License: &License{Key: key, Owner: owner, MaxDevices: 9}, Metadata: &Metadata{Object: object}}
 	}
 	product := func(name, metadata string) PutProduct {
 		return PutProduct{ID: "pro", Owner: owner, Name: name, Metadata: metadata, Terms: Terms{MaxDevices: 1000}}
@@ -200,5 +200,82 @@ func TestGrowthOfReplacements(t *testing.T) {
 	unread := Record{License: &License{Key: key, Owner: owner}}
 	if growth := GrowthOf(metadata(`{"a":1}`), &unread, now); growth != OrdinaryGrowth {
 		t.Errorf("metadata that was not read: growth %d", growth)
+	}
+}
+
+// TestGrowthOfReasons: a long reason is urgent growth where the command stores it, and a change without one is not.
+func TestGrowthOfReasons(t *testing.T) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	target := Target{Key: LicenseID{1}.Key("LIC")}
+	small, long := strings.Repeat("x", MaxSmallReason), strings.Repeat("x", MaxSmallReason+1)
+	license := func(l License) Record { l.Key = target.Key; return Record{License: &l, Metadata: &Metadata{}} }
+	usable := license(License{})
+	suspended, revoked := license(License{SuspendedAt: now}), license(License{RevokedAt: now})
+	unpaid := Record{Order: &Order{ExpiresAt: now.Add(time.Hour)}}
+	paid, due := Record{Order: &Order{PaidAt: now}}, Record{Order: &Order{PaidAt: now, RefundDue: true}}
+	canceled := Record{Order: &Order{CanceledAt: now}}
+	for name, test := range map[string]struct {
+		command func(reason string) Command
+		record  Record
+		growth  Growth // with a small reason
+		stores  bool   // the reason
+	}{
+		"suspend":           {func(r string) Command { return SuspendLicense{target, r} }, usable, NoGrowth, true},
+		"suspend suspended": {func(r string) Command { return SuspendLicense{target, r} }, suspended, NoGrowth, false},
+		"suspend revoked":   {func(r string) Command { return SuspendLicense{target, r} }, revoked, NoGrowth, false},
+		"revoke":            {func(r string) Command { return RevokeLicense{target, r} }, suspended, NoGrowth, true},
+		"revoke revoked":    {func(r string) Command { return RevokeLicense{target, r} }, revoked, NoGrowth, false},
+		"revoke nothing":    {func(r string) Command { return RevokeLicense{target, r} }, Record{}, NoGrowth, false},
+		"cancel":            {func(r string) Command { return CancelOrder{Reason: r} }, unpaid, NoGrowth, true},
+		"cancel canceled":   {func(r string) Command { return CancelOrder{Reason: r} }, canceled, NoGrowth, false},
+		"refund":            {func(r string) Command { return RequestRefund{Reason: r} }, paid, RequiredGrowth, true},
+		"refund again":      {func(r string) Command { return RequestRefund{Reason: r} }, due, NoGrowth, false},
+		"refund unpaid":     {func(r string) Command { return RequestRefund{Reason: r} }, unpaid, NoGrowth, false},
+	} {
+		if growth := GrowthOf(test.command(small), &test.record, now); growth != test.growth {
+			t.Errorf("%s: growth %d, want %d", name, growth, test.growth)
+		}
+		want := test.growth
+		if test.stores {
+			want = UrgentGrowth
+		}
+		record := test.record.Clone()
+		if growth := GrowthOf(test.command(long), &record, now); growth != want {
+			t.Errorf("%s with a long reason: growth %d, want %d", name, growth, want)
+		}
+		_, _ = Apply(&record, test.command(long), now)
+		stored := record.License != nil && record.License.StateReason == long ||
+			record.Order != nil && record.Order.StateReason == long
+		if stored != test.stores {
+			t.Errorf("%s: stores its reason: %v", name, stored)
+		}
+	}
+	if growth := GrowthOf(ReissueLicense{Target: target}, &usable, now); growth != UrgentGrowth {
+		t.Errorf("a new key: growth %d", growth)
+	}
+}
+
+// TestGrowthOfDeviceLimits: a device limit that lets more devices be bound within it is urgent growth.
+func TestGrowthOfDeviceLimits(t *testing.T) {
+	key := LicenseID{1}.Key("LIC")
+	for _, test := range []struct {
+		from, devices, to int
+		growth            Growth
+	}{
+		{3, 1, 4, UrgentGrowth},
+		{3, 1, 2, NoGrowth},
+		{3, 1, 3, NoGrowth},
+		{3, 1, 0, NoGrowth}, // devices of an unlimited license are ordinary growth themselves
+		{0, 5, 5, NoGrowth},
+		{0, 5, 6, UrgentGrowth},
+		{0, 0, 1_000_000, UrgentGrowth},
+		{3, 5, 5, NoGrowth},
+		{3, 5, 6, UrgentGrowth},
+	} {
+		record := Record{License: &License{Key: key, MaxDevices: test.from, CurrentDevices: test.devices}}
+		command := UpdateLicense{Target: Target{Key: key}, MaxDevices: &test.to}
+		if growth := GrowthOf(command, &record, time.Now()); growth != test.growth {
+			t.Errorf("%+v: growth %d", test, growth)
+		}
 	}
 }

@@ -21,7 +21,13 @@ type SuspendLicense struct {
 // DeviceID is empty: no device is touched.
 func (SuspendLicense) DeviceID() string { return "" }
 
-func (SuspendLicense) growth(*Record, time.Time) Growth { return NoGrowth }
+func (c SuspendLicense) growth(r *Record, now time.Time) Growth {
+	l, err := c.license(r)
+	if err != nil || l.Status(now) == Revoked || l.Status(now) == Suspended {
+		return NoGrowth
+	}
+	return NoGrowth.withReason(c.Reason)
+}
 
 func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
@@ -71,7 +77,12 @@ type RevokeLicense struct {
 // DeviceID is empty: no device is touched.
 func (RevokeLicense) DeviceID() string { return "" }
 
-func (RevokeLicense) growth(*Record, time.Time) Growth { return NoGrowth }
+func (c RevokeLicense) growth(r *Record, _ time.Time) Growth {
+	if l, err := c.license(r); err != nil || !l.RevokedAt.IsZero() {
+		return NoGrowth
+	}
+	return NoGrowth.withReason(c.Reason)
+}
 
 func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
@@ -153,10 +164,21 @@ type UpdateLicense struct {
 func (UpdateLicense) DeviceID() string { return "" }
 
 func (c UpdateLicense) growth(r *Record, _ time.Time) Growth {
-	if _, err := c.license(r); err != nil || c.Metadata == "" {
+	l, err := c.license(r)
+	switch {
+	case err != nil:
 		return NoGrowth
+	case c.MaxDevices != nil && l.letsBindMore(*c.MaxDevices):
+		return max(UrgentGrowth, c.growthOfMetadata(r))
 	}
-	if r.Metadata == nil { // not read
+	return c.growthOfMetadata(r)
+}
+
+func (c UpdateLicense) growthOfMetadata(r *Record) Growth {
+	switch {
+	case c.Metadata == "":
+		return NoGrowth
+	case r.Metadata == nil: // not read
 		return OrdinaryGrowth
 	}
 	next := *r.Metadata
@@ -164,6 +186,12 @@ func (c UpdateLicense) growth(r *Record, _ time.Time) Growth {
 		return NoGrowth
 	}
 	return growthFrom(len(r.Metadata.Object), len(next.Object))
+}
+
+// letsBindMore reports whether another device limit would let more devices be bound as BoundedGrowth. Devices within an
+// unlimited license are OrdinaryGrowth.
+func (l *License) letsBindMore(limit int) bool {
+	return limit > l.CurrentDevices && (l.MaxDevices == 0 || limit > l.MaxDevices)
 }
 
 func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {

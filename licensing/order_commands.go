@@ -60,7 +60,12 @@ type CancelOrder struct {
 // DeviceID is empty: no device is touched.
 func (CancelOrder) DeviceID() string { return "" }
 
-func (CancelOrder) growth(*Record, time.Time) Growth { return NoGrowth }
+func (c CancelOrder) growth(r *Record, now time.Time) Growth {
+	if r.Order == nil || r.Order.Status(now) != OrderUnpaid {
+		return NoGrowth
+	}
+	return NoGrowth.withReason(c.Reason)
+}
 
 func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)

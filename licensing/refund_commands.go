@@ -27,7 +27,12 @@ type RequestRefund struct {
 // DeviceID is empty: no device is touched.
 func (RequestRefund) DeviceID() string { return "" }
 
-func (RequestRefund) growth(*Record, time.Time) Growth { return RequiredGrowth }
+func (c RequestRefund) growth(r *Record, now time.Time) Growth {
+	if r.Order == nil || r.Order.Status(now) != OrderPaid || r.Order.RefundDue {
+		return NoGrowth
+	}
+	return RequiredGrowth.withReason(c.Reason)
+}
 
 func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existingOrder(r)

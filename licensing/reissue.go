@@ -102,7 +102,12 @@ type ReissueLicense struct {
 // DeviceID is empty: no device is touched.
 func (ReissueLicense) DeviceID() string { return "" }
 
-func (ReissueLicense) growth(*Record, time.Time) Growth { return RequiredGrowth }
+func (c ReissueLicense) growth(r *Record, _ time.Time) Growth {
+	if l, err := c.license(r); err != nil || !l.RevokedAt.IsZero() || l.Reissues.Count() >= MaxReissues {
+		return NoGrowth
+	}
+	return UrgentGrowth
+}
 
 func (c ReissueLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)

@@ -51,7 +51,7 @@ func budgetReached(u Size, b Budget) *Error {
 	return &Error{
 		Reason: ReasonAccountBudgetReached,
 		Message: "the account has reached its budget of stored data, so nothing can be added: delete what you no " +
-			"longer need, or ask the operator of the service for a larger budget",
+			"longer need, leave out or shorten a long reason, or ask the operator of the service for a larger budget",
 		Details: map[string]int{
 			"stored_bytes": int(u.Bytes), "stored_keys": int(u.Keys),
 			"limit_bytes": int(most.Bytes), "limit_keys": int(most.Keys),

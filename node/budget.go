@@ -11,7 +11,7 @@ type Budgets interface {
 // overBudget returns the refusal of a command that makes its owner store more than the owner's budget allows, and nil
 // if the command may run on the record.
 func (s *settler) overBudget(ref licensing.Ref, record *licensing.Record, growth licensing.Growth) error {
-	if s.cfg.Budgets == nil || growth < licensing.OrdinaryGrowth {
+	if s.cfg.Budgets == nil || !growth.Budgeted() {
 		return nil
 	}
 	return s.cfg.Budgets.Refuse(ownerOf(ref, record))

@@ -7,7 +7,7 @@ import (
 	"licet/node/store"
 )
 
-// While the store is almost full, a node refuses growth beyond licensing.RequiredGrowth, and does not store when
+// While the store is almost full, a node refuses growth beyond licensing.UrgentGrowth, and does not store when
 // devices were seen. Removals, suspensions, revocations, payments, refunds and renewals go on until the store is full:
 // then the store refuses each change that puts a key.
 
@@ -33,10 +33,14 @@ func (s *settler) Space() store.Space { return s.cfg.Queries.Space() }
 func (s *settler) runInReserve(
 	ref licensing.Ref, record *licensing.Record, c *call, now time.Time,
 ) (answer Answer, panicked bool) {
-	if licensing.GrowthOf(c.cmd, record, now) > licensing.RequiredGrowth {
+	growth := licensing.GrowthOf(c.cmd, record, now)
+	if growth > licensing.UrgentGrowth {
 		if err := s.RefuseGrowth(); err != nil {
 			return Answer{Err: err}, false
 		}
+	}
+	if err := s.overBudget(ref, record, growth); err != nil {
+		return Answer{Err: err}, false
 	}
 	who, limited := changerOf(ref, record, c.cmd)
 	limited = limited && !c.counted && s.Space() == store.SpaceReserve // a full store refuses the changes itself

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		t.Errorf("warnings %v", got)
 	}
 
-	refused := nodetest.Once("refused", "r")
+	refused, long := nodetest.Once("refused", "r"), strings.Repeat("x", licensing.MaxSmallReason+1)
 	url := "https://shop.example/other"
 	for name, do := range map[string]func() error{
 		"a grant":         func() error { _, _, err := grantTo(t, n, owner, 1, 3, refused); return err },
@@ -150,6 +151,31 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 				Command: licensing.UpdateLicense{Target: licensing.Target{Key: limited, Caller: owner}, Metadata: `{"a":1}`}})
 			return err
 		},
+		"a new key of a license": func() error {
+			_, _, err := n.ReissueLicense(ctx, owner, service.Reissue{Target: described, Once: refused})
+			return err
+		},
+		"a larger device limit": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: limited,
+				Command: licensing.UpdateLicense{
+					Target: licensing.Target{Key: limited, Caller: owner}, MaxDevices: new(4)}})
+			return err
+		},
+		"a device limit for an unlimited license": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: unlimited,
+				Command: licensing.UpdateLicense{Target: described, MaxDevices: new(1_000_000)}})
+			return err
+		},
+		"a suspension with a long reason": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: suspended,
+				Command: licensing.SuspendLicense{
+					Target: licensing.Target{Key: suspended, Caller: owner}, Reason: long}})
+			return err
+		},
+		"a cancellation with a long reason": func() error {
+			_, _, err := n.ChangeOrder(ctx, owner, second.OrderNo, licensing.CancelOrder{Reason: long}, refused)
+			return err
+		},
 	} {
 		t.Run("refuses "+name, func(t *testing.T) {
 			for range 2 {
@@ -179,10 +205,15 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 						ExpiresAt: time.Now().Add(time.Hour).Truncate(time.Millisecond)}})
 			return err
 		},
+		"a smaller device limit": func() error {
+			_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: limited,
+				Command: licensing.UpdateLicense{Target: target, MaxDevices: new(2)}})
+			return err
+		},
 		"a suspension": func() error {
 			_, _, err := n.ChangeLicense(ctx, owner,
 				service.LicenseChange{Key: suspended, Command: licensing.SuspendLicense{
-					Target: licensing.Target{Key: suspended, Caller: owner}}})
+					Target: licensing.Target{Key: suspended, Caller: owner}, Reason: long[1:]}})
 			return err
 		},
 		"a removal": func() error {

@@ -59,7 +59,7 @@ func (l *Licenses) ChangeLicense(
 	ctx context.Context, owner licensing.Owner, in LicenseChange,
 ) (view *store.LicenseView, replayed bool, err error) {
 	unread := licensing.Record{License: &licensing.License{Key: in.Key, Owner: owner}}
-	if licensing.GrowthOf(in.Command, &unread, l.engine.Now()) == licensing.OrdinaryGrowth {
+	if licensing.GrowthOf(in.Command, &unread, l.engine.Now()).Budgeted() {
 		if err := l.budgets.learn(ctx, owner); err != nil {
 			return nil, false, err
 		}
