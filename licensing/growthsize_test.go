@@ -1,0 +1,164 @@
+package licensing
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// smallGrowth is the most bytes that a change which no budget refuses adds to its records, its events aside:
+	// a reason of MaxSmallReason bytes, and some facts.
+	smallGrowth = 320
+	// paidGrowth is how many bytes a payment may add: also a license with all its facts, and a provider's reference.
+	paidGrowth = 1024
+	// longName is the longest id and name of a device in bytes, and longReason the longest reason.
+	longName, longReason = 4 * 255, 4 * 1000
+)
+
+// TestUnbudgetedGrowthIsSmall runs every command with its largest inputs. Either a budget refuses the command, or the
+// command adds only a few bytes to its records.
+func TestUnbudgetedGrowthIsSmall(t *testing.T) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	owner := Owner{AccountID: "acct_1", Mode: Live}
+	key := LicenseID{1}.Key("LIC")
+	target := Target{Key: key, Caller: owner, By: Actor(strings.Repeat("k", 32))}
+	small, long := strings.Repeat("x", MaxSmallReason), strings.Repeat("x", longReason)
+	name, master := strings.Repeat("x", longName), strings.Repeat("m", 64)
+	reissued := key.WithBy(strings.Repeat("b", LicenseBlockSize))
+	licenseOf := func(change func(*License)) func() Record {
+		return func() Record {
+			l := License{Key: key, Owner: owner, MaxDevices: 2, CurrentDevices: 1, CreatedAt: now,
+				SelfService: SelfService{Allowed: true, RemovalsPerMonth: 3}}
+			change(&l)
+			devices := Devices{"pc": {Device: Device{ID: "pc", BoundAt: now}, Bound: true},
+				name: {Device: Device{ID: name}}}
+			return Record{License: &l, Devices: devices, Metadata: &Metadata{}}
+		}
+	}
+	license := licenseOf(func(*License) {})
+	orderOf := func(o Order) func() Record {
+		o.Owner, o.CreatedAt = owner, now
+		return func() Record { o := o; return Record{Order: &o} }
+	}
+	unpaid := orderOf(Order{ExpiresAt: now.Add(time.Hour)})
+	paid, due := orderOf(Order{PaidAt: now}), orderOf(Order{PaidAt: now, RefundDue: true})
+	hooks := func() Record {
+		return Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{{ID: "we_1", URL: "https://a.example/"}}}}
+	}
+	nothing := func() Record { return Record{} }
+	terms := Terms{KeyPrefix: "LICENSES", MaxDevices: 1_000_000, Validity: Period{Months: 1200, Days: 30_000}}
+	tested := make(map[string]bool)
+	for _, test := range []struct {
+		record  func() Record
+		command Command
+		most    int // bytes; 0: smallGrowth
+	}{
+		{license, Activate{Target: target, Device: "pc", Name: name, Named: true}, longName + smallGrowth},
+		{license, Activate{Target: target, Device: name, Name: name, Named: true}, 2*longName + smallGrowth},
+		{license, Seen{Key: key, Device: "pc", At: now.Add(time.Hour)}, 0},
+		{license, RemoveDevice{Target: target, Device: "pc"}, 0},
+		{license, ValidateLicense{Target: target, Device: "pc", SeenStep: time.Second}, 0},
+		{license, DeactivateDevice{Target: Target{Key: key}, Device: "pc"}, 0},
+		{license, SuspendLicense{target, small}, 0},
+		{license, SuspendLicense{target, long}, 0},
+		{licenseOf(func(l *License) { l.SuspendedAt = now }), ReinstateLicense{target}, 0},
+		{license, RevokeLicense{target, small}, 0},
+		{license, RevokeLicense{target, long}, 0},
+		{license, RenewLicense{Target: target, ExpiresAt: now.Add(time.Hour)}, 0},
+		{license, UpdateLicense{Target: target, MaxDevices: new(1)}, 0},
+		{license, UpdateLicense{Target: target, MaxDevices: new(1_000_000)}, 0},
+		{license, UpdateLicense{Target: target, Metadata: `{"a":"` + long + `"}`}, 0},
+		{licenseOf(func(l *License) { l.ExpiresAt = now }), ExpireLicense{Before: now}, 0},
+		{license, ReissueLicense{Target: target, New: reissued, Reason: long}, 0},
+		{license, RedactLicense{target}, 0},
+		{unpaid, PayOrder{Payment: strings.Repeat("p", 255), Terms: terms, Key: key}, paidGrowth},
+		{unpaid, CancelOrder{By: target.By, Reason: small}, 0},
+		{unpaid, CancelOrder{By: target.By, Reason: long}, 0},
+		{orderOf(Order{ExpiresAt: now}), ExpireOrder{Before: now}, 0},
+		{paid, RequestRefund{By: target.By, Reason: small}, 0},
+		{paid, RequestRefund{By: target.By, Reason: long}, 0},
+		{due, TryRefund{}, 0},
+		{due, WithdrawRefund{}, 0},
+		{due, RefundOrder{}, 0},
+		{orderOf(Order{BuyerEmail: "a@shop.example"}), RedactOrder{BuyerEmail: "a@shop.example"}, 0},
+		{nothing, PutProduct{ID: "pro", Owner: owner, Name: name, Terms: terms, Metadata: long}, 0},
+		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner, Name: name}} },
+			PutProduct{ID: "pro", Owner: owner, Name: name, Terms: terms}, 0},
+		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner}} }, DeleteProduct{}, 0},
+		{hooks, CreateEndpoint{Owner: owner, Endpoint: Endpoint{ID: "we_2", URL: long}}, 0},
+		{hooks, UpdateEndpoint{ID: "we_1", Enabled: new(bool)}, 0},
+		{hooks, UpdateEndpoint{ID: "we_1", URL: &long}, 0},
+		{hooks, DeleteEndpoint{ID: "we_1"}, 0},
+		{hooks, RotateEndpointSecret{ID: "we_1", MasterID: master, Overlap: time.Hour}, 0},
+		{hooks, DisableEndpoint{ID: "we_1", Because: DisabledByUser}, 0},
+		{nothing, AddUsage{Owner: owner, Changes: []SizeChange{{1, Size{1 << 40, 1 << 40}}}}, 0},
+		{nothing, SetUsage{Owner: owner, Counted: Size{1 << 40, 1 << 40}}, 0},
+		{nothing, ChangeSettings{Owner: owner, ExternalKeys: MatchCompact}, 0},
+		{func() Record { return Record{Settings: &Settings{Owner: owner}} },
+			ChangeSettings{Owner: owner, ExternalKeys: MatchCompact}, 0},
+		{func() Record { return Record{Settings: &Settings{Owner: owner}} }, FixKeyMatching{Owner: owner}, 0},
+	} {
+		tested[reflect.TypeOf(test.command).Name()] = true
+		record := test.record()
+		growth, before := GrowthOf(test.command, &record, now), storedSize(&record)
+		if _, err := Apply(&record, test.command, now); err != nil {
+			t.Errorf("%T: %v", test.command, err)
+		}
+		most := max(test.most, smallGrowth)
+		if added := storedSize(&record) - before; !growth.Budgeted() && added > most {
+			t.Errorf("%T adds %d bytes, which no budget refuses (growth %d); at most %d are small", test.command, added,
+				growth, most)
+		}
+	}
+	if all := commandsOfPackage(t); !maps.Equal(all, tested) {
+		t.Errorf("commands of the package: %v\ntested: %v", slices.Sorted(maps.Keys(all)),
+			slices.Sorted(maps.Keys(tested)))
+	}
+}
+
+// storedSize returns about how many bytes a record takes, without its events. An alias is a key of its own.
+func storedSize(r *Record) int {
+	size := 0
+	for _, part := range []any{r.License, r.Metadata, r.Devices, r.Order, r.Product, r.Webhooks, r.Usage, r.Settings,
+		r.NewAliases, r.Issued} {
+		size += sizeOfValue(reflect.ValueOf(part))
+	}
+	return size + 64*len(r.NewAliases)
+}
+
+// sizeOfValue returns about how many bytes a value takes: those of its texts, and at most eight for each other fact.
+func sizeOfValue(v reflect.Value) (size int) {
+	if !v.IsValid() || v.IsZero() {
+		return 0
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return sizeOfValue(v.Elem())
+	case reflect.String:
+		return v.Len()
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			size += sizeOfValue(v.Index(i))
+		}
+	case reflect.Map:
+		for _, at := range v.MapKeys() {
+			size += sizeOfValue(v.MapIndex(at))
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return 8
+		}
+		for i := range v.NumField() {
+			size += sizeOfValue(v.Field(i))
+		}
+	case reflect.Uint8, reflect.Bool:
+		return 1
+	default:
+		return 8
+	}
+	return size
+}
