@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
+	"licet/node/store"
 )
 
 // budgetNode returns a node with a budget of keys, and its store. Tests run the passes of KeepUsage by hand.
@@ -345,4 +347,42 @@ func TestKeepUsage(t *testing.T) {
 	if usage, _, err := n.Usage(nodetest.Context(t), owner); err != nil || usage.Keys < 8 || usage.Bytes < 500 {
 		t.Errorf("%+v, %v", usage, err)
 	}
+}
+
+// TestBudgetInReserve: the budget also holds while the store is almost full.
+func TestBudgetInReserve(t *testing.T) {
+	db := &reserved{Store: nodetest.OpenStore(t)}
+	n := nodetest.New(t, db, func(cfg *service.Config) {
+		withRing(t)(cfg)
+		cfg.Usages, cfg.Budget = db.Store, licensing.Budget{Keys: 10}
+	})
+	owner, ctx := nodetest.NewOwner(licensing.Test), nodetest.Context(t)
+	key := mustGrant(t, n, owner, 4, 1)[0]
+	n.StoreUsage(ctx)
+	n.StoreUsage(ctx)
+	db.full.Store(true)
+	target := licensing.Target{Key: key, Caller: owner}
+	for _, cmd := range []licensing.Command{
+		licensing.UpdateLicense{Target: target, MaxDevices: new(2)},
+		licensing.SuspendLicense{Target: target, Reason: strings.Repeat("x", licensing.MaxSmallReason+1)},
+	} {
+		_, _, err := n.ChangeLicense(ctx, owner, service.LicenseChange{Key: key, Command: cmd})
+		nodetest.WantError(t, err, licensing.ErrAccountBudgetReached)
+	}
+	_, _, err := n.ChangeLicense(ctx, owner,
+		service.LicenseChange{Key: key, Command: licensing.SuspendLicense{Target: target, Reason: "unpaid"}})
+	nodetest.WantError(t, err, nil)
+}
+
+// reserved is a store that is almost full from the moment a test says.
+type reserved struct {
+	*kv.Store
+	full atomic.Bool
+}
+
+func (s *reserved) Space() store.Space {
+	if s.full.Load() {
+		return store.SpaceReserve
+	}
+	return store.SpaceFree
 }
