@@ -133,6 +133,12 @@ func TestRouteSuggestions(t *testing.T) {
 		"/v1/order/x":  "no such route: GET /v1/order/x; did you mean /v1/orders/{order_no}?",
 		"/v1/licenses/x/device": "no such route: GET /v1/licenses/x/device; " +
 			"did you mean /v1/licenses/{license_key}/devices?",
+		"/v1/orders/": "no such route: GET /v1/orders/; did you mean /v1/orders?",
+		"/orders":     "no such route: GET /orders; did you mean /v1/orders?",
+		"/licences/":  "no such route: GET /licences/; did you mean /v1/licenses?",
+		"/v1/licenses/deactivate/": "no such route: GET /v1/licenses/deactivate/; " +
+			"did you mean /v1/licenses/deactivate?",
+		"/v1/":                                "no such route: GET /v1/",
 		"/v2/orders":                          "no such route: GET /v2/orders; did you mean /v1/orders?",
 		"/favourites":                         "no such route: GET /favourites",
 		"/v1/x%00":                            "no such route: GET /v1/x%00",

@@ -78,8 +78,8 @@ func (c *checks) unknownParameters(query string, of *requestType) {
 }
 
 // noRoute is the error for a path that belongs to no route. The message names the method and the path, if the path is
-// short and plain, and a route whose path differs in one misspelled segment. The error of a HEAD is that of the GET:
-// the header Content-Length must be the same (RFC 9110, section 8.6).
+// short and plain, and a route with a similar path. The error of a HEAD is that of the GET: the header Content-Length
+// must be the same (RFC 9110, section 8.6).
 func (t *routeTable) noRoute(method, path string) error {
 	message := "no such route"
 	if method == fasthttp.MethodHead {
@@ -91,28 +91,44 @@ func (t *routeTable) noRoute(method, path string) error {
 	return &licensing.Error{Reason: reasonNotFound, Message: message}
 }
 
-// similar returns didYouMean of the pattern that a path would match if one of its literal segments were spelled right.
+// similar returns didYouMean of the pattern that a path is closest to: with one literal segment spelled right, without
+// a slash at the end, or with /v1 at the beginning.
 func (t *routeTable) similar(path string) string {
-	segments := strings.Split(path, "/")
-	for _, wanted := range t.patterns {
-		if len(wanted) != len(segments) {
-			continue
-		}
-		wrong := -1
-		for i, w := range wanted {
-			if w != segments[i] && !strings.HasPrefix(w, "{") {
-				if wrong >= 0 {
-					wrong = -1
-					break
-				}
-				wrong = i
+	path = strings.TrimSuffix(path, "/")
+	var closest []string
+	least := unlike
+	for _, path := range []string{path, "/v1" + path} {
+		segments := strings.Split(path, "/")
+		for _, pattern := range t.patterns {
+			if n := misspelled(pattern, segments); n < least {
+				closest, least = pattern, n
 			}
 		}
-		if wrong >= 0 && didYouMean(segments[wrong], slices.Values(wanted[wrong:wrong+1])) != "" {
-			return "; did you mean " + strings.Join(wanted, "/") + "?"
+	}
+	if closest == nil {
+		return ""
+	}
+	return "; did you mean " + strings.Join(closest, "/") + "?"
+}
+
+// unlike is the least result of misspelled for a path that does not resemble the pattern.
+const unlike = 2
+
+// misspelled returns how many literal segments of a pattern a path misspells.
+func misspelled(pattern, path []string) (n int) {
+	if len(pattern) != len(path) {
+		return unlike
+	}
+	for i, segment := range pattern {
+		switch {
+		case segment == path[i] || strings.HasPrefix(segment, "{"):
+		case didYouMean(path[i], slices.Values(pattern[i:i+1])) == "":
+			return unlike
+		default:
+			n++
 		}
 	}
-	return ""
+	return n
 }
 
 // plainText reports whether a text is printable ASCII without quotes.
