@@ -9,11 +9,17 @@ import (
 )
 
 // breaking returns the changes between a released document and its successor that break clients. Requests may gain
-// members, parameters and words that are optional; responses may gain members, words and codes; limits may not change.
+// members, parameters and words that are optional; responses may gain members, words and codes; limits may not change,
+// and neither may names that generated clients use: of operations and of shared schemas.
 func breaking(released, current *openapi.Document) []string {
 	c := comparison{before: released, after: current}
 	c.items("", c.before.Paths, c.after.Paths)
 	c.items("webhook ", c.before.Webhooks, c.after.Webhooks)
+	for name := range c.before.Components.Schemas.All() {
+		if c.after.Components.Schemas.Get(name) == nil {
+			c.report("components", "the schema %s was removed", name)
+		}
+	}
 	slices.Sort(c.found)
 	return slices.Compact(c.found)
 }
@@ -46,10 +52,16 @@ func (c *comparison) items(kind string, before, after *openapi.Map[*openapi.Path
 
 // operations compares two operations. received: the service receives the requests.
 func (c *comparison) operations(where string, received bool, before, after *openapi.Operation) {
+	if before.OperationID != after.OperationID {
+		c.report(where, "the operationId %s became %s", before.OperationID, after.OperationID)
+	}
 	c.parameters(where, received, before.Parameters, after.Parameters)
 	if before.RequestBody != nil && after.RequestBody != nil {
 		if !before.RequestBody.Required && after.RequestBody.Required {
 			c.report(where, "the body became required")
+		}
+		if before.RequestBody.MaxBytes != after.RequestBody.MaxBytes {
+			c.report(where, "x-max-bytes %d became %d", before.RequestBody.MaxBytes, after.RequestBody.MaxBytes)
 		}
 		c.contents(where, received, before.RequestBody.Content, after.RequestBody.Content)
 	} else if before.RequestBody != nil || after.RequestBody != nil && after.RequestBody.Required {
@@ -74,6 +86,7 @@ func (c *comparison) operations(where string, received bool, before, after *open
 			if header.Required && !now.Required {
 				c.report(where+" "+status, "the header %s became optional", name)
 			}
+			c.schemas(where+" "+status+" "+name, !received, header.Schema, now.Schema)
 		}
 		c.contents(where+" "+status, !received, response.Content, successor.Content)
 	}
@@ -135,6 +148,9 @@ func (c *comparison) schemas(where string, received bool, before, after *openapi
 		return
 	}
 	if before.Ref != "" && after.Ref != "" {
+		if before.Ref != after.Ref {
+			c.report(where, "the schema %s became %s", before.Ref, after.Ref)
+		}
 		where = before.Ref
 		pair := fmt.Sprint(received, before.Ref, " ", after.Ref)
 		if slices.Contains(c.seen, pair) {
