@@ -182,7 +182,7 @@ func (s docsRoutes) home(ctx context.Context, c *call, _ noInput) (document, err
 			}
 		}
 	} else {
-		shown.EnvFile, shown.ReadEnv = "", ". licet-data/dev.env"
+		shown.EnvFile, shown.ReadEnv = "", ""
 	}
 	page, err := s.docs.Home(shown)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -194,7 +195,7 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("write %s: %w", envFile, err)
 	}
 	d.log.Info().Str("url", d.url).Str("account_id", d.key.AccountID).Msg("ready")
-	_, err = io.WriteString(stdout, quickStart(d.url, path))
+	_, err = io.WriteString(stdout, quickStart(d.url, path, runtime.GOOS))
 	return err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"licet/handlers/docs"
@@ -48,20 +49,36 @@ func steps() []docs.Step {
 // readEnv returns the command that reads envFile into a shell.
 func readEnv(path string) string { return ". " + shellWord(path) }
 
-// quickStart returns the text that licet dev prints when it is ready. The text has no secret: the commands read secrets
-// from the file at path.
-func quickStart(url, path string) string {
-	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
+// quickStart returns the text that licet dev prints when it is ready, on a system of runtime.GOOS. The text has no
+// secret: the commands read secrets from the file at path. Windows has no POSIX shell for the commands with curl.
+func quickStart(url, path, system string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, `Licet is ready on %s, with sandbox payments.
 In a browser, this address shows the first steps and the API reference.
 Its URL, API key and API secret are in %s.
-Buy a license in another shell: %s && licet sandbox buy editor
-Or paste these commands with curl. They create and pay an order, activate a device, and remove the device:
+Buy a license in another terminal%s
+`, url, path, purchase(path, system))
+	if system != "windows" {
+		const title = "Or paste these commands with curl. They create and pay an order, activate a device, and " +
+			"remove the device:"
+		fmt.Fprintf(&text, "%s\n\n%s\n\n%s\n", title, readEnv(path), commands)
+	}
+	text.WriteString("Ctrl-C stops the service.\n")
+	return text.String()
+}
 
-%[3]s
-
-%s
-Ctrl-C stops the service.
-`, url, path, readEnv(path), commands)
+// purchase returns where to buy a license, and the commands. Commands find the file of the default data directory.
+func purchase(path, system string) string {
+	const buy = "licet sandbox buy editor"
+	found, err := filepath.Abs(filepath.Join(defaultDataDir, envFile))
+	switch {
+	case err == nil && found == path:
+		return ", in this directory: " + buy
+	case system == "windows":
+		return ":\n  licet profile set dev --from-env \"" + path + "\"\n  " + buy + " --profile dev"
+	default:
+		return ": " + readEnv(path) + " && " + buy
+	}
 }
 
 // shellWord quotes text so that a POSIX shell reads one word.

@@ -14,7 +14,7 @@ import (
 func TestPrintedPurchase(t *testing.T) {
 	needTools(t, "sh")
 	p := shared(t)
-	_, buy, _ := strings.Cut(p.stdout, "\nBuy a license in another shell: ")
+	_, buy, _ := strings.Cut(p.stdout, "\nBuy a license in another terminal: ")
 	buy, _, _ = strings.Cut(buy, "\n")
 	path := "PATH=" + selfAsLicet(t) + ":$PATH\n"
 	_, activate, _ := strings.Cut(paste(t, "sh", path+buy), "Activate a device with:\n")
@@ -75,6 +75,25 @@ func TestPageOfTheService(t *testing.T) {
 	for _, path := range []string{"/docs", "/docs/errors", "/docs/viewer.js", "/favicon.ico", "/robots.txt"} {
 		if r, err := p.send(t.Context(), "GET", path, ""); err != nil || r.status != 200 {
 			t.Errorf("%s: %v %d", path, err, r.status)
+		}
+	}
+}
+
+// TestCommandsOfThePage runs the commands of licet on the page at /.
+func TestCommandsOfThePage(t *testing.T) {
+	needTools(t, "sh")
+	p := shared(t)
+	r, err := p.send(t.Context(), "GET", "/", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, commands, _ := strings.Cut(html.UnescapeString(r.body), `aria-label="Commands of licet">`)
+	commands, _, _ = strings.Cut(commands, "</pre>")
+	setup := "set -e; PATH=" + selfAsLicet(t) + ":$PATH\n" + readEnv(filepath.Join(p.dir, envFile)) + "\n"
+	out := paste(t, "sh", setup+commands)
+	for _, want := range []string{"laptop-1", "activated", "lk_test_", "my-shop"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s\nprint no %s:\n%s", commands, want, out)
 		}
 	}
 }
@@ -148,6 +167,34 @@ func TestReadme(t *testing.T) {
 	_, out, blocks := runDocumented(t, "\n```sh\n"+client+"```\n")
 	if blocks != 1 || !strings.Contains(out, "laptop-1") || !strings.Contains(out, "activated") {
 		t.Errorf("the commands of README.md print\n%s", out)
+	}
+}
+
+// TestQuickStart: in the default data directory, commands find the service by themselves. On Windows, no command needs
+// a POSIX shell.
+func TestQuickStart(t *testing.T) {
+	byDefault, err := filepath.Abs(filepath.Join(defaultDataDir, envFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const elsewhere = `C:\my data\dev.env`
+	for _, c := range []struct{ path, system, buy string }{
+		{byDefault, "linux", "terminal, in this directory: licet sandbox buy editor\n"},
+		{byDefault, "windows", "terminal, in this directory: licet sandbox buy editor\n"},
+		{"/data/dev.env", "linux", "terminal: . /data/dev.env && licet sandbox buy editor\n"},
+		{elsewhere, "windows", "terminal:\n  licet profile set dev --from-env \"" + elsewhere + "\"\n" +
+			"  licet sandbox buy editor --profile dev\n"},
+	} {
+		text := quickStart("http://127.0.0.1:8080", c.path, c.system)
+		if !strings.Contains(text, "\nBuy a license in another "+c.buy) {
+			t.Errorf("%s on %s prints\n%s", c.path, c.system, text)
+		}
+		if posix := strings.Contains(text, "curl"); posix == (c.system == "windows") {
+			t.Errorf("%s: commands with curl: %v", c.system, posix)
+		}
+		if !strings.HasSuffix(text, "\n"+lastLineOfStart+"\n") {
+			t.Errorf("the last line is missing:\n%s", text)
+		}
 	}
 }
 

@@ -35,7 +35,11 @@ func TestTrial(t *testing.T) {
 	giveUp := time.AfterFunc(time.Minute, func() { _ = dev.Process.Kill() })
 	defer giveUp.Stop()
 	lines := bufio.NewScanner(stdout)
+	var buy string // the command that licet dev prints
 	for lines.Scan() && lines.Text() != lastLineOfStart {
+		if _, command, found := strings.Cut(lines.Text(), "in another terminal, in this directory: "); found {
+			buy = command
+		}
 	}
 	t.Cleanup(func() {
 		_ = dev.Process.Signal(syscall.SIGTERM)
@@ -52,7 +56,10 @@ func TestTrial(t *testing.T) {
 		}
 		return out.String()
 	}
-	key := strings.TrimSpace(user("licet sandbox buy editor"))
+	if buy != "licet sandbox buy editor" {
+		t.Fatalf("licet dev prints the command %q", buy)
+	}
+	key := strings.TrimSpace(user(buy))
 	activated := user("licet licenses activate " + key + " laptop-1")
 	if !strings.Contains(activated, "laptop-1") || !strings.Contains(activated, "activated") {
 		t.Errorf("the activation printed\n%s", activated)

@@ -18,6 +18,9 @@ var notRun = map[string]string{
 	"Unblock-File ":                "no Windows; TestInstallPageFiles",
 	"$path = ":                     "no Windows",
 	". $HOME\\licet\\":             "no Windows; TestInstallPageFiles",
+	"$env:Path += ":                "no Windows",
+	"license_key=":                 "serve runs this block after licet dev",
+	"docker exec ":                 "serve runs this block in the directory of docker run",
 	"docker build ":                "no container engine; deploy/image compares the Dockerfile with the image",
 }
 
@@ -29,8 +32,18 @@ func runInstallPage(t *testing.T, m *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	blocks := commandBlocks(string(text))
+	first, inContainer := "", ""
+	for _, block := range blocks {
+		if strings.HasPrefix(block, "license_key=") {
+			first = block
+		}
+		if strings.HasPrefix(block, "docker exec ") {
+			inContainer = strings.ReplaceAll(block, "docker exec licet ", "")
+		}
+	}
 	ran := 0
-	for _, block := range commandBlocks(string(text)) {
+	for _, block := range blocks {
 		reason := ""
 		for words, why := range notRun {
 			if strings.HasPrefix(block, words) {
@@ -44,7 +57,10 @@ func runInstallPage(t *testing.T, m *machine) {
 		before, command, container := strings.Cut(strings.ReplaceAll(block, "\\\n", ""), "licet:dev ")
 		switch {
 		case container && strings.HasPrefix(before, "docker run "):
-			m.serve("licet " + strings.TrimSpace(command))
+			if !strings.Contains(before, " --workdir /data ") || strings.Contains(command, "--data-dir") {
+				t.Errorf("docker exec finds no licet-data after %s", block)
+			}
+			m.serve("licet "+strings.TrimSpace(command), inContainer, "\nAPI KEY ")
 		case strings.HasPrefix(block, "sha256sum "):
 			if out := m.shell(block); strings.Count(out, ": OK\n") != 2 {
 				t.Errorf("%s prints\n%s", block, out)
@@ -61,7 +77,7 @@ func runInstallPage(t *testing.T, m *machine) {
 			}
 			m.run("rm -f /usr/local/bin/licet") // of the block before
 			m.shell(install)
-			m.serve("licet dev")
+			m.serve("licet dev", first, "\nDEVICE ID        laptop-1\n")
 		}
 	}
 	if ran != 5 {
@@ -122,13 +138,15 @@ func (m *machine) shell(commands string) string {
 	return out
 }
 
-// serve runs a development server in a network of its own until the server is ready.
-func (m *machine) serve(command string) {
+// serve runs a development server in a network of its own until the server is ready, and then commands in the same
+// directory. The commands print the text want.
+func (m *machine) serve(command, then, want string) {
 	m.t.Helper()
 	out := m.shell("unshare --net bash -ec 'ip link set lo up; cd $(mktemp -d)\n" + command + " >log 2>&1 & pid=$!\n" +
-		"until curl --silent --fail http://127.0.0.1:8080/readyz; do\n" +
-		"kill -0 $pid 2>&1 || { cat log; exit 1; }; sleep 0.1; done\nkill $pid; wait $pid || true; echo stopped'\n")
-	if !strings.HasSuffix(out, "stopped\n") {
-		m.t.Errorf("%s prints\n%s", command, out)
+		"until grep --quiet --no-messages \"^Ctrl-C stops the service\" log; do\n" +
+		"kill -0 $pid 2>&1 || { cat log; exit 1; }; sleep 0.1; done\n" +
+		"curl --silent --fail http://127.0.0.1:8080/readyz\n" + then + "kill $pid; wait $pid || true; echo stopped'\n")
+	if !strings.Contains(out, want) || !strings.HasSuffix(out, "stopped\n") {
+		m.t.Errorf("%s, then %s, print\n%s", command, then, out)
 	}
 }

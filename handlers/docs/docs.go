@@ -36,7 +36,7 @@ type Home struct {
 	Version    string
 	URL        string // of the service
 	EnvFile    string // with the URL and an API key; empty: the page does not name the file
-	ReadEnv    string // the command that reads EnvFile
+	ReadEnv    string // the command that reads EnvFile; empty: the page says how to get an API key
 	Steps      []Step
 	MetricsURL string // empty: no metrics
 	Order      string // the number of the latest order that waits for payment; empty: none
