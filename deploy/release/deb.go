@@ -34,7 +34,13 @@ func (r *release) deb(p platform, programs, scripts string) error {
 	add(at("licet.service"), "/usr/lib/systemd/system/licet.service", 0o644)
 	add(at("README.Debian"), "/usr/share/doc/licet/README.Debian", 0o644)
 	add(at("copyright"), "/usr/share/doc/licet/copyright", 0o644)
-	add(filepath.Join(r.source, "CHANGELOG.md"), "/usr/share/doc/licet/CHANGELOG.md", 0o644)
+	documents, err := r.documents()
+	if err != nil {
+		return err
+	}
+	for _, name := range documents {
+		add(filepath.Join(r.source, name), "/usr/share/doc/licet/"+name, 0o644)
+	}
 	add(filepath.Join(scripts, "licet.bash"), "/usr/share/bash-completion/completions/licet", 0o644)
 	add(filepath.Join(scripts, "_licet"), "/usr/share/zsh/vendor-completions/_licet", 0o644)
 	add(filepath.Join(scripts, "licet.fish"), "/usr/share/fish/vendor_completions.d/licet.fish", 0o644)

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,10 +152,14 @@ func runArchive(t *testing.T, archive []byte) {
 			}
 		}
 	}
-	want := []string{"licet", "LICENSE", "README.md", "CHANGELOG.md", "completions/licet.bash", "completions/_licet",
-		"completions/licet.fish", "completions/licet.ps1"}
-	if !slices.Equal(names, want) {
-		t.Errorf("the archive has %q, want %q", names, want)
+	docs := func(name string) bool { return strings.HasPrefix(name, "docs/") }
+	if len(names) == len(slices.DeleteFunc(slices.Clone(names), docs)) {
+		t.Error("the archive has no docs")
+	}
+	want := []string{"licet", "LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
+		"completions/licet.bash", "completions/_licet", "completions/licet.fish", "completions/licet.ps1"}
+	if names = slices.DeleteFunc(names, docs); !slices.Equal(names, want) {
+		t.Errorf("the archive has %q and docs, want %q", names, want)
 	}
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "licet"), "version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "licet v1.2.3\nrevision 0123abc\n") {
@@ -191,11 +197,14 @@ func layoutHas(t *testing.T, layout []byte, processors ...string) {
 	}
 }
 
-// TestZip checks the archive of Windows, whose program is a small file here.
-func TestZip(t *testing.T) {
+// TestContents checks the archive of Windows and the Debian package, whose program is a small file here: the program,
+// the scripts, and the documentation with the pages that it links to.
+func TestContents(t *testing.T) {
 	dir, scripts := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "licet.exe"), []byte("MZ"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"licet", "licet.exe"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("MZ"), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range completions() {
 		if err := os.WriteFile(filepath.Join(scripts, c.file), []byte(c.shell), 0o644); err != nil {
@@ -214,8 +223,58 @@ func TestZip(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer z.Close()
-	if len(z.File) != 8 || z.File[0].Name != "licet-1.2.3-windows-amd64/licet.exe" || z.File[0].Mode() != 0o755 {
-		t.Errorf("%d files, the first is %s %v", len(z.File), z.File[0].Name, z.File[0].Mode())
+	if z.File[0].Name != "licet-1.2.3-windows-amd64/licet.exe" || z.File[0].Mode() != 0o755 {
+		t.Errorf("the first file is %s %v", z.File[0].Name, z.File[0].Mode())
+	}
+	zipped := map[string]bool{}
+	for _, f := range z.File {
+		zipped[strings.TrimPrefix(f.Name, "licet-1.2.3-windows-amd64/")] = true
+	}
+	for _, c := range completions() {
+		if !zipped["completions/"+c.file] {
+			t.Errorf("the archive lacks %s", c.file)
+		}
+	}
+	wantDocs(t, zipped)
+
+	if err := r.deb(platform{"linux", "amd64"}, dir, scripts); err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.CommandContext(t.Context(), "dpkg", "--contents",
+		filepath.Join(r.out, "licet_1.2.3_amd64.deb")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packaged := map[string]bool{}
+	for line := range strings.Lines(string(list)) {
+		if _, name, found := strings.Cut(strings.TrimSpace(line), "./usr/share/doc/licet/"); found {
+			packaged[name] = true
+		}
+	}
+	wantDocs(t, packaged)
+}
+
+// wantDocs checks that files have the documentation, and every page and picture of docs that it links to.
+func wantDocs(t *testing.T, files map[string]bool) {
+	t.Helper()
+	links := 0
+	for _, page := range []string{"README.md", "SECURITY.md", "docs/guides/README.md", "docs/guides/install.md"} {
+		text, err := os.ReadFile(filepath.Join(repository, page))
+		if err != nil || !files[page] {
+			t.Errorf("%s is missing: %v", page, err)
+		}
+		for _, link := range regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"#]+)`).FindAllStringSubmatch(string(text), -1) {
+			target := path.Join(path.Dir(page), link[1])
+			if strings.HasPrefix(target, "docs/") || path.Ext(target) == ".md" && !strings.Contains(target, ":") {
+				links++
+				if !files[target] {
+					t.Errorf("%s links to %s, which is missing", page, target)
+				}
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("%d links", links)
 	}
 }
 
