@@ -100,6 +100,34 @@ func TestTargetsOfPages(t *testing.T) {
 	}
 }
 
+// TestPackagesOfPages fails on a page with a go command, indented or in a block, for a package that does not exist.
+// Packages are named from the root of the repository.
+func TestPackagesOfPages(t *testing.T) {
+	tree := os.DirFS("../..")
+	command := regexp.MustCompile("(?m)(?:^ *|`)(?:[A-Z_]+=\\S+ )*go (?:run|test|build|install|vet) ([^#`\n]*)")
+	named := 0
+	eachPage(t, tree, func(page, text string) {
+		for _, match := range command.FindAllStringSubmatch(text, -1) {
+			for word := range strings.FieldsSeq(match[1]) {
+				folder, local := strings.CutPrefix(word, "./")
+				folder, all := strings.CutSuffix(folder, "...")
+				if !local {
+					continue
+				}
+				named++
+				code, err := fs.Glob(tree, path.Join(folder, "*.go"))
+				if _, missing := fs.Stat(tree, path.Clean(folder)); err != nil || missing != nil ||
+					len(code) == 0 && !all {
+					t.Errorf("%s names the package %s in %q", page, word, match[0])
+				}
+			}
+		}
+	})
+	if named < 15 {
+		t.Errorf("the pages name %d packages only", named)
+	}
+}
+
 // eachPage calls f for every page of a repository but the changelog and the decisions, which describe the past.
 func eachPage(t *testing.T, tree fs.FS, f func(page, text string)) {
 	t.Helper()
