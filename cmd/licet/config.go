@@ -257,5 +257,5 @@ func (c *config) newLog(stderr io.Writer) (zerolog.Logger, error) {
 
 // isTerminal reports whether w, or the standard error of a parent that w leads to, is a terminal that shows colors.
 func isTerminal(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && terminal.Is(w) || os.Getenv(childVariable) == toTerminal
+	return terminal.Colors(w, os.Getenv) || os.Getenv(childVariable) == toTerminal
 }

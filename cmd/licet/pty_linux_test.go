@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -216,6 +217,44 @@ func TestTablesOnATerminal(t *testing.T) {
 	if wide := p.onScreen(t, 80, []string{"NO_COLOR=1"}, append(list, "--wide")...); !strings.Contains(wide,
 		"CREATED AT") || strings.Contains(wide, "for lack of width") {
 		t.Errorf("with --wide it shows\n%s", wide)
+	}
+	device := strings.Repeat("0", 32) + strings.Repeat("f", 32)
+	other := p.grant(t, 1)
+	p.want(t, 200, "POST", "/v1/licenses/activate", `{"license_key":"`+other+`","device_id":"`+device+`"}`)
+	profiles := filepath.Join(t.TempDir(), "licet", "profiles.json")
+	if err := os.MkdirAll(filepath.Dir(profiles), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeText(t, profiles, `{"current":"a","profiles":{"a":{"url":"https://licenses.example.com","api_key":"`+p.key+
+		`","api_key_id":"key_vq01jd4q8x2m7r3n5t9v1w4y6z8a"}}}`)
+	for _, c := range []struct {
+		reported uint16 // by the terminal
+		columns  string
+		lost     string
+		args     []string
+	}{
+		{80, "", "last seen at", []string{"licenses", "get", other}},
+		{80, "", "last seen at", []string{"licenses", "devices", other}},
+		{0, "80", "last seen at", []string{"licenses", "devices", other}},
+		{200, "80", "last seen at", []string{"licenses", "devices", other}},
+		{80, "200", "", []string{"licenses", "devices", other}},
+		{80, "no", "last seen at", []string{"licenses", "devices", other}},
+		{60, "", "expires at, id", []string{"licenses", "grant", "--product-id", "editor"}},
+		{60, "", "id", []string{"licenses", "suspend", key, other}},
+		{60, "", "api key id, sign", []string{"profile", "list"}},
+	} {
+		shown := p.onScreen(t, c.reported, []string{"NO_COLOR=1", "COLUMNS=" + c.columns,
+			"XDG_CONFIG_HOME=" + filepath.Dir(filepath.Dir(profiles))}, c.args...)
+		lines := strings.Split(strings.TrimSpace(shown), "\n")
+		last := lines[len(lines)-1]
+		says := strings.HasPrefix(last, "not shown, for lack of width: ") &&
+			strings.HasSuffix(last, c.lost+"; --wide shows all columns")
+		if says != (c.lost != "") {
+			t.Errorf("%v with COLUMNS=%s on a terminal of %d: %s", c.args, c.columns, c.reported, shown)
+		}
+		if c.args[1] == "devices" && strings.Contains(shown, device) != (c.lost == "") {
+			t.Errorf("%v on a terminal of %d shows the device id as\n%s", c.args, c.reported, shown)
+		}
 	}
 }
 

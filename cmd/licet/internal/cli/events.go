@@ -110,6 +110,7 @@ const (
 // tail prints new events until the session ends.
 func (c *session) tail(filter client.EventFilter) error {
 	out := c.newListWriter(listing{columns: eventColumns})
+	defer out.end()
 	page := client.Page{Limit: pageMost}
 	last := ""
 	for c.ctx.Err() == nil {

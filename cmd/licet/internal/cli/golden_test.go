@@ -154,7 +154,7 @@ func TestGoldenCommands(t *testing.T) {
 // TestGoldenObject shows values of every kind.
 func TestGoldenObject(t *testing.T) {
 	t.Parallel()
-	text, err := objectText(json.RawMessage(`{"name":"a\nb\u0007\u202ec","amount":12345,"currency":"KWD","count":123456789012345678901,"max_devices":0,
+	text, _, err := objectText(json.RawMessage(`{"name":"a\nb\u0007\u202ec","amount":12345,"currency":"KWD","count":123456789012345678901,"max_devices":0,
 		"metadata":{"a":[1,2]},"empty":{},"none":null,"words":["a","b"],"no_words":[],"numbers":[1,2],"flag":true,"at":"2030-01-02T03:04:05.678Z",
 		"no_time":"2030-01-02","blank":"","devices":[{"id":"ü","n":1},{"id":"bb","n":22}],"next_cursor":null,"devices_next_cursor":"x"}`), look{})
 	if err != nil {
@@ -169,7 +169,7 @@ func TestGoldenObject(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{``, `[]`, `null`, `{"a":`, `{"a":1`} {
-		if _, err := objectText(json.RawMessage(bad), look{}); err == nil && bad != `{"a":1` {
+		if _, _, err := objectText(json.RawMessage(bad), look{}); err == nil && bad != `{"a":1` {
 			t.Errorf("%q is an object", bad)
 		}
 	}

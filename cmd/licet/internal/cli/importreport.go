@@ -31,6 +31,7 @@ func (c *session) foreignReport(f *foreign, path string, r *migrate.Report) erro
 	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
 		lost = append(lost, []string{name, fmt.Sprint(r.Without[name])})
 	}
+	var dropped []string
 	there := strings.ToLower(strings.ReplaceAll(f.service.Title, " ", "_"))
 	for _, t := range []struct {
 		columns []string
@@ -59,6 +60,11 @@ func (c *session) foreignReport(f *foreign, path string, r *migrate.Report) erro
 			return err
 		}
 		out.WriteByte('\n')
+		dropped = append(dropped, printed.dropped...)
 	}
-	return c.write([]byte(strings.TrimSuffix(out.String(), "\n")))
+	if err := c.write([]byte(strings.TrimSuffix(out.String(), "\n"))); err != nil {
+		return err
+	}
+	sayDropped(c.stderr, dropped)
+	return nil
 }

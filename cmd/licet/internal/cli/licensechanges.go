@@ -75,6 +75,7 @@ func (s licenseGroup) licenseChange(
 // each changes one license after the other, and prints a line for each.
 func (c *session) each(keys []string, one func(string) question) error {
 	out := c.newListWriter(listing{columns: []string{"license_key", "status", "state_reason", "id"}})
+	defer out.end()
 	failed := 0
 	for _, key := range keys {
 		data, err := c.ask(one(key))

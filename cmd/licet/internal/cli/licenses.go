@@ -121,8 +121,10 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.newListWriter(listing{columns: []string{"license_key", "status", "product_id", "max_devices",
-				"expires_at", "id"}}).items(items)
+			out := c.newListWriter(listing{columns: []string{"license_key", "status", "product_id", "max_devices",
+				"expires_at", "id"}})
+			defer out.end()
+			return out.items(items)
 		},
 	})
 }

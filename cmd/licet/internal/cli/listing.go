@@ -15,7 +15,7 @@ import (
 
 // listing describes a list of the service.
 type listing struct {
-	member  string   // of the response, with the items
+	member  string   // of the response, with the items; empty for rows of several responses
 	columns []string // of the table, the most important first
 	create  string   // what makes the first item, for the message about an empty list
 	read    func(*client.Client, client.Page, ...client.CallOption) (next string, err error)
@@ -165,11 +165,10 @@ func (w *listWriter) items(items []json.RawMessage) error {
 func (w *listWriter) end() {
 	switch {
 	case w.table == nil:
-	case !w.any:
+	case w.any:
+		sayDropped(w.c.stderr, w.table.dropped)
+	case w.l.member != "":
 		fmt.Fprintln(w.c.stderr, w.c.emptyList(w.l))
-	case len(w.table.dropped) > 0:
-		fmt.Fprintf(w.c.stderr, "not shown, for lack of width: %s; --wide shows all columns\n",
-			strings.ToLower(title(strings.Join(w.table.dropped, ", "))))
 	}
 }
 

@@ -184,11 +184,12 @@ func (p *pairs) text() string {
 	return text.String()
 }
 
-// objectText returns an object with one line for each member, followed by a table for each list of objects.
-func objectText(data json.RawMessage, look look) (string, error) {
+// objectText returns an object with one line for each member, followed by a table for each list of objects, and the
+// columns of these tables that do not fit the terminal.
+func objectText(data json.RawMessage, look look) (lines string, dropped []string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var text strings.Builder
 	rows := pairs{look: look}
@@ -196,7 +197,8 @@ func objectText(data json.RawMessage, look look) (string, error) {
 	for _, m := range o {
 		if items, isList := objects(m.value); isList {
 			if len(items) > 0 {
-				tables = append(tables, itemsText(m.name, items, look))
+				table, without := itemsText(m.name, items, look)
+				tables, dropped = append(tables, table), append(dropped, without...)
 			}
 			continue
 		}
@@ -217,7 +219,7 @@ func objectText(data json.RawMessage, look look) (string, error) {
 	for _, table := range tables {
 		text.WriteString("\n" + table)
 	}
-	return text.String(), nil
+	return text.String(), dropped, nil
 }
 
 // objects returns the items of a list of objects, and whether value is such a list.
@@ -236,8 +238,8 @@ func objects(value json.RawMessage) (items []object, isList bool) {
 	return items, len(raw) > 0
 }
 
-// itemsText returns a table of objects with all members.
-func itemsText(name string, items []object, look look) string {
+// itemsText returns a table of objects with all members that fit the terminal, and the others.
+func itemsText(name string, items []object, look look) (lines string, dropped []string) {
 	var text bytes.Buffer
 	var columns []string
 	for _, m := range items[0] {
@@ -248,5 +250,5 @@ func itemsText(name string, items []object, look look) string {
 		t.add(item)
 	}
 	_ = t.flush() // a buffer takes all
-	return title(name) + "\n" + text.String()
+	return title(name) + "\n" + text.String(), t.dropped
 }

@@ -240,7 +240,7 @@ func (s Setup) profileList() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "no profiles yet: licet profile set NAME --url URL saves a service")
 				return nil
 			}
-			return file.print(cmd.OutOrStdout(), s.look(cmd), output == "json")
+			return file.print(cmd, s.look(cmd), output == "json")
 		},
 	}
 	addOutput(cmd, &output)
@@ -257,9 +257,9 @@ type listedProfile struct {
 	Sign     bool   `json:"sign"`
 }
 
-func (f *profiles) print(stdout io.Writer, look look, asJSON bool) error {
+func (f *profiles) print(cmd *cobra.Command, look look, asJSON bool) error {
 	listed := []listedProfile{}
-	t := newTable(stdout, []string{"name", "in_use", "url", "api_key", "api_key_id", "sign"}, look)
+	t := newTable(cmd.OutOrStdout(), []string{"name", "in_use", "url", "api_key", "api_key_id", "sign"}, look)
 	for _, name := range f.names() {
 		p := f.Profiles[name]
 		one := listedProfile{name, name == f.Current, p.URL, masked(p.APIKey), p.APIKeyID, p.Sign}
@@ -275,9 +275,13 @@ func (f *profiles) print(stdout io.Writer, look look, asJSON bool) error {
 		t.add(o)
 	}
 	if asJSON {
-		return json.NewEncoder(stdout).Encode(map[string]any{"profiles": listed})
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"profiles": listed})
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	sayDropped(cmd.ErrOrStderr(), t.dropped)
+	return nil
 }
 
 // masked returns the prefix of an API key, which shows its mode.

@@ -231,7 +231,7 @@ func (s Setup) look(cmd *cobra.Command) look {
 	stdout := cmd.OutOrStdout()
 	l := look{color: terminal.Colors(stdout, s.env)}
 	if wide, _ := cmd.Flags().GetBool("wide"); !wide {
-		l.width = terminal.Width(stdout)
+		l.width = terminal.Width(stdout, s.env)
 	}
 	return l
 }

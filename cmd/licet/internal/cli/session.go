@@ -138,11 +138,14 @@ func (c *session) print(data json.RawMessage) error {
 	if c.json {
 		return c.write(append(slices.Clip(data), '\n'))
 	}
-	text, err := objectText(data, c.look)
-	if err != nil {
-		return err
+	text, dropped, err := objectText(data, c.look)
+	if err == nil {
+		err = c.write([]byte(text))
 	}
-	return c.write([]byte(text))
+	if err == nil {
+		sayDropped(c.stderr, dropped)
+	}
+	return err
 }
 
 // write prints complete lines in one write.

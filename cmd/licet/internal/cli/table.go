@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -30,7 +31,8 @@ type table struct {
 }
 
 // cellLengths are the lengths to which cells are cut if a table does not fit the terminal. layOut takes the first
-// length that fits. The last length is that of a time.
+// length that fits. The last length is that of a time. The first column, which users copy, is cut to the first length
+// only: ids and keys of the service are shorter.
 var cellLengths = []int{40, 28, 20}
 
 // gap separates the columns of a table.
@@ -68,8 +70,8 @@ func (t *table) flush() error {
 }
 
 // layOut chooses the columns and their widths from the rows of the first page. If the table does not fit the terminal,
-// layOut cuts long cells, and then drops columns from the right. The first column identifies the item, and users copy
-// it: layOut neither cuts nor drops it.
+// layOut cuts long cells, and then drops columns from the right. The first column identifies the item: layOut never
+// drops it.
 func (t *table) layOut() {
 	natural := make([]int, len(t.columns))
 	for i, name := range t.columns {
@@ -87,8 +89,8 @@ func (t *table) layOut() {
 			return
 		}
 		t.widths = slices.Clone(natural)
-		for i := 1; i < len(t.widths); i++ {
-			t.widths[i] = min(t.widths[i], max(t.most, uniseg.StringWidth(title(t.columns[i]))))
+		for i := range t.widths {
+			t.widths[i] = min(t.widths[i], max(t.longest(i), uniseg.StringWidth(title(t.columns[i]))))
 		}
 	}
 	for len(t.widths) > 1 && t.total() > t.look.width {
@@ -97,6 +99,22 @@ func (t *table) layOut() {
 		t.columns, t.widths = t.columns[:last], t.widths[:last]
 	}
 	slices.Reverse(t.dropped)
+}
+
+// longest returns the length to which the cells of a column are cut.
+func (t *table) longest(column int) int {
+	if column == 0 {
+		return cellLengths[0]
+	}
+	return t.most
+}
+
+// sayDropped names the columns that did not fit the terminal.
+func sayDropped(stderr io.Writer, columns []string) {
+	if len(columns) > 0 {
+		fmt.Fprintf(stderr, "not shown, for lack of width: %s; --wide shows all columns\n",
+			strings.ToLower(title(strings.Join(columns, ", "))))
+	}
 }
 
 // total returns the width of a row.
@@ -113,8 +131,8 @@ func (t *table) line(cells []string, style terminal.Style) string {
 	var line strings.Builder
 	for i, width := range t.widths {
 		text := cells[i]
-		if i > 0 && t.most > 0 {
-			text = cutMiddle(text, max(width, t.most))
+		if t.most > 0 {
+			text = cutMiddle(text, max(width, t.longest(i)))
 		}
 		if i > 0 {
 			line.WriteString(gap)

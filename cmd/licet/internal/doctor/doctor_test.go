@@ -194,7 +194,7 @@ func TestOutput(t *testing.T) {
 	r.add(Problem, "longer", "repair it", "broken")
 	var out bytes.Buffer
 	if err := r.Text(&out, false); err != nil || out.String() !=
-		"ok       a       fine\nproblem  longer  broken\n         → repair it\n1 problems, 0 warnings, 2 checks\n" {
+		"ok       a       fine\nproblem  longer  broken\n         → repair it\n1 problem, 0 warnings, 2 checks\n" {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()

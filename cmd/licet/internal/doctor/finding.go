@@ -62,7 +62,15 @@ func (r *Report) JSON(w io.Writer) error {
 	})
 }
 
-// styles are the colors of levels.
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// style returns the color of a level.
 func style(level Level) terminal.Style {
 	switch level {
 	case Problem:
@@ -90,7 +98,8 @@ func (r *Report) Text(w io.Writer, colors bool) error {
 			fmt.Fprintf(&text, "%s→ %s\n", strings.Repeat(" ", len("warning")+2), f.Advice)
 		}
 	}
-	fmt.Fprintf(&text, "%d problems, %d warnings, %d checks\n", r.Count(Problem), r.Count(Warning), len(r.Findings))
+	fmt.Fprintf(&text, "%s, %s, %s\n", count(r.Count(Problem), "problem"), count(r.Count(Warning), "warning"),
+		count(len(r.Findings), "check"))
 	_, err := io.WriteString(w, text.String())
 	return err
 }

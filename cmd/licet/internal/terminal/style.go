@@ -3,6 +3,7 @@ package terminal
 import (
 	"os"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/term"
 )
@@ -34,10 +35,14 @@ func Colors(stream any, env func(string) string) bool {
 		(runtime.GOOS != "windows" || env("WT_SESSION") != "")
 }
 
-// Width returns the width of a terminal in cells, or 0 if the stream is no terminal or does not know its width.
-func Width(stream any) int {
+// Width returns the width of a terminal in cells: COLUMNS if that is a positive number, and otherwise the width that
+// the terminal reports. Width returns 0 if the stream is no terminal, or reports no width.
+func Width(stream any, env func(string) string) int {
 	if !Is(stream) {
 		return 0
+	}
+	if columns, err := strconv.Atoi(env("COLUMNS")); err == nil && columns > 0 {
+		return columns
 	}
 	width, _, err := term.GetSize(int(stream.(*os.File).Fd()))
 	if err != nil {
