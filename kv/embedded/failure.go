@@ -57,13 +57,16 @@ func (f *Failure) Error() string { return "embedded etcd: " + f.cause.Error() }
 func (f *Failure) Unwrap() error { return f.cause }
 
 // WithAdvice turns an error of a data directory into one line that names the directory and says what the user can do.
-// It recognizes a full disk and a [Failure], and returns other errors as they are.
+// It recognizes a full disk, a limit on the size of files and a [Failure], and returns other errors as they are.
 func WithAdvice(err error, dir string) error {
 	var failed *Failure
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk of %s is full: make %s of space free there and start licet again; the stored "+
 			"data is intact (%s)", dir, spaceNeeded, oneLine(err))
+	case errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("a file in %s has reached the limit on the size of files: raise the limit (ulimit -f) and "+
+			"start licet again; the stored data is intact (%s)", dir, oneLine(err))
 	case errors.As(err, &failed):
 		return fmt.Errorf("the etcd in %s has failed: start licet again; if that fails, move %s away and restore a "+
 			"backup (licet store restore --help); its files are as etcd left them (%s)", dir, dir,
