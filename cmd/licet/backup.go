@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,14 +73,16 @@ API secret can be made of it. If etcd has users, the command needs the certifica
 	return cmd
 }
 
-func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stderr io.Writer) (err error) {
-	store, release, err := cfg.open(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
+func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stderr io.Writer) error {
+	return cfg.use(ctx, stderr, func(ctx context.Context, store kv.Config) error {
+		return cfg.make(ctx, store, path, stdout, stderr)
+	})
+}
+
+// make makes a backup of a store.
+func (c *backupConfig) make(ctx context.Context, store kv.Config, path string, stdout, stderr io.Writer) error {
 	begun := time.Now()
-	if cfg.Keep > 0 {
+	if c.Keep > 0 {
 		path = backup.Path(path, begun)
 	}
 	bar := terminal.NewMeter(stderr, "backup", true)
@@ -95,8 +96,8 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 		fmt.Fprintf(stderr, "warning: the backup is good, but licet_backup_last_success_timestamp_seconds will not "+
 			"show it: recording the backup in the store failed: %v\n", err)
 	}
-	if cfg.Keep > 0 {
-		if err := backup.Prune(path, cfg.Keep); err != nil {
+	if c.Keep > 0 {
+		if err := backup.Prune(path, c.Keep); err != nil {
 			return fmt.Errorf("%s is a good backup, but removing older backups failed: %w", path, err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // TestDamagedDataAtStart: damage in etcd's files ends licet dev with one line that names the data directory, and with
-// exit code 1, also where etcd panics or reads beyond the end of a file. No file changes.
+// exit code 1, also where etcd panics or reads beyond the end of a file. So does licet store, unless the damage crashes
+// its process. No file changes.
 func TestDamagedDataAtStart(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, filepath.Join(t.TempDir(), "data"))
@@ -30,13 +31,14 @@ func TestDamagedDataAtStart(t *testing.T) {
 		name, file string
 		damage     func(content []byte) []byte
 		detail     string
+		crash      bool
 	}{
-		{"the database is cut", database, func(b []byte) []byte { return b[:8<<10] }, "unexpected fault address"},
+		{"the database is cut", database, func(b []byte) []byte { return b[:8<<10] }, "unexpected fault address", true},
 		{"the head of the database is garbled", database, func(b []byte) []byte { return garble(b, 0, 16<<10) },
-			"invalid database"},
+			"invalid database", false},
 		{"pages of the database are garbled", database, func(b []byte) []byte { return garble(b, 12<<10, 44<<10) },
-			"panic: assertion failed"},
-		{"the log is garbled", log, func(b []byte) []byte { return garble(b, 1<<10, 3<<10) }, "crc mismatch"},
+			"panic: assertion failed", true},
+		{"the log is garbled", log, func(b []byte) []byte { return garble(b, 1<<10, 3<<10) }, "crc mismatch", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,14 +58,25 @@ func TestDamagedDataAtStart(t *testing.T) {
 			if err := os.WriteFile(path, damaged, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := licetCommand("dev", "--data-dir", dir, "--listen", "127.0.0.1:0")
-			var stderr strings.Builder
-			cmd.Stderr = &stderr
-			_ = cmd.Run()
-			said := stderr.String()
-			if exit := cmd.ProcessState.ExitCode(); exit != exitFailed || strings.Count(said, "\n") != 1 ||
-				!strings.HasPrefix(said, "licet: the etcd in "+dir+" has failed") || !strings.Contains(said, c.detail) {
-				t.Errorf("exit code %d, stderr:\n%s", exit, said)
+			if err := os.Chmod(filepath.Join(dir, masterFile), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			commands := [][]string{{"dev", "--listen", "127.0.0.1:0"}, {"store", "verify"},
+				{"store", "backup", filepath.Join(t.TempDir(), "backup.db")}}
+			if c.crash {
+				commands = commands[:1] // only licet dev has a parent that reports the crash of a process
+			}
+			for _, args := range commands {
+				cmd := licetCommand(append(args, "--data-dir", dir)...)
+				var stderr strings.Builder
+				cmd.Stderr = &stderr
+				_ = cmd.Run()
+				said := stderr.String()
+				if exit := cmd.ProcessState.ExitCode(); exit != exitFailed || strings.Count(said, "\n") != 1 ||
+					!strings.HasPrefix(said, "licet: the etcd in "+dir+" has failed") ||
+					!strings.Contains(said, c.detail) {
+					t.Errorf("%v: exit code %d, stderr:\n%s", args, exit, said)
+				}
 			}
 			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, damaged) {
 				t.Errorf("the file changed: %v", err)

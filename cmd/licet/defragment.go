@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"licet/cmd/licet/internal/cli"
+	"licet/kv"
 	"licet/kv/backup"
 )
 
@@ -40,17 +40,14 @@ command needs the certificate of the user root.`,
 	return cmd
 }
 
-func runDefragment(ctx context.Context, cfg storeConfig, stdout, stderr io.Writer) (err error) {
-	store, release, err := cfg.open(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	return backup.Defragment(ctx, store.Etcd(), func(d backup.Defragmented) {
-		if d.Done {
-			fmt.Fprintf(stdout, "%s: %d bytes, %d before\n", d.Endpoint, d.After, d.Before)
-			return
-		}
-		fmt.Fprintf(stdout, "%s: %d bytes, with too little to give back\n", d.Endpoint, d.Before)
+func runDefragment(ctx context.Context, cfg storeConfig, stdout, stderr io.Writer) error {
+	return cfg.use(ctx, stderr, func(ctx context.Context, store kv.Config) error {
+		return backup.Defragment(ctx, store.Etcd(), func(d backup.Defragmented) {
+			if d.Done {
+				fmt.Fprintf(stdout, "%s: %d bytes, %d before\n", d.Endpoint, d.After, d.Before)
+				return
+			}
+			fmt.Fprintf(stdout, "%s: %d bytes, with too little to give back\n", d.Endpoint, d.Before)
+		})
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"licet/cmd/licet/internal/cli"
 	"licet/cmd/licet/internal/doctor"
 	"licet/cmd/licet/internal/terminal"
-	"licet/kv/embedded"
+	"licet/kv"
 	"licet/kv/survey"
 )
 
@@ -71,7 +71,8 @@ func (c *doctorConfig) examine(cmd *cobra.Command, setup cli.Setup, stdout, stde
 	service, err := setup.Locate(&c.Service, cmd.Flags())
 	switch {
 	case err != nil:
-		report.Fail("settings of the service", err, "correct them: docs/reference/cli.md")
+		report.Fail("settings of the service", err, "correct them: licet profile list shows the profiles, and licet "+
+			"orders list --help the flags and variables: docs/reference/cli.md")
 	case service.URL != "":
 		report.Service(cmd.Context(), service, now)
 	}
@@ -154,19 +155,16 @@ func knownVariables(cmd *cobra.Command) []string {
 // checkStore judges etcd and the content of the store.
 func (c *doctorConfig) checkStore(
 	ctx context.Context, report *doctor.Report, now time.Time, stderr io.Writer,
-) (err error) {
-	cfg, release, err := c.open(ctx, stderr)
-	if err != nil {
-		return embedded.WithAdvice(err, c.DataDir)
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	facts, err := survey.Cluster(ctx, cfg.Etcd())
-	if err != nil {
-		return err
-	}
-	dev := c.DataDir != "" || strings.HasSuffix(cfg.Endpoints[0], "/etcd.sock")
-	report.Etcd(facts, dev, now)
-	report.Store(facts.Content, dev, now)
-	report.Versions(facts.Content.Nodes, readBuild().version)
-	return nil
+) error {
+	return c.use(ctx, stderr, func(ctx context.Context, cfg kv.Config) error {
+		facts, err := survey.Cluster(ctx, cfg.Etcd())
+		if err != nil {
+			return err
+		}
+		dev := c.DataDir != "" || strings.HasSuffix(cfg.Endpoints[0], "/etcd.sock")
+		report.Etcd(facts, dev, now)
+		report.Store(facts.Content, dev, now)
+		report.Versions(facts.Content.Nodes, readBuild().version)
+		return nil
+	})
 }

@@ -90,7 +90,8 @@ func TestFullDiskAtStart(t *testing.T) {
 	startProcess(t, dir).want(t, 200, "GET", "/v1/orders", "")
 }
 
-// TestDiskFillsWhileRunning: licet dev ends with one line about the disk, and keeps what it acknowledged.
+// TestDiskFillsWhileRunning: licet dev ends with one line about the disk, and keeps what it acknowledged. On the full
+// disk, licet store ends with the same line.
 func TestDiskFillsWhileRunning(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, "400m")
@@ -109,6 +110,12 @@ func TestDiskFillsWhileRunning(t *testing.T) {
 	}
 	wantFullDisk(t, p.cmd.ProcessState.ExitCode(), p.log.String(), dir)
 	p.log.forgive(`"level":"error"`) // requests that the disk failed
+	create := licetCommand("store", "keys", "create", "--account", "acct_a", "--mode", "test", "--name", "a",
+		"--scopes", "*", "--data-dir", dir)
+	var stderr strings.Builder
+	create.Stderr = &stderr
+	_ = create.Run()
+	wantFullDisk(t, create.ProcessState.ExitCode(), stderr.String(), dir)
 	free()
 	again := startProcess(t, dir)
 	again.want(t, 200, "GET", "/v1/orders/"+acknowledged.text("order_no"), "")

@@ -15,6 +15,7 @@ import (
 	"licet/kv"
 	"licet/kv/embedded"
 	"licet/metrics"
+	"licet/metrics/guard"
 )
 
 // storeTimeout bounds the work of a command on an open store.
@@ -63,47 +64,70 @@ func (c *storeConfig) validate() error {
 	return c.Etcd.validate()
 }
 
-// open returns the configuration to open the store with. For a data directory, open locks the directory and starts its
-// etcd; release stops the etcd and unlocks the directory.
-func (c *storeConfig) open(ctx context.Context, stderr io.Writer) (cfg kv.Config, release func() error, err error) {
+// use runs work with the configuration to open the store. For a data directory, use locks the directory and runs the
+// directory's etcd during the work.
+func (c *storeConfig) use(ctx context.Context, stderr io.Writer, work func(context.Context, kv.Config) error) error {
 	log := zerolog.New(zerolog.ConsoleWriter{Out: stderr, NoColor: !isTerminal(stderr), TimeFormat: "15:04:05.000"}).
 		Level(zerolog.WarnLevel).With().Timestamp().Logger()
-	cfg, release = c.Etcd.store(), func() error { return nil }
-	if c.DataDir != "" {
-		// Starting etcd would create a store in a misspelled directory.
-		if !embedded.HasStore(c.DataDir) {
-			return cfg, nil, fmt.Errorf("there is no store in %s", c.DataDir)
-		}
-		lock, err := embedded.LockDir(c.DataDir)
-		if err != nil {
-			return cfg, nil, err
-		}
-		etcd, err := embedded.Start(ctx, c.DataDir, log)
-		if err != nil {
-			return cfg, nil, errors.Join(err, lock.Close())
-		}
-		cfg = kv.Config{Endpoints: etcd.Endpoints()}
-		release = func() error { etcd.Close(); return lock.Close() }
-	}
+	cfg := c.Etcd.store()
 	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), log
-	return cfg, release, nil
+	if c.DataDir == "" {
+		return work(ctx, cfg)
+	}
+	return embedded.WithAdvice(c.useDir(ctx, cfg, work), c.DataDir)
+}
+
+// useDir runs work on the store of the data directory. If the directory's etcd fails, useDir ends the context of the
+// work and returns the failure.
+func (c *storeConfig) useDir(
+	ctx context.Context, cfg kv.Config, work func(context.Context, kv.Config) error,
+) (err error) {
+	// Starting etcd would create a store in a misspelled directory.
+	if !embedded.HasStore(c.DataDir) {
+		return fmt.Errorf("there is no store in %s", c.DataDir)
+	}
+	lock, err := embedded.LockDir(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	etcd, err := embedded.Start(ctx, c.DataDir, cfg.Log)
+	if err != nil {
+		return err
+	}
+	defer etcd.Close()
+	cfg = kv.Config{Endpoints: etcd.Endpoints(), Metrics: cfg.Metrics, Log: cfg.Log}
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	guard.New(nil, cfg.Log).Start("failure of etcd", func() {
+		defer close(watched)
+		select {
+		case failure := <-etcd.Err():
+			cancel(failure)
+		case <-ctx.Done():
+		}
+	})
+	err = work(ctx, cfg)
+	cancel(nil)
+	<-watched
+	if failure := new(embedded.Failure); err != nil && errors.As(context.Cause(ctx), &failure) {
+		return failure
+	}
+	return err
 }
 
 // withStore opens the store and runs work on it, for at most storeTimeout.
 func (c *storeConfig) withStore(
 	ctx context.Context, stderr io.Writer, work func(context.Context, *kv.Store) error,
-) (err error) {
-	cfg, release, err := c.open(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	store, err := kv.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	return work(ctx, store)
+) error {
+	return c.use(ctx, stderr, func(ctx context.Context, cfg kv.Config) (err error) {
+		store, err := kv.Open(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		return work(ctx, store)
+	})
 }

@@ -56,16 +56,20 @@ their ids, which activate nothing.`,
 	return cmd
 }
 
-func runVerify(ctx context.Context, cfg masterConfig, stdout, stderr io.Writer) (err error) {
+func runVerify(ctx context.Context, cfg masterConfig, stdout, stderr io.Writer) error {
 	ring, given, err := cfg.ring()
 	if err != nil {
 		return err
 	}
-	store, release, err := cfg.open(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
+	return cfg.use(ctx, stderr, func(ctx context.Context, store kv.Config) error {
+		return cfg.verify(ctx, store, ring, given, stdout, stderr)
+	})
+}
+
+// verify verifies a store, with the master keys in ring if they are given.
+func (c *masterConfig) verify(
+	ctx context.Context, store kv.Config, ring licensing.MasterRing, given bool, stdout, stderr io.Writer,
+) (err error) {
 	opened, err := kv.Open(ctx, store)
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func runVerify(ctx context.Context, cfg masterConfig, stdout, stderr io.Writer) 
 	bar := terminal.NewMeter(stderr, "verify", false)
 	total := bar.Total(func() (int64, error) { return verify.CountKeys(ctx, opened) })
 	var out verifyOutput = &verifyTable{w: stdout}
-	if cfg.Output == "json" {
+	if c.Output == "json" {
 		out = &verifyJSON{w: stdout}
 	}
 	out.begin()
