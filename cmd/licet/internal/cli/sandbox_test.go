@@ -58,6 +58,11 @@ func TestPrices(t *testing.T) {
 	for _, bad := range []string{"49.005", "49,00", "-1", "", ".5", "5.", "1e3", "$49", "99999999999999999999"} {
 		u.refuses(true, []string{"--price is \"" + bad + "\""}, create("USD", "--price", bad)...)
 	}
+	u.refuses(true, []string{`--price is "10000000000.01": write at most 10000000000.00 USD`},
+		create("USD", "--price", "10000000000.01")...)
+	if o := u.asJSON(create("USD", "--price", "10000000000")...); o["amount"] != 1e12 {
+		t.Errorf("the maximum amount: %v", o)
+	}
 	u.refuses(true, []string{"0 decimals for JPY", "4900"}, create("JPY", "--price", "49.00")...)
 	u.refuses(true, []string{"--currency", "ISO 4217"}, create("dollars", "--price", "49.00")...)
 	u.refuses(true, []string{"--amount", "--price 49.00"}, create("USD", "--amount", "49.00")...)
