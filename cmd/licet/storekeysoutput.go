@@ -80,8 +80,8 @@ func (c *storeKeysConfig) show(stdout io.Writer, rows []row) error {
 	return table.Flush()
 }
 
-// showList prints API keys as licet keys list does. With --output json, showList prints one JSON object on one line, in
-// which each API key also has its master key.
+// showList prints API keys as licet keys list does. With --output json, showList prints the members of a page of the
+// service's list, on one line, and for each API key also its master key: only operators may know the master key.
 func (c *storeKeysConfig) showList(cmd *cobra.Command, keys []licensing.APIKey, now time.Time) error {
 	listed := []json.RawMessage{}
 	for i := range keys {
@@ -92,7 +92,7 @@ func (c *storeKeysConfig) showList(cmd *cobra.Command, keys []licensing.APIKey, 
 		listed = append(listed, text)
 	}
 	if c.Output == "json" {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"keys": listed})
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"keys": listed, "next_cursor": nil})
 	}
 	return cli.Setup{Lookup: os.LookupEnv}.PrintKeys(cmd, listed)
 }
