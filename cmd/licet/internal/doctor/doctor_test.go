@@ -134,6 +134,13 @@ func wantOne(t *testing.T, r *Report, level Level, found string) {
 	if len(bad) != 1 || bad[0].Level != level || !strings.Contains(bad[0].Found, found) || bad[0].Advice == "" ||
 		bad[0].Check == "" {
 		t.Errorf("want one %s with %q, got %+v", level, found, bad)
+		return
+	}
+	// A page alone helps nobody who has only the program.
+	advice, page, _ := strings.Cut(bad[0].Advice, "docs/")
+	if page != "" && !strings.Contains(advice, "licet ") && !strings.Contains(advice, "etcd") &&
+		!strings.HasPrefix(advice, "use three members") && !strings.HasPrefix(advice, "finish the upgrade") {
+		t.Errorf("the advice names a page and no command: %s", bad[0].Advice)
 	}
 }
 

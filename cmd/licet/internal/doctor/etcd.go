@@ -128,9 +128,11 @@ func (r *Report) alarms(members []survey.Member) {
 				continue
 			}
 			seen[alarm] = true
-			advice := "a member's data is damaged: replace the member, see docs/runbooks/LicetEtcdAlarm.md"
+			advice := "a member's data is damaged: find the member with etcdctl endpoint hashkv --cluster, and " +
+				"replace it with etcdctl member remove and etcdctl member add: docs/runbooks/LicetEtcdAlarm.md"
 			if alarm == "NOSPACE" {
-				advice = "free space or raise --quota-backend-bytes, then run etcdctl alarm disarm, see " +
+				advice = "run etcdctl compact and etcdctl defrag, or raise --quota-backend-bytes; then run etcdctl " +
+					"alarm disarm: " +
 					"docs/runbooks/LicetEtcdAlarm.md"
 			}
 			r.add(Problem, check, advice, "etcd has the alarm %s", alarm)
@@ -151,7 +153,7 @@ func (r *Report) quota(members []survey.Member, single bool) {
 			share := float64(m.Size) / float64(m.Quota)
 			fullest = max(fullest, share)
 			if level := fillLevel(share); level != OK {
-				r.add(level, check, "run licet store defragment, raise --quota-backend-bytes, or delete data, see "+
+				r.add(level, check, "run licet store defragment, raise --quota-backend-bytes, or delete data: "+
 					"docs/runbooks/LicetEtcdDatabaseFilling.md",
 					"%s uses %.0f %% of its quota of %s, and %s are in use",
 					m.Endpoint, 100*share, mebibytes(m.Quota), mebibytes(m.InUse))
@@ -262,7 +264,8 @@ func (r *Report) access(facts *survey.Facts) {
 	const check = "etcd access"
 	for _, m := range facts.Members {
 		if remote(m.Endpoint) && strings.HasPrefix(m.Endpoint, "http://") {
-			r.add(Warning, check, "give etcd TLS and client certificates: docs/guides/operations.md",
+			r.add(Warning, check, "create certificates for etcd and its clients with etcdcerts (etcdcerts --help), and set "+
+				"--etcd-ca, --etcd-cert and --etcd-key: docs/guides/operations.md",
 				"%s is without TLS: the network sees all data", m.Endpoint)
 			return
 		}

@@ -102,15 +102,19 @@ func (r *Report) probe(ctx context.Context, t cli.Located, now time.Time) bool {
 	return true
 }
 
+// freeSpace is the advice about a store without room.
+const freeSpace = "licet doctor --etcd-endpoints shows how full etcd is: run etcdctl compact and licet store " +
+	"defragment, or raise etcd's --quota-backend-bytes: docs/runbooks/LicetStoreSpace.md"
+
 // space judges what the probe says about the room in the store.
 func (r *Report) space(probe string) {
 	const check = "store space"
 	switch {
 	case strings.Contains(probe, `"store_space":"full"`):
-		r.add(Problem, check, "free space: docs/runbooks/LicetStoreSpace.md",
+		r.add(Problem, check, freeSpace,
 			"the store is full: the service refuses changes")
 	case strings.Contains(probe, `"store_space":"reserve"`):
-		r.add(Warning, check, "free space: docs/runbooks/LicetStoreSpace.md",
+		r.add(Warning, check, freeSpace,
 			"the store is almost full: the service refuses new orders and licenses")
 	default:
 		r.ok(check, "enough")
@@ -134,8 +138,8 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 			"create another with licet keys create, or licet store keys create, and set it in "+t.KeyFrom,
 			"the service refuses the API key from %s", t.KeyFrom)
 	case client.HasReason(err, client.ReasonSignatureRequired), client.HasReason(err, client.ReasonInvalidSignature):
-		r.add(Problem, check, "set LICET_API_KEY_ID and LICET_API_SECRET, and call the public URL of the service, see "+
-			"docs/guides/signing.md", "%v", err)
+		r.add(Problem, check, "set LICET_API_KEY_ID and LICET_API_SECRET, or save them with licet profile set "+
+			"--api-key-id, and call the public URL of the service: docs/guides/signing.md", "%v", err)
 	default:
 		r.Fail(check, err, "read the log of the service")
 	}

@@ -46,9 +46,11 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	}
 	switch age := now.Sub(c.Backup); {
 	case c.Backup.IsZero():
-		r.add(Warning, "backup", "run licet store backup every hour: docs/guides/backup.md", "there is no backup")
+		r.add(Warning, "backup", "run licet store backup DIRECTORY --keep 48 every hour: docs/guides/backup.md",
+			"there is no backup")
 	case age > oldBackup:
-		r.add(Warning, "backup", "look why licet store backup does not run: docs/runbooks/LicetBackupOld.md",
+		r.add(Warning, "backup", "run licet store backup by hand and correct what its message names: "+
+			"docs/runbooks/LicetBackupOld.md",
 			"the last backup is %v old", age.Round(time.Hour))
 	default:
 		r.ok("backup", "%v old", age.Round(time.Minute))
