@@ -1,4 +1,4 @@
-# What there is to do here: make help.
+# make help lists the targets.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -10,12 +10,12 @@ LDFLAGS  := -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 CREATED  ?= $(shell git log -1 --format=%cI 2>/dev/null)
 
-# Of make image. A tag may have no plus sign, as versions may.
+# The image of make image. Versions may have a plus sign, and tags of images may not.
 IMAGE      ?= licet:$(subst +,-,$(VERSION))
 IMAGE_ARCH ?= $(shell go env GOARCH)
 
-# How programs of the image and those of Kubernetes are built, so that what tests need of both
-# is compiled once.
+# The settings to build the programs of the image and of Kubernetes. They are the same, so Go compiles
+# the packages that both need only once.
 STATIC := CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath"
 
 ARGS     ?=
@@ -23,14 +23,14 @@ BENCH    ?= .
 FUZZTIME ?= 30s
 SEEDS    ?= 200
 
-# What make load runs, and what of it is not to be the scenario's own.
+# The scenario of make load, and settings that replace those of the scenario. Empty: the scenario decides.
 SCENARIO ?= mixed
 RATE     ?=
 DURATION ?=
 NODES    ?=
 TARGET   ?=
 
-# Packages whose tests know the flag -update.
+# The packages whose tests have the flag -update.
 GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . | xargs -r -n1 dirname | sort -u)
 
 .PHONY: help
@@ -61,7 +61,7 @@ module-path: ## Change the path of all modules, such as before you publish them:
 	tools/module-path '$(TO)'
 
 .PHONY: image-check
-image-check: ## Walk through the Dockerfile by hand, and hold what comes of it against that image.
+image-check: ## Run the steps of the Dockerfile without an engine, and compare the result with make image.
 	cd deploy/image && $(STATIC) go test -count=1 ./...
 
 .PHONY: openapi
@@ -85,7 +85,7 @@ manifests: ## Write the Prometheus operator's rules into deploy/k8s.
 	cd deploy/k8s/check && go test . -run TestRules -write
 
 .PHONY: k8s-check
-k8s-check: ## Have a real API server of Kubernetes take the manifests, and refuse broken ones. Builds it first.
+k8s-check: ## Check that a real API server of Kubernetes accepts the manifests, and refuses broken ones. Builds the server first.
 	programs=$$(deploy/k8s/tools/build kube-apiserver etcd etcdutl) && cd deploy/k8s/check && LICET_KUBE=$$programs $(STATIC) go test -count=1 ./...
 
 .PHONY: run
@@ -137,7 +137,7 @@ load-smoke: ## Run three scenarios for twelve seconds each, with the race detect
 	done
 
 .PHONY: shop-day
-shop-day: ## Play a shop's day against two nodes, and hold its ledger against the service: make shop-day ARGS='--seed 2'
+shop-day: ## Play a shop's day against two nodes, and compare its ledger with the service: make shop-day ARGS='--seed 2'
 	go run ./loadtest/shopday $(ARGS)
 
 .PHONY: webhook-run
@@ -145,11 +145,11 @@ webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is 
 	go run ./loadtest/webhookrun $(ARGS)
 
 .PHONY: observability
-observability: ## Ask a real Prometheus, beside a service under load, for everything that dashboards and rules ask for.
+observability: ## Run every query of dashboards and rules on a real Prometheus that scrapes a service under load.
 	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test -count=1 ./...
 
 .PHONY: lab
-lab: ## Run that service and its Prometheus until Ctrl-C, to look at real series.
+lab: ## Run the service and the Prometheus of make observability until Ctrl-C, to look at real series.
 	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && go run ./cmd/lab ../.. "$$programs"
 
 .PHONY: k8s-e2e
@@ -159,7 +159,7 @@ k8s-e2e: ## Run deploy/k8s in a Kubernetes of its own, and every command of docs
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
-	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }
+	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test has the flag -update' >&2; exit 1; }
 	go test $(GOLDEN_PKGS) -run Golden -update
 
 .PHONY: dashboards

@@ -264,8 +264,8 @@ func (r *Report) access(facts *survey.Facts) {
 	const check = "etcd access"
 	for _, m := range facts.Members {
 		if remote(m.Endpoint) && strings.HasPrefix(m.Endpoint, "http://") {
-			r.add(Warning, check, "create certificates for etcd and its clients with etcdcerts (etcdcerts --help), and set "+
-				"--etcd-ca, --etcd-cert and --etcd-key: docs/guides/operations.md",
+			r.add(Warning, check, "create certificates for etcd and its clients with etcdcerts (etcdcerts --help), "+
+				"and set --etcd-ca, --etcd-cert and --etcd-key: docs/guides/operations.md",
 				"%s is without TLS: the network sees all data", m.Endpoint)
 			return
 		}
