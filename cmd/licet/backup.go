@@ -55,8 +55,8 @@ With --keep, FILE is an existing directory. The command writes licet-<UTC time>.
 and then removes the oldest files of that form.
 
 FILE has customer data: keep it secret. The master keys are not in the store: keep a copy of
-them in another place. Without them a backup opens no license: neither a license key nor an
-API secret can be made of it. If etcd has users, the command needs the certificate of the user root.`,
+them in another place. Without the master keys, Licet can't derive license keys and API secrets
+from a backup. If etcd has users, the command needs the certificate of the user root.`,
 		Example: `  licet store backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
   licet store backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 hourly, for two days
   licet store backup store.db --data-dir ./licet-data                                  a stopped licet dev

@@ -125,7 +125,8 @@ func newStoreKeysCommand(stdout, stderr io.Writer) *cobra.Command {
 of an account is created in this way. Running nodes accept and refuse API keys accordingly;
 they need no restart.
 
-An API key belongs to one account and one mode. Its first API key creates an account.
+An API key belongs to one account and one mode. The first API key of an account
+creates the account.
 
 To call a service instead, see licet keys --help.`
 	cmd.Example = `  licet store keys create --account acct_acme --mode test --name shop --scopes orders,licenses \

@@ -20,7 +20,7 @@ func newUsersCommand(stdout io.Writer) *cobra.Command {
 		Long: `Create the users of an etcd cluster with their roles, and turn etcd's authentication on. The
 user "licet" reads and writes keys: nodes and most commands need its certificate. The user
 "root" may do everything: licet store backup, licet store defragment and this command need
-its certificate. The command changes only what is missing, so you may repeat it.
+its certificate. The command creates only missing users and roles, so you may repeat it.
 
 etcd takes the user from the CommonName of the client certificate. Start every member with
 --client-cert-auth, and give nodes a certificate with the CommonName "licet" first.

@@ -14,7 +14,7 @@ func (s webhookGroup) webhooksDeliveries() *cobra.Command {
 	return s.command(spec{
 		use: "deliveries ENDPOINT_ID", short: "List deliveries to an endpoint",
 		long: `List deliveries to an endpoint: pending deliveries first, then dead ones, then the latest delivered
-ones. Licet has given up a dead delivery.`,
+ones. Licet no longer tries dead deliveries.`,
 		example: `  licet webhooks deliveries ` + exampleEndpoint + `
   licet webhooks deliveries ` + exampleEndpoint + ` --status dead --all --output json`,
 		route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",

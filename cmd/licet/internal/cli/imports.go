@@ -54,7 +54,7 @@ func (s importGroup) importFrom(service *migrate.Service) *cobra.Command {
 	}
 	return s.command(spec{
 		use: service.Name + " [FILE]", short: "Import licenses from " + service.Title,
-		long: fmt.Sprintf(`Import licenses from %s, with their keys. Installed software goes on with the keys that it has.
+		long: fmt.Sprintf(`Import licenses from %s, with their keys. Installed software keeps its keys.
 
 %s. With --from-api, the command
 first reads them from the API into FILE (default: %s.json), and respects its rate limits.
@@ -62,7 +62,7 @@ $%s or --token-file has %s.
 
 Each license becomes a row of FILE.csv, and the command sends the rows as licet licenses import
 does. FILE.csv.results.csv has the results. FILE.left.csv has licenses that can't be imported.
---dry-run ends before anything is sent: it prints which value becomes what, and what is lost.
+--dry-run sends nothing: it prints how each value is converted, and which data is not imported.
 
 If the command is interrupted or killed, repeat it to continue.`, service.Title, files, service.Name, tokenVariable,
 			service.Token),
@@ -113,7 +113,7 @@ func (c *session) importForeign(f foreign, args []string) error {
 		return c.foreignReport(&f, path, report)
 	}
 	if report == nil {
-		fmt.Fprintf(c.stderr, "%s: its import has begun, and goes on\n", f.im.Input)
+		fmt.Fprintf(c.stderr, "%s: the command continues the import that has begun\n", f.im.Input)
 	} else {
 		fmt.Fprintln(c.stderr, f.summary(path, report))
 	}

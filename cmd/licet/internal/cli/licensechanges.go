@@ -130,8 +130,9 @@ func (s licenseGroup) licensesReissue() *cobra.Command {
 	var in client.Reissue
 	return s.command(spec{
 		use: "reissue LICENSE_KEY", short: "Give a license a new key",
-		long: `Give a license a new key, for example because its key was published. Devices and the id stay. The
-earlier keys end at once, or, for bound devices, after the overlap.`,
+		long: `Give a license a new key, for example because its key was published. The license
+keeps its id and its devices. Earlier keys are invalid at once; with --overlap, bound devices can
+use them until the overlap ends.`,
 		example: `  licet licenses reissue lic_77vwt5zc5zqn856r8rb6xh0hgc --reason leaked
   licet licenses reissue lic_77vwt5zc5zqn856r8rb6xh0hgc --overlap P7D`,
 		route: "POST /v1/licenses/{license_key}/reissue", scope: "licenses",

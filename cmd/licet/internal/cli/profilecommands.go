@@ -175,8 +175,8 @@ func (s Setup) tellUse(stderr io.Writer, file *profiles, name string) {
 func (s Setup) profileUse() *cobra.Command {
 	return s.oneProfile(&cobra.Command{
 		Use:   "use NAME",
-		Short: "Make a profile the profile in use",
-		Long: "Make a profile the profile in use: commands call it if neither the command line nor the " +
+		Short: "Select the profile in use",
+		Long: "Select the profile in use: commands call its service if neither the command line nor the " +
 			"environment names a service.",
 		Example: `  licet profile use shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,7 +17,7 @@ func (s Setup) redactCommand() *cobra.Command {
 		use: "redact", short: "Remove the personal data of a buyer",
 		long: `Remove the personal data of a buyer who asks to be forgotten: the e-mail address, description,
 metadata and reason of each order with that address, and the metadata and reason of its
-license. Orders and licenses stay otherwise unchanged. This can't be undone: the command asks
+license. Nothing else in orders and licenses changes. This can't be undone: the command asks
 for confirmation on a terminal.
 
 If the command is interrupted, repeat it to continue. Later orders of the buyer are stored as

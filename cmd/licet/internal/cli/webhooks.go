@@ -106,8 +106,8 @@ func (s webhookGroup) webhooksUpdate() *cobra.Command {
 	var enabled bool
 	return s.command(spec{
 		use: "update ENDPOINT_ID", short: "Change an endpoint",
-		long: `Change an endpoint. Flags that you leave out keep their values. A disabled endpoint, once enabled,
-receives the stored events of the time between.`,
+		long: `Change an endpoint. Flags that you leave out keep their values. If you enable a disabled
+endpoint, it receives the events that were stored while it was disabled.`,
 		example: `  licet webhooks update ` + exampleEndpoint + ` --enabled=false
   licet webhooks update ` + exampleEndpoint + ` --endpoint-url https://shop.example.com/events --event-types '*'`,
 		route: "PATCH /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
