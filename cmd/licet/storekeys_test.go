@@ -221,7 +221,7 @@ func TestKeysOutput(t *testing.T) {
 	t.Parallel()
 	flags, _ := testStore(t)
 	on := func(args ...string) []string { return slices.Concat(args, acme, flags) }
-	if got := runLicet(t, on("store", "keys", "list", "-o", "json")...); got.stdout != "{\"keys\":[]}\n" {
+	if got := runLicet(t, on("store", "keys", "list", "-o", "json")...); got.stdout != `{"keys":[],"next_cursor":null}`+"\n" {
 		t.Errorf("no keys: %+v", got)
 	}
 	got := runLicet(t, on("store", "keys", "create", "--name", "my shop", "--scopes", "keys,events:read",
@@ -259,7 +259,10 @@ func TestKeysOutput(t *testing.T) {
 		Previous *string  `json:"previous_secret_until"`
 	}
 	got = runLicet(t, on("store", "keys", "list", "-o", "json")...)
-	keys := decode[struct{ Keys []listed }](t, got.stdout).Keys
+	keys := decode[struct {
+		Keys []listed
+		Next *string `json:"next_cursor"`
+	}](t, got.stdout).Keys
 	if len(keys) != 1 || keys[0].Name != "my shop" || !keys[0].Signed || keys[0].Status != "revoked" ||
 		keys[0].Expires != "2100-01-31T00:00:00.000Z" || keys[0].Revoked == nil || keys[0].Previous != nil {
 		t.Errorf("%+v", keys)
