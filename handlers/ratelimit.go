@@ -175,6 +175,21 @@ func (l *rateLimits) failure(r *request, cause error) error {
 	return cause
 }
 
+// guess runs look, which looks up a license by a name that the client may have guessed, and which failure counts if
+// there is none. While the limit of the client's address is used up, guess does not run look. Each look-up under way
+// holds a token, so many at once can't exceed the limit either. Requests with an API key have the limit of its account.
+func (l *rateLimits) guess(c *call, look func() error) error {
+	if c.key != nil {
+		return look()
+	}
+	client := l.client(c)
+	if d := l.limits.Address(client); d.Refused {
+		return l.count(c, d, errAddressLimited)
+	}
+	defer l.limits.UndoAddress(client)
+	return look()
+}
+
 // count records the decision of a limit, and returns refusal if the limit refuses the request.
 func (l *rateLimits) count(c *call, d limits.Decision, refusal *licensing.Error) error {
 	if d.Policy == nil {

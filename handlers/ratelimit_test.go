@@ -412,6 +412,45 @@ func TestGuessedAPIKeys(t *testing.T) {
 	s.sendWire(lookup(keyReadOnly)).must(t, 40403) // the node remembers it now
 }
 
+// TestGuessedExternalKeys: an address may guess a number of external keys. Then the node looks up no more of them for
+// this address, so not even a right guess is answered. External keys that the node remembers still work there, and all
+// work from elsewhere and with an API key.
+func TestGuessedExternalKeys(t *testing.T) {
+	t.Parallel()
+	const allowed, address = 10, "203.0.113.1"
+	perMinute := limits.Rate{Count: allowed, Per: time.Minute}
+	s := newService(t, append(limited(limits.Config{Address: perMinute}), behindProxy)...)
+	s.followKeys(keyAll)
+	for _, key := range []string{"OLD-1", "OLD-2", "OLD-3"} {
+		s.sendWire(externalGrant(key, 1)).must(t, 0)
+	}
+	use := func(key, mode string) wire {
+		return activation(key, fmt.Sprintf(`"account_id":"acct_acme","mode":%q,"device_id":"d"`, mode)).from(address)
+	}
+	for range 3 * allowed { // good keys count for nothing, remembered or not
+		s.sendWire(use("OLD-1", "test")).must(t, 0).wantCounts(t, "", "")
+	}
+	s.sendWire(use("OLD-1", "sandbox")).must(t, 40401)
+	var reads atomic.Int64
+	s.store.onRead(func() { reads.Add(1) })
+	for i := range allowed - 1 {
+		s.sendWire(use(fmt.Sprint("GUESS-", i), "test")).must(t, 40401)
+	}
+	if n := reads.Load(); n != allowed-1 {
+		t.Errorf("%d guesses cost %d requests to the store", allowed-1, n)
+	}
+	s.sendWire(use("GUESS", "test")).wantLimited(t, "6")
+	s.sendWire(use("OLD-2", "test")).wantLimited(t, "6")
+	s.sendWire(use("OLD-2", "live")).wantLimited(t, "6")
+	if n := reads.Load(); n != allowed-1 {
+		t.Errorf("guesses above the limit cost %d requests to the store", n-allowed+1)
+	}
+	s.sendWire(use("OLD-1", "test")).must(t, 0)
+	s.sendWire(use("OLD-3", "test").with(keyAll)).must(t, 0)
+	s.sendWire(use("OLD-2", "test").from("203.0.113.2")).must(t, 0)
+	s.sendWire(use("OLD-2", "test")).must(t, 0) // the node remembers it now
+}
+
 // TestRevokedKeyInALoop: a client that sends a revoked API key all the time is limited, and keeps no other client of
 // its address from working, whether or not the node remembers the other client's API key.
 func TestRevokedKeyInALoop(t *testing.T) {

@@ -70,9 +70,11 @@ func (in *namedLicense) owner() licensing.Owner {
 // resolve finds the license of an external key or of a reissued key, and counts the request against the limit of the
 // license.
 func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err error) {
-	switch {
+	switch mode := in.owner().Mode; {
+	case in.external != "" && mode != licensing.Live && mode != licensing.Test:
+		return licensing.ErrLicenseNotFound
 	case in.external != "":
-		in.key, err = s.cfg.Node.ExternalLicense(ctx, in.owner(), in.external, s.rates.network(c))
+		in.key, err = s.externalLicense(ctx, c, in.owner(), in.external)
 	case in.key.IsAlias():
 		in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, licensing.Owner{}, s.rates.network(c))
 	}
@@ -80,6 +82,21 @@ func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err er
 		return err
 	}
 	return s.rates.license(c, in.key)
+}
+
+// externalLicense returns the license with an external key of an owner. An external key has no check characters, so
+// the node looks up what it does not remember only while the client's address may guess.
+func (s *Server) externalLicense(
+	ctx context.Context, c *call, owner licensing.Owner, external string,
+) (key licensing.LicenseKey, err error) {
+	if key, known := s.cfg.Node.RecallExternal(owner, external); known {
+		return key, nil
+	}
+	err = s.rates.guess(c, func() error {
+		key, err = s.cfg.Node.ExternalLicense(ctx, owner, external, s.rates.network(c))
+		return err
+	})
+	return key, err
 }
 
 // validationRequest asks whether a device may use a license.

@@ -86,6 +86,9 @@ func (l *Limits) Close() {
 // Address counts a request by its client's network.
 func (l *Limits) Address(client netip.Addr) Decision { return l.address.take(Network(client)) }
 
+// UndoAddress undoes Address.
+func (l *Limits) UndoAddress(client netip.Addr) { l.address.giveBack(Network(client)) }
+
 // Attempt counts an attempt of a client's network to authenticate that needs a look-up, before the look-up. Unless it
 // fails, AttemptSucceeded must follow. So the attempts under way can't exceed the limit either.
 func (l *Limits) Attempt(client netip.Addr) Decision { return l.authentication.take(Network(client)) }
