@@ -65,11 +65,32 @@ OLD-4,editor,,revoked,,
 		}
 	}
 
-	// Another file with one of the keys is refused in that row.
-	other := newImport(t, c, "external_key,product_id\nOLD-1,editor\nOLD-9,editor\n")
-	other.want(t, bulk.ImportSummary{Rows: 2, Granted: 1, Licenses: 1, Refused: 1})
-	if len(other.failures) != 1 || !strings.Contains(other.failures[0], "40907") {
-		t.Errorf("%q", other.failures)
+	// Another file with one of the keys is refused in that row, also if the import is repeated.
+	second := "external_key,product_id,status,devices\nOLD-1,editor,revoked,\"[\"\"f\"\"]\"\nOLD-9,editor,,\n"
+	other := newImport(t, c, second)
+	for before, other := range []*importer{other, other.again(c)} {
+		other.want(t, bulk.ImportSummary{Rows: 2, Before: before, Granted: 1, Licenses: 1, Refused: 1})
+		if len(other.failures) != 1 || !strings.Contains(other.failures[0], "40907") {
+			t.Errorf("%q", other.failures)
+		}
+	}
+	// The same holds if the response was lost, and the service has forgotten the Idempotency-Key since.
+	begun := time.Now().Add(2 * time.Hour)
+	lost := newImport(t, nil, second)
+	lost.Parallel = 1
+	lost.Now = func() time.Time { return begun }
+	_, option = newWire(t, func(*http.Request) bool { return true })
+	lost.Service = caller(t, key.Text, option, client.RetryFor(0))
+	if _, err := lost.Run(t.Context()); err == nil {
+		t.Fatal("it did not break off")
+	}
+	last := lost.again(c)
+	last.Now = func() time.Time { return begun.Add(25 * time.Hour) }
+	last.want(t, bulk.ImportSummary{Rows: 2, Refused: 2})
+	for _, l := range listed(t, c) {
+		if l.ExternalKey == "OLD-1" && (l.Status != "activated" || l.CurrentDevices != 2) {
+			t.Errorf("OLD-1 has %d devices and is %s", l.CurrentDevices, l.Status)
+		}
 	}
 }
 

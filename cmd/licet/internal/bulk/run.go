@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"licet/client"
 )
@@ -125,7 +126,7 @@ func (r *run) send(ctx context.Context, row *row) error {
 // next run uses the same key.
 func (r *run) grant(ctx context.Context, row *row) error {
 	s := &r.states[row.index]
-	again := s.try > 0
+	unknown := s.status == inDoubt && s.old(r.Now())
 	try, first := s.next(r.Now())
 	intent := entry{Row: row.index + 1, Try: try, At: first.UTC()}
 	at, end, err := r.journal.add(intent)
@@ -140,8 +141,10 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	}
 	var answer client.Response
 	made, err := r.Service.GrantLicenses(ctx, row.grant, client.IdempotencyKey(r.key(row, try)), client.Record(&answer))
-	if again && client.HasReason(err, client.ReasonExternalKeyInUse) {
-		made, err = r.byExternalKey(ctx, row)
+	if unknown && client.HasReason(err, client.ReasonExternalKeyInUse) {
+		if found, failed := r.byExternalKey(ctx, row, first); found != nil || failed != nil {
+			made, err = found, failed
+		}
 	}
 	if err != nil {
 		e, stop := resultOf(err, answer.Tries)
@@ -160,8 +163,9 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	return r.record(row, e)
 }
 
-// byExternalKey returns the license that an earlier try of the row has granted.
-func (r *run) byExternalKey(ctx context.Context, row *row) ([]client.License, error) {
+// byExternalKey returns the license that the row's try, begun at first, has granted: the service may have forgotten the
+// try's Idempotency-Key. byExternalKey returns none if the license with the external key is older than the try.
+func (r *run) byExternalKey(ctx context.Context, row *row, first time.Time) ([]client.License, error) {
 	found, err := r.Service.ListLicenses(ctx, client.LicenseFilter{ExternalKey: row.grant.ExternalKey},
 		client.Page{Limit: 1})
 	if err != nil {
@@ -169,6 +173,9 @@ func (r *run) byExternalKey(ctx context.Context, row *row) ([]client.License, er
 	}
 	if len(found.Items) != 1 {
 		return nil, errors.New("the service has the external key of a row, and does not list its license")
+	}
+	if found.Items[0].CreatedAt.Before(first.Add(-clockDifference)) {
+		return nil, nil
 	}
 	return found.Items, nil
 }

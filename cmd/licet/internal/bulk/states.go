@@ -34,6 +34,9 @@ const (
 // for 24 hours after it accepted the key; the remaining hour covers slow requests and clock differences.
 const forgotten = 23 * time.Hour
 
+// clockDifference is how far this machine's clock may differ from the service's.
+const clockDifference = time.Minute
+
 // apply updates the state with a line of the journal.
 func (s *state) apply(e entry, at int64) error {
 	switch e.Result {
@@ -68,7 +71,7 @@ func (s *state) done() bool { return s.status >= wasGranted }
 func (s *state) old(now time.Time) bool {
 	age := now.Sub(time.UnixMilli(s.first))
 	// Before the first use: the clock was set back, so the age is unknown.
-	return age >= forgotten || age < -time.Minute
+	return age >= forgotten || age < -clockDifference
 }
 
 // lost reports whether the outcome of the row can no longer be found out.
