@@ -34,7 +34,7 @@ func TestOldLayoutIsRefused(t *testing.T) {
 	} {
 		if got := runLicet(t, args...); got.code != exitFailed ||
 			!strings.Contains(got.stderr, "wrote this store in the layout lc1") ||
-			!strings.Contains(got.stderr, `import the licenses there with "licet licenses import"`) {
+			!strings.Contains(got.stderr, `rename the column license_key of the file to external_key`) {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}

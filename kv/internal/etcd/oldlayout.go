@@ -13,8 +13,9 @@ import (
 
 // ErrOldLayout refuses a store whose keys this build can't read. No build converts such a store.
 var ErrOldLayout = fmt.Errorf("an earlier build wrote this store in the layout lc1, and this build reads only the "+
-	"layout %s: use an empty etcd or an empty data directory, and import the licenses there with \"licet licenses "+
-	"import\" from a file that the earlier build has exported", layout.Prefix[:len(layout.Prefix)-1])
+	"layout %s: use an empty etcd or an empty data directory; export the licenses with the earlier build, rename the "+
+	"column license_key of the file to external_key, and import the file with \"licet licenses import\"",
+	layout.Prefix[:len(layout.Prefix)-1])
 
 // RefuseOldLayout returns [ErrOldLayout] if the store has a key that every store of the layout before this one has. A
 // user of etcd that may not read such a key uses a store of this layout.

@@ -24,6 +24,7 @@ OLD-1,editor,3,active,,"[""a"",""b""]"
 OLD-2,editor,3,suspended,late,"[""c""]"
 OLD-3,editor,1,,,"[""d"",""e""]"
 OLD-4,editor,,revoked,,
+LIC-01H3X-5RK2M-9QZ7T-WB4NC-8YGDA,editor,,,,
 `)
 	im.Parallel = 1
 	started := time.Now()
@@ -44,14 +45,15 @@ OLD-4,editor,,revoked,,
 	}
 	late := im.again(c)
 	late.Now = func() time.Time { return started.Add(25 * time.Hour) }
-	late.want(t, bulk.ImportSummary{Rows: 4, Granted: 4, Licenses: 4})
+	late.want(t, bulk.ImportSummary{Rows: 5, Granted: 5, Licenses: 5})
 	if len(late.failures) != 1 || !strings.Contains(late.failures[0], `device "e" was not bound: device limit reached`) {
 		t.Errorf("%q", late.failures)
 	}
 	want := map[string]struct {
 		devices int
 		status  string
-	}{"OLD-1": {2, "activated"}, "OLD-2": {1, "suspended"}, "OLD-3": {1, "activated"}, "OLD-4": {0, "revoked"}}
+	}{"OLD-1": {2, "activated"}, "OLD-2": {1, "suspended"}, "OLD-3": {1, "activated"}, "OLD-4": {0, "revoked"},
+		"LIC-01H3X-5RK2M-9QZ7T-WB4NC-8YGDA": {0, "not_activated"}} // another store's license key
 	all := listed(t, c)
 	if len(all) != len(want) {
 		t.Errorf("there are %d licenses", len(all))
