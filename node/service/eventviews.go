@@ -271,7 +271,7 @@ func keyOf(e *store.RecordedEvent) licensing.LicenseKey {
 }
 
 // eachReadable reads records, at most MaxReadLicenses in a batch. A record that the store can't read
-// must not hold up the events of other records: eachReadable finds the record by halving the batch and
+// must not hold up the events or orders of other records: eachReadable finds the record by halving the batch and
 // leaves it out, as if the record were gone.
 func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 	for some := range slices.Chunk(keys, store.MaxReadLicenses) {
@@ -285,8 +285,8 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 		if len(some) == 1 {
 			if c.cfg.Metrics.EventValuesUnreadable.CountOnce(fmt.Sprint("record ", some[0])) {
 				c.cfg.Log.Error().Err(err).
-					Msg("a record can't be read; its events lack the fields that only the record holds. See: licet " +
-						"store verify")
+					Msg("a record can't be read; its events and orders lack what only the record holds. See: licet store " +
+						"verify")
 			}
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -75,28 +74,31 @@ func (o *Orders) claimedOrder(
 	return order, err == nil, err
 }
 
-// showCurrentKeys puts the keys that licenses have now in place of their first keys, which orders store.
+// showCurrentKeys puts the keys that licenses have now in place of their first keys, which orders store. An order whose
+// license can't be read keeps the first key.
 func (c *core) showCurrentKeys(ctx context.Context, owner licensing.Owner, orders ...*licensing.Order) error {
 	var keys []licensing.LicenseKey
-	var paid []*licensing.Order
 	for _, o := range orders {
 		if !o.LicenseKey.IsZero() {
-			keys, paid = append(keys, o.LicenseKey), append(paid, o)
+			keys = append(keys, o.LicenseKey)
 		}
 	}
-	for some := range slices.Chunk(keys, store.MaxReadLicenses) {
+	current := make(map[licensing.LicenseKey]licensing.LicenseKey, len(keys))
+	err := eachReadable(c, keys, func(some []licensing.LicenseKey) error {
 		views, err := c.cfg.Queries.ReadLicenses(ctx, some, 0)
-		if err != nil {
-			return err
-		}
 		for i, view := range views {
 			if visible(view, owner, some[i]) == nil {
-				paid[i].LicenseKey = view.License.CurrentKey()
+				current[some[i]] = view.License.CurrentKey()
 			}
 		}
-		paid = paid[len(some):]
+		return err
+	})
+	for _, o := range orders {
+		if key, found := current[o.LicenseKey]; found {
+			o.LicenseKey = key
+		}
 	}
-	return nil
+	return err
 }
 
 // ShowCurrentKey puts the key that an order's license has now in place of its first key, after a change of the order.

@@ -73,3 +73,41 @@ func TestEventsOfUnreadableRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestOrdersOfUnreadableLicenses lists and reads orders, one of which has an unreadable license: this order keeps the
+// key that it stores, and the others show the keys that their licenses have now.
+func TestOrdersOfUnreadableLicenses(t *testing.T) {
+	db, owner := nodetest.OpenStore(t), nodetest.NewOwner(licensing.Test)
+	n := nodetest.New(t, db)
+	ctx := nodetest.Context(t)
+	want := make(map[string]licensing.LicenseKey)
+	damaged := &damagedStore{Store: db}
+	for i := range 3 {
+		order, _, err := n.CreateOrder(ctx, owner, nodetest.NewOrder(100))
+		if err == nil {
+			_, err = n.PayOrder(ctx, order, "p")
+		}
+		if err == nil {
+			order, err = n.Order(ctx, owner, order.OrderNo)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want[order.OrderNo] = order.LicenseKey; i == 1 {
+			damaged.license = order.LicenseKey
+		}
+	}
+	n = nodetest.New(t, damaged)
+	list, err := n.ListOrders(ctx, owner, service.OrderFilter{}, store.Page{Limit: 100})
+	if err != nil || len(list.Items) != len(want) {
+		t.Fatalf("%d orders, %v", len(list.Items), err)
+	}
+	for i := range list.Items {
+		listed := &list.Items[i]
+		read, err := n.Order(ctx, owner, listed.OrderNo)
+		if key := want[listed.OrderNo]; err != nil || listed.LicenseKey != key || read.LicenseKey != key {
+			t.Errorf("%s: listed with %s, read with %s (%v), want %s", listed.OrderNo, listed.LicenseKey, read.LicenseKey,
+				err, key)
+		}
+	}
+}
