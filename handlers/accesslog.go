@@ -206,6 +206,7 @@ func activationFailures() []licensing.Reason {
 		licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked,
 		licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired,
 		licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
+		licensing.ReasonLicenseKeyReplaced, licensing.ReasonAccountBudgetReached,
 		licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded,
 		licensing.ReasonOutcomeUnknown,
 	}

@@ -285,8 +285,8 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 		if len(some) == 1 {
 			if c.cfg.Metrics.EventValuesUnreadable.CountOnce(fmt.Sprint("record ", some[0])) {
 				c.cfg.Log.Error().Err(err).
-					Msg("a record can't be read; its events and orders lack what only the record holds. See: licet store " +
-						"verify")
+					Msg("a record can't be read; its events and orders lack what only the record holds. See: licet " +
+						"store verify")
 			}
 			continue
 		}

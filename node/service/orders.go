@@ -245,14 +245,9 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 		return licensing.Order{}, err
 	}
 	defer func() { place.Leave(err) }()
-	owner, found, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
+	owner, _, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
 	if err != nil {
 		return licensing.Order{}, err
-	}
-	if found {
-		if err = place.Become(owner); err != nil {
-			return licensing.Order{}, err
-		}
 	}
 	// An unknown order is read too, of no owner: so the time of the answer does not show which orders exist.
 	order, err = o.readOrder(ctx, owner, orderNo)
@@ -261,6 +256,10 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	}
 	if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
 		return licensing.Order{}, licensing.ErrOrderNotFound
+	}
+	// Only a caller with the token is told that the order's owner has no place left.
+	if err = place.Become(owner); err != nil {
+		return licensing.Order{}, err
 	}
 	return order, o.showCurrentKeys(ctx, owner, &order)
 }

@@ -106,8 +106,8 @@ func TestOrdersOfUnreadableLicenses(t *testing.T) {
 		listed := &list.Items[i]
 		read, err := n.Order(ctx, owner, listed.OrderNo)
 		if key := want[listed.OrderNo]; err != nil || listed.LicenseKey != key || read.LicenseKey != key {
-			t.Errorf("%s: listed with %s, read with %s (%v), want %s", listed.OrderNo, listed.LicenseKey, read.LicenseKey,
-				err, key)
+			t.Errorf("%s: listed with %s, read with %s (%v), want %s", listed.OrderNo, listed.LicenseKey,
+				read.LicenseKey, err, key)
 		}
 	}
 }
