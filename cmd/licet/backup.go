@@ -177,10 +177,14 @@ func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, std
 	return err
 }
 
-// addRing checks that the ring opens the restored store, and copies the ring's file into the data directory.
+// addRing checks that the ring has all master keys of the restored store, and copies the ring's file into the data
+// directory.
 func (c *restoreConfig) addRing(ctx context.Context, ring licensing.MasterRing, stderr io.Writer) error {
 	restored := storeConfig{DataDir: c.DataDir}
 	err := restored.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
+		if err := store.CheckRing(ctx, ring); err != nil {
+			return err
+		}
 		_, err := store.ReadLicenseKeys(ctx, ring)
 		return err
 	})

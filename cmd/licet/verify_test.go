@@ -219,8 +219,19 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
 	if got := runLicet(t, "store", "restore", file, "--data-dir", closed, "--master-key-file",
-		ringFile(t)); got.code != exitFailed || !strings.Contains(got.stderr, "is restored, without master keys") {
+		ringFile(t)); got.code != exitFailed || !strings.Contains(got.stderr, "is restored, without master keys") ||
+		!strings.Contains(got.stderr, "the store uses another master key") {
 		t.Errorf("restore with other master keys: %+v", got)
+	}
+	more := filepath.Join(t.TempDir(), "store.db")
+	addMasterInUse(t, opened)
+	if got := runLicet(t, "store", "backup", more, "--data-dir", opened); got.code != exitOK {
+		t.Fatalf("backup: %+v", got)
+	}
+	if got := runLicet(t, "store", "restore", more, "--data-dir", filepath.Join(t.TempDir(), "partly"),
+		"--master-key-file", filepath.Join(p.dir, masterFile)); got.code != exitFailed ||
+		!strings.Contains(got.stderr, `the store uses the master key "m9"`) {
+		t.Errorf("restore with one of two master keys: %+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(closed, masterFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the restored directory has master keys that do not open it: %v", err)
@@ -255,5 +266,22 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 8 {
 		t.Errorf("verify: %+v", v)
+	}
+}
+
+// addMasterInUse lets the store of a data directory use one more master key, m9.
+func addMasterInUse(t *testing.T, dir string) {
+	t.Helper()
+	p := startProcess(t, dir)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Put(t.Context(), "lc2/cell/master/m9", strings.Repeat("f", 32)); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.terminate(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
 	}
 }
