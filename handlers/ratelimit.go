@@ -176,17 +176,17 @@ func (l *rateLimits) failure(r *request, cause error) error {
 }
 
 // guess runs look, which looks up a license by a name that the client may have guessed, and which failure counts if
-// there is none. While the limit of the client's address is used up, guess does not run look. Each look-up under way
-// holds a token, so many at once can't exceed the limit either. Requests with an API key have the limit of its account.
+// there is none. While the limit of the client's address is used up, guess does not run look. It keeps no token during
+// look: a class of pupils that starts at once makes no guess. Admission bounds the look-ups under way. Requests with an
+// API key have the limit of its account.
 func (l *rateLimits) guess(c *call, look func() error) error {
-	if c.key != nil {
-		return look()
+	if c.key == nil {
+		client := l.client(c)
+		if d := l.limits.Address(client); d.Refused {
+			return l.count(c, d, errAddressLimited)
+		}
+		l.limits.UndoAddress(client)
 	}
-	client := l.client(c)
-	if d := l.limits.Address(client); d.Refused {
-		return l.count(c, d, errAddressLimited)
-	}
-	defer l.limits.UndoAddress(client)
 	return look()
 }
 

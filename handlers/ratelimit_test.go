@@ -424,10 +424,20 @@ func TestGuessedExternalKeys(t *testing.T) {
 	for _, key := range []string{"OLD-1", "OLD-2", "OLD-3"} {
 		s.sendWire(externalGrant(key, 1)).must(t, 0)
 	}
+	many := make([]string, 5*allowed)
+	for i := range many {
+		many[i] = fmt.Sprint("MANY-", i)
+		s.sendWire(externalGrant(many[i], 1)).must(t, 0)
+	}
 	use := func(key, mode string) wire {
 		return activation(key, fmt.Sprintf(`"account_id":"acct_acme","mode":%q,"device_id":"d"`, mode)).from(address)
 	}
-	for range 3 * allowed { // good keys count for nothing, remembered or not
+	var machines sync.WaitGroup // behind one address, which start at once
+	for _, key := range many {
+		machines.Go(func() { s.sendWire(use(key, "test")).must(t, 0).wantCounts(t, "", "") })
+	}
+	machines.Wait()
+	for range 3 * allowed {
 		s.sendWire(use("OLD-1", "test")).must(t, 0).wantCounts(t, "", "")
 	}
 	s.sendWire(use("OLD-1", "sandbox")).must(t, 40401)
