@@ -160,6 +160,8 @@ func TestGrowthOfReplacements(t *testing.T) {
 		"shorter metadata":          {metadata(`{"a":"x"}`), with(`{"a":"long"}`), Replacement},
 		"a member for a longer one": {metadata(`{"a":null,"b":1}`), with(`{"a":"long"}`), Replacement},
 		"no metadata":               {metadata(`{"a":null}`), with(`{"a":1}`), Replacement},
+		"shorter metadata, and more devices": {UpdateLicense{Target: Target{Key: key}, MaxDevices: new(10),
+			Metadata: `{"a":null}`}, with(`{"a":1}`), OrdinaryGrowth},
 		"metadata as it is":         {metadata(`{"a":1}`), with(`{"a":1}`), NoGrowth},
 		"metadata that is too long": {metadata(`{"a":"` + strings.Repeat("x", MaxMetadataBytes) + `"}`), with(""), NoGrowth},
 		"metadata of a foreign license": {metadata(`{"a":1}`),

@@ -169,7 +169,10 @@ func (c UpdateLicense) growth(r *Record, _ time.Time) Growth {
 	case err != nil:
 		return NoGrowth
 	case c.MaxDevices != nil && l.letsBindMore(*c.MaxDevices):
-		return max(UrgentGrowth, c.growthOfMetadata(r))
+		if c.growthOfMetadata(r) > UrgentGrowth { // both are refused where either is
+			return OrdinaryGrowth
+		}
+		return UrgentGrowth
 	}
 	return c.growthOfMetadata(r)
 }
