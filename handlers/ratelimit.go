@@ -175,19 +175,18 @@ func (l *rateLimits) failure(r *request, cause error) error {
 	return cause
 }
 
-// guess runs look, which looks up a license by a name that the client may have guessed, and which failure counts if
-// there is none. While the limit of the client's address is used up, guess does not run look. It keeps no token during
-// look: a class of pupils that starts at once makes no guess. Admission bounds the look-ups under way. Requests with an
-// API key have the limit of its account.
-func (l *rateLimits) guess(c *call, look func() error) error {
-	if c.key == nil {
-		client := l.client(c)
-		if d := l.limits.Address(client); d.Refused {
-			return l.count(c, d, errAddressLimited)
-		}
-		l.limits.UndoAddress(client)
+// mayGuess refuses the look-up of a name that the client may have guessed while the limit of the client's address is
+// used up. failure counts the look-up if there is no license of that name. mayGuess takes no token: many machines
+// behind one address may start at once. Admission bounds the look-ups under way. Requests with an API key have the
+// limit of its account.
+func (l *rateLimits) mayGuess(c *call) error {
+	if c.key != nil {
+		return nil
 	}
-	return look()
+	if d := l.limits.AddressLeft(l.client(c)); d.Refused {
+		return l.count(c, d, errAddressLimited)
+	}
+	return nil
 }
 
 // count records the decision of a limit, and returns refusal if the limit refuses the request.

@@ -70,9 +70,7 @@ func (in *namedLicense) owner() licensing.Owner {
 // resolve finds the license of an external key or of a reissued key, and counts the request against the limit of the
 // license.
 func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err error) {
-	switch mode := in.owner().Mode; {
-	case in.external != "" && mode != licensing.Live && mode != licensing.Test:
-		return licensing.ErrLicenseNotFound
+	switch {
 	case in.external != "":
 		in.key, err = s.externalLicense(ctx, c, in.owner(), in.external)
 	case in.key.IsAlias():
@@ -89,14 +87,16 @@ func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err er
 func (s *Server) externalLicense(
 	ctx context.Context, c *call, owner licensing.Owner, external string,
 ) (key licensing.LicenseKey, err error) {
+	if owner.Mode != licensing.Live && owner.Mode != licensing.Test {
+		return key, licensing.ErrLicenseNotFound
+	}
 	if key, known := s.cfg.Node.RecallExternal(owner, external); known {
 		return key, nil
 	}
-	err = s.rates.guess(c, func() error {
-		key, err = s.cfg.Node.ExternalLicense(ctx, owner, external, s.rates.network(c))
-		return err
-	})
-	return key, err
+	if err := s.rates.mayGuess(c); err != nil {
+		return key, err
+	}
+	return s.cfg.Node.ExternalLicense(ctx, owner, external, s.rates.network(c))
 }
 
 // validationRequest asks whether a device may use a license.

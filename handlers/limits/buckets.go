@@ -87,8 +87,8 @@ func (b *buckets[K]) takeAbove(key K, reserve int) Decision {
 	return b.decide(!taken, bucket.TokensAt(now)-float64(reserve))
 }
 
-// debt refuses while the bucket of a key lacks tokens. It takes none.
-func (b *buckets[K]) debt(key K) Decision {
+// peek refuses while fewer than a number of tokens are left in the bucket of a key. It takes none.
+func (b *buckets[K]) peek(key K, least float64) Decision {
 	if b == nil {
 		return Decision{}
 	}
@@ -97,7 +97,7 @@ func (b *buckets[K]) debt(key K) Decision {
 		return Decision{}
 	}
 	left := bucket.TokensAt(b.clock())
-	return b.decide(left < 0, left)
+	return b.decide(left < least, left)
 }
 
 // decide returns the decision on a bucket in which so many tokens are left.

@@ -86,8 +86,8 @@ func (l *Limits) Close() {
 // Address counts a request by its client's network.
 func (l *Limits) Address(client netip.Addr) Decision { return l.address.take(Network(client)) }
 
-// UndoAddress undoes Address.
-func (l *Limits) UndoAddress(client netip.Addr) { l.address.giveBack(Network(client)) }
+// AddressLeft refuses while Address would refuse a request of a client's network. AddressLeft takes no token.
+func (l *Limits) AddressLeft(client netip.Addr) Decision { return l.address.peek(Network(client), 1) }
 
 // Attempt counts an attempt of a client's network to authenticate that needs a look-up, before the look-up. Unless it
 // fails, AttemptSucceeded must follow. So the attempts under way can't exceed the limit either.
@@ -115,7 +115,7 @@ func (l *Limits) AccountCost(owner licensing.Owner, n int) { l.account.charge(ow
 
 // AccountDebt refuses while AccountCost has taken more tokens of an account and mode than there were. AccountDebt
 // takes no token.
-func (l *Limits) AccountDebt(owner licensing.Owner) Decision { return l.account.debt(owner) }
+func (l *Limits) AccountDebt(owner licensing.Owner) Decision { return l.account.peek(owner, 0) }
 
 // License counts a request by the license key that it names, in canonical form.
 func (l *Limits) License(key string) Decision { return l.license.take(key) }

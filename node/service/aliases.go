@@ -57,15 +57,12 @@ func newAliases(c *core) *Aliases {
 	}
 }
 
-// ExternalLicense returns the license that an end user has named by an external key of an owner. network is the end
-// user's. ExternalLicense fails with ErrInvalidLicenseKey if the owner has no external keys, and with
-// ErrLicenseNotFound if none of them is this one.
+// ExternalLicense returns the license that an end user has named by an external key of an owner, which RecallExternal
+// does not know. network is the end user's. ExternalLicense fails with ErrInvalidLicenseKey if the owner has no
+// external keys, and with ErrLicenseNotFound if none of them is this one.
 func (e *Aliases) ExternalLicense(
 	ctx context.Context, owner licensing.Owner, external string, network netip.Addr,
 ) (key licensing.LicenseKey, err error) {
-	if key, known := e.RecallExternal(owner, external); known {
-		return key, nil
-	}
 	place, err := e.engine.EnterFrom(ctx, network)
 	if err != nil {
 		return key, err

@@ -257,7 +257,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 	if subtle.ConstantTimeCompare(order.PayHash[:], presented[:]) != 1 {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
-	// Only a caller with the token is told that the order's owner has no place left.
+	// Only a caller with the token may learn that the order's owner has no place left.
 	if err = place.Become(owner); err != nil {
 		return licensing.Order{}, err
 	}
