@@ -225,7 +225,7 @@ func FuzzReadBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		if o, err := readBody[newOrder](server, body); err == nil {
 			metadata := string(o.Metadata.value)
-			if !validProductID(o.ProductID.value) || o.Amount.value < 0 || o.Amount.value > maxAmount ||
+			if !validProductID(o.ProductID.value) || o.Amount.value < 0 || o.Amount.value > licensing.MaxAmount ||
 				len(o.currency) != 3 || utf8.RuneCountInString(o.Description.value) > maxDescription ||
 				len(metadata) > licensing.MaxMetadataBytes ||
 				metadata != "" && !json.Valid([]byte(metadata)) {

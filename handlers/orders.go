@@ -91,7 +91,7 @@ type newOrder struct {
 
 func (in *newOrder) check(c *checks) {
 	c.productID("product_id", in.ProductID)
-	c.integer("amount", in.Amount, true, 0, maxAmount)
+	c.integer("amount", in.Amount, true, 0, licensing.MaxAmount)
 	in.currency = c.currency("currency", in.Currency)
 	c.description("description", in.Description)
 	c.email("buyer_email", in.BuyerEmail, false)

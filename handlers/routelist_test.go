@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"licet/licensing"
 )
 
 // Every variable of a path is an input, and every input outside paths has limits, except flags.
@@ -74,7 +76,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	f(at("POST", "/v1/orders"),
-		Input{"amount", InBody, Integer, Limits{Required: true, Bounded: true, Maximum: maxAmount}})
+		Input{"amount", InBody, Integer, Limits{Required: true, Bounded: true, Maximum: licensing.MaxAmount}})
 	f(at("POST", "/v1/orders"),
 		Input{"description", InBody, String, Limits{MaxLength: maxDescription, Pattern: patternLines}})
 	f(at("GET", "/v1/events"), Input{"wait", InQuery, Integer, Limits{Bounded: true, Maximum: maxEventWait}})

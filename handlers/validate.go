@@ -25,7 +25,6 @@ const (
 	maxEmail              = 254
 	maxWebhookDescription = 255
 	maxSuccessURL         = 2000
-	maxAmount             = 1_000_000_000_000
 	maxMetadataName       = 40
 	maxQuantity           = 1000
 	maxMaxDevices         = 1_000_000

@@ -23,6 +23,9 @@ func OrderStatuses() []OrderStatus {
 	return []OrderStatus{OrderUnpaid, OrderPaid, OrderExpired, OrderCanceled, OrderRefunded}
 }
 
+// MaxAmount is the most that an order may cost, in minor units of its currency.
+const MaxAmount = 1_000_000_000_000
+
 // Order holds the facts of one order. A zero time or an empty string means that the fact does not
 // apply.
 type Order struct {

@@ -7,12 +7,34 @@ import (
 	"licet/licensing"
 )
 
+// keysOfTest returns the keys of a store, and an owner.
+func keysOfTest() (licensing.LicenseKeys, licensing.Owner) {
+	return licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
+			licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test")))),
+		licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
+}
+
+// reissuable returns a license issued at noon, its first key, and its record, which has read the devices.
+func reissuable(keys licensing.LicenseKeys, owner licensing.Owner, devices ...string) (
+	noon time.Time, first licensing.LicenseKey, r licensing.Record,
+) {
+	noon = time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+	first = keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1})
+	r = licensing.Record{
+		License:  licensing.Terms{KeyPrefix: "LIC"}.Issue(first, owner, "editor", "", noon),
+		Devices:  make(licensing.Devices),
+		Metadata: &licensing.Metadata{},
+	}
+	for _, id := range devices {
+		r.Devices[id] = &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
+	}
+	return noon, first, r
+}
+
 // TestReissuedKeys: the text of a reissued key alone says that an alias leads to its license, and neither kind of key
 // passes for the other.
 func TestReissuedKeys(t *testing.T) {
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
-		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
-	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
+	keys, owner := keysOfTest()
 	entropy := [licensing.LicenseKeyEntropy]byte{1, 2, 3}
 	first, reissued := keys.Mint("LIC", owner, entropy), keys.MintReissued("LIC", owner, entropy)
 	if first.IsAlias() || !reissued.IsAlias() || keys.Text(first) == keys.Text(reissued) {
@@ -38,17 +60,8 @@ func TestReissuedKeys(t *testing.T) {
 // TestOverlaps: the earlier keys of a license end when any later reissue says so, and at once on devices that are not
 // bound.
 func TestOverlaps(t *testing.T) {
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
-		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
-	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
-	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
-	first := keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1})
-	r := licensing.Record{
-		License: licensing.Terms{KeyPrefix: "LIC"}.Issue(first, owner, "editor", "", noon),
-		Devices: licensing.Devices{"pc": {Device: licensing.Device{ID: "pc"}},
-			"new": {Device: licensing.Device{ID: "new"}}},
-		Metadata: &licensing.Metadata{},
-	}
+	keys, owner := keysOfTest()
+	noon, first, r := reissuable(keys, owner, "pc", "new")
 	run := func(cmd licensing.Command, at time.Duration) error {
 		_, err := licensing.Apply(&r, cmd, noon.Add(at))
 		return err
@@ -93,16 +106,9 @@ func TestOverlaps(t *testing.T) {
 // TestReissuesInOrder: a node whose clock is behind stores no earlier time than the reissue before. The overlap counts
 // from the node's own time.
 func TestReissuesInOrder(t *testing.T) {
-	keys := licensing.NewLicenseKeys(licensing.NewKeyCheck([]byte("check key")),
-		licensing.NewIDKey([licensing.IDKeySize]byte([]byte("id key of a test"))))
-	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
-	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
-	first := keys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1})
-	r := licensing.Record{
-		License:  licensing.Terms{KeyPrefix: "LIC"}.Issue(first, owner, "editor", "", noon),
-		Devices:  licensing.Devices{"pc": {Device: licensing.Device{ID: "pc"}, Bound: true}},
-		Metadata: &licensing.Metadata{},
-	}
+	keys, owner := keysOfTest()
+	noon, first, r := reissuable(keys, owner, "pc")
+	r.Devices["pc"].Bound = true
 	for i, at := range []time.Time{noon, noon.Add(-time.Second), noon.Add(time.Second)} {
 		_, err := licensing.Apply(&r, licensing.ReissueLicense{Target: licensing.Target{Key: first},
 			New:     keys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{2, byte(i)}),

@@ -4,9 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"licet/cmd/licet/internal/doctor"
 )
 
@@ -14,17 +11,7 @@ import (
 // written.
 func TestOldLayoutIsRefused(t *testing.T) {
 	p := startProcess(t, t.TempDir())
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if _, err := client.Put(t.Context(), "lc1/s/check", "x"); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.terminate(t); code != exitOK {
-		t.Fatalf("exit code %d", code)
-	}
+	p.endWithKey(t, "lc1/s/check", "x")
 	for _, args := range [][]string{
 		{"dev", "--data-dir", p.dir, "--listen", "127.0.0.1:0"},
 		{"store", "verify", "--data-dir", p.dir},

@@ -44,6 +44,28 @@ func verifyJSONOf(t *testing.T, code int, args ...string) verified {
 // socket is the endpoint of a running licet dev's etcd.
 func (p *process) socket() string { return "unix://" + filepath.Join(p.dir, "run", "etcd.sock") }
 
+// etcd returns a client of a running licet dev's etcd.
+func (p *process) etcd(t *testing.T) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// endWithKey puts a key into the etcd of a running licet dev, and ends licet dev.
+func (p *process) endWithKey(t *testing.T, key, value string) {
+	t.Helper()
+	if _, err := p.etcd(t).Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.terminate(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+}
+
 // drawn reports whether a command has drawn on a stream that is no terminal. Log lines of etcd do not count.
 func drawn(stderr string) bool { return strings.Contains(stderr, "\r") }
 
@@ -85,11 +107,7 @@ func TestVerifyCommand(t *testing.T) {
 		t.Errorf("the directory of a running service: %+v", got)
 	}
 
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := p.etcd(t)
 	all, err := client.Get(t.Context(), "lc2/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +242,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("restore with other master keys: %+v", got)
 	}
 	more := filepath.Join(t.TempDir(), "store.db")
-	addMasterInUse(t, opened)
+	startProcess(t, opened).endWithKey(t, "lc2/cell/master/m9", strings.Repeat("f", 32)) // another master key in use
 	if got := runLicet(t, "store", "backup", more, "--data-dir", opened); got.code != exitOK {
 		t.Fatalf("backup: %+v", got)
 	}
@@ -266,22 +284,5 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 8 {
 		t.Errorf("verify: %+v", v)
-	}
-}
-
-// addMasterInUse lets the store of a data directory use one more master key, m9.
-func addMasterInUse(t *testing.T, dir string) {
-	t.Helper()
-	p := startProcess(t, dir)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if _, err := client.Put(t.Context(), "lc2/cell/master/m9", strings.Repeat("f", 32)); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.terminate(t); code != exitOK {
-		t.Fatalf("exit code %d", code)
 	}
 }

@@ -11,9 +11,6 @@ import (
 	"licet/licensing"
 )
 
-// maxAmount is the maximum amount of an order in minor units, as package handlers has it.
-const maxAmount = 1_000_000_000_000
-
 // price holds the flags that name the amount of an order: --amount in minor units, or --price with decimals.
 type price struct {
 	amount   minorUnits
@@ -51,8 +48,9 @@ func (p *price) minor(cmd *cobra.Command) (int64, error) {
 			p.decimal, digits, code, exampleOf(digits))
 	}
 	minor, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
-	if err != nil || minor > maxAmount {
-		return 0, BadUsage("--price is %q: write at most %s", p.decimal, amount([]byte(strconv.Itoa(maxAmount)), code))
+	if err != nil || minor > licensing.MaxAmount {
+		most := amount([]byte(strconv.Itoa(licensing.MaxAmount)), code)
+		return 0, BadUsage("--price is %q: write at most %s", p.decimal, most)
 	}
 	return minor, nil
 }
