@@ -49,6 +49,12 @@ func (id LicenseID) Key(prefix string) LicenseKey { return newLicenseKey(string(
 // Ref names the license with the id.
 func (id LicenseID) Ref() Ref { return LicenseRef(id.Key("")) }
 
+// IsLicenseID reports whether a text is in the form of an id, of this or of another store.
+func IsLicenseID(text string) bool {
+	_, ok := parseLicenseID(text)
+	return ok
+}
+
 // parseLicenseID reads the block of an id's text. It accepts only what String returns.
 func parseLicenseID(text string) (block [LicenseBlockSize]byte, ok bool) {
 	rest, ok := strings.CutPrefix(text, LicenseIDPrefix)

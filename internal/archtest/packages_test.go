@@ -92,7 +92,7 @@ var packages = []row{
 	{
 		path:    "cmd/licet/internal/bulk",
 		purpose: "moves licenses between a service and CSV files",
-		imports: []string{"client"},
+		imports: []string{"client", "licensing"},
 		thirdParty: []string{
 			"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil",
 		},

@@ -130,7 +130,7 @@ func (c *checked) read(rows *rules, report func([]Problem)) error {
 		}
 		report(problems)
 		c.Rows++
-		if r.licenseKey != "" {
+		if r.changes() {
 			c.Changes++
 		} else {
 			c.Grants++

@@ -9,6 +9,7 @@ import (
 
 // The columns that an import uses.
 const (
+	idColumn          = "id"
 	licenseKeyColumn  = "license_key"
 	externalKeyColumn = "external_key"
 	productIDColumn   = "product_id"
@@ -24,7 +25,7 @@ const (
 // Columns returns the columns of an export in order.
 func Columns() []string {
 	return []string{
-		"id", licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
+		idColumn, licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
 		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
 		stateReasonColumn, metadataColumn,
 	}

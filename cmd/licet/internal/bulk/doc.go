@@ -15,7 +15,7 @@
 // [Import] reads its file three times. First it checks all rows, so that a mistake in the last row changes nothing.
 // Then it sends the rows, several at a time. Finally it sorts the results in the order of the file.
 //
-// A row without a license key grants licenses, and Import must never grant them twice. The service remembers an
+// A row that names no license grants licenses, and Import must never grant them twice. The service remembers an
 // Idempotency-Key for a day, and executes a request with that key once. Before Import sends a row, it writes the row to
 // a journal on disk. The Idempotency-Key consists of the import's random id, which is in the first line of the journal,
 // and of the row. After a crash the next run knows which rows may have been granted, and sends them again with the same
@@ -24,7 +24,7 @@
 // A refused row keeps its Idempotency-Key as long as the service remembers the key: an earlier request may still be on
 // its way. The row gets a new key if the service stores the refusal under the key, or has forgotten the key.
 //
-// A row with a license key changes that license to the values of the row. This is idempotent and needs no key. Import
+// A row that names a license changes it to the values of the row. This is idempotent and needs no key. Import
 // skips values that are already set, so that an edited export can be imported as a whole.
 //
 // Only the journal decides how an import continues. The results are derived from the journal, for people.

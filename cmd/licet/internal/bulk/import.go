@@ -144,7 +144,7 @@ func (r *run) probe(ctx context.Context) error {
 // resume continues an import.
 func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 	var began beginning
-	made := "" // a license that the import granted or changed
+	made := "" // the id of a license that the import granted or changed
 	var err error
 	r.journal, err = readJournal(book, func(b beginning) error {
 		began = b
@@ -154,7 +154,7 @@ func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 			return fmt.Errorf("the input has no row %d", e.Row)
 		}
 		if len(e.Licenses) > 0 {
-			made = e.Licenses[0]
+			made = e.Licenses[0].ID
 		}
 		if e.Result == granted {
 			r.licenses += len(e.Licenses)

@@ -35,6 +35,9 @@ func wantGranted(t *testing.T, im *importer, c *client.Client, quantities map[in
 		if !there {
 			t.Fatalf("%s is in the results, twice or not listed", row["license_key"])
 		}
+		if row["id"] != l.ID {
+			t.Errorf("%s has the id %q in the results, want %s", row["license_key"], row["id"], l.ID)
+		}
 		delete(all, row["license_key"])
 		line, err := strconv.Atoi(row["line"])
 		if err != nil || l.ProductID != row["product_id"] {
@@ -286,6 +289,75 @@ func TestFailedRowsDoNotStopOthers(t *testing.T) {
 	}
 	// Again: only the failed ones are sent, and fail again.
 	im.again(c).want(t, bulk.ImportSummary{Rows: 4, Before: 2, Granted: 1, Licenses: 1, Changed: 1, Refused: 2})
+}
+
+// TestImportByID changes licenses that are named by id. Proxies log URLs, so no URL has a license key, after an
+// interruption either.
+func TestImportByID(t *testing.T) {
+	key, err := service.Key(servicetest.NewAccount())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := grant(t, caller(t, key.Text), "editor", 5)
+	other := grant(t, shop(t), "editor", 1)[0]
+	im := newImport(t, nil, "id,license_key,max_devices,expires_at\n"+
+		made[0].ID+",,5,\n"+
+		made[1].ID+","+strings.ToLower(made[1].LicenseKey)+",6,2050-01-01T00:00:00Z\n"+
+		made[2].ID+","+made[3].LicenseKey+",7,\n"+
+		other.ID+",,8,\n")
+	im.Parallel = 1
+	var urls []string
+	lost := 0
+	_, option := newWire(t, func(r *http.Request) bool {
+		urls = append(urls, r.URL.String())
+		if !strings.HasSuffix(r.URL.Path, made[1].ID) {
+			return false
+		}
+		lost++
+		return lost == 1 // the lookup of the second row
+	})
+	c := caller(t, key.Text, option, client.RetryFor(0))
+	im.Service = c
+	_, err = im.Run(t.Context())
+	wantError(t, err, "interrupted", "the answer was lost")
+	im = im.again(c)
+	im.want(t, bulk.ImportSummary{Rows: 4, Before: 1, Changed: 2, Refused: 2})
+	if len(im.failures) != 2 || !strings.HasPrefix(im.failures[0], "line 4: id and license_key disagree") ||
+		!strings.HasPrefix(im.failures[1], "line 5: ") || !strings.Contains(im.failures[1], "40401") {
+		t.Errorf("%q", im.failures)
+	}
+	for i, row := range im.results(t) {
+		want := []client.License{made[0], made[1], {ID: made[2].ID, LicenseKey: made[3].LicenseKey}, {ID: other.ID}}[i]
+		if row["id"] != want.ID || row["license_key"] != want.LicenseKey {
+			t.Errorf("row %d of the results is %q", i, row)
+		}
+	}
+	for _, l := range made {
+		for _, url := range urls {
+			if strings.Contains(url, l.LicenseKey) {
+				t.Errorf("the license key is in %s", url)
+			}
+		}
+	}
+	all := listed(t, c)
+	for i, want := range []int{5, 6, 3, 3, 3} {
+		if l := all[made[i].LicenseKey]; l.MaxDevices != want || (i == 1) != (l.ExpiresAt.Year() == 2050) {
+			t.Errorf("license %d has %d devices and ends %v", i, l.MaxDevices, l.ExpiresAt)
+		}
+	}
+
+	// Without an id, the lookup alone has the key.
+	urls = nil
+	im = newImport(t, c, "license_key,max_devices,expires_at\n"+made[4].LicenseKey+",9,2050-01-01T00:00:00Z\n")
+	im.want(t, bulk.ImportSummary{Rows: 1, Changed: 1})
+	if row := im.results(t)[0]; row["id"] != made[4].ID {
+		t.Errorf("the results have %q", row)
+	}
+	for _, url := range urls {
+		if strings.Contains(url, made[4].LicenseKey) && !strings.HasSuffix(url, "/v1/licenses/"+made[4].LicenseKey) {
+			t.Errorf("the license key is in %s", url)
+		}
+	}
 }
 
 // TestMendedCauseSucceeds imports for a product that is made only later. Products

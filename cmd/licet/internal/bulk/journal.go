@@ -10,9 +10,11 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"licet/client"
 )
 
-const journalVersion = 1
+const journalVersion = 2
 
 // beginning is the first line of a journal.
 type beginning struct {
@@ -30,10 +32,18 @@ type entry struct {
 	Try      int       `json:"try,omitempty"` // the number of the Idempotency-Key
 	At       time.Time `json:"at,omitzero"`   // when the key was first used
 	Result   result    `json:"result,omitempty"`
-	Licenses []string  `json:"licenses,omitempty"`
+	Licenses []license `json:"licenses,omitempty"`
 	Kept     bool      `json:"kept,omitempty"` // the service stores this refusal under the key
 	Error    string    `json:"error,omitempty"`
 }
+
+// license names a license.
+type license struct {
+	ID  string `json:"id"`
+	Key string `json:"key"`
+}
+
+func named(l *client.License) license { return license{l.ID, l.LicenseKey} }
 
 // result is the result of a row.
 type result string

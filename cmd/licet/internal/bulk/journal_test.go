@@ -39,9 +39,9 @@ func reopen(t *testing.T, text string) (j *journal, began beginning, entries []e
 	return j, began, entries, err
 }
 
-const firstLines = `{"version":1,"import":"x","started":"2030-01-01T00:00:00Z","sha256":"00","rows":3,"results":"r.csv"}
+const firstLines = `{"version":2,"import":"x","started":"2030-01-01T00:00:00Z","sha256":"00","rows":3,"results":"r.csv"}
 {"row":1,"try":1,"at":"2030-01-01T00:00:00Z"}
-{"row":1,"result":"granted","licenses":["A","B"]}
+{"row":1,"result":"granted","licenses":[{"id":"a","key":"A"},{"id":"b","key":"B"}]}
 `
 
 // TestJournalAfterCrash reads journals as a crash of the process, or of the
@@ -88,7 +88,7 @@ func TestJournalOfManyAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 64 {
 		group.Go(func() {
-			want := entry{Row: i + 1, Result: granted, Licenses: []string{fmt.Sprint(i)}}
+			want := entry{Row: i + 1, Result: granted, Licenses: []license{{fmt.Sprint(i), "K"}}}
 			at, end, err := j.add(want)
 			if err == nil {
 				err = j.sync(end)

@@ -10,17 +10,17 @@ import (
 )
 
 // resultColumns are the columns of the results before those of the input.
-func resultColumns() []string { return []string{"line", "result", licenseKeyColumn, "error"} }
+func resultColumns() []string { return []string{"line", "result", idColumn, licenseKeyColumn, "error"} }
 
 // resultRows returns the rows of the results for one row of the input: one row for each license, or one without.
 func resultRows(row *row, e entry) [][]string {
-	keys := e.Licenses
-	if len(keys) == 0 {
-		keys = []string{row.licenseKey}
+	licenses := e.Licenses
+	if len(licenses) == 0 {
+		licenses = []license{{row.id, row.licenseKey}}
 	}
-	rows := make([][]string, len(keys))
-	for i, key := range keys {
-		rows[i] = append([]string{fmt.Sprint(row.line), string(e.Result), key, guard(e.Error)}, row.others...)
+	rows := make([][]string, len(licenses))
+	for i, l := range licenses {
+		rows[i] = append([]string{fmt.Sprint(row.line), string(e.Result), l.ID, l.Key, guard(e.Error)}, row.others...)
 	}
 	return rows
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"licet/client"
+	"licet/licensing"
 )
 
 // Limits of the service, see docs/reference/api.md. The service would refuse other values too, but row by row, after it
@@ -33,7 +34,8 @@ type row struct {
 	hash  [sha256.Size]byte
 
 	others     []string // the other cells, for the results
-	licenseKey string   // of the license to change; empty: grant licenses
+	id         string   // of the license to change
+	licenseKey string   // of the license to change; empty along with id: grant licenses
 	grant      client.Grant
 	devices    []string // to bind to the granted license
 	state      string   // of the granted license: suspended, revoked, or empty for any other
@@ -43,12 +45,15 @@ type row struct {
 	metadata   object
 }
 
+// changes reports whether the row changes a license, instead of granting licenses.
+func (r *row) changes() bool { return r.id != "" || r.licenseKey != "" }
+
 // rules validates records and converts them to rows.
 type rules struct {
 	table *table
 	rows  int
 	after time.Time        // granted licenses must expire after it; zero: no check
-	seen  map[string]int32 // the line of each license, which must be unique; nil: no check
+	seen  map[string]int32 // the line of each id and license key, which must be unique; nil: no check
 	keys  map[string]int32 // the line of each external key, which must be unique too
 }
 
@@ -86,15 +91,16 @@ func contentHash(cells []string) (hash [sha256.Size]byte) {
 func (r *rules) read(c *cells, into *row) {
 	into.maxDevices = c.integer(maxDevicesColumn, 0, maxMaxDevices)
 	into.expiresAt = c.moment(expiresAtColumn)
-	if text := c.text(licenseKeyColumn); text != "" {
-		into.licenseKey = c.licenseKey(text)
+	if id, key := c.text(idColumn), c.text(licenseKeyColumn); id != "" || key != "" {
+		into.id, into.licenseKey = c.id(id), c.licenseKey(key)
 		into.metadata = c.metadata(true)
 		if c.text(quantityColumn) != "" {
-			c.bad(quantityColumn, "must be empty in a row with license_key, which changes a license and grants none")
+			c.bad(quantityColumn, "must be empty in a row with license_key or id, which grants no license")
 		}
 		if c.text(devicesColumn) != "" {
-			c.bad(devicesColumn, "must be empty in a row with license_key, which changes a license and binds no device")
+			c.bad(devicesColumn, "must be empty in a row with license_key or id, which binds no device")
 		}
+		c.once(r.seen, into.id, idColumn, "only one row may change a license")
 		c.once(r.seen, into.licenseKey, licenseKeyColumn, "only one row may change a license")
 		return
 	}
@@ -206,7 +212,7 @@ func (c *cells) productID() string {
 	switch {
 	case text == "":
 		c.bad(productIDColumn,
-			"must name the product of the licenses to grant; to change a license instead, write its license_key")
+			"must name the product of the licenses to grant; to change a license instead, write its id or license_key")
 	case len(text) > maxProductID || strings.ContainsFunc(text, notInProductID):
 		c.bad(productIDColumn, "is %q: write 1 to %d of the characters A-Z a-z 0-9 . _ -", short(text), maxProductID)
 	}
@@ -217,9 +223,22 @@ func notInProductID(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
+// id validates the id of a license, except that only the service knows its ids.
+func (c *cells) id(text string) string {
+	if text != "" && !licensing.IsLicenseID(text) {
+		c.bad(idColumn,
+			"must be the id of a license such as lic_77vwt5zc5zqn856r8rb6xh0hgc, or empty to grant licenses")
+		return ""
+	}
+	return text
+}
+
 // licenseKey validates a license key, except for its check characters, which only the service can verify. Messages do
 // not quote the license key, which is a secret.
 func (c *cells) licenseKey(text string) string {
+	if text == "" {
+		return ""
+	}
 	text = strings.ToUpper(text)
 	prefix, body, _ := strings.Cut(text, "-")
 	good := len(prefix) >= 2 && len(prefix) <= 8 && !strings.ContainsFunc(prefix, notUpperOrDigit) &&

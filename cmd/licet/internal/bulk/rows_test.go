@@ -96,6 +96,27 @@ func TestBadCells(t *testing.T) {
 	}
 }
 
+func TestBadIDs(t *testing.T) {
+	const id = "lic_77vwt5zc5zqn856r8rb6xh0hgc"
+	for _, c := range []struct{ rows, want string }{
+		{id + ",,,\n," + someKey + ",,\n" + id + "," + someKey + ",editor,\n",
+			"line 4, column id: is also in line 2: only one row may change a license|" +
+				"line 4, column license_key: is also in line 3: only one row may change a license"},
+		{id + ",,editor,2\n", "line 2, column quantity: must be empty in a row with license_key or id"},
+		{"lic_77vwt5zc5zqn856r8rb6xh0hg,,,\n", "line 2, column id: must be the id of a license such as lic_"},
+		{"lic_77vwt5zc5zqn856r8rb6xh0hgu,,,\n", "line 2, column id: must be the id of a license"},
+		{"LIC_77VWT5ZC5ZQN856R8RB6XH0HGC,,,\n", "line 2, column id: must be the id of a license"},
+		{someKey + ",,,\n", "line 2, column id: must be the id of a license"},
+		{"1,,editor,\n", "line 2, column id: must be the id of a license"},
+		{id + ",LIC-1,,\n", "line 2, column license_key: must be a license key"},
+	} {
+		all := strings.Join(problemsOf(t, "id,license_key,product_id,quantity\n"+c.rows), "|")
+		if !strings.HasPrefix(all, c.want) || strings.Count(all, "|") != strings.Count(c.want, "|") {
+			t.Errorf("%s: %q, want %q", c.rows, all, c.want)
+		}
+	}
+}
+
 func TestGoodCells(t *testing.T) {
 	for _, row := range []string{
 		",editor,,,,",

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -116,7 +117,7 @@ func (r *run) dispatch(ctx context.Context, rows *rules, work chan<- *row, stop 
 
 // send executes a row. An error ends the run.
 func (r *run) send(ctx context.Context, row *row) error {
-	if row.licenseKey != "" {
+	if row.changes() {
 		return r.change(ctx, row)
 	}
 	return r.grant(ctx, row)
@@ -155,7 +156,7 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	}
 	e := entry{Result: granted}
 	for i := range made {
-		e.Licenses = append(e.Licenses, made[i].LicenseKey)
+		e.Licenses = append(e.Licenses, named(&made[i]))
 	}
 	if e.Error, err = r.complete(ctx, row, &made[0]); err != nil {
 		return err // the same row continues here
@@ -246,16 +247,21 @@ func resultOf(err error, tries int) (e entry, stop error) {
 }
 
 // change sets the values of a row that differ from the license. It is idempotent, so it needs no Idempotency-Key. The
-// renewal comes first, because a revoked license refuses it.
+// renewal comes first, because a revoked license refuses it. Proxies log URLs, so a license key is in at most one: in
+// the lookup, if the row has no id. No route that takes a license key in its body answers with the id.
 func (r *run) change(ctx context.Context, row *row) error {
-	l, err := r.Service.License(ctx, row.licenseKey)
+	l, err := r.Service.License(ctx, cmp.Or(row.id, row.licenseKey))
 	if err != nil {
 		return r.notChanged(ctx, row, "", err)
 	}
-	e := entry{Result: unchanged, Licenses: []string{l.LicenseKey}}
+	if row.id != "" && row.licenseKey != "" && row.licenseKey != l.LicenseKey {
+		return r.record(row, entry{Result: refused, Error: "id and license_key disagree: the license with this id " +
+			"has another license_key; if the license was reissued, empty license_key"})
+	}
+	e := entry{Result: unchanged, Licenses: []license{named(l)}}
 	half := ""
 	if end := row.expiresAt; !end.IsZero() && !end.Equal(l.ExpiresAt) {
-		if _, err := r.Service.RenewLicense(ctx, row.licenseKey, client.Renewal{ExpiresAt: end}); err != nil {
+		if _, err := r.Service.RenewLicense(ctx, l.ID, client.Renewal{ExpiresAt: end}); err != nil {
 			return r.notChanged(ctx, row, "", err)
 		}
 		e.Result, half = changed, "expires_at was changed, but not the rest: "
@@ -272,7 +278,7 @@ func (r *run) change(ctx context.Context, row *row) error {
 		update.Metadata = row.metadata.raw()
 	}
 	if differs || update.MaxDevices != nil {
-		if _, err := r.Service.UpdateLicense(ctx, row.licenseKey, update); err != nil {
+		if _, err := r.Service.UpdateLicense(ctx, l.ID, update); err != nil {
 			return r.notChanged(ctx, row, half, err)
 		}
 		e.Result = changed

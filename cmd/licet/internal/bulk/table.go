@@ -31,8 +31,8 @@ func (p Problem) String() string {
 // writable are the columns that an import uses. It ignores the other columns of an export, so that an export can be
 // imported unchanged.
 func writable() []string {
-	return []string{licenseKeyColumn, externalKeyColumn, productIDColumn, quantityColumn, maxDevicesColumn,
-		expiresAtColumn, statusColumn, stateReasonColumn, devicesColumn, metadataColumn}
+	return []string{idColumn, licenseKeyColumn, externalKeyColumn, productIDColumn, quantityColumn,
+		maxDevicesColumn, expiresAtColumn, statusColumn, stateReasonColumn, devicesColumn, metadataColumn}
 }
 
 // table reads the rows of a CSV file.
@@ -88,16 +88,17 @@ func (t *table) header(cells []string, ignoreUnknown bool) []Problem {
 		}
 	}
 	_, grants := t.at[productIDColumn]
-	_, changes := t.at[licenseKeyColumn]
-	if grants || changes {
+	_, byID := t.at[idColumn]
+	_, byKey := t.at[licenseKeyColumn]
+	if grants || byID || byKey {
 		return problems
 	}
 	if len(cells) == 1 && strings.ContainsAny(cells[0], ";\t|") {
 		return []Problem{{Line: line, Text: fmt.Sprintf("the only column is %q: if the separator is not %q, set "+
 			"--separator", cells[0], string(t.reader.Comma))}}
 	}
-	bad("no column product_id, to grant licenses, or license_key, to change licenses. The known columns are %s; an "+
-		"export also has %s",
+	bad("no column product_id, to grant licenses, and neither id nor license_key, to change licenses. The known "+
+		"columns are %s; an export also has %s",
 		strings.Join(writable(), ", "), strings.Join(readOnly(), ", "))
 	return problems
 }
@@ -160,11 +161,11 @@ func (t *table) cell(r *record, name string) string {
 	return strings.TrimSpace(unguard(r.cells[i]))
 }
 
-// others returns all cells except the license key, which has its own column in the results.
+// others returns all cells except the id and the license key, which have columns of their own in the results.
 func (t *table) others(cells []string) []string {
 	var others []string
 	for i, cell := range cells {
-		if t.names[i] != licenseKeyColumn {
+		if t.names[i] != idColumn && t.names[i] != licenseKeyColumn {
 			others = append(others, guard(unguard(cell)))
 		}
 	}

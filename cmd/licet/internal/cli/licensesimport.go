@@ -26,17 +26,18 @@ func (s licenseGroup) licensesImport() *cobra.Command {
 		use: "import FILE", short: "Grant and change licenses from a CSV file",
 		long: `Grant and change licenses from a CSV file. The first row names the columns, in any order:
 
-  - A row without license_key grants licenses. It needs product_id; quantity (default 1),
+  - A row without id and license_key grants licenses. It needs product_id; quantity (default 1),
     max_devices, expires_at and metadata are optional. For a license that another service sold,
     external_key is its key there, devices is a JSON array of the devices to bind, and status
     may be suspended or revoked.
-  - A row with license_key changes that license. It sets max_devices, expires_at and metadata
-    unless they are empty. Members of metadata are merged; null removes a member.
+  - A row with id, license_key or both changes that license. It sets max_devices, expires_at and
+    metadata unless they are empty. Members of metadata are merged; null removes a member.
+    Prefer id: without it, the command looks the license up by its key, which proxies log.
   - The command ignores the other columns of an export.
 
 The command first checks all rows, and changes nothing if a row is invalid. Then it sends the
 rows. If the service refuses a row, the command continues with the other rows.
-FILE.results.csv has the result of each row, with the license keys.
+FILE.results.csv has the result of each row, with the ids and the license keys.
 
 If the command is interrupted or killed, repeat it to continue: FILE.journal records what was
 sent, so no license is granted twice. If rows failed, repeat the command to send only these
