@@ -15,7 +15,6 @@ import (
 // The limits of inputs. Lengths count Unicode code points.
 const (
 	maxProductID          = 64
-	maxDeviceID           = 255
 	maxAPIKeyName         = 255
 	maxScopes             = 32
 	maxDeviceName         = 255
@@ -150,16 +149,14 @@ func validProductID(id string) bool {
 }
 
 func (c *checks) deviceID(field string, in text) {
-	switch {
-	case c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: maxDeviceID, Pattern: patternOneLine}):
-	case !in.given:
+	const most = licensing.MaxDeviceID
+	if c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: most, Pattern: patternOneLine}) {
+		return
+	}
+	if !in.given {
 		c.add(field, problemRequired)
-	case !utf8.ValidString(in.value):
-		c.add(field, "must be UTF-8")
-	case in.value == "" || utf8.RuneCountInString(in.value) > maxDeviceID:
-		c.add(field, fmt.Sprintf("must have 1 to %d characters", maxDeviceID))
-	case strings.ContainsFunc(in.value, unicode.IsControl):
-		c.add(field, problemControl)
+	} else if problem := licensing.DeviceIDProblem(in.value); problem != "" {
+		c.add(field, problem)
 	}
 }
 

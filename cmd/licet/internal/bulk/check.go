@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"licet/licensing"
 )
 
 // CheckSummary counts the changes that a file requests.
@@ -50,7 +52,7 @@ func (im *Import) Check() (CheckSummary, error) {
 		return CheckSummary{}, err
 	}
 	defer file.Close()
-	found, err := im.check(file, im.Now())
+	found, err := im.check(file, im.Now(), im.ExternalKeys)
 	if err != nil {
 		return CheckSummary{}, err
 	}
@@ -92,7 +94,8 @@ func (im *Import) rows(file *os.File) (*rules, []Problem, error) {
 }
 
 // check reads all rows and reports every problem. Granted licenses must expire after the given time, unless it is zero.
-func (im *Import) check(file *os.File, after time.Time) (*checked, error) {
+// matching is like Import.ExternalKeys.
+func (im *Import) check(file *os.File, after time.Time, matching string) (*checked, error) {
 	found, count := &checked{}, 0
 	report := func(problems []Problem) {
 		count += len(problems)
@@ -103,7 +106,8 @@ func (im *Import) check(file *os.File, after time.Time) (*checked, error) {
 	rows, problems, err := im.rows(file)
 	report(problems)
 	if err == nil && len(problems) == 0 {
-		rows.after, rows.seen, rows.keys = after, map[string]int32{}, map[string]int32{}
+		rows.after, rows.matching = after, licensing.KeyMatching(matching)
+		rows.seen, rows.keys = map[string]int32{}, map[string]int32{}
 		err = found.read(rows, report)
 	}
 	if malformed := (errMalformed{}); errors.As(err, &malformed) {

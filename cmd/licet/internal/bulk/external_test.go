@@ -1,6 +1,7 @@
 package bulk_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,6 +97,43 @@ LIC-01H3X-5RK2M-9QZ7T-WB4NC-8YGDA,editor,,,,
 	}
 }
 
+// TestUnusableExternalRows refuses keys and device ids that the service would refuse row by row, after it has granted
+// the rows before them.
+func TestUnusableExternalRows(t *testing.T) {
+	text := "external_key,product_id,devices\n" +
+		"Caf\u00e9-1,editor,\n" +
+		"cafe\u0301 1,editor,\n" +
+		"Cafe\u0301-1,editor,\n" +
+		"a\u0007b,editor,\n" +
+		"- -,editor,\n" +
+		`D-1,editor,"[""ok"",""a\u0007b"",""` + strings.Repeat("x", 256) + `""]"` + "\n" +
+		"D-2,editor,null\n"
+	always := []string{
+		"line 4, column external_key: is also in line 2",
+		"line 5, column external_key: must contain printable characters only",
+		`line 7, column devices: has the device id "a\ab", which must not contain control characters`,
+		`line 7, column devices: has the device id "` + strings.Repeat("x", 40) + `…", which must have 1 to 255 characters`,
+		"line 8, column devices: must be a JSON array",
+	}
+	compact := []string{
+		"line 3, column external_key: is also in line 2",
+		"line 6, column external_key: must not be made of blanks and dashes only",
+	}
+	for matching, want := range map[string][]string{
+		"": always, client.MatchExact: always, client.MatchCompact: append(compact, always...),
+	} {
+		im := newImport(t, nil, text)
+		im.ExternalKeys = matching
+		_, err := im.Check()
+		wantError(t, err, fmt.Sprintf("in.csv has %d problems", len(want)))
+		for _, part := range want {
+			if !strings.Contains(strings.Join(im.problems, "\n"), part) {
+				t.Errorf("%q: %q lack %q", matching, im.problems, part)
+			}
+		}
+	}
+}
+
 // TestBadExternalRows finds what is wrong with rows that bring licenses from elsewhere, and sends none.
 func TestBadExternalRows(t *testing.T) {
 	im := newImport(t, shop(t), `external_key,license_key,product_id,quantity,status,devices
@@ -113,7 +151,7 @@ OLD-4,,editor,,,
 	}
 	for _, part := range []string{"line 2, column quantity", "line 3, column devices", "line 4, column devices",
 		"line 6, column external_key: is also in line 5", "line 7, column quantity", "line 8, column devices",
-		"line 9, column external_key: must have at most 1024"} {
+		"line 9, column external_key: must have 1 to 1024 characters"} {
 		if !strings.Contains(strings.Join(im.problems, "\n"), part) {
 			t.Errorf("%q lack %q", im.problems, part)
 		}

@@ -28,6 +28,10 @@ type Import struct {
 	IgnoreUnknown bool // ignore unknown columns
 	Parallel      int  // how many rows to send at once
 
+	// ExternalKeys is how the account matches external keys, as client.Account has it; empty: unknown, so that only
+	// the service finds keys that the account takes for the same.
+	ExternalKeys string
+
 	// Skip and Resend are the lines of rows whose outcome only a person can find out: Skip has the granted rows, and
 	// Resend has the rows that were not granted.
 	Skip, Resend []int
@@ -104,7 +108,7 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 			err = errors.Join(err, removeAny(book.Name()))
 		}
 	}()
-	found, err := r.check(r.input, r.Now())
+	found, err := r.check(r.input, r.Now(), r.ExternalKeys)
 	if err != nil {
 		return err
 	}
@@ -204,8 +208,9 @@ func (r *run) sameInput(b beginning, hash string) error {
 	if results != b.Results {
 		return fmt.Errorf("the results of this import are in %s: continue with --results %s", b.Results, b.Results)
 	}
-	// An expiry that was in the future when the import started may be past now.
-	found, err := r.check(r.input, time.Time{})
+	// An expiry that was in the future when the import started may be past now, and the account may match external keys
+	// in another way.
+	found, err := r.check(r.input, time.Time{}, "")
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func TestJournalIsOnDiskBeforeARowIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.input.Close()
-	found, err := r.check(r.input, time.Time{})
+	found, err := r.check(r.input, time.Time{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

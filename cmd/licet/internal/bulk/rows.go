@@ -22,9 +22,7 @@ const (
 	maxProductID  = 64
 	maxQuantity   = 1_000
 	maxMaxDevices = 1_000_000
-	maxExternal   = 1_024
 	maxReason     = 1_000
-	maxDeviceID   = 255
 )
 
 // row is one row of a file: licenses to grant, or a license to change.
@@ -55,6 +53,8 @@ type rules struct {
 	after time.Time        // granted licenses must expire after it; zero: no check
 	seen  map[string]int32 // the line of each id and license key, which must be unique; nil: no check
 	keys  map[string]int32 // the line of each external key, which must be unique too
+	// matching says which external keys are the same.
+	matching licensing.KeyMatching
 }
 
 // next reads the next row, with its problems.
@@ -113,8 +113,8 @@ func (r *rules) read(c *cells, into *row) {
 	if quantity := c.integer(quantityColumn, 1, maxQuantity); quantity != nil {
 		into.grant.Quantity = *quantity
 	}
-	into.grant.ExternalKey = c.line(externalKeyColumn, maxExternal)
-	c.once(r.keys, into.grant.ExternalKey, externalKeyColumn, "an external key belongs to one license")
+	into.grant.ExternalKey = r.externalKey(c)
+	r.once(c, r.keys, into.grant.ExternalKey)
 	r.readState(c, into)
 	if into.grant.Quantity > 1 && (into.grant.ExternalKey != "" || into.devices != nil || into.state != "") {
 		c.bad(quantityColumn, "must be 1 or empty in a row with an external key, devices or a state")
@@ -125,14 +125,39 @@ func (r *rules) read(c *cells, into *row) {
 	}
 }
 
+// externalKey parses the external key of a row.
+func (r *rules) externalKey(c *cells) string {
+	text := c.text(externalKeyColumn)
+	if text == "" {
+		return ""
+	}
+	key, problem := licensing.ParseExternalKey(text)
+	if problem == "" && r.matching.Of(key) == "" {
+		problem = licensing.ErrExternalKeyEmpty.Fields[0].Problem
+	}
+	if problem != "" {
+		c.bad(externalKeyColumn, "%s", problem)
+		return ""
+	}
+	return key
+}
+
+// once demands that an external key is in one row only. seen is like that of cells.once.
+func (r *rules) once(c *cells, seen map[string]int32, key string) {
+	c.once(seen, r.matching.Of(key), externalKeyColumn, "an external key belongs to one license")
+}
+
 // readState reads what the license of a row gets after it was granted.
 func (r *rules) readState(c *cells, into *row) {
 	if text := c.text(devicesColumn); text != "" {
-		err := json.Unmarshal([]byte(text), &into.devices)
-		bad := func(id string) bool { return id == "" || utf8.RuneCountInString(id) > maxDeviceID }
-		if err != nil || slices.ContainsFunc(into.devices, bad) {
-			c.bad(devicesColumn, `must be a JSON array of device ids of 1 to %d characters, such as ["laptop-1"]`,
-				maxDeviceID)
+		if err := json.Unmarshal([]byte(text), &into.devices); err != nil || into.devices == nil {
+			c.bad(devicesColumn, `must be a JSON array of device ids, such as ["laptop-1"]`)
+			into.devices = nil
+		}
+		for _, id := range into.devices {
+			if problem := licensing.DeviceIDProblem(id); problem != "" {
+				c.bad(devicesColumn, "has the device id %q, which %s", short(id), problem)
+			}
 		}
 	}
 	if state := c.text(statusColumn); state == Suspended || state == Revoked {
@@ -175,6 +200,7 @@ func (c *cells) once(seen map[string]int32, value, column, why string) {
 	}
 	if line, twice := seen[value]; twice {
 		c.bad(column, "is also in line %d: %s", line, why)
+		return
 	}
 	seen[value] = int32(c.record.line)
 }

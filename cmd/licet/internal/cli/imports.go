@@ -104,7 +104,7 @@ func (c *session) importForeign(f foreign, args []string) error {
 			return err
 		}
 	}
-	f.im.Input = path + ".csv"
+	f.im.Input, f.set.ExternalKeys = path+".csv", c.externalKeys()
 	report, err := f.convert(path)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func TestImportFromServices(t *testing.T) {
 			switch service {
 			case "lemonsqueezy": // products have numbers
 				sold[3].Product, sold[3].Key = "4711", strings.Repeat("x", 1025)
-				left = "4,external_key must have at most 1024 characters"
+				left = "4,external_key must have 1 to 1024 characters"
 			case "gumroad":
 				for i := range sold {
 					sold[i].Devices = nil
@@ -159,4 +159,22 @@ func TestImportRefuses(t *testing.T) {
 		"https://api.polar.sh/v1")
 	u.refuses(true, []string{"takes only [FILE]"}, "import", "polar", path, "more")
 	u.refuses(false, []string{"no such file"}, "import", "polar", path)
+}
+
+// TestCheckKnowsHowKeysAreMatched finds external keys that the account takes for the same one, before a row is sent.
+func TestCheckKnowsHowKeysAreMatched(t *testing.T) {
+	u := newUser(t)
+	path := filepath.Join(t.TempDir(), "in.csv")
+	if err := os.WriteFile(path, []byte("external_key,product_id\nAB-1,editor\nab 1,editor\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.must("licenses", "import", path, "--dry-run")
+	u.must("account", "update", "--external-keys", "compact")
+	for _, more := range [][]string{{"--dry-run"}, nil} {
+		got := u.run(append([]string{"licenses", "import", path}, more...)...)
+		if want := "line 3, column external_key: is also in line 2"; got.err == nil ||
+			!strings.Contains(got.stderr, want) {
+			t.Errorf("%v, %q, want %q", got.err, got.stderr, want)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/client"
 	"licet/cmd/licet/internal/bulk"
 	"licet/cmd/licet/internal/terminal"
 )
@@ -102,7 +104,27 @@ func separatorRune(text string) (rune, bool) {
 	return append(runes, 0)[0], len(runes) == 1 && !strings.ContainsAny(text, "\"\r\n\uFFFD")
 }
 
+// externalKeys returns how the account matches external keys. It returns an empty text if the service is not reachable,
+// or the API key does not have the scope account:read.
+func (c *session) externalKeys() string {
+	ctx, cancel := context.WithTimeout(c.ctx, settingsTimeout)
+	defer cancel()
+	var account *client.Account
+	_, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
+		account, err = api.Account(ctx, as...)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return account.ExternalKeys
+}
+
+// settingsTimeout is how long externalKeys waits: a check goes on without the setting.
+const settingsTimeout = 5 * time.Second
+
 func (c *session) dryRun(im bulk.Import) error {
+	im.ExternalKeys = c.externalKeys()
 	c.printProblems(&im)
 	sum, err := im.Check()
 	if err != nil {
@@ -123,7 +145,7 @@ func (c *session) runImport(im bulk.Import) error {
 	if err := c.probe(); err != nil {
 		return err
 	}
-	im.Service = c.client
+	im.Service, im.ExternalKeys = c.client, c.externalKeys()
 	c.printProblems(&im)
 	bar := terminal.NewMeter(c.stderr, "import", false)
 	im.Progress = bar.Set

@@ -16,6 +16,8 @@ import (
 type Settings struct {
 	Products   map[string]string // product ids here, by product at the service; others stay as they are
 	MaxDevices int               // of licenses without a limit; 0: any number
+	// ExternalKeys is how the account matches external keys; see bulk.Import.
+	ExternalKeys string
 }
 
 // Report says what a conversion did.
@@ -51,7 +53,7 @@ func (s *Service) Convert(path string, set Settings, rows, left io.Writer) (Repo
 	if err != nil {
 		return Report{}, err
 	}
-	out, err := bulk.NewRowWriter(rows)
+	out, err := bulk.NewRowWriter(rows, set.ExternalKeys)
 	if err != nil {
 		return Report{}, err
 	}
@@ -90,7 +92,7 @@ func (c *converter) page(p page) error {
 }
 
 func (c *converter) license(l *license) error {
-	if l.key == "" {
+	if strings.TrimSpace(l.key) == "" {
 		c.report.Keyless++
 		return nil
 	}

@@ -415,10 +415,31 @@ func TestLeft(t *testing.T) {
 	rows, left, report := converted(t, s, path, Settings{})
 	if len(rows) != 1 || rows["'=1+1"] == nil || report.Left != 2 || report.Keyless != 1 || len(left) != 2 ||
 		left[0][0] != fake.Licenses[1].ID || !strings.Contains(left[0][1], `product_id is "with blanks"`) ||
-		!strings.Contains(left[1][1], "external_key must have at most 1024 characters") {
+		!strings.Contains(left[1][1], "external_key must have 1 to 1024 characters") {
 		t.Errorf("%v, left %v, %+v", rows, left, report)
 	}
 	if !maps.Equal(report.Without, map[string]int{"maxUses": 1}) {
 		t.Error(report.Without)
+	}
+}
+
+// TestSameKeys leaves licenses whose keys the account takes for the key of an earlier license.
+func TestSameKeys(t *testing.T) {
+	fake := start(t, "keygen", 5)
+	for i, key := range []string{"Caf\u00e9-1", "Cafe\u0301-1", "cafe\u0301 1", "Caf\u00e9-1", " "} {
+		fake.Licenses[i].Key = key
+	}
+	s := serviceOf(t, "keygen")
+	path := filepath.Join(t.TempDir(), "pages.json")
+	if err := s.Fetch(t.Context(), path, quickly(fake)); err != nil {
+		t.Fatal(err)
+	}
+	for matching, wanted := range map[string]int{"exact": 1, "compact": 2} {
+		rows, left, report := converted(t, s, path, Settings{ExternalKeys: matching})
+		if len(rows) != 3-wanted || len(left) != wanted || report.Left != wanted || report.Repeated != 1 ||
+			report.Keyless != 1 || left[0][0] != fake.Licenses[1].ID ||
+			!strings.Contains(left[0][1], "external_key is also in line 2") {
+			t.Errorf("%s: %v, left %v, %+v", matching, rows, left, report)
+		}
 	}
 }
