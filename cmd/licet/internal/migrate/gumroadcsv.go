@@ -45,7 +45,7 @@ func readGumroadCSV(in io.Reader, add func(page) error) error {
 			if !ok || i >= len(cells) {
 				return ""
 			}
-			return strings.TrimPrefix(cells[i], "'") // before a text that a spreadsheet would run
+			return unguarded(cells[i])
 		}
 		if value(id) == "Totals" {
 			continue
@@ -71,6 +71,15 @@ func readGumroadCSV(in io.Reader, add func(page) error) error {
 			return err
 		}
 	}
+}
+
+// unguarded removes the apostrophe that Gumroad puts before a text that a spreadsheet would run. It keeps any other
+// apostrophe, which belongs to the text.
+func unguarded(cell string) string {
+	if len(cell) > 1 && cell[0] == '\'' && strings.IndexByte("-=+@%|\r\t", cell[1]) >= 0 {
+		return cell[1:]
+	}
+	return cell
 }
 
 // parseDate parses a time in the forms that Ruby writes.

@@ -400,6 +400,26 @@ Totals,,,,,,,,,,,,,,,
 	}
 }
 
+// TestGumroadApostrophes removes the apostrophes that Gumroad puts before texts that a spreadsheet would run, and no
+// others. An import reads the same keys from the rows.
+func TestGumroadApostrophes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sales.csv")
+	text := "Purchase ID,Product ID,License Key\n'-a==,edt,'-KEY\nb==,edt,'KEY\nc==,edt,''=KEY\nd==,edt,'%KEY\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows, left, _ := converted(t, serviceOf(t, "gumroad"), path, Settings{})
+	// The rows have the apostrophes of licet, which an import removes: '-KEY is -KEY.
+	for key, id := range map[string]string{"'-KEY": "-a==", "'KEY": "b==", "'''=KEY": "c==", "%KEY": "d=="} {
+		if want := `{"gumroad_sale_id":"` + id + `","order_id":""}`; rows[key]["metadata"] != want {
+			t.Errorf("the row of %s has %q", key, rows[key])
+		}
+	}
+	if len(rows) != 4 || len(left) != 0 {
+		t.Errorf("%q, left %q", rows, left)
+	}
+}
+
 // TestLeft names licenses that can't be imported, and writes the others.
 func TestLeft(t *testing.T) {
 	fake := start(t, "keygen", 4)
