@@ -1,4 +1,6 @@
-// Package migratetest has servers that answer as the APIs of other services do, by their published schemas.
+// Package migratetest has servers that answer as the APIs of other services do. A test compares their responses with
+// testdata/responses.yaml, which is written after what the services publish: a schema at Polar; a reference with
+// examples at Keygen, Lemon Squeezy and Gumroad, which publish no schema.
 package migratetest
 
 import (
@@ -129,12 +131,12 @@ func keygenList(w http.ResponseWriter, r *http.Request, all []any) {
 		}
 		return fmt.Sprintf("%s?page[number]=%d&page[size]=%s", r.URL.Path, number, r.URL.Query().Get("page[size]"))
 	}
-	answer(w, http.StatusOK, values{"data": all[from:to], "links": values{"self": link(page), "prev": link(page - 1),
-		"next": link(page + 1), "first": link(1), "last": link(pages), "meta": values{"pages": pages,
-			"count": len(all)}}})
+	links := values{"self": link(page), "prev": link(page - 1), "next": link(page + 1), "first": link(1),
+		"last": link(pages), "meta": values{"pages": pages, "count": len(all)}}
+	answer(w, http.StatusOK, values{"data": append([]any{}, all[from:to]...), "links": links})
 }
 
-// keygenLicenses answers by https://keygen.sh/docs/api/licenses/.
+// keygenLicenses answers by https://keygen.sh/docs/api/licenses/. Keygen publishes no schema.
 func (f *Fake) keygenLicenses(w http.ResponseWriter, r *http.Request) {
 	var all []any
 	for _, l := range f.Licenses {
@@ -219,7 +221,8 @@ func lemonSqueezyInstance(owner, number int, device string) any {
 // includedInstances is how many instances of a license key a page of license keys includes.
 const includedInstances = 2
 
-// lemonSqueezyKeys answers by https://docs.lemonsqueezy.com/api/license-keys/list-all-license-keys.
+// lemonSqueezyKeys answers by https://docs.lemonsqueezy.com/api/license-keys/list-all-license-keys. Lemon Squeezy
+// publishes no schema.
 func (f *Fake) lemonSqueezyKeys(w http.ResponseWriter, r *http.Request) {
 	var all []any
 	for _, l := range f.Licenses {
@@ -270,7 +273,7 @@ func (f *Fake) lemonSqueezyInstances(w http.ResponseWriter, r *http.Request) {
 	lemonSqueezyList(w, r, all, nil)
 }
 
-// gumroadSales answers by https://gumroad.com/api#sales: ten sales on each page.
+// gumroadSales answers by https://gumroad.com/api#sales: ten sales on each page. Gumroad publishes no schema.
 func (f *Fake) gumroadSales(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Query().Get("page_key"), "key-"))
 	to := min(from+10, len(f.Licenses))
@@ -304,7 +307,11 @@ func polarLicense(l *License) values {
 	}
 	return values{"id": l.ID, "created_at": "2024-01-02T03:04:05.678Z", "modified_at": nil,
 		"organization_id": "1dbfc517-0bbf-4301-9ba8-555ca42b9737",
-		"customer_id":     polarCustomer, "customer": values{"id": polarCustomer, "email": "ada@example.com"},
+		"customer_id":     polarCustomer, "customer": values{"id": polarCustomer,
+			"created_at": "2024-01-02T03:04:05.678Z", "modified_at": nil, "metadata": values{}, "external_id": nil,
+			"email": "ada@example.com", "email_verified": true, "name": "Ada", "billing_address": nil, "tax_id": nil,
+			"organization_id": "1dbfc517-0bbf-4301-9ba8-555ca42b9737", "deleted_at": nil,
+			"avatar_url": "https://example.com/ada.png"},
 		"benefit_id": l.Product, "key": l.Key, "display_key": "****-" + l.Key[max(0, len(l.Key)-6):],
 		"status": status, "limit_activations": orNull(l.MaxDevices), "usage": 0, "limit_usage": nil, "validations": 0,
 		"last_validated_at": nil, "expires_at": stamp(l.Expires, "2006-01-02T15:04:05.000Z")}
