@@ -88,7 +88,8 @@ func (c *Client) ListLicenses(
 	return &List[License]{listed.Licenses, listed.Next}, nil
 }
 
-// License returns a license by its key.
+// License returns a license by its id or its key. Use the id, here and in the methods below: the text is in the URL,
+// which proxies log.
 func (c *Client) License(ctx context.Context, licenseKey string, options ...CallOption) (*License, error) {
 	return c.license(ctx, "GET /v1/licenses/{license_key}", licenseKey, nil, options)
 }
