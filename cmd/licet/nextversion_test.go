@@ -19,10 +19,10 @@ import (
 )
 
 // TestNextVersion runs this build, as the previous version, beside a build that stands for the next version: with the
-// tag licetnext, see eventlater_next.go and kv/eventslater_next.go. The next version records a kind of events, members
-// and a format of stored values that the previous one doesn't know. The previous version goes on: its feed, histories,
-// lookups, long polls and webhooks carry the new kind and members through, and have a placeholder for the new format.
-// The test builds a program, so it runs at full depth only.
+// tag licetnext, see licensing/eventlater_next.go and kv/internal/layout/eventformat_next.go. The next version records
+// a kind of events, members and a format of stored values that the previous one doesn't know. The previous version goes
+// on: its feed, histories, lookups, long polls and webhooks carry the new kind and members through, and have a
+// placeholder for the new format. The test builds a program, so it runs at full depth only.
 func TestNextVersion(t *testing.T) {
 	needFullDepth(t)
 	t.Parallel()
