@@ -3,7 +3,6 @@ package handlers
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -169,9 +168,9 @@ func (s *Server) count(routes []route) {
 			k := s.errors[reason]
 			s.times.Expect(r.method, r.pattern, k.status, k.code())
 		}
-	}
-	if slices.ContainsFunc(routes, func(r route) bool { return r.is(activates) }) {
-		s.activations = newActivations(s.cfg.Metrics, s.errors)
+		if r.is(activates) {
+			s.activations = newActivations(s.cfg.Metrics, s.errors.refusals(r.reasons()))
+		}
 	}
 }
 
@@ -183,33 +182,18 @@ type activations struct {
 	other        prometheus.Counter         // unexpected errors
 }
 
-// newActivations returns the counters, at 0.
-func newActivations(m *metrics.Metrics, reasons errorTable) activations {
+// newActivations returns the counters, at 0, with one for each refusal of the route.
+func newActivations(m *metrics.Metrics, refusals []Refusal) activations {
 	a := activations{
 		bound:  m.Activations.WithLabelValues("bound"),
 		again:  m.Activations.WithLabelValues("again"),
 		failed: make(map[int]prometheus.Counter),
 		other:  m.Activations.WithLabelValues("other"),
 	}
-	for _, reason := range activationFailures() {
-		a.failed[reasons[reason].code()] = m.Activations.WithLabelValues(string(reason))
+	for _, r := range refusals {
+		a.failed[r.Code] = m.Activations.WithLabelValues(string(r.Reason))
 	}
 	return a
-}
-
-// activationFailures lists the expected reasons for which an activation fails.
-func activationFailures() []licensing.Reason {
-	return []licensing.Reason{
-		reasonMalformedRequest, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired,
-		reasonBodyTooLarge, reasonURITooLong, reasonUnsupportedMediaType, reasonHeadersTooLarge,
-		licensing.ReasonInvalidLicenseKey, licensing.ReasonInvalidField, licensing.ReasonRateLimited,
-		licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked,
-		licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired,
-		licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
-		licensing.ReasonLicenseKeyReplaced, licensing.ReasonAccountBudgetReached,
-		licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded,
-		licensing.ReasonOutcomeUnknown,
-	}
 }
 
 // count counts a response by its code, and a success by whether it has bound a new device.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/handlers"
 	"licet/handlers/limits"
 	"licet/licensing"
 )
@@ -176,8 +177,19 @@ func TestSeriesFromTheStart(t *testing.T) {
 			t.Errorf("there is no %s", series)
 		}
 	}
-	if n := len(s.gather("licet_activations_total").GetMetric()); n < 20 {
-		t.Errorf("%d outcomes", n)
+	outcomes := make(map[string]bool)
+	for _, m := range s.gather("licet_activations_total").GetMetric() {
+		outcomes[m.GetLabel()[0].GetValue()] = true
+	}
+	for _, r := range handlers.Routes() {
+		if r.Pattern != "/v1/licenses/activate" {
+			continue
+		}
+		for _, refusal := range r.Refusals {
+			if !outcomes[string(refusal.Reason)] {
+				t.Errorf("activations that fail with %d %s count as other", refusal.Code, refusal.Reason)
+			}
+		}
 	}
 	if moved := s.series("licet_activations_total"); len(moved) != 0 {
 		t.Error(moved)
