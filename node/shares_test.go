@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +112,34 @@ func TestStormingOwner(t *testing.T) {
 			h.wantShed(t, "limit", 0)
 			h.wantShed(t, "share", 0)
 		})
+	}
+}
+
+// TestPayTokenBeforePlace asks for an order of an owner that has no place left: only a caller with the pay token learns
+// that there is such an order.
+func TestPayTokenBeforePlace(t *testing.T) {
+	const limit = 20
+	owner := nodetest.NewOwner(licensing.Test)
+	keys := grantsTo(t, owner, limit+1)
+	h := newHeld(t, func(ref licensing.Ref) bool { return ref.Kind == licensing.KindLicense })
+	ctx := nodetest.Context(t)
+	order, _, err := h.CreateOrder(ctx, owner, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
+	right, err := nodetest.Ring(t).PayToken(&order)
+	nodetest.WantError(t, err, nil)
+	h.Admit(1, limit, 20_000)
+	h.fill(t, keys)
+	absent := licensing.NewOrderNo(owner, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	for _, c := range []struct {
+		orderNo, token string
+		want           error
+	}{
+		{order.OrderNo, right, licensing.ErrOverloaded},
+		{order.OrderNo, strings.Repeat("0", len(right)), licensing.ErrOrderNotFound},
+		{absent, right, licensing.ErrOrderNotFound},
+	} {
+		_, err := h.OrderToPay(ctx, c.orderNo, c.token)
+		nodetest.WantError(t, err, c.want)
 	}
 }
 
