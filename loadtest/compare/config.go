@@ -40,6 +40,7 @@ type config struct {
 	settings
 	rig.Setup
 	only    []string
+	attacks []string // of the row fair; empty: all
 	quick   bool
 	lenient bool // a missed must is no failure
 }
@@ -76,6 +77,8 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.SortFlags = false
 	flags.StringSliceVar(&cfg.only, "only", nil,
 		"rows to measure, with commas between: "+strings.Join(rowIDs(), ",")+" (default: all but capacity)")
+	flags.StringArrayVar(&cfg.attacks, "attack", nil,
+		"an attack of the row fair to measure, by its name in the table; may be repeated (default: all)")
 	flags.BoolVar(&cfg.quick, "quick", false,
 		"small sizes: shows in seconds that everything works, and no number means anything")
 	flags.IntVar(&cfg.Rounds, "rounds", cfg.Rounds, "rounds to take medians of")
@@ -92,6 +95,11 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	for _, id := range cfg.only {
 		if !slices.Contains(rowIDs(), id) {
 			return nil, fmt.Errorf("--only has %q, which is none of %s", id, strings.Join(rowIDs(), ", "))
+		}
+	}
+	for _, name := range cfg.attacks {
+		if !slices.ContainsFunc(attacks(), func(d door) bool { return d.name == name }) {
+			return nil, fmt.Errorf("--attack is %q, which is no attack of the row fair", name)
 		}
 	}
 	if slices.Contains(cfg.only, capacityRow) && cfg.PerLicense == devicesEach {
@@ -122,6 +130,11 @@ func (c *config) wants(ids ...string) bool {
 	return slices.ContainsFunc(ids, func(id string) bool {
 		return slices.Contains(c.only, id) || len(c.only) == 0 && id != capacityRow && id != bytesRow
 	})
+}
+
+// wantsAttack reports whether an attack of the row fair is to be measured.
+func (c *config) wantsAttack(d door) bool {
+	return len(c.attacks) == 0 || slices.Contains(c.attacks, d.name)
 }
 
 func rowIDs() []string {

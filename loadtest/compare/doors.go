@@ -15,7 +15,14 @@ type door struct {
 	// open prepares the rival account. It returns the attack that each of the rival's clients repeats, and the function
 	// that undoes the preparation.
 	open    func(r *rival, ctx context.Context) (_ attack, undo func(context.Context) error, err error)
+	refused bool // the attack is made to be refused: a refusal counts as getting through
 	control bool // no attack; see controls
+}
+
+// gotThrough reports whether a turn of the attack did what it is made for.
+func (d *door) gotThrough(err error) bool {
+	var refusal statusError
+	return err == nil || d.refused && errors.As(err, &refusal)
 }
 
 // doors returns every attack. Each is a check of the row fair.
@@ -24,11 +31,14 @@ func doors() []door {
 		{name: "changes an endpoint's event types", open: (*rival).flipTypes},
 		{name: "creates and deletes endpoints", open: (*rival).churnEndpoints},
 		{name: "creates and revokes API keys", open: (*rival).churnKeys},
+		{name: "changes its account's settings", open: (*rival).changeSettings},
+		{name: "reissues license keys and uses each", open: (*rival).reissue},
 		{name: "binds and removes a device, with its events recorded", open: (*rival).pingPong},
 		{name: "asks for 100 pages of a list at the same time", open: (*rival).listAll},
 		{name: "reads none of its large lookups", open: (*rival).readNothing},
 		{name: "grants licenses with 1 MiB of metadata", open: (*rival).grantMetadata},
-		{name: "guesses API keys and payment links", open: (*rival).guess},
+		{name: "guesses API keys and payment links", open: (*rival).guess, refused: true},
+		{name: "guesses external keys of the other account", open: (*rival).guessExternal, refused: true},
 		{name: "opens connections and uses none", open: (*rival).hoardConnections},
 		{name: "binds new devices and renames them", open: (*rival).addDevices},
 		{name: "exports its licenses and events over 100 connections", open: (*rival).exportAll},
@@ -53,6 +63,9 @@ func fairRow() row {
 	}
 	return r
 }
+
+// attacks returns the doors and the controls.
+func attacks() []door { return append(doors(), controls()...) }
 
 // controls returns what any account may do. The loss of the measured account meanwhile is no attack's: it is the price
 // of a neighbor on the same cores and the same disk. The row fair shows these losses for information.

@@ -23,6 +23,9 @@ const (
 	// refusedPause is how long a client of that account waits after a refusal. The limits of the account refill
 	// meanwhile, so the pause takes nothing from an attack but refused requests.
 	refusedPause = 10 * time.Millisecond
+	// throughWithin is how long after a load an attack may take to get through for the first time. A small load is
+	// shorter than a turn of some attacks, and the attack before may have used up the rate of the account.
+	throughWithin = 10 * time.Second
 )
 
 // attack is one turn of one of the rival's clients.
@@ -39,6 +42,7 @@ type rival struct {
 	license     []byte
 	large       *rig.Keys // a license for many devices
 	foreign     []byte    // a license of the other account, with rivalDevices devices
+	external    *rig.Keys // the external keys of the other account
 	connections int       // that the rival may open
 	cold        int       // how many licenses the rival grants, to activate each of them once
 	sink        *sink
@@ -87,7 +91,10 @@ func (l *lab) fair(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, d := range append(doors(), controls()...) {
+		for _, d := range attacks() {
+			if !l.cfg.wantsAttack(d) {
+				continue
+			}
 			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, d.name)
 			rough, done, err := r.meanwhile(ctx, d,
 				func() (*sample, error) { return measure("while another account " + d.name) })
@@ -104,11 +111,14 @@ func (l *lab) fair(ctx context.Context) error {
 	return nil
 }
 
-// informFair reports a load that an attack has disturbed, against the undisturbed loads before and after it.
+// informFair reports a load that an attack has disturbed, against the undisturbed loads before and after it. A load
+// while nothing of the attack got through proves nothing, so it is no sample. A small load is a sample all the same:
+// see throughWithin.
 func (l *lab) informFair(number int, d door, before, rough, after *sample, done int64) {
-	if done == 0 {
-		l.report.note("fair", fmt.Sprintf("round %d: nothing of what the other account does got through: it %s",
-			number+1, d.name))
+	if done == 0 && !l.cfg.quick {
+		l.report.note("fair", fmt.Sprintf("round %d: no sample, since nothing of what the other account does got "+
+			"through: it %s", number+1, d.name))
+		return
 	}
 	calm := (before.rate() + after.rate()) / 2
 	if d.control {
@@ -153,13 +163,16 @@ func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
 	if _, err := bind(ctx, b.seeder, fairWorkers, foreign, rivalDevices, onto(0)); err != nil {
 		return nil, err
 	}
+	if _, r.external, err = b.grantExternal(ctx, 1, 0); err != nil {
+		return nil, err
+	}
 	r.license, r.foreign = slices.Clone(licenses.At(0)), foreign.At(0)
 	r.sink, err = newSink()
 	return r, err
 }
 
-// meanwhile measures while the rival's clients go through a door. It returns how often
-// they got through.
+// meanwhile measures while the rival's clients go through a door. It returns how often they got through while it
+// measured. It fails if they get through neither then nor soon after.
 func (r *rival) meanwhile(
 	ctx context.Context, d door, measure func() (*sample, error),
 ) (s *sample, done int64, err error) {
@@ -170,21 +183,32 @@ func (r *rival) meanwhile(
 	attacking, stop := context.WithCancel(ctx)
 	var clients sync.WaitGroup
 	var through atomic.Int64
+	first := make(chan struct{})
 	for c := range fairRivals {
 		clients.Go(func() {
 			for turn := 0; attacking.Err() == nil; turn++ {
-				if attack(attacking, c, turn) == nil {
-					through.Add(1)
-					continue
+				err := attack(attacking, c, turn)
+				if d.gotThrough(err) && through.Add(1) == 1 {
+					close(first)
 				}
 				// The attack expects refusals. The rival runs on the cores that are measured: without a pause, its own
 				// work would disturb more than the node's.
-				pause(attacking, refusedPause)
+				if err != nil {
+					pause(attacking, refusedPause)
+				}
 			}
 		})
 	}
 	s, err = measure()
-	done = through.Load()
+	if done = through.Load(); done == 0 && err == nil {
+		select {
+		case <-first:
+		case <-time.After(throughWithin):
+			err = errors.New("nothing of the attack got through, so the load proves nothing")
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
 	stop()
 	clients.Wait()
 	return s, done, errors.Join(err, undo(ctx))

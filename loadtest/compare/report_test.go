@@ -122,6 +122,11 @@ func TestConfig(t *testing.T) {
 	f("unexpected argument", "distinct")
 	f("above 0", "--rounds", "0")
 	f("unknown flag", "--fast")
+	f("no attack", "--attack", "nothing")
+	name := doors()[1].name
+	if cfg := f("", "--attack", name); cfg.wantsAttack(doors()[0]) || !cfg.wantsAttack(doors()[1]) {
+		t.Errorf("got %+v", cfg)
+	}
 	if cfg := f(""); cfg.Rounds != 5 || cfg.Soak != 10*time.Minute || !cfg.wants("soak") {
 		t.Errorf("got %+v", cfg)
 	}

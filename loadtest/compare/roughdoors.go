@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"licet/client"
@@ -62,12 +63,9 @@ func (r *rival) grantMetadata(context.Context) (attack, func(context.Context) er
 }
 
 // guess makes a client guess API keys and payment links. The node reads the store for each payment link; it refuses an
-// API key by its check characters, which no client can compute. A guess that the node has answered counts as done.
+// API key by its check characters, which no client can compute. A client pauses only for refusals of a rate limit.
 func (r *rival) guess(context.Context) (attack, func(context.Context) error, error) {
-	guesser := &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: fairRivals,
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
-	}}
+	guesser, undo := r.guesser()
 	guess := func(ctx context.Context, c, turn int) error {
 		path, key := fmt.Sprintf("/pay/ord_%028d/%032d", turn, c), ""
 		if turn%2 == 0 {
@@ -80,7 +78,31 @@ func (r *rival) guess(context.Context) (attack, func(context.Context) error, err
 		}
 		return err
 	}
-	return guess, func(context.Context) error { guesser.CloseIdleConnections(); return nil }, nil
+	return guess, undo, nil
+}
+
+// guessExternal makes a client guess external keys of the other account, many at the same time. The node reads the
+// store for each, until it has found too many unknown keys for the client's address.
+func (r *rival) guessExternal(context.Context) (attack, func(context.Context) error, error) {
+	guesser, undo := r.guesser()
+	var guesses atomic.Int64
+	return together(func(ctx context.Context, _, _ int) error {
+		_, err := r.sendBy(ctx, guesser, "", "POST", "/v1/licenses/activate",
+			fmt.Sprintf(`{"license_key":"GUESS-%08d","device_id":"guess"%s}`, guesses.Add(1), r.external.Beside))
+		if errors.Is(err, statusError(http.StatusNotFound)) {
+			return nil // the node has looked the key up
+		}
+		return err
+	}), undo, nil
+}
+
+// guesser returns an HTTP client that connects from the rival's address, and the function that closes its connections.
+func (r *rival) guesser() (by *http.Client, undo func(context.Context) error) {
+	by = &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: fairRivals * rivalAtOnce,
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
+	}}
+	return by, func(context.Context) error { by.CloseIdleConnections(); return nil }
 }
 
 // hoardConnections makes a client open connections and never use them.

@@ -30,6 +30,40 @@ func (r *rival) pingPong(ctx context.Context) (attack, func(context.Context) err
 	return bounce, r.deleteEndpoints, nil
 }
 
+// changeSettings makes a client change the settings of its account back and forth.
+func (r *rival) changeSettings(context.Context) (attack, func(context.Context) error, error) {
+	return func(ctx context.Context, _, turn int) error {
+		matching := []string{client.MatchCompact, client.MatchExact}[turn%2]
+		_, err := r.here.UpdateAccount(ctx, client.AccountUpdate{ExternalKeys: matching})
+		return err
+	}, done, nil
+}
+
+// reissue makes a client give a license new keys, and activate a device by each. Each key is one more that nodes and
+// etcd keep. A license gets few keys, so the client then grants another license.
+func (r *rival) reissue(context.Context) (attack, func(context.Context) error, error) {
+	var ids [fairRivals]string
+	return func(ctx context.Context, c, _ int) error {
+		if ids[c] == "" {
+			made, err := r.here.GrantLicenses(ctx, client.Grant{ProductID: "rival", Quantity: 1})
+			if err != nil {
+				return err
+			}
+			ids[c] = made[0].ID
+		}
+		license, err := r.here.ReissueLicense(ctx, ids[c], client.Reissue{})
+		if client.HasReason(err, "reissue_limit") {
+			ids[c] = ""
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, err = r.here.Activate(ctx, client.Activation{LicenseKey: license.LicenseKey, DeviceID: "rival"})
+		return err
+	}, done, nil
+}
+
 // activateCold makes a client activate licenses that the measured node has not cached, without an API key. Each is
 // activated once, unless the node is faster than expected.
 func (r *rival) activateCold(ctx context.Context) (attack, func(context.Context) error, error) {
