@@ -27,14 +27,15 @@ const (
 // requests sends the changes and the reads of many callers in requests that the callers share.
 type requests struct {
 	*epochs
+	slots         *slotMap
 	writes, reads batcher
 	nested        atomic.Int32                 // how many batches to send nested from the start
 	checksLost    atomic.Int32                 // how many batches of checks to read from the start
 	firstBlock    func(count int) layout.Block // see randomBlock
 }
 
-func newRequests(e *epochs) *requests {
-	s := &requests{epochs: e, firstBlock: randomBlock}
+func newRequests(e *epochs, slots *slotMap) *requests {
+	s := &requests{epochs: e, slots: slots, firstBlock: randomBlock}
 	s.writes = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
 	s.reads = batcher{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
 	return s

@@ -26,10 +26,8 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	if err != nil {
 		return store.Outcome{}, layout.Internal(err)
 	}
-	for i := range change.Writes {
-		if err := s.checkHere(change.Writes[i].Ref); err != nil {
-			return store.Outcome{}, err
-		}
+	if err := s.slots.checkHere(swap.reads...); err != nil {
+		return store.Outcome{}, err
 	}
 	if swap.creates {
 		if err := s.registerOwner(ctx, swap.owner); err != nil {

@@ -118,6 +118,9 @@ func (s *feeds) listEvents(
 ) (*directory, error) {
 	dir := &directory{owner: owner, from: from, to: to}
 	prefix := layout.EventsOf(owner)
+	if err := s.slots.checkHere([]byte(prefix)); err != nil {
+		return nil, err
+	}
 	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))
 	for {
 		response, err := s.etcd.Page(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())

@@ -69,9 +69,6 @@ func (q *query) incomplete(s store.Snapshot) bool {
 func (s *Store) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	queries := make([]query, len(wants))
 	for i, want := range wants {
-		if err := s.checkHere(want.Ref); err != nil {
-			return nil, err
-		}
 		queries[i] = query{Want: want, devices: s.memory.spilled(want.Ref)}
 	}
 	snapshots, err := s.load(ctx, queries)
@@ -135,6 +132,9 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 
 // read sends reads or a check with a request that other callers may share.
 func (s *requests) read(ctx context.Context, operation string, p *batchItem) reply {
+	if err := s.slots.checkHere(p.reads...); err != nil {
+		return reply{err: err}
+	}
 	p.span = s.etcd.StartSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
 	etcd.NoteReads(ctx, r.responses)

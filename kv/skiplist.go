@@ -104,6 +104,9 @@ func (w *walk) read(ctx context.Context, level int) error {
 	if l.all {
 		to = clientv3.GetPrefixRangeEnd(prefix)
 	}
+	if err := w.store.slots.checkHere([]byte(prefix)); err != nil {
+		return err
+	}
 	response, err := w.store.etcd.List(ctx, "walk_listing", prefix+from, clientv3.WithRange(to),
 		clientv3.WithKeysOnly())
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // slotMap remembers the map from slots to cells. This build knows no other cell: a node does not start on a store from
-// which slots have moved, and a running node refuses requests for records in slots that move away.
+// which slots have moved, and a running node refuses records, lists and events in slots that move away. See decision 33
+// for the requests that do not ask the map.
 type slotMap struct {
 	*core
 	moved atomic.Pointer[layout.SlotMap] // nil: all slots are here
@@ -61,17 +62,20 @@ func (s *slotMap) readSlotMap(ctx context.Context) error {
 	return nil
 }
 
-// errElsewhere refuses a request for a record in a slot that has moved to another cell.
+// errElsewhere refuses a request for keys in a slot that has moved to another cell.
 var errElsewhere = fmt.Errorf("%w: the account was moved to another etcd cluster", licensing.ErrUnavailable)
 
-// checkHere refuses a request for a record in a slot that is in another cell.
-func (s *slotMap) checkHere(ref licensing.Ref) error {
+// checkHere refuses a request for keys in a slot that is in another cell. It is no fence: a node may learn late of a
+// move.
+func (s *slotMap) checkHere(keys ...[]byte) error {
 	moved := s.moved.Load()
 	if moved == nil {
 		return nil
 	}
-	if moved.CellOf(ref.Slot()) != layout.Here {
-		return errElsewhere
+	for _, key := range keys {
+		if slot, _, ok := layout.CutSlot(string(key)); ok && moved.CellOf(slot) != layout.Here {
+			return errElsewhere
+		}
 	}
 	return nil
 }

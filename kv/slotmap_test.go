@@ -10,36 +10,88 @@ import (
 	"licet/node/store"
 )
 
-// TestMovedSlots: a node that runs refuses requests for records in slots that move away, as soon as the map says so,
-// and serves them again once they are back. No node starts on a store from which slots have moved.
+// TestMovedSlots: a node that runs refuses requests for records, lists and events in slots that move away, as soon as
+// the map says so, and serves them again once they are back. No node starts on a store from which slots have moved.
 func TestMovedSlots(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.fill()
 	go l.store.FollowSlotMap(l.ctx())
 	own, slot := licensing.LicenseRef(s.own), licensing.SlotOf(labOwner)
-	listener := licensing.WebhooksRef(labListener)
 	write := func(m layout.SlotMap) {
 		t.Helper()
 		kvtest.Must(l.client.Put(l.ctx(), layout.SlotMapKey, string(m.Encode())))(t)
 	}
-	refused := func() bool {
+	snapshot := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: own}))(t)[0]
+	event := kvtest.Must(l.store.History(l.ctx(), own, store.HistoryPage{Limit: 1}))(t).Events[0].ID
+	load := func() error {
 		_, err := l.store.Load(l.ctx(), store.Want{Ref: own})
+		return err
+	}
+	requests := map[string]func() error{
+		"a read": load,
+		"a check of a remembered license": func() error {
+			_, err := l.store.Confirm(l.ctx(), own, snapshot.Token)
+			return err
+		},
+		"a change": func() error {
+			_, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: own, Token: snapshot.Token,
+				Record: snapshot.Record}}})
+			return err
+		},
+		"a look-up": func() error {
+			_, err := l.store.ReadLicense(l.ctx(), s.own, store.DevicePage{Limit: 1})
+			return err
+		},
+		"look-ups": func() error {
+			_, err := l.store.ReadLicenses(l.ctx(), []licensing.LicenseKey{s.own}, 0)
+			return err
+		},
+		"a list": func() error {
+			_, err := l.store.ListOrders(l.ctx(), labOwner, "", store.Page{Limit: 1}, nil)
+			return err
+		},
+		"a feed": func() error {
+			_, err := l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{Limit: 1})
+			return err
+		},
+		"an event": func() error {
+			_, err := l.store.Event(l.ctx(), labOwner, event)
+			return err
+		},
+		"a history": func() error {
+			_, err := l.store.History(l.ctx(), own, store.HistoryPage{Limit: 1})
+			return err
+		},
+	}
+	refused := func() bool {
+		err := load()
 		return errors.Is(err, errElsewhere) && errors.Is(err, licensing.ErrUnavailable)
 	}
-	if err := l.store.OpenSlotMap(l.ctx()); err != nil || refused() {
-		t.Fatalf("a new store: %v", err)
+	elsewhere := func() (names []string) {
+		for name, request := range requests {
+			if err := request(); errors.Is(err, errElsewhere) {
+				names = append(names, name)
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		return names
 	}
-	snapshots := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: own}))(t)
+	if err := l.store.OpenSlotMap(l.ctx()); err != nil || len(elsewhere()) > 0 {
+		t.Fatalf("a new store: %v, refused: %q", err, elsewhere())
+	}
 
-	write(layout.SlotMap{}.Move(slot, slot, "other"))
+	write(layout.SlotMap{{First: slot, Last: slot, Cell: "other"}})
 	kvtest.Await(t, refused)
-	if _, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: own, Token: snapshots[0].Token,
-		Record: snapshots[0].Record}}}); !errors.Is(err, errElsewhere) {
-		t.Errorf("a change of a record that has moved: %v", err)
+	if names := elsewhere(); len(names) != len(requests) {
+		t.Errorf("of a slot that has moved, only these are refused: %q", names)
 	}
-	if _, err := l.store.Load(l.ctx(), store.Want{Ref: listener}); err != nil {
+	if _, err := l.store.Load(l.ctx(), store.Want{Ref: licensing.WebhooksRef(labListener)}); err != nil {
 		t.Errorf("a record that has not moved: %v", err)
+	}
+	if _, err := l.store.ReadEvents(l.ctx(), labListener, store.FeedPage{Limit: 1}); err != nil {
+		t.Errorf("a feed that has not moved: %v", err)
 	}
 	if err := l.store.OpenSlotMap(l.ctx()); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("a start: %v", err)

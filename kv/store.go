@@ -116,12 +116,13 @@ func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remem
 		moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
 		moveWaits: fair.New[licensing.Owner](fair.Config{Places: maxMoveWaits, Each: moveWaits}),
 	}
-	r := newRequests(e)
+	slots := &slotMap{core: c}
+	r := newRequests(e, slots)
 	f := &feeds{requests: r}
 	k := &apiKeys{epochs: e, keyTurns: fair.NewTurns[keyName]()}
 	s := &Store{
 		core: c, epochs: e, requests: r, feeds: f, retention: &retention{feeds: f}, apiKeys: k,
-		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c}, slotMap: &slotMap{core: c},
+		views: &views{requests: r, keys: k}, historyCompactor: &historyCompactor{core: c}, slotMap: slots,
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	var err error

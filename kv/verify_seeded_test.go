@@ -974,8 +974,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		}},
 		{"a map of slots of no form", seed{layout.SlotMapKey: bytesOf("?")}, []string{"slot_map value cell/map"}},
 		{"another map of slots", seed{layout.SlotMapKey + "s": {}}, []string{"slot_map key cell/map" + odd("s")}},
-		{"a slot that is in another cell", seed{layout.SlotMapKey: layout.SlotMap{}.Move(licensing.SlotOf(labOwner),
-			licensing.SlotOf(labOwner), "other").Encode()}, []string{"slot_map moved cell/map"}},
+		{"a slot that is in another cell", seed{layout.SlotMapKey: layout.SlotMap{{
+			First: licensing.SlotOf(labOwner), Last: licensing.SlotOf(labOwner), Cell: "other",
+		}}.Encode()}, []string{"slot_map moved cell/map"}},
 		{"a slot of no form", seed{layout.SlotsPrefix + "x": {}}, []string{"slot key cell/s/" + odd("x")}},
 		{"a slot with a value", seed{layout.SlotKey(licensing.SlotOf(labOwner)): bytesOf("x")},
 			[]string{"slot key cell/s/" + odd(licensing.SlotOf(labOwner).String())}},

@@ -62,15 +62,6 @@ func (r Ref) LicenseID() (id LicenseID) {
 	return id
 }
 
-// Slot returns the slot of the record's owner.
-func (r Ref) Slot() Slot {
-	switch r.Kind {
-	case KindLicense, KindAlias:
-		return r.LicenseID().Slot()
-	}
-	return SlotOf(r.Owner)
-}
-
 // OrderRef names an order of an owner.
 func OrderRef(owner Owner, orderNo string) Ref {
 	return Ref{Kind: KindOrder, Owner: owner, ID: orderNo}

@@ -1,10 +1,6 @@
 package layout
 
-import (
-	"slices"
-
-	"licet/licensing"
-)
+import "licet/licensing"
 
 // SlotMapKey holds the map from slots to cells. A store without the key holds all slots.
 const SlotMapKey = CellPrefix + "map"
@@ -15,18 +11,18 @@ type Cell string
 // Here is the cell of the store that holds the map.
 const Here Cell = ""
 
-// SlotMap says in which cell each slot is. The zero map says that all slots are here.
-type SlotMap struct{ moved []movedSlots }
+// SlotMap says in which cell each slot is: the first element with the slot counts. A slot that no element has is here.
+type SlotMap []MovedSlots
 
-// movedSlots are slots that are in another cell: from First to Last, both included.
-type movedSlots struct {
+// MovedSlots are slots that are in another cell: from First to Last, both included.
+type MovedSlots struct {
 	First, Last licensing.Slot
 	Cell        Cell
 }
 
 // CellOf returns the cell of a slot.
 func (m SlotMap) CellOf(slot licensing.Slot) Cell {
-	for _, s := range m.moved {
+	for _, s := range m {
 		if s.First <= slot && slot <= s.Last {
 			return s.Cell
 		}
@@ -35,12 +31,7 @@ func (m SlotMap) CellOf(slot licensing.Slot) Cell {
 }
 
 // AllHere reports whether every slot is in the cell of the map.
-func (m SlotMap) AllHere() bool { return len(m.moved) == 0 }
-
-// Move returns a map by which slots, from first to last, are in another cell. It does not change m.
-func (m SlotMap) Move(first, last licensing.Slot, to Cell) SlotMap {
-	return SlotMap{append([]movedSlots{{first, last, to}}, slices.Clone(m.moved)...)}
-}
+func (m SlotMap) AllHere() bool { return len(m) == 0 }
 
 // The fields of the map's value.
 const (
@@ -53,7 +44,7 @@ const (
 // Encode returns the value of [SlotMapKey].
 func (m SlotMap) Encode() []byte {
 	b := []byte{formatVersion}
-	for _, s := range m.moved {
+	for _, s := range m {
 		moved := appendUint(nil, mapFirst, uint64(s.First))
 		moved = appendUint(moved, mapLast, uint64(s.Last))
 		b = appendBytes(b, mapMoved, appendString(moved, mapCell, string(s.Cell)))
@@ -67,7 +58,7 @@ func DecodeSlotMap(value []byte) (m SlotMap, err error) {
 		if f.Num != mapMoved {
 			return nil
 		}
-		var s movedSlots
+		var s MovedSlots
 		err := decodeMessage(f.Bytes, func(f Field) error {
 			switch f.Num {
 			case mapFirst:
@@ -82,7 +73,7 @@ func DecodeSlotMap(value []byte) (m SlotMap, err error) {
 		if err == nil && (s.Cell == Here || s.First > s.Last || s.Last >= licensing.Slots) {
 			err = ErrMalformed
 		}
-		m.moved = append(m.moved, s)
+		m = append(m, s)
 		return err
 	})
 	return m, err

@@ -7,7 +7,7 @@ import (
 )
 
 func TestSlotMap(t *testing.T) {
-	m := SlotMap{}.Move(10, 20, "b").Move(15, 15, "c").Move(1023, 1023, "b")
+	m := SlotMap{{1023, 1023, "b"}, {15, 15, "c"}, {10, 20, "b"}}
 	read, err := DecodeSlotMap(m.Encode())
 	if err != nil {
 		t.Fatal(err)
@@ -22,9 +22,7 @@ func TestSlotMap(t *testing.T) {
 	if zero, err := DecodeSlotMap(SlotMap{}.Encode()); err != nil || !zero.AllHere() || read.AllHere() {
 		t.Errorf("%v %v, %v", zero, read, err)
 	}
-	for _, bad := range []SlotMap{
-		SlotMap{}.Move(5, 4, "b"), SlotMap{}.Move(5, 6, Here), SlotMap{}.Move(5, licensing.Slots, "b"),
-	} {
+	for _, bad := range []SlotMap{{{5, 4, "b"}}, {{5, 6, Here}}, {{5, licensing.Slots, "b"}}} {
 		if _, err := DecodeSlotMap(bad.Encode()); err == nil {
 			t.Errorf("%v is read", bad)
 		}
