@@ -74,7 +74,7 @@ func (in *namedLicense) resolve(ctx context.Context, s *Server, c *call) (err er
 	case in.external != "":
 		in.key, err = s.externalLicense(ctx, c, in.owner(), in.external)
 	case in.key.IsAlias():
-		in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, licensing.Owner{}, s.rates.network(c))
+		in.key, err = s.cfg.Node.ResolveKey(ctx, in.key, c.owner(), s.rates.network(c))
 	}
 	if err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 const (
 	// rememberedAliases is how many external keys a node remembers, in about 200 bytes each.
 	rememberedAliases = 100_000
-	// rememberedMatchings is how many owners with external keys a node remembers.
+	// rememberedMatchings is how many owners with external keys a node remembers. It remembers no owner without them:
+	// another node may store the first one at any time, and the next activation must find it.
 	rememberedMatchings = 10_000
 	// aliasLife is how long a node trusts what it remembers. Neither ever changes in a store, but a restore of an older
 	// backup may bring other data.
@@ -27,7 +28,7 @@ const (
 type Aliases struct {
 	*core
 	matchings *otter.Cache[licensing.Owner, remembered[licensing.KeyMatching]] // of owners with external keys
-	aliases   *otter.Cache[licensing.AliasName, remembered[licensing.LicenseID]]
+	aliases   *otter.Cache[licensing.AliasName, remembered[licensing.Alias]]
 }
 
 // remembered is a value that the store has returned, and until when the node trusts it.
@@ -51,7 +52,7 @@ func newAliases(c *core) *Aliases {
 		matchings: otter.Must(&otter.Options[licensing.Owner, remembered[licensing.KeyMatching]]{
 			MaximumSize: rememberedMatchings,
 		}),
-		aliases: otter.Must(&otter.Options[licensing.AliasName, remembered[licensing.LicenseID]]{
+		aliases: otter.Must(&otter.Options[licensing.AliasName, remembered[licensing.Alias]]{
 			MaximumSize: rememberedAliases,
 		}),
 	}
@@ -79,7 +80,7 @@ func (e *Aliases) RecallExternal(
 	if !known {
 		return key, false
 	}
-	id, known := recall(e, e.aliases, e.cfg.LicenseKeys.AliasOf(owner, matching.Of(external)))
+	id, known := e.recallAlias(owner, e.cfg.LicenseKeys.AliasOf(owner, matching.Of(external)))
 	return id.External(), known
 }
 
@@ -104,16 +105,28 @@ func (e *Aliases) find(
 		return key, licensing.ErrLicenseNotFound
 	}
 	name := e.cfg.LicenseKeys.AliasOf(owner, text)
-	id, err := e.lookUp(ctx, name)
+	id, err := e.lookUp(ctx, owner, name)
 	if err != nil {
 		return key, err
 	}
 	return id.External(), nil
 }
 
-// lookUp returns the license that an alias leads to, or ErrLicenseNotFound.
-func (e *Aliases) lookUp(ctx context.Context, name licensing.AliasName) (id licensing.LicenseID, err error) {
-	if id, known := recall(e, e.aliases, name); known {
+// recallAlias returns the license of an owner that an alias leads to, if the node remembers the alias. A zero owner
+// stands for every owner.
+func (e *Aliases) recallAlias(
+	owner licensing.Owner, name licensing.AliasName,
+) (id licensing.LicenseID, known bool) {
+	alias, known := recall(e, e.aliases, name)
+	return alias.License, known && alias.Owner.Matches(owner)
+}
+
+// lookUp returns the license of an owner that an alias leads to, or ErrLicenseNotFound. An alias of another owner costs
+// as many requests as an unknown one, even if the node remembers the alias.
+func (e *Aliases) lookUp(
+	ctx context.Context, owner licensing.Owner, name licensing.AliasName,
+) (id licensing.LicenseID, err error) {
+	if id, known := e.recallAlias(owner, name); known {
 		return id, nil
 	}
 	loaded, err := e.cfg.Records.Load(ctx, store.Want{Ref: licensing.AliasRef(name)})
@@ -121,21 +134,24 @@ func (e *Aliases) lookUp(ctx context.Context, name licensing.AliasName) (id lice
 		return id, err
 	}
 	alias := loaded[0].Record.Alias
-	if alias == nil {
+	if alias == nil || !alias.Owner.Matches(owner) {
 		return id, licensing.ErrLicenseNotFound
 	}
-	remember(e, e.aliases, name, alias.License)
+	remember(e, e.aliases, name, *alias)
 	return alias.License, nil
 }
 
 // ResolveKey returns a key as a key of its license, if it is a reissued key; any other key as it is. The caller is an
 // owner, or, if owner is zero, an end user from a network. ResolveKey fails with ErrLicenseNotFound if there is no such
-// key.
+// key, and if its license is not the owner's.
 func (e *Aliases) ResolveKey(
 	ctx context.Context, key licensing.LicenseKey, owner licensing.Owner, network netip.Addr,
 ) (resolved licensing.LicenseKey, err error) {
-	if resolved = e.RecallKey(key); !resolved.IsAlias() {
-		return resolved, nil
+	if !key.IsAlias() {
+		return key, nil
+	}
+	if id, known := e.recallAlias(owner, key.Alias()); known {
+		return key.Of(id), nil
 	}
 	var place node.Place
 	if owner == (licensing.Owner{}) {
@@ -147,17 +163,16 @@ func (e *Aliases) ResolveKey(
 		return key, err
 	}
 	defer func() { place.Leave(err) }()
-	id, err := e.lookUp(ctx, key.Alias())
+	id, err := e.lookUp(ctx, owner, key.Alias())
 	return key.Of(id), err
 }
 
 // RecallKey returns a reissued key as a key of its license, if the node remembers the license; any other key as it is.
 func (e *Aliases) RecallKey(key licensing.LicenseKey) licensing.LicenseKey {
-	if !key.IsAlias() {
-		return key
-	}
-	if id, known := recall(e, e.aliases, key.Alias()); known {
-		return key.Of(id)
+	if key.IsAlias() {
+		if id, known := e.recallAlias(licensing.Owner{}, key.Alias()); known {
+			return key.Of(id)
+		}
 	}
 	return key
 }

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -55,6 +56,21 @@ func TestForeignThings(t *testing.T) {
 		nodetest.WantError(t, err, nil)
 	}
 	page := store.DevicePage{Limit: 1000}
+	reissued, _, err := n.ReissueLicense(ctx, owner,
+		service.Reissue{Target: licensing.Target{Key: granted[1].License.Key, Caller: owner}})
+	nodetest.WantError(t, err, nil)
+	newKey, _, err := nodetest.LicenseKeys.Parse(nodetest.LicenseKeys.Text(reissued.License.CurrentKey()))
+	nodetest.WantError(t, err, nil)
+	_, err = n.ResolveKey(ctx, newKey, owner, netip.Addr{}) // this node remembers the key
+	nodetest.WantError(t, err, nil)
+	noNewKey := nodetest.LicenseKeys.MintReissued("LIC", owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	byNewKey := func(n *service.Service, key licensing.LicenseKey) error {
+		key, err := n.ResolveKey(ctx, key, stranger, netip.Addr{})
+		if err == nil {
+			_, err = n.License(ctx, stranger, key, page)
+		}
+		return err
+	}
 	noLicense := nodetest.LicenseKeys.Mint("LIC", owner, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	noOrder := licensing.NewOrderNo(owner, strings.Repeat("0", 26))
 	event := nodetest.FeedOf(t, db, owner)[0].ID
@@ -76,6 +92,9 @@ func TestForeignThings(t *testing.T) {
 			_, err := n.License(ctx, stranger, noLicense, page)
 			return err
 		}, licensing.ErrLicenseNotFound},
+		{"a reissued key",
+			func(n *service.Service) error { return byNewKey(n, newKey) },
+			func(n *service.Service) error { return byNewKey(n, noNewKey) }, licensing.ErrLicenseNotFound},
 		{"the events of a license", func(n *service.Service) error {
 			_, err := n.LicenseEvents(ctx, stranger, many, store.HistoryPage{Limit: 100})
 			return err
