@@ -123,11 +123,11 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.key, err = loadDevKey(d.cfg.DataDir, ring, d.check, rand.Reader, time.Now()); err != nil {
-		return err
-	}
 	if err := d.useRing(ctx, ring); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
+	}
+	if d.key, err = loadDevKey(d.cfg.DataDir, ring, d.licenseKeys.KeyCheck, rand.Reader, time.Now()); err != nil {
+		return err
 	}
 	record := d.key.record()
 	if master, found := ring.Lookup(record.MasterID); found {

@@ -55,7 +55,6 @@ type instance struct {
 	guard       *guard.Guard
 	tracer      *tracing.Tracer // nil: off
 	store       *kv.Store
-	check       licensing.KeyCheck // set by open
 	version     string
 
 	// Set by useRing:
@@ -143,9 +142,6 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 	if err := s.store.OpenSlotMap(ctx); err != nil {
 		return err
 	}
-	if s.check, err = s.store.KeyCheck(ctx, rand.Reader); err != nil {
-		return err
-	}
 	if err := s.store.OpenEpoch(ctx); err != nil {
 		return err
 	}
@@ -155,16 +151,13 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 }
 
 // useRing compares the ring with the store, and opens the id key with it.
-func (s *instance) useRing(ctx context.Context, ring licensing.MasterRing) error {
+func (s *instance) useRing(ctx context.Context, ring licensing.MasterRing) (err error) {
 	if err := s.store.CheckRing(ctx, ring); err != nil {
 		return err
 	}
-	id, err := s.store.IDKey(ctx, ring, rand.Reader)
-	if err != nil {
-		return err
-	}
-	s.ring, s.licenseKeys = ring, licensing.NewLicenseKeys(s.check, id)
-	return nil
+	s.ring = ring
+	s.licenseKeys, err = s.store.LicenseKeys(ctx, ring, rand.Reader)
+	return err
 }
 
 // serveAPI starts the node and its background work, and then serves the API.
