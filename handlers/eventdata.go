@@ -79,8 +79,7 @@ func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 		data.Order = &o
 	}
 	if v.License != nil {
-		view := store.LicenseView{License: *v.License, Metadata: v.Metadata, ExternalKey: v.ExternalKey,
-			ReissueReason: v.ReissueReason}
+		view := store.LicenseView{License: *v.License, Metadata: v.Metadata}
 		data.License = &eventLicense{e.termsAnswer(&view, v.At), stateAnswer(&view)}
 	}
 	if v.Device != nil {

@@ -24,7 +24,7 @@ func TestRenderEvent(t *testing.T) {
 		t.Helper()
 		e.At, e.Sequence, e.Actor = at, 4, "key_1"
 		body, err := s.RenderEvent(&service.EventView{RecordedEvent: store.RecordedEvent{ID: "evt_1", Revision: 7,
-			Event: e}, Metadata: metadata})
+			Event: e}, Metadata: licensing.Metadata{Object: metadata}})
 		var got map[string]any
 		if err == nil {
 			err = json.Unmarshal(body, &got)

@@ -85,7 +85,8 @@ func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license
 
 func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTerms {
 	l := &view.License
-	external, _ := r.keys.OpenExternalKey(l.Key.ID(), view.ExternalKey) // verify reports a key that does not open
+	// verify reports an external key that does not open.
+	external, _ := r.keys.OpenExternalKey(l.Key.ID(), view.Metadata.ExternalKey)
 	return licenseTerms{
 		ID:             l.Key.ID().String(),
 		LicenseKey:     r.keys.Text(l.CurrentKey()),
@@ -106,7 +107,7 @@ func stateAnswer(view *store.LicenseView) licenseState {
 		CreatedAt:   timestamp(l.CreatedAt),
 		AccountID:   l.Owner.AccountID,
 		Mode:        l.Owner.Mode,
-		Metadata:    metadata(view.Metadata),
+		Metadata:    metadata(view.Metadata.Object),
 		SuspendedAt: timestamp(l.SuspendedAt),
 		RevokedAt:   timestamp(l.RevokedAt),
 		StateReason: orNull(l.StateReason),
@@ -114,7 +115,7 @@ func stateAnswer(view *store.LicenseView) licenseState {
 	}
 	if answer.Reissues > 0 {
 		answer.ReissuedAt = timestamp(l.Reissues.At(answer.Reissues - 1))
-		answer.ReissueReason = orNull(view.ReissueReason)
+		answer.ReissueReason = orNull(view.Metadata.ReissueReason)
 	}
 	return answer
 }

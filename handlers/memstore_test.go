@@ -293,8 +293,7 @@ func (s *memStore) ReadLicense(
 // view is a license with a page of its devices; for an empty page, with the devices that a record
 // always holds.
 func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
-	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata.Object,
-		ExternalKey: stored.metadata.ExternalKey, ReissueReason: stored.metadata.ReissueReason}
+	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
 	if page.Limit == 0 {
 		if page.Limit = 16; len(stored.devices) > page.Limit {
 			view.Next = &store.DeviceCursor{}

@@ -250,8 +250,7 @@ func (s *views) viewLicense(
 	if err != nil {
 		return nil, layout.Internal(err)
 	}
-	view := &store.LicenseView{License: license.License, Metadata: attached.Object, ExternalKey: attached.ExternalKey,
-		ReissueReason: attached.ReissueReason}
+	view := &store.LicenseView{License: license.License, Metadata: attached}
 	listing, err := layout.DecodeInline(license.Devices, license.License.CreatedAt)
 	if err != nil {
 		return nil, layout.Internal(err)

@@ -87,12 +87,12 @@ func TestForeignLicense(t *testing.T) {
 	}
 	foreign("on a node that does not know the license")
 	view, requests, _ := read(key, owner)
-	if view == nil || len(view.Devices) != 1000 || len(view.Metadata) < 16<<10 || requests != 3 {
+	if view == nil || len(view.Devices) != 1000 || len(view.Metadata.Object) < 16<<10 || requests != 3 {
 		t.Fatalf("the owner's first look-up took %d requests: %+v", requests, view)
 	}
 	foreign("on a node that knows the license")
 	view, requests, _ = read(key, owner)
-	if view == nil || len(view.Devices) != 1000 || len(view.Metadata) < 16<<10 || requests != 2 {
+	if view == nil || len(view.Devices) != 1000 || len(view.Metadata.Object) < 16<<10 || requests != 2 {
 		t.Errorf("the owner's next look-up took %d requests", requests)
 	}
 }

@@ -176,7 +176,7 @@ func TestGrantGoesOn(t *testing.T) {
 				}
 				for i := range second {
 					if second[i].License.Key != first[i].License.Key || !stored[first[i].License.Key.ID()] ||
-						second[i].Metadata != `{"a":1}` {
+						second[i].Metadata.Object != `{"a":1}` {
 						t.Fatalf("license %d: %+v, then %+v", i, first[i], second[i])
 					}
 				}

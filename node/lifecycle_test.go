@@ -202,8 +202,8 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := ending.AddDate(0, 0, 100); !view.License.ExpiresAt.Equal(want) || len(view.Devices) != 1 ||
-		strings.Count(view.Metadata, ":") != 10 {
-		t.Errorf("after all: %+v, metadata %s; want the end %v", view.License, view.Metadata, want)
+		strings.Count(view.Metadata.Object, ":") != 10 {
+		t.Errorf("after all: %+v, metadata %s; want the end %v", view.License, view.Metadata.Object, want)
 	}
 }
 
@@ -238,8 +238,8 @@ func TestMetadataLosesNothing(t *testing.T) {
 	}
 	group.Wait()
 	view, err := nodes[0].License(nodetest.Context(t), owner, key, store.DevicePage{Limit: 10})
-	if err != nil || strings.Count(view.Metadata, ":") != 40 || len(view.Devices) != 3 {
-		t.Errorf("%s, %d devices, %v", view.Metadata, len(view.Devices), err)
+	if err != nil || strings.Count(view.Metadata.Object, ":") != 40 || len(view.Devices) != 3 {
+		t.Errorf("%s, %d devices, %v", view.Metadata.Object, len(view.Devices), err)
 	}
 }
 

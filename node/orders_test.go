@@ -252,7 +252,7 @@ func TestGrant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if view.License != l || view.Metadata != `{"a":1}` || !l.ExpiresAt.Equal(ends) || l.MaxDevices != 3 ||
+		if view.License != l || view.Metadata.Object != `{"a":1}` || !l.ExpiresAt.Equal(ends) || l.MaxDevices != 3 ||
 			l.OrderNo != "" {
 			t.Fatalf("stored %+v\nanswered %+v", view, l)
 		}

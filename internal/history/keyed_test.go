@@ -144,10 +144,10 @@ func (l *license) seen(view *store.LicenseView) output {
 	for _, d := range view.Devices {
 		out.Devices |= l.bit(d.ID)
 	}
-	if view.Metadata == seatNote {
+	if view.Metadata.Object == seatNote {
 		return out
 	}
-	text := strings.TrimSuffix(strings.TrimPrefix(view.Metadata, `{"note":`), "}")
+	text := strings.TrimSuffix(strings.TrimPrefix(view.Metadata.Object, `{"note":`), "}")
 	if text != "" {
 		note, err := strconv.Atoi(text)
 		if err != nil {

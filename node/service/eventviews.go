@@ -16,9 +16,7 @@ import (
 // does not store these fields, since they can be redacted.
 type EventView struct {
 	store.RecordedEvent
-	Metadata string // of a license: a compact JSON object, or empty
-	// ExternalKey and ReissueReason are those of a license, as in licensing.Metadata.
-	ExternalKey, ReissueReason string
+	Metadata licensing.Metadata // of a license
 }
 
 // EventFeed is a page of a feed.
@@ -306,7 +304,7 @@ func (v *EventView) addLicense(now *store.LicenseView) {
 		return
 	}
 	l := *v.License
-	v.Metadata, v.ExternalKey, v.ReissueReason = now.Metadata, now.ExternalKey, now.ReissueReason
+	v.Metadata = now.Metadata
 	l.Reissues = now.License.Reissues // so that the event shows the key that can be used
 	if l.SuspendedAt.Equal(now.License.SuspendedAt) && l.RevokedAt.Equal(now.License.RevokedAt) {
 		l.StateReason = now.License.StateReason

@@ -226,8 +226,9 @@ func (g *grantRun) failed(err error) error {
 func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	views := make([]store.LicenseView, g.progress.Quantity)
 	if len(g.created) == g.progress.Quantity {
+		metadata := licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey}
 		for i := range views {
-			views[i] = store.LicenseView{License: g.created[i], Metadata: g.in.Metadata, ExternalKey: g.sealedKey}
+			views[i] = store.LicenseView{License: g.created[i], Metadata: metadata}
 		}
 		return views, nil
 	}

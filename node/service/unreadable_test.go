@@ -65,8 +65,8 @@ func TestEventsOfUnreadableRecords(t *testing.T) {
 		t.Fatalf("%d events of %d, %v", len(feed.Events), len(recorded), err)
 	}
 	for _, e := range feed.Events {
-		if l := e.License; l != nil && (e.Metadata == "") != (l.Key == damaged.license) {
-			t.Errorf("the metadata of %s is %q", l.Key, e.Metadata)
+		if l := e.License; l != nil && (e.Metadata.Object == "") != (l.Key == damaged.license) {
+			t.Errorf("the metadata of %s is %q", l.Key, e.Metadata.Object)
 		}
 		if o := e.Order; o != nil && (o.Description == "") != (o.OrderNo == damaged.orderNo) {
 			t.Errorf("the description of %s is %q", o.OrderNo, o.Description)

@@ -199,10 +199,8 @@ type DevicePage struct {
 // LicenseView is a license with its metadata and a page of its devices.
 type LicenseView struct {
 	License  licensing.License
-	Metadata string // a compact JSON object, or empty
-	// ExternalKey and ReissueReason are as in licensing.Metadata.
-	ExternalKey, ReissueReason string
-	Devices                    []licensing.Device
+	Metadata licensing.Metadata
+	Devices  []licensing.Device
 	// Next is the position of the next page; nil at the end.
 	Next *DeviceCursor
 }

@@ -33,7 +33,7 @@ func testAlias(t *testing.T, f fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key, ok := f.keys.OpenExternalKey(first.Key.ID(), view.ExternalKey); !ok || key != external {
+	if key, ok := f.keys.OpenExternalKey(first.Key.ID(), view.Metadata.ExternalKey); !ok || key != external {
 		t.Errorf("the external key is %q, %v", key, ok)
 	}
 
@@ -59,7 +59,7 @@ func testAlias(t *testing.T, f fixture) {
 		Ref: licensing.LicenseRef(first.Key), Token: snapshots[0].Token, Record: snapshots[0].Record,
 	})
 	after, err := f.store.ReadLicense(f.context(), first.Key, store.DevicePage{Limit: 1})
-	if err != nil || after.Metadata != `{"a":1}` || after.ExternalKey != view.ExternalKey {
+	if err != nil || after.Metadata.Object != `{"a":1}` || after.Metadata.ExternalKey != view.Metadata.ExternalKey {
 		t.Errorf("after a change of the metadata: %+v, %v", after, err)
 	}
 

@@ -177,7 +177,7 @@ func testReadMany(t *testing.T, f fixture) {
 		}
 		f.equal("one of many", views[i], want)
 	}
-	if views[2] != nil || views[1].Metadata == "" || views[0].Next == nil || len(views[3].Devices) != 2 {
+	if views[2] != nil || views[1].Metadata.Object == "" || views[0].Next == nil || len(views[3].Devices) != 2 {
 		t.Errorf("they were read as %+v", views[:4])
 	}
 }

@@ -146,7 +146,7 @@ func testListLicenses(t *testing.T, f fixture) {
 		}
 		product := []string{"pro", "lite"}[i%2]
 		l := f.grantAt(owner, product, created.Add(time.Duration(i/3)*time.Millisecond), metadata) // three in each
-		want = append(want, store.LicenseView{License: *l, Metadata: metadata})
+		want = append(want, store.LicenseView{License: *l, Metadata: licensing.Metadata{Object: metadata}})
 	}
 	slices.SortFunc(want, func(a, b store.LicenseView) int {
 		if byTime := b.License.CreatedAt.Compare(a.License.CreatedAt); byTime != 0 {

@@ -81,9 +81,9 @@ func testMetadata(t *testing.T, f fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := load(); view.Metadata != want || view.License.MaxDevices != most || s.Record.Metadata == nil ||
+		if s := load(); view.Metadata.Object != want || view.License.MaxDevices != most || s.Record.Metadata == nil ||
 			s.Record.Metadata.Object != want {
-			t.Fatalf("stored is %q with %d devices, loaded %+v; want %q with %d", view.Metadata,
+			t.Fatalf("stored is %q with %d devices, loaded %+v; want %q with %d", view.Metadata.Object,
 				view.License.MaxDevices, s.Record.Metadata, want, most)
 		}
 	}

@@ -80,7 +80,7 @@ func testCreate(t *testing.T, f fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.equal("view", view, &store.LicenseView{License: *l, Metadata: `{"a":1}`})
+	f.equal("view", view, &store.LicenseView{License: *l, Metadata: licensing.Metadata{Object: `{"a":1}`}})
 }
 
 func testCreateExisting(t *testing.T, f fixture) {
