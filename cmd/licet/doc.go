@@ -14,13 +14,14 @@
 //	config.go           settings that licet dev and licet serve share; environment variables of flags; the log
 //	etcdflags.go        settings of a connection to etcd
 //	storeflags.go       settings that name a store; opening the store, which must exist
+//	storeetcd.go        the etcd of a data directory, in a child process of licet store
 //	tracing.go          settings of traces; starting the tracer
 //	webhooks.go         settings of events and webhooks; starting the delivery
 //	networks.go         settings that are lists of networks
 //	address.go          listeners on the addresses of flags
 //	certificate.go      the TLS certificate of a listener, read again when its files change
 //	dev.go              licet dev: embedded etcd, keys, readiness
-//	supervise.go        the parent of a licet dev, which turns a crash into one line
+//	supervise.go        the parent of a child process with an etcd, which turns a crash into one line
 //	datadir.go          the files of a data directory, with the API keys that licet dev makes
 //	private_linux.go    who can read a file of secrets; elsewhere: private_other.go
 //	quickstart.go       the commands that licet dev prints

@@ -111,7 +111,7 @@ DATA-DIR/crash.txt has the trace.`,
 				return err
 			}
 			if !supervised() {
-				return supervise(cmd.Context(), cfg.DataDir, args, stdout, stderr)
+				return supervise(cmd.Context(), cfg.DataDir, args, stdout, stderr, stderr)
 			}
 			return runDev(cmd.Context(), cfg, build, stdout, stderr)
 		},

@@ -12,7 +12,7 @@ import (
 func newStoreCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := cli.Group("store", newStoreKeysCommand(stdout, stderr), newMasterKeyCommand(stdout, stderr),
 		newVerifyCommand(stdout, stderr), newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr),
-		newDefragmentCommand(stdout, stderr), newUsersCommand(stdout))
+		newDefragmentCommand(stdout, stderr), newUsersCommand(stdout), newRunEtcdCommand(stdout, stderr))
 	cmd.Short = "Work on a store: first API key, master keys, backups"
 	cmd.Long = `Work on the store of a service: the etcd cluster of its nodes, or the data directory of
 licet dev. These commands call no service, so they work before a service runs and after a

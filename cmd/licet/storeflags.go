@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -13,9 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/kv"
-	"licet/kv/embedded"
 	"licet/metrics"
-	"licet/metrics/guard"
 )
 
 // storeTimeout bounds the work of a command on an open store.
@@ -64,56 +61,23 @@ func (c *storeConfig) validate() error {
 	return c.Etcd.validate()
 }
 
-// use runs work with the configuration to open the store. For a data directory, use locks the directory and runs the
-// directory's etcd during the work.
+// use runs work with the configuration to open the store. For a data directory, use runs the directory's etcd during
+// the work.
 func (c *storeConfig) use(ctx context.Context, stderr io.Writer, work func(context.Context, kv.Config) error) error {
-	log := zerolog.New(zerolog.ConsoleWriter{Out: stderr, NoColor: !isTerminal(stderr), TimeFormat: "15:04:05.000"}).
-		Level(zerolog.WarnLevel).With().Timestamp().Logger()
 	cfg := c.Etcd.store()
-	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), log
+	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), newStoreLog(stderr, isTerminal(stderr))
 	if c.DataDir == "" {
 		return work(ctx, cfg)
 	}
-	return embedded.WithAdvice(c.useDir(ctx, cfg, work), c.DataDir)
+	return withEtcdOf(ctx, c.DataDir, cfg.Log, stderr, func(ctx context.Context, endpoint string) error {
+		return work(ctx, kv.Config{Endpoints: []string{endpoint}, Metrics: cfg.Metrics, Log: cfg.Log})
+	})
 }
 
-// useDir runs work on the store of the data directory. If the directory's etcd fails, useDir ends the context of the
-// work and returns the failure.
-func (c *storeConfig) useDir(
-	ctx context.Context, cfg kv.Config, work func(context.Context, kv.Config) error,
-) (err error) {
-	// Starting etcd would create a store in a misspelled directory.
-	if !embedded.HasStore(c.DataDir) {
-		return fmt.Errorf("there is no store in %s", c.DataDir)
-	}
-	lock, err := embedded.LockDir(c.DataDir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	etcd, err := embedded.Start(ctx, c.DataDir, cfg.Log)
-	if err != nil {
-		return err
-	}
-	defer etcd.Close()
-	cfg = kv.Config{Endpoints: etcd.Endpoints(), Metrics: cfg.Metrics, Log: cfg.Log}
-	ctx, cancel := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
-	guard.New(nil, cfg.Log).Start("failure of etcd", func() {
-		defer close(watched)
-		select {
-		case failure := <-etcd.Err():
-			cancel(failure)
-		case <-ctx.Done():
-		}
-	})
-	err = work(ctx, cfg)
-	cancel(nil)
-	<-watched
-	if failure := new(embedded.Failure); err != nil && errors.As(context.Cause(ctx), &failure) {
-		return failure
-	}
-	return err
+// newStoreLog returns the log of a command that works on a store.
+func newStoreLog(stderr io.Writer, colors bool) zerolog.Logger {
+	return zerolog.New(zerolog.ConsoleWriter{Out: stderr, NoColor: !colors, TimeFormat: "15:04:05.000"}).
+		Level(zerolog.WarnLevel).With().Timestamp().Logger()
 }
 
 // withStore opens the store and runs work on it, for at most storeTimeout.

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// childVariable marks the child process of a licet dev. Its value says where the standard error of the parent goes.
+	// childVariable marks the child process of a command that runs etcd. Its value says where the standard error of the
+	// parent goes.
 	childVariable = "LICET_DEV_CHILD"
 	toTerminal    = "terminal"
 	toFile        = "file"
@@ -31,16 +32,17 @@ func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // supervise runs licet with args once more, as a child process, and returns when the child has ended. A panic in a
 // goroutine of etcd and a memory fault of its database end a Go process with a trace: supervise returns an error of one
-// line instead, and the trace stays in the data directory.
+// line instead, and the trace stays in the data directory. The log of the child goes to stderr, and the other lines of
+// its standard error, such as its last message, to text.
 //
 // The standard input of the child is a pipe. A byte asks the child to stop. The end of the pipe, which is also the end
 // of a killed parent, ends the child at once. See obey.
-func supervise(ctx context.Context, dir string, args []string, stdout, stderr io.Writer) error {
+func supervise(ctx context.Context, dir string, args []string, stdout, stderr, text io.Writer) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program: %w", err)
 	}
-	log := &relay{to: stderr}
+	log := &relay{logTo: stderr, textTo: text}
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = stdout, log
 	if terminal.Is(stdout) && terminal.Is(stderr) {
@@ -68,7 +70,7 @@ func supervise(ctx context.Context, dir string, args []string, stdout, stderr io
 	case log.crashed:
 		return crash(dir, log.text)
 	}
-	_, _ = stderr.Write(append(log.log, log.text...)) // without an end of line
+	log.flush()
 	switch code := end.ExitCode(); code {
 	case exitOK:
 		return nil
@@ -112,11 +114,11 @@ func (m markedLog) Write(line []byte) (int, error) {
 // relay copies the standard error of a child process line by line. Once a crash begins, relay holds everything back but
 // the log. It ignores errors of its destination, such as a full disk: the service must not end with its log.
 type relay struct {
-	to      io.Writer
-	log     []byte // a part of a line of the log
-	text    []byte // a part of another line; after a crash began, the trace
-	logging bool
-	crashed bool
+	logTo, textTo io.Writer
+	log           []byte // a part of a line of the log
+	text          []byte // a part of another line; after a crash began, the trace
+	logging       bool
+	crashed       bool
 }
 
 func (r *relay) Write(p []byte) (int, error) {
@@ -125,7 +127,7 @@ func (r *relay) Write(p []byte) (int, error) {
 		case r.logging:
 			r.log = append(r.log, b)
 			if b == '\n' {
-				_, _ = r.to.Write(r.log)
+				_, _ = r.logTo.Write(r.log)
 				r.log, r.logging = r.log[:0], false
 			}
 		case b == logMark:
@@ -146,12 +148,18 @@ func (r *relay) endText() {
 		r.crashed = r.crashed || bytes.HasPrefix(r.text, []byte(begin))
 	}
 	if !r.crashed {
-		_, _ = r.to.Write(r.text)
+		_, _ = r.textTo.Write(r.text)
 		r.text = r.text[:0]
 	}
 }
 
-// supervised reports whether this process is the child of a licet dev.
+// flush passes on the last lines, which have no end.
+func (r *relay) flush() {
+	_, _ = r.logTo.Write(r.log)
+	_, _ = r.textTo.Write(r.text)
+}
+
+// supervised reports whether this process is such a child.
 func supervised() bool { return os.Getenv(childVariable) != "" }
 
 // obey passes the requests of the parent to stop on as signals, and ends this process as soon as its parent has ended.

@@ -202,7 +202,7 @@ func TestRelay(t *testing.T) {
 	const passed = "a log line\nthe panic: in a line\npanic: in the log\nthe log goes on\nto the end\n"
 	for size := 1; size <= child.Len(); size++ {
 		var out bytes.Buffer
-		r := &relay{to: &out}
+		r := &relay{logTo: &out, textTo: &out}
 		for rest := child.Bytes(); len(rest) > 0; {
 			n, err := r.Write(rest[:min(size, len(rest))])
 			if err != nil {
