@@ -71,7 +71,7 @@ func TestStoreOrService(t *testing.T) {
 	store := "unix://" + filepath.Join(p.dir, "run", "etcd.sock")
 	keyFile := filepath.Join(t.TempDir(), "key")
 	writeText(t, keyFile, p.key)
-	onStore, onService := []string{`"master_key"`}, []string{`"mode":"test"}`}
+	onStore, onService := []string{`"master_key_id"`}, []string{`"mode":"test"}`}
 	account := p.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")[0].text("account_id")
 	acct := []string{"--account", account, "--mode", "test"}
 	f := func(code int, words []string, environment []string, command string, args ...string) {
@@ -150,10 +150,10 @@ func TestKeysListIsTheSame(t *testing.T) {
 		called := decode[map[string]any](t, runLicet(t, "keys", "list", "--limit", "100", "-o", "json").stdout)
 		direct := decode[map[string]any](t, runLicet(t, append(onStore, "-o", "json")...).stdout)
 		for _, key := range direct["keys"].([]any) {
-			if key := key.(map[string]any); key["master_key"] == "" {
+			if key := key.(map[string]any); key["master_key_id"] == "" {
 				t.Fatalf("no master key in %v", key)
 			}
-			delete(key.(map[string]any), "master_key")
+			delete(key.(map[string]any), "master_key_id")
 		}
 		return reflect.DeepEqual(called, direct)
 	})

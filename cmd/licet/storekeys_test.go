@@ -50,7 +50,7 @@ type createdKey struct {
 	APIKey    string   `json:"api_key"`
 	APISecret string   `json:"api_secret"`
 	ID        string   `json:"id"`
-	Account   string   `json:"account"`
+	Account   string   `json:"account_id"`
 	Mode      string   `json:"mode"`
 	Scopes    []string `json:"scopes"`
 }
@@ -88,7 +88,7 @@ func TestKeysOfAService(t *testing.T) {
 	got := runBinary(t,
 		on("store", "keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--output", "json")...)
 	shape := `^\{"api_key":"lk_test_[0-9A-Z]{38}","api_secret":"lks_test_[0-9A-Z]{52}","id":"key_[0-9a-z]{28}",` +
-		`"account":"acct_acme","mode":"test","scopes":\["orders","licenses:read"\]\}\n$`
+		`"account_id":"acct_acme","mode":"test","scopes":\["orders","licenses:read"\]\}\n$`
 	if got.code != exitOK || !regexp.MustCompile(shape).MatchString(got.stdout) || strings.Contains(got.stderr, "lk") {
 		t.Fatalf("%+v", got)
 	}
@@ -146,7 +146,7 @@ func TestKeysOfAService(t *testing.T) {
 	rotated := decode[struct {
 		APISecret string    `json:"api_secret"`
 		ID        string    `json:"id"`
-		Account   string    `json:"account"`
+		Account   string    `json:"account_id"`
 		Mode      string    `json:"mode"`
 		Until     time.Time `json:"previous_secret_until"`
 	}](t, got.stdout)
@@ -166,7 +166,7 @@ func TestKeysOfAService(t *testing.T) {
 		t.Errorf("listed:\n%s", got.stdout)
 	}
 	got = runLicet(t, on("store", "keys", "list", "--output", "json")...)
-	if !strings.Contains(got.stdout, `"master_key":"`+next+`"`) {
+	if !strings.Contains(got.stdout, `"master_key_id":"`+next+`"`) {
 		t.Errorf("listed:\n%s", got.stdout)
 	}
 
@@ -239,7 +239,7 @@ func TestKeysOutput(t *testing.T) {
 	id := created["ID"]
 	for range 2 {
 		if got := runLicet(t, on("store", "keys", "revoke", id, "-o", "json")...); got.code != exitOK ||
-			!strings.HasPrefix(got.stdout, `{"id":"`+id+`","account":"acct_acme","mode":"test","revoked_at":"20`) {
+			!strings.HasPrefix(got.stdout, `{"id":"`+id+`","account_id":"acct_acme","mode":"test","revoked_at":"20`) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -255,7 +255,7 @@ func TestKeysOutput(t *testing.T) {
 		Expires  string   `json:"expires_at"`
 		Revoked  *string  `json:"revoked_at"`
 		Used     *string  `json:"last_used_at"`
-		Master   string   `json:"master_key"`
+		Master   string   `json:"master_key_id"`
 		Previous *string  `json:"previous_secret_until"`
 	}
 	got = runLicet(t, on("store", "keys", "list", "-o", "json")...)

@@ -48,7 +48,7 @@ func revokedRows(key *licensing.APIKey) []row {
 func keyRows(key *licensing.APIKey) []row {
 	return []row{
 		{"ID", "id", key.ID},
-		{"ACCOUNT", "account", key.Owner.AccountID},
+		{"ACCOUNT", "account_id", key.Owner.AccountID},
 		{"MODE", "mode", string(key.Owner.Mode)},
 	}
 }
@@ -116,7 +116,7 @@ func listedRows(key *licensing.APIKey, now time.Time) []row {
 		{name: "previous_secret_until", value: timestamp(previous)},
 		{name: "account_id", value: key.Owner.AccountID},
 		{name: "mode", value: string(key.Owner.Mode)},
-		{name: "master_key", value: key.MasterID},
+		{name: "master_key_id", value: key.MasterID},
 	}
 }
 
