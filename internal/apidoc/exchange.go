@@ -34,7 +34,7 @@ func ReadExchanges(path string) (*Exchanges, error) {
 }
 
 // Check returns how a response, and the request that the service has answered with it, differ from the document. A
-// request need not keep to the document if the response refuses its form.
+// request need not keep to the document if [refusesForm].
 func (e *Exchanges) Check(request *http.Request, response *http.Response, body []byte) []string {
 	if request.Method == http.MethodOptions && response.StatusCode == http.StatusNoContent {
 		return e.withoutRoute[preflight].check(response, body)
@@ -63,7 +63,7 @@ func (e *Exchanges) Check(request *http.Request, response *http.Response, body [
 		return []string{"the document lacks " + request.Method + " " + request.URL.Path}
 	}
 	var found []string
-	if takenAsValid(code) {
+	if !refusesForm(code) {
 		found = o.checkRequest(request, variables)
 	}
 	return append(found, o.checkResponse(response, body)...)
@@ -219,15 +219,14 @@ func differences(what string, schema *jsonschema.Schema, value any) []string {
 	return nil
 }
 
-// takenAsValid reports whether the service has taken the form of a request as valid, as the code of the response says:
-// the service checks the form before it looks anything up.
-func takenAsValid(code int) bool {
+// refusesForm reports whether a code refuses the form of a request, or comes before the service reads the form: such a
+// request need not keep to the document.
+func refusesForm(code int) bool {
 	switch code / 100 {
-	case 0, 403, 404, 409, 410, 502:
-		return code != 40300 && code != 40900
-	default:
-		return false
+	case 400, 401, 413, 414, 415, 429, 431, 500, 503:
+		return true
 	}
+	return code == 40300 || code == 42200
 }
 
 // beforeRoute reports whether a code may answer a request that names no route.

@@ -112,6 +112,23 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// A bad request differs from the document, unless the code of the response refuses its form or comes before the form.
+func TestRefusedRequests(t *testing.T) {
+	exchanges := read(t, committed(t))
+	for code, refused := range map[int]bool{
+		40000: true, 40001: true, 40100: true, 40102: true, 40300: true, 41300: true, 41500: true, 42200: true,
+		42900: true, 50000: true, 50301: true,
+		40309: false, 40404: false, 40900: false, 40904: false, 42201: false, 50200: false, 50400: false,
+	} {
+		request := httptest.NewRequest(http.MethodPost, "/v1/orders", strings.NewReader(`{"product_id":"editor"}`))
+		request.Header = http.Header{"Authorization": {"Bearer lk_test_1"}, "Content-Type": {"application/json"}}
+		found := answered(exchanges, request, code/100, `{"code":`+strconv.Itoa(code)+`}`)
+		if differs := strings.Contains(strings.Join(found, "\n"), "the body of the request"); differs == refused {
+			t.Errorf("%d: found %q", code, found)
+		}
+	}
+}
+
 func TestParameters(t *testing.T) {
 	exchanges := read(t, committed(t))
 	const page = `{"code":0,"message":"success","data":{"orders":[],"next_cursor":null}}`
@@ -146,11 +163,12 @@ func TestHeaders(t *testing.T) {
 	}
 	open := []string{"Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", "X-Request-Id"}
 	for what, found := range map[string][]string{
-		"a limited request":       limited(),
-		"an order that counted":   check("GET", "/v1/orders/ord_1", 40403, "order_not_found", limits...),
-		"a HEAD":                  check("HEAD", "/v1/orders/ord_1", 40403, "order_not_found"),
-		"a conflict":              check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state"),
-		"a conflict that may end": check("POST", "/v1/orders", 40900, "request_in_progress", "Retry-After", "1"),
+		"a limited request":     limited(),
+		"an order that counted": check("GET", "/v1/orders/ord_1", 40403, "order_not_found", limits...),
+		"a HEAD":                check("HEAD", "/v1/orders/ord_1", 40403, "order_not_found"),
+		"a conflict":            check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state"),
+		"a conflict that may end": check("POST", "/v1/orders/ord_1/cancel", 40900, "request_in_progress",
+			"Retry-After", "1"),
 		"a replayed conflict": check("POST", "/v1/orders/ord_1/cancel", 40902, "invalid_order_state",
 			replayed...),
 		"an unknown route": check("GET", "/v1/order", 40400, "not_found"),
