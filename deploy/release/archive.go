@@ -5,7 +5,6 @@ import (
 	"archive/zip"
 	"compress/gzip"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,15 +18,15 @@ type entry struct {
 }
 
 // archive writes the archive of one platform: a zip for Windows, else a tar.gz. Everything is in one folder.
-func (r *release) archive(p platform, programs, scripts string) error {
+func (r *release) archive(p platform, programs, scripts, documents string) error {
 	top := filepath.Base(r.name("-" + p.String()))
 	files := []entry{{path.Join(top, program(p)), 0o755, filepath.Join(programs, program(p))}}
-	documents, err := r.documents()
+	err := eachFile(documents, func(name string) error {
+		files = append(files, entry{path.Join(top, name), 0o644, filepath.Join(documents, name)})
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	for _, name := range append([]string{"LICENSE"}, documents...) {
-		files = append(files, entry{path.Join(top, name), 0o644, filepath.Join(r.source, name)})
 	}
 	for _, c := range completions() {
 		files = append(files, entry{path.Join(top, "completions", c.file), 0o644, filepath.Join(scripts, c.file)})
@@ -45,18 +44,6 @@ func (r *release) archive(p platform, programs, scripts string) error {
 		return err
 	}
 	return out.Close()
-}
-
-// documents returns the documentation in the repository, by path: README.md, the pages that it names, and docs.
-func (r *release) documents() ([]string, error) {
-	all := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
-	err := fs.WalkDir(os.DirFS(r.source), "docs", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() && path.Ext(name) != ".go" {
-			all = append(all, name)
-		}
-		return err
-	})
-	return all, err
 }
 
 // writeTar writes files of root and of the time of the commit.

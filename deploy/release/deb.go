@@ -14,7 +14,7 @@ import (
 var debian embed.FS
 
 // deb writes the Debian package of one processor.
-func (r *release) deb(p platform, programs, scripts string) error {
+func (r *release) deb(p platform, programs, scripts, documents string) error {
 	// nfpm reads files by their paths.
 	packaging, err := os.MkdirTemp("", "licet-deb-")
 	if err != nil {
@@ -34,12 +34,12 @@ func (r *release) deb(p platform, programs, scripts string) error {
 	add(at("licet.service"), "/usr/lib/systemd/system/licet.service", 0o644)
 	add(at("README.Debian"), "/usr/share/doc/licet/README.Debian", 0o644)
 	add(at("copyright"), "/usr/share/doc/licet/copyright", 0o644)
-	documents, err := r.documents()
+	err = eachFile(documents, func(name string) error {
+		add(filepath.Join(documents, name), "/usr/share/doc/licet/"+name, 0o644)
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	for _, name := range documents {
-		add(filepath.Join(r.source, name), "/usr/share/doc/licet/"+name, 0o644)
 	}
 	add(filepath.Join(scripts, "licet.bash"), "/usr/share/bash-completion/completions/licet", 0o644)
 	add(filepath.Join(scripts, "_licet"), "/usr/share/zsh/vendor-completions/_licet", 0o644)

@@ -8,6 +8,7 @@
 //
 //	main.go      the program and its settings
 //	programs.go  the programs and the scripts of shell completion
+//	documents.go the documentation, with the links that work in an archive
 //	archive.go   archives, as tar.gz and zip
 //	deb.go       Debian packages
 //	version.go   the versions of Debian packages

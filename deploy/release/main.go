@@ -61,6 +61,10 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	documents := filepath.Join(work, "documents")
+	if err := r.documents(documents); err != nil {
+		return err
+	}
 	var all, images []string // folders of programs
 	var packers sync.WaitGroup
 	packed := make([]error, len(r.platforms))
@@ -70,7 +74,7 @@ func run(args []string) error {
 		if p.os == "linux" {
 			images = append(images, folder)
 		}
-		packers.Go(func() { packed[i] = r.pack(p, folder, scripts) })
+		packers.Go(func() { packed[i] = r.pack(p, folder, scripts, documents) })
 	}
 	packers.Wait()
 	if err := errors.Join(packed...); err != nil {
@@ -88,11 +92,11 @@ func run(args []string) error {
 }
 
 // pack writes the archive of a platform, and on Linux also the Debian package.
-func (r *release) pack(p platform, programs, scripts string) error {
-	if err := r.archive(p, programs, scripts); err != nil || p.os != "linux" {
+func (r *release) pack(p platform, programs, scripts, documents string) error {
+	if err := r.archive(p, programs, scripts, documents); err != nil || p.os != "linux" {
 		return err
 	}
-	return r.deb(p, programs, scripts)
+	return r.deb(p, programs, scripts, documents)
 }
 
 // parse reads the flags.

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -156,7 +157,7 @@ func runArchive(t *testing.T, archive []byte) {
 	if len(names) == len(slices.DeleteFunc(slices.Clone(names), docs)) {
 		t.Error("the archive has no docs")
 	}
-	want := []string{"licet", "LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
+	want := []string{"licet", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md",
 		"completions/licet.bash", "completions/_licet", "completions/licet.fish", "completions/licet.ps1"}
 	if names = slices.DeleteFunc(names, docs); !slices.Equal(names, want) {
 		t.Errorf("the archive has %q and docs, want %q", names, want)
@@ -215,7 +216,11 @@ func TestContents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.archive(platform{"windows", "amd64"}, dir, scripts); err != nil {
+	documents := filepath.Join(t.TempDir(), "documents")
+	if err := r.documents(documents); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.archive(platform{"windows", "amd64"}, dir, scripts, documents); err != nil {
 		t.Fatal(err)
 	}
 	z, err := zip.OpenReader(r.name("-windows-amd64.zip"))
@@ -226,55 +231,52 @@ func TestContents(t *testing.T) {
 	if z.File[0].Name != "licet-1.2.3-windows-amd64/licet.exe" || z.File[0].Mode() != 0o755 {
 		t.Errorf("the first file is %s %v", z.File[0].Name, z.File[0].Mode())
 	}
-	zipped := map[string]bool{}
-	for _, f := range z.File {
-		zipped[strings.TrimPrefix(f.Name, "licet-1.2.3-windows-amd64/")] = true
+	zipped, err := fs.Sub(z, "licet-1.2.3-windows-amd64")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, c := range completions() {
-		if !zipped["completions/"+c.file] {
-			t.Errorf("the archive lacks %s", c.file)
+		if _, err := fs.Stat(zipped, "completions/"+c.file); err != nil {
+			t.Error(err)
 		}
 	}
 	wantDocs(t, zipped)
 
-	if err := r.deb(platform{"linux", "amd64"}, dir, scripts); err != nil {
+	if err := r.deb(platform{"linux", "amd64"}, dir, scripts, documents); err != nil {
 		t.Fatal(err)
 	}
-	list, err := exec.CommandContext(t.Context(), "dpkg", "--contents",
-		filepath.Join(r.out, "licet_1.2.3_amd64.deb")).Output()
-	if err != nil {
-		t.Fatal(err)
+	root := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "dpkg-deb", "--extract",
+		filepath.Join(r.out, "licet_1.2.3_amd64.deb"), root).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	packaged := map[string]bool{}
-	for line := range strings.Lines(string(list)) {
-		if _, name, found := strings.Cut(strings.TrimSpace(line), "./usr/share/doc/licet/"); found {
-			packaged[name] = true
-		}
-	}
-	wantDocs(t, packaged)
+	wantDocs(t, os.DirFS(filepath.Join(root, "usr/share/doc/licet")))
 }
 
-// wantDocs checks that files have the documentation, and every page and picture of docs that it links to.
-func wantDocs(t *testing.T, files map[string]bool) {
+// wantDocs checks that files have the documentation, and everything that it links to.
+func wantDocs(t *testing.T, files fs.FS) {
 	t.Helper()
-	links := 0
-	for _, page := range []string{"README.md", "SECURITY.md", "docs/guides/README.md", "docs/guides/install.md"} {
-		text, err := os.ReadFile(filepath.Join(repository, page))
-		if err != nil || !files[page] {
-			t.Errorf("%s is missing: %v", page, err)
+	pages, links := 0, 0
+	link := regexp.MustCompile(`(?:\]\(|(?:href|src|srcset)=")([^)"#\s]+)`)
+	err := fs.WalkDir(files, ".", func(page string, entry fs.DirEntry, err error) error {
+		if err != nil || path.Ext(page) != ".md" {
+			return err
 		}
-		for _, link := range regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"#]+)`).FindAllStringSubmatch(string(text), -1) {
-			target := path.Join(path.Dir(page), link[1])
-			if strings.HasPrefix(target, "docs/") || path.Ext(target) == ".md" && !strings.Contains(target, ":") {
-				links++
-				if !files[target] {
-					t.Errorf("%s links to %s, which is missing", page, target)
-				}
+		pages++
+		text, err := fs.ReadFile(files, page)
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(match[1], ":") || match[1] == "…" {
+				continue
+			}
+			links++
+			if _, err := fs.Stat(files, path.Join(path.Dir(page), match[1])); err != nil {
+				t.Errorf("%s links to %s, which is missing", page, match[1])
 			}
 		}
-	}
-	if links < 50 {
-		t.Errorf("%d links", links)
+		return err
+	})
+	if err != nil || pages < 80 || links < 400 {
+		t.Errorf("%d pages have %d links: %v", pages, links, err)
 	}
 }
 
