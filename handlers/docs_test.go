@@ -222,7 +222,7 @@ func TestHomeKeepsSecrets(t *testing.T) {
 	if got := home(); !strings.Contains(got, latest.text("pay_url")) || strings.Contains(got, older.text("pay_url")) {
 		t.Errorf("with two orders: %s", got)
 	}
-	s.press(latest, "pay")
+	s.pay(latest)
 	if got := home(); !strings.Contains(got, older.text("pay_url")) {
 		t.Errorf("with a paid order: %s", got)
 	}

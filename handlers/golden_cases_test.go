@@ -210,7 +210,7 @@ var goldenCases = []struct {
 		w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k1")
 		made := s.sendWire(w)
 		s.clock.advance(time.Minute)
-		s.press(made, "pay")
+		s.pay(made)
 		return w
 	}},
 	{"grant_replayed", nil, func(s *fixture) wire {
@@ -446,13 +446,13 @@ var goldenCases = []struct {
 	{"order_get_paid", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(time.Minute)
-		s.press(made, "pay")
+		s.pay(made)
 		return s.lookup(made)
 	}},
 	{"order_get_paid_late", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(48 * time.Hour)
-		s.press(made, "pay")
+		s.pay(made)
 		return s.lookup(made)
 	}},
 	{"order_get_expired", nil, func(s *fixture) wire {
@@ -462,14 +462,14 @@ var goldenCases = []struct {
 	}},
 	{"order_get_canceled", nil, func(s *fixture) wire {
 		made := s.order("5")
-		s.press(made, "cancel")
+		s.cancel(made)
 		return s.lookup(made)
 	}},
 	{"order_get_refunded", nil, func(s *fixture) wire {
 		made := s.order("5")
-		s.press(made, "cancel")
+		s.cancel(made)
 		s.clock.advance(time.Minute)
-		s.press(made, "pay")
+		s.pay(made)
 		return s.lookup(made)
 	}},
 	{"key_created", nil, func(*fixture) wire {
@@ -596,7 +596,7 @@ var goldenCases = []struct {
 		s.order("7")
 		s.clock.advance(time.Second)
 		paid := s.order("5")
-		s.press(paid, "pay")
+		s.pay(paid)
 		s.clock.advance(time.Second)
 		s.order("6")
 		return wire{method: "GET", path: "/v1/orders?limit=2", key: keyReadOnly}

@@ -74,7 +74,7 @@ func TestOrderTransitions(t *testing.T) {
 				s.clock.advance(time.Minute)
 				status, refusal, _ := strings.Cut(cell, " ")
 				if verb == "pay" {
-					s.press(made, "pay")
+					s.pay(made)
 				} else {
 					code := 0
 					if refusal != "" {
@@ -114,9 +114,9 @@ func (s *fixture) bring(status string) answer {
 	case "canceled":
 		s.changeOrder(made, "cancel", "").must(s.t, 0)
 	case "paid":
-		s.press(made, "pay")
+		s.pay(made)
 	case "refunded":
-		s.press(made, "pay")
+		s.pay(made)
 		s.changeOrder(made, "refund", "").must(s.t, 0)
 	}
 	return made
@@ -157,7 +157,7 @@ func TestOrderExpiryIsRecorded(t *testing.T) {
 		before.data["status"] != after.data["status"] {
 		t.Errorf("before and after it was recorded:\n%s\n%s", before.body, after.body)
 	}
-	s.press(made, "pay")
+	s.pay(made)
 	if paid := s.sendWire(s.lookup(made)).must(t, 0); paid.text("status") != "paid" || paid.data["late"] != true {
 		t.Errorf("paid late: %s", paid.body)
 	}
@@ -285,7 +285,7 @@ func TestOrderChangesUnderAKey(t *testing.T) {
 	f(made, "cancel", "{}", "a", 42201, false)
 	f(made, "refund", "", "a", 42201, false)
 	f(made, "refund", "", "b", 40902, false)
-	s.press(made, "pay") // the payment is refunded
+	s.pay(made) // the payment is refunded
 	f(made, "refund", "", "b", 40902, true)
 	f(made, "refund", "", "c", 0, false) // refunded already
 	if again := f(made, "cancel", "", "a", 0, true); again.text("status") != "refunded" {

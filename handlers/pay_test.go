@@ -12,6 +12,17 @@ import (
 	"licet/payment"
 )
 
+// press presses a button of an order's pay page.
+func (s *fixture) press(made answer, action string) {
+	s.t.Helper()
+	path := strings.TrimPrefix(made.text("pay_url"), publicURL)
+	if pressed := s.send("POST", path, "", "action="+action, asForm...); pressed.status != 303 {
+		s.t.Fatalf("%s: %d %s", action, pressed.status, pressed.body)
+	}
+}
+
+var asForm = []string{"Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded"}
+
 // payable makes an order and returns the path of its page.
 func (s *fixture) payable(members string) (made answer, path string) {
 	s.t.Helper()

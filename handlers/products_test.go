@@ -76,7 +76,7 @@ func TestProductsTouchLaterLicenses(t *testing.T) {
 	if after := s.get(key); after.body != before.body {
 		t.Errorf("the license was %s\nand is %s", before.body, after.body)
 	}
-	s.press(unpaid, "pay")
+	s.pay(unpaid)
 	if paid := s.sendWire(s.lookup(unpaid)).must(t, 0); !strings.HasPrefix(paid.text("license_key"), "ONE-") {
 		t.Errorf("an order of a product that is gone: %s", paid.body)
 	}

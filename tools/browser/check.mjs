@@ -9,19 +9,18 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 rmSync("shots", { recursive: true, force: true });
 mkdirSync("shots");
 
-const pay = (order, action) => fetch(order.pay_url, {
-  method: "POST", redirect: "manual", body: new URLSearchParams({ action }),
-});
-const changed = async (action, more) => {
+// changed makes an order, sends a request for it, and returns the order's pay page.
+const changed = async (method, action, more) => {
   const order = await newOrder(more);
-  await pay(order, action);
+  await api(method, `/v1/orders/${order.order_no}/${action}`);
   return order.pay_url;
 };
+const paid = (more) => changed("PUT", "sandbox_payment", more);
 await describeProduct();
 const expiring = await newOrder();
 const orders = {
-  paid: await changed("pay"), linked: await changed("pay", { success_url: "https://shop.example.com/thanks" }),
-  canceled: await changed("cancel"), refunded: await changed("pay"),
+  paid: await paid(), linked: await paid({ success_url: "https://shop.example.com/thanks" }),
+  canceled: await changed("POST", "cancel"), refunded: await paid(),
 };
 await api("POST", `/v1/orders/${new URL(orders.refunded).pathname.split("/")[2]}/refund`);
 
