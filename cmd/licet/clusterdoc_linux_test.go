@@ -66,9 +66,40 @@ func commandsOf(t *testing.T, page string, without ...string) string {
 	return strings.Join(blocks, "")
 }
 
+// indentedWith returns the indented commands of a page that have a text.
+func indentedWith(t *testing.T, page, text string) string {
+	t.Helper()
+	for _, block := range regexp.MustCompile(`(?m)(?:^ {4,}\S.*\n)+`).FindAllString(page, -1) {
+		if strings.Contains(block, text) {
+			return block
+		}
+	}
+	t.Fatalf("the page has no indented commands with %q", text)
+	return ""
+}
+
+// ofRunbooks returns the commands of upgrade.md and of runbooks for single occasions. The shell has the members of etcd
+// in $etcd.
+func ofRunbooks(t *testing.T) string {
+	t.Helper()
+	placeholders := strings.NewReplacer("FORMER_LEADER", "$leader", "LEADER", "$leader", "FOLLOWER_ID", "$follower_id",
+		"FOLLOWER", "$follower")
+	byHand := indentedWith(t, docPage(t, "runbooks/LicetEtcdDatabaseFilling.md"), "move-leader")
+	return "ETCD=$etcd\n" +
+		indentedWith(t, docPage(t, "runbooks/LicetEtcdAlarm.md"), "compact") +
+		"etcdctl --endpoints $ETCD put page x\netcdctl --endpoints $ETCD del page\n" + // another revision
+		indentedWith(t, docPage(t, "runbooks/LicetStoreSpace.md"), "compact") +
+		"etcdctl --endpoints $ETCD endpoint status -w simple > status\n" +
+		"leader=$(awk -F', ' '/, true, /{print $1}' status)\n" +
+		"set -- $(awk -F', ' '!/, true, /{print $1, $2}' status)\nfollower=$1 follower_id=$2\n" +
+		placeholders.Replace(byHand) +
+		indentedWith(t, docPage(t, "guides/upgrade.md"), "downgrade") +
+		"etcdctl --endpoints $ETCD downgrade cancel\n"
+}
+
 // TestDocumentedClusterRuns runs the commands of operations.md, upgrade.md and sizing.md in one shell, as these pages
 // ask, on three members of etcd and two nodes. It also runs the commands of other pages that need etcdctl, etcdutl or a
-// clone. Blocks that it leaves out:
+// clone, such as runbooks. Blocks that it leaves out:
 //   - the users of etcd: storeusers_test.go has a cluster with certificates
 //   - promtool, where it is not installed: make observability runs it
 //   - the build of etcdctl, which would download modules: deploy/k8s/tools builds it of the same version
@@ -113,7 +144,7 @@ func TestDocumentedClusterRuns(t *testing.T) {
 		commandsOf(t, docPage(t, "guides/sizing.md")) +
 		blockWith(t, docPage(t, "guides/backup.md"), "etcdutl ") +
 		blockWith(t, docPage(t, "guides/dashboards.md"), "sed -i ") +
-		"grep -l wiki.example.com deploy/grafana/*.json\n")
+		"grep -l wiki.example.com deploy/grafana/*.json\n" + ofRunbooks(t))
 	out := c.run(script)
 	wantOutput(t, out, "store.db: OK", `version="new"`, "Finished defragmenting", `{"licenses":[]`)
 	// sizing.md says that an order, its license and their events are 7 keys.

@@ -10,42 +10,54 @@ import (
 	"testing"
 )
 
-// runners names the test that runs the commands of each page, by its folder and name.
+// runners names the test that runs the commands of each page, by its folder and name, or the script that does.
 var runners = map[string]string{
-	"README.md":                              "cmd/licet TestReadme",
-	"docs/guides/backup.md":                  "cmd/licet TestDocumentedBackupRuns",
-	"docs/guides/csv.md":                     "cmd/licet TestDocumentedImportRuns",
-	"docs/guides/dashboards.md":              "cmd/licet TestDocumentedClusterRuns",
-	"docs/guides/events.md":                  "cmd/licet TestDocumentedEventsRun",
-	"docs/guides/helm.md":                    "deploy/k8s/check TestChartGuide",
-	"docs/guides/import-gumroad.md":          "cmd/licet TestDocumentedForeignImportsRun",
-	"docs/guides/import-keygen.md":           "cmd/licet TestDocumentedForeignImportsRun",
-	"docs/guides/import-lemonsqueezy.md":     "cmd/licet TestDocumentedForeignImportsRun",
-	"docs/guides/import-polar.md":            "cmd/licet TestDocumentedForeignImportsRun",
-	"docs/guides/keys.md":                    "cmd/licet TestDocumentedKeysRun",
-	"docs/guides/kubernetes.md":              "deploy/k8s/e2e TestPageIsRun",
-	"docs/guides/operations.md":              "cmd/licet TestDocumentedClusterRuns",
-	"docs/guides/personal-data.md":           "cmd/licet TestDocumentedPersonalDataRuns",
-	"docs/guides/signing.md":                 "cmd/licet TestSigningInAShell",
-	"docs/guides/sizing.md":                  "cmd/licet TestDocumentedClusterRuns",
-	"docs/guides/tracing.md":                 "cmd/licet TestDocumentedTracesRun",
-	"docs/guides/upgrade.md":                 "cmd/licet TestDocumentedClusterRuns",
-	"docs/guides/webhooks.md":                "cmd/licet TestDocumentedWebhooksRun",
-	"docs/reference/api.md":                  "cmd/licet TestDocumentedRoutesRun",
-	"docs/reference/cli.md":                  "cmd/licet TestDocumentedCommandsRun",
-	"docs/tutorials/curl.md":                 "cmd/licet TestCurlPageHasTheSameCommands",
-	"docs/tutorials/first-license.md":        "cmd/licet TestTutorialRuns",
-	"docs/tutorials/license-your-program.md": "cmd/licet TestTutorialOfAProgramRuns",
-	"examples/webhook-receiver/README.md":    "cmd/licet TestDocumentedReceiverRuns",
+	"README.md":                                 "cmd/licet TestReadme",
+	"deploy/k8s/README.md":                      "deploy/k8s/check TestReadmeOfManifests",
+	"docs/guides/backup.md":                     "cmd/licet TestDocumentedBackupRuns",
+	"docs/guides/compose.md":                    "deploy/k8s/check TestComposeGuide",
+	"docs/guides/csv.md":                        "cmd/licet TestDocumentedImportRuns",
+	"docs/guides/dashboards.md":                 "cmd/licet TestDocumentedClusterRuns",
+	"docs/guides/events.md":                     "cmd/licet TestDocumentedEventsRun",
+	"docs/guides/helm.md":                       "deploy/k8s/check TestChartGuide",
+	"docs/guides/import-gumroad.md":             "cmd/licet TestDocumentedForeignImportsRun",
+	"docs/guides/import-keygen.md":              "cmd/licet TestDocumentedForeignImportsRun",
+	"docs/guides/import-lemonsqueezy.md":        "cmd/licet TestDocumentedForeignImportsRun",
+	"docs/guides/import-polar.md":               "cmd/licet TestDocumentedForeignImportsRun",
+	"docs/guides/install.md":                    "deploy/release TestPackage",
+	"docs/guides/keys.md":                       "cmd/licet TestDocumentedKeysRun",
+	"docs/guides/kubernetes.md":                 "deploy/k8s/e2e TestPageIsRun",
+	"docs/guides/operations.md":                 "cmd/licet TestDocumentedClusterRuns",
+	"docs/guides/personal-data.md":              "cmd/licet TestDocumentedPersonalDataRuns",
+	"docs/guides/signing.md":                    "cmd/licet TestSigningInAShell",
+	"docs/guides/sizing.md":                     "cmd/licet TestDocumentedClusterRuns",
+	"docs/guides/tracing.md":                    "cmd/licet TestDocumentedTracesRun",
+	"docs/guides/upgrade.md":                    "cmd/licet TestDocumentedClusterRuns",
+	"docs/guides/webhooks.md":                   "cmd/licet TestDocumentedWebhooksRun",
+	"docs/reference/api.md":                     "cmd/licet TestDocumentedRoutesRun",
+	"docs/reference/cli.md":                     "cmd/licet TestDocumentedCommandsRun",
+	"docs/runbooks/LicetEtcdAlarm.md":           "cmd/licet TestDocumentedClusterRuns",
+	"docs/runbooks/LicetEtcdDatabaseFilling.md": "cmd/licet TestDocumentedClusterRuns",
+	"docs/runbooks/LicetStoreSpace.md":          "cmd/licet TestDocumentedClusterRuns",
+	"docs/tutorials/curl.md":                    "cmd/licet TestCurlPageHasTheSameCommands",
+	"docs/tutorials/first-license.md":           "cmd/licet TestTutorialRuns",
+	"docs/tutorials/license-your-program.md":    "cmd/licet TestTutorialOfAProgramRuns",
+	"examples/typescript/README.md":             "examples/typescript/check",
+	"examples/webhook-receiver/README.md":       "cmd/licet TestDocumentedReceiverRuns",
+	"loadtest/README.md":                        "loadtest/run TestScriptAlone",
 }
 
-// TestCommandsOfPagesRun fails on a page with sh blocks that runners does not name, and on a runner that does not exist
-// or whose folder does not read the page.
+// TestCommandsOfPagesRun fails on a page that runners does not name although it has sh blocks, or indented commands of
+// other programs than make, go and licet: the tests below check those. It also fails on a runner that does not exist or
+// whose folder does not read the page.
 func TestCommandsOfPagesRun(t *testing.T) {
 	tree := os.DirFS("../..")
+	command := regexp.MustCompile("(?m)^ *```sh|^ {4,}(?:sudo |[A-Za-z_]+=\\$\\(|[A-Za-z_]+=\\S* )*" +
+		"(?:apt|curl|docker|etcdctl|etcdutl|helm|k6|kubectl|kustomize|node|npm|podman|python3|sha256sum|ssh|" +
+		"systemctl|tar) [a-z./-]")
 	found := map[string]bool{}
 	eachPage(t, tree, func(page, text string) {
-		if !regexp.MustCompile("(?m)^ *```sh").MatchString(text) {
+		if !command.MatchString(text) {
 			return
 		}
 		found[page] = true
@@ -54,11 +66,15 @@ func TestCommandsOfPagesRun(t *testing.T) {
 		}
 	})
 	for page, runner := range runners {
-		folder, name, _ := strings.Cut(runner, " ")
+		folder, name, isTest := strings.Cut(runner, " ")
 		if !found[page] {
 			t.Errorf("%s has no commands", page)
 		}
-		files, err := fs.Glob(tree, folder+"/*.go")
+		pattern, start := folder, ""
+		if isTest {
+			pattern, start = folder+"/*.go", "func "+name+"(t *testing.T)"
+		}
+		files, err := fs.Glob(tree, pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +86,7 @@ func TestCommandsOfPagesRun(t *testing.T) {
 			}
 			code.Write(text)
 		}
-		if !strings.Contains(code.String(), "func "+name+"(t *testing.T)") ||
+		if !strings.Contains(code.String(), start) ||
 			!strings.Contains(code.String(), path.Base(page)) {
 			t.Errorf("%s has no %s, or does not read %s", folder, name, page)
 		}

@@ -70,15 +70,46 @@ func TestReadmeProduction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantMounted(t, set, secret[1], secret[2])
+}
+
+// wantMounted checks that the nodes mount a Secret and read the master keys from a file in it.
+func wantMounted(t *testing.T, set manifests.Set, secret, file string) {
+	t.Helper()
 	node := find(t, set, "Deployment/licet")
 	if !slices.ContainsFunc(node.template.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Secret != nil && v.Secret.SecretName == secret[1]
+		return v.Secret != nil && v.Secret.SecretName == secret
 	}) {
-		t.Errorf("nodes do not mount the Secret %s", secret[1])
+		t.Errorf("nodes do not mount the Secret %s", secret)
 	}
 	env := environment(t, set, node.template.Spec.Containers[0])
-	if filepath.Base(env["LICET_MASTER_KEY_FILE"]) != secret[2] {
-		t.Errorf("nodes read %s, and the Secret has %s", env["LICET_MASTER_KEY_FILE"], secret[2])
+	if filepath.Base(env["LICET_MASTER_KEY_FILE"]) != file {
+		t.Errorf("nodes read %s, and the Secret has %s", env["LICET_MASTER_KEY_FILE"], file)
+	}
+}
+
+// TestReadmeOfManifests renders the overlay that deploy/k8s/README.md names. Its nodes mount the Secret that the page
+// creates, in the namespace that the page creates.
+func TestReadmeOfManifests(t *testing.T) {
+	page := readPage(t, "deploy/k8s/README.md")
+	words := func(command string) []string {
+		found := regexp.MustCompile(`(?m)^ +` + command + `$`).FindStringSubmatch(page)
+		if found == nil {
+			t.Fatalf("the page lacks the command %s", command)
+		}
+		return found
+	}
+	set, err := manifests.Render(filepath.Join("../../..", words(`kubectl kustomize (\S+)`)[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := words(`kubectl create secret generic (\S+) --namespace (\S+) --from-file (\S+)`)
+	wantMounted(t, set, secret[1], secret[3])
+	made := words(`kubectl create namespace (\S+)`)[1]
+	if made != secret[2] || !slices.ContainsFunc(set, func(o manifests.Object) bool {
+		return o.String() == "Deployment/licet" && o.Raw.GetNamespace() == made
+	}) {
+		t.Errorf("the page creates the namespace %s, and the Secret in %s", made, secret[2])
 	}
 }
 
