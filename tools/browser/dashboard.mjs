@@ -99,7 +99,7 @@ export async function drawDashboard(prometheus, file, seconds) {
 <style>
 .page { fill: #f4f5f7; } .panel { fill: #ffffff; stroke: #d1d9e0; } .grid { stroke: #d8dde3; }
 .line { fill: none; stroke-width: 1.75; stroke-linejoin: round; }
-text { fill: #1f2328; } .name { font-size: 18px; font-weight: 600; } .title { font-size: 13px; font-weight: 600; }
+text { fill: #1f2328; } .name { font-size: 18px; font-weight: 600; } .title { font-size: 12px; font-weight: 600; }
 .value { font-size: 26px; font-weight: 600; } .axis { font-size: 12px; fill: #57606a; }
 @media (prefers-color-scheme: dark) {
 .page { fill: #0f1216; } .panel { fill: #181c22; stroke: #2b313a; } .grid { stroke: #2b313a; }
