@@ -11,7 +11,8 @@ import (
 )
 
 // TestDamagedDataAtStart: damage in etcd's files ends licet dev with one line that names the data directory, and with
-// exit code 1, also where etcd panics or reads beyond the end of a file. So does licet store. No file changes.
+// exit code 1, also where etcd panics or reads beyond the end of a file. So does licet store, and licet doctor
+// reports the line. No file changes.
 func TestDamagedDataAtStart(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, filepath.Join(t.TempDir(), "data"))
@@ -72,6 +73,12 @@ func TestDamagedDataAtStart(t *testing.T) {
 					!strings.Contains(said, c.detail) {
 					t.Errorf("%v: exit code %d, stderr:\n%s", args, exit, said)
 				}
+			}
+			doctor := licetCommand("doctor", "--data-dir", dir)
+			if out, _ := doctor.CombinedOutput(); doctor.ProcessState.ExitCode() != exitFailed ||
+				!strings.Contains(string(out), "the etcd in "+dir+" has failed") ||
+				strings.Contains(string(out), "goroutine ") {
+				t.Errorf("licet doctor: exit code %d\n%s", doctor.ProcessState.ExitCode(), out)
 			}
 			if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, damaged) {
 				t.Errorf("the file changed: %v", err)
