@@ -82,11 +82,11 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
 		"`networks` of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8,192.0.2.7")
 	fs.Int64Var(&c.Budget.Bytes, "account-budget-bytes", defaultBudgetBytes,
-		"how many `bytes` an account may store in each mode, without events; ordinary growth ends at four fifths; "+
-			"0: no limit")
+		"how many `bytes` an account may store in each mode, not counting events; at four fifths the service "+
+			"refuses ordinary growth with 40309; 0: no limit")
 	fs.Int64Var(&c.Budget.Keys, "account-budget-keys", defaultBudgetKeys,
-		"how many `keys` an account may store in each mode, without events; ordinary growth ends at four fifths; "+
-			"0: no limit")
+		"how many `keys` an account may store in each mode, not counting events; at four fifths the service "+
+			"refuses ordinary growth with 40309; 0: no limit")
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations,
 		"also record the events of activations and devices, for all accounts; each event takes a key in etcd")
 	c.eventsConfig.addFlags(fs)
@@ -97,7 +97,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 		"how far the clocks of nodes may be apart, 500ms to 30s; a node whose clock differs from most nodes' clocks "+
 			"refuses requests")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout,
-		"how long a stop may take; after that the remaining requests are cut off")
+		"how long a stop may take; after that the node cuts off the remaining requests")
 }
 
 // devConfig holds the settings of licet dev.

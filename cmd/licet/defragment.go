@@ -47,7 +47,7 @@ func runDefragment(ctx context.Context, cfg storeConfig, stdout, stderr io.Write
 				fmt.Fprintf(stdout, "%s: %d bytes, %d before\n", d.Endpoint, d.After, d.Before)
 				return
 			}
-			fmt.Fprintf(stdout, "%s: %d bytes, with too little to give back\n", d.Endpoint, d.Before)
+			fmt.Fprintf(stdout, "%s: %d bytes, skipped: too little free space\n", d.Endpoint, d.Before)
 		})
 	})
 }

@@ -71,18 +71,18 @@ func (c *doctorConfig) examine(cmd *cobra.Command, setup cli.Setup, stdout, stde
 	service, err := setup.Locate(&c.Service, cmd.Flags())
 	switch {
 	case err != nil:
-		report.Fail("settings of the service", err, "correct them: licet profile list shows the profiles, and licet "+
-			"orders list --help the flags and variables: docs/reference/cli.md")
+		report.Fail("settings of the service", err, "correct the settings: licet profile list shows the profiles, "+
+			"and licet orders list --help shows the flags and variables")
 	case service.URL != "":
 		report.Service(cmd.Context(), service, now)
 	}
 	switch {
 	case wrong != nil:
-		report.Fail("settings of the store", wrong, "correct them: licet doctor --help")
+		report.Fail("settings of the store", wrong, "correct the settings: licet doctor --help")
 	case store:
 		if err := c.checkStore(cmd.Context(), &report, now, stderr); err != nil {
 			report.Fail("store", err, "correct --etcd-endpoints, the TLS files or --data-dir; for a running licet "+
-				"dev, set --etcd-endpoints to unix:// and the absolute path of its data directory and run/etcd.sock")
+				"dev, set --etcd-endpoints to unix://DATA-DIR/run/etcd.sock with an absolute DATA-DIR")
 		}
 	case err == nil && service.URL == "":
 		report.Nothing()

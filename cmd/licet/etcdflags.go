@@ -22,7 +22,7 @@ type etcdConfig struct {
 func (c *etcdConfig) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Endpoints, "etcd-endpoints", nil,
 		"`addresses` of all members of the etcd cluster, separated by commas")
-	fs.StringVar(&c.CAFile, "etcd-ca", "", "PEM `file` with the CA of the certificates of etcd; turns TLS on")
+	fs.StringVar(&c.CAFile, "etcd-ca", "", "PEM `file` with the CA that signed etcd's certificates; turns TLS on")
 	fs.StringVar(&c.CertFile, "etcd-cert", "",
 		"PEM `file` with the client certificate for etcd; you may replace the file at any time")
 	fs.StringVar(&c.KeyFile, "etcd-key", "", "PEM `file` with the private key of --etcd-cert")

@@ -22,9 +22,9 @@ func newMasterKeyCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := cli.Group("master-key", newMasterKeyNew(stdout), newMasterKeyAdd(stdout, stderr),
 		newMasterKeyStatus(stdout, stderr), newMasterKeyRetire(stdout, stderr))
 	cmd.Short = "Create, list and retire master keys"
-	cmd.Long = `Create, list and retire master keys. API secrets are derived from master keys. The ring is a
-file with one master key on each line; new secrets are derived from the first. All nodes
-need the same ring. Keep copies of the ring, apart from the backups of etcd.`
+	cmd.Long = `Create, list and retire master keys. Nodes derive API secrets from master keys. The ring is a
+file with one master key on each line. Nodes derive new secrets from the first line. All
+nodes need the same ring. Keep copies of the ring, apart from the backups of etcd.`
 	cmd.Example = `  licet store master-key add --master-key-file master.keys         add a master key; create the file
   licet store master-key add --last --master-key-file master.keys  add a master key for later use
   licet store master-key new                                       print a line for a ring elsewhere
@@ -55,9 +55,9 @@ func newMasterKeyAdd(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add",
 		Short: "Add a new master key to a ring and print its id",
-		Long: `Add a new master key to a ring: as the first line, so new secrets are derived from it, or with
+		Long: `Add a new master key to a ring: as the first line, from which nodes derive new secrets, or with
 --last as the last line. The command replaces the file as a whole, or creates it; other
-users can't read it. Run the command as the user that runs the service.
+users can't read the file. Run the command as the user that runs the service.
 
 Nodes read the ring at their start. If several nodes share the ring, every node must know the
 master key before any node derives secrets from it:
@@ -79,14 +79,14 @@ master key before any node derives secrets from it:
 				return err
 			}
 			fmt.Fprintf(stderr, "%s has a new master key. Keep a copy of the file: the secrets derived from a master "+
-				"key are lost with it.\n", path)
+				"key are lost if the master key is lost.\n", path)
 			_, err = fmt.Fprintln(stdout, master.ID)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&path, "master-key-file", "", "`file` with the master keys, the current one first")
 	cmd.Flags().BoolVar(&last, "last", false,
-		"add the master key as the last line, so no secret is derived from it yet")
+		"add the master key as the last line: nodes derive no secrets from it yet")
 	nameVariables(cmd.Flags())
 	return cmd
 }

@@ -68,6 +68,7 @@ secrets are derived from it: current secrets, and previous secrets during the ov
 rotation. Revoked API keys do not count. One master key seals the id key of the store. Any
 other master key with all counts at 0 can be retired, unless an API key, a record of webhook
 endpoints or the id key can't be read: "unreadable" counts these.
+
 With --master-key-file the table also shows the place of each master key in the ring.`,
 		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
   licet store master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
@@ -114,8 +115,8 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 The command refuses while the master key seals the id key of the store, and while a secret of
 an API key that is not revoked, or of a webhook endpoint, is derived from the master key.
 Previous secrets count until ten minutes after the end of their overlap. The command also
-refuses while an API key, a record of webhook endpoints or the id key can't be read, and names
-it.
+refuses while it can't read an API key, a record of webhook endpoints or the id key; the
+message names the unreadable key or record.
 
 Remove the line of the master key from the ring afterwards, not before. Retiring a retired
 master key changes nothing.`,

@@ -16,8 +16,8 @@ func parseNetworks(texts []string) ([]netip.Prefix, error) {
 			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
 		if err != nil || network.Addr().Is4In6() {
-			return nil, fmt.Errorf("%q is not a network: write one such as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7",
-				text)
+			return nil, fmt.Errorf("%q is not a network: write a network such as 10.0.0.0/8, 2001:db8::/32 or "+
+				"192.0.2.7", text)
 		}
 		networks = append(networks, network.Masked())
 	}

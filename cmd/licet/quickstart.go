@@ -54,8 +54,8 @@ func readEnv(path string) string { return ". " + shellWord(path) }
 func quickStart(url, path, system string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `Licet is ready on %s, with sandbox payments.
-In a browser, this address shows the first steps and the API reference.
-Its URL, API key and API secret are in %s.
+Open this address in a browser for the first steps and the API reference.
+The URL, the API key and the API secret are in %s.
 Buy a license in another terminal%s
 `, url, path, purchase(path, system))
 	if system != "windows" {

@@ -25,7 +25,7 @@ A paid order issues a license key. The license key is activated on a limited num
 devices; removing a device frees its slot.`,
 		Example: `  licet dev                          run a complete service on this machine, without installing anything else
   licet dev --listen 127.0.0.1:9000  listen on another port
-  . licet-data/dev.env               set its URL and API key for the commands below
+  . licet-data/dev.env               set the URL and the API key for the commands below
   licet orders create --product-id editor --price 49.00 --currency USD
   licet licenses list --status activated
   licet profile set --help           save the URL and the API key of a service

@@ -40,8 +40,8 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 		"`address` to listen on for commands of other nodes, over TLS: one node then writes a license that many nodes "+
 			"use (default: off)")
 	fs.StringVar(&c.InternalAddress, "internal-address", "",
-		"`address` of --internal-listen for other nodes (default: the address of this machine toward etcd, with "+
-			"the port of --internal-listen)")
+		"`address` at which other nodes reach --internal-listen (default: the address of --internal-listen, or, "+
+			"without a host, the address from which this node connects to etcd)")
 	fs.BoolVar(&c.Docs, "docs", false,
 		"serve the API reference at /docs, and add docs_url to errors; anyone who reaches the API can read it")
 	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second,
@@ -153,8 +153,8 @@ func (s *serve) start(ctx context.Context, build build) error {
 		return err
 	}
 	if s.cfg.PublicURL == "" {
-		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine, and requests " +
-			"must be signed for it")
+		s.log.Warn().Msg("--public-url is not set: pay links lead to an address of this machine, and clients must " +
+			"sign requests for that address")
 	}
 	s.log.Info().Str("url", s.url).Stringer("master_keys", ring).Msg("ready")
 	return nil

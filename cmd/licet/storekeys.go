@@ -121,12 +121,11 @@ func newStoreKeysCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := cli.Group("keys", newStoreKeysCreate(stdout, stderr), newStoreKeysList(stderr),
 		newStoreKeysRevoke(stdout, stderr), newStoreKeysRotate(stdout, stderr))
 	cmd.Short = "Create, list, revoke and rotate API keys on the store"
-	cmd.Long = `Create, list, revoke and rotate API keys on the store, without a service. The first API key
-of an account is created in this way. Running nodes accept and refuse API keys accordingly;
-they need no restart.
+	cmd.Long = `Create, list, revoke and rotate API keys on the store, without a service. Running nodes need
+no restart: they accept new API keys and refuse revoked ones.
 
-An API key belongs to one account and one mode. The first API key of an account
-creates the account.
+An API key belongs to one account and one mode. Create the first API key of an account here:
+it creates the account.
 
 To call a service instead, see licet keys --help.`
 	cmd.Example = `  licet store keys create --account acct_acme --mode test --name shop --scopes orders,licenses \
@@ -262,9 +261,9 @@ func newStoreKeysRotate(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate KEY_ID",
 		Short: "Replace the secret of an API key and print the new one once",
-		Long: `Replace the secret of an API key by one derived from the first master key of the ring, and print the
-secret. The previous secret stays valid for the overlap; at most two secrets are valid.
-The API key itself does not change.`,
+		Long: `Derive a new secret for an API key from the first master key of the ring, and print the secret.
+The previous secret stays valid for the overlap; at most two secrets are valid. The API key
+itself does not change.`,
 		Example: `  licet store keys rotate ` + exampleKey + ` --account acct_acme --mode test \
     --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys --overlap 48h`,
 		Args: cli.Arguments,

@@ -30,11 +30,11 @@ func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
   - each index entry has its target, and each target has its index entries;
   - every value can be read, and no key is left over.
 
-Notes say which usage records of accounts differ much from what the accounts store. They are no
-violations: the daily recount corrects the records.
+Notes name accounts whose usage record differs much from what they store. Such a difference is
+not a violation: the daily recount corrects the record.
 
-With --master-key-file the command also checks that each license id was made by this service,
-and that each grant has its licenses.
+With --master-key-file the command also checks that this service made each license id, and
+that each grant has its licenses.
 
 The command changes nothing; a service may run meanwhile. Exit code 0 means no violations,
 exit code 1 violations or an error, exit code 2 a wrong flag. The output names licenses by
@@ -156,7 +156,7 @@ func (t *verifyTable) end(summary verify.Summary, err error) error {
 	p.print("\n%d keys at revision %d in %v\n", summary.Keys, summary.Revision,
 		summary.Duration.Round(time.Millisecond))
 	if summary.OtherKeys > 0 {
-		p.print("%d other keys in this etcd are not of this service\n", summary.OtherKeys)
+		p.print("%d other keys in this etcd do not belong to this service\n", summary.OtherKeys)
 	}
 	for _, d := range summary.Drifts {
 		p.print("note: the usage record of %s (%s) says %d bytes in %d keys, and the account stores %d bytes in %d "+
@@ -167,7 +167,7 @@ func (t *verifyTable) end(summary verify.Summary, err error) error {
 		p.print("note: %d more usage records differ\n", more)
 	}
 	if !summary.IDs {
-		p.print("note: without the master keys, the ids of licenses were not checked: set --master-key-file\n")
+		p.print("note: license ids were not checked: set --master-key-file to check them\n")
 	}
 	switch {
 	case summary.Violations > 0:

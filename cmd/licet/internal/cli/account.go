@@ -37,7 +37,7 @@ func (s accountGroup) accountUpdate() *cobra.Command {
 		route:   "PATCH /v1/account", scope: "account",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&update.ExternalKeys, "external-keys", "",
-				"how external keys are `matched`: exact, or compact, which ignores case, blanks and dashes; "+
+				"how the service `matches` external keys: exact, or compact, which ignores case, blanks and dashes; "+
 					"fixed once the account has external keys")
 			Complete(cmd, "external-keys", client.MatchExact, client.MatchCompact)
 			_ = cmd.MarkFlagRequired("external-keys")

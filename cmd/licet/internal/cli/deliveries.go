@@ -13,8 +13,8 @@ func (s webhookGroup) webhooksDeliveries() *cobra.Command {
 	var status string
 	return s.command(spec{
 		use: "deliveries ENDPOINT_ID", short: "List deliveries to an endpoint",
-		long: `List deliveries to an endpoint: pending deliveries first, then dead ones, then the latest delivered
-ones. Licet no longer tries dead deliveries.`,
+		long: `List deliveries to an endpoint: first the pending deliveries, then the dead, then the latest that
+succeeded. The service has stopped trying dead deliveries.`,
 		example: `  licet webhooks deliveries ` + exampleEndpoint + `
   licet webhooks deliveries ` + exampleEndpoint + ` --status dead --all --output json`,
 		route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",
@@ -26,7 +26,7 @@ ones. Licet no longer tries dead deliveries.`,
 		run: func(c *session, args []string) error {
 			return c.list(listing{
 				member: "deliveries",
-				columns: []string{"event_id", "event_type", "status", "tries", "last_try", "came_of_it",
+				columns: []string{"event_id", "event_type", "status", "tries", "last_try", "result",
 					"next_attempt_at"},
 				create: "the service delivers new events; licet webhooks test ENDPOINT_ID sends a message now",
 				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
@@ -92,8 +92,8 @@ func (o object) lastTry() string {
 	return cell(all[len(all)-1].At)
 }
 
-// cameOfIt returns the outcome of the last attempt.
-func (o object) cameOfIt() string {
+// lastResult returns the result of the last attempt.
+func (o object) lastResult() string {
 	all := o.attempts()
 	if len(all) == 0 {
 		return "-"

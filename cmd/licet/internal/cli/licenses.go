@@ -90,13 +90,13 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 			fs.StringVar(&grant.ProductID, "product-id", "", "`product` of the licenses")
 			fs.IntVar(&grant.Quantity, "quantity", 1, "`number` of licenses, 1 to 1000")
 			fs.IntVar(&devices, "max-devices", 0,
-				"maximum `number` of devices of each license; 0: unlimited (default: that of the product)")
+				"maximum `number` of devices of each license; 0: unlimited (default: the product's maximum)")
 			fs.StringVar(&end, "expires-at", "",
 				"`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the "+
 					"product)")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with each license, or @ and a file name")
 			fs.StringVar(&grant.ExternalKey, "external-key", "",
-				"`key` of the license at the service that sold it, which activates the license too")
+				"`key` from the service that sold the license; this key activates the license too")
 			onceFlag(fs)
 			_ = cmd.MarkFlagRequired("product-id")
 		},

@@ -30,10 +30,10 @@ func (s licenseGroup) licensesImport() *cobra.Command {
 
   - A row without id and license_key grants licenses. It needs product_id; quantity (default 1),
     max_devices, expires_at and metadata are optional. For a license that another service sold,
-    external_key is its key there, devices is a JSON array of the devices to bind, and status
-    may be suspended or revoked.
+    external_key is the key at that service, devices is a JSON array of the devices to bind,
+    and status may be suspended or revoked.
   - A row with id, license_key or both changes that license. It sets max_devices, expires_at and
-    metadata unless they are empty. Members of metadata are merged; null removes a member.
+    metadata unless they are empty. The command merges metadata; null removes a member.
     Prefer id: without it, the command looks the license up by its key, which proxies log.
   - The command ignores the other columns of an export.
 
@@ -41,9 +41,9 @@ The command first checks all rows, and changes nothing if a row is invalid. Then
 rows. If the service refuses a row, the command continues with the other rows.
 FILE.results.csv has the result of each row, with the ids and the license keys.
 
-If the command is interrupted or killed, repeat it to continue: FILE.journal records what was
-sent, so no license is granted twice. If rows failed, repeat the command to send only these
-again. Keep both files, and do not change FILE, until all rows are done.`,
+If the command is interrupted or killed, repeat it to continue: FILE.journal records the rows
+that were sent, so no license is granted twice. If rows failed, repeat the command: it sends
+only the failed rows again. Until all rows are done, keep both files and do not change FILE.`,
 		example: `  licet licenses import new.csv --dry-run
   licet licenses import new.csv
   licet licenses export --file licenses.csv    then edit the file, and import it:
@@ -56,9 +56,10 @@ again. Keep both files, and do not change FILE, until all rows are done.`,
 			parallelFlag(fs, &im)
 			fs.BoolVar(&im.IgnoreUnknown, "ignore-unknown", false, "ignore unknown columns")
 			fs.StringVar(&separator, "separator", ",", "`character` between cells, or the word tab")
-			fs.IntSliceVar(&im.Skip, "skip", nil, "`lines` of rows with an unknown outcome that you found granted")
+			fs.IntSliceVar(&im.Skip, "skip", nil,
+				"`lines` of rows whose outcome was unknown and whose licenses exist: do not send")
 			fs.IntSliceVar(&im.Resend, "resend", nil,
-				"`lines` of rows with an unknown outcome that you found not granted")
+				"`lines` of rows whose outcome was unknown and whose licenses do not exist: send again")
 			_ = cmd.MarkFlagFilename("results", "csv")
 		},
 		run: func(c *session, args []string) error {

@@ -70,8 +70,8 @@ func (o object) cell(name string) string {
 		return strconv.Itoa(len(o.attempts()))
 	case "last_try":
 		return o.lastTry()
-	case "came_of_it":
-		return o.cameOfIt()
+	case "result":
+		return o.lastResult()
 	case "waiting":
 		return o.waiting()
 	case "amount":

@@ -81,13 +81,13 @@ previous value. Existing licenses keep their terms.`,
 			fs.StringVar(&terms.KeyPrefix, "key-prefix", "LIC", "`prefix` of license keys, 2 to 8 of A-Z 0-9")
 			fs.IntVar(&devices, "max-devices", 3, "maximum `number` of devices of a license; 0: unlimited")
 			fs.StringVar(&terms.Validity, "validity", "",
-				"`duration` of a license, such as P1Y or P30D (default: without end)")
+				"`duration` of a license, such as P1Y or P30D (default: the license never expires)")
 			fs.StringVar(&terms.ValidityFrom, "validity-from", "issue",
 				"when the duration starts: `issue` or activation")
 			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false,
 				"allow users to deactivate their devices")
 			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0,
-				"maximum `number` of these deactivations per month; 0: unlimited")
+				"maximum `number` of deactivations by users per month; 0: unlimited")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the product, or @ and a file name")
 			Complete(cmd, "validity-from", "issue", "activation")
 		},

@@ -44,7 +44,7 @@ func (s Setup) profileSet() *cobra.Command {
 		Long: `Save a service with its API key under a name, in a file that only you can read. The first
 profile becomes the profile in use.
 
-On a terminal the command asks for the API key without showing it. Otherwise it reads
+On a terminal the command asks for the API key without showing it. Otherwise the command reads
 standard input: the API key from the first line, and the API secret, for signed requests,
 from the second line.`,
 		Example: `  licet profile set dev --from-env licet-data/dev.env
@@ -167,8 +167,8 @@ func (s Setup) tellUse(stderr io.Writer, file *profiles, name string) {
 	case file.Current != name:
 		fmt.Fprintf(stderr, "the profile in use is %q; to change that, run: licet profile use %s\n", file.Current, name)
 	case s.env("LICET_URL") != "" || s.env("LICET_API_KEY") != "" || s.env("LICET_API_KEY_FILE") != "":
-		fmt.Fprintln(stderr, "the environment takes precedence over profiles: unset LICET_URL, LICET_API_KEY and "+
-			"LICET_API_KEY_FILE to use them")
+		fmt.Fprintln(stderr, "the environment takes precedence over profiles: to use a profile, unset LICET_URL, "+
+			"LICET_API_KEY and LICET_API_KEY_FILE")
 	}
 }
 

@@ -20,9 +20,9 @@ metadata and reason of each order with that address, and the metadata and reason
 license. Nothing else in orders and licenses changes. This can't be undone: the command asks
 for confirmation on a terminal.
 
-If the command is interrupted, repeat it to continue. Later orders of the buyer are stored as
-usual. docs/guides/personal-data.md lists what stays, and how long etcd and backups keep the
-removed data.`,
+If the command is interrupted, repeat it to continue. The service stores later orders of the
+buyer as usual. docs/guides/personal-data.md lists what stays, and how long etcd and backups
+keep the removed data.`,
 		example: `  licet redact --buyer-email anna@example.com`,
 		route:   "POST /v1/redactions", scope: "orders and licenses", resumes: true,
 		resumeHint: "repeat the command to continue",

@@ -46,7 +46,7 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(similar(cmd, args[0])))
 }
 
-// similar returns the subcommands that a misspelled name is nearest to. Without one, similar searches below the
+// similar returns the subcommands that a misspelled name is nearest to. If none is near, similar searches below the
 // subcommands and returns whole command lines.
 func similar(cmd *cobra.Command, typed string) []string {
 	cmd.SuggestionsMinimumDistance = most
@@ -80,7 +80,7 @@ func similar(cmd *cobra.Command, typed string) []string {
 // shown is the maximum number of suggestions.
 const shown = 3
 
-// most is the distance of a suggestion at most.
+// most is the maximum distance of a suggestion.
 const most = 2
 
 // nearest returns the known word that a misspelled word is nearest to, such as product-id for produkt-id or for
@@ -90,7 +90,7 @@ func nearest(typed string, known []string) string {
 	for _, word := range known {
 		d := levenshtein.ComputeDistance(strings.ToLower(typed), strings.ToLower(word))
 		if strings.HasPrefix(word, strings.ToLower(typed)+"-") {
-			d = 1 // the words behind the first ones were left out
+			d = 1 // the user left out the last words
 		}
 		if d < least && d < len(word) {
 			near, least = word, d

@@ -107,7 +107,7 @@ func (r *Report) versions(members []survey.Member) {
 		versions[m.Version] = true
 		if !m.Supported {
 			r.add(Problem, check, "upgrade etcd to "+survey.NeededVersions,
-				"%s has the version %s, which Licet does not use", m.Endpoint, m.Version)
+				"%s has the version %s, which Licet does not support", m.Endpoint, m.Version)
 		}
 	}
 	if len(versions) > 1 {
@@ -266,13 +266,13 @@ func (r *Report) access(facts *survey.Facts) {
 		if remote(m.Endpoint) && strings.HasPrefix(m.Endpoint, "http://") {
 			r.add(Warning, check, "create certificates for etcd and its clients with etcdcerts (etcdcerts --help), "+
 				"and set --etcd-ca, --etcd-cert and --etcd-key: docs/guides/operations.md",
-				"%s is without TLS: the network sees all data", m.Endpoint)
+				"%s is without TLS: anyone on the network can read all data", m.Endpoint)
 			return
 		}
 	}
 	switch {
 	case facts.UsersErr != nil:
-		r.add(Warning, check, "ask with etcdctl auth status", "whether etcd demands users is unknown: %v",
+		r.add(Warning, check, "run etcdctl auth status", "whether etcd demands users is unknown: %v",
 			facts.UsersErr)
 	case !facts.Secured && remote(facts.Members[0].Endpoint):
 		r.add(Warning, check, "run licet store users",

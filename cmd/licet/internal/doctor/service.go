@@ -32,7 +32,7 @@ const (
 func (r *Report) Service(ctx context.Context, t cli.Located, now time.Time) {
 	if strings.HasPrefix(t.URL, "http://") && remote(t.URL) {
 		r.add(Warning, "service TLS", "use https://: give licet serve --tls-cert, or put a proxy with TLS before it",
-			"%s is without TLS: the network sees API keys", t.URL)
+			"%s is without TLS: anyone on the network can read API keys", t.URL)
 	}
 	if !r.probe(ctx, t, now) {
 		return
@@ -127,11 +127,11 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 	_, err := api.ListOrders(ctx, client.OrderFilter{}, client.Page{Limit: 1})
 	switch {
 	case err == nil, client.HasReason(err, client.ReasonForbidden): // valid, for other scopes
-		mode := "live"
+		mode := "live mode"
 		if strings.HasPrefix(t.APIKey, "lk_test_") {
-			mode = "test mode: no money moves, and test licenses are not live ones"
+			mode = "test mode: no money moves, and licenses are for tests only"
 		}
-		r.ok(check, "valid, of %s", mode)
+		r.ok(check, "valid, for %s", mode)
 		return true
 	case client.HasReason(err, client.ReasonUnauthenticated):
 		r.add(Problem, check,
@@ -152,7 +152,7 @@ func (r *Report) account(ctx context.Context, api *client.Client) {
 		share := max(part(usage.StoredBytes, usage.LimitBytes), part(usage.StoredKeys, usage.LimitKeys))
 		if share >= budgetShare {
 			r.add(Warning, "account budget", "delete data, or ask the operator for a larger budget: "+
-				"--account-budget-bytes and --account-budget-keys", "%.0f %% of the limit are used", 100*share)
+				"--account-budget-bytes and --account-budget-keys", "%.0f %% of the limit is used", 100*share)
 		} else {
 			r.ok("account budget", "%.0f %% used", 100*share)
 		}

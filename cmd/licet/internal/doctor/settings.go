@@ -40,7 +40,7 @@ func (r *Report) Environment(environ, known []string) {
 			"LICET_URL is %s, and LICET_PUBLIC_URL is %s", url, public)
 	}
 	if len(r.Findings) == before {
-		r.ok(check, "%d variables of Licet, none of them contradicts another", len(values))
+		r.ok(check, "%d variables of Licet, without contradictions", len(values))
 	}
 }
 
@@ -74,8 +74,8 @@ func (r *Report) Node(n Node) {
 	}
 	if n.TLSCertFile == "" && len(n.TrustedProxies) == 0 {
 		r.add(Warning, check, "set LICET_TRUSTED_PROXIES to the network of the proxy that ends TLS, or LICET_TLS_CERT",
-			"there is neither a TLS certificate nor a trusted proxy: limits by client address would count the "+
-				"proxy's address")
+			"there is neither a TLS certificate nor a trusted proxy: behind a proxy, the rate limits by client "+
+				"address would count all clients as one")
 	}
 	if len(r.Findings) == before {
 		r.ok(check, "complete")

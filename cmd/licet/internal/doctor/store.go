@@ -22,8 +22,8 @@ func (r *Report) Store(c survey.Content, dev bool, now time.Time) {
 	}
 	switch {
 	case c.Masters == 0:
-		r.add(Warning, "master key", "run licet store master-key add, start nodes with this file, and keep a copy of "+
-			"it: without it, all API keys are lost", "the store knows no master key")
+		r.add(Warning, "master key", "run licet store master-key add, start nodes with the new file, and keep a copy: "+
+			"without the file, all API keys are lost", "the store knows no master key")
 	default:
 		r.ok("master key", "the store knows %d", c.Masters)
 	}
