@@ -66,7 +66,7 @@ func New(address, apiKey string, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	if strings.ContainsFunc(apiKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("client: the API key has characters that no API key has")
+		return nil, errors.New("client: the API key has invalid characters")
 	}
 	c := &Client{
 		base:      base,
@@ -82,7 +82,7 @@ func New(address, apiKey string, options ...Option) (*Client, error) {
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if c.signer != nil && (apiKey == "" || c.signer.keyID == "" || c.signer.secret == "") {
-		return nil, errors.New("client: signing needs an API key, its id and its secret")
+		return nil, errors.New("client: signing needs the API key, its id and its secret")
 	}
 	return c, nil
 }
@@ -97,7 +97,7 @@ func parseBase(address string) (string, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		// The error does not quote the address, which may hold a password.
-		return "", errors.New("client: the service's address must be like https://licenses.example.com")
+		return "", errors.New("client: the address of the service must be a URL such as https://licenses.example.com")
 	}
 	host := strings.ToLower(u.Host)
 	if port := u.Port(); port == "" || u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {

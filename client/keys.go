@@ -46,7 +46,7 @@ func (c *Client) CreateKey(ctx context.Context, key NewKey, options ...CallOptio
 		return nil, err
 	}
 	if k.APIKey == "" {
-		return k, fmt.Errorf("the API key %s can't be used, so revoke it and make another: %w", k.ID, ErrSecretLost)
+		return k, fmt.Errorf("the API key %s can't be used: revoke it and create another: %w", k.ID, ErrSecretLost)
 	}
 	return k, nil
 }
@@ -95,7 +95,8 @@ func (c *Client) RotateKey(
 		return nil, err
 	}
 	if k.APISecret == "" {
-		return k, fmt.Errorf("the new secret of the API key %s is unknown, so rotate it again: %w", k.ID, ErrSecretLost)
+		return k, fmt.Errorf("the new secret of the API key %s is unknown: rotate the API key again: %w", k.ID,
+			ErrSecretLost)
 	}
 	return k, nil
 }

@@ -144,7 +144,7 @@ func (c *Client) send(ctx context.Context, sent *call) (*result, error) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if len(text) > maxResponse {
 		return nil, errResponseTooLong

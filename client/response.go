@@ -32,7 +32,7 @@ type envelope struct {
 	} `json:"error"`
 }
 
-var errResponseTooLong = fmt.Errorf("the answer has more than %d MiB", maxResponse>>20)
+var errResponseTooLong = fmt.Errorf("the response has more than %d MiB", maxResponse>>20)
 
 // readResponse reads a response of a service, or of anything else at the address.
 func readResponse(response *http.Response, text []byte) *result {

@@ -37,7 +37,7 @@ func (c *Client) sendWithRetries(ctx context.Context, sent *call, out any) error
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w, before it was sent again after: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w, before the next retry; the last error: %w", context.Cause(ctx), err)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (c *Client) attempt(ctx context.Context, sent *call, out any) error {
 	return nil
 }
 
-var errUnreadable = errors.New("the answer is not what this version of the client understands")
+var errUnreadable = errors.New("this version of the client does not understand the response")
 
 // retryable reports whether sending a request again is safe and may help. It is always safe if no response came:
 // a request that is not idempotent has an Idempotency-Key.

@@ -57,7 +57,7 @@ type NewWebhook struct {
 func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options ...CallOption) (*Webhook, error) {
 	w, err := c.webhook(ctx, "POST /v1/webhook_endpoints", nil, webhook, options)
 	if err == nil && w.Secret == "" {
-		return w, fmt.Errorf("the webhook endpoint %s exists: rotate its secret to get a new secret: %w", w.ID,
+		return w, fmt.Errorf("the webhook endpoint %s exists, but its secret is unknown: rotate its secret: %w", w.ID,
 			ErrSecretLost)
 	}
 	return w, err
@@ -104,7 +104,7 @@ func (c *Client) RotateWebhook(
 	const route = "POST /v1/webhook_endpoints/{endpoint_id}/rotate"
 	w, err := c.webhook(ctx, route, []string{id}, rotation.body(), options)
 	if err == nil && w.Secret == "" {
-		return w, fmt.Errorf("the new secret of the webhook endpoint %s is unknown, so rotate it again: %w",
+		return w, fmt.Errorf("the new secret of the webhook endpoint %s is unknown: rotate the secret again: %w",
 			w.ID, ErrSecretLost)
 	}
 	return w, err

@@ -97,7 +97,7 @@ func (c *checks) inheritedEnd(field string, in text) time.Time {
 		return c.caller.ExpiresAt
 	case end.After(c.caller.ExpiresAt):
 		c.add(field, "must not be after "+c.caller.ExpiresAt.UTC().Format(time.RFC3339Nano)+
-			", when the API key that makes this one expires")
+			", when the API key of this request expires")
 	}
 	return end
 }
@@ -106,7 +106,7 @@ func (c *checks) inheritedEnd(field string, in text) time.Time {
 func (c *checks) inheritedDemand(field string, in flag) bool {
 	demanded := c.caller != nil && c.caller.RequireSignature
 	if demanded && in.given && !in.value {
-		c.add(field, "must be true or left out, since requests with the API key that makes this one must be signed")
+		c.add(field, "must be true or left out, because the API key of this request has require_signature")
 	}
 	return demanded || in.value
 }
@@ -130,11 +130,11 @@ func (c *checks) scopes(field string, in texts) {
 		c.add(field, problemRequired)
 	case !licensing.ValidScopes(in.value):
 		c.add(field, "must be 1 to 32 of "+strings.Join(licensing.Scopes(),
-			", ")+", each also with :read behind it, or *")
+			", ")+", each also with the suffix :read, or *")
 	default:
 		if beyond := c.caller.Beyond(in.value); len(beyond) > 0 {
-			c.add(field, "must be within the scopes of the API key that makes this one, which lacks "+
-				""+strings.Join(beyond, ", "))
+			c.add(field, "must be within the scopes of the API key of this request, which lacks "+
+				strings.Join(beyond, ", "))
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (s *Server) checkSignature(c *call, path string) error {
 	if err != nil {
 		// This is not the caller's fault, and another node may have the right ring.
 		s.cfg.Log.Error().Err(err).
-			Msg("a signature can't be checked: give this node the ring of master keys and start it again")
+			Msg("can't check a signature: give this node the master keys of the service and restart it")
 		return errNoSecret
 	}
 	message := signature.Message{

@@ -224,7 +224,7 @@ func (s webhookRoutes) testWebhook(ctx context.Context, c *call, in webhookTest)
 	}
 	if attempt.Err != nil {
 		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", endpoint.ID).
-			Msg("a try of a webhook endpoint got no answer")
+			Msg("a test message to a webhook endpoint got no response")
 	}
 	return ping{
 		Delivered:       attempt.Outcome == webhook.Delivered,
@@ -240,7 +240,7 @@ func (s webhookRoutes) pingMessage(c *call, e *licensing.Endpoint) (webhook.Mess
 	texts, err := s.cfg.Node.WebhookSecrets(e)
 	if err != nil {
 		s.cfg.Log.Error().Err(err).
-			Msg("a webhook endpoint can't be tried: give this node the ring of master keys and start it again")
+			Msg("can't test a webhook endpoint: give this node the master keys of the service and restart it")
 		return message, errNoWebhookSecret
 	}
 	for _, text := range texts {

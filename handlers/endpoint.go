@@ -85,7 +85,7 @@ func (s *Server) read(r *request, of *requestType, in any) error {
 			p := fieldOf[param](value, f)
 			ok := false
 			if p.value, p.given, ok = queryValue(r.query, f.name); p.given && !ok {
-				c.add(f.name, "must come once, in a valid percent-encoding")
+				c.add(f.name, "must appear once, in valid percent-encoding")
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func success(r *request, value any) (document, error) {
 	}
 	body, err := encode(successEnvelope{Message: "success", Data: value})
 	if err != nil {
-		return document{}, fmt.Errorf("encode an answer: %w", err)
+		return document{}, fmt.Errorf("encode a response: %w", err)
 	}
 	return document{status: status, body: body}, nil
 }

@@ -41,7 +41,7 @@ var (
 	}
 	errMethodNotAllowed = &licensing.Error{
 		Reason:  reasonMethodNotAllowed,
-		Message: "the route does not have this method: header Allow lists the methods of the route",
+		Message: "this route does not have the method: the header Allow lists its methods",
 	}
 	errNotJSONMedia = &licensing.Error{
 		Reason:  reasonUnsupportedMediaType,
@@ -53,11 +53,11 @@ var (
 	}
 	errForeignOrigin = &licensing.Error{
 		Reason:  licensing.ReasonForbidden,
-		Message: "the form was not sent from its own page",
+		Message: "the form was not sent from the pay page",
 	}
 	errAddressLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,
-		Message: "too many requests from this address that name no license",
+		Message: "too many malformed requests and unknown license keys from this address",
 	}
 	errAuthenticationLimited = &licensing.Error{
 		Reason:  licensing.ReasonRateLimited,

@@ -58,7 +58,7 @@ func (e *eventRenderer) answer(v *service.EventView) event {
 	var err error
 	if answer.Data, err = e.data(v); err != nil {
 		if e.metrics.EventValuesUnreadable.CountOnce(v.ID) {
-			e.log.Error().Err(err).Str("event_id", v.ID).Msg("an event can't be rendered; readers get a placeholder")
+			e.log.Error().Err(err).Str("event_id", v.ID).Msg("can't render an event; readers get a placeholder")
 		}
 		answer.Type, answer.Actor, answer.Data = licensing.EventUnreadable, licensing.System, json.RawMessage("{}")
 	}

@@ -121,7 +121,7 @@ func (c *checks) feedPlace(after, cursor param) feedPlace {
 
 const (
 	eventIDPrefix       = "evt_"
-	problemCursorOfFeed = "a next_cursor as an earlier page gave it"
+	problemCursorOfFeed = "the next_cursor of an earlier page"
 )
 
 // eventTypes parses the wanted types of events; nil: all.

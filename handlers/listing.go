@@ -93,7 +93,7 @@ func (c *checks) limit(in param, standard, most int) int {
 	return int(limit)
 }
 
-const problemCursor = "must be a next_cursor as an earlier page gave it"
+const problemCursor = "must be the next_cursor of an earlier page"
 
 // formatCursor returns the cursor of the page after a position; nil at the end. To callers the
 // cursor is opaque: a version byte, a hash of the position and of everything that was asked, and

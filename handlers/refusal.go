@@ -180,7 +180,7 @@ func (s *Server) connectionRefusals() func(network netip.Addr, full bool) {
 		if full {
 			ofNode.Inc()
 			log.Warn().Int("limit", s.cfg.MaxConnections).
-				Msg("refused a connection: as many connections are open as the node accepts")
+				Msg("refused a connection: the node has its maximum of open connections")
 			return
 		}
 		ofAddress.Inc()

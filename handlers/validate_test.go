@@ -246,7 +246,7 @@ func TestDevicePages(t *testing.T) {
 	for _, query := range []string{"limit=1&limit=1", "limit=%zz", "cursor=x&cursor=x"} {
 		a := s.send("GET", path+"/devices?"+query, keyAll, "").must(t, 42200)
 		name, _, _ := strings.Cut(query, "=")
-		if a.fields[name] != "must come once, in a valid percent-encoding" {
+		if a.fields[name] != "must appear once, in valid percent-encoding" {
 			t.Errorf("%s: %s", query, a.body)
 		}
 	}

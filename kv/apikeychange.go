@@ -57,7 +57,7 @@ func (s *apiKeys) ChangeAPIKey(
 		}
 		have = rival
 	}
-	return nil, etcd.Unavailable(errors.New("others keep changing the API key"))
+	return nil, etcd.Unavailable(errors.New("other requests keep changing the API key"))
 }
 
 // swapAPIKey replaces the key that was read. If the swap lost, swapAPIKey returns what the winner wrote.

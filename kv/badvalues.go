@@ -32,7 +32,7 @@ func (s *core) checkRules(license *layout.License, where string) {
 func (s *core) countBrokenRule(rule, where string) {
 	s.metrics.InvariantViolations.Inc()
 	s.sampledLog.Error().Str("rule", rule).Str("where", where).
-		Msg("a license breaks an invariant; licet store verify tells which")
+		Msg("a license violates an invariant: run licet store verify to find the license")
 }
 
 // checkSnapshots counts the licenses in snapshots that break a rule.

@@ -258,7 +258,8 @@ func (s *requests) refuse(batch []*batchItem, err error) {
 		fail(batch, err)
 		return
 	}
-	s.log.Error().Err(err).Int("changes", len(batch)).Msg("etcd rejects a batch's form; its changes go one by one")
+	s.log.Error().Err(err).Int("changes", len(batch)).
+		Msg("etcd rejects the form of a batch; the node sends its changes one by one")
 	for _, p := range batch {
 		s.sendWrites([]*batchItem{p})
 	}
@@ -278,7 +279,7 @@ func fail(batch []*batchItem, err error) {
 // errFailedCompare is the error of items whose latest request was refused, although an earlier request was answered.
 // If the network sent that earlier request twice, its first copy may have landed and its second copy failed. So the
 // item counts as an item whose answer is lost.
-var errFailedCompare = errors.New("not made by the first request, as far as is known, and refused then")
+var errFailedCompare = errors.New("the first request had a failed compare, and a later request was refused")
 
 func noteFailedCompare(batch []*batchItem) {
 	for _, p := range batch {

@@ -66,7 +66,7 @@ func (s *retention) cutEvents(ctx context.Context, budget int64, most int) (remo
 			return s.removeCuts(ctx, book, most)
 		}
 	}
-	return 0, fmt.Errorf("%w: others sweep events too", licensing.ErrUnavailable)
+	return 0, fmt.Errorf("%w: another node sweeps events too", licensing.ErrUnavailable)
 }
 
 // readLedgers reads all ledgers at one revision.
@@ -177,8 +177,8 @@ func (s *retention) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ow
 	if len(cuts) > 0 {
 		most := cuts[0].owner
 		s.log.Warn().Int("owners", len(cuts)).Str("account_id", most.AccountID).Str("mode", string(most.Mode)).
-			Msg("events are over their budget of bytes: the accounts with the most lose their oldest; account_id has " +
-				"most")
+			Msg("events exceed --event-retention-bytes: removing the oldest events of the accounts with the most " +
+				"bytes; account_id has the most")
 	}
 	return true, nil
 }

@@ -171,7 +171,7 @@ func (s *retention) measureSome(ctx context.Context, owners []licensing.Owner, m
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: others measure events too", licensing.ErrUnavailable)
+	return fmt.Errorf("%w: another node measures events too", licensing.ErrUnavailable)
 }
 
 // rebuildLedger returns a ledger in place of an owner's ledger that can't be read. Events before the oldest stored

@@ -104,7 +104,7 @@ func (s *retention) raiseTrimmedEpoch(ctx context.Context, to layout.Epoch) (lay
 			return to, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: others sweep events too", licensing.ErrUnavailable)
+	return 0, fmt.Errorf("%w: another node sweeps events too", licensing.ErrUnavailable)
 }
 
 // sweepTries bounds how often a sweep tries again after another node was faster.

@@ -77,7 +77,7 @@ func (s *apiKeys) IDKey(ctx context.Context, ring licensing.MasterRing, entropy 
 			return key, nil
 		}
 	}
-	return licensing.IDKey{}, etcd.Unavailable(errors.New("the id key keeps being sealed by other nodes"))
+	return licensing.IDKey{}, etcd.Unavailable(errors.New("other nodes keep sealing the id key"))
 }
 
 // idKeySeal says which master key seals the id key, and at which revision it was sealed; both are zero on a new store.

@@ -179,8 +179,7 @@ func (s *epochs) moveListeners(ctx context.Context, revision int64) (left bool, 
 		return true, s.readListeners(ctx)
 	}
 	if err := s.removeRequests(ctx, append(done, due...)); err != nil {
-		s.log.Debug().Err(err).Msg("requests to listen that are in effect could not be removed; the next move " +
-			"removes them")
+		s.log.Debug().Err(err).Msg("can't remove requests to listen that have taken effect; the next move removes them")
 	}
 	return waiting.More, nil
 }

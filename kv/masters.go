@@ -87,12 +87,11 @@ func masterInUse(id string) clientv3.Cmp {
 }
 
 func errOtherMaster(id string) error {
-	return fmt.Errorf("the store uses another master key %q than the one of that id in the master key ring: put the "+
-		"right line back", id)
+	return fmt.Errorf("the store uses another master key %q than the master key ring has: put the right line back", id)
 }
 
 func errRetired(id string) error {
-	return fmt.Errorf("the master key %q was retired, and new secrets can't be derived from it: put another line "+
+	return fmt.Errorf("the master key %q was retired, so nodes can't derive new secrets from it: put another line "+
 		"first in the master key ring", id)
 }
 

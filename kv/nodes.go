@@ -38,7 +38,7 @@ func (s *Store) Register(ctx context.Context, r store.Registration, clock store.
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Debug().Err(err).Msg("this node is not registered any more; it registers again")
+		s.log.Debug().Err(err).Msg("the registration of this node is gone; the node registers again")
 		if began {
 			attempt = 0
 		}

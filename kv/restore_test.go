@@ -280,7 +280,7 @@ func TestRestoreRefuses(t *testing.T) {
 			append(bytes.Clone(good[:len(good)-sha256.Size-512]), good[len(good)-sha256.Size:]...)},
 		{"a bit wrong", "checksum inside does not match", damaged(len(good) / 2)},
 		{"a bit of the checksum wrong", "checksum inside does not match", damaged(len(good) - 1)},
-		{"no database", "no etcd database", append(bytes.Clone(noise), sum[:]...)},
+		{"no database", "not an etcd database", append(bytes.Clone(noise), sum[:]...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")

@@ -267,7 +267,7 @@ func (s *apiKeys) RetireMaster(ctx context.Context, id string, now time.Time) er
 			return err
 		}
 	}
-	return etcd.Unavailable(errors.New("API keys or endpoints of webhooks keep being changed"))
+	return etcd.Unavailable(errors.New("API keys or webhook endpoints keep changing"))
 }
 
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint

@@ -131,7 +131,7 @@ func (s *feeds) readOpenEpoch(ctx context.Context) (openEpoch, error) {
 	}
 	if mark := also[1]; mark != nil {
 		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
-			s.log.Debug().Err(err).Msg("requests to listen to activations could not be looked for; it is tried again")
+			s.log.Debug().Err(err).Msg("can't look for requests to listen to activations; the node tries again")
 		}
 	}
 	if err := s.keepOwners(ctx, layout.Epoch(state.revision)); err != nil {

@@ -35,7 +35,7 @@ func (s *slotMap) FollowSlotMap(ctx context.Context) {
 	s.etcd.Watch(ctx, layout.SlotMapKey, func() {
 		if err := s.readSlotMap(ctx); err != nil && ctx.Err() == nil {
 			s.log.Error().Err(err).
-				Msg("the map of slots can't be read; this node goes on with the map that it remembers")
+				Msg("can't read the map of slots; this node continues with the last map that it read")
 		}
 	})
 }

@@ -98,8 +98,8 @@ func (k *APIKey) MayRotate(other *APIKey) error {
 	if other.RequireSignature && !k.RequireSignature {
 		return &Error{
 			Reason: ReasonForbidden,
-			Message: "the secret of an API key with require_signature can be rotated only by an API key with " +
-				"require_signature, or with `licet store keys rotate`",
+			Message: "the rotated key has require_signature: only an API key with require_signature, or `licet store " +
+				"keys rotate`, can rotate its secret",
 		}
 	}
 	beyond := k.Beyond(other.Scopes)
@@ -108,7 +108,7 @@ func (k *APIKey) MayRotate(other *APIKey) error {
 	}
 	return &Error{
 		Reason: ReasonForbidden,
-		Message: "only an API key with all scopes of the rotated key may rotate its secret; yours lacks " +
+		Message: "only an API key with all scopes of the rotated key may rotate its secret; your API key lacks " +
 			strings.Join(beyond, ", "),
 	}
 }
@@ -218,7 +218,7 @@ func (k *APIKey) Validate(now time.Time) error {
 	var problems []FieldProblem
 	bad := func(field, problem string) { problems = append(problems, FieldProblem{Field: field, Problem: problem}) }
 	if !ValidAccountID(k.Owner.AccountID) {
-		bad("account", "must be acct_ and more of a-z 0-9 _, up to 64 characters in all")
+		bad("account", "must be acct_ followed by a-z, 0-9 or _, at most 64 characters in all")
 	}
 	if k.Owner.Mode != Test && k.Owner.Mode != Live {
 		bad("mode", "must be test or live")
@@ -227,7 +227,7 @@ func (k *APIKey) Validate(now time.Time) error {
 		bad("name", "must be 1 to 255 characters without control characters")
 	}
 	if !ValidScopes(k.Scopes) {
-		bad("scopes", "must be some of "+strings.Join(Scopes(), ", ")+", each also with :read behind it, or *")
+		bad("scopes", "must be some of "+strings.Join(Scopes(), ", ")+", each also with the suffix :read, or *")
 	}
 	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now) {
 		bad("expires_at", "must be in the future")

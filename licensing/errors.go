@@ -50,7 +50,7 @@ const (
 	ReasonOutcomeUnknown       Reason = "outcome_unknown"
 )
 
-// Error is a refusal or failure for callers. It knows nothing of HTTP.
+// Error is a refusal or failure for callers, independent of HTTP.
 type Error struct {
 	Reason  Reason
 	Message string         // one lower-case English sentence, without a period
@@ -139,11 +139,11 @@ var (
 	}
 	ErrLicenseKeyReplaced = &Error{
 		Reason:  ReasonLicenseKeyReplaced,
-		Message: "the license has got another key, and this one can't be used any more",
+		Message: "the license has a new key, and this key no longer works",
 	}
 	ErrReissueLimit = &Error{
 		Reason:  ReasonReissueLimit,
-		Message: "the license has got 8 new keys, the maximum: revoke it and grant another license",
+		Message: "the license has had 8 new keys, the maximum: revoke the license and grant another",
 	}
 	ErrLicenseNotFound = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
 	ErrOrderNotFound   = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
@@ -171,7 +171,7 @@ var (
 	}
 	// ErrExternalKeyEmpty: see KeyMatching.Of.
 	ErrExternalKeyEmpty = invalidField("external_key",
-		"must not be made of blanks and dashes only, which this account ignores")
+		"must not consist of blanks and dashes only: this account ignores them")
 	// ErrSettingFixed: see Settings.KeysFixed.
 	ErrSettingFixed = &Error{
 		Reason:  ReasonSettingFixed,
@@ -185,7 +185,7 @@ var (
 		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
 
 	ErrRequestInProgress = &Error{Reason: ReasonRequestInProgress,
-		Message: "a request with this Idempotency-Key is being worked on"}
+		Message: "another request with this Idempotency-Key is still running"}
 	ErrIdempotencyKeyReused = &Error{Reason: ReasonIdempotencyKeyReused,
 		Message: "this Idempotency-Key was used for another request"}
 

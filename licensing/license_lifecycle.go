@@ -145,7 +145,7 @@ func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
 	}
 	end := c.Extend.AddTo(from)
 	if !end.After(from) || end.Year() > lastYear {
-		return time.Time{}, invalidField("extend", "must lead forward, and not beyond the year 9999")
+		return time.Time{}, invalidField("extend", "must move expires_at forward, and not beyond the year 9999")
 	}
 	return end, nil
 }

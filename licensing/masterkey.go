@@ -32,7 +32,7 @@ type MasterKey struct {
 // NewMasterKey returns a master key with an id and 32 random bytes.
 func NewMasterKey(id string, key [MasterKeySize]byte) (MasterKey, error) {
 	if !validMasterID(id) {
-		return MasterKey{}, errors.New("the id of a master key is 1 to 64 of A-Z a-z 0-9 . _ -")
+		return MasterKey{}, errors.New("the id of a master key must be 1 to 64 of the characters A-Z a-z 0-9 . _ -")
 	}
 	return MasterKey{ID: id, key: key}, nil
 }
@@ -88,7 +88,7 @@ func ParseMasterRing(text string) (MasterRing, error) {
 		ring.keys = append(ring.keys, key)
 	}
 	if len(ring.keys) == 0 {
-		return MasterRing{}, errors.New("the master key ring has no key in it")
+		return MasterRing{}, errors.New("the master key ring is empty")
 	}
 	return ring, nil
 }
@@ -239,12 +239,12 @@ func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (st
 func (r MasterRing) PayToken(o *Order) (string, error) {
 	master, found := r.Lookup(o.PaySeed.MasterID)
 	if !found {
-		return "", fmt.Errorf("the master key ring lacks the key %q, which the pay token of order %s is derived from",
-			o.PaySeed.MasterID, o.OrderNo)
+		return "", fmt.Errorf("the pay token of order %s needs the master key %q, which the master key ring lacks",
+			o.OrderNo, o.PaySeed.MasterID)
 	}
 	token, err := master.payToken(o.OrderNo, o.PaySeed.Salt)
 	if err == nil && HashPayToken(token) != o.PayHash {
-		err = fmt.Errorf("the pay token of order %s is derived from another master key %q than the ring has",
+		err = fmt.Errorf("the pay token of order %s needs another master key %q than the ring has",
 			o.OrderNo, master.ID)
 	}
 	return token, err

@@ -37,8 +37,8 @@ func TestParseMasterRing(t *testing.T) {
 
 func TestParseMasterRingRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, problem string }{
-		"nothing":           {"", "no key"},
-		"empty lines":       {"\n \n", "no key"},
+		"nothing":           {"", "empty"},
+		"empty lines":       {"\n \n", "empty"},
 		"no colon":          {countingKey, "line 1"},
 		"no id":             {":" + countingKey, "line 1"},
 		"bad id":            {"a b:" + countingKey, "line 1"},

@@ -57,8 +57,8 @@ func (m *Metadata) merge(patch string) error {
 	}
 	object := joinMembers(merged)
 	if len(merged) > MaxMetadataMembers || len(object) > MaxMetadataBytes {
-		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON, once "+
-			"merged", MaxMetadataMembers, MaxMetadataBytes))
+		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON after "+
+			"the merge", MaxMetadataMembers, MaxMetadataBytes))
 	}
 	m.Object, m.Changed = object, true
 	return nil
@@ -70,7 +70,7 @@ type objectMember struct {
 	value json.RawMessage
 }
 
-var errNoObject = errors.New("it is no JSON object")
+var errNoObject = errors.New("not a JSON object")
 
 // objectMembers returns the members of a JSON object. An empty text has no members.
 func objectMembers(object string) ([]objectMember, error) {

@@ -115,7 +115,7 @@ func checkEventTypes(types []EventType) error {
 		}
 	}
 	if types != nil && len(types) == 0 {
-		return invalidField("types", "must be null, for all kinds of events, or have one at least")
+		return invalidField("types", "must be null, for all kinds of events, or name at least one kind")
 	}
 	return nil
 }

@@ -234,7 +234,7 @@ func (a *admission) warn(now time.Time) {
 	last, unix := a.warned.Load(), now.Unix()
 	if unix-last >= int64(warnEvery/time.Second) && a.warned.CompareAndSwap(last, unix) {
 		a.log.Warn().Int64("limit", a.limit.Load()).Float64("rate", math.Round(a.rate.value())).
-			Msg("more comes than can be served in time; some is refused")
+			Msg("overload: the node refuses requests that it can't serve in time")
 	}
 }
 

@@ -58,12 +58,13 @@ func (s *settler) forward(ctx context.Context, ref licensing.Ref, calls []*call,
 	case errors.Is(err, ErrNotTaken):
 		outcome = "not_taken"
 		s.placement.notTaken(ref, to)
-		s.cfg.Log.Debug().Stringer("to", to).Err(err).Msg("a hop was not taken; its commands are run here")
+		s.cfg.Log.Debug().Stringer("to", to).Err(err).
+			Msg("another node did not take the commands of a hop; this node runs them")
 		rest = append(rest, hopping...)
 	default:
 		s.placement.notTaken(ref, to)
 		s.cfg.Log.Warn().Stringer("to", to).Int("commands", len(hopping)).Err(err).
-			Msg("what became of the commands of a hop is unknown")
+			Msg("the outcome of the commands of a hop is unknown")
 	}
 	s.cfg.Metrics.Hops.WithLabelValues(outcome).Inc()
 	spans.end(outcome)

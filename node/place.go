@@ -76,7 +76,7 @@ func (p Place) DoOnce(
 
 // ErrNoRoom refuses background work while requests need the node. A pass over many records ends with this error,
 // and goes on later.
-var ErrNoRoom = errors.New("the node has much else to do")
+var ErrNoRoom = errors.New("the node is busy with other work")
 
 // ErrOwnerBusy refuses background work for one owner, whose own requests need the node. A pass goes on with the
 // records of other owners.

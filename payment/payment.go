@@ -104,6 +104,6 @@ func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Ord
 func providerFailed(err error) error {
 	return fmt.Errorf("%w: %w", &licensing.Error{
 		Reason:  licensing.ReasonProviderFailed,
-		Message: "the payment provider did not do it; try again",
+		Message: "the payment provider failed; try again",
 	}, err)
 }

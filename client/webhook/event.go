@@ -65,7 +65,7 @@ func parseEvent(id string, body []byte) (*Event, error) {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
 	if e.ID != id || e.Type == "" {
-		return nil, fmt.Errorf("%w: its id is not webhook-id, or it has no type", ErrEvent)
+		return nil, fmt.Errorf("%w: the id differs from webhook-id, or the type is missing", ErrEvent)
 	}
 	return &e, nil
 }

@@ -22,9 +22,9 @@ var (
 	// is a replay, or a clock is wrong.
 	ErrTimestamp = errors.New("webhook: the request was signed more than 5 minutes from now")
 	// ErrSignature means that no secret of the receiver has made one of the signatures.
-	ErrSignature = errors.New("webhook: no signature was made with a secret of this receiver")
+	ErrSignature = errors.New("webhook: no signature matches a secret of this receiver")
 	// ErrEvent means that the signature is valid, but the body is no event of a Licet service.
-	ErrEvent = errors.New("webhook: the body is no event")
+	ErrEvent = errors.New("webhook: the body is not an event")
 )
 
 // Tolerance bounds the difference between the time of a signature and now.

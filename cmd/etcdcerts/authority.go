@@ -62,7 +62,7 @@ func readAuthority(certPEM, keyPEM []byte) (*authority, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return nil, errors.New("it is not an authority of etcdcerts")
+		return nil, errors.New("not an authority of etcdcerts")
 	}
 	return &authority{certificate: pair.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
 }

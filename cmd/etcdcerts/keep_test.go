@@ -256,7 +256,7 @@ func TestSettings(t *testing.T) {
 	f(exitUsage, "--members is 0", "--members=0")
 	f(exitUsage, "--lifetime is 1m0s", "--lifetime=1m")
 	f(exitUsage, "--service is", "--service=etcd.licet")
-	f(exitUsage, "there are flags only", "etcd")
+	f(exitUsage, "takes only flags", "etcd")
 	f(exitUsage, "not defined", "--replicas=3")
 	f(0, "-members", "--help")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")

@@ -52,13 +52,13 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return c, fmt.Errorf("%q is not understood: there are flags only", flags.Arg(0))
+		return c, fmt.Errorf("unknown argument %q: etcdcerts takes only flags", flags.Arg(0))
 	case c.members < 1 || c.members > 9:
-		return c, fmt.Errorf("--members is %d: it must be from 1 to 9", c.members)
+		return c, fmt.Errorf("--members is %d: write a number from 1 to 9", c.members)
 	case c.lifetime < time.Hour || c.lifetime > authorityReserve:
-		return c, fmt.Errorf("--lifetime is %v: it must be from 1h to %v", c.lifetime, authorityReserve)
+		return c, fmt.Errorf("--lifetime is %v: write a duration from 1h to %v", c.lifetime, authorityReserve)
 	case c.service == "" || strings.Contains(c.service, "."):
-		return c, fmt.Errorf("--service is %q: it must be the name of a Service", c.service)
+		return c, fmt.Errorf("--service is %q: write the name of a Service", c.service)
 	}
 	return c, nil
 }

@@ -183,7 +183,7 @@ func TestUsageErrors(t *testing.T) {
 	f("--public-url", "dev", "--public-url", "https://licenses.example.com/?a=b")
 	f("--listen", "dev", "--listen", "8080")
 	f("--rate-limit-address", "dev", "--rate-limit-address", "often")
-	f("must be like 60/m", "dev", "--rate-limit-account", "500")
+	f("write a rate such as 60/m", "dev", "--rate-limit-account", "500")
 	f("--rate-limit-license", "dev", "--rate-limit-license", "1/100ms")
 	f("--event-retention-age is 59s: write at least 1m", "dev", "--event-retention-age", "59s")
 	f("--event-retention-bytes is 1: write at least 1048576", "dev", "--event-retention-bytes", "1")

@@ -193,7 +193,7 @@ func TestNextVersion(t *testing.T) {
 	}
 
 	// The value is counted once, logged once, and shown by verify; to the next version all is well.
-	const logged = "a stored value can't be read"
+	const logged = "can't read a stored value"
 	if n := previous.metric(t, "licet_event_values_unreadable_total"); n != 1 ||
 		strings.Count(previous.log.String(), logged) != 1 {
 		t.Errorf("%v values are counted, and %d are logged", n, strings.Count(previous.log.String(), logged))

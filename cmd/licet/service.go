@@ -229,12 +229,12 @@ func (s *instance) serveAPI() error {
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, chores...) })
 	// Refunds run apart from the sweeps, because a payment provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
-		n.Sweep(ctx, service.Chore{Name: "sending back what is due", Label: "refunds",
+		n.Sweep(ctx, service.Chore{Name: "the sending of refunds due", Label: "refunds",
 			Once: desk.SendRefundsDue})
 	})
 	// So do recounts, which read the whole store.
 	s.background("the recount of usage", func(ctx context.Context) {
-		n.Sweep(ctx, service.Chore{Name: "counting what accounts store", Label: "usage", Once: n.Recount})
+		n.Sweep(ctx, service.Chore{Name: "the count of what accounts store", Label: "usage", Once: n.Recount})
 	})
 	s.background("the time of the last backup", func(ctx context.Context) {
 		backup.Follow(ctx, s.store, s.instruments.BackupSuccess)

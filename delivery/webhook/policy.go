@@ -24,7 +24,7 @@ type Policy struct {
 const httpsPort = 443
 
 // errRefusedAddress means that the policy forbids the address that was about to be dialed.
-var errRefusedAddress = errors.New("the policy forbids this address")
+var errRefusedAddress = errors.New("the webhook settings forbid this address")
 
 // addressFilter checks addresses by a policy.
 type addressFilter struct {

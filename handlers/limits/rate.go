@@ -21,8 +21,8 @@ const (
 )
 
 // ErrRate is the error of a text that is no [Rate].
-var ErrRate = errors.New("must be like 60/m, 500/s or 100/10s: up to 1,000,000 in whole seconds, " +
-	"up to 24h of them; 0 is no limit")
+var ErrRate = errors.New("write a rate such as 60/m, 500/s or 100/10s: a count up to 1,000,000, and a time of whole " +
+	"seconds up to 24h; 0 means no limit")
 
 // MarshalText implements encoding.TextMarshaler. UnmarshalText reads the same form.
 func (r Rate) MarshalText() ([]byte, error) {

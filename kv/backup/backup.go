@@ -261,7 +261,7 @@ func checkSnapshot(ctx context.Context, file *os.File, progress Progress) (size 
 	}
 	size = stat.Size()
 	if size <= sha256.Size || size%snapshotBlock != sha256.Size {
-		return size, "", fmt.Errorf("it is no snapshot, or was cut off: %d bytes", size)
+		return size, "", fmt.Errorf("not a snapshot, or cut off: %d bytes", size)
 	}
 	if err := rewind(file); err != nil {
 		return size, "", err
@@ -276,7 +276,7 @@ func checkSnapshot(ctx context.Context, file *os.File, progress Progress) (size 
 		return size, "", err
 	}
 	if !bytes.Equal(content.Sum(nil), want) {
-		return size, "", errors.New("it is damaged: the checksum inside does not match")
+		return size, "", errors.New("damaged: the checksum inside does not match")
 	}
 	whole.Write(want)
 	return size, hex.EncodeToString(whole.Sum(nil)), nil
@@ -292,7 +292,7 @@ func checkBeside(path, sum string) error {
 		return err
 	}
 	if want, _, _ := strings.Cut(string(line), " "); want != sum {
-		return fmt.Errorf("its SHA-256 is %s, and %s has another SHA-256", sum, path+checksumSuffix)
+		return fmt.Errorf("the SHA-256 is %s, and %s has another SHA-256", sum, path+checksumSuffix)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 	next := slices.IndexFunc(states, func(o memberState) bool { return o.endpoint != endpoint && !o.IsLearner })
 	if s.leads() && next >= 0 {
 		if err := d.moveLeader(ctx, endpoint, states[next].id()); err != nil {
-			return fmt.Errorf("have etcd at %s hand on the lead: %w", endpoint, needsRoot(err))
+			return fmt.Errorf("transfer the leadership of etcd at %s: %w", endpoint, needsRoot(err))
 		}
 	}
 	call, cancel := context.WithTimeout(ctx, defragmentTimeout)

@@ -44,7 +44,7 @@ type Store interface{ Client() *etcd.Client }
 func Follow(ctx context.Context, s Store, last prometheus.Gauge) {
 	for {
 		if err := Observe(ctx, s.Client(), last); err != nil && ctx.Err() == nil {
-			s.Client().Log.Debug().Err(err).Msg("the time of the last backup was not read")
+			s.Client().Log.Debug().Err(err).Msg("can't read the time of the last backup")
 		}
 		if !backoff.Sleep(ctx, backupLook) {
 			return

@@ -91,7 +91,7 @@ func Unpack(ctx context.Context, path, dir string, bump uint64) (err error) {
 	unfinished := filepath.Join(dir, embedded.StoreDir+newSuffix)
 	defer func() {
 		if p := recover(); p != nil { // etcd panics if it can't open a database
-			err = fmt.Errorf("it holds no etcd database: %v", p)
+			err = fmt.Errorf("not an etcd database: %v", p)
 		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(unfinished))

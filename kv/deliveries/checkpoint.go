@@ -76,8 +76,8 @@ func (h *holder) fail(err error) error {
 	if errors.Is(err, store.ErrLeaseLost) {
 		return err
 	}
-	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id",
-		h.endpoint).Msg("the deliveries to an endpoint can't be stored; they start again")
+	h.worker.store.etcd.Log.Error().Err(err).Str("endpoint_id", h.endpoint).
+		Msg("can't store the deliveries to an endpoint: the next holder repeats them from the stored progress")
 	h.lose()
 	return fmt.Errorf("%w: %w", store.ErrLeaseLost, err)
 }

@@ -193,7 +193,7 @@ func (s *Store) AddReplay(
 		}
 		etcd.PauseBeforeReissue(ctx, try)
 	}
-	return etcd.GaveUp(inDoubt, fmt.Errorf("others change the endpoint too"))
+	return etcd.GaveUp(inDoubt, fmt.Errorf("other requests keep changing the endpoint"))
 }
 
 // A position in the listing of an endpoint's deliveries: after the pending or dead message of an event, or in the log,

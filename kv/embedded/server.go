@@ -81,7 +81,7 @@ func StartTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 			etcd.Close()
 		}
 		if err := sockets.Close(); err != nil {
-			log.Warn().Err(err).Msg("the etcd socket is left behind")
+			log.Warn().Err(err).Msg("can't remove the etcd socket")
 		}
 	})
 	select {
@@ -134,7 +134,7 @@ func startEtcd(cfg *embed.Config, gaveUp *failure) (*embed.Etcd, error) {
 }
 
 var (
-	errEtcdStopped  = errors.New("the embedded etcd has stopped; its reason is in the log")
+	errEtcdStopped  = errors.New("the embedded etcd has stopped; the log has the reason")
 	errNotElected   = fmt.Errorf("etcd has read its files, but did not begin to serve within %v", electionTimeout)
 	errWaitPanicked = errors.New("the wait for etcd's end panicked; the log has the details")
 )

@@ -109,6 +109,6 @@ func (e *exporter) report(now bool) {
 	if e.lost == 0 || !now && time.Since(e.logged) < logInterval {
 		return
 	}
-	e.log.Warn().Int("spans", e.lost).Str("cause", e.cause).Msg("traces are lost; the service goes on as always")
+	e.log.Warn().Int("spans", e.lost).Str("cause", e.cause).Msg("traces are lost; requests are not affected")
 	e.lost, e.logged = 0, time.Now()
 }

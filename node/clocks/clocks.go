@@ -186,7 +186,7 @@ func (c *Comparison) Compare(stamps []store.Stamp) {
 	step := last.stepped(wall, elapsed)
 	if c.beyond(step) {
 		c.cfg.Log.Warn().Stringer("by", step.Round(time.Millisecond)).
-			Msg("the clock was set; it is compared anew with the other nodes' clocks")
+			Msg("the clock was set; the node compares it again with the clocks of the other nodes")
 		c.suspect = false
 		next.refuseUntil = elapsed + stepGrace
 		clear(c.evidence)

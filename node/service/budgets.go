@@ -261,7 +261,7 @@ func (b *Budgets) refresh(ctx context.Context, stored map[licensing.Owner][]lice
 	for some := range slices.Chunk(owners, usageReads) {
 		if err := b.read(ctx, some...); err != nil {
 			b.cfg.Log.Debug().Err(err).Int("owners", len(some)).
-				Msg("can't read how much accounts store; the node goes on with what it knows")
+				Msg("can't read how much accounts store; the node continues with the last known sizes")
 			return
 		}
 	}

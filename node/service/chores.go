@@ -25,8 +25,8 @@ type Chore struct {
 func (s *Sweeps) Chores() []Chore {
 	return []Chore{
 		{"the sweep of old claims", "claims", s.SweepClaims},
-		{"the record of orders that have run out", "order_ends", s.RecordOrderEnds},
-		{"the record of licenses that have ended", "license_ends", s.RecordLicenseEnds},
+		{"the recording of expired orders", "order_ends", s.RecordOrderEnds},
+		{"the recording of expired licenses", "license_ends", s.RecordLicenseEnds},
 		{"the sweep of old events", "events", s.SweepEvents},
 		{"the sweep of deleted webhook endpoints", "webhooks", s.SweepWebhooks},
 	}
@@ -51,7 +51,7 @@ func (s *Sweeps) Sweep(ctx context.Context, chores ...Chore) {
 			}
 			counts[i].add(began, s.cfg.Clock(), err)
 			if err != nil && !putOff(err) {
-				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
+				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " failed; the node continues later")
 			}
 		}
 	}

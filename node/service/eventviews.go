@@ -283,8 +283,7 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 		if len(some) == 1 {
 			if c.cfg.Metrics.EventValuesUnreadable.CountOnce(fmt.Sprint("record ", some[0])) {
 				c.cfg.Log.Error().Err(err).
-					Msg("a record can't be read; its events and orders lack what only the record holds. See: licet " +
-						"store verify")
+					Msg("can't read a record: its events and orders lack its data; run licet store verify")
 			}
 			continue
 		}

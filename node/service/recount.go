@@ -51,7 +51,8 @@ func (b *Budgets) correct(ctx context.Context, owner licensing.Owner, counted li
 	if off := result.Corrected; off != (licensing.Size{}) {
 		b.cfg.Metrics.UsageCorrections.Add(float64(max(off.Bytes, -off.Bytes)))
 		b.cfg.Log.Debug().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).
-			Int64("bytes", off.Bytes).Int64("keys", off.Keys).Msg("a recount has corrected what an account stores")
+			Int64("bytes", off.Bytes).Int64("keys", off.Keys).
+			Msg("a recount has corrected the usage record of an account")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (m *members) report(member *member, before error) {
 	}
 	if errors.Is(member.err, ErrBarred) {
 		if !errors.Is(before, ErrBarred) {
-			log.Error().Err(member.err).Msg("the etcd member is not asked any more")
+			log.Error().Err(member.err).Msg("this node no longer uses the etcd member")
 		}
 		return
 	}

@@ -38,7 +38,7 @@ func (c *Client) Reissue(ctx context.Context, operation string, inDoubt *bool, s
 			return GaveUp(*inDoubt, err)
 		case Rejected:
 			if !errors.Is(err, rpctypes.ErrLeaseNotFound) { // a lease may end at any time
-				c.Log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
+				c.Log.Error().Err(err).Str("operation", operation).Msg("etcd rejects the form of a transaction")
 			}
 			if *inDoubt {
 				return GaveUp(*inDoubt, err)

@@ -133,14 +133,14 @@ func (m *members) reportSpace(fullest usage) {
 	}
 	switch now {
 	case store.SpaceFull:
-		m.log.Error().Msg("etcd is full (alarm NOSPACE): changes are refused until there is room and the alarm is " +
-			"disarmed; reads go on")
+		m.log.Error().Msg("etcd is full (alarm NOSPACE): nodes refuse changes until there is room and the alarm is " +
+			"disarmed; reads work")
 	case store.SpaceReserve:
 		m.log.Error().Float64("in_use", fullest.inUse).Float64("file", fullest.file).
-			Msg("etcd is almost full: changes that need more than a little room are refused until a member uses less " +
-				"of its quota; in_use and file are shares of the quota")
+			Msg("etcd is almost full: nodes refuse growth until the fullest member uses less of its quota; in_use " +
+				"and file are its shares of the quota")
 	default:
-		m.log.Info().Msg("etcd takes all changes again")
+		m.log.Info().Msg("etcd accepts all changes again")
 	}
 }
 

@@ -7,7 +7,7 @@ package etcd
 func (c *Client) Unreadable(key, name string, err error) bool {
 	if err != nil && c.unreadable.CountOnce(key) {
 		c.unreadableLog.Error().Err(err).Str("value", name).
-			Msg("a stored value can't be read; what depends on it goes on without it, and licet store verify shows it")
+			Msg("can't read a stored value: the node continues without the value, and licet store verify shows it")
 	}
 	return err != nil
 }

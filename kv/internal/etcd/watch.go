@@ -30,7 +30,7 @@ func (c *Client) watchOnce(ctx context.Context, key string, wake func()) (began 
 	defer cancel()
 	for response := range c.Native.Watch(clientv3.WithRequireLeader(ctx), key, clientv3.WithCreatedNotify()) {
 		if err := response.Err(); err != nil {
-			c.Log.Debug().Err(err).Str("key", key).Msg("a watch has ended; it is made again")
+			c.Log.Debug().Err(err).Str("key", key).Msg("a watch has ended; the node starts it again")
 			return began
 		}
 		began = true

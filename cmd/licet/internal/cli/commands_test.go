@@ -324,9 +324,9 @@ func TestBadUsage(t *testing.T) {
 		"--metadata must be a JSON object":                                "licenses update LIC-1 --metadata [1]",
 		"--metadata: open /none": "licenses grant --product-id a " +
 			"--metadata @/none",
-		`--expires-at is "soon"`:                    "licenses renew LIC-1 --expires-at soon",
-		`--output is "yaml": write table or`:        "products list --output yaml",
-		"the service's address must be like https:": "products list --url ftp://a",
+		`--expires-at is "soon"`:                                  "licenses renew LIC-1 --expires-at soon",
+		`--output is "yaml": write table or`:                      "products list --output yaml",
+		"the address of the service must be a URL such as https:": "products list --url ftp://a",
 	} {
 		u.refuses(true, []string{problem}, strings.Fields(line)...)
 	}

@@ -44,8 +44,8 @@ func TestNoService(t *testing.T) {
 		secure.URL:                           {"is not trusted", "SSL_CERT_FILE"},
 		"http://" + listener.Addr().String(): {"GET /v1/orders: ", ", at http://127.0.0.1:"},
 		svc.URL + "/v2":                      {"no such route", "may have an extra path"},
-		"https://someone:password@licenses.example.com": {"$LICET_URL: the service's address must be like"},
-		strings.Replace(svc.URL, "http://", "http:", 1): {"must be like"},
+		"https://someone:password@licenses.example.com": {"$LICET_URL: the address of the service must be a URL"},
+		strings.Replace(svc.URL, "http://", "http:", 1): {"must be a URL such as"},
 	} {
 		u.env["LICET_URL"] = address
 		got := u.run("orders", "list")

@@ -103,7 +103,7 @@ func TestProfilesThatAreRefused(t *testing.T) {
 	f("lk_test_1\nlk_test_1", "must start with lks_test_", "profile set a"+there)
 	f("lk_test_1\nlks_test_1", "--api-key-id", "profile set a"+there)
 	f("lk_test_1", "signing needs the API secret", "profile set a --sign"+there)
-	f("lk_test_1", "must be like https://", "profile set a --url licenses.example.com")
+	f("lk_test_1", "must be a URL such as https://", "profile set a --url licenses.example.com")
 	u := newStranger(t)
 	u.refuses(false, []string{"--from-env: open /none"}, "profile", "set", "a", "--from-env", "/none")
 }
