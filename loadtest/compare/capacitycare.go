@@ -29,7 +29,7 @@ const (
 	restartTimeout = 15 * time.Minute
 )
 
-// compact drops all history while activations go on as before.
+// compact drops all history while activations continue as before.
 func (f *full) compact(ctx context.Context) error {
 	f.progress.Step("compacting all history, with %.0f activations a second", f.rate)
 	loading, stop := context.WithCancel(ctx)

@@ -1,8 +1,8 @@
-// The open model: arrivals come when they are due, whatever became of those
-// before them, as customers do. So a service that slows down is not spared.
+// The open model: arrivals come when they are due, whatever the outcome of
+// earlier arrivals, like customers. So a slow service does not get less load.
 
-// Longer than a request and all its repetitions can take: no iteration is cut
-// off in the middle of a request, whose outcome nobody would write down then.
+// Longer than a request with all its tries can take: k6 must not cut off an
+// iteration in the middle of a request, or the journal would lack its outcome.
 const gracefulStop = '45s';
 
 // steady is a part of the arrivals, at one rate. stall is for how many seconds

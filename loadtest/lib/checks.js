@@ -1,4 +1,4 @@
-// What a right answer looks like.
+// Checks of responses.
 
 export const activated = (license, device) => ({
   'activated': (a) => a.outcome === 0 && a.data.status === 'activated',
@@ -22,7 +22,7 @@ export const activatedOrFull = (license, device, slots) => ({
 
 export const removed = (license, device) => ({
   'removed': (a) => a.outcome === 0 && a.data.license_key === license && a.data.device_id === device,
-  // An earlier try that got no answer may have done it.
+  // An earlier try without a response may have removed the device.
   'removed: it was bound until then': (a) => a.data.removed === true || (a.data.removed === false && a.repeated),
 });
 

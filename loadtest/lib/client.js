@@ -1,38 +1,37 @@
-// A client as one should be: it spreads its requests over all nodes, looks at
-// bodies and not only at statuses, and sends a request again only where that
-// can do no harm.
+// An exemplary client: it spreads its requests over all nodes, checks bodies
+// and not only statuses, and sends a request again only if that is harmless.
 import http from 'k6/http';
 import exec from 'k6/execution';
 import { check, sleep } from 'k6';
 import { Counter, Trend } from 'k6/metrics';
 import { journal } from './journal.js';
 
-// k6's codes for connections that never came to be: nothing was sent.
+// k6's codes for connections that could not be opened: nothing was sent.
 const neverConnected = (code) => (code >= 1100 && code < 1200) || (code >= 1210 && code < 1220);
 
-const patience = 20; // seconds until a request is given up, with all its tries
+const patience = 20; // seconds until the client gives up a request, with all its tries
 const timeout = '10s'; // of one try: a node gives up after 4 s
 
-// How something ended that got no answer in an envelope.
+// The outcomes of tries without a response in an envelope.
 export const refused = 'refused'; // no connection
-export const broken = 'broken'; // a connection that ended without an answer
+export const broken = 'broken'; // a connection that ended without a response
 
-// How the operations are called that a client knows.
+// The names of a client's operations.
 export const operations = ['activate', 'remove', 'lookup', 'order', 'pay', 'order lookup'];
 const metric = (text) => text.replace(/ /g, '_');
 
-// Client is made once, in the init context. repeat tells what may be sent
-// again: 'retryable' is what the answer's envelope says so of; 'unanswered' is
-// that, and what got no answer at all, which is safe here since nothing that a
-// client does has an effect twice; 'refused' is neither. Where no connection
-// came to be, the next node is tried in any case.
+// Client is made once, in the init context. repeat says which requests the
+// client sends again. 'retryable': requests whose response allows it.
+// 'unanswered': these, and requests without any response; that is safe here,
+// since no request of a client has an effect twice. 'refused': neither. If a
+// connection can't be opened, the client always tries the next node.
 export class Client {
   constructor(own, slices, repeat = 'retryable') {
     this.own = own;
     this.slices = slices;
     this.repeat = repeat;
-    this.all = new Trend('operation', true); // from the first try to the answer that counts
-    this.after = new Trend('operation_after', true); // those that begin once it must be calm again
+    this.all = new Trend('operation', true); // from the first try to the final response
+    this.after = new Trend('operation_after', true); // operations that begin after own.calm
     this.each = {};
     for (const op of operations) {
       this.each[op] = new Trend(`operation_${metric(op)}`, true);
@@ -44,12 +43,12 @@ export class Client {
     }
   }
 
-  // send sends a request until it gets an answer that is final, and gives that.
-  // note is called for each try, which may have had an effect of its own, with
-  // who made it and when, as the journal wants that.
+  // send sends a request until it gets a final response, and returns the
+  // response. send calls note for each try, since each try may have had an
+  // effect, with the client and the times that the journal needs.
   send(op, method, path, options, note) {
     const { targets } = this.own;
-    // Another node is the first one each time.
+    // Each operation starts at another node.
     const first = exec.vu.idInTest + exec.vu.iterationInInstance;
     const begun = Date.now();
     let repeated = false;
@@ -80,11 +79,11 @@ export class Client {
     }
   }
 
-  // wait tells for how many seconds to wait before the same request is sent
-  // again; null: it must not be.
+  // wait returns how many seconds to wait before the same request is sent
+  // again; null: the request must not be sent again.
   wait(answer, tries) {
     if (answer.outcome === refused) {
-      // Where no node is there at all, asking faster helps nobody.
+      // If no node is up, faster tries do not help.
       return (tries + 1) % this.own.targets.length === 0 ? 0.2 : 0;
     }
     if (answer.outcome === broken) {
@@ -108,7 +107,7 @@ export class Client {
     }
   }
 
-  // expect checks an answer, each condition by its name.
+  // expect checks a response, each condition by its name.
   expect(answer, conditions) {
     const good = check(answer, conditions);
     if (!good) {
@@ -117,7 +116,7 @@ export class Client {
     return good;
   }
 
-  // headers are those of an account, by its number.
+  // headers returns the headers for an account, by its number.
   headers(account, more) {
     const { apiKeys } = this.own;
     return Object.assign({ Authorization: `Bearer ${apiKeys[account % apiKeys.length]}` }, more);
@@ -177,8 +176,8 @@ export class Client {
   }
 }
 
-// read tells what came of a try: outcome is the envelope's code, or refused or
-// broken. final is an answer that says what the service did or did not do.
+// read returns the result of a try. outcome is the envelope's code, or refused
+// or broken. final: the response says what the service did or did not do.
 function read(response) {
   const answer = {
     outcome: broken, final: false, unknown: false, retryable: false, retryAfter: 1, data: {}, error: {}, text: response.body,
@@ -193,7 +192,7 @@ function read(response) {
   const envelope = parse(response.body);
   if (!envelope || typeof envelope.code !== 'number' || Math.floor((envelope.code || response.status * 100) / 100) !== response.status
     || (envelope.code === 0) !== (response.status < 400)) {
-    answer.unknown = true; // it speaks nonsense: nobody knows what it did
+    answer.unknown = true; // not a valid envelope: the effect of the request is unknown
     answer.outcome = 'nonsense';
     return answer;
   }

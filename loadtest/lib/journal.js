@@ -1,17 +1,17 @@
-// What was asked and what was answered, for whoever compares it with what is
-// stored. One line for each request that had an effect, or may have had one:
+// The journal of requests and responses, for the comparison with the stored
+// data. It has one line for each request that had an effect, or may have had one:
 //
 //	bind   <license> <device>  <client> <begun> <ended> ok|unknown|full
 //	remove <license> <device>  <client> <begun> <ended> ok|unknown
 //	order  <idempotency key>   <client> <begun> <ended> ok|unknown  <order> <account>
 //	pay    <order>             <client> <begun> <ended> ok|unknown
 //	paid   <order> <license>
-//	wrong  <outcome> <answer>, one that failed a check
+//	wrong  <outcome> <answer>, a response that failed a check
 //
-// Times are milliseconds since 1970. A client does one thing after the other,
-// so that of what it did within a millisecond the order is known too. Where nobody knows what came of a request
-// it may still happen, at any time. k6 writes console.log to the file that
-// --console-output names; without JOURNAL nothing is written.
+// Times are milliseconds since 1970. A client sends one request after the other,
+// so the order of its requests within a millisecond is known too. A request
+// with an unknown outcome may still take effect, at any time. k6 writes
+// console.log to the file of --console-output; without JOURNAL, the journal is off.
 const wanted = Boolean(__ENV.JOURNAL);
 
 export function journal(...words) {

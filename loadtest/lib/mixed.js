@@ -1,5 +1,5 @@
-// What a shop and its buyers do, side by side. Each kind of work has arrivals
-// of its own, so that none waits for another.
+// The mix: the requests of a shop and its buyers at the same time. Each kind of
+// work has its own arrivals, so no kind waits for another.
 import exec from 'k6/execution';
 import { activated, activatedAgain, found, issued, ordered, paid, removed } from './checks.js';
 import { steady } from './arrivals.js';
@@ -9,7 +9,7 @@ import { licenses } from './settings.js';
 // parts of all arrivals.
 const parts = { buy: 0.1, bind: 0.3, again: 0.2, look: 0.25, churn: 0.15 };
 
-// mixed is what a script exports whose arrivals are of all parts.
+// mixed returns the exports of a script whose arrivals are of all parts.
 export function mixed(scenario, stall, promises) {
   const work = new Work(scenario);
   const arrivals = {};
@@ -86,7 +86,7 @@ class Work {
     }
   }
 
-  // name is one that nothing else has, in this run or in another one.
+  // name returns a name that is unique, in this run and across runs.
   name(what) {
     return `${what}-${this.own.run}-${exec.scenario.iterationInTest}`;
   }

@@ -1,5 +1,5 @@
-// The report as one HTML file: no scripts, nothing from elsewhere, light and
-// dark as the reader has it, from telephones to desks.
+// The report as one HTML file: without scripts and external resources, in the
+// reader's light or dark color scheme, for small and large screens.
 import { escape, plot } from './plot.js';
 import { figure, milliseconds, seconds } from './text.js';
 
@@ -81,7 +81,7 @@ ${table(['What is promised', 'Measured', ''], summary.promises.map((p) => [
 </section>
 <section>
 <h2>Operations</h2>
-<p class="soft">Milliseconds from the first try to the answer that counts, repetitions and waiting included.</p>
+<p class="soft">Milliseconds from the first try to the final response, with retries and waits.</p>
 ${table(['Operation', 'Count', 'p50', 'p90', 'p99', 'Max'], summary.operations.map((o) => [
     escape(o.op), o.count, milliseconds(o.p50), milliseconds(o.p90), milliseconds(o.p99), milliseconds(o.max)]))}
 ${repeated(summary)}

@@ -1,10 +1,10 @@
-// Plots over time, as SVG that stands in the page itself. Each is drawn twice,
-// for narrow and for wide screens: one that is scaled down can't be read.
+// Plots over time, as SVG inside the page. Each plot is drawn twice, for narrow
+// and for wide screens: a plot that is scaled down is unreadable.
 
 const margin = { left: 44, right: 12, top: 12, bottom: 30 };
 
 // plot draws lines over time. lines are {name, mark, values}: a value for each
-// slice, null where there is none; mark is the line's class in the page's style.
+// slice, null without a value; mark is the line's class in the page's style.
 export function plot(title, unit, summary, lines, logarithmic) {
   return [[340, 210, 'narrow', 4], [620, 260, 'wide', 8]].map(([width, height, shown, ticks]) => {
     const frame = { width, height, ticks, duration: summary.duration };
@@ -80,8 +80,8 @@ function short(value) {
   return value >= 1000 ? `${value / 1000}k` : String(value);
 }
 
-// events are numbered as in the list below the plots. What took a while is a
-// band.
+// events are numbered as in the list below the plots. An event that took a
+// while is a band.
 function events(frame, list) {
   return list.map(({ begun, ended }, i) => {
     const from = x(frame, begun);
@@ -92,8 +92,8 @@ function events(frame, list) {
   }).join('');
 }
 
-// path is one line, with gaps where nothing was measured. h0 makes a point of
-// what stands alone.
+// path returns one line, with gaps where nothing was measured. h0 draws a value
+// without neighbors as a point.
 function path(frame, scale, summary, { mark, values }) {
   let pen = 'M';
   const steps = values.map((value, i) => {

@@ -1,36 +1,39 @@
-// What is promised, and the threshold that defends it. The promise stands in
-// the report beside what was measured.
+// Promises, each with the threshold that checks it. The report shows each
+// promise beside the measured value.
 
 export function promise(metric, limit, text) {
   return { metric, limit, text };
 }
 
-// always holds in every scenario. lasting says what operations_failed defends,
-// which depends on what a scenario's clients repeat.
-export function always(lasting = 'Whoever repeats what is retryable gets everything done') {
+// always returns the promises of every scenario. lasting is the promise about
+// operations_failed, which depends on the requests that a scenario's clients
+// repeat.
+export function always(lasting = 'Repeating retryable requests gets everything done') {
   return [
-    // k6 could send everything when it was due. Otherwise it was no open model,
-    // and the other numbers are too good.
-    promise('dropped_iterations', 'count==0', 'The load was sent as it was due'),
-    // Answers are right in what they say, not only in their status.
-    promise('checks', 'rate==1', 'Every answer is right in its body too'),
-    // What a node can't do now it says may be repeated, and then it is done.
+    // k6 sent every request when it was due. Otherwise the load was not an open
+    // model, and the other numbers are too good.
+    promise('dropped_iterations', 'count==0', 'All requests were sent when they were due'),
+    // Responses have the right body, not only the right status.
+    promise('checks', 'rate==1', 'Every response has the right body'),
+    // If a node can't execute a request now, the response allows a retry, and
+    // the retry succeeds.
     promise('operations_failed', 'count==0', lasting),
   ];
 }
 
-// unnoticed is how many milliseconds nobody notices. A quiet machine needs a
-// tenth of it; one with two cores that compiles meanwhile does not.
+// unnoticed is a delay, in milliseconds, that people do not notice. On a quiet
+// machine a tenth of it suffices; a machine with two cores that also compiles
+// needs all of it.
 export const unnoticed = 500;
 
-// swift is how long operations may take from the first try to the answer that
-// counts: the percentile is a number, or 'max'.
+// swift promises how long operations take at most, from the first try to the
+// final response. The percentile is a number, or 'max'.
 export function swift(own, metric, percentile, milliseconds, text) {
   const what = percentile === 'max' ? 'max' : `p(${percentile})`;
   return promise(metric, `${what}<${Math.round(milliseconds * own.slack)}`, text);
 }
 
-// thresholds are promises as k6 wants them.
+// thresholds returns promises in the form of k6's option thresholds.
 export function thresholds(promises) {
   const all = {};
   for (const { metric, limit } of promises) {

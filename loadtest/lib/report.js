@@ -1,15 +1,15 @@
-// What came of a run, for people and for programs: a text, a JSON file, and a
-// page that needs nothing but itself.
+// The report of a run, for people and for programs: a text, a JSON file, and a
+// self-contained page.
 import http from 'k6/http';
 import { operations } from './client.js';
 import { page } from './page.js';
 import { text } from './text.js';
 
-// statistics are what k6 works out of each trend.
+// statistics are the values that k6 computes for each trend.
 export const statistics = ['min', 'med', 'p(90)', 'p(99)', 'max', 'count'];
 
-// begin tells whoever makes things happen in the middle of the load that it
-// begins now.
+// begin notifies the program that kills and restarts processes during the load
+// that the load begins now.
 export function begin(own) {
   if (own.control) {
     http.post(`${own.control}/begin`);
@@ -17,7 +17,7 @@ export function begin(own) {
   return { began: Date.now() };
 }
 
-// report is what handleSummary gives: what is to be written where.
+// report returns the result of handleSummary: the text of each output.
 export function report(own, slices, promises, data) {
   const summary = summarize(own, slices, promises, data);
   return {
@@ -57,14 +57,14 @@ function times(op, metric) {
   return { op, count: values.count, p50: values.med, p90: values['p(90)'], p99: values['p(99)'], max: values.max };
 }
 
-// measured is the figure that a threshold is about.
+// measured returns the value that a threshold checks.
 function measured(metric, limit) {
   const what = /^[a-z]+(\(\d+\))?/.exec(limit)[0];
   const value = metric.values[what === 'p(50)' ? 'med' : what];
   return value === undefined ? null : value;
 }
 
-// events are what happened to the service, in seconds since the load began.
+// events returns the faults and restarts, in seconds since the load began.
 function events(own, began) {
   if (!own.control) {
     return [];

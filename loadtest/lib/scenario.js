@@ -1,12 +1,12 @@
-// What all scenarios have alike.
+// The common parts of all scenarios.
 import { Client } from './client.js';
 import { swift, thresholds } from './promises.js';
 import { begin, report, statistics } from './report.js';
 import { settings } from './settings.js';
 import { Slices } from './slices.js';
 
-// Scenario is made once, in the init context. repeat is what its clients send
-// again, see Client.
+// Scenario is made once, in the init context. repeat says which requests its
+// clients send again, see Client.
 export class Scenario {
   constructor(name, repeat) {
     this.own = settings(name);
@@ -19,8 +19,8 @@ export class Scenario {
     return swift(this.own, metric, percentile, milliseconds, text);
   }
 
-  // exports is what k6 wants from a script, beside the functions that the
-  // arrivals run.
+  // exports returns the exports that k6 needs from a script, besides the
+  // functions that the arrivals run.
   exports(arrivals, promises) {
     const { own, slices } = this;
     return {

@@ -1,11 +1,11 @@
-// What a run is told by its environment, and what it is otherwise. The defaults
-// of all scenarios are in one place, ../scenarios.json, which the program that
-// boots everything reads too.
+// The settings of a run: from the environment, otherwise the defaults. The
+// defaults of all scenarios are in ../scenarios.json, which loadtest/run reads
+// too.
 import { SharedArray } from 'k6/data';
 
 const defaults = JSON.parse(open(import.meta.resolve('../scenarios.json')));
 
-// settings are those of one scenario.
+// settings returns the settings of a scenario.
 export function settings(name) {
   const usual = defaults[name];
   const targets = (__ENV.TARGETS || '').split(',').filter((target) => target);
@@ -18,18 +18,18 @@ export function settings(name) {
     about: usual.about,
     rate: number('RATE', usual.rate), // arrivals a second
     duration,
-    calm: duration * (usual.calm || 0), // from when on it must be as if nothing had happened
-    slack: number('SLACK', 1), // factor for what answers may take
+    calm: duration * (usual.calm || 0), // seconds after which faults must have no effect any more
+    slack: number('SLACK', 1), // factor for the allowed durations
     targets, // addresses of the nodes
     apiKeys: (__ENV.API_KEY || '').split(','), // of each account; license i of a group is of account i modulo these
-    run: __ENV.RUN || 'run', // marks what this run makes
-    control: __ENV.CONTROL || '', // whom to tell when the load begins
+    run: __ENV.RUN || 'run', // in the names that this run makes
+    control: __ENV.CONTROL || '', // URL to notify when the load begins
     out: __ENV.OUT || '.',
   };
 }
 
-// licenses are the keys of one group that were granted for this run. They are
-// kept once for all virtual users.
+// licenses returns the license keys of a group that was granted for this run.
+// All virtual users share one copy.
 export function licenses(group) {
   return new SharedArray(group, () => JSON.parse(open(__ENV.LICENSES))[group]);
 }

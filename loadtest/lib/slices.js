@@ -1,15 +1,15 @@
-// What happened when. k6 sums a metric up over the whole run, so each slice of
-// time has metrics of its own, declared before the run as k6 demands.
+// Metrics over time. k6 aggregates a metric over the whole run, so each slice
+// of time has its own metrics, declared before the run as k6 demands.
 import exec from 'k6/execution';
 import { Counter, Trend } from 'k6/metrics';
 
-const most = 60; // slices; more than that no plot shows on a telephone
+const most = 60; // slices; a plot on a telephone can't show more
 
 // Slices is made once, in the init context.
 export class Slices {
   constructor(duration) {
     this.width = Math.max(1, Math.ceil(duration / most)); // seconds
-    // What begins within the run may be answered after it.
+    // A request that begins within the run may be answered after it.
     const count = Math.ceil(duration / this.width) + 1;
     this.list = Array.from({ length: count }, (_, i) => ({
       took: new Trend(`slice_${i}_took`, true),
@@ -18,14 +18,14 @@ export class Slices {
     }));
   }
 
-  // now is the slice of this moment.
+  // now returns the slice of this moment.
   now() {
     const at = Math.floor((Date.now() - exec.scenario.startTime) / 1000 / this.width);
     return this.list[Math.min(Math.max(at, 0), this.list.length - 1)];
   }
 
-  // of reads the slices out of what k6 gives to handleSummary. The last one
-  // is the rest after the run.
+  // of reads the slices from the metrics that k6 passes to handleSummary. The
+  // last slice is the rest after the run.
   of(metrics) {
     const value = (name, what) => (metrics[name] ? metrics[name].values[what] : null);
     return this.list.slice(0, -1).map((_, i) => ({

@@ -1,5 +1,5 @@
-// New devices on many licenses, no two at once on one: what a service does
-// whose customers install what they have bought.
+// New devices on many licenses, never two on one license at the same time: the
+// load when customers install what they have bought.
 import exec from 'k6/execution';
 import { activated } from '../lib/checks.js';
 import { steady } from '../lib/arrivals.js';
@@ -12,11 +12,11 @@ const { own, client } = scenario;
 const fresh = licenses('fresh');
 
 const promises = always().concat([
-  // A node swaps against what it remembers of a license, so that an activation
-  // is one request to etcd, and that mostly waits for a disk.
+  // A node swaps against its cached license, so an activation is one request to
+  // etcd, which mostly waits for a disk.
   scenario.swift('operation_activate', 50, 50, 'Half of all activations take one round trip to etcd'),
-  // What waits, waits for the disk only: licenses do not wait for each other.
-  scenario.swift('operation_activate', 99, unnoticed, 'An activation is answered before anybody notices'),
+  // Activations wait only for the disk: licenses do not wait for each other.
+  scenario.swift('operation_activate', 99, unnoticed, 'Activations take no time that people notice'),
 ]);
 
 export const { options, setup, handleSummary } = scenario.exports({ distinct: steady(own, 'bind', 1, 2) }, promises);

@@ -7,11 +7,11 @@ import { Scenario } from '../lib/scenario.js';
 const scenario = new Scenario('etcd-leader-loss');
 
 const promises = always().concat([
-  // A new leader is there within a few seconds. What can't be done until then
-  // says so, and may be repeated.
-  scenario.swift('operation', 'max', 10000, 'Nobody waits longer than ten seconds'),
-  // It heals by itself, within ten seconds after the member is back.
-  scenario.swift('operation_after', 99, unnoticed, 'With three members again all is as before'),
+  // etcd elects a new leader within a few seconds. Until then, failed requests
+  // are retryable.
+  scenario.swift('operation', 'max', 10000, 'No operation takes longer than ten seconds'),
+  // The service recovers by itself, within ten seconds after the member is back.
+  scenario.swift('operation_after', 99, unnoticed, 'With three members again, operations are as fast as before'),
 ]);
 
 export const {

@@ -1,5 +1,5 @@
-// Everybody at once on the same license: a volume license on the first day of
-// school, and crowds that want the last slot of a small one.
+// Many devices at once on the same license: a volume license on the first day
+// of school, and crowds that compete for the last slot of a small license.
 import exec from 'k6/execution';
 import { activated, activatedOrFull } from '../lib/checks.js';
 import { steady } from '../lib/arrivals.js';
@@ -13,12 +13,12 @@ const crowded = licenses('crowded');
 const rushed = licenses('rushed');
 
 const slots = 5; // of a rushed license, as scenarios.json says
-const crowd = 20; // devices that want one of them
+const crowd = 20; // devices that compete for the slots
 
 const promises = always().concat([
-  // Changes that wait for the same license are folded into one transaction, so
-  // that one license takes about what many do.
-  scenario.swift('operation_activate', 99, unnoticed, 'A license that everybody wants makes nobody wait'),
+  // A node folds changes that wait for the same license into one transaction,
+  // so one license takes about as many changes a second as many licenses.
+  scenario.swift('operation_activate', 99, unnoticed, 'A busy license delays no activation'),
 ]);
 
 export const { options, setup, handleSummary } = scenario.exports({
@@ -32,9 +32,9 @@ export function comeTogether() {
   client.expect(client.activate(crowded[0], device), activated(crowded[0], device));
 }
 
-// takeLastSlot has four times as many devices come as there are slots. Those
-// that are told that it is full must be right: the proof looks at each license
-// that said so.
+// takeLastSlot activates four times as many devices as there are slots. If a
+// response says that the license is full, that must be true: the proof checks
+// each such license.
 export function takeLastSlot() {
   const i = exec.scenario.iterationInTest;
   const license = rushed[Math.floor(i / crowd) % rushed.length];

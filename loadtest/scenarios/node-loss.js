@@ -1,5 +1,5 @@
-// The mix, while one node of three is killed and another one is drained: one is
-// left. Clients go to another node where one is gone.
+// The mix, while one node of three is killed and another is drained: one node is
+// left. Clients go to another node if a node is gone.
 import { mixed } from '../lib/mixed.js';
 import { always, unnoticed } from '../lib/promises.js';
 import { Scenario } from '../lib/scenario.js';
@@ -7,11 +7,11 @@ import { Scenario } from '../lib/scenario.js';
 const scenario = new Scenario('node-loss', 'unanswered');
 
 const promises = always().concat([
-  // A killed node takes the answers along that it owed; whoever asks another
-  // node gets one, and nothing is done twice.
-  scenario.swift('operation', 99, 2000, 'Asking another node helps at once'),
+  // A killed node never answers its open requests. Repeating a request at
+  // another node gets a response, and no request has an effect twice.
+  scenario.swift('operation', 99, 2000, 'Retries at another node succeed at once'),
   // One node does the work of three.
-  scenario.swift('operation_after', 99, unnoticed, 'One node that is left is enough'),
+  scenario.swift('operation_after', 99, unnoticed, 'The remaining node is enough'),
 ]);
 
 export const {

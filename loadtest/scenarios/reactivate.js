@@ -1,5 +1,5 @@
-// Devices that are bound already: what installed software does each time it
-// starts, which is most of what a licensing service hears.
+// Activations of bound devices: installed software sends one at each start,
+// and most requests to a licensing service are of this kind.
 import exec from 'k6/execution';
 import { activatedAgain } from '../lib/checks.js';
 import { steady } from '../lib/arrivals.js';
@@ -15,11 +15,11 @@ const devices = 3;
 const stride = 7919; // a prime, so that all licenses have their turn in no order
 
 const promises = always().concat([
-  // A bound device takes no slot and writes nothing but when it was seen, and
-  // that in the background: it costs one read of etcd.
-  scenario.swift('operation_activate', 50, 25, 'A device that is bound waits for one read of etcd'),
-  // Reads share requests to etcd, so that many at a time do not queue up.
-  scenario.swift('operation_activate', 99, unnoticed, 'Software that starts is not held up'),
+  // An activation of a bound device takes no slot and costs one read of etcd.
+  // The node stores in the background when the device was last seen.
+  scenario.swift('operation_activate', 50, 25, 'A bound device waits for one read of etcd'),
+  // Reads share requests to etcd, so many reads at a time do not queue up.
+  scenario.swift('operation_activate', 99, unnoticed, 'Activations do not delay the start of software'),
 ]);
 
 export const { options, setup, handleSummary } = scenario.exports({ reactivate: steady(own, 'again', 1, 2) }, promises);

@@ -1,17 +1,17 @@
-// The mix, while all nodes are restarted one after the other, as an update does
-// it. These clients repeat nothing but what got no connection.
+// The mix, while all nodes are restarted one after the other, as in an update.
+// These clients repeat only requests without a connection.
 import { mixed } from '../lib/mixed.js';
 import { always, unnoticed } from '../lib/promises.js';
 import { Scenario } from '../lib/scenario.js';
 
 const scenario = new Scenario('rolling-restart', 'refused');
 
-// SIGTERM: a node answers all that it has accepted, has every answer close its
-// connection, and is gone only then. So whoever tries another node where
-// nobody listens sees no failure at all, and that is what this one is for.
-const promises = always('No request fails where only refused connections are repeated').concat([
+// On SIGTERM a node answers all accepted requests, closes each connection with
+// its response, and then exits. So a client that tries another node after a
+// refused connection sees no failure: this scenario checks that.
+const promises = always('No request fails if clients repeat only refused connections').concat([
   // An update costs a new connection, and nothing more.
-  scenario.swift('operation', 99, unnoticed, 'Nobody notices an update'),
+  scenario.swift('operation', 99, unnoticed, 'An update takes no time that people notice'),
 ]);
 
 export const {

@@ -1,5 +1,5 @@
-// The mix at a modest rate for a long time: what grows shows in the end. The
-// default is short; give it an hour, or a night, before a release.
+// The mix at a modest rate for a long time: a leak shows in the end. The default
+// duration is short; use an hour, or a night, before a release.
 import { mixed } from '../lib/mixed.js';
 import { always, unnoticed } from '../lib/promises.js';
 import { Scenario } from '../lib/scenario.js';
@@ -7,12 +7,12 @@ import { Scenario } from '../lib/scenario.js';
 const scenario = new Scenario('soak');
 
 const promises = always().concat([
-  // What is done in the background (when devices were seen, what is swept) holds
-  // nobody up, all the time long.
-  scenario.swift('operation', 99, unnoticed, 'Everything is answered before anybody notices'),
-  // Nothing that a node keeps makes it slower as time goes by: the last tenth
-  // has the same bound as the whole.
-  scenario.swift('operation_after', 99, unnoticed, 'The end is as swift as the beginning'),
+  // Background work (storing when devices were seen, sweeps) never delays
+  // requests.
+  scenario.swift('operation', 99, unnoticed, 'Operations take no time that people notice'),
+  // A node does not become slower over time: the last tenth has the same bound
+  // as the whole run.
+  scenario.swift('operation_after', 99, unnoticed, 'The end is as fast as the beginning'),
 ]);
 
 export const {

@@ -1,5 +1,5 @@
-// Eight times as many new devices within a second, and after a while back to
-// the usual rate: a product is in the news.
+// The rate of new devices rises to eight times the usual rate within a second,
+// and falls again after a while: a product is in the news.
 import exec from 'k6/execution';
 import { activated } from '../lib/checks.js';
 import { spiked } from '../lib/arrivals.js';
@@ -12,11 +12,11 @@ const { own, client } = scenario;
 const fresh = licenses('fresh');
 
 const promises = always().concat([
-  // What a node can't serve soon it refuses at once, to be repeated: nobody
-  // hangs, spike or not. A second is what Retry-After asks for.
-  scenario.swift('operation', 99, 3000, 'In the spike too, everybody is served within seconds'),
+  // A node refuses at once what it can't serve soon, and the client retries: no
+  // request hangs, even in the spike. Retry-After asks for one second.
+  scenario.swift('operation', 99, 3000, 'All requests are served within seconds, even in the spike'),
   // A spike leaves no queue behind: from 75 % of the time on it is as before.
-  scenario.swift('operation_after', 99, unnoticed, 'After the spike all is as before'),
+  scenario.swift('operation_after', 99, unnoticed, 'After the spike, operations are as fast as before'),
 ]);
 
 export const { options, setup, handleSummary } = scenario.exports({ spike: spiked(own, 'bind', 8, 1.5) }, promises);

@@ -142,9 +142,9 @@ func (s *keyring) rotate(
 }
 
 const (
-	// overlap is how long the till goes on with the secret that it had.
+	// overlap is how long the till keeps using its previous secret.
 	overlap = 3 * time.Second
-	// revocation is how long nodes may go on with an API key that was revoked.
+	// revocation is how long nodes may still accept a revoked API key.
 	revocation = 2 * time.Second
 )
 

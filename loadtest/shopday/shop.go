@@ -46,7 +46,7 @@ type sales struct {
 // keyring holds the API keys and the master keys.
 type keyring struct{ *shop }
 
-// day is the day with everybody who does something on it.
+// day is the day with all actors.
 type day struct {
 	*shop
 	support support
