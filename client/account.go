@@ -8,8 +8,8 @@ const (
 	MatchCompact = "compact" // ignores case, blanks and dashes
 )
 
-// Account is what an account has chosen for a mode, how much it stores there, and its budget. A limit or a budget of 0
-// is none.
+// Account holds the settings of an account in a mode, how much the account stores there, and its budget. A limit or a
+// budget of 0 means that there is none.
 type Account struct {
 	AccountID         string `json:"account_id"`
 	Mode              string `json:"mode"`

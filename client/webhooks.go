@@ -42,7 +42,7 @@ type WebhookState struct {
 	Behind        bool      `json:"behind"`          // the service has not read all events to deliver
 }
 
-// AllTypes, as the only type of a webhook endpoint, stands for all types, including types that later versions add.
+// AllTypes, as the only type of a webhook endpoint, means all types, including types that later versions add.
 const AllTypes = "*"
 
 // NewWebhook describes an endpoint to create. The URL is required.

@@ -109,7 +109,7 @@ func (e *Engine) Start() {
 func (e *Engine) preventStart() { e.startOnce.Do(func() { close(e.done) }) }
 
 // Stop drains the engine and returns when the engine has ended. The engine starts no attempt, waits for
-// attempts in flight, stores their results, and releases its endpoints, so that other nodes go on at once.
+// attempts in flight, stores their results, and releases its endpoints, so that other nodes continue at once.
 // If ctx ends first or draining takes too long, Stop cuts off the rest, which other nodes send again.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.stopOnce.Do(func() { close(e.stopping) })

@@ -33,7 +33,7 @@ func (l *endpointLoop) startCheckpoint(ctx context.Context, now time.Time, leavi
 	l.start("checkpoint", func() { l.checkpointResults <- checkpointResult{c, l.lease.Checkpoint(ctx, c)} })
 }
 
-// checkpointDone takes the result of storing a checkpoint, and reports whether the loop may go on.
+// checkpointDone takes the result of storing a checkpoint, and reports whether the loop may continue.
 func (l *endpointLoop) checkpointDone(ctx context.Context, s checkpointResult) bool {
 	l.storing = false
 	outcome := "ok"

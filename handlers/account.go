@@ -9,7 +9,7 @@ import (
 // accountRoutes are the functions of the routes of an account.
 type accountRoutes struct{ *Server }
 
-// account is what an account has chosen for a mode, how much it stores there, and its budget.
+// account holds the settings of an account in a mode, how much the account stores there, and its budget.
 type account struct {
 	AccountID         string                `json:"account_id"`
 	Mode              licensing.Mode        `json:"mode"`
@@ -28,7 +28,7 @@ func (s accountRoutes) getAccount(ctx context.Context, c *call, _ noInput) (acco
 	return s.answer(ctx, c.owner(), func() (licensing.Settings, error) { return s.cfg.Node.Settings(ctx, c.owner()) })
 }
 
-// accountUpdate asks to change what an account has chosen.
+// accountUpdate asks to change the settings of an account.
 type accountUpdate struct {
 	ExternalKeys text `json:"external_keys"`
 }
@@ -37,7 +37,7 @@ func (in *accountUpdate) check(c *checks) {
 	c.oneOf("external_keys", in.ExternalKeys, string(licensing.MatchExact), string(licensing.MatchCompact))
 }
 
-// updateAccount changes what the caller's account has chosen.
+// updateAccount changes the settings of the caller's account.
 func (s accountRoutes) updateAccount(ctx context.Context, c *call, in accountUpdate) (account, error) {
 	return s.answer(ctx, c.owner(), func() (licensing.Settings, error) {
 		return s.cfg.Node.ChangeSettings(ctx, licensing.ChangeSettings{

@@ -15,7 +15,7 @@ import (
 // keyRoutes are the functions of the routes of API keys.
 type keyRoutes struct{ *Server }
 
-// apiKey is an API key as answers show it: without its text, its hash and its
+// apiKey is an API key as responses show it: without its text, its hash and its
 // secrets.
 type apiKey struct {
 	ID                  string                 `json:"id"`

@@ -18,7 +18,7 @@ import (
 //
 // Bad credentials count against the limit of the client's address. An API key that the node does not remember costs a
 // request to the store, so the node looks it up only while the address is below that limit. API keys that the node
-// remembers work all the same.
+// remembers still work.
 func (s *Server) authenticate(ctx context.Context, c *call, need Auth) (*licensing.APIKey, error) {
 	if need == NoAuth {
 		return nil, nil

@@ -18,9 +18,9 @@ import (
 const maxDepth = 32
 
 // decodeObject reads a body, which must be one JSON object and nothing else, into the request type
-// that in points to. Names are compared exactly. A name that comes twice, anywhere, is refused: two
-// readers could take different ones of the two values. Members that the type lacks are refused
-// where strict, and skipped where not.
+// that in points to. Names are compared exactly. decodeObject refuses a name that appears twice in an
+// object: two readers could use different values. It refuses members that the type lacks if strict is
+// set, and skips them otherwise.
 //
 // decodeObject checks the JSON types of members, not their values.
 func decodeObject(body []byte, strict bool, of *requestType, in any) error {

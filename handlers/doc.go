@@ -16,7 +16,7 @@
 //     from panics, envelope and headers (envelope.go), metrics, and one log line (accesslog.go).
 //  5. The adapter (endpoint.go) decodes the request into the request type of the route (decode.go),
 //     checks it (requesttype.go, validate.go), and calls the function of the route.
-//  6. errors.go gives each error its status and code. The use cases know nothing of HTTP.
+//  6. errors.go gives each error its status and code. The use cases do not depend on HTTP.
 //
 // A route is one row of the table. It names a request type, a pattern, a scope and a function:
 //

@@ -15,7 +15,7 @@ import (
 	"licet/node/store"
 )
 
-// event is an event as answers show it, and the body of a webhook.
+// event is an event as responses show it, and the body of a webhook.
 type event struct {
 	ID        string              `json:"id"`
 	Type      licensing.EventType `json:"type"`

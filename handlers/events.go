@@ -33,7 +33,7 @@ const (
 	// maxEventWait is the most seconds that a request waits for events, less than
 	// the usual timeouts of proxies.
 	maxEventWait = 25
-	// fromNow, instead of an event's id, stands for the end of the feed.
+	// fromNow, instead of an event's id, means the end of the feed.
 	fromNow = "now"
 )
 

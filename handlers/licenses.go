@@ -16,7 +16,7 @@ import (
 // licenseRoutes are the functions of the routes of licenses.
 type licenseRoutes struct{ *Server }
 
-// license is a license as answers show it.
+// license is a license as responses show it.
 type license struct {
 	licenseTerms
 	Devices     []device `json:"devices"`

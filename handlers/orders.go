@@ -12,7 +12,7 @@ import (
 // orderRoutes are the functions of the routes of orders.
 type orderRoutes struct{ *Server }
 
-// order is an order as answers show it.
+// order is an order as responses show it.
 type order struct {
 	OrderNo     string                `json:"order_no"`
 	Status      licensing.OrderStatus `json:"status"`

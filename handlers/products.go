@@ -10,7 +10,7 @@ import (
 // productRoutes are the functions of the routes of products.
 type productRoutes struct{ *Server }
 
-// product is a product as answers show it.
+// product is a product as responses show it.
 type product struct {
 	ProductID        string          `json:"product_id"`
 	Name             *string         `json:"name"`

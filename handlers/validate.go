@@ -321,7 +321,7 @@ func (c *checks) moment(field string, in text) time.Time {
 	}
 	t = t.UTC().Truncate(time.Millisecond)
 	if t.IsZero() {
-		// The zero time stands for no time in all packages below.
+		// The zero time means no time in all packages below.
 		c.add(field, problemPast)
 	}
 	return t

@@ -64,7 +64,7 @@ func (s webhookRoutes) issuedWebhook(
 	return issuedWebhook{orNull(issued.Secret), webhookAnswer(&issued.Endpoint, c.owner(), s.cfg.Node.Now())}, nil
 }
 
-// webhookUpdate asks to change an endpoint. What is missing stays as it is.
+// webhookUpdate asks to change an endpoint. Missing members change nothing.
 type webhookUpdate struct {
 	webhookPath
 	URL         text  `json:"url"`

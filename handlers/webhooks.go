@@ -13,7 +13,7 @@ import (
 // webhookRoutes are the functions of the routes of webhook endpoints.
 type webhookRoutes struct{ *Server }
 
-// webhookEndpoint is a webhook endpoint as answers and events show it.
+// webhookEndpoint is a webhook endpoint as responses and events show it.
 type webhookEndpoint struct {
 	ID              string         `json:"id"`
 	URL             string         `json:"url"`
@@ -36,7 +36,7 @@ const (
 	endpointDisabled endpointStatus = "disabled"
 )
 
-// allEventTypes, as the only element, stands for all types of events.
+// allEventTypes, as the only element, means all types of events.
 const allEventTypes = "*"
 
 // issuedWebhook adds the secret, which is shown once. Later it is null.

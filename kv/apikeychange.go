@@ -22,8 +22,8 @@ import (
 const changeTries = 12
 
 // ChangeAPIKey calls change with an API key, and swaps the key for the result. As with licenses, the record's writers
-// show whose swap landed. That requires that a store makes one change of a key at a time; changes of other keys go on
-// meanwhile.
+// show whose swap landed. That requires that a store makes one change of a key at a time; changes of other keys
+// continue meanwhile.
 func (s *apiKeys) ChangeAPIKey(
 	ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write,
 ) (*licensing.APIKey, error) {
@@ -115,7 +115,7 @@ type keyName struct {
 
 // markAPIKeys returns the puts with which a transaction notes that an API key of an owner was created or changed. They
 // replace the mark of the owner's part, and the mark of all keys. Both get the same value, which is never written
-// again. So the same mark stands for the same keys, also in a store that was restored from a backup.
+// again. So equal marks mean equal keys, also in a store that was restored from a backup.
 //
 // The two puts compare nothing, so changes of keys never contend for the marks.
 func (s *apiKeys) markAPIKeys(owner licensing.Owner) []clientv3.Op {

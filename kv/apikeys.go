@@ -24,7 +24,7 @@ type apiKeys struct {
 	keyTurns *fair.Places[keyName] // of the API keys that are being changed
 }
 
-// APIKey finds a key by the SHA-256 of its text; nil where there is none.
+// APIKey finds a key by the SHA-256 of its text; nil if there is no such key.
 func (s *apiKeys) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	value, err := s.etcd.Get(ctx, "api_key", layout.APIKeyKey(hash))
 	if err != nil || value == nil {

@@ -46,7 +46,7 @@ func (s *Store) checkSnapshots(snapshots []store.Snapshot) {
 	}
 }
 
-// A value that can't be read must not stop what others rely on: see etcd.Client.Unreadable. Readers of events get a
+// A value that can't be read must not affect other values: see etcd.Client.Unreadable. Readers of events get a
 // placeholder in its place: see layout.DecodeEvents and layout.DecodeRuns.
 
 // noteUnreadable notes that a key of events, or a part of it, can't be read. err is nil if it can be read.
@@ -61,7 +61,7 @@ func (s *core) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, run
 }
 
 // readTrimmedEpoch returns the epoch in layout.TrimmedKey; 0 if there is no such key, or its value can't be read. In
-// the latter case readers among removed events get no error until the next sweep by age writes the key anew.
+// the latter case readers among removed events get no error until the next sweep by age writes the key again.
 func (s *core) readTrimmedEpoch(kv *mvccpb.KeyValue) layout.Epoch {
 	if kv == nil {
 		return 0
@@ -78,7 +78,7 @@ func (s *core) unreadableLedger(owner licensing.Owner, err error) bool {
 }
 
 // unreadableUsage reports whether an owner's usage record can't be read; err is the reason, and nil if the record can
-// be read. Then the owner stores nothing, as far as is known, and the next change makes the record anew: so a recount
+// be read. Then the owner stores nothing, as far as is known, and the next change writes a new record: so a recount
 // of all owners does not end at this owner, and corrects the record.
 func (s *core) unreadableUsage(owner licensing.Owner, err error) bool {
 	return s.etcd.Unreadable(layout.UsageKey(owner), "s/"+layout.OwnerPath(owner), err)

@@ -46,8 +46,8 @@
 //
 // Events of activations are recorded only for owners that listen: owners with a key below cell/f/. Each change of a
 // license compares the revision of cell/listen, the fence, which moves whenever such a key is put or removed. After a
-// move, the store sends changes of other owners again unchanged, and makes changes of the owners that began or stopped
-// to listen anew. No owner moves the fence. The transaction that stores an endpoint also writes a request below
+// move, the changes of owners that began or stopped to listen count as lost, and the store sends the changes of other
+// owners again unchanged. No owner moves the fence. The transaction that stores an endpoint also writes a request below
 // cell/a/. Any node moves the fence for all waiting owners, at most once a second, and the store acknowledges the
 // change of the endpoint only then.
 //
@@ -133,7 +133,7 @@
 //	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change
 //	masters.go       master keys in use
 //	idkey.go         the id key, sealed under a master key
-//	retire.go        what is derived from a master key; retiring one
+//	retire.go        the secrets derived from a master key; retiring a master key
 //	nodes.go         registrations of nodes
 //	recount.go       how much owners store: the growth of each change, and recounts
 //	counts.go        metrics and spans of swaps and batches

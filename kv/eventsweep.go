@@ -176,8 +176,8 @@ var errEnough = errors.New("that is enough")
 // For each page etcd counts all keys up to the end of the range. So walkEvents reads the epochs in slices with few
 // keys: etcd would count a range of a million events for each of thousands of pages. After a slice with few keys the
 // next slice is wider. A slice that turns out to have many keys ends sooner: at half of its remaining epochs, or
-// before. Its page is visited all the same, so no read is in vain, wherever in the slice the keys are. An epoch is not
-// divided.
+// before. walkEvents still visits its page, so it wastes no read, wherever in the slice the keys are. It does not
+// divide an epoch.
 func (s *retention) walkEvents(
 	ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin,
 		next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption,

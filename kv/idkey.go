@@ -48,7 +48,7 @@ func (s *Store) ReadLicenseKeys(ctx context.Context, ring licensing.MasterRing) 
 }
 
 // IDKey returns the id key of the store, which it opens with the ring. On a new store, the first call makes the id key
-// out of entropy. If another master key than the ring's current one seals the id key, IDKey seals the id key anew. A
+// out of entropy. If another master key than the ring's current key seals the id key, IDKey seals the id key again. A
 // store without space keeps the old seal: a node must also start while etcd is full.
 func (s *apiKeys) IDKey(ctx context.Context, ring licensing.MasterRing, entropy io.Reader) (licensing.IDKey, error) {
 	for range changeTries {

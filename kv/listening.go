@@ -119,7 +119,7 @@ func (s *epochs) learnListening(ctx context.Context) error {
 	return s.noteListening(ctx, etcd.First(response.Responses, 0), response.Header.Revision)
 }
 
-// readListenFence reads layout.ListenKey; the zero fence where there is no such key. A value that
+// readListenFence reads layout.ListenKey; the zero fence if there is no such key. A value that
 // can't be read names no moves, so that every listener is read; the next move replaces it.
 func (s *epochs) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, revision int64) {
 	if kv == nil {

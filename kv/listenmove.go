@@ -216,7 +216,7 @@ func moveOps(fence *layout.ListenFence, changes []layout.Listening) []clientv3.O
 	return ops
 }
 
-// removeRequests removes requests that are in effect, unless their owners have made them anew.
+// removeRequests removes requests that are in effect, unless their owners have made new requests.
 // Requests that it leaves are harmless: the next mover removes them.
 func (s *epochs) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) error {
 	for some := range slices.Chunk(done, moveChild) {

@@ -24,10 +24,10 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time) (removed int,
 	return s.sweepClaims(ctx, before, maxSweep)
 }
 
-// sweepClaims removes up to limit claims. A claim that was stored again has two places in the index by
-// age: the older place goes first, alone, so that no place is left without its claim. A claim that
-// can't be read stays. The next call goes on behind claims that can't be removed, and fails at the end if these are all
-// that it met; the call after that begins with the oldest claim again.
+// sweepClaims removes up to limit claims. A claim that was stored again has two places in the index by age: the older
+// place goes first, alone, so that no place is left without its claim. A claim that can't be read stays. The next call
+// continues after claims that can't be removed. It fails at the end if it met only such claims; the call after that
+// begins with the oldest claim again.
 func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (swept int, err error) {
 	var unreadable error
 	for {
@@ -88,7 +88,7 @@ func (s *Store) sweepDue(ctx context.Context, due []dueClaim) (swept int, bad, e
 	}
 	response, err := s.etcd.Txn(ctx, "sweep", compares, deletes, nil)
 	if err != nil {
-		// Whatever happened, the next sweep goes on from there.
+		// Whatever happened, the next sweep continues from there.
 		return 0, bad, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	if !response.Succeeded {
@@ -190,9 +190,9 @@ type historyCompactor struct {
 	seen int64 // the store's revision at the latest call; 0 while the data leave enough room
 }
 
-// CompactHistory compacts etcd's history up to the revision of the call before this one, if the data in use keep the
-// store in its reserve or longer. So a caller that calls about once a minute keeps the history of the last minute: a
-// watch, or a read at a revision, that is further behind ends with an error. Data that no change has replaced stay.
+// CompactHistory compacts etcd's history up to the revision of the previous call, while the data in use keep the store
+// almost full. So a caller that calls about once a minute keeps the history of the last minute: a watch, or a read at a
+// revision, that is further behind ends with an error. Current data stay.
 // Several nodes may compact the same history. One goroutine at a time may call CompactHistory.
 func (s *historyCompactor) CompactHistory(ctx context.Context) error {
 	if !s.etcd.DataHigh() {

@@ -71,7 +71,7 @@ func (b Budget) Refuse(s Size) error {
 // Usage is how much an owner stores. Events are not part of it: they have a budget of their own.
 //
 // Nodes add the growth of their changes every few seconds, and a recount corrects the sum now and then. A recount
-// counts the keys at one revision of the store while nodes go on adding growth. So each growth has the revision of
+// counts the keys at one revision of the store while nodes add further growth. So each growth has the revision of
 // its changes, and Usage keeps apart the growth that the recount under way does not see.
 type Usage struct {
 	Owner Owner

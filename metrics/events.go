@@ -13,7 +13,7 @@ type Events struct {
 	// 0 if the epoch has no events.
 	EventFeedLag prometheus.Gauge
 	// EventValuesUnreadable counts the stored values that this node could not read: events and other values whose
-	// readers go on without them. Each value counts once.
+	// readers continue without them. Each value counts once.
 	EventValuesUnreadable *DistinctCounter
 	// WebhookAttempts counts attempts to deliver an event, by outcome: delivered, failed or gone (the
 	// endpoint has responded with 410).

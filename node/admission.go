@@ -30,7 +30,7 @@ const (
 	// busyCommands is how many commands are under way, for each thread that runs Go, when a node most likely
 	// works at its capacity: the commands wait for each other then.
 	busyCommands = 16
-	// warnEvery is how often an overload that goes on is logged.
+	// warnEvery is how often the node logs a continuing overload.
 	warnEvery = time.Minute
 )
 

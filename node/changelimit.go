@@ -28,7 +28,8 @@ type changeLimit struct {
 	meter func() *meter // made at its first use, since it takes 1 MiB
 }
 
-// changer is who makes changes. An owner's end users do not use up what the owner may change.
+// changer identifies who makes a change: an owner, or the end users of an owner. Changes by end users do not count
+// toward the owner's limit.
 type changer struct {
 	owner   licensing.Owner
 	endUser bool

@@ -21,10 +21,10 @@ type Once struct {
 //
 //  1. BeginOnce refuses other requests with the same key at this node.
 //  2. LoadWithClaim reads the claim that is stored under the key together with the records that the request needs,
-//     and check decides: the request goes on, the request was made before (Earlier), or the request must be refused.
+//     and check decides: the request continues, was made before (Earlier), or must be refused.
 //  3. Change adds the new claim to what the request writes.
 //  4. One Commit stores both. If the Commit loses, another request was first with the key or with one of the
-//     records, and the request goes on from step 2.
+//     records, and the request continues from step 2.
 //
 // Requests differ in how they guard the other records meanwhile. A change of an existing record has a turn of its
 // own in the record's mailbox (settleClaim). No other request knows a new record yet (an order, licenses, an API

@@ -1,11 +1,11 @@
-// Package node is the engine: a [Node] runs commands on records. A node keeps no truth of its own. Records lie in a
-// [store.Store], and any number of nodes may stand in front of one store.
+// Package node is the engine: a [Node] runs commands on records. A node keeps no state of its own except caches: the
+// records are in a [store.Store], and any number of nodes may share one store.
 //
 // Each license and each order is an actor: a node has one mailbox for each record, and one turn runs at a time.
 // Commands that wait for the same record are folded: they run one by one through licensing.Apply on one snapshot,
-// and one compare-and-swap stores what they add up to. If another node was first, the swap brings back what that
-// node wrote, and the node folds the commands again on that record. No command is answered before the store has said
-// that the swap landed, so a node may die at any moment and nothing acknowledged is lost.
+// and one compare-and-swap stores their combined change. If another node was first, the swap returns the record that
+// the other node wrote, and the node folds the commands again on that record. The node answers no command before the
+// store has reported that the swap landed, so a node may die at any moment and nothing acknowledged is lost.
 //
 // A mailbox exists only while commands wait in it; an idle license costs nothing.
 //

@@ -45,7 +45,7 @@ func (l *lifecycle) Leave() { l.leaving.Store(true) }
 // Leaving reports whether Leave was called.
 func (l *lifecycle) Leaving() bool { return l.leaving.Load() }
 
-// StopIntake refuses commands from now on; commands that were let in go on. Readiness fails too.
+// StopIntake refuses new commands from now on; admitted commands continue. Readiness fails too.
 func (l *lifecycle) StopIntake() {
 	l.Leave()
 	l.gate.Lock()

@@ -78,7 +78,7 @@ func (m *meter) add(c cells, at time.Duration, n int) {
 	}
 }
 
-// cost returns in what time n tokens come back.
+// cost returns how long a bucket takes to gain n tokens.
 func (m *meter) cost(n int) time.Duration {
 	return time.Duration(n) * m.limit.Per / time.Duration(m.limit.Count)
 }

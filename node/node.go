@@ -55,7 +55,7 @@ type Node struct {
 	claiming  map[licensing.Ref]struct{} // claims of requests under way here; guarded by claimLock
 }
 
-// settler settles the turns of mailboxes: it reads, folds, swaps and answers. It knows nothing of mailboxes.
+// settler settles the turns of mailboxes: it reads, folds, swaps and answers. It does not use mailboxes.
 type settler struct {
 	cfg       Config
 	guard     *guard.Guard

@@ -75,15 +75,15 @@ func (p Place) DoOnce(
 }
 
 // ErrNoRoom refuses background work while requests need the node. A pass over many records ends with this error,
-// and goes on later.
+// and continues later.
 var ErrNoRoom = errors.New("the node is busy with other work")
 
-// ErrOwnerBusy refuses background work for one owner, whose own requests need the node. A pass goes on with the
+// ErrOwnerBusy refuses background work for one owner, whose own requests need the node. A pass continues with the
 // records of other owners.
 var ErrOwnerBusy = fmt.Errorf("%w for the owner of a record", ErrNoRoom)
 
-// DoInBackground runs a command that no caller waits for. It fails with ErrNoRoom while the node has much else
-// under way, and with ErrOwnerBusy while the owner of the record has.
+// DoInBackground runs a command that no caller waits for. It fails with ErrNoRoom while many requests are under way on
+// the node, and with ErrOwnerBusy while many requests of the record's owner are.
 func (n *Node) DoInBackground(ctx context.Context, ref licensing.Ref, cmd licensing.Command) error {
 	who := n.shareOf(ref, nil)
 	if err := n.admission.enterBackground(who); err != nil {

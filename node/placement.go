@@ -46,8 +46,8 @@ const (
 // sends the license's commands to the node that wrote the license last, the owner. Only speed depends on placement:
 // every node may be wrong at any time.
 //
-// A node that yields a license runs the commands that another node sends it all the same, and answers the name of its
-// own owner, where the other node sends the next commands: so chains get shorter. Two nodes that yield to each other
+// A node that yields a license still runs the commands that other nodes send, and answers the name of its own owner.
+// The other nodes send their next commands to that owner, so chains get shorter. Two nodes that yield to each other
 // would contend as before, each with the other's commands: the node with the higher incarnation stops yielding as soon
 // as it learns of the tie, and holds the license for a while. In any longer circle some node yields to a lower node
 // too. If that node is sent commands for longer than it takes to inform all senders, or is itself sent from owner to
@@ -191,9 +191,9 @@ func (p *placement) served(ref licensing.Ref, by, yieldsTo store.Incarnation, bu
 	}
 }
 
-// servedNone notes that another node has taken commands and could serve none of them, and the node that it has lost
-// swaps to, which is the next owner. If that owner serves none either, or there is none, the others' way to the store
-// may be cut, and this node's is not: then this node swaps the license itself.
+// servedNone notes that another node has taken commands and could serve none of them. lostTo is the node to which that
+// node has lost its swaps; it becomes the next owner. If there is no next owner, or if it serves no commands either,
+// the other nodes may be cut off from the store while this node is not: then this node swaps the license itself.
 func (p *placement) servedNone(ref licensing.Ref, by, lostTo store.Incarnation) {
 	now := p.clock()
 	p.mu.Lock()

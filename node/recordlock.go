@@ -37,8 +37,8 @@ func (n *Node) queueFirst(box *mailbox, c *call) error {
 type Step struct {
 	Ref licensing.Ref
 	Cmd licensing.Command
-	// Then, in place of Cmd, makes the command from the result of the first step: what is copied from one record to
-	// another must hold at the moment of the swap.
+	// Then, in place of Cmd, makes the command from the result of the first step: a value that is copied from one
+	// record to another must be current at the moment of the swap.
 	Then func(first licensing.Result) licensing.Command
 	// Guarded: the record is written even if the command changes nothing, so that it can't change between its read
 	// and the swap of the other records.
@@ -50,14 +50,14 @@ const (
 	// under a storm on two nodes, one call in seven takes more than ten tries.
 	togetherTries = swapTries * togetherBurst
 	// togetherBurst is how many tries of SwapTogether come without a pause between them. If another node writes one
-	// of the records all the time, the snapshot that a lost swap brings back is soon out of date.
+	// of the records all the time, the snapshot that a lost swap returns is soon out of date.
 	togetherBurst = 8
 )
 
 // SwapTogether runs commands, each on a record of its own, and stores the changed records in one transaction. It
 // returns the result of the first command. If a command is refused, SwapTogether stores nothing. The caller must
-// hold the locks of all records. A swap that is lost to another node is made again, on the records that it lost to.
-// After togetherTries, or when ctx has ended, SwapTogether fails with ErrUnavailable.
+// hold the locks of all records. After a swap that is lost to another node, SwapTogether tries again on the records
+// that the other node wrote. After togetherTries, or when ctx has ended, SwapTogether fails with ErrUnavailable.
 func (s *settler) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, step := range steps {

@@ -8,7 +8,7 @@ import (
 )
 
 // While the store is almost full, a node refuses growth beyond licensing.UrgentGrowth, and does not store when
-// devices were seen. Removals, suspensions, revocations, payments, refunds and renewals go on until the store is full:
+// devices were seen. Removals, suspensions, revocations, payments, refunds and renewals work until the store is full:
 // then the store refuses each change that puts a key.
 
 // RefuseGrowth fails with ErrReserve or ErrFull, and counts a refusal, if the store has no room for growth now.

@@ -131,7 +131,7 @@ func (n *Node) storeSeen() {
 }
 
 // storeSeenOf stores when devices of one license were seen, in one task for each part that one swap takes:
-// a longer task would keep others from the record. What the node has no room for now waits for the next
+// a longer task would keep others from the record. Devices for which the node has no room now wait for the next
 // time. storeSeenOf reports false if the store failed.
 func (n *Node) storeSeenOf(key licensing.LicenseKey, devices map[string]time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), seenTimeout)

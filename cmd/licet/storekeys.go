@@ -238,7 +238,7 @@ confirmation on a terminal. Revoking a revoked API key changes nothing.`,
 					if err := cfg.confirm(cmd, maker.Store, args[0], stderr); err != nil {
 						return err
 					}
-					// The deadline starts anew: the answer may have taken longer than the store had.
+					// The deadline starts again: the user may have taken longer to answer than the deadline.
 					var cancel context.CancelFunc
 					ctx, cancel = context.WithTimeout(cmd.Context(), storeTimeout)
 					defer cancel()

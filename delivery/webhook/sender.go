@@ -100,7 +100,7 @@ func (cfg *Config) transport(dialer *net.Dialer) *http.Transport {
 	}
 }
 
-// Close closes idle connections. Attempts in flight go on.
+// Close closes idle connections. Attempts in flight continue.
 func (s *Sender) Close() {
 	s.secure.CloseIdleConnections()
 	s.plain.CloseIdleConnections()

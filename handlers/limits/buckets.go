@@ -18,7 +18,7 @@ const (
 
 // buckets are the token buckets of one limit, by key.
 //
-// A bucket lives until it is full again: from then on, a new bucket says the same. Nothing evicts a bucket before that,
+// A bucket lives until it is full again: from then on, a new bucket is equal. Nothing evicts a bucket before that,
 // so a client with an empty bucket can't get a new one by flooding the limit with other keys, and an account that owes
 // tokens can't get rid of them by sending nothing for a few seconds. While there are maxBuckets buckets, a new key gets
 // none: it takes from a shared bucket, or the limit does not count its requests.

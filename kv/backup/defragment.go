@@ -34,8 +34,8 @@ type Defragmented struct {
 
 // Defragment returns the space that compaction has freed in the members' databases to the disk. It defragments one
 // member after the other, since a member serves no request meanwhile. The leader is the last, and first transfers its
-// leadership to another member, so that writes go on. Defragment stops at the first member that is not healthy: without
-// a second member the cluster could lose its quorum.
+// leadership to another member, so that writes continue. Defragment stops at the first unhealthy member: without a
+// second member the cluster could lose its quorum.
 //
 // The configuration must name all members. Defragment calls report for each member that it has examined.
 func Defragment(ctx context.Context, cfg Config, report func(Defragmented)) (err error) {

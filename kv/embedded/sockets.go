@@ -69,7 +69,7 @@ func (d *socketDir) url() url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.Join(d.path, socketName)}
 }
 
-// Close removes the directory and what is in it.
+// Close removes the directory and its content.
 func (d *socketDir) Close() error {
 	var err error
 	if d.link != "" {

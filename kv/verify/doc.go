@@ -17,11 +17,11 @@
 //	aliases.go     external keys, their aliases, and the settings of owners
 //	records.go     orders, products and single keys
 //	listings.go    entries of listings
-//	due.go         entries of what is due
+//	due.go         entries of due work
 //	claims.go      claims on Idempotency-Keys
 //	apikeys.go     API keys, their index and their marks
 //	webhooks.go    endpoints, and owners that listen
-//	deliveries.go  what is kept of the deliveries to an endpoint
+//	deliveries.go  the stored state of deliveries to an endpoint
 //	events.go      events and their keys
 //	eventlinks.go  the chain of a record's events
 //	ledgers.go     ledgers of events

@@ -57,7 +57,7 @@ func (v *reading) dueName(ref licensing.Ref) string {
 	return layout.OwnerPath(ref.Owner) + ref.ID
 }
 
-// dueNow returns what is due for a record. The check of the record's family reports a record that can't be read.
+// dueNow returns the work due for a record. The check of the record's family reports a record that can't be read.
 func dueNow(ref licensing.Ref, value []byte) (layout.Due, bool) {
 	if ref.Kind == licensing.KindLicense {
 		license, err := layout.DecodeLicense(ref.LicenseID(), value)

@@ -21,7 +21,7 @@ import (
 type Violation struct {
 	Family  string `json:"family"`  // the kind of key
 	Key     string `json:"key"`     // which one, in a printable form
-	Rule    string `json:"rule"`    // what is broken, in one word that stays
+	Rule    string `json:"rule"`    // the violated rule, as a fixed word
 	Problem string `json:"problem"` // the same in a sentence
 }
 
@@ -310,7 +310,7 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 	return nil
 }
 
-// maxKind bounds what is shown of a key whose kind is not known.
+// maxKind bounds the shown part of a key of unknown kind.
 const maxKind = len(layout.Prefix) + len("00/") + 16
 
 // kindOf returns the beginning of a key up to the slash after its family, or a bounded part of the key: the rest may be

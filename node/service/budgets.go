@@ -237,7 +237,7 @@ func (b *Budgets) putBack(owner licensing.Owner, changes []licensing.SizeChange)
 }
 
 // refresh reads the usage of the owners that were asked for lately, except those whose usage the pass has stored, and
-// forgets the others. If it can't read an owner, the old usage stands.
+// forgets the others. If it can't read an owner, it keeps the last known usage.
 func (b *Budgets) refresh(ctx context.Context, stored map[licensing.Owner][]licensing.SizeChange) {
 	var owners []licensing.Owner
 	warned := 0

@@ -16,7 +16,7 @@ import (
 // rank sweeps the slot. So if a node comes or goes, only slots of this node change hands. Nodes that know of different
 // nodes for a moment sweep some slots twice, which is harmless, or not at all until the next pass.
 //
-// A turn is a span of time in which each node makes at least two passes. Each turn divides the slots anew, so a node
+// A turn is a span of time in which each node makes at least two passes. Each turn divides the slots again, so a node
 // that is up and can't sweep, such as a node with a wrong clock, keeps no slot waiting for longer.
 
 // passesPerTurn is how many times a turn is longer than the average time between two passes.

@@ -2,7 +2,7 @@
 // use case takes an admission place in the engine, reads records from the store or runs commands in
 // the engine, and returns the result.
 //
-// Package service knows nothing of HTTP, etcd or payment providers: packages handlers, kv and payment
+// Package service does not depend on HTTP, etcd or payment providers: packages handlers, kv and payment
 // do. It decides no rule about licenses, orders or products: package licensing does. It changes a
 // record only by way of the engine (package node), except for API keys, replays and sweeps, which the
 // store changes itself.

@@ -132,8 +132,8 @@ func (o *Orders) tryOrder(
 // store knows the current one: so no two nodes derive pay tokens from different keys under one id. useRing never
 // reports an unknown outcome, because the order was not created.
 //
-// A master key may be retired later. A node that still has it as the current one goes on creating orders; their pay
-// pages open, but nodes without the master key show no pay_url.
+// A master key may be retired later. A node whose ring still begins with this key continues to create orders; their
+// pay pages open, but nodes without the master key show no pay_url.
 func (o *Orders) useRing(ctx context.Context) error {
 	if o.ringUsed.Load() {
 		return nil

@@ -216,7 +216,7 @@ func (s *Sweeps) eachDue(
 }
 
 // doEach calls do for records in random order: nodes that have read the same page should not work on
-// the same records at the same time. It returns the worst error, and whether the caller may go on with
+// the same records at the same time. It returns the worst error, and whether the caller may continue with
 // other records.
 func (c *core) doEach(
 	ctx context.Context, records []licensing.Ref, do func(context.Context, licensing.Ref) error,

@@ -17,10 +17,10 @@ func KeyPart(owner licensing.Owner) uint8 {
 	return sha256.Sum256([]byte(owner.AccountID + "/" + string(owner.Mode)))[0]
 }
 
-// KeyMark stands for a state of API keys. Marks can only be compared.
+// KeyMark identifies a state of API keys: equal marks mean equal keys. Marks can only be compared.
 type KeyMark string
 
-// KeyMarks stand for the state of all API keys.
+// KeyMarks identify the state of all API keys.
 type KeyMarks struct {
 	// All changes with every change that no part's mark shows, such as a change by a node of an
 	// earlier build.

@@ -28,8 +28,8 @@ type Keys interface {
 	// or which differ under the same id.
 	CheckRing(ctx context.Context, ring licensing.MasterRing) error
 
-	// UseMaster records that secrets are derived from a master key from now on. It refuses a key whose
-	// id stands for another key in the store.
+	// UseMaster records that secrets are derived from a master key from now on. It refuses a key if the store has
+	// another key under its id.
 	UseMaster(ctx context.Context, master licensing.MasterKey) error
 
 	// CreateAPIKey stores a new key. Its master key must be in use. Storing the same key again is a

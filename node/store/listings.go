@@ -43,7 +43,7 @@ type Listings interface {
 type Position string
 
 // Page asks for up to Limit items, at least one, that are older than the item at Before, and examines
-// up to Scan items. An empty Before stands for the beginning, and a Scan of 0 for MaxListScan.
+// up to Scan items. An empty Before means the beginning, and a Scan of 0 means MaxListScan.
 type Page struct {
 	Before      Position
 	Limit, Scan int

@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// Reads stands for the caller of a request: what the store reads for the request counts, and may become too much. Reads
-// is safe for concurrent use: a read may go on after its caller has given up. Nil counts nothing and refuses nothing.
+// Reads counts the bytes that the store reads for one request, and refuses further reads once they are too many. Reads
+// is safe for concurrent use: a read may continue after its caller has given up. Nil counts and refuses nothing.
 type Reads struct {
 	note    func(bytes int)
 	refusal func() error

@@ -131,7 +131,7 @@ type Want struct {
 }
 
 // Token is the store's own note about a loaded record: its revision, and where its parts are stored.
-// Nil stands for a record that does not exist. A token never changes and may be used again.
+// A nil token means that the record does not exist. A token never changes and may be used again.
 type Token any
 
 // Snapshot is a record at a revision. Its fields are empty if no record is stored.

@@ -15,7 +15,7 @@ import (
 
 // Under its alarm NOSPACE, etcd refuses each transaction that puts a key, and each grant of
 // a lease; etcd still executes reads and removals (server/etcdserver/apply, applierV3Capped).
-// A refused request costs etcd as much as another one: it raises the alarm anew, through
+// A refused request costs etcd as much as another one: it raises the alarm again, through
 // the log. And since etcd reports NoSpace also for requests that it has applied, their
 // outcome is unknown. So while the alarm is known to be on, a request that puts a key is
 // not sent: a new change has then not been executed, and a change in doubt stays in doubt

@@ -70,7 +70,7 @@ func EncodeBlock(runs []Run) []byte {
 const blockOverhead = 32
 
 // DecodeRuns reads the events of a key, record by record. An error says why some of the runs can't be read. The runs
-// that are returned with an error are complete all the same: placeholders replace the unreadable runs.
+// that are returned with an error are still complete: placeholders replace the unreadable runs.
 func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
 	if e.Block == 0 {
 		return []Run{{Record: e.Record, Last: e.Last, Value: value}}, nil

@@ -59,7 +59,7 @@ func plausible(times ...time.Time) error {
 }
 
 // DecodeEvents reads events, given their owner, their record and the number of the last event. An error says why some
-// of the events can't be read. The events that are returned with an error are complete all the same: a placeholder
+// of the events can't be read. The events that are returned with an error are still complete: a placeholder
 // replaces each event that can't be read, or all of them if the value is torn.
 func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byte) (*Events, error) {
 	s := &Events{}
