@@ -60,14 +60,17 @@ func wideLines(fset *token.FileSet, syntax *ast.File, text string) (wide []int) 
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		line = paths.ReplaceAllString(strings.TrimRight(line, "\n"), "$1")
-		columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
-		if columns > maxColumns && !raw[number] && !strings.Contains(line, "://") {
+		line = strings.TrimRight(line, "\n")
+		if columns(line) > maxColumns && !raw[number] && !strings.Contains(line, "://") &&
+			columns(paths.ReplaceAllString(line, "$1")) > maxColumns {
 			wide = append(wide, number)
 		}
 	}
 	return wide
 }
+
+// columns returns the width of a line.
+func columns(line string) int { return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t") }
 
 // checkPackageComment requires exactly one package comment. If a folder holds only tests, one of them
 // carries it.
