@@ -43,5 +43,6 @@
 //	states.go      the state of each row
 //	journal.go     the journal
 //	results.go     the results
+//	replace.go     ReplaceInput: other rows for an import
 //	files.go       locks and atomic replacement of files
 package bulk

@@ -14,10 +14,11 @@ import (
 	"licet/client"
 )
 
-const resultsSuffix = ".results.csv"
-
-// JournalSuffix is appended to the name of an input. It names the journal, which exists once the import has begun.
-const JournalSuffix = ".journal"
+// These are appended to the name of an input. The journal exists once the import has begun.
+const (
+	resultsSuffix = ".results.csv"
+	journalSuffix = ".journal"
+)
 
 // Import grants and changes licenses from a CSV file.
 type Import struct {
@@ -80,7 +81,7 @@ func (im *Import) Run(ctx context.Context) (sum ImportSummary, err error) {
 	if err != nil {
 		return sum, err
 	}
-	book, err := LockFile(real + JournalSuffix)
+	book, err := LockFile(real + journalSuffix)
 	if err != nil {
 		return sum, fmt.Errorf("create the journal next to the input: %w", err)
 	}
@@ -192,8 +193,8 @@ func (r *run) resume(ctx context.Context, book *os.File, hash string) error {
 
 // sameInput checks that the journal belongs to the input, and reads the input.
 func (r *run) sameInput(b beginning, hash string) error {
-	if b.Version != journalVersion {
-		return fmt.Errorf("another version of licet (%d) wrote it: finish the import with that version", b.Version)
+	if err := b.readable(); err != nil {
+		return err
 	}
 	if b.SHA256 != hash {
 		return fmt.Errorf("%s has changed since its import began at %s. Put it back as it was, and the same command "+

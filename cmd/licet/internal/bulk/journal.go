@@ -26,6 +26,14 @@ type beginning struct {
 	Results string    `json:"results"`
 }
 
+// readable returns an error if this version of licet can't read the journal.
+func (b beginning) readable() error {
+	if b.Version != journalVersion {
+		return fmt.Errorf("another version of licet (%d) wrote it: finish the import with that version", b.Version)
+	}
+	return nil
+}
+
 // entry is every other line: a row that is about to be sent, or the result of a row.
 type entry struct {
 	Row      int       `json:"row"`           // from 1

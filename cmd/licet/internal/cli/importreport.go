@@ -12,7 +12,7 @@ import (
 )
 
 // foreignReport prints what an import would do.
-func (c *session) foreignReport(f *foreign, path string, r *migrate.Report) error {
+func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error {
 	if c.json {
 		return c.printJSON(map[string]any{"licenses": r.Licenses, "rows": r.Written, "not_importable": r.Left,
 			"without_key": r.Keyless, "columns": r.Columns, "products": r.Products, "lost": r.Without})

@@ -64,7 +64,8 @@ Each license becomes a row of FILE.csv, and the command sends the rows as licet 
 does. FILE.csv.results.csv has the results. FILE.left.csv has licenses that can't be imported.
 --dry-run sends nothing: it prints how each value is converted, and which data is not imported.
 
-If the command is interrupted or killed, repeat it to continue.`, service.Title, files, service.Name, tokenVariable,
+If the command is interrupted or killed, repeat it to continue. Other flags make other rows: the
+import begins again if the service has granted none yet, and ends with an error otherwise.`, service.Title, files, service.Name, tokenVariable,
 			service.Token),
 		example: fmt.Sprintf(`  licet import %[1]s --from-api %[2]s --dry-run
   licet import %[1]s --from-api %[2]s --product 4711=editor`, service.Name, service.API),
@@ -112,11 +113,7 @@ func (c *session) importForeign(f foreign, args []string) error {
 	if f.dry {
 		return c.foreignReport(&f, path, report)
 	}
-	if report == nil {
-		fmt.Fprintf(c.stderr, "%s: the command continues the import that has begun\n", f.im.Input)
-	} else {
-		fmt.Fprintln(c.stderr, f.summary(path, report))
-	}
+	fmt.Fprintln(c.stderr, f.summary(path, report))
 	return c.runImport(f.im)
 }
 
@@ -160,30 +157,19 @@ func (c *session) fetch(f *foreign, path string) error {
 	return err
 }
 
-// convert writes the rows, unless their import has begun: then it returns nil.
-func (f *foreign) convert(path string) (*migrate.Report, error) {
-	_, err := os.Stat(f.im.Input + bulk.JournalSuffix)
-	begun := err == nil
-	if begun && !f.dry {
-		return nil, nil
-	}
-	var report migrate.Report
-	write := func(rows io.Writer) error {
-		return bulk.ReplaceFile(path+".left.csv", func(left io.Writer) (err error) {
+// convert writes the rows. An import of other rows that has begun either begins again, or is an error.
+func (f *foreign) convert(path string) (report migrate.Report, err error) {
+	err = bulk.ReplaceFile(path+".left.csv", func(left io.Writer) error {
+		return bulk.ReplaceInput(f.im.Input, func(rows io.Writer) (err error) {
 			report, err = f.service.Convert(path, f.set, rows, left)
 			return err
 		})
-	}
-	if begun {
-		err = write(io.Discard) // the rows stay as they are
-	} else {
-		err = bulk.ReplaceFile(f.im.Input, write)
-	}
-	return &report, err
+	})
+	return report, err
 }
 
 // summary says in one sentence what a file has.
-func (f *foreign) summary(path string, r *migrate.Report) string {
+func (f *foreign) summary(path string, r migrate.Report) string {
 	text := fmt.Sprintf("%s: %s of %s", path, counted(r.Licenses, "license"), f.service.Title)
 	if r.Left > 0 {
 		text += fmt.Sprintf("; %d of them can't be imported, see %s.left.csv", r.Left, path)

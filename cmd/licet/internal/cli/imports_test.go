@@ -12,6 +12,8 @@ import (
 
 	"licet/client"
 	"licet/cmd/licet/internal/migrate/migratetest"
+	"licet/internal/servicetest"
+	"licet/licensing"
 )
 
 // TestImportFromServices imports licenses from the API of each service, interrupted on the way. Installed software goes
@@ -176,5 +178,46 @@ func TestCheckKnowsHowKeysAreMatched(t *testing.T) {
 			!strings.Contains(got.stderr, want) {
 			t.Errorf("%v, %q, want %q", got.err, got.stderr, want)
 		}
+	}
+}
+
+// TestImportWithOtherFlags changes the flags of an import that has begun. The import begins again as long as no row was
+// granted, and refuses other rows afterwards.
+func TestImportWithOtherFlags(t *testing.T) {
+	t.Parallel()
+	key, err := svc.Key(licensing.Owner{AccountID: servicetest.NewAccount().AccountID, Mode: licensing.Live})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newUser(t)
+	u.env["LICET_API_KEY"] = key.Text
+	delete(u.env, "LICET_API_KEY_ID")
+	u.must("products", "put", "editor")
+	path := filepath.Join(t.TempDir(), "sales.csv")
+	if err := os.WriteFile(path, []byte("Purchase ID,Product ID,License Key\na,edt,K-1\nb,edt,K-2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := []string{"import", "gumroad", path}
+	if got := u.run(from...); got.err == nil || !strings.Contains(got.err.Error(), "2 of 2 rows not done: fix the") {
+		t.Errorf("the import without the product printed %q, %v", got.stdout, got.err)
+	}
+	u.must(append(from, "--product", "edt=editor", "--dry-run")...)
+	edited := append(from, "--product", "edt=editor")
+	if text := u.must(edited...); !strings.Contains(text, "2 rows: 2 granted") {
+		t.Errorf("the import with another product printed %q", text)
+	}
+	rows, err := os.ReadFile(path + ".csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range [][]string{{"--max-devices", "7"}, {"--max-devices", "7", "--dry-run"}} {
+		u.refuses(false, []string{"2 rows may have been granted", path + ".csv.journal", path + ".csv.results.csv"},
+			append(edited, more...)...)
+	}
+	if text := u.must(edited...); !strings.Contains(text, "2 of them by earlier runs") {
+		t.Errorf("the import with the flags that it has begun with printed %q", text)
+	}
+	if after, err := os.ReadFile(path + ".csv"); err != nil || string(after) != string(rows) {
+		t.Errorf("the rows were %q and are %q, %v", rows, after, err)
 	}
 }
