@@ -17,7 +17,7 @@ func lemonSqueezy() *Service {
 		API: "https://api.lemonsqueezy.com/v1", Token: "an API key",
 		Mapping: []Mapping{
 			{"key", "external_key"}, {"product_id", "product_id"}, {"activation_limit", "max_devices"},
-			{"expires_at", "expires_at"}, {"disabled", "status"}, {"identifier of each instance", "devices"},
+			{"expires_at", "expires_at"}, {"disabled, or status disabled", "status"}, {"identifier of each instance", "devices"},
 			{"id, order_id, customer_id", "metadata"},
 		},
 		perMinute: 300, // https://docs.lemonsqueezy.com/api/getting-started/requests
@@ -39,6 +39,7 @@ type lemonSqueezyResource struct {
 		ActivationLimit int `json:"activation_limit"` // null: any number
 		InstancesCount  int `json:"instances_count"`
 		Status          string
+		Disabled        any       // a boolean; the API also sends 0 and 1
 		ExpiresAt       time.Time `json:"expires_at"`
 		// of an instance
 		LicenseKeyID int64 `json:"license_key_id"`
@@ -77,7 +78,7 @@ func readLemonSqueezy(body []byte, asked *url.URL) (page, error) {
 			l := license{id: d.ID, key: a.Key, product: strconv.FormatInt(a.ProductID, 10),
 				maxDevices: a.ActivationLimit, expires: a.ExpiresAt, metadata: map[string]any{
 					"lemonsqueezy_id": d.ID, "order_id": a.OrderID, "customer_id": a.CustomerID}}
-			if a.Status == "disabled" {
+			if a.Status == "disabled" || a.Disabled == true || a.Disabled == 1.0 {
 				l.state, l.reason = bulk.Suspended, "disabled at Lemon Squeezy"
 			}
 			p.licenses = append(p.licenses, l)

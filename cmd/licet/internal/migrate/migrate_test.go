@@ -420,6 +420,30 @@ func TestGumroadApostrophes(t *testing.T) {
 	}
 }
 
+// TestLemonSqueezyDisabled suspends license keys that are disabled by status or by attribute, in each form of the API.
+func TestLemonSqueezyDisabled(t *testing.T) {
+	for text, want := range map[string]string{
+		`"status":"disabled"`:                  "suspended",
+		`"status":"active","disabled":1`:       "suspended",
+		`"status":"active","disabled":true`:    "suspended",
+		`"status":"inactive","disabled":true`:  "suspended",
+		`"status":"active","disabled":0`:       "",
+		`"status":"inactive","disabled":false`: "",
+		`"status":"expired","disabled":null`:   "",
+		`"status":"disabled","disabled":false`: "suspended",
+	} {
+		path := filepath.Join(t.TempDir(), "keys.json")
+		text := `{"data":[{"id":"1","type":"license-keys","attributes":{"key":"K-1","product_id":7,` + text + `}}]}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, _ := converted(t, serviceOf(t, "lemonsqueezy"), path, Settings{})
+		if got := rows["K-1"]["status"]; got != want {
+			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestLeft names licenses that can't be imported, and writes the others.
 func TestLeft(t *testing.T) {
 	fake := start(t, "keygen", 4)
