@@ -56,15 +56,17 @@ type ImportSummary struct {
 	Before   int // done before this run
 	Licenses int // granted
 
-	Granted, Changed, Unchanged, Skipped int // done
-	Refused, Unanswered                  int // sent, but not done
-	Open                                 int // not sent yet
+	Granted, Changed, Unchanged, Existing, Skipped int // done
+	Refused, Unanswered                            int // sent, but not done
+	Open                                           int // not sent yet
 
 	Results string // the file with the result of each row
 }
 
 // Done returns the number of rows that are done.
-func (s ImportSummary) Done() int { return s.Granted + s.Changed + s.Unchanged + s.Skipped }
+func (s ImportSummary) Done() int {
+	return s.Granted + s.Changed + s.Unchanged + s.Existing + s.Skipped
+}
 
 // Run checks all rows and sends the rows that are not done. After a failed row it continues with the next row. An error
 // means that the import was interrupted: repeating the call continues it.

@@ -60,6 +60,7 @@ const (
 	granted   result = "granted"
 	changed   result = "changed"
 	unchanged result = "unchanged"
+	exists    result = "exists"  // another license has the row's external key
 	skipped   result = "skipped" // a person found it granted
 	refused   result = "refused"
 	// unanswered: the outcome is unknown. Sending the row again with the same key is safe while the service remembers
@@ -70,7 +71,7 @@ const (
 )
 
 func (r result) done() bool {
-	return r == granted || r == changed || r == unchanged || r == skipped
+	return r == granted || r == changed || r == unchanged || r == exists || r == skipped
 }
 
 // journal records an import. It alone decides how an interrupted import continues. The file is append-only. A journal

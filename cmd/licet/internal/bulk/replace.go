@@ -42,7 +42,7 @@ func forget(path, hash string) (err error) {
 		began = b
 		return b.readable()
 	}, func(e entry, _ int64) error {
-		if e.Result == refused || e.Result == denied {
+		if e.Result == refused || e.Result == denied || e.Result == exists {
 			delete(sent, e.Row)
 		} else {
 			sent[e.Row] = true

@@ -147,6 +147,9 @@ func (r *run) grant(ctx context.Context, row *row) error {
 			made, err = found, failed
 		}
 	}
+	if client.HasReason(err, client.ReasonExternalKeyInUse) {
+		return r.record(row, entry{Result: exists})
+	}
 	if err != nil {
 		e, stop := resultOf(err, answer.Tries)
 		if e.Result == "" || ctx.Err() != nil {
@@ -333,7 +336,8 @@ func (r *run) summary() ImportSummary {
 	sum := ImportSummary{Rows: len(r.states), Before: r.before, Licenses: r.licenses, Results: r.Results}
 	counts := map[status]*int{
 		open: &sum.Open, inDoubt: &sum.Unanswered, failed: &sum.Refused,
-		wasGranted: &sum.Granted, wasChanged: &sum.Changed, wasUnchanged: &sum.Unchanged, wasSkipped: &sum.Skipped,
+		wasGranted: &sum.Granted, wasChanged: &sum.Changed, wasUnchanged: &sum.Unchanged, existed: &sum.Existing,
+		wasSkipped: &sum.Skipped,
 	}
 	for i := range r.states {
 		*counts[r.states[i].status]++

@@ -27,6 +27,7 @@ const (
 	wasGranted
 	wasChanged
 	wasUnchanged
+	existed
 	wasSkipped
 )
 
@@ -56,6 +57,8 @@ func (s *state) apply(e entry, at int64) error {
 		s.status = wasChanged
 	case unchanged:
 		s.status = wasUnchanged
+	case exists:
+		s.status = existed
 	case skipped:
 		s.status = wasSkipped
 	default:

@@ -220,4 +220,15 @@ func TestImportWithOtherFlags(t *testing.T) {
 	if after, err := os.ReadFile(path + ".csv"); err != nil || string(after) != string(rows) {
 		t.Errorf("the rows were %q and are %q, %v", rows, after, err)
 	}
+	// The import begins again without its files. The licenses exist already, and stay as they are.
+	for _, suffix := range []string{".csv.journal", ".csv.results.csv"} {
+		if err := os.Remove(path + suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := u.must(append(edited, "--max-devices", "7")...)
+	licenses := fmt.Sprint(u.asJSON("licenses", "list")["licenses"])
+	if !strings.Contains(again, "2 rows: 2 already existing") || strings.Count(licenses, "max_devices:0") != 2 {
+		t.Errorf("the import that began again printed %q, and there are %s", again, licenses)
+	}
 }

@@ -31,7 +31,8 @@ func (s licenseGroup) licensesImport() *cobra.Command {
   - A row without id and license_key grants licenses. It needs product_id; quantity (default 1),
     max_devices, expires_at and metadata are optional. For a license that another service sold,
     external_key is the key at that service, devices is a JSON array of the devices to bind,
-    and status may be suspended or revoked.
+    and status may be suspended or revoked. If a license with the external_key exists, nothing
+    changes.
   - A row with id, license_key or both changes that license. It sets max_devices, expires_at and
     metadata unless they are empty. The command merges metadata; null removes a member.
     Prefer id: without it, the command looks the license up by its key, which proxies log.
@@ -179,8 +180,8 @@ func (c *session) importSummary(sum bulk.ImportSummary) error {
 	if c.json {
 		return c.printJSON(map[string]any{
 			"rows": sum.Rows, "done_before": sum.Before, "licenses": sum.Licenses,
-			"granted": sum.Granted, "changed": sum.Changed, "unchanged": sum.Unchanged, "skipped": sum.Skipped,
-			"refused": sum.Refused, "unanswered": sum.Unanswered, "not_sent": sum.Open, "results": sum.Results,
+			"granted": sum.Granted, "changed": sum.Changed, "unchanged": sum.Unchanged, "existing": sum.Existing,
+			"skipped": sum.Skipped, "refused": sum.Refused, "unanswered": sum.Unanswered, "not_sent": sum.Open, "results": sum.Results,
 		})
 	}
 	text := counted(sum.Rows, "row")
@@ -191,7 +192,7 @@ func (c *session) importSummary(sum bulk.ImportSummary) error {
 	}{
 		{sum.Granted, fmt.Sprintf("granted (%s)", counted(sum.Licenses, "license"))}, {sum.Changed,
 			"changed"}, {sum.Unchanged, "unchanged"},
-		{sum.Skipped, "skipped"}, {sum.Refused, "refused"}, {sum.Unanswered, "unanswered"}, {sum.Open, "not sent"},
+		{sum.Existing, "already existing"}, {sum.Skipped, "skipped"}, {sum.Refused, "refused"}, {sum.Unanswered, "unanswered"}, {sum.Open, "not sent"},
 	} {
 		if part.n > 0 {
 			text += fmt.Sprintf("%s%d %s", separator, part.n, part.what)
