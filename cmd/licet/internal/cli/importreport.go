@@ -15,7 +15,7 @@ import (
 func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error {
 	if c.json {
 		return c.printJSON(map[string]any{"licenses": r.Licenses, "rows": r.Written, "not_importable": r.Left,
-			"without_key": r.Keyless, "columns": r.Columns, "products": r.Products, "lost": r.Without})
+			"repeated": r.Repeated, "without_key": r.Keyless, "columns": r.Columns, "products": r.Products, "lost": r.Without})
 	}
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "%s. Nothing was sent.\n\n", f.summary(path, r))

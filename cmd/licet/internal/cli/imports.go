@@ -174,6 +174,9 @@ func (f *foreign) summary(path string, r migrate.Report) string {
 	if r.Left > 0 {
 		text += fmt.Sprintf("; %d of them can't be imported, see %s.left.csv", r.Left, path)
 	}
+	if r.Repeated > 0 {
+		text += fmt.Sprintf("; %d more with the key of an earlier one", r.Repeated)
+	}
 	if r.Keyless > 0 {
 		text += fmt.Sprintf("; %s without a license key", counted(r.Keyless, "sale"))
 	}

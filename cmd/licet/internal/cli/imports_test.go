@@ -194,10 +194,15 @@ func TestImportWithOtherFlags(t *testing.T) {
 	delete(u.env, "LICET_API_KEY_ID")
 	u.must("products", "put", "editor")
 	path := filepath.Join(t.TempDir(), "sales.csv")
-	if err := os.WriteFile(path, []byte("Purchase ID,Product ID,License Key\na,edt,K-1\nb,edt,K-2\n"), 0o600); err != nil {
+	sales := "Purchase ID,Product ID,License Key\na,edt,K-1\nb,edt,K-2\nc,edt,K-2\n"
+	if err := os.WriteFile(path, []byte(sales), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	from := []string{"import", "gumroad", path}
+	shown := u.must(append(from, "--dry-run")...)
+	if !strings.Contains(shown, "2 licenses of Gumroad; 1 more with the key of an earlier one. Nothing was sent.") {
+		t.Errorf("the dry run printed %q", shown)
+	}
 	if got := u.run(from...); got.err == nil || !strings.Contains(got.err.Error(), "2 of 2 rows not done: fix the") {
 		t.Errorf("the import without the product printed %q, %v", got.stdout, got.err)
 	}
