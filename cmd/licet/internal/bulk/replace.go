@@ -53,9 +53,9 @@ func forget(path, hash string) (err error) {
 	case err != nil || began.SHA256 == hash:
 		return err
 	case len(sent) > 0:
-		return fmt.Errorf("the import of %[1]s has begun with other rows, and %[2]s may have been granted: repeat the "+
-			"command with the flags and the file of that import. To import the rows of these flags instead, first move "+
-			"%[3]s and %[4]s away: a license whose external key exists is not granted again and stays as it is",
+		return fmt.Errorf("the import of %s has begun with other rows, and %s may have been granted: repeat the "+
+			"command with the flags and the file of that import. To import the rows of these flags instead, first "+
+			"move %s and %s away: a license whose external key exists is not granted again and stays as it is",
 			path, counted(int64(len(sent)), "row"), name, began.Results)
 	}
 	return errors.Join(removeAny(began.Results), removeAny(name)) // the journal last: it names the results

@@ -13,9 +13,11 @@ import (
 
 // foreignReport prints what an import would do.
 func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error {
+	missing, known := c.missingProducts(f, r)
 	if c.json {
 		return c.printJSON(map[string]any{"licenses": r.Licenses, "rows": r.Written, "not_importable": r.Left,
-			"repeated": r.Repeated, "without_key": r.Keyless, "columns": r.Columns, "products": r.Products, "lost": r.Without})
+			"repeated": r.Repeated, "without_key": r.Keyless, "columns": r.Columns, "products": r.Products,
+			"missing_products": missing, "lost": r.Without})
 	}
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "%s. Nothing was sent.\n\n", f.summary(path, r))
@@ -61,6 +63,14 @@ func (c *session) foreignReport(f *foreign, path string, r migrate.Report) error
 		}
 		out.WriteByte('\n')
 		dropped = append(dropped, printed.dropped...)
+	}
+	switch {
+	case !known:
+		fmt.Fprint(out, "Whether the products exist is unknown: the service is not reachable, or the API key does not "+
+			"have the scope products:read.\n\n")
+	case len(missing) > 0:
+		fmt.Fprintf(out, "These products do not exist: %s. In live mode, the service refuses their licenses: create "+
+			"the products with licet products put. In test mode, the import creates them.\n\n", quoted(missing))
 	}
 	if err := c.write([]byte(strings.TrimSuffix(out.String(), "\n"))); err != nil {
 		return err

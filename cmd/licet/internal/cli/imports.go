@@ -62,7 +62,8 @@ $%s or --token-file has %s.
 
 Each license becomes a row of FILE.csv, and the command sends the rows as licet licenses import
 does. FILE.csv.results.csv has the results. FILE.left.csv has licenses that can't be imported.
---dry-run sends nothing: it prints how each value is converted, and which data is not imported.
+--dry-run sends nothing: it prints how each value is converted, which data is not imported, and,
+with the scope products:read, which products do not exist.
 
 If the command is interrupted or killed, repeat it to continue. Other flags make other rows: the
 import begins again if the service has granted none yet, and ends with an error otherwise.`, service.Title, files, service.Name, tokenVariable,
@@ -110,6 +111,7 @@ func (c *session) importForeign(f foreign, args []string) error {
 	if err != nil {
 		return err
 	}
+	c.warnOfProducts(&f, path, report)
 	if f.dry {
 		return c.foreignReport(&f, path, report)
 	}

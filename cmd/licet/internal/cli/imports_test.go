@@ -203,11 +203,21 @@ func TestImportWithOtherFlags(t *testing.T) {
 	if !strings.Contains(shown, "2 licenses of Gumroad; 1 more with the key of an earlier one. Nothing was sent.") {
 		t.Errorf("the dry run printed %q", shown)
 	}
+	if !strings.Contains(shown, `These products do not exist: "edt". In live mode, the service refuses`) {
+		t.Errorf("the dry run printed %q", shown)
+	}
 	if got := u.run(from...); got.err == nil || !strings.Contains(got.err.Error(), "2 of 2 rows not done: fix the") {
 		t.Errorf("the import without the product printed %q, %v", got.stdout, got.err)
 	}
-	u.must(append(from, "--product", "edt=editor", "--dry-run")...)
+	got := u.run(append(from, "--product", "edt=editor", "--product", "etd=viewer", "--dry-run")...)
+	if want := `no license in ` + path + ` has the product "etd"; the products are "edt"`; got.err != nil ||
+		!strings.Contains(got.stderr, want) || strings.Contains(got.stdout, "do not exist") {
+		t.Errorf("the dry run ended with %v, %q; it printed %q", got.err, got.stderr, got.stdout)
+	}
 	edited := append(from, "--product", "edt=editor")
+	if o := u.asJSON(append(from, "--dry-run")...); fmt.Sprint(o["missing_products"]) != "[edt]" {
+		t.Errorf("the dry run printed %v", o)
+	}
 	if text := u.must(edited...); !strings.Contains(text, "2 rows: 2 granted") {
 		t.Errorf("the import with another product printed %q", text)
 	}

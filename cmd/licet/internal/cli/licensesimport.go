@@ -180,8 +180,9 @@ func (c *session) importSummary(sum bulk.ImportSummary) error {
 	if c.json {
 		return c.printJSON(map[string]any{
 			"rows": sum.Rows, "done_before": sum.Before, "licenses": sum.Licenses,
-			"granted": sum.Granted, "changed": sum.Changed, "unchanged": sum.Unchanged, "existing": sum.Existing,
-			"skipped": sum.Skipped, "refused": sum.Refused, "unanswered": sum.Unanswered, "not_sent": sum.Open, "results": sum.Results,
+			"granted": sum.Granted, "changed": sum.Changed, "unchanged": sum.Unchanged,
+			"existing": sum.Existing, "skipped": sum.Skipped,
+			"refused": sum.Refused, "unanswered": sum.Unanswered, "not_sent": sum.Open, "results": sum.Results,
 		})
 	}
 	text := counted(sum.Rows, "row")
@@ -190,9 +191,9 @@ func (c *session) importSummary(sum bulk.ImportSummary) error {
 		n    int
 		what string
 	}{
-		{sum.Granted, fmt.Sprintf("granted (%s)", counted(sum.Licenses, "license"))}, {sum.Changed,
-			"changed"}, {sum.Unchanged, "unchanged"},
-		{sum.Existing, "already existing"}, {sum.Skipped, "skipped"}, {sum.Refused, "refused"}, {sum.Unanswered, "unanswered"}, {sum.Open, "not sent"},
+		{sum.Granted, fmt.Sprintf("granted (%s)", counted(sum.Licenses, "license"))},
+		{sum.Changed, "changed"}, {sum.Unchanged, "unchanged"}, {sum.Existing, "already existing"},
+		{sum.Skipped, "skipped"}, {sum.Refused, "refused"}, {sum.Unanswered, "unanswered"}, {sum.Open, "not sent"},
 	} {
 		if part.n > 0 {
 			text += fmt.Sprintf("%s%d %s", separator, part.n, part.what)

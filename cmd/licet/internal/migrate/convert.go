@@ -112,6 +112,7 @@ func (c *converter) license(l *license) error {
 	if row.MaxDevices == 0 {
 		row.MaxDevices = c.set.MaxDevices
 	}
+	c.report.Products[l.product] += 0 // known, also without rows
 	var err error
 	if row.Metadata, err = json.Marshal(l.metadata); err != nil {
 		return err

@@ -17,7 +17,8 @@ func lemonSqueezy() *Service {
 		API: "https://api.lemonsqueezy.com/v1", Token: "an API key",
 		Mapping: []Mapping{
 			{"key", "external_key"}, {"product_id", "product_id"}, {"activation_limit", "max_devices"},
-			{"expires_at", "expires_at"}, {"disabled, or status disabled", "status"}, {"identifier of each instance", "devices"},
+			{"expires_at", "expires_at"}, {"disabled, or status disabled", "status"},
+			{"identifier of each instance", "devices"},
 			{"id, order_id, customer_id", "metadata"},
 		},
 		perMinute: 300, // https://docs.lemonsqueezy.com/api/getting-started/requests
