@@ -110,6 +110,8 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonNotFound, client.ReasonMethodNotAllowed:
 		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an "+
 			"extra path", c.target.url, c.target.urlFrom)
+	case client.ReasonInvalidLicenseKey, client.ReasonLicenseNotFound:
+		text += c.externalKeyHint(e.Reason == client.ReasonInvalidLicenseKey)
 	case client.ReasonInternal:
 		text += "; this is a fault of the service, see its log"
 	case client.ReasonIdempotencyKeyReused:
@@ -129,6 +131,21 @@ func (c *session) refusal(e *client.Error) error {
 		return BadUsage("%s", text)
 	}
 	return errors.New(text)
+}
+
+// externalKeyHint says how to name a license by its key of another service. malformed reports whether the text that was
+// sent is not a license key.
+func (c *session) externalKeyHint(malformed bool) string {
+	account, mode := c.cmd.Flags().Lookup("account-id"), c.cmd.Flags().Lookup("mode")
+	switch {
+	case account != nil && mode != nil && account.Changed && !mode.Changed:
+		return "; if this is a key of another service in test mode, add --mode test"
+	case !malformed:
+		return ""
+	case account != nil:
+		return "; if this is a key of another service, add --account-id, and in test mode --mode test"
+	}
+	return "; if this is a key of another service, licet licenses list --external-key KEY finds the license and its id"
 }
 
 // fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all

@@ -114,6 +114,27 @@ func TestImportFromServices(t *testing.T) {
 	}
 }
 
+// TestHintsForExternalKeys names the flags that find a license by its key of another service.
+func TestHintsForExternalKeys(t *testing.T) {
+	u := newUser(t)
+	u.must("account", "update", "--external-keys", "exact")
+	account := fmt.Sprint(u.asJSON("account", "show")["account_id"])
+	path := filepath.Join(t.TempDir(), "in.csv")
+	if err := os.WriteFile(path, []byte("external_key,product_id\nKEY-1,editor\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.must("licenses", "import", path)
+	u.refuses(false, []string{"licet licenses list --external-key KEY"}, "licenses", "get", "KEY-1")
+	u.must("licenses", "list", "--external-key", "KEY-1")
+	for _, command := range []string{"activate", "validate"} {
+		with := []string{"licenses", command, "KEY-1", "mac"}
+		u.refuses(false, []string{"add --account-id, and in test mode --mode test"}, with...)
+		with = append(with, "--account-id", account)
+		u.refuses(false, []string{"; if this is a key of another service in test mode, add --mode test"}, with...)
+		u.must(append(with, "--mode", "test")...)
+	}
+}
+
 // TestImportInterrupted interrupts the reading of an API, and says how to go on.
 func TestImportInterrupted(t *testing.T) {
 	u := newUser(t)
