@@ -40,7 +40,6 @@ func TestDocumentedForeignImportsRun(t *testing.T) {
 			}
 			page = strings.ReplaceAll(page, guide.api, fake.URL)
 			setup := "```sh\n" + `. ./licet-data/dev.env
-account_id=$(licet account show --output json | sed 's/.*"account_id":"\([^"]*\)".*/\1/')
 cat > sales.csv <<'END'
 Purchase ID,Product ID,License Key
 a==,edt,AAAAAAAA-11111111

@@ -16,7 +16,7 @@ func pinFlags(cmd *cobra.Command, product, account, mode *string) {
 	cmd.Flags().StringVar(account, "account-id", "",
 		"`account` that the license must have; required if LICENSE_KEY is a key of another service")
 	cmd.Flags().StringVar(mode, "mode", "",
-		"`mode` that the license must have: test or live; a key of another service is of live mode, unless you set test")
+		"`mode` that the license must have: test or live; for a key of another service, live unless you set test")
 	Complete(cmd, "mode", "test", "live")
 }
 

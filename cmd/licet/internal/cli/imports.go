@@ -62,11 +62,14 @@ $%s or --token-file has %s.
 
 Each license becomes a row of FILE.csv, and the command sends the rows as licet licenses import
 does. FILE.csv.results.csv has the results. FILE.left.csv has licenses that can't be imported.
---dry-run sends nothing: it prints how each value is converted, which data is not imported, and,
-with the scope products:read, which products do not exist.
+--dry-run sends nothing: it prints how each value is converted, which data is not imported, and
+which products do not exist.
 
 If the command is interrupted or killed, repeat it to continue. Other flags make other rows: the
-import begins again if the service has granted none yet, and ends with an error otherwise.`, service.Title, files, service.Name, tokenVariable,
+import begins again if the service has granted none yet, and ends with an error otherwise.
+
+With the scope account:read, the command leaves out licenses whose keys the account takes for an
+earlier one. With products:read, a dry run finds the products that do not exist.`, service.Title, files, service.Name, tokenVariable,
 			service.Token),
 		example: fmt.Sprintf(`  licet import %[1]s --from-api %[2]s --dry-run
   licet import %[1]s --from-api %[2]s --product 4711=editor`, service.Name, service.API),
