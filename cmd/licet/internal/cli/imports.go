@@ -109,6 +109,11 @@ func (c *session) importForeign(f foreign, args []string) error {
 			return err
 		}
 	}
+	if !f.dry { // an import that continues must know how keys are matched, or the rows differ
+		if err := c.probe(); err != nil {
+			return err
+		}
+	}
 	f.im.Input, f.set.ExternalKeys = path+".csv", c.externalKeys()
 	report, err := f.convert(path)
 	if err != nil {

@@ -268,3 +268,21 @@ func TestImportWithOtherFlags(t *testing.T) {
 		t.Errorf("the import that began again printed %q, and there are %s", again, licenses)
 	}
 }
+
+// TestImportContinuesUnreachable continues an import while the service is unreachable. The service decides how keys are
+// matched, and so which rows there are; the message names the service, not the rows.
+func TestImportContinuesUnreachable(t *testing.T) {
+	u := newUser(t)
+	u.must("account", "update", "--external-keys", "compact")
+	path := filepath.Join(t.TempDir(), "sales.csv")
+	sales := "Purchase ID,Product ID,License Key\na,edt,K-1\nb,edt,K 1\n"
+	if err := os.WriteFile(path, []byte(sales), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := []string{"import", "gumroad", path}
+	if text := u.must(from...); !strings.Contains(text, "1 row: 1 granted") {
+		t.Errorf("the import printed %q", text)
+	}
+	u.env["LICET_URL"] = "http://127.0.0.1:1"
+	u.refuses(false, []string{"no service listens"}, from...)
+}
