@@ -52,12 +52,18 @@ func (k *devKey) record() licensing.APIKey {
 	}
 }
 
+// missing reports whether a data directory lacks a file.
+func missing(dir, file string) bool {
+	_, err := os.Stat(filepath.Join(dir, file))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // loadMasterRing reads the master keys of a data directory. The first start creates a master key. loadMasterRing never
 // replaces a lost master key, because the API secret is derived from it.
 func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error) {
 	path := filepath.Join(dir, masterFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if _, gone := os.Stat(filepath.Join(dir, keyFile)); gone == nil {
+	if missing(dir, masterFile) {
+		if !missing(dir, keyFile) {
 			return licensing.MasterRing{}, fmt.Errorf("%s is missing, and the API secret is lost with it: restore "+
 				"the file from a copy, or remove %s too to get a new account", path, keyFile)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,52 @@ func TestLostMasterKeysAreNotReplaced(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a new one was made")
+	}
+}
+
+// TestRestoredWithoutKeyFiles: without dev-key.json, licet dev says that the store has records of another account.
+// Without master.keys too, it makes none and says which files to bring back.
+func TestRestoredWithoutKeyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := startProcess(t, dir)
+	pair, err := os.ReadFile(filepath.Join(dir, keyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var key devKey
+	if err := json.Unmarshal(pair, &key); err != nil {
+		t.Fatal(err)
+	}
+	first.terminate(t)
+	const says = "sees no license of the other accounts"
+	if strings.Contains(first.log.String(), says) {
+		t.Error("the first start speaks of other accounts")
+	}
+	if err := os.Remove(filepath.Join(dir, keyFile)); err != nil {
+		t.Fatal(err)
+	}
+	second := startProcess(t, dir)
+	waitFor(t, func() bool { return strings.Contains(second.log.String(), says) })
+	if !strings.Contains(second.log.String(), `"other_accounts":"`+key.AccountID+`"`) {
+		t.Errorf("the log does not name %s", key.AccountID)
+	}
+	second.terminate(t)
+	for _, file := range []string{keyFile, masterFile} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	third, err := launch(dir)
+	if err == nil {
+		third.kill()
+	}
+	if err == nil || !strings.Contains(err.Error(), masterFile+" is missing") ||
+		!strings.Contains(err.Error(), "cp licet-data/master.keys licet-data/dev-key.json "+dir) {
+		t.Errorf("without both files: %v", err)
+	}
+	if !missing(dir, masterFile) || !missing(dir, keyFile) {
+		t.Error("files were made")
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -38,6 +40,7 @@ type dev struct {
 
 	key    *devKey
 	secret string
+	others string // other accounts of the store, if this start made a new account; empty: none
 }
 
 func newDev(cfg devConfig, log zerolog.Logger) *dev {
@@ -117,8 +120,50 @@ func (d *dev) start(ctx context.Context, build build) error {
 	return nil
 }
 
+// checkKeyFiles compares missing files of keys with the store, before loadKeys creates them. It refuses a missing ring if
+// the store uses master keys, and sets d.others if the key pair is missing and the store has API keys.
+func (d *dev) checkKeyFiles(ctx context.Context) error {
+	ringGone, pairGone := missing(d.cfg.DataDir, masterFile), missing(d.cfg.DataDir, keyFile)
+	if !ringGone && !pairGone {
+		return nil
+	}
+	found, err := d.store.MasterUses(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	if ringGone && len(found.Uses) > 0 {
+		return fmt.Errorf("%s is missing, and the store has secrets encrypted under its master keys: %s",
+			filepath.Join(d.cfg.DataDir, masterFile), bringBack(d.cfg.DataDir))
+	}
+	if pairGone {
+		d.others = strings.Join(accounts(found), ", ")
+	}
+	return nil
+}
+
+// accounts returns the accounts whose API keys or webhook endpoints found names.
+func accounts(found *kv.MasterUsage) []string {
+	var all []string
+	for i := range found.Uses {
+		for _, user := range found.Uses[i].Users {
+			all = append(all, user.Owner.AccountID)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// bringBack says how to copy the files of keys into a data directory.
+func bringBack(dir string) string {
+	return fmt.Sprintf("copy it and %s from the data directory of the backup, or from your copies: "+
+		"cp licet-data/%s licet-data/%s %s", keyFile, masterFile, keyFile, shellWord(dir))
+}
+
 // loadKeys reads the keys of the data directory, or creates them, and writes them to the store.
 func (d *dev) loadKeys(ctx context.Context) error {
+	if err := d.checkKeyFiles(ctx); err != nil {
+		return err
+	}
 	ring, err := loadMasterRing(d.cfg.DataDir, rand.Reader)
 	if err != nil {
 		return err
@@ -196,6 +241,12 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 	}
 	d.log.Info().Str("url", d.url).Str("account_id", d.key.AccountID).Msg("ready")
 	_, err = io.WriteString(stdout, quickStart(d.url, path, runtime.GOOS))
+	if d.others != "" { // after the text on stdout, which is longer than many terminals
+		d.log.Warn().Str("account_id", d.key.AccountID).Str("other_accounts", d.others).
+			Msg(keyFile + " was missing, so this start made a new account, which sees no license of the other " +
+				"accounts of this store. To see theirs, stop the service and copy their " + keyFile + " into " +
+				d.cfg.DataDir)
+	}
 	return err
 }
 
