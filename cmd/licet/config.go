@@ -103,8 +103,9 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 // devConfig holds the settings of licet dev.
 type devConfig struct {
 	config
-	DataDir     string
-	AllowRemote bool
+	DataDir      string
+	AllowRemote  bool
+	ProfileInUse bool // whether commands of this user call the service of a profile; no flag
 }
 
 func (c *devConfig) addFlags(fs *pflag.FlagSet) {

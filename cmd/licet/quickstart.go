@@ -51,13 +51,14 @@ func readEnv(path string) string { return ". " + shellWord(path) }
 
 // quickStart returns the text that licet dev prints when it is ready, on a system of runtime.GOOS. The text has no
 // secret: the commands read secrets from the file at path. Windows has no POSIX shell for the commands with curl.
-func quickStart(url, path, system string) string {
+// profile reports whether a profile is in use, which would take precedence over the file.
+func quickStart(url, path, system string, profile bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `Licet is ready on %s, with sandbox payments.
 Open this address in a browser for the first steps and the API reference.
 The URL, the API key and the API secret are in %s.
 Buy a license in another terminal%s
-`, url, path, purchase(path, system))
+`, url, path, purchase(path, system, profile))
 	if system != "windows" {
 		const title = "Or paste these commands with curl. They create and pay an order, activate a device, and " +
 			"remove the device:"
@@ -67,12 +68,13 @@ Buy a license in another terminal%s
 	return text.String()
 }
 
-// purchase returns where to buy a license, and the commands. Commands find the file of the default data directory.
-func purchase(path, system string) string {
+// purchase returns where to buy a license, and the commands. Commands find the file of the default data directory
+// unless a profile is in use.
+func purchase(path, system string, profile bool) string {
 	const buy = "licet sandbox buy editor"
 	found, err := filepath.Abs(filepath.Join(defaultDataDir, envFile))
 	switch {
-	case err == nil && found == path:
+	case err == nil && found == path && !profile:
 		return ", in this directory: " + buy
 	case system == "windows":
 		return ":\n  licet profile set dev --from-env \"" + path + "\"\n  " + buy + " --profile dev"

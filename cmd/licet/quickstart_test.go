@@ -178,14 +178,19 @@ func TestQuickStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	const elsewhere = `C:\my data\dev.env`
-	for _, c := range []struct{ path, system, buy string }{
-		{byDefault, "linux", "terminal, in this directory: licet sandbox buy editor\n"},
-		{byDefault, "windows", "terminal, in this directory: licet sandbox buy editor\n"},
-		{"/data/dev.env", "linux", "terminal: . /data/dev.env && licet sandbox buy editor\n"},
-		{elsewhere, "windows", "terminal:\n  licet profile set dev --from-env \"" + elsewhere + "\"\n" +
+	for _, c := range []struct {
+		path, system string
+		profile      bool
+		buy          string
+	}{
+		{byDefault, "linux", false, "terminal, in this directory: licet sandbox buy editor\n"},
+		{byDefault, "windows", false, "terminal, in this directory: licet sandbox buy editor\n"},
+		{byDefault, "linux", true, "terminal: " + readEnv(byDefault) + " && licet sandbox buy editor\n"},
+		{"/data/dev.env", "linux", false, "terminal: . /data/dev.env && licet sandbox buy editor\n"},
+		{elsewhere, "windows", false, "terminal:\n  licet profile set dev --from-env \"" + elsewhere + "\"\n" +
 			"  licet sandbox buy editor --profile dev\n"},
 	} {
-		text := quickStart("http://127.0.0.1:8080", c.path, c.system)
+		text := quickStart("http://127.0.0.1:8080", c.path, c.system, c.profile)
 		if !strings.Contains(text, "\nBuy a license in another "+c.buy) {
 			t.Errorf("%s on %s prints\n%s", c.path, c.system, text)
 		}

@@ -56,7 +56,8 @@ devices; removing a device frees its slot.`,
 	root.SetFlagErrorFunc(cli.FlagProblem)
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir,
 		DevEnv: filepath.Join(defaultDataDir, envFile)}
-	addGroup(root, "Run a service:", newDevCommand(build, args, stdout, stderr), newServeCommand(build, stderr))
+	addGroup(root, "Run a service:", newDevCommand(build, setup, args, stdout, stderr),
+		newServeCommand(build, stderr))
 	addGroup(root, "Call a service:", cli.Commands(setup)...)
 	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
 	addGroup(root, "Other commands:", newDoctorCommand(setup, stdout, stderr), newVersion(build, stdout))
@@ -86,7 +87,7 @@ func newVersion(build build, stdout io.Writer) *cobra.Command {
 	}
 }
 
-func newDevCommand(build build, args []string, stdout, stderr io.Writer) *cobra.Command {
+func newDevCommand(build build, setup cli.Setup, args []string, stdout, stderr io.Writer) *cobra.Command {
 	var cfg devConfig
 	cmd := &cobra.Command{
 		Use:   "dev",
@@ -113,6 +114,7 @@ DATA-DIR/crash.txt has the trace.`,
 			if !supervised() {
 				return supervise(cmd.Context(), cfg.DataDir, args, stdout, stderr, stderr)
 			}
+			cfg.ProfileInUse = setup.ProfileInUse()
 			return runDev(cmd.Context(), cfg, build, stdout, stderr)
 		},
 	}

@@ -89,8 +89,12 @@ func (c *session) buy(order client.NewOrder) error {
 	if err := c.write([]byte(plain(made.LicenseKey) + "\n")); err != nil {
 		return err
 	}
+	at := ""
+	if c.target.urlFrom != c.setup.DevEnv { // it may be another service than that of the directory
+		at = fmt.Sprintf(" of %s (from %s)", c.target.url, c.target.urlFrom)
+	}
 	fmt.Fprintf(c.stderr,
-		"Paid %s for %s in the sandbox. Activate a device with:\n  licet licenses activate %s laptop-1\n",
-		plain(made.OrderNo), plain(made.ProductID), plain(made.LicenseKey))
+		"Paid %s for %s in the sandbox%s. Activate a device with:\n  licet licenses activate %s laptop-1\n",
+		plain(made.OrderNo), plain(made.ProductID), at, plain(made.LicenseKey))
 	return nil
 }

@@ -88,7 +88,23 @@ func TestDevServiceOfTheDirectory(t *testing.T) {
 	}
 	u.refuses(true, []string{"no service"}, "sandbox", "buy", "editor")
 	write(known.env["LICET_URL"])
-	u.must("licenses", "activate", strings.TrimSpace(u.must("sandbox", "buy", "editor")), "laptop-1")
+	bought := u.run("sandbox", "buy", "editor")
+	u.must("licenses", "activate", strings.TrimSpace(bought.stdout), "laptop-1")
+	if strings.Contains(bought.stderr, "(from ") {
+		t.Errorf("in the directory of the service: %s", bought.stderr)
+	}
+	if said := known.run("sandbox", "buy", "editor").stderr; !strings.Contains(said,
+		" in the sandbox of "+known.env["LICET_URL"]+" (from $LICET_URL)") {
+		t.Errorf("with another service: %s", said)
+	}
+	if u.setup.ProfileInUse() {
+		t.Error("without profiles, one is in use")
+	}
+	u.must("profile", "set", "dev", "--from-env", u.setup.DevEnv)
+	if !u.setup.ProfileInUse() {
+		t.Error("the first profile is not in use")
+	}
+	u.must("profile", "remove", "dev")
 	u.refuses(true, []string{"no API key"}, "orders", "list", "--url", "http://127.0.0.1:1")
 	for _, foreign := range []string{"http://192.0.2.1", "https://licenses.example.com", "", ":"} {
 		write(foreign)

@@ -156,6 +156,12 @@ func (s Setup) profile(name, from string) (target, error) {
 	return p.target(fmt.Sprintf("the profile %q", name)), nil
 }
 
+// ProfileInUse reports whether a profile is in use. It comes before DevEnv.
+func (s Setup) ProfileInUse() bool {
+	file, err := s.loadProfiles()
+	return err == nil && file.Current != ""
+}
+
 // target returns the target that a profile describes, and where the profile comes from.
 func (p *profile) target(source string) target {
 	return target{
