@@ -120,8 +120,8 @@ func (d *dev) start(ctx context.Context, build build) error {
 	return nil
 }
 
-// checkKeyFiles compares missing files of keys with the store, before loadKeys creates them. It refuses a missing ring if
-// the store uses master keys, and sets d.others if the key pair is missing and the store has API keys.
+// checkKeyFiles compares missing files of keys with the store, before loadKeys creates them. It refuses a missing ring
+// if the store uses master keys, and sets d.others if the key pair is missing and the store has API keys.
 func (d *dev) checkKeyFiles(ctx context.Context) error {
 	ringGone, pairGone := missing(d.cfg.DataDir, masterFile), missing(d.cfg.DataDir, keyFile)
 	if !ringGone && !pairGone {

@@ -89,6 +89,18 @@ func TestDocumentedBackupRuns(t *testing.T) {
 	}
 }
 
+// TestDocumentedPaymentsRun runs the commands of docs/guides/payments.md, the grant twice: there is one license.
+func TestDocumentedPaymentsRun(t *testing.T) {
+	t.Parallel()
+	needTools(t, "curl")
+	page := docPage(t, "guides/payments.md")
+	p, out, blocks := runDocumented(t, page+page)
+	wantOutput(t, out, `"payment":"pay_8114"`)
+	if n := len(p.want(t, 200, "GET", "/v1/licenses", "").Data.list("licenses")); n != 1 || blocks != 4 {
+		t.Errorf("%d licenses after %d blocks", n, blocks)
+	}
+}
+
 // TestDocumentedPersonalDataRuns runs the commands of docs/guides/personal-data.md, for a license of the buyer.
 // TestDocumentedClusterRuns removes the history.
 func TestDocumentedPersonalDataRuns(t *testing.T) {

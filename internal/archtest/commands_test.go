@@ -28,6 +28,7 @@ var runners = map[string]string{
 	"docs/guides/keys.md":                       "cmd/licet TestDocumentedKeysRun",
 	"docs/guides/kubernetes.md":                 "deploy/k8s/e2e TestPageIsRun",
 	"docs/guides/operations.md":                 "cmd/licet TestDocumentedClusterRuns",
+	"docs/guides/payments.md":                   "cmd/licet TestDocumentedPaymentsRun",
 	"docs/guides/personal-data.md":              "cmd/licet TestDocumentedPersonalDataRuns",
 	"docs/guides/signing.md":                    "cmd/licet TestSigningInAShell",
 	"docs/guides/sizing.md":                     "cmd/licet TestDocumentedClusterRuns",

@@ -5,12 +5,16 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"licet/client"
+	"licet/cmd/licet/internal/cli"
 	"licet/kv/survey"
 )
 
@@ -219,5 +223,26 @@ func TestOutput(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &decoded); err != nil || !slices.Equal(decoded.Findings, r.Findings) ||
 		decoded.Problems != 1 || decoded.Warnings != 0 {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestPaymentsOfLiveMode: only with a live key a warning says that orders can't be paid.
+func TestPaymentsOfLiveMode(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"code":40300,"message":"no","error":{"reason":"forbidden"}}`)
+		}
+	}))
+	defer service.Close()
+	for key, want := range map[string]bool{"lk_live_a": true, "lk_test_a": false} {
+		var report Report
+		report.Service(t.Context(), cli.Located{URL: service.URL, APIKey: key}, now)
+		got := slices.ContainsFunc(report.Findings, func(f Finding) bool {
+			return f.Level == Warning && f.Check == "payments"
+		})
+		if got != want {
+			t.Errorf("%s: %+v", key, report.Findings)
+		}
 	}
 }

@@ -127,11 +127,13 @@ func (r *Report) key(ctx context.Context, api *client.Client, t cli.Located) boo
 	_, err := api.ListOrders(ctx, client.OrderFilter{}, client.Page{Limit: 1})
 	switch {
 	case err == nil, client.HasReason(err, client.ReasonForbidden): // valid, for other scopes
-		mode := "live mode"
 		if strings.HasPrefix(t.APIKey, "lk_test_") {
-			mode = "test mode: no money moves, and licenses are for tests only"
+			r.ok(check, "valid, for test mode: no money moves, and licenses are for tests only")
+			return true
 		}
-		r.ok(check, "valid, for %s", mode)
+		r.ok(check, "valid, for live mode")
+		r.add(Warning, "payments", "grant licenses after payments of your own provider: docs/guides/payments.md",
+			"orders with an amount can't be paid: this version has no payment provider for live mode")
 		return true
 	case client.HasReason(err, client.ReasonUnauthenticated):
 		r.add(Problem, check,
