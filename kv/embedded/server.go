@@ -48,8 +48,8 @@ type Server struct {
 // disk. The caller must hold the directory's lock, see [LockDir]. If ctx ends, Start returns once etcd has read its
 // files: nothing stops etcd before.
 //
-// etcd listens only on a unix socket, in a directory that no other user may enter: the store holds license keys, and a
-// license key is all that a caller needs.
+// etcd listens only on a unix socket, in a directory that no other user may enter: the store holds customer data, and
+// every caller of etcd may read and change it.
 func Start(ctx context.Context, dir string, log zerolog.Logger) (*Server, error) {
 	return StartTuned(ctx, dir, log, func(*embed.Config) {})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // quietLevel is the log level of members of etcd. etcd logs the text of a slow or a failed request at level warn, and
-// this text has license keys.
+// this text has ids of licenses and accounts.
 const quietLevel = "error"
 
 // TestMembersLogErrorsOnly checks the log level of etcd in each overlay, in the chart, in the compose file and on the
