@@ -122,17 +122,20 @@ func TestTutorialOfAProgramRuns(t *testing.T) {
 	}
 	key, _ := licenses[0]["license_key"].(string)
 	for _, language := range []struct {
-		block, program string
-		args           []string
+		block, program, file string
 	}{
-		{"ts", "node", []string{"--input-type=module", "--eval"}},
-		{"python", "python3", []string{"-c"}},
+		{"ts", "node", "license.mjs"},
+		{"python", "python3", "check.py"},
 	} {
 		t.Run(language.program, func(t *testing.T) {
 			needTools(t, language.program)
-			code := strings.Join(blocksOf(page, language.block), "")
+			if !strings.Contains(page, "`"+language.program+" "+language.file+"`") {
+				t.Errorf("the page does not say how to run %s", language.file)
+			}
+			path := filepath.Join(t.TempDir(), language.file)
+			writeText(t, path, strings.Join(blocksOf(page, language.block), ""))
 			run := func(key string) (string, error) {
-				cmd := exec.CommandContext(t.Context(), language.program, append(language.args, code)...)
+				cmd := exec.CommandContext(t.Context(), language.program, path)
 				cmd.Env = append(os.Environ(), "LICET_URL="+p.url, "LICENSE_KEY="+key)
 				out, err := cmd.CombinedOutput()
 				return string(out), err
