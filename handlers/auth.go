@@ -39,7 +39,7 @@ func (s *Server) authenticate(ctx context.Context, c *call, need Auth) (*licensi
 		return s.lookUpKey(ctx, c, text)
 	}
 	if key == nil {
-		return nil, s.rates.failedAuthentication(c, errUnauthenticated)
+		return nil, s.rates.failedAuthentication(c, errBadAPIKey)
 	}
 	return key, nil
 }
@@ -63,7 +63,7 @@ func (s *Server) lookUpKey(ctx context.Context, c *call, text string) (key *lice
 		return key != nil, err
 	})
 	if err == nil && key == nil {
-		err = errUnauthenticated
+		err = errBadAPIKey
 	}
 	return key, err
 }

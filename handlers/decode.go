@@ -73,6 +73,9 @@ func decodeError(body []byte, of *requestType, err error) error {
 	}
 	for name := range semantic.JSONPointer.Tokens() {
 		_, want := of.kind(name).json()
+		if name == "amount" {
+			want = "an integer in minor units of the currency: for 49.00 USD, write 4900"
+		}
 		return malformedMember(name, "must be "+want)
 	}
 	return syntax(err)

@@ -35,6 +35,14 @@ func decodeSample(body string, strict bool) (sample, error) {
 	return in, err
 }
 
+func TestDecodeAmountInMajorUnits(t *testing.T) {
+	var in newOrder
+	err := decodeObject([]byte(`{"amount":49.99}`), true, compile(reflect.TypeFor[newOrder]()), &in)
+	if err == nil || !strings.Contains(err.Error(), "minor units of the currency: for 49.00 USD, write 4900") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDecodeAccepts(t *testing.T) {
 	f := func(body string, want sample) {
 		t.Helper()

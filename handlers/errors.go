@@ -27,6 +27,10 @@ var (
 		Reason:  reasonUnauthenticated,
 		Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>",
 	}
+	errBadAPIKey = &licensing.Error{
+		Reason:  reasonUnauthenticated,
+		Message: "the API key is unknown, expired or revoked: send another one, or create one",
+	}
 	errSignatureRequired = &licensing.Error{
 		Reason:  reasonSignatureRequired,
 		Message: "requests with this API key must be signed with its secret",

@@ -77,7 +77,7 @@ func (s eventRoutes) listEvents(ctx context.Context, c *call, q feedQuery) (even
 		For: q.wait, Stop: s.life.Done(), Key: c.key, NotifyGone: c.notifyGone(),
 	})
 	if errors.Is(err, service.ErrKeyEnded) {
-		return eventFeed{}, errUnauthenticated
+		return eventFeed{}, errBadAPIKey
 	}
 	if errors.Is(err, store.ErrBadPosition) {
 		return eventFeed{}, invalidField(q.place.from, "must be "+q.place.kind+": there is no such place in the feed")

@@ -12,9 +12,9 @@ import (
 // listen listens on the address of a flag. Unless remote is set, listen refuses addresses that other machines can
 // reach.
 func listen(ctx context.Context, flag, address string, remote bool) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(address)
+	host, port, err := splitAddress(flag, address)
 	if err != nil {
-		return nil, badUsage("--%s is %q: write an address such as 127.0.0.1:8080", flag, address)
+		return nil, err
 	}
 	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
 		return nil, badUsage("--%s is %q: %q is not a port", flag, address, port)
@@ -37,6 +37,14 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	return listener, nil
 }
 
+// splitAddress returns the host and the port of the address of a flag.
+func splitAddress(flag, address string) (host, port string, err error) {
+	if host, port, err = net.SplitHostPort(address); err != nil {
+		return "", "", badUsage("--%s is %q: write an address such as 127.0.0.1:8080", flag, address)
+	}
+	return host, port, nil
+}
+
 // network returns the network to listen on. For an IPv4 address this is tcp4, because Go listens on [::] for 0.0.0.0
 // otherwise.
 func network(host string) string {
@@ -50,8 +58,9 @@ func network(host string) string {
 func loopback(ctx context.Context, flag, host string) (string, error) {
 	refused := badUsage("--%s: %q is not a loopback address, so other machines could reach it: use 127.0.0.1, or set "+
 		"--allow-remote", flag, host)
-	if host == "" { // every address of the machine
-		return "", refused
+	if host == "" {
+		return "", badUsage("--%s has no host, so other machines could reach it: write 127.0.0.1 before the port, or "+
+			"set --allow-remote", flag)
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if !ip.Unmap().IsLoopback() {

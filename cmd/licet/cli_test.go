@@ -182,6 +182,7 @@ func TestUsageErrors(t *testing.T) {
 	f("--public-url", "dev", "--public-url", "licenses.example.com")
 	f("--public-url", "dev", "--public-url", "https://licenses.example.com/?a=b")
 	f("--listen", "dev", "--listen", "8080")
+	f("write 127.0.0.1 before the port", "dev", "--listen", ":0")
 	f("--rate-limit-address", "dev", "--rate-limit-address", "often")
 	f("write a rate such as 60/m", "dev", "--rate-limit-account", "500")
 	f("--rate-limit-license", "dev", "--rate-limit-license", "1/100ms")
@@ -274,6 +275,11 @@ func TestSecondProcessOnDataDirectory(t *testing.T) {
 	}
 	wantOneLine(t, licetCommand("dev", "--data-dir", p.dir, "--listen", "127.0.0.1:0"),
 		p.dir+" is in use by another licet process")
+	// A bad address is named before the directory.
+	if r := runLicet(t, "dev", "--data-dir", p.dir, "--listen", "31000"); r.code != exitUsage ||
+		!strings.Contains(r.stderr, `--listen is "31000": write an address such as 127.0.0.1:8080`) {
+		t.Errorf("--listen 31000: %+v", r)
+	}
 	if after, err := os.ReadFile(filepath.Join(p.dir, envFile)); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the second process has touched %s (%v)", envFile, err)
 	}

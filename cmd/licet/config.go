@@ -171,6 +171,9 @@ func (c *config) validate() error {
 	if _, err := c.level(); err != nil {
 		return err
 	}
+	if _, _, err := splitAddress("listen", c.Listen); err != nil {
+		return err
+	}
 	if c.Profiles && c.MetricsListen == "" {
 		return badUsage("--pprof needs --metrics-listen: the public address never serves profiles")
 	}

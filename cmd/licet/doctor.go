@@ -66,9 +66,9 @@ func (c *doctorConfig) examine(cmd *cobra.Command, setup cli.Setup, stdout, stde
 	}
 	var report doctor.Report
 	now := time.Now()
+	service, err := setup.Locate(&c.Service, cmd.Flags()) // before namesStore sets flags from the environment
 	store, wrong := c.namesStore(cmd.Flags())
 	c.checkSettings(&report, cmd.Root(), now)
-	service, err := setup.Locate(&c.Service, cmd.Flags())
 	switch {
 	case err != nil:
 		report.Fail("settings of the service", err, "correct the settings: licet profile list shows the profiles, "+

@@ -58,6 +58,7 @@ func TestDoctorOfAService(t *testing.T) {
 	wantFinding(t, doctorReport(t, exitOK), doctor.Warning, "API key", "there is no API key for "+p.url)
 	t.Setenv("LICET_API_KEY", p.key)
 	all = doctorReport(t, exitOK)
+	wantFinding(t, all, doctor.OK, "service", "(from $LICET_URL)")
 	for _, check := range []string{"environment", "service", "store space", "service clock", "service latency",
 		"API key", "account budget", "webhooks"} {
 		if !slices.ContainsFunc(all, func(f doctor.Finding) bool { return f.Check == check }) {

@@ -112,7 +112,8 @@ func TestShop(t *testing.T) {
 
 	u.must("licenses", "activate", key, "laptop-1", "--device-name", "My laptop", "--product-id", "editor", "--mode",
 		"test")
-	u.refuses(false, []string{"40901", "max devices: 1"}, "licenses", "activate", key, "laptop-2")
+	u.refuses(false, []string{"40901", "max devices: 1", "licet licenses remove-device"},
+		"licenses", "activate", key, "laptop-2")
 	u.must("licenses", "validate", key, "laptop-1")
 	if got := u.run("licenses", "validate", key, "laptop-2"); got.err == nil ||
 		!strings.Contains(got.err.Error(), "device_not_bound") || !strings.Contains(got.stdout, "VALID            no") {
@@ -176,7 +177,8 @@ func TestShop(t *testing.T) {
 		t.Errorf("the license's events are\n%s", text)
 	}
 	u.must("products", "delete", "editor")
-	u.refuses(false, []string{"no such product"}, "products", "delete", "editor")
+	u.refuses(false, []string{"no such product", "licet products list", "$LICET_API_KEY"},
+		"products", "delete", "editor")
 }
 
 // TestSeveralLicenses changes some licenses, one of which can't be changed.

@@ -107,11 +107,19 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonForbidden:
 		text += fmt.Sprintf("; %s needs the %s; the API key is from %s; licet keys create creates another",
 			c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
+	case client.ReasonDeviceLimitReached:
+		text += "; remove a device (licet licenses remove-device), or raise the limit (licet licenses update " +
+			"--max-devices)"
+	case client.ReasonLicenseNotFound, client.ReasonOrderNotFound, client.ReasonProductNotFound:
+		text += c.elsewhere(e.Reason)
+		if e.Reason == client.ReasonLicenseNotFound {
+			text += c.externalKeyHint(false)
+		}
 	case client.ReasonNotFound, client.ReasonMethodNotAllowed:
 		text += fmt.Sprintf("; the service at %s may be older than this licet, or its URL (from %s) may have an "+
 			"extra path", c.target.url, c.target.urlFrom)
-	case client.ReasonInvalidLicenseKey, client.ReasonLicenseNotFound:
-		text += c.externalKeyHint(e.Reason == client.ReasonInvalidLicenseKey)
+	case client.ReasonInvalidLicenseKey:
+		text += c.externalKeyHint(true)
 	case client.ReasonInternal:
 		text += "; this is a fault of the service, see its log"
 	case client.ReasonIdempotencyKeyReused:
@@ -146,6 +154,17 @@ func (c *session) externalKeyHint(malformed bool) string {
 		return "; if this is a key of another service, add --account-id, and in test mode --mode test"
 	}
 	return "; if this is a key of another service, licet licenses list --external-key KEY finds the license and its id"
+}
+
+// elsewhere returns the hint to append if the service does not find a license, an order or a product.
+func (c *session) elsewhere(reason string) string {
+	if c.is.scope == "" {
+		return "; compare the license key with the one in the order, and check that " + c.target.url +
+			" is the service that issued it"
+	}
+	noun, _ := strings.CutSuffix(reason, "_not_found")
+	return fmt.Sprintf("; licet %ss list shows those of the account and mode of the API key from %s", noun,
+		c.target.keyFrom)
 }
 
 // fields returns the problems of invalid members, under the names of their flags or arguments. mine reports whether all

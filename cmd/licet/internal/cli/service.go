@@ -203,8 +203,8 @@ func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
 		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile " +
-			"(licet profile set --help); for a licet dev, run the command in its working directory, or: " +
-			". licet-data/dev.env")
+			"(licet profile set --help); for a licet dev, start it if it does not run, and " +
+			"run the command in its working directory, or after: . licet-data/dev.env")
 	case t.apiKey == "" && !open:
 		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a "+
 			"profile (licet profile set --help)", t.url, t.urlFrom)
