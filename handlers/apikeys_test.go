@@ -185,7 +185,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 			continue
 		}
 		message, _ := rotated.must(t, 40300).raw["message"].(string)
-		if !strings.HasSuffix(message, "; yours lacks "+c.lacks) || s.store.allKeys() != before {
+		if !strings.HasSuffix(message, "; your API key lacks "+c.lacks) || s.store.allKeys() != before {
 			t.Errorf("%s rotated %s: %s", c.by, c.scopes, rotated.body)
 		}
 		// The scopes of the caller were the reason: with another API key the same request succeeds.

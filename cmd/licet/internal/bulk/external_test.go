@@ -117,7 +117,7 @@ func TestUnusableExternalRows(t *testing.T) {
 	}
 	compact := []string{
 		"line 3, column external_key: is also in line 2",
-		"line 6, column external_key: must not be made of blanks and dashes only",
+		"line 6, column external_key: must not consist of blanks and dashes only",
 	}
 	for matching, want := range map[string][]string{
 		"": always, client.MatchExact: always, client.MatchCompact: append(compact, always...),
