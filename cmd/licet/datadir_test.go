@@ -125,7 +125,7 @@ func TestRestoredWithoutKeyFiles(t *testing.T) {
 		third.kill()
 	}
 	if err == nil || !strings.Contains(err.Error(), masterFile+" is missing") ||
-		!strings.Contains(err.Error(), "cp licet-data/master.keys licet-data/dev-key.json "+dir) {
+		!strings.Contains(err.Error(), "cp BACKUP/master.keys BACKUP/dev-key.json "+dir) {
 		t.Errorf("without both files: %v", err)
 	}
 	if !missing(dir, masterFile) || !missing(dir, keyFile) {

@@ -132,7 +132,7 @@ func (d *dev) checkKeyFiles(ctx context.Context) error {
 		return err
 	}
 	if ringGone && len(found.Uses) > 0 {
-		return fmt.Errorf("%s is missing, and the store has secrets encrypted under its master keys: %s",
+		return fmt.Errorf("%s is missing, and the store has secrets that need its master keys: %s",
 			filepath.Join(d.cfg.DataDir, masterFile), bringBack(d.cfg.DataDir))
 	}
 	if pairGone {
@@ -156,7 +156,7 @@ func accounts(found *kv.MasterUsage) []string {
 // bringBack says how to copy the files of keys into a data directory.
 func bringBack(dir string) string {
 	return fmt.Sprintf("copy it and %s from the data directory of the backup, or from your copies: "+
-		"cp licet-data/%s licet-data/%s %s", keyFile, masterFile, keyFile, shellWord(dir))
+		"cp BACKUP/%s BACKUP/%s %s", keyFile, masterFile, keyFile, shellWord(dir))
 }
 
 // loadKeys reads the keys of the data directory, or creates them, and writes them to the store.

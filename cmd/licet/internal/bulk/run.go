@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,7 +149,7 @@ func (r *run) grant(ctx context.Context, row *row) error {
 		}
 	}
 	if client.HasReason(err, client.ReasonExternalKeyInUse) {
-		return r.record(row, entry{Result: exists})
+		return r.recordExisting(ctx, row)
 	}
 	if err != nil {
 		e, stop := resultOf(err, answer.Tries)
@@ -170,6 +171,15 @@ func (r *run) grant(ctx context.Context, row *row) error {
 // byExternalKey returns the license that the row's try, begun at first, has granted: the service may have forgotten the
 // try's Idempotency-Key. byExternalKey returns none if the license with the external key is older than the try.
 func (r *run) byExternalKey(ctx context.Context, row *row, first time.Time) ([]client.License, error) {
+	found, err := r.withExternalKey(ctx, row)
+	if err != nil || found[0].CreatedAt.Before(first.Add(-clockDifference)) {
+		return nil, err
+	}
+	return found, nil
+}
+
+// withExternalKey returns the license with the external key of a row.
+func (r *run) withExternalKey(ctx context.Context, row *row) ([]client.License, error) {
 	found, err := r.Service.ListLicenses(ctx, client.LicenseFilter{ExternalKey: row.grant.ExternalKey},
 		client.Page{Limit: 1})
 	if err != nil {
@@ -178,10 +188,40 @@ func (r *run) byExternalKey(ctx context.Context, row *row, first time.Time) ([]c
 	if len(found.Items) != 1 {
 		return nil, errors.New("the service has the external key of a row, and does not list its license")
 	}
-	if found.Items[0].CreatedAt.Before(first.Add(-clockDifference)) {
-		return nil, nil
-	}
 	return found.Items, nil
+}
+
+// recordExisting records that another license has the external key of a row. The license stays as it is. If the row has
+// a state or devices that the license lacks, the result says so: an earlier import may have ended halfway, or the other
+// service has changed the license since.
+func (r *run) recordExisting(ctx context.Context, row *row) error {
+	e := entry{Result: exists}
+	if row.state != "" || len(row.devices) > 0 {
+		found, err := r.withExternalKey(ctx, row)
+		if err != nil {
+			return err // the same row continues here
+		}
+		if lacks := lacking(row, &found[0]); lacks != "" {
+			e.Error = "a license with this external_key exists and stays as it is, but it " + lacks
+		}
+	}
+	return r.record(row, e)
+}
+
+// lacking says which state and devices of a row a license lacks; "": none. It does not know the devices of a license
+// that has more than a list shows.
+func lacking(row *row, l *client.License) string {
+	var lacks []string
+	if row.state != "" && row.state != l.Status {
+		lacks = append(lacks, "is not "+row.state)
+	}
+	for _, device := range row.devices {
+		bound := func(d client.Device) bool { return d.DeviceID == device }
+		if l.DevicesNextCursor == "" && !slices.ContainsFunc(l.Devices, bound) {
+			lacks = append(lacks, fmt.Sprintf("does not have the device %q", device))
+		}
+	}
+	return strings.Join(lacks, ", ")
 }
 
 // complete binds the devices of a row to its license, and then gives the license its state. Each step has the same

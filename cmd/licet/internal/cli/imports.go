@@ -167,10 +167,11 @@ func (c *session) fetch(f *foreign, path string) error {
 	return err
 }
 
-// convert writes the rows. An import of other rows that has begun either begins again, or is an error.
+// convert writes the rows. An import of other rows that has begun either begins again, or is an error. A dry run
+// changes no import that has begun.
 func (f *foreign) convert(path string) (report migrate.Report, err error) {
 	err = bulk.ReplaceFile(path+".left.csv", func(left io.Writer) error {
-		return bulk.ReplaceInput(f.im.Input, func(rows io.Writer) (err error) {
+		return bulk.ReplaceInput(f.im.Input, f.dry, func(rows io.Writer) (err error) {
 			report, err = f.service.Convert(path, f.set, rows, left)
 			return err
 		})
