@@ -9,7 +9,7 @@ import (
 )
 
 // etcdLog passes on etcd's log lines, warnings and above. Of the fields it passes on only the error: other fields show
-// requests, whose keys hold license keys.
+// requests.
 type etcdLog struct {
 	log zerolog.Logger
 	// level is the lowest level that is logged. It is raised while etcd starts: etcd then warns of settings that are
