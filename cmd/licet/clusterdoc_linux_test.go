@@ -85,9 +85,10 @@ func ofRunbooks(t *testing.T) string {
 	placeholders := strings.NewReplacer("FORMER_LEADER", "$leader", "LEADER", "$leader", "FOLLOWER_ID", "$follower_id",
 		"FOLLOWER", "$follower")
 	byHand := indentedWith(t, docPage(t, "runbooks/LicetEtcdDatabaseFilling.md"), "move-leader")
-	return "ETCD=$etcd\n" +
-		indentedWith(t, docPage(t, "runbooks/LicetEtcdAlarm.md"), "compact") +
-		"etcdctl --endpoints $ETCD put page x\netcdctl --endpoints $ETCD del page\n" + // another revision
+	// etcd compacts no revision twice.
+	const anotherRevision = "etcdctl --endpoints $ETCD put page x\netcdctl --endpoints $ETCD del page\n"
+	return "ETCD=$etcd\n" + anotherRevision +
+		indentedWith(t, docPage(t, "runbooks/LicetEtcdAlarm.md"), "compact") + anotherRevision +
 		indentedWith(t, docPage(t, "runbooks/LicetStoreSpace.md"), "compact") +
 		"etcdctl --endpoints $ETCD endpoint status -w simple > status\n" +
 		"leader=$(awk -F', ' '/, true, /{print $1}' status)\n" +
