@@ -114,7 +114,8 @@ func (c *session) importForeign(f foreign, args []string) error {
 			return err
 		}
 	}
-	f.im.Input, f.set.ExternalKeys = path+".csv", c.externalKeys()
+	f.im.Input, f.im.ExternalKeys = path+".csv", c.externalKeys()
+	f.set.ExternalKeys = f.im.ExternalKeys
 	report, err := f.convert(path)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ only the failed rows again. Until all rows are done, keep both files and do not 
 			_ = cmd.MarkFlagFilename("results", "csv")
 		},
 		run: func(c *session, args []string) error {
-			im.Input, im.Service = args[0], c.client
+			im.Input = args[0]
 			if err := checkParallel(&im); err != nil {
 				return err
 			}
@@ -73,8 +73,13 @@ only the failed rows again. Until all rows are done, keep both files and do not 
 				return BadUsage("--separator is %q: write one character such as ; or the word tab", separator)
 			}
 			if dry {
+				im.ExternalKeys = c.externalKeys()
 				return c.dryRun(im)
 			}
+			if err := c.probe(); err != nil {
+				return err
+			}
+			im.ExternalKeys = c.externalKeys()
 			return c.runImport(im)
 		},
 	})
@@ -126,7 +131,6 @@ func (c *session) externalKeys() string {
 const settingsTimeout = 5 * time.Second
 
 func (c *session) dryRun(im bulk.Import) error {
-	im.ExternalKeys = c.externalKeys()
 	c.printProblems(&im)
 	sum, err := im.Check()
 	if err != nil {
@@ -143,11 +147,9 @@ func (c *session) dryRun(im bulk.Import) error {
 // shownFailures is how many failed rows are printed. The results have all of them.
 const shownFailures = 20
 
+// runImport runs an import. The caller has probed the service and set ExternalKeys.
 func (c *session) runImport(im bulk.Import) error {
-	if err := c.probe(); err != nil {
-		return err
-	}
-	im.Service, im.ExternalKeys = c.client, c.externalKeys()
+	im.Service = c.client
 	c.printProblems(&im)
 	bar := terminal.NewMeter(c.stderr, "import", false)
 	im.Progress = bar.Set
