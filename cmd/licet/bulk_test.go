@@ -133,7 +133,8 @@ func TestCSVThereAndBack(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	got = runCSV(t, p, "import", in, "--output", "json")
-	if want := `"done_before":2,"existing":0,"granted":2,"licenses":3,`; got.code != exitOK || !strings.Contains(got.stdout, want) {
+	if want := `"done_before":2,"existing":0,"granted":2,"licenses":3,`; got.code != exitOK ||
+		!strings.Contains(got.stdout, want) {
 		t.Fatalf("%+v", got)
 	}
 

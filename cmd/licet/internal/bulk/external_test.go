@@ -114,7 +114,8 @@ func TestUnusableExternalRows(t *testing.T) {
 		"line 4, column external_key: is also in line 2",
 		"line 5, column external_key: must contain printable characters only",
 		`line 7, column devices: has the device id "a\ab", which must not contain control characters`,
-		`line 7, column devices: has the device id "` + strings.Repeat("x", 40) + `…", which must have 1 to 255 characters`,
+		`line 7, column devices: has the device id "` + strings.Repeat("x", 40) +
+			`…", which must have 1 to 255 characters`,
 		"line 8, column devices: must be a JSON array",
 	}
 	compact := []string{
