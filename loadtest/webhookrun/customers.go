@@ -40,9 +40,9 @@ func (s *shop) open(ctx context.Context) error {
 	return nil
 }
 
-// play carries a story out. The first failure ends it: the client has already repeated each
+// play carries out the plan of a customer. The first failure ends it: the client has already repeated each
 // request for as long as its patience lasts.
-func (s *shop) play(ctx context.Context, t story) {
+func (s *shop) play(ctx context.Context, t customerPlan) {
 	license := ""
 	if t.ordered {
 		var err error
@@ -67,7 +67,7 @@ func (s *shop) play(ctx context.Context, t story) {
 	}
 }
 
-func (s *shop) failed(ctx context.Context, t *story, err error) {
+func (s *shop) failed(ctx context.Context, t *customerPlan, err error) {
 	if ctx.Err() == nil {
 		s.journal.Problem("%v: %v", t, err)
 	}
@@ -75,7 +75,7 @@ func (s *shop) failed(ctx context.Context, t *story, err error) {
 
 // buy makes an order, and leaves, cancels or pays it. It returns the license of a paid
 // order.
-func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
+func (s *shop) buy(ctx context.Context, t *customerPlan) (license string, err error) {
 	s.proceed(ctx)
 	o, err := s.desk.CreateOrder(ctx, client.NewOrder{
 		ProductID: productID, Amount: 4900, Currency: "USD", Description: t.String(),

@@ -14,9 +14,8 @@ const (
 	paid
 )
 
-// story is a few operations that follow each other. Customers play stories at the same
-// time.
-type story struct {
+// customerPlan is what one customer will do: a few operations, one after the other. All customers act at the same time.
+type customerPlan struct {
 	n int
 	// Of an order: its fate, and if it is paid, how many devices its license is activated
 	// on, and how many of them are removed again.
@@ -38,7 +37,7 @@ const (
 
 // plan is everything that the customers will do.
 type plan struct {
-	stories     []story
+	customers   []customerPlan
 	activations int
 	operations  int // orders, activations and removals
 	events      int // that the operations and the grants of the shared licenses cause
@@ -51,47 +50,47 @@ func newPlan(seed uint64, activations int) *plan {
 	used := map[int]bool{}
 	for p.activations < activations {
 		room := activations - p.activations
-		s := story{n: len(p.stories), ordered: random.IntN(2) == 0}
-		if s.ordered {
-			s.fate = []fate{left, canceled, paid, paid, paid, paid, paid, paid}[random.IntN(8)]
-			if s.fate == paid {
-				s.devices = min(1+random.IntN(maxDevices), room)
-				s.removals = random.IntN(s.devices + 1)
+		c := customerPlan{n: len(p.customers), ordered: random.IntN(2) == 0}
+		if c.ordered {
+			c.fate = []fate{left, canceled, paid, paid, paid, paid, paid, paid}[random.IntN(8)]
+			if c.fate == paid {
+				c.devices = min(1+random.IntN(maxDevices), room)
+				c.removals = random.IntN(c.devices + 1)
 			}
 		} else {
-			s.devices, s.shared = 1, random.IntN(sharedLicenses)
-			s.removals = random.IntN(2)
-			if !used[s.shared] {
-				used[s.shared] = true
+			c.devices, c.shared = 1, random.IntN(sharedLicenses)
+			c.removals = random.IntN(2)
+			if !used[c.shared] {
+				used[c.shared] = true
 				p.events++ // license.activated
 			}
 		}
-		p.activations += s.devices
-		p.operations += s.operations()
-		p.events += s.events()
-		p.stories = append(p.stories, s)
+		p.activations += c.devices
+		p.operations += c.operations()
+		p.events += c.events()
+		p.customers = append(p.customers, c)
 	}
 	p.events += sharedLicenses // license.issued
 	return p
 }
 
-// operations returns how many orders, activations and removals the story has.
-func (s *story) operations() int {
-	n := s.devices + s.removals
-	if s.ordered {
+// operations returns how many orders, activations and removals the customer makes.
+func (c *customerPlan) operations() int {
+	n := c.devices + c.removals
+	if c.ordered {
 		n++
 	}
 	return n
 }
 
-// events returns how many events the story alone causes.
-func (s *story) events() int {
-	n := s.devices + s.removals
-	if !s.ordered {
+// events returns how many events the customer alone causes.
+func (c *customerPlan) events() int {
+	n := c.devices + c.removals
+	if !c.ordered {
 		return n
 	}
 	n++ // order.created
-	switch s.fate {
+	switch c.fate {
 	case canceled:
 		n++
 	case paid:
@@ -100,7 +99,7 @@ func (s *story) events() int {
 	return n
 }
 
-func (s *story) String() string { return fmt.Sprintf("story %d", s.n) }
+func (c *customerPlan) String() string { return fmt.Sprintf("customer %d", c.n) }
 
-// device names a device of a story.
-func (s *story) device(i int) string { return fmt.Sprintf("machine %d of story %d", i, s.n) }
+// device names a device of the customer.
+func (c *customerPlan) device(i int) string { return fmt.Sprintf("machine %d of customer %d", i, c.n) }

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// TestPlan counts what plans of several sizes come to, and plans one twice.
+// TestPlan counts the operations and events of plans of several sizes, and makes plans from equal and other seeds.
 func TestPlan(t *testing.T) {
 	for _, size := range []int{50, 51, 2_500} {
 		p := newPlan(7, size)
 		activations, operations, events, licenses := 0, 0, sharedLicenses, map[int]bool{}
-		for _, s := range p.stories {
+		for _, s := range p.customers {
 			activations += s.devices
 			operations += s.operations()
 			events += s.events()
@@ -30,7 +30,7 @@ func TestPlan(t *testing.T) {
 				activations, size, p.operations, operations, p.events, events+len(licenses))
 		}
 		if !reflect.DeepEqual(p, newPlan(7, size)) || reflect.DeepEqual(p, newPlan(8, size)) {
-			t.Error("a seed does not plan the same always, or two do")
+			t.Error("the same seed makes different plans, or different seeds make the same plan")
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (s *scene) subscribe(ctx context.Context, r *receiver) error {
 	return r.know(made.Secret)
 }
 
-// operate plays the stories, while nodes are killed.
+// operate lets the customers act, while nodes are killed.
 func (s *scene) operate(ctx context.Context) error {
 	show := s.progress.Long(s.plan.operations,
 		"%d activations, and with orders and removals %d operations, while nodes are killed %d times",
@@ -189,7 +189,7 @@ func (s *scene) operate(ctx context.Context) error {
 		s.pace.operated()
 		show(s.pace.count())
 	}
-	trial.Each(operating, s.plan.stories, s.shop.play)
+	trial.Each(operating, s.plan.customers, s.shop.play)
 	s.pace.finish()
 	group.Wait()
 	return errors.Join(failed, rotated, ctx.Err())
