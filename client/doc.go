@@ -2,6 +2,11 @@
 // docs/reference/api.md. Package client/webhook receives webhooks, and package cmd/licet/internal/cli holds the
 // commands that call this client.
 //
+// The requests and responses here, such as [NewOrder] and [Order], are exported structs with json tags. The service has
+// structs of its own for the same JSON, in package handlers: unexported, with tags of paths and queries and a check
+// method. The records that a service stores are in package licensing. Outside of tests, this package imports no other
+// package of the module.
+//
 // A shop creates an order, sends its customer to the pay page, and later reads the order again:
 //
 //	shop, err := client.New("https://licenses.example.com", os.Getenv("LICET_API_KEY"))
@@ -63,14 +68,14 @@
 //   - errors.go: the error of a refused request as a client decodes it, and the reasons of errors
 //   - signing.go: signs requests with the API secret
 //   - lists.go: pages, and iterators over all pages of a list
-//   - orders.go: orders
+//   - orders.go: orders, and sandbox payments
 //   - products.go: products
-//   - licenses.go: licenses and their changes
+//   - licenses.go: licenses, their changes, and their devices
 //   - activations.go: activate, validate and deactivate
 //   - keys.go: API keys
-//   - account.go: how much an account stores, and its budget
+//   - account.go: the settings of an account, how much it stores, and its budget
 //   - redactions.go: removal of a buyer's personal data
 //   - events.go: the feed of events, and the events of an order or a license; their names are in webhook
-//   - webhooks.go: webhook endpoints
+//   - webhooks.go: webhook endpoints, and test messages
 //   - deliveries.go: deliveries to endpoints, and replays
 package client

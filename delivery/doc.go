@@ -20,7 +20,8 @@
 //
 // Package delivery/webhook makes one attempt: the HTTP request, its signature and its result. Package kv/deliveries
 // stores positions, leases and messages in etcd. Package node/service creates and changes endpoints, and starts
-// replays for the API.
+// replays for the API. Package handlers renders the body of a message (eventdata.go). Package client/webhook is for the
+// programs that receive messages.
 //
 // The tests run several engines on one store, with receivers that fail, hang and lose responses, and crash the engines
 // between any two steps.
@@ -36,7 +37,7 @@
 //   - loopcheckpoints.go: the loop stores checkpoints
 //   - looppages.go: the loop reads pages of the feed
 //   - loopreplays.go: the loop works on replays
-//   - loopstatus.go: metrics of the loops
+//   - loopstatus.go: what a loop reports about itself, in metrics
 //   - queue.go: the queue and the choice of the next message
 //   - queuecheckpoint.go: what a checkpoint holds, and when one is due
 //   - queuefailures.go: the pause after a failure of this node

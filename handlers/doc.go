@@ -26,6 +26,9 @@
 // query or form; its check method holds the rules. The function sees nothing else of the request
 // but who calls (request.go). [Routes] describes all routes from these types.
 //
+// The structs with json tags here are what the service reads and writes. Programs that call the service use the
+// exported structs of package client, which repeat them.
+//
 // Packages below:
 //
 //	connection  fasthttp's connections: their number, deadlines and framing; early refusals
@@ -35,7 +38,9 @@
 //	signature   verifies signed requests; auth.go here finds the API key
 //
 // Package handlers decides no rule of licenses and orders (package licensing does), reads no store (package
-// node/service does), and asks no payment provider (package payment does).
+// node/service does), and asks no payment provider (package payment does). It opens no listener and no TLS (package
+// cmd/licet does). Its limits are about HTTP: sizes of requests, bytes of responses, rates. The doc of package node
+// lists the limits of the other packages.
 //
 // The tests send requests over TCP to a service on a store in memory (mem*_test.go): golden files of requests and
 // responses, malformed and ambiguous bytes, signatures, rate limits, and which error comes first.
@@ -43,7 +48,7 @@
 // The files:
 //
 //	accesslog.go       the log line of a request; counters by route and by outcome of activations
-//	account.go         how much an account stores
+//	account.go         the settings of an account, and how much it stores
 //	admin.go           the listener for operators, probes, Go's profiles
 //	apikeys.go         API keys
 //	auth.go            API keys and signatures of callers, access for scripts of any web page
@@ -59,18 +64,19 @@
 //	idempotency.go     Idempotency-Key
 //	inputs.go          the field types of request types
 //	licenses.go        licenses as responses show them, lookups, grants
-//	lifecycle.go       changes of licenses
-//	listing.go         listings and their cursors
+//	lifecycle.go       changes of licenses: suspend, reinstate, revoke, renew, reissue, update
+//	listing.go         the routes of lists, and the cursors of their pages
 //	metadata.go        metadata of orders, products and licenses
 //	orders.go          orders and redactions
 //	pay.go             serves the pay page; its texts about refused requests
 //	products.go        products
 //	ratelimit.go       rate limits and their headers
+//	renderer.go        what answers need beside a record: texts of license keys, links to pay pages
 //	refusal.go         the listener; refused connections; refusals before fasthttp
 //	request.go         a request in progress, and the steps that all routes share
 //	requestid.go       request ids
 //	requesttype.go     request types, compiled; limits of their inputs; media types of their bodies
-//	responses.go       bounds the bytes of responses that have not left yet
+//	responses.go       the limit on the bytes of responses that have not left yet
 //	routelist.go       the routes as generators and tests see them; why each route refuses requests
 //	routes.go          the list of routes: one row each
 //	routetable.go      request targets, their routes and limits of bodies

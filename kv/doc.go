@@ -96,18 +96,26 @@
 //	kv/internal/claimwrite  the claim of an Idempotency-Key in the transaction of another record
 //	kv/internal/kvtest      what tests of these packages share
 //
+// Which package holds a line about a stored value: kv/internal/layout encodes and decodes it, kv reads and writes it
+// for a node, kv/verify checks it against all other keys. kv/deliveries does all that kv does for the keys below v/ and
+// cell/g/. What a value means, and which change is legal, is in package licensing; when a change runs, in package node.
+// Flags and output of licet store are in package cmd/licet.
+//
+// The tests here run on a real etcd, some of them with requests that fail or are applied late. The tests of kv/verify
+// are here too (verify_*_test.go): they damage stores that kv has written.
+//
 // # Files
 //
-//	store.go         Store and its parts; opening and closing
+//	store.go         Config; Store and its parts; opening and closing
 //	commit.go        Commit: one change, until its outcome is known
 //	swap.go          a change as one etcd transaction
-//	webhooks.go      the part of a swap that writes endpoints
+//	webhooks.go      the part of a swap that writes an owner's webhook endpoints
 //	eventwrite.go    the events of a swap, and events of several records in one key
 //	load.go          Load and Confirm: records and their tokens
 //	devices.go       licenses with their devices, written and read
 //	memory.go        what the store remembers of licenses; Recall
 //	devicecache.go   what the store remembers of devices with keys of their own
-//	devicescan.go    finding out all devices of a license, in the background
+//	devicescan.go    reading all devices of a license in the background, for the cache of devices
 //	fingerprints.go  devices that were bound, about
 //	batcher.go       callers share a request
 //	packer.go        which callers may share a request
@@ -118,7 +126,7 @@
 //	listenmove.go    changing which owners listen
 //	sealing.go       sealing epochs, so that events appear in feeds
 //	owners.go        the owners, and the slots in use
-//	slotmap.go       the map from slots to cells
+//	slotmap.go       following the map from slots to cells
 //	feed.go          feeds: pages of an owner's events
 //	directory.go     the keys of an owner's events, in the feed's order
 //	eventlookup.go   one event, by its id
@@ -131,11 +139,11 @@
 //	sweeps.go        what is due, and old claims; compacting etcd's history early
 //	apikeys.go       API keys, and when they were used last
 //	apikeychange.go  changes of API keys, one at a time; marks that move when API keys change
-//	masters.go       master keys in use
+//	masters.go       which master keys are in use; comparing the ring of a node with them
 //	idkey.go         the id key, sealed under a master key
-//	retire.go        the secrets derived from a master key; retiring a master key
-//	nodes.go         registrations of nodes
+//	retire.go        MasterUsage: which keys and endpoints need a master key; retiring a master key
+//	nodes.go         registrations of nodes, and their stamps, which package node/clocks compares
 //	recount.go       how much owners store: the growth of each change, and recounts
-//	counts.go        metrics and spans of swaps and batches
-//	badvalues.go     values that can't be read, and licenses that break a rule
+//	counts.go        counts swaps and events in metrics, and traces swaps and batches
+//	badvalues.go     counts and logs values that can't be read, and licenses that break a rule, as a node meets them
 package kv

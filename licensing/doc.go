@@ -16,7 +16,8 @@
 //
 // Package licensing does not decide which transaction carries a change, or which request runs when:
 // package node folds commands into transactions, package kv stores them in etcd, package handlers
-// speaks HTTP. It encodes no value: package kv/internal/layout does, and package handlers encodes JSON.
+// speaks HTTP. It encodes no value: package kv/internal/layout does, and package handlers encodes JSON. A command here
+// is an instruction to change a record, not a command of the licet program.
 //
 // An [Event] records one change for the feed and for webhooks. The claim of an Idempotency-Key ([Claim]) is the record
 // of a request with that key and its result, so that a repeated request is not executed twice.
@@ -26,11 +27,17 @@
 // The map of the package:
 //
 //	license.go              licenses and devices, and the status of a license
-//	license_commands.go     activate, note a use, remove a device
+//	license_commands.go     activate a device, note when it was seen, remove it
 //	license_selfservice.go  validate, deactivate: commands of end users
 //	license_lifecycle.go    suspend, reinstate, revoke, renew and update a license
 //	license_expiry.go       record the end of a license
-//	licensekey.go           license keys: create and parse
+//	licensekey.go           license ids; the value that stands for a license key inside of the service
+//	licensekeys.go          makes license keys of a store from its id key, and parses their texts
+//	keycheck.go             the check characters of license keys
+//	externalkey.go          external keys: their form, how they match, their aliases and seals
+//	alias.go                the record that leads from another key to a license
+//	reissue.go              new keys of a license: which keys still work; the command that makes another
+//	deviceid.go             what is wrong with a device id
 //	order.go                orders and their status
 //	order_commands.go       pay, cancel and expire an order
 //	refund_commands.go      refunds
@@ -39,10 +46,11 @@
 //	product_commands.go     put and delete a product
 //	webhooks.go             webhook endpoints
 //	webhook_commands.go     create, change and delete an endpoint
+//	settings.go             the settings of an account in a mode
 //	slot.go                 slots: which part of all data an owner's records are in
 //	account.go              accounts, modes and API keys
 //	apikeytext.go           texts of API keys: create and check
-//	usage.go                how much an account stores, and its budget
+//	usage.go                how much an account stores, its budget, and warnings about the budget
 //	masterkey.go            master keys, and the secrets derived from them
 //	idkey.go                the secret under which license ids are made, and its seal
 //	apply.go                records, commands and results

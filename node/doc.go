@@ -29,16 +29,29 @@
 //	node/clocks   the comparison of the node's clock with the other nodes' clocks
 //	node/peer     carries hops to other nodes over TLS
 //
+// Limits, by package:
+//
+//	node                 commands at a time, on the node and of an owner; what a license or an owner writes in a time
+//	node/service         pages of lists, waits for events and redactions at a time; how much an account stores
+//	handlers/limits      requests in a time, of a client address, an account, a license key
+//	handlers             sizes of requests, and bytes of responses that have not left
+//	handlers/connection  connections, their age, and bytes of bodies from unknown senders
+//	node/peer            connections of other nodes, and of strangers at their listener
+//	delivery             attempts at a time to webhook endpoints
+//	kv/internal/etcd     when etcd is almost full or full (space.go)
+//	licensing            limits that belong to a rule: devices of a license, lengths of fields, the budget itself
+//	cmd/licet            the flags that set these limits
+//
 // The tests here run turns on a real etcd with swaps that the test delays, loses or fails, and nodes that hop to each
 // other in one process. Package internal/history checks the same guarantees by random histories.
 //
 // The map of the package:
 //
-//	node.go         the configuration and the parts of a node; its time; license keys from text
+//	node.go         the configuration and the parts of a node; its time; whether it may serve now
 //	lifecycle.go    how a node leaves and drains
 //	place.go        how use cases get a place on the node and run commands
 //	admission.go    how many commands a node lets in, and which it refuses
-//	shares.go       how many of them each owner has
+//	shares.go       how many of these commands each owner, and each network of end users, may have
 //	servicerate.go  how many commands a second the node can serve
 //	mailbox.go      one queue for each record, and its turns
 //	mailboxes.go    all mailboxes of a node, and their number
@@ -47,15 +60,15 @@
 //	fold.go         many commands on one snapshot
 //	swap.go         fold, commit, and fold again after a lost swap
 //	meter.go        token buckets for any number of licenses and owners, in fixed memory
-//	writelimit.go   how much a node writes for one license and one owner
+//	writelimit.go   the limits on new devices and on written bytes of one license and one owner
 //	reserve.go      what a node refuses while the store is almost full
-//	changelimit.go  how many changes each owner may make meanwhile
-//	budget.go       growth that the budgets of accounts refuse
+//	changelimit.go  how many changes each owner may make while the store is almost full, or beyond its budget
+//	budget.go       refuses growth beyond an owner's budget, which package node/service knows
 //	claim.go        commands with an Idempotency-Key
 //	recordlock.go   tasks under a record's lock, and swaps of several records
 //	seen.go         when devices were seen, stored in the background
 //	placement.go    which node writes a license that several nodes write
-//	contention.go   what a node knows of one such license
+//	contention.go   what a node knows of one license that several nodes write
 //	outbox.go       commands that wait to hop to another node
 //	hop.go          commands on their way to another node, and from one
 //	peers.go        the interface to the other nodes

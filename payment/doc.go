@@ -6,8 +6,9 @@
 //
 // The rules of orders and refunds are in package licensing, and the HTML of the pay page is in package
 // handlers/paypage. Package node/service runs the commands that change the order (pay, request, try, withdraw and
-// record a refund); this package decides when to run which. The tests kill a node between any two steps of a payment
-// or a refund, with a provider that outlives the node.
+// record a refund); this package decides when to run which. The routes and forms of the pay page are in package
+// handlers (pay.go). The tests kill a node between any two steps of a payment or a refund, with a provider that
+// outlives the node.
 //
 // Files:
 //

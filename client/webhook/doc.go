@@ -1,5 +1,5 @@
 // Package webhook receives the webhooks of a Licet service: it verifies that the service has sent a request, and
-// returns the event.
+// returns the event. Package delivery/webhook, a part of the service, sends them; package client calls routes.
 //
 // A service sends each event as a POST, signed by Standard Webhooks 1.0 with the secret that the service showed when
 // the endpoint was created. [New] takes that secret. [Receiver.Handler] turns a function into an http.Handler:
@@ -37,5 +37,5 @@
 //
 //   - receiver.go: verifies the headers, the timestamp and the signatures of requests, and signs requests for tests
 //   - handler.go: an http.Handler around a Receiver
-//   - event.go: the event and its types
+//   - event.go: the event, the names of event types, and reading an event from its JSON
 package webhook

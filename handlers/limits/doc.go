@@ -2,7 +2,9 @@
 // or license key, with a token bucket for each that it has seen lately. Each process counts for
 // itself, and stores nothing.
 //
-// Package handlers decides which requests count, and what a client learns about its limits.
+// Package handlers decides which requests count, and what a client learns about its limits. Flags set the rates in
+// package cmd/licet. Not here: how many commands run at a time, and how much a license or an account may change or
+// store. The doc of package node lists all limits.
 //
 // Files:
 //

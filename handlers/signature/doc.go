@@ -3,7 +3,7 @@
 //
 // The package works on the parts of a request as received. It knows no HTTP server and no clock. [Verify]
 // documents this service's profile of the RFC: which components a signature must cover, and how old a
-// signature may be.
+// signature may be. Package client signs requests; signatures of webhooks are in package delivery/webhook.
 //
 // Files:
 //

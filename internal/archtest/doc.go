@@ -18,5 +18,6 @@
 //	state_test.go       package-level variables
 //	surface_test.go     names, comments and exported types
 //	docs_test.go        links and lines of pages, and the packages on the architecture page
+//	commands_test.go    pages whose commands must have a test that runs them
 //	archtest_test.go    runs the checks on the module, and on small modules with one violation each
 package archtest

@@ -21,6 +21,7 @@
 //	hops_test.go              commands that hop between nodes
 //	model_test.go             the model: the states that explain the answers so far
 //	model_cases_test.go       histories that the model must accept or reject
+//	ends_test.go              the ends of licenses by time, and their events
 //	revisions_test.go         every revision that etcd has held, read back
 //	invariants_test.go        what must hold between two revisions of a license
 //	invariants_orders_test.go the same for orders

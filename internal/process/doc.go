@@ -6,6 +6,9 @@
 // Processes are ended by their ids only. A member of etcd ends with the program that started it, however that program
 // ends.
 //
+// Package internal/etcdtest builds clusters for tests on it, package loadtest/rig nodes and clusters for load tests,
+// and cmd/licet an etcd of a data directory in its own way (supervise.go).
+//
 // Files:
 //
 //	build.go  the executable of a node

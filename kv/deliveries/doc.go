@@ -7,7 +7,8 @@
 // A checkpoint stores the results that a holder has not stored yet.
 //
 // Package delivery decides when to send which message. The records of endpoints are in package kv, and
-// the keys and values of all this in package kv/internal/layout.
+// the keys and values of all this in package kv/internal/layout. The interface that this package implements is
+// delivery.Store, with types of package node/store.
 //
 // # Files
 //
@@ -17,6 +18,6 @@
 //	checkpoint.go  the results of a holder, stored in one transaction or several
 //	steps.go       the transactions of one checkpoint
 //	unreadable.go  values that can't be read, and what stands in for them
-//	growth.go      how much more an owner stores after a transaction
+//	growth.go      how many more bytes and keys an owner stores after a transaction
 //	sweep.go       removing the keys of deleted endpoints
 package deliveries

@@ -2,8 +2,9 @@
 // and looks up what each key refers to. It changes nothing, and holds a bounded part of the store in memory.
 //
 // All checks of licet store verify are here, with the names of the rules that a store may break. Package kv has only
-// the cheap checks that a node makes of each license that it reads or writes. Package kv/internal/layout defines keys
-// and values.
+// the cheap checks that a node makes of each license that it reads or writes; their rules are in
+// kv/internal/layout/licenserules.go. Package kv/internal/layout defines keys and values. The flags of licet store
+// verify and its output are in package cmd/licet (verify.go). The tests are in package kv.
 //
 // # Files
 //

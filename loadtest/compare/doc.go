@@ -7,14 +7,15 @@
 // envelopes with their codes. Other load tests use package client.
 //
 // The package proves no correctness: loadtest/run, loadtest/shopday and loadtest/webhookrun do. Package loadtest/rig
-// starts the processes that compare measures.
+// starts the processes that compare measures. Everything that measures a rate, a latency or memory with Go's own load
+// is here; loadtest/run has k6 make the load.
 //
 // The program and its table:
 //
 //	main.go            the program: which measurements run, each on a store of its own
 //	config.go          flags, and how much is measured
 //	rows.go            the rows of the table and their bounds
-//	report.go          the table, the JSON, which bounds were missed, and which samples are too small
+//	report.go          the figures, the table, the JSON, which bounds were missed, and which samples are too small
 //
 // The measurements:
 //
@@ -29,9 +30,9 @@
 //	eventson.go        the cost of events and deliveries
 //	accounts.go        licenses of many accounts against licenses of one
 //	external.go        external keys against license keys
-//	backlog.go         delivering a backlog of events
+//	backlog.go         delivering a backlog of events to a webhook endpoint
 //	fair.go            one account against another
-//	doors.go           the attacks of the row fair, and what any account may do instead
+//	doors.go           the list of attacks of the row fair; ordinary requests instead of attacks, as controls
 //	roughdoors.go      attacks of the row fair that share the measured node
 //	readdoors.go       attacks of the row fair that read, wait, or begin requests
 //	writedoors.go      attacks of the row fair that write much, or to many licenses
@@ -42,7 +43,7 @@
 //
 // The load generator:
 //
-//	loop.go            closed and open loops of operations, and their latencies
+//	loop.go            closed and open loops of operations, their rates and latencies
 //	fleet.go           many connections to nodes, driven by one goroutine
 //	conn.go            one connection: writes a request, reads a response
 //	poller_linux.go    epoll

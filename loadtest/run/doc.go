@@ -3,7 +3,8 @@
 // restarts processes as the scenario demands. Then it reads everything back, and compares what was acknowledged with
 // what is stored, one device and one order at a time. See the chapter "load" of loadtest/README.md.
 //
-// Package loadtest/compare measures speed; run measures only the thresholds of the scenarios.
+// Package loadtest/compare measures speed; run measures only the thresholds of the scenarios. The scenarios are k6
+// scripts in loadtest/scenarios and loadtest/lib. loadtest/shopday and loadtest/webhookrun make their load in Go.
 //
 // Files:
 //
@@ -15,7 +16,7 @@
 //	events.go    when to kill, drain or restart a process during the load
 //	deeds.go     what an event does: kill, drain and restart processes, read their memory
 //	journal.go   the journal that k6 writes: what the service has acknowledged
-//	stored.go    reading licenses and orders back
+//	stored.go    reading licenses and orders back from the service
 //	proof.go     comparing the journal with what is stored
-//	results.go   the reports
+//	results.go   the files of a run's results: reports in text and HTML, licenses for k6
 package main

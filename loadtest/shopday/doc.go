@@ -4,7 +4,8 @@
 // replaced; products change their terms. Meanwhile one node is killed, and both are restarted one after the other. See
 // the chapter "shop day" of loadtest/README.md.
 //
-// All requests go through package client. Webhooks are not played here: loadtest/webhookrun does.
+// All requests go through package client. Webhooks are not played here: loadtest/webhookrun does. The command line and
+// the report's frame are in loadtest/trial; nodes, balancer and browser in loadtest/stage.
 //
 // Files:
 //

@@ -1,5 +1,5 @@
 // Package trial is the frame that load tests with a verdict share: the command line, a tally of operations and
-// problems, and the report. It knows no shop, no webhooks and no nodes.
+// problems, and the report. It knows no shop and no webhooks. The programs run, shopday and webhookrun use it.
 //
 // Files:
 //

@@ -2,15 +2,19 @@
 // the time. Then it proves that every event was delivered, and that no event was made up. One endpoint answers, one
 // fails a fifth of the calls, and one hangs. See the chapter "webhook run" of loadtest/README.md.
 //
+// The plan is a list of customers: each buys a license, or uses a license that customers share, and activates it on
+// devices, some of which are removed again. loadtest/shopday plays what else a shop does, without webhooks. The command
+// line and the report's frame are in loadtest/trial; nodes, balancer and browser in loadtest/stage.
+//
 // Files:
 //
 //	main.go        the program
 //	config.go      flags
-//	plan.go        what the customers will do, from a seed: licenses, some of them shared, and their devices
+//	plan.go        what each customer will do, from a seed
 //	run.go         the run, from start to report
-//	customers.go   what the customers do
+//	customers.go   the customers carry out the plan: orders, activations, removals
 //	journal.go     which changes were acknowledged, and so must have an event
-//	havoc.go       killing nodes
+//	havoc.go       when to kill a node, and killing it
 //	receivers.go   the HTTP servers behind the endpoints
 //	delivering.go  waiting until the remaining events are delivered
 //	feed.go        following the feed of events during the run

@@ -1,5 +1,6 @@
 // Package peer carries commands from one node to another, for package node's placement. It does not
-// decide which node runs a command, and it runs none: package node does both.
+// decide which node runs a command, and it runs none: package node does both (placement.go, hop.go). Package cmd/licet
+// opens the listener.
 //
 // Each node has a listener for other nodes, apart from the public listener. It speaks TLS with a key
 // that the process creates when it starts. The node's registration in the store holds the hash of that

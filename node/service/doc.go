@@ -16,7 +16,8 @@
 // value changes with every change of an API key of some owners: the cache of API keys follows the marks.
 //
 // Not here: sending webhooks (package delivery), refunds through a provider (package payment), rate limits (package
-// handlers/limits).
+// handlers/limits), limits on commands and on writes (package node), queries of etcd (package kv). The structs here
+// have no json tags: package handlers turns them into responses.
 //
 // The tests run services on a real etcd, often two or three in one process, without HTTP.
 //
@@ -28,7 +29,8 @@
 //	orders.go          create, read and pay orders
 //	orderchanges.go    cancel and refund orders
 //	products.go        products
-//	licenses.go        licenses and their devices
+//	licenses.go        licenses and their devices: activate, validate, deactivate, read, change, reissue
+//	aliases.go         licenses by external keys and reissued keys; the settings of owners
 //	grants.go          licenses without an order
 //	listing.go         lists of orders, licenses, products and API keys
 //	redaction.go       removal of a buyer's personal data
@@ -37,14 +39,14 @@
 //	keycache.go        the cache of API keys, and authentication
 //	keyuse.go          when API keys were last used
 //	webhooks.go        webhook endpoints
-//	deliveries.go      deliveries to endpoints, and replays
-//	deliveryevents.go  pages of events for deliveries
+//	deliveries.go      reads deliveries to endpoints, and starts replays
+//	deliveryevents.go  the events that package delivery sends, with the fields of their records
 //	eventviews.go      pages of the feed and of histories
-//	feed.go            the places of callers that wait for events
-//	feedwait.go        the wait for events, which ends with the caller's API key
-//	budgets.go         how much accounts store, and refusals at their budgets
+//	feed.go            Events, and how many callers may wait for events
+//	feedwait.go        the API key of a caller that waits for events: the wait ends with the key
+//	budgets.go         how much accounts store, and whether their budgets refuse growth
 //	recount.go         recounts of how much accounts store
 //	chores.go          the periodic work of a node
 //	division.go        which slots this node sweeps
-//	sweep.go           removal of expired records, and work on due records
+//	sweep.go           removes expired claims and events, records ends, and finds refunds that are due
 package service

@@ -3,7 +3,9 @@
 // etcd. Package storetest holds the tests that every implementation passes.
 //
 // An operation that a shop or a device asks for, such as creating an order, is in package service, which calls these
-// interfaces. Requests to etcd, caches and stored formats are in package kv.
+// interfaces. Requests to etcd, caches and stored formats are in package kv. The interface of deliveries,
+// delivery.Store, is in package delivery, and its types are here. A type that only commands of cmd/licet use, such as
+// kv.MasterUsage or verify.Summary, stands beside its implementation.
 //
 // The map of the package:
 //

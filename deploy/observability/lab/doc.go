@@ -4,7 +4,8 @@
 //
 // The load gives each metric a value: activations that bind, bind again and are refused; one license that both nodes
 // activate at once; orders that are paid, canceled and refunded; webhooks to receivers that answer, fail and refuse
-// connections; a backup.
+// connections; a backup. Load tests, which prove results or measure speed, are in loadtest; the lab uses their packages
+// rig and stage.
 //
 // Files:
 //

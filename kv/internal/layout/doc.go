@@ -1,5 +1,5 @@
 // Package layout holds the keys and the values of a store in etcd: how each is encoded and decoded. It makes
-// no request.
+// no request. Package kv decides when a key is read or written.
 //
 // # Keys
 //
@@ -110,7 +110,7 @@
 //	keys.go          the keys of records, and of the marks that change with API keys
 //	owners.go        owners and licenses, parsed from keys
 //	listings.go      the keys of listings
-//	skiplist.go      the upper levels of listings
+//	skiplist.go      the keys of the upper levels of listings
 //	due.go           the keys of what is due, by time
 //	deliverykeys.go  the keys of deliveries
 //	eventkeys.go     the keys of events, and the order of events
@@ -123,7 +123,7 @@
 //	ledger.go        how many bytes of events an owner has
 //	usage.go         how much an owner stores
 //	mark.go          when epochs were sealed
-//	idkey.go         the sealed id key
+//	idkey.go         the id key as it is stored: sealed
 //	restored.go      how a restore of the store shows in revisions
 //	license.go       licenses and devices
 //	licenserules.go  the rules that a stored license must not break
@@ -143,7 +143,7 @@
 //	deliverylog.go   the log of deliveries to an endpoint
 //	node.go          registrations of nodes
 //	ownercodec.go    owners, order numbers and ULIDs in values
-//	writers.go       the writers of a record, and whose swap landed
+//	writers.go       the writers of a record; from them, whose swap landed
 //	fields.go        tables of the fields of values
 //	wire.go          fields of values
 package layout

@@ -14,6 +14,7 @@
 //	due.go                     work that is due
 //	products.go                products
 //	webhooks.go                webhook endpoints
+//	aliases.go                 licenses by external keys, and settings of owners
 //	keys.go                    API keys and master keys
 //	keyclaims.go               claims stored along with API keys
 //	listings.go                lists, also by buyer and product

@@ -1,5 +1,6 @@
 // Package bulk moves licenses between a service and CSV files, through the API. It implements licet licenses export and
-// licet licenses import. The flags and the output of these commands are in package cli.
+// licet licenses import. The flags and the output of these commands are in package cli. Licenses of other services
+// become a CSV file in package migrate.
 //
 // Both can be killed at any time. Repeating the same call continues.
 //
@@ -33,6 +34,7 @@
 //	export.go      Export
 //	exportfile.go  an export to a file, with its position
 //	formula.go     apostrophes before formulas
+//	rowwriter.go   rows of an import, written for package migrate
 //	lines.go       CSV files of spreadsheets as bytes for encoding/csv
 //	table.go       header and rows of a CSV file
 //	rows.go        validation of rows

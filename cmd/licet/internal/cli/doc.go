@@ -6,8 +6,9 @@
 // prints the response, as a table for people or as the JSON of the response. It explains errors and says what to do
 // next.
 //
-// The routes themselves are in package client, and the files of exports and imports in package bulk. The tests call a
-// service in their own process and compare the output with golden files.
+// The requests themselves are in package client, the files of exports and imports in package bulk, licenses of other
+// services in package migrate. licet dev, serve, doctor and store are in package cmd/licet. The tests call a service in
+// their own process and compare the output with golden files.
 //
 // Data goes to standard output, and everything else to standard error, so that the data can be piped.
 //
@@ -26,17 +27,18 @@
 //	price.go            the amount of an order as flags
 //	sandbox.go          licet sandbox
 //	licenses.go         licet licenses list, get, grant, devices, remove-device
-//	licensechanges.go   licet licenses suspend, reinstate, revoke, renew, update
+//	licensechanges.go   licet licenses suspend, reinstate, revoke, renew, reissue, update
 //	licensesexport.go   licet licenses export
 //	licensesimport.go   licet licenses import
 //	activations.go      licet licenses activate, validate, deactivate
 //	products.go         licet products
-//	events.go           licet events
+//	events.go           licet events, licet orders events, licet licenses events
 //	webhooks.go         licet webhooks
 //	deliveries.go       licet webhooks deliveries, replay
-//	keys.go             licet keys
+//	keys.go             licet keys; what licet store keys also prints
 //	account.go          licet account
 //	imports.go          licet import
+//	importproducts.go   warnings about products that the service lacks
 //	importreport.go     what licet import would do
 //	redact.go           licet redact
 package cli

@@ -1,5 +1,6 @@
 // Package migrate reads licenses from other services: Keygen, Lemon Squeezy, Gumroad and Polar. It writes a CSV file
-// that licet licenses import takes. The commands of licet import are in package cli.
+// that licet licenses import takes. The commands of licet import are in package cli, and the import is in package bulk.
+// Package migratetest imitates the APIs of these services in tests.
 //
 // [Service.Fetch] stores the responses of a service's API in a file, page by page. It can be killed at any time, and
 // the same call continues. [Service.Convert] turns such a file, or responses that somebody saved with curl, into rows
