@@ -35,7 +35,7 @@ func TestOwnerMatches(t *testing.T) {
 	f(thing, owner("a", "LIVE"), false)
 	f(thing, owner("a ", licensing.Live), false)
 
-	// An empty member of the thing is no wildcard.
+	// An empty account or mode of the record is no wildcard.
 	f(owner("", ""), owner("a", ""), false)
 	f(owner("", ""), owner("", licensing.Live), false)
 	f(owner("", ""), owner("", ""), true)
@@ -217,7 +217,7 @@ func TestAPIKeyStatus(t *testing.T) {
 	f(licensing.APIKey{ExpiresAt: noon, RevokedAt: noon}, licensing.APIKeyRevoked)
 }
 
-// TestAPIKeyBeyond: what a key lacks it can't give to another.
+// TestAPIKeyBeyond: an API key can't give another key a scope that it lacks itself.
 func TestAPIKeyBeyond(t *testing.T) {
 	f := func(have, give, want string) {
 		t.Helper()

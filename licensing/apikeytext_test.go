@@ -11,7 +11,7 @@ import (
 	"licet/licensing"
 )
 
-// apiKeyText decides a second time what the text of an API key is.
+// apiKeyText computes the text of an API key in a second way, as the expected value.
 func apiKeyText(key []byte, owner licensing.Owner, entropy [licensing.APIKeyEntropy]byte) string {
 	text := "lk_" + string(owner.Mode) + "_" + slotText(owner) + base32(new(big.Int).SetBytes(entropy[:]), 32)
 	mac := hmac.New(sha256.New, key)
@@ -43,8 +43,8 @@ func TestAPIKeysAreFrozen(t *testing.T) {
 	}
 }
 
-// TestAPIKeysAreMintedAndChecked: any owner, any random bytes. Every change of one character makes a text that is not
-// an API key.
+// TestAPIKeysAreMintedAndChecked: the text for any owner and any random bytes is valid. A text with one other character
+// is not.
 func TestAPIKeysAreMintedAndChecked(t *testing.T) {
 	check := licensing.NewKeyCheck(checkKey)
 	rng := rand.New(rand.NewPCG(11, 12))

@@ -25,7 +25,7 @@ type naive struct {
 	notes       map[string]string
 }
 
-// answer is what the two sides of a comparison say after a command.
+// answer is the result of a command, as Apply or the naive license returns it.
 type answer struct {
 	Reason             licensing.Reason
 	Status             licensing.Status
@@ -55,7 +55,7 @@ func (n *naive) status(now time.Time) licensing.Status {
 	return licensing.Activated
 }
 
-// do runs one command. Which license the command means is the caller's to check.
+// do runs one command. The caller checks that the command is about this license.
 func (n *naive) do(command licensing.Command, now time.Time) answer {
 	var a answer
 	switch c := command.(type) {

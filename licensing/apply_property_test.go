@@ -77,9 +77,8 @@ func drawClockStep(t *rapid.T) time.Duration {
 	}).Draw(t, "clock")
 }
 
-// drawHappening makes one command of any kind; one in ten means a license that
-// is not there, or not the caller's. It never renews to the past, which
-// another rule forbids and TestRenewRefusals has.
+// drawHappening makes one command of any kind; one in ten names a license that does not exist, or is not the caller's.
+// No command renews to the past: TestRenewRefusals tests that refusal.
 func drawHappening(t *rapid.T) happening {
 	after := drawClockStep(t)
 	listening := rapid.IntRange(0, 3).Draw(t, "listening") > 0
@@ -164,7 +163,7 @@ func drawReason(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"", "chargeback", "fraud"}).Draw(t, "reason")
 }
 
-// means reports whether a command reaches the license of these tests.
+// means reports whether a command names the license of these tests.
 func means(c licensing.Command) bool {
 	switch c := c.(type) {
 	case licensing.Activate:
@@ -192,7 +191,7 @@ func means(c licensing.Command) bool {
 	}
 }
 
-// answered puts what Apply says into the words of the naive license.
+// answered turns a result of Apply into an answer.
 func answered(result licensing.Result, err error, now time.Time) answer {
 	if err != nil {
 		return answer{Reason: reason(err)}
@@ -310,7 +309,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 				t.Fatalf("%s, one by one bound: %v, folded: %v (-single +folded):\n%s", id, bound, entry.Bound, diff)
 			}
 			if !entry.Changed && !cmp.Equal(loaded.Devices[id], entry) {
-				t.Fatalf("the fold changed the entry of %s and does not say so", id)
+				t.Fatalf("the fold changed the entry of %s without marking the entry as changed", id)
 			}
 		}
 		if diff := cmp.Diff(model.devices, stored.devices); diff != "" {
@@ -357,7 +356,7 @@ func typesOf(events []licensing.Event) []licensing.EventType {
 	return types
 }
 
-// checkInvariants holds what no command may break; see faults.md, section 3.
+// checkInvariants checks the invariants that no command may break.
 func checkInvariants(t *rapid.T, before, after licensing.Record) {
 	l, was := after.License, before.License
 	bound := 0
@@ -396,7 +395,7 @@ func checkInvariants(t *rapid.T, before, after licensing.Record) {
 		t.Fatalf("activated_at moved from %v to %v", was.ActivatedAt, l.ActivatedAt)
 	}
 	if l.StateReason != "" && l.SuspendedAt.IsZero() && l.RevokedAt.IsZero() {
-		t.Fatalf("it is neither suspended nor revoked, for the reason %q", l.StateReason)
+		t.Fatalf("the license is neither suspended nor revoked, but has the reason %q", l.StateReason)
 	}
 	if l.Removals.Count > l.SelfService.RemovalsPerMonth || l.Removals.Month < was.Removals.Month {
 		t.Fatalf("removals are %+v after %+v, of %d a month", l.Removals, was.Removals, l.SelfService.RemovalsPerMonth)

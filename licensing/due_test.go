@@ -69,9 +69,8 @@ func TestLicenseDue(t *testing.T) {
 	}
 }
 
-// TestExpireLicense records an end once, and again after a renewal, whatever else
-// is true of the license. Nothing but the record of it changes. Only Before decides,
-// not the clock at the moment of the swap.
+// TestExpireLicense records an end once, and again after a renewal, in any state of the license. The command changes
+// nothing else. Only its field Before decides, not the time of the swap.
 func TestExpireLicense(t *testing.T) {
 	r := licensed(func(l *licensing.License) { l.ExpiresAt = noon }, "laptop")
 	check := func(what string, at time.Time, want bool) {
@@ -108,7 +107,7 @@ func TestExpireLicense(t *testing.T) {
 	for name, other := range map[string]licensing.Record{"nothing": {}, "an order": ordered(nil)} {
 		_, err := run(t, &other, licensing.ExpireLicense{Before: noon}, noon)
 		if err != licensing.ErrLicenseNotFound {
-			t.Errorf("on %s it answers %v", name, err)
+			t.Errorf("ExpireLicense on %s answers %v", name, err)
 		}
 	}
 }

@@ -84,10 +84,10 @@ func TestErrorIs(t *testing.T) {
 			Details: map[string]int{"n": 1}, Fields: []licensing.FieldProblem{{Field: "f"}},
 		}
 		if !errors.Is(elaborate, e) || !errors.Is(e, elaborate) {
-			t.Errorf("%s is not itself with other words", e.Reason)
+			t.Errorf("%s does not match an error with the same reason and another message", e.Reason)
 		}
 		if !errors.Is(fmt.Errorf("while testing: %w", e), e) {
-			t.Errorf("%s is not found when wrapped", e.Reason)
+			t.Errorf("errors.Is does not find %s in an error that wraps it", e.Reason)
 		}
 		plain := errors.New(e.Message)
 		if errors.Is(e, plain) || errors.Is(plain, e) {

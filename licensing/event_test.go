@@ -12,9 +12,8 @@ import (
 	"licet/licensing"
 )
 
-// licenseEvents says what each command tells where the owner listens to
-// activations, in the rows of licenseTable and two more; "=": nothing. The words are
-// the ends of the types.
+// licenseEvents has the events of each command if the owner listens to activations, in the rows of licenseTable and two
+// more rows. A word is the end of an event's type; "=" is no event.
 const licenseEvents = `
 from                     | suspend   | reinstate  | revoke  | renew   | extend  | update  | note same | expire  | redact | activate        | activate bound | rename | remove  | remove unbound | deactivate | deactivate unbound | validate | validate bound | seen
 not_activated            | suspended | =          | revoked | renewed | renewed | updated | =         | =       | =      | activated bound | -              | -      | -       | =              | -          | =                  | =        | -              | -
@@ -32,7 +31,7 @@ revoked activated        | =         | =          | =       | =       | =       
 revoked everything       | =         | =          | =       | =       | =       | updated | =         | =       | =      | =               | =              | =      | removed | =              | removed    | =                  | =        | =              | =
 `
 
-// byKey is who asks in these tests.
+// byKey is the actor of the commands in these tests.
 const byKey licensing.Actor = "key_1"
 
 func TestLicenseEvents(t *testing.T) {
@@ -326,6 +325,6 @@ func checkEvents(t rapid.TB, c licensing.Command, before, r *licensing.Record, n
 		t.Fatalf("%T recorded %+v last, which the record is not", c, r.Events)
 	}
 	if r.License != nil && r.License.Sequence != license || r.Order != nil && r.Order.Sequence != order {
-		t.Fatalf("%T recorded %d events, and the number of the latest is not theirs: %+v", c, len(r.Events), r)
+		t.Fatalf("%T recorded %d events, and the record has another latest event: %+v", c, len(r.Events), r)
 	}
 }

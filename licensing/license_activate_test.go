@@ -61,7 +61,8 @@ func TestActivateDeviceLimit(t *testing.T) {
 	}
 }
 
-// TestLoweredLimit goes the whole way: below the count, down to it, and up again.
+// TestLoweredLimit lowers the limit below the number of devices, removes devices below the limit, and binds devices
+// again.
 func TestLoweredLimit(t *testing.T) {
 	r := licensed(nil, "laptop", "phone", "tablet")
 	want := func(step string, current, allowed int) {
@@ -122,7 +123,7 @@ func TestActivateStoresTheDevice(t *testing.T) {
 		t.Errorf("second removal answered %v (-want +got):\n%s", again.Removed, diff)
 	}
 
-	// Bound anew, it has nothing left of its former life.
+	// A device that is bound again keeps nothing of its earlier binding.
 	later := noon.Add(time.Hour)
 	anew := must(t, &r, licensing.Activate{Target: ours, Device: "phone"}, later)
 	if diff := cmp.Diff(licensing.Device{ID: "phone", BoundAt: later, LastSeenAt: later}, anew.Device); diff != "" {
@@ -199,8 +200,8 @@ func TestActivateBoundDevice(t *testing.T) {
 	}
 }
 
-// TestSeenStepZero: without a step every later millisecond counts, and the
-// very same one still changes nothing.
+// TestSeenStepZero: without a step, a use one millisecond later changes last_seen, and a use at the same millisecond
+// changes nothing.
 func TestSeenStepZero(t *testing.T) {
 	r := licensed(nil, "laptop")
 	c := licensing.Activate{Target: ours, Device: "laptop"}

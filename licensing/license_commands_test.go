@@ -10,10 +10,9 @@ import (
 	"licet/licensing"
 )
 
-// licenseTable is the table of the contract, each row with the facts that its
-// state can rest on. A status says that the license changes and what it is
-// then; "=" that nothing changes, without an error; a reason after "!" that
-// the command is refused; "-" that the cell makes no sense.
+// licenseTable is the table of the contract, with a row for each set of facts that leads to a state. A cell with a
+// status: the license changes, and has that status then. "=": nothing changes, and there is no error. "!" and a reason:
+// the command is refused for that reason. "-": the cell makes no sense.
 const licenseTable = `
 from                     | suspend   | reinstate     | revoke  | renew         | extend        | activate           | activate bound     | remove        | remove unbound | deactivate    | deactivate unbound | validate | validate bound
 not_activated            | suspended | =             | revoked | not_activated | not_activated | activated          | -                  | -             | =              | -             | =                  | =        | -
@@ -87,7 +86,7 @@ func TestLicenseTransitions(t *testing.T) {
 		r := rows[row]()
 		before := r.License.Status(noon)
 		if fact, _, _ := strings.Cut(row, " "); string(before) != fact {
-			t.Fatalf("the case is wrong: it starts %s", before)
+			t.Fatalf("the row is wrong: its license is %s before the command", before)
 		}
 		result, err := run(t, &r, columns[column], noon)
 		checkCell(t, want, "invalid_license_state", string(before), string(r.License.Status(noon)), r.Changed, err)
@@ -423,7 +422,7 @@ func TestLicenseLife(t *testing.T) {
 	status := func(t *testing.T, r licensing.Record, now time.Time, want licensing.Status) {
 		t.Helper()
 		if got := r.License.Status(now); got != want {
-			t.Errorf("at %v it is %s, want %s", now, got, want)
+			t.Errorf("at %v the license is %s, want %s", now, got, want)
 		}
 	}
 	t.Run("from issue", func(t *testing.T) {

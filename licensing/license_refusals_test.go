@@ -147,7 +147,7 @@ func TestWhichErrorWins(t *testing.T) {
 	})
 }
 
-// licenseCommands has every command that means a license.
+// licenseCommands returns every command that names a license.
 func licenseCommands(target licensing.Target) []licensing.Command {
 	return []licensing.Command{
 		licensing.Activate{Target: target, Device: "phone"},

@@ -93,8 +93,8 @@ func TestDeactivateWithoutCap(t *testing.T) {
 	}
 }
 
-// TestDeactivateCap counts what was removed in a calendar month of UTC. What was
-// not bound costs nothing, and is answered whatever is left.
+// TestDeactivateCap: the cap counts devices that were removed in a calendar month of UTC. Removing a device that is not
+// bound does not count, and succeeds even if the cap is reached.
 func TestDeactivateCap(t *testing.T) {
 	r := licensed(selfService(2), "laptop", "phone")
 	deactivate := func(device string) licensing.Command {
@@ -130,13 +130,13 @@ func TestDeactivateCap(t *testing.T) {
 	bind("phone", march)
 	usedUp("phone", march)
 
-	// In Tokyo it is April already; what counts is UTC.
+	// It is April in Tokyo, but still March in UTC, which counts.
 	endOfMarch := time.Date(2026, time.March, 31, 23, 59, 59, 999e6, time.UTC)
 	usedUp("phone", endOfMarch.In(time.FixedZone("JST", 9*3600)))
 	april := endOfMarch.Add(time.Millisecond)
 	removed("phone", april, true)
 	bind("phone", april)
-	// A clock that is behind does not lead back to March, nor start it anew.
+	// A clock that is behind neither returns to the count of March nor restarts the month.
 	removed("phone", march, true)
 	bind("phone", march)
 	usedUp("phone", march)

@@ -128,7 +128,7 @@ func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (l
 	return result, err
 }
 
-// must is run for commands that are to succeed.
+// must is run for a command that must succeed.
 func must(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) licensing.Result {
 	t.Helper()
 	result, err := run(t, r, c, now)
@@ -138,7 +138,7 @@ func must(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) l
 	return result
 }
 
-// refuses runs a command that is to fail for a reason.
+// refuses runs a command that must fail with the reason.
 func refuses(
 	t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time, want licensing.Reason,
 ) *licensing.Error {
@@ -152,7 +152,7 @@ func refuses(
 	return e
 }
 
-// reason is why err refuses, or empty for no error.
+// reason returns the reason of a refusal; empty for no error.
 func reason(err error) licensing.Reason {
 	if err == nil {
 		return ""

@@ -53,7 +53,7 @@ func TestParsePrefixIsNotFolded(t *testing.T) {
 	}
 }
 
-// invalid expects a refusal with nothing but the error itself.
+// invalid expects ErrInvalidLicenseKey, and no text with it.
 func invalid(t *testing.T, keys textKeys, input string) {
 	t.Helper()
 	if got, err := keys.parse(input); got != "" || err != licensing.ErrInvalidLicenseKey {
@@ -61,8 +61,8 @@ func invalid(t *testing.T, keys textKeys, input string) {
 	}
 }
 
-// otherPrefix reports whether an input is a key but for its prefix, which is valid and another one. The check
-// characters do not cover the prefix.
+// otherPrefix reports whether an input is the key with another valid prefix. The check characters do not cover the
+// prefix.
 func otherPrefix(key, input string) bool {
 	prefix, body, _ := strings.Cut(input, "-")
 	prefix = strings.ToUpper(prefix)
@@ -158,8 +158,8 @@ func TestParseRefusesLookAlikes(t *testing.T) {
 	}
 }
 
-// TestParseRefusesSubstitutions changes every character to every printable
-// one. A single one may pass only if it reads the same.
+// TestParseRefusesSubstitutions replaces each character by each printable character, one at a time. Parse accepts the
+// text only if it reads the two characters as the same, or if the text has another valid prefix.
 func TestParseRefusesSubstitutions(t *testing.T) {
 	keys := keysWith(checkKey)
 	same, refused := 0, 0
@@ -215,8 +215,7 @@ func TestParseRefusesTranspositions(t *testing.T) {
 	}
 }
 
-// TestParseRefusesLostAndDoubledCharacters: in the prefix the length alone
-// does not tell.
+// TestParseRefusesLostAndDoubledCharacters: in the prefix, the length alone does not show a lost or doubled character.
 func TestParseRefusesLostAndDoubledCharacters(t *testing.T) {
 	keys := keysWith(checkKey)
 	for _, key := range someKeys(100) {
@@ -257,7 +256,7 @@ func FuzzParseLicenseKey(f *testing.F) {
 		if !formed {
 			return
 		}
-		// What has the form is accepted once its check characters are right.
+		// A text in the form of a key is accepted with the right check characters.
 		if again, err := keys.parse(mended); again != mended || err != nil {
 			t.Fatalf("Parse(%q) = %q, %v", mended, again, err)
 		}

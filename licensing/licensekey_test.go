@@ -17,8 +17,8 @@ import (
 	"licet/licensing"
 )
 
-// What follows decides about keys a second time, from the contract's words and
-// with other means: big numbers, a regular expression, strings.
+// The functions below compute and parse keys a second time, from the words of the contract and by other means: big
+// numbers, a regular expression, strings.
 
 const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -61,8 +61,8 @@ var (
 	keyTyped = regexp.MustCompile(`^[A-Za-z0-9]{2,8}(-[0-9A-TV-Za-tv-z]{5}){5}$`)
 )
 
-// expectedParse says what Parse is to answer: the key as read, with the check
-// characters that it should have. It is false where input is not in that form.
+// expectedParse returns the key as Parse must read it, and the same key with the right check characters. formed is
+// false if the input is not in the form of a key.
 func expectedParse(key []byte, input string) (read, mended string, formed bool) {
 	input = strings.TrimSpace(input)
 	if !keyTyped.MatchString(input) {
@@ -203,8 +203,7 @@ func TestMintIsTheContractsForm(t *testing.T) {
 	}
 }
 
-// TestMintUses95Bits: each of them makes another key, the last one of the 12
-// bytes makes none.
+// TestMintUses95Bits: each of the first 95 bits of entropy changes the key; the last bit of the 12 bytes does not.
 func TestMintUses95Bits(t *testing.T) {
 	keys := keysWith(checkKey)
 	base := keys.mint("LIC", keyOwner, [licensing.LicenseKeyEntropy]byte{})
@@ -214,7 +213,7 @@ func TestMintUses95Bits(t *testing.T) {
 		entropy[bit/8] = 0x80 >> (bit % 8)
 		key := keys.mint("LIC", keyOwner, entropy)
 		if bit < 95 && seen[key] {
-			t.Errorf("bit %d makes no new key", bit)
+			t.Errorf("bit %d does not change the key", bit)
 		}
 		if bit >= 95 && key != base {
 			t.Errorf("bit %d is used", bit)
@@ -223,8 +222,7 @@ func TestMintUses95Bits(t *testing.T) {
 	}
 }
 
-// TestCheckDoesNotCoverPrefix: a key with another prefix is no license's, and
-// not a typo.
+// TestCheckDoesNotCoverPrefix: Parse accepts a key with another prefix, and returns the same id.
 func TestCheckDoesNotCoverPrefix(t *testing.T) {
 	keys := keysWith(checkKey)
 	some := someKeys(70)
@@ -238,8 +236,8 @@ func TestCheckDoesNotCoverPrefix(t *testing.T) {
 	}
 }
 
-// TestGuessesAreRefused: about one guess in a million passes, so of these,
-// which are always the same, none does.
+// TestGuessesAreRefused: about one guess in a million passes the check. The guesses here are always the same, and none
+// passes.
 func TestGuessesAreRefused(t *testing.T) {
 	keys := keysWith(checkKey)
 	rng := rand.New(rand.NewPCG(5, 7))
@@ -279,7 +277,7 @@ func TestCheckCharactersAreEven(t *testing.T) {
 // keyOwner owns the keys of tests that need any owner.
 var keyOwner = licensing.Owner{AccountID: "acct_keys", Mode: licensing.Test}
 
-// TestLicenseID decides about ids a second time: the 21 characters as a number of 105 bits, 23 zero bits behind, as one
+// TestLicenseID computes ids in a second way: the 21 characters as a number of 105 bits, 23 zero bits behind, as one
 // block of AES.
 func TestLicenseID(t *testing.T) {
 	block, err := aes.NewCipher([]byte(testIDKey))
@@ -374,7 +372,7 @@ func TestValidKeyPrefix(t *testing.T) {
 	}
 }
 
-// TestLicenseKeysAreShared: one LicenseKeys serves all requests at once.
+// TestLicenseKeysAreShared: a LicenseKeys is safe for concurrent use.
 func TestLicenseKeysAreShared(t *testing.T) {
 	keys := keysWith(checkKey)
 	var all sync.WaitGroup

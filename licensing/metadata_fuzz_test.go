@@ -11,8 +11,7 @@ import (
 	"licet/licensing"
 )
 
-// membersOf reads an object as a map; none where it is not one, or has a name
-// twice. The values are compact.
+// membersOf reads an object as a map with compact values. It returns nil if the text is no object, or has a name twice.
 func membersOf(object string) (members map[string]string, ok bool) {
 	var raw map[string]json.RawMessage
 	var compact bytes.Buffer

@@ -31,7 +31,7 @@ func TestMergeMetadata(t *testing.T) {
 	f(`{"a":1}`, `{"a":null}`, ``)
 	f(`{"a":null}`, `{"a":null}`, ``)
 	f(`{"a":1}`, `{"a":null,"b":2}`, `{"b":2}`)
-	// Members are merged, and what is in them is not.
+	// Members are merged; objects within members are replaced.
 	f(`{"a":{"x":1,"y":2}}`, `{"a":{"x":null}}`, `{"a":{"x":null}}`)
 	f(`{"a":1}`, `{"A":2}`, `{"a":1,"A":2}`)
 	f(`{"caf\u00e9":1}`, `{"café":2}`, `{"café":2}`)

@@ -10,9 +10,8 @@ import (
 	"licet/licensing"
 )
 
-// orderTable is the table of the contract, in the notation of licenseTable.
-// A canceled order for which money has come is a row of its own: its money is
-// to be sent back, after which it is refunded.
+// orderTable is the table of the contract, in the notation of licenseTable. A canceled order that was paid is a row of
+// its own: a refund is due, and after the refund the order is refunded.
 const orderTable = `
 from                      | paid     | expire  | cancel   | refund
 unpaid                    | paid     | =       | canceled | !state
@@ -44,8 +43,7 @@ func ordered(edit func(*licensing.Order)) licensing.Record {
 	return licensing.Record{Order: o}
 }
 
-// payment is a provider's word. Its terms are the product's of that moment,
-// not those the order was made with.
+// payment is a payment that a provider reports. Its terms are the product's at that moment, not those of the order.
 var payment = licensing.PayOrder{
 	Payment: "pi_1",
 	Terms:   licensing.Terms{KeyPrefix: "LIC", MaxDevices: 5, Validity: licensing.Period{Months: 1}},
@@ -94,7 +92,7 @@ func TestOrderTransitions(t *testing.T) {
 		})
 		before := r.Order.Status(noon)
 		if !strings.HasPrefix(row, string(before)) {
-			t.Fatalf("the case is wrong: it starts %s", before)
+			t.Fatalf("the row is wrong: its order is %s before the command", before)
 		}
 		lateBefore := r.Order.Late
 		result, err := run(t, &r, columns[column], noon)
@@ -265,7 +263,7 @@ func TestPayOrderIssuesTheLicense(t *testing.T) {
 	}
 }
 
-// TestHundredCallbacksMakeOneLicense folds them on one record.
+// TestHundredCallbacksMakeOneLicense folds a hundred reports of a payment on one record: they issue one license.
 func TestHundredCallbacksMakeOneLicense(t *testing.T) {
 	r := ordered(nil)
 	for i := range 100 {
@@ -291,13 +289,13 @@ func TestMoneyForACanceledOrder(t *testing.T) {
 	refuses(t, &r, licensing.RefundOrder{}, noon, licensing.ReasonInvalidOrderState)
 	for range 2 {
 		if result := must(t, &r, payment, noon); !result.RefundDue || !result.Order.RefundDue {
-			t.Fatal("the money is not owed back")
+			t.Fatal("no refund is due")
 		}
 	}
 	for range 2 {
 		must(t, &r, licensing.RefundOrder{}, noon.Add(time.Minute))
 		if got := r.Order.Status(noon); got != licensing.OrderRefunded || r.Order.RefundDue {
-			t.Fatalf("after the refund it is %s, refund due: %v", got, r.Order.RefundDue)
+			t.Fatalf("after the refund the order is %s, refund due: %v", got, r.Order.RefundDue)
 		}
 	}
 	if result := must(t, &r, payment, noon.Add(time.Hour)); result.RefundDue {

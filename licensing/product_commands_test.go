@@ -56,8 +56,7 @@ func TestDeleteProduct(t *testing.T) {
 	refuses(t, &r, licensing.DeleteProduct{}, noon.Add(day), licensing.ReasonProductNotFound)
 }
 
-// TestProductAnswersStay: what one command was answered is not changed by those
-// that are folded with it.
+// TestProductAnswersStay: commands that are folded after a command do not change the answer of that command.
 func TestProductAnswersStay(t *testing.T) {
 	var r licensing.Record
 	first, err := licensing.Apply(&r, described, noon)

@@ -10,8 +10,8 @@ import (
 	"licet/licensing"
 )
 
-// refundTable has the steps of a refund in the notation of licenseTable. The
-// status of an order whose money is on its way back is what it was.
+// refundTable has the steps of a refund in the notation of licenseTable. An order keeps its status while a refund is
+// due.
 const refundTable = `
 from                  | request | try      | try waiting | withdraw | recorded
 unpaid                | !state  | =        | =           | =        | !state
@@ -67,7 +67,7 @@ func TestRefundSteps(t *testing.T) {
 		})
 		before := r.Order.Status(noon)
 		if !strings.HasPrefix(row, string(before)) {
-			t.Fatalf("the case is wrong: it starts %s", before)
+			t.Fatalf("the row is wrong: its order is %s before the command", before)
 		}
 		result, err := run(t, &r, columns[column], noon)
 		checkCell(t, want, "invalid_order_state", string(before), string(r.Order.Status(noon)), r.Changed, err)
@@ -138,7 +138,7 @@ func TestRefundFacts(t *testing.T) {
 	}
 }
 
-// TestRefundPauses double from try to try, and end at an hour.
+// TestRefundPauses: the pause doubles from try to try, up to an hour.
 func TestRefundPauses(t *testing.T) {
 	r := ordered(func(o *licensing.Order) { o.PaidAt, o.LicenseKey, o.RefundDue = noon, otherKey, true })
 	want := 15 * time.Second
@@ -151,7 +151,7 @@ func TestRefundPauses(t *testing.T) {
 	}
 }
 
-// TestCallbackWhileRefundIsDue tells the caller to go on with the refund.
+// TestCallbackWhileRefundIsDue: a payment that is reported again tells the caller to go on with the refund.
 func TestCallbackWhileRefundIsDue(t *testing.T) {
 	r := ordered(func(o *licensing.Order) { o.PaidAt, o.LicenseKey, o.RefundDue = noon, otherKey, true })
 	if result := must(t, &r, payment, noon); !result.RefundDue || r.Changed || r.Issued != nil {

@@ -11,7 +11,7 @@ import (
 	"licet/licensing"
 )
 
-// slotText decides a second time which slot an owner has: the first ten bits of the hash, as a big number.
+// slotText computes the slot of an owner in a second way: the first ten bits of the hash, as a big number.
 func slotText(owner licensing.Owner) string {
 	sum := sha256.Sum256([]byte("licet slot\x00" + owner.AccountID + "\x00" + string(owner.Mode)))
 	return base32(new(big.Int).Rsh(new(big.Int).SetBytes(sum[:]), 256-10), 2)

@@ -123,8 +123,7 @@ func TestEndpointLife(t *testing.T) {
 	}
 }
 
-// TestEndpointResetsGoForward: who has seen an endpoint before it was reset sees
-// another time afterwards, whatever the clock says.
+// TestEndpointResetsGoForward: each reset has a later time than the reset before, whatever the clock says.
 func TestEndpointResetsGoForward(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, 0, time.Millisecond} {
 		r := hooked(t, newEndpoint("we_1"))
@@ -138,7 +137,7 @@ func TestEndpointResetsGoForward(t *testing.T) {
 			last = result.Endpoint.ResetAt
 			if _, err := licensing.Apply(&r, licensing.DisableEndpoint{ID: "we_1", ResetAt: noon,
 				Because: licensing.DisabledGone}, noon); err != nil || !r.Webhooks.Endpoints[0].Enabled() {
-				t.Errorf("%v: it was disabled for what it was", step)
+				t.Errorf("%v: an earlier failure disabled the endpoint after its reset", step)
 			}
 		}
 	}
@@ -211,12 +210,12 @@ func TestListening(t *testing.T) {
 		licensing.Endpoint{Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventLicenseLimitReached}})
 	f(false, licensing.Endpoint{Types: []licensing.EventType{licensing.EventWebhookDisabled}})
 	if (*licensing.Webhooks)(nil).Listening() || (*licensing.Webhooks)(nil).Find("we_1") != nil {
-		t.Error("nothing listens")
+		t.Error("a nil Webhooks listens or finds an endpoint")
 	}
 	some := licensing.Endpoint{Types: ofPayments}
 	if all := (&licensing.Endpoint{}); !all.Wants(licensing.EventDeviceBound) ||
 		some.Wants(licensing.EventDeviceBound) || !some.Wants(licensing.EventOrderPaid) {
-		t.Error("it wants other events")
+		t.Error("Wants ignores the types of the endpoint")
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// still is a clock that stands still unless it is moved.
+// still is a clock that stands still until a test moves it.
 type still struct{ nanos atomic.Int64 }
 
 func (s *still) now() time.Time {
@@ -30,8 +30,7 @@ func (s *still) now() time.Time {
 
 func (s *still) move(d time.Duration) { s.nanos.Add(int64(d)) }
 
-// held is a node whose swaps are held back, as far as they are of a license
-// that hold says, until they are let go.
+// held is a node whose swaps wait until letGo is called. hold selects the records whose swaps wait.
 type held struct {
 	*service.Service
 	clock   still
@@ -74,10 +73,10 @@ func newHeld(t *testing.T, hold func(licensing.Ref) bool) *held {
 		h.letGo()
 		h.group.Wait()
 		if got := h.UnderWay(); got != 0 {
-			t.Errorf("%d are under way when all is over", got)
+			t.Errorf("%d commands are under way at the end", got)
 		}
 		if own, hopped := h.SharesUnder(); own != [2]int{} || hopped != [2]int{} {
-			t.Errorf("shares have %v and %v under way when all is over", own, hopped)
+			t.Errorf("the shares count %v and %v commands under way at the end", own, hopped)
 		}
 	})
 	return h
@@ -102,8 +101,7 @@ func (h *held) wantShed(t *testing.T, reason string, want int) {
 	}
 }
 
-// grants makes licenses of a node of their own, so that the node under test has
-// done nothing for them.
+// grants makes licenses through another node, so that the node under test has no memory of them.
 func grants(t *testing.T, count int) []licensing.LicenseKey {
 	return grantsTo(t, nodetest.Owner, count)
 }
@@ -117,8 +115,8 @@ func grantsTo(t *testing.T, owner licensing.Owner, count int) []licensing.Licens
 	return keys
 }
 
-// TestShedsOverTheLimit fills a node up: whatever comes then is refused at once
-// and the store is asked nothing, and once there is room it is served again.
+// TestShedsOverTheLimit fills a node up: the node then refuses every request at once, without a request to the store.
+// Once there is room, it serves requests again.
 func TestShedsOverTheLimit(t *testing.T) {
 	keys := grants(t, 4)
 	h := newHeld(t, everything)
@@ -172,10 +170,10 @@ func TestShedsOverTheLimit(t *testing.T) {
 		t.Run(what, func(t *testing.T) { nodetest.WantError(t, ask(), licensing.ErrOverloaded) })
 	}
 	if h.reads.Load() != reads || h.swaps.Load() != swaps {
-		t.Errorf("the store was asked for what was refused")
+		t.Errorf("a refused request has reached the store")
 	}
 	if !h.Full() {
-		t.Error("the node does not say that it is full")
+		t.Error("a full node does not report that it is full")
 	}
 	h.wantShed(t, "limit", 14)
 	if got := testutil.ToFloat64(h.metrics.CommandsUnderWay); got != 3 {
@@ -195,8 +193,8 @@ func TestShedsOverTheLimit(t *testing.T) {
 	}
 }
 
-// TestStormedLicense storms one license whose swap hangs: it gets a third of the
-// places. Its owner's other licenses have a sixth, and other owners a half.
+// TestStormedLicense storms one license whose swap hangs: that license gets a third of the places, other licenses of
+// its owner a sixth, and other owners a half.
 func TestStormedLicense(t *testing.T) {
 	const limit, most, left = 40, 13, 7
 	keys := grants(t, 1+left)
@@ -237,7 +235,7 @@ func TestStormedLicense(t *testing.T) {
 	}
 }
 
-// TestHopelessDeadline refuses at once whose turn can't come in time.
+// TestHopelessDeadline: the node refuses a command at once if its turn can't come before its deadline.
 func TestHopelessDeadline(t *testing.T) {
 	soon := func(t *testing.T) context.Context {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -247,7 +245,7 @@ func TestHopelessDeadline(t *testing.T) {
 	t.Run("of the node", func(t *testing.T) {
 		keys := grants(t, 3)
 		h := newHeld(t, everything)
-		h.Admit(1, 10, 0.1) // who waits gets their turn after 10 s
+		h.Admit(1, 10, 0.1) // a waiting command has its turn after 10 s
 		h.start(t, keys[0], "served")
 		<-h.arrived
 		_, err := nodetest.Activate(soon(t), h.Service, keys[1], "hopeless")
@@ -262,7 +260,7 @@ func TestHopelessDeadline(t *testing.T) {
 		turns := make(chan struct{})
 		arrived := make(chan struct{}, 10)
 		var clock still
-		// A store that remembers would have room for all that wait.
+		// A store that remembers devices would have room for all waiting commands in one swap.
 		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), Forgetful: true,
 			OnCommit: func(store.Change) storetest.Fault {
 				arrived <- struct{}{}
@@ -287,7 +285,7 @@ func TestHopelessDeadline(t *testing.T) {
 		n.AwaitQueued(ref, waiting)
 		turns <- struct{}{} // the first, alone
 		<-arrived
-		turns <- struct{}{} // a full one, of 10 s
+		turns <- struct{}{} // a full swap, which takes 10 s
 		<-arrived           // another one is under way, and a third is waiting
 		n.AwaitQueued(ref, waiting-2*store.MaxTouchedDevices)
 		_, err := nodetest.Activate(soon(t), n, key, "hopeless")
@@ -302,8 +300,8 @@ func TestHopelessDeadline(t *testing.T) {
 	})
 }
 
-// TestBackgroundYields keeps what was seen while half of the places are taken,
-// and stores it later.
+// TestBackgroundYields: while half of the places are taken, the node does not store when devices were seen. It stores
+// this later.
 func TestBackgroundYields(t *testing.T) {
 	keys := grants(t, 3)
 	holding := atomic.Bool{}
@@ -322,7 +320,7 @@ func TestBackgroundYields(t *testing.T) {
 		h.StoreSeen()
 	}
 	if got := h.swaps.Load(); got != swaps {
-		t.Errorf("%d swaps stored what was seen while others waited", got-swaps)
+		t.Errorf("%d swaps stored when devices were seen, while commands waited", got-swaps)
 	}
 	h.wantShed(t, "background", 3)
 	holding.Store(false)
@@ -330,34 +328,34 @@ func TestBackgroundYields(t *testing.T) {
 	h.group.Wait()
 	h.StoreSeen()
 	if got := seenAt(t, h.Service, keys[0], "seen"); !got.Equal(h.clock.now()) {
-		t.Errorf("it was seen at %v, want %v", got, h.clock.now())
+		t.Errorf("the device was seen at %v, want %v", got, h.clock.now())
 	}
 }
 
-// TestBusy: a node is busy while so much waits for its store.
+// TestBusy: a node is busy while that many commands wait for its store.
 func TestBusy(t *testing.T) {
 	enough := node.BusyCommands * runtime.GOMAXPROCS(0)
 	keys := grants(t, enough)
 	h := newHeld(t, func(licensing.Ref) bool { return true })
 	for i, key := range keys {
 		if h.Busy() {
-			t.Fatalf("%d commands keep it busy, of %d", i, enough)
+			t.Fatalf("%d commands keep the node busy, of %d", i, enough)
 		}
 		h.start(t, key, "held")
 		<-h.arrived
 	}
 	if !h.Busy() {
-		t.Errorf("%d commands don't", enough)
+		t.Errorf("%d commands don't keep the node busy", enough)
 	}
 	h.letGo()
 	h.group.Wait()
 	if h.Busy() {
-		t.Error("it is busy with nothing")
+		t.Error("an idle node is busy")
 	}
 }
 
-// TestIdleNodeRefusesNothing: however slow a store is, a node that is asked for
-// one thing at a time, or for as much as the store takes at once, does it.
+// TestIdleNodeRefusesNothing: however slow its store is, a node serves commands that come one at a time, and as many at
+// once as the store takes.
 func TestIdleNodeRefusesNothing(t *testing.T) {
 	key := grants(t, 1)[0]
 	var clock still

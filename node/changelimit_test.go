@@ -40,7 +40,7 @@ func wantChanges(t *testing.T, want int, change func(i int) error) {
 	t.Fatal("nothing limits the changes")
 }
 
-// stopped returns a service whose clock stands still, until the test moves it.
+// stopped returns a service with a clock that stands still until the test moves it.
 func stopped(t *testing.T, db store.Store) (*service.Service, *atomic.Pointer[time.Time]) {
 	var clock atomic.Pointer[time.Time]
 	now := time.Now()

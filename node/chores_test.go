@@ -35,7 +35,7 @@ func TestPassesAreCounted(t *testing.T) {
 	passes := 0
 	n.Sweep(ctx, service.Chore{Label: "poor", Once: func(context.Context) error {
 		if passes == 0 && (count("poor", "failed") != 0 || count("good", "ok") != 0 || success("good") != 0) {
-			t.Error("something counts before the first pass")
+			t.Error("passes are counted before the first pass")
 		}
 		return errors.New("it fails")
 	}}, service.Chore{Label: "good", Once: func(context.Context) error {
@@ -63,7 +63,7 @@ func TestPassesAreCounted(t *testing.T) {
 		t.Errorf("the last success was at %v, want %v", got, want)
 	}
 	if got := success("poor"); got != 0 {
-		t.Errorf("a success of what always fails at %v", got)
+		t.Errorf("a chore that always fails has a success at %v", got)
 	}
 	var measured dto.Metric
 	if err := m.SweepDuration.WithLabelValues("good").(prometheus.Metric).Write(&measured); err != nil {
@@ -75,7 +75,7 @@ func TestPassesAreCounted(t *testing.T) {
 	}
 }
 
-// TestBusyNodePutsOff what it would do in the background, and does not say that it did.
+// TestBusyNodePutsOff: a busy node puts off a chore, and counts the pass as put off, not as done.
 func TestBusyNodePutsOff(t *testing.T) {
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
 	var clock still
@@ -101,7 +101,7 @@ func TestBusyNodePutsOff(t *testing.T) {
 		_, err := nodetest.Activate(nodetest.Context(t), n, key, "d")
 		done <- err
 	}()
-	<-arrived // and all places are taken
+	<-arrived // all places are taken
 
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	n.Sweep(ctx, service.Chore{Label: "order_ends", Once: n.RecordOrderEnds},
@@ -119,7 +119,7 @@ func TestBusyNodePutsOff(t *testing.T) {
 	nodetest.WantError(t, <-done, nil)
 }
 
-// TestChoresHaveLabels: what is counted of a chore is known by a short name of its own.
+// TestChoresHaveLabels: each chore has a short label of its own, for metrics.
 func TestChoresHaveLabels(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	seen := make(map[string]bool)
@@ -131,8 +131,8 @@ func TestChoresHaveLabels(t *testing.T) {
 	}
 }
 
-// TestWaitingCommands: the gauges tell how many records have commands, and how many
-// commands wait for others.
+// TestWaitingCommands: one gauge counts the records that have commands, the other the commands that wait for other
+// commands.
 func TestWaitingCommands(t *testing.T) {
 	keys := grants(t, 2)
 	h := newHeld(t, everything)
@@ -161,8 +161,8 @@ func TestWaitingCommands(t *testing.T) {
 	want(0, 0)
 }
 
-// TestChorePanics: a chore that panics has failed, other chores are done, and the chore is tried
-// again at its time.
+// TestChorePanics: a chore that panics counts as failed, other chores still run, and the chore runs again at its next
+// time.
 func TestChorePanics(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")

@@ -80,7 +80,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestRefusalIsReplayed keeps a refusal, also when its cause is gone.
+// TestRefusalIsReplayed: the claim keeps a refusal, even after the cause of the refusal is gone.
 func TestRefusalIsReplayed(t *testing.T) {
 	live := nodetest.NewOwner(licensing.Live)
 	db := nodetest.OpenStore(t)
@@ -98,19 +98,19 @@ func TestRefusalIsReplayed(t *testing.T) {
 	_, replayed, err := poor.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("k", "r"))
 	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
 	if replayed {
-		t.Error("the first refusal says it is a replay")
+		t.Error("the first refusal is marked as a replay")
 	}
 	_, replayed, err = rich.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("k", "r"))
 	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
 	if !replayed {
-		t.Error("the second refusal does not say it is a replay")
+		t.Error("the second refusal is not marked as a replay")
 	}
 	_, _, err = rich.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("another", "r"))
 	nodetest.WantError(t, err, nil)
 }
 
-// TestUnknownThenAgain loses the answer to a creation, made or not: asking
-// again makes it, and makes it once.
+// TestUnknownThenAgain loses the answer to the creation of an order, which the store has made or not. The repeated
+// request creates the order once.
 func TestUnknownThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := nodetest.OpenStore(t)
@@ -132,9 +132,8 @@ func TestUnknownThenAgain(t *testing.T) {
 	}
 }
 
-// TestGrantGoesOn fails a grant in each of its transactions, made or not, and
-// asks again: in the end there are as many licenses as were asked for, and the
-// same ones each time.
+// TestGrantGoesOn fails a grant in each of its transactions, which the store has applied or not, and repeats the
+// request: the number of licenses is as requested, and each answer has the same licenses.
 func TestGrantGoesOn(t *testing.T) {
 	const quantity = 3*store.MaxNewLicenses - 5
 	for failing := 1; failing <= 3; failing++ {
@@ -192,7 +191,7 @@ func TestGrantGoesOn(t *testing.T) {
 	}
 }
 
-// TestTwoNodesOneGrant lets two nodes work on one grant at the same time.
+// TestTwoNodesOneGrant: two nodes work on one grant at the same time, and make its licenses once.
 func TestTwoNodesOneGrant(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	grant := service.Grant{ProductID: "pro", Quantity: 5 * store.MaxNewLicenses, Once: nodetest.Once("k", "r")}
@@ -220,8 +219,8 @@ func TestTwoNodesOneGrant(t *testing.T) {
 	}
 }
 
-// TestClaimsAge: the sweep forgets a claim after a day, and nothing else does: not even a node whose
-// clock is days ahead makes a request again whose claim is stored.
+// TestClaimsAge: the sweep forgets a claim after a day, and nothing else does: a node whose clock is days ahead does
+// not execute a request again while its claim is stored.
 func TestClaimsAge(t *testing.T) {
 	db := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -255,7 +254,7 @@ func TestClaimsAge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, replayed := create(); again != first || !replayed {
-		t.Error("forgotten within the day")
+		t.Error("the claim was forgotten within a day")
 	}
 	daysAhead := nodetest.New(t, db, func(c *service.Config) {
 		c.Clock = func() time.Time { return time.Now().Add(9 * 24 * time.Hour) }
@@ -268,20 +267,20 @@ func TestClaimsAge(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 	ahead = 25 * time.Hour
 	if again, replayed := create(); again != first || !replayed {
-		t.Error("forgotten before the sweep")
+		t.Error("the claim was forgotten before the sweep")
 	}
 	if err := n.SweepClaims(ctx); err != nil {
 		t.Fatal(err)
 	}
 	second, replayed := create()
 	if second == first || replayed {
-		t.Error("remembered after the day and the sweep")
+		t.Error("the claim was remembered after a day and the sweep")
 	}
 	if err := n.SweepClaims(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if again, _ := create(); again != second {
-		t.Error("the sweep took a claim that was made anew")
+		t.Error("the sweep removed a claim that was stored again since")
 	}
 	ahead = 50 * time.Hour
 	if claims() != 1 {
@@ -295,8 +294,8 @@ func TestClaimsAge(t *testing.T) {
 	}
 }
 
-// TestClaimOutlivesItsCaller gives up on a change while it is being stored: until
-// that has ended, its Idempotency-Key is taken, also for another order.
+// TestClaimOutlivesItsCaller has a caller give up while its change is being stored. Until the change is stored, its
+// Idempotency-Key is taken, also for another order.
 func TestClaimOutlivesItsCaller(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -335,7 +334,7 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 	select {
 	case <-answered:
 		goOn <- struct{}{}
-		t.Fatal("it was answered while it was being stored")
+		t.Fatal("the request was answered while its change was being stored")
 	case <-time.After(20 * time.Millisecond): // much longer than giving up takes
 	}
 	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")),

@@ -15,7 +15,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// openHearing opens a store that records all events.
+// openHearing opens a store that also records the events of activations.
 func openHearing(t *testing.T) *kv.Store {
 	t.Helper()
 	cfg := nodetest.StoreConfig()

@@ -10,7 +10,7 @@ import (
 	"licet/metrics"
 )
 
-// AwaitQueued returns when so many commands wait in a record's mailbox.
+// AwaitQueued returns when exactly count commands wait in a record's mailbox.
 func (n *Node) AwaitQueued(ref licensing.Ref, count int) {
 	s := n.shardOf(ref)
 	for {
@@ -28,12 +28,11 @@ func (n *Node) AwaitQueued(ref licensing.Ref, count int) {
 // Pause waits a while after a lost swap.
 func Pause(ctx context.Context, try int) bool { return pause(ctx, try) }
 
-// StoreSeen stores at once when devices were seen.
+// StoreSeen stores the times at which devices were seen, without waiting for the next round.
 func (n *Node) StoreSeen() { n.storeSeen() }
 
-// Admit makes the node take commands for served at once that many at a time,
-// and let in as many as limit says, until it measures its rate anew, which it
-// never does on a clock that stands still.
+// Admit makes the node assume that the store serves serving commands at once and rate commands a second, and let in up
+// to limit commands, until the node measures its rate again. With a clock that stands still it never does.
 func (n *Node) Admit(serving, limit int, rate float64) {
 	n.admission.serving = int64(serving)
 	n.admission.limit.Store(int64(limit))
@@ -44,10 +43,10 @@ func (n *Node) Admit(serving, limit int, rate float64) {
 // UnderWay returns how many commands and reads the node has let in.
 func (n *Node) UnderWay() int { return int(n.admission.underWay.Load()) }
 
-// Admission is the admission of a node, without one.
+// Admission is the admission of a node, without a node.
 type Admission struct{ admission *admission }
 
-// NewAdmission makes one of the usual delay.
+// NewAdmission makes an Admission with the default delay.
 func NewAdmission(clock func() time.Time, m *metrics.Metrics) *Admission {
 	return &Admission{newAdmission(&Config{Clock: clock, Metrics: m, QueueDelay: defaultQueueDelay})}
 }
@@ -63,7 +62,7 @@ func (a *Admission) Leave(owner licensing.Owner, err error) {
 	a.admission.leave(a.admission.shares.of(owner), err)
 }
 
-// SetLimit says how many commands may be under way.
+// SetLimit sets how many commands may be under way.
 func (a *Admission) SetLimit(limit int) { a.admission.limit.Store(int64(limit)) }
 
 // Under returns how many commands all shares have under way, by either row.
@@ -97,5 +96,5 @@ func (n *Node) NoteSeen(key licensing.LicenseKey, device string, at time.Time) {
 // Hopped returns how many commands that came by a hop are under way.
 func (n *Node) Hopped() int { return int(n.admission.hopped.Load()) }
 
-// BusyCommands is from how many commands on, for each thread, a node is busy.
+// BusyCommands is the number of commands, for each thread, from which a node is busy.
 const BusyCommands = busyCommands

@@ -15,7 +15,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// answers collects how many calls ended which way.
+// answers counts the outcomes of calls.
 type answers struct {
 	mu sync.Mutex
 	by map[licensing.Reason]int
@@ -70,7 +70,7 @@ func TestNeverOverBound(t *testing.T) {
 			counts := map[int]bool{}
 			for device, result := range a.ok {
 				if !ids[device] {
-					t.Errorf("%s was acknowledged and is not bound", device)
+					t.Errorf("the activation of %s was acknowledged, but the device is not bound", device)
 				}
 				counts[result.License.CurrentDevices] = true
 			}
@@ -104,7 +104,7 @@ func TestSameDeviceManyTimes(t *testing.T) {
 	}
 }
 
-// gated holds commits back until it is opened, and counts them.
+// gated returns a store that holds commits back until open is closed, and counts commits.
 func gated(db store.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *atomic.Int32) {
 	arrived, open, count := make(chan struct{}, 1000), make(chan struct{}), &atomic.Int32{}
 	return &storetest.Faulty{Store: db, OnCommit: func(store.Change) storetest.Fault {
@@ -115,8 +115,7 @@ func gated(db store.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *at
 	}}, arrived, open, count
 }
 
-// TestWaitingCommandsFold lets commands pile up behind one swap: they all go
-// with the next one.
+// TestWaitingCommandsFold: all commands that pile up behind one swap are in the next swap.
 func TestWaitingCommandsFold(t *testing.T) {
 	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	db, arrived, open, commits := gated(nodetest.OpenStore(t))
@@ -143,10 +142,9 @@ func TestWaitingCommandsFold(t *testing.T) {
 	}
 }
 
-// TestLargeFold lets more commands pile up behind one swap than a transaction
-// touches devices as a rule. Where the store knows all devices of the license
-// they all go with the next one; and if another node writes then, they go in
-// parts, and each is bound once.
+// TestLargeFold lets more commands pile up behind one swap than a transaction usually may touch devices. If the store
+// knows all devices of the license, all commands are in the next swap. If another node writes then, the commands are in
+// several swaps, and each device is bound once.
 func TestLargeFold(t *testing.T) {
 	for _, rival := range []bool{false, true} {
 		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
@@ -183,7 +181,7 @@ func TestLargeFold(t *testing.T) {
 			n.AwaitQueued(licensing.LicenseRef(key), waiting)
 			gate.Store(&second)
 			close(first)
-			<-arrived // with all that waited
+			<-arrived // the swap of all waiting commands
 			if rival {
 				binds("rival", "waiting-7")(t, nodetest.New(t, nodetest.OpenStore(t)), key)
 				want++
@@ -201,7 +199,7 @@ func TestLargeFold(t *testing.T) {
 	}
 }
 
-// TestFullMailbox refuses the command that finds no place, and runs the rest.
+// TestFullMailbox: a full mailbox refuses the next command, and runs the commands that wait.
 func TestFullMailbox(t *testing.T) {
 	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	store, arrived, open, _ := gated(nodetest.OpenStore(t))
@@ -226,7 +224,7 @@ func TestFullMailbox(t *testing.T) {
 	}
 }
 
-// roomless is a store that panics where it is asked how much room a record has.
+// roomless is a store that panics in MaxDevicesPerCommit.
 type roomless struct {
 	store.Store
 	panics atomic.Bool

@@ -17,7 +17,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestGivingUp ends a caller's patience at each stage of its command.
+// TestGivingUp: a caller gives up at each stage of its command.
 func TestGivingUp(t *testing.T) {
 	setup := func(t *testing.T) (key licensing.LicenseKey, n *service.Service, arrived, open chan struct{},
 		done *sync.WaitGroup) {
@@ -126,16 +126,16 @@ func TestGivingUp(t *testing.T) {
 		}})
 		_, err := nodetest.Activate(ctx, n, key, "impatient")
 		if err == nil {
-			t.Error("it was answered as if its caller had waited")
+			t.Error("the command succeeded although its caller gave up")
 		}
 		if err := n.Drain(nodetest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		if _, ids := nodetest.Devices(t, n, key); ids["impatient"] {
-			t.Error("the command ran after its caller had the answer that it did not")
+			t.Error("the command ran after its caller got the answer that it was not executed")
 		}
 	})
-	// In the mailbox's own goroutine, with another that is patient.
+	// The command runs in the goroutine of the mailbox, with a command whose caller waits.
 	crowd := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey, arrived, open,
 		answered chan struct{}) {
 		t.Helper()
@@ -177,8 +177,8 @@ func TestGivingUp(t *testing.T) {
 			}
 		}
 	}
-	// Once the caller knows that the outcome is unknown, a rival writes; what a
-	// rival has written must not be built on by a command that was answered.
+	// Once the caller has the answer "outcome unknown", a rival writes. The node must not run the answered command on
+	// the record that the rival wrote.
 	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
 		plain := nodetest.OpenStore(t)
 		rival := nodetest.New(t, plain)
@@ -192,7 +192,7 @@ func TestGivingUp(t *testing.T) {
 		}})
 		crowd(ctx, t, n, key, arrived, open, answered)
 		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
-			t.Errorf("bound: %v; a command that was answered must not be run on what came after", ids)
+			t.Errorf("bound: %v; an answered command must not run on a later record", ids)
 		}
 	})
 	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
@@ -208,13 +208,12 @@ func TestGivingUp(t *testing.T) {
 		}})
 		crowd(ctx, t, n, key, arrived, open, answered)
 		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
-			t.Errorf("bound: %v; a command that was answered must not be run again", ids)
+			t.Errorf("bound: %v; an answered command must not run again", ids)
 		}
 	})
 }
 
-// TestLostSwap refolds on the rival's value, and gives up after some tries
-// with nothing done.
+// TestLostSwap: the node folds again on the rival's value, and gives up after some lost swaps, without a change.
 func TestLostSwap(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	rival := nodetest.New(t, plain)
@@ -245,12 +244,11 @@ func TestLostSwap(t *testing.T) {
 	_, err = nodetest.Activate(nodetest.Context(t), n, key, "hopeless")
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 	if _, ids := nodetest.Devices(t, n, key); ids["hopeless"] {
-		t.Error("it was said that nothing happened, but it is bound")
+		t.Error("the answer said that nothing was changed, but the device is bound")
 	}
 }
 
-// TestStoreFailures passes on what the store says, for every command of a
-// fold.
+// TestStoreFailures: every command of a fold gets the error of the store.
 func TestStoreFailures(t *testing.T) {
 	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	for _, c := range []struct {
@@ -276,8 +274,8 @@ func TestStoreFailures(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
 }
 
-// TestPanic makes one command of a fold panic, by withholding the entry of its
-// device: it alone fails, and the record takes no harm.
+// TestPanic makes one command of a fold panic, by withholding the entry of its device. Only that command fails, and the
+// record stays correct.
 func TestPanic(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	key := nodetest.Grant(t, nodetest.New(t, plain), 0)
@@ -318,7 +316,7 @@ func TestDrain(t *testing.T) {
 	go n.FollowKeys(following)
 	for m.Ready.Value() != 1 { // until the store has answered
 		if following.Err() != nil {
-			t.Fatal("licet_ready is 0 while it is ready")
+			t.Fatal("licet_ready is 0 while the node is ready")
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -17,8 +17,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestOwnerCutOffFromTheStore: an owner that takes hops and can't serve them,
-// since its own way to the store is cut, is not sent one after the other.
+// TestOwnerCutOffFromTheStore: an owner takes hops but can't serve them, since its connection to the store is cut.
+// Other nodes do not send it hop after hop.
 func TestOwnerCutOffFromTheStore(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -55,8 +55,8 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 	}
 	t.Logf("%d hops, %d slow, %d unknown", c.hops.Load()-before, slow, unknown)
 	if got := c.hops.Load() - before; got > 2 {
-		t.Errorf("%d hops to an owner that serves none, %d callers waited long, %d got \"outcome unknown\"", got,
-			slow, unknown)
+		t.Errorf("%d hops to an owner that can serve no command, %d callers waited long, "+
+			"%d got \"outcome unknown\"", got, slow, unknown)
 	}
 }
 
@@ -89,8 +89,8 @@ func (s *cutOff) Commit(ctx context.Context, change store.Change) (store.Outcome
 	return s.Store.Commit(ctx, change)
 }
 
-// TestShortCallsPause: calls of a yielded license that have too little time to
-// hop are tried here a few times and with pauses, like all others.
+// TestShortCallsPause: a node runs calls of a yielded license that have too little time to hop, with a few tries and
+// with pauses, like all other calls.
 func TestShortCallsPause(t *testing.T) {
 	c := newCrowd(t)
 	owner, _ := c.join()

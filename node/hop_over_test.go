@@ -12,7 +12,7 @@ import (
 	"licet/node/store"
 )
 
-// deadlines notes until when commits may be sent, and sent again.
+// deadlines is a store that notes the deadline of each commit.
 type deadlines struct {
 	store.Store
 	first chan struct{}
@@ -32,9 +32,8 @@ func (s *deadlines) Commit(ctx context.Context, change store.Change) (store.Outc
 	return s.Store.Commit(ctx, change)
 }
 
-// TestSwapsOfHopsEnd: the store waits for a free request, and sends a swap in doubt
-// again, until the context of the turn ends. With a command in it that came by a
-// hop that is no later than that is over.
+// TestSwapsOfHopsEnd: the store waits for a free request, and sends a swap in doubt again, until the context of the
+// turn ends. The context of a turn with a command of a hop ends when the hop is over, or earlier.
 func TestSwapsOfHopsEnd(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	key := nodetest.Grant(t, nodetest.New(t, plain), 0)

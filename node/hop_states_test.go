@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// sends is Peers that notes what it is sent and takes nothing.
+// sends implements Peers: it notes the hops, and takes none.
 type sends struct{ hops []Hop }
 
 func (s *sends) Send(_ context.Context, _ store.Incarnation, hop Hop) (HopAnswer, error) {
@@ -63,7 +63,7 @@ func TestEndedHopIsNotBegun(t *testing.T) {
 	}
 }
 
-// TestAbandonedStaysAbandoned: who has been answered is not moved any more.
+// TestAbandonedStaysAbandoned: the node no longer moves a call that was answered or abandoned.
 func TestAbandonedStaysAbandoned(t *testing.T) {
 	n := stateNode(&sends{})
 	for _, state := range []int32{callAbandoned, callAnswered} {
@@ -71,11 +71,12 @@ func TestAbandonedStaysAbandoned(t *testing.T) {
 		rest := n.sendAway([]*call{c})
 		n.moveOut(contestedRef, []*call{c})
 		if len(rest) != 0 || c.state.Load() != state || len(n.shardOf(contestedRef).outboxes) != 0 {
-			t.Errorf("sent away from %d: %d are left, and it is %d", state, len(rest), c.state.Load())
+			t.Errorf("a call in state %d was sent away: %d calls are left, and its state is %d",
+				state, len(rest), c.state.Load())
 		}
 		n.bringBack(contestedRef, []*call{c})
 		if c.state.Load() != state || len(n.shardOf(contestedRef).boxes) != 0 {
-			t.Errorf("brought back from %d to %d", state, c.state.Load())
+			t.Errorf("a call in state %d was brought back: its state is %d", state, c.state.Load())
 		}
 	}
 }

@@ -17,8 +17,7 @@ import (
 	"licet/node/store"
 )
 
-// crowd is some nodes on one store that reach each other without a network, and
-// whatever is to go wrong on the way.
+// crowd is a group of nodes on one store that reach each other without a network, and the faults of their hops.
 type crowd struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -30,8 +29,7 @@ type crowd struct {
 	stopped atomic.Bool  // nodes reach no other node
 	reached atomic.Int32 // calls of Reach that succeeded
 
-	// send stands in for the way to a node, if it is set; there is what it would
-	// have done.
+	// send replaces the sending of a hop, if it is set; there sends the hop.
 	send func(to store.Incarnation, hop node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error)
 }
 
@@ -84,7 +82,7 @@ func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.Lic
 		if i == 100 {
 			t.Fatal("no command has hopped after 100 swaps that must have been lost")
 		}
-		// What the one node remembers is out of date after the other has written.
+		// The memory of one node is out of date after the other node has written.
 		nodetest.MustActivate(t, to, key, fmt.Sprint("of-owner-", i))
 		var group sync.WaitGroup
 		for j := range 4 {
@@ -94,8 +92,7 @@ func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.Lic
 	}
 }
 
-// yielding returns two nodes, of which one sends what comes for a license to the
-// other.
+// yielding returns two nodes: other sends its commands for the license to owner.
 func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licensing.LicenseKey) {
 	c = newCrowd(t)
 	owner, _ = c.join()
@@ -222,7 +219,7 @@ func TestHopsInDoubt(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		send func(there func() (node.HopAnswer, error)) (node.HopAnswer, error)
-		run  bool // whether it was run over there
+		run  bool // whether the other node ran the command
 	}{
 		{"the answer is lost", func(there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 			_, _ = there()
@@ -266,13 +263,13 @@ func TestHopsInDoubt(t *testing.T) {
 			select {
 			case <-sent:
 			case err := <-ended:
-				t.Fatalf("it did not hop: the license was not yielded any more: %v", err)
+				t.Fatalf("the command did not hop: the license was not yielded any more: %v", err)
 			}
 			// The mailbox goes on meanwhile, and here.
 			nodetest.MustActivate(t, other, key, "another device")
 			nodetest.WantError(t, <-ended, licensing.ErrOutcomeUnknown)
 			if took := time.Since(began); took < patience {
-				t.Errorf("an answer after %v, when it may not have been over yet", took)
+				t.Errorf("an answer after %v, when the hop may not have been over yet", took)
 			}
 			if _, ids := nodetest.Devices(t, owner, key); ids["in doubt"] != x.run || !ids["another device"] {
 				t.Errorf("bound: in doubt %v, want %v; another device %v", ids["in doubt"], x.run,
@@ -282,8 +279,7 @@ func TestHopsInDoubt(t *testing.T) {
 	}
 }
 
-// TestSlowHop: where a hop takes long and the other node lives, those who come
-// later wait for it.
+// TestSlowHop: if a hop takes long and the other node is alive, later commands wait for the hop.
 func TestSlowHop(t *testing.T) {
 	c, _, other, key := yielding(t)
 	sent := make(chan struct{}, 100)
@@ -307,8 +303,7 @@ func TestSlowHop(t *testing.T) {
 	}
 }
 
-// TestHopHangs: where a hop hangs since the other node is dead or stopped, those
-// who come later do not wait for it.
+// TestHopHangs: if a hop hangs because the other node is dead or stopped, later commands do not wait for the hop.
 func TestHopHangs(t *testing.T) {
 	c, owner, other, key := yielding(t)
 	c.stopped.Store(true)
@@ -420,9 +415,8 @@ func TestHopsGoNoFurther(t *testing.T) {
 	}
 }
 
-// TestHopsUnderLoad: nodes that contend for a license with all they have bind no
-// device too many, lose none, and in the end one of them does nearly all the
-// writing.
+// TestHopsUnderLoad: nodes contend for a license under full load. They bind no device beyond the limit and lose none,
+// and in the end one node does nearly all the writing.
 func TestHopsUnderLoad(t *testing.T) {
 	const nodes, callers, each, limit = 3, 8, 30, 500
 	c := newCrowd(t)

@@ -11,8 +11,8 @@ import (
 	"licet/node/store"
 )
 
-// longest makes a text of so many characters as a device's id or name may have, each of
-// four bytes but for the first few.
+// longest returns a text with as many characters as a device's id or name may have. All but the first few characters
+// take four bytes.
 func longest(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("😀", 252) }
 
 // TestFoldOfLargeCommands lets 512 commands pile up behind one swap: 256 devices with the

@@ -16,7 +16,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// ending is the end that the licenses of these tests begin with.
+// ending is the end of the licenses of these tests at first.
 var ending = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 30)
 
 // endingLicense grants a license that has an end.
@@ -79,12 +79,12 @@ func TestFortyExtensionsExtendOnce(t *testing.T) {
 	}
 	group.Wait()
 	if fresh.Load() != 1 {
-		t.Errorf("%d of the answers are no replays, want 1", fresh.Load())
+		t.Errorf("%d answers are not replays, want 1", fresh.Load())
 	}
 }
 
-// TestUnknownExtensionThenAgain loses the answer to an extension, made or not:
-// asked again, it is made once.
+// TestUnknownExtensionThenAgain loses the answer to an extension, which the store has made or not. The repeated request
+// extends the license once.
 func TestUnknownExtensionThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := nodetest.OpenStore(t)
@@ -112,7 +112,7 @@ func TestUnknownExtensionThenAgain(t *testing.T) {
 	}
 }
 
-// TestLicenseRefusalIsReplayed keeps a refusal, and no other failure.
+// TestLicenseRefusalIsReplayed: the claim keeps a refusal, and no other failure.
 func TestLicenseRefusalIsReplayed(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
@@ -148,13 +148,13 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 		})
 		nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
 		if replayed {
-			t.Error("what was not found is kept")
+			t.Error("the claim keeps the error of a license that does not exist")
 		}
 	}
 }
 
-// TestClaimingTurnIsItsOwn posts commands with and without an Idempotency-Key
-// into one mailbox, in turn: all of them are answered, and in their order.
+// TestClaimingTurnIsItsOwn posts commands with and without an Idempotency-Key into one mailbox, in turn: the node
+// answers all of them, in their order.
 func TestClaimingTurnIsItsOwn(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -222,7 +222,7 @@ func TestMetadataLosesNothing(t *testing.T) {
 			for {
 				_, _, err := nodes[i%2].ChangeLicense(nodetest.Context(t), owner, in)
 				if errors.Is(err, licensing.ErrUnavailable) {
-					continue // it lost too often
+					continue // its swaps were lost too often
 				}
 				if err != nil {
 					t.Errorf("update: %v", err)
@@ -243,8 +243,7 @@ func TestMetadataLosesNothing(t *testing.T) {
 	}
 }
 
-// TestOneProductIsCreatedOnce describes a product on two nodes at the same time:
-// it is new for one of them only.
+// TestOneProductIsCreatedOnce puts a product on two nodes at the same time: only one of them creates the product.
 func TestOneProductIsCreatedOnce(t *testing.T) {
 	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
 	owner := nodetest.NewOwner(licensing.Live)
@@ -266,7 +265,7 @@ func TestOneProductIsCreatedOnce(t *testing.T) {
 	}
 	group.Wait()
 	if made.Load() != 1 {
-		t.Errorf("it was created %d times", made.Load())
+		t.Errorf("the product was created %d times", made.Load())
 	}
 	for i := range 20 {
 		group.Go(func() {
@@ -281,12 +280,12 @@ func TestOneProductIsCreatedOnce(t *testing.T) {
 	group.Wait()
 	if _, err := nodes[0].Product(ctx, owner, "pro"); gone.Load() != 1 ||
 		!errors.Is(err, licensing.ErrProductNotFound) {
-		t.Errorf("it was removed %d times, and then: %v", gone.Load(), err)
+		t.Errorf("the product was removed %d times, and then: %v", gone.Load(), err)
 	}
 }
 
-// TestValidationIsLinearizable changes a license at one node: another one, which
-// remembers it as it was, says at once what it is.
+// TestValidationIsLinearizable changes a license at one node. Another node, which remembers the license as it was,
+// answers at once with the license as it is.
 func TestValidationIsLinearizable(t *testing.T) {
 	here, there := nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))
 	ctx := nodetest.Context(t)
@@ -318,7 +317,7 @@ func TestValidationIsLinearizable(t *testing.T) {
 	check(licensing.ReasonLicenseRevoked)
 }
 
-// TestValidationIsSeen stores when a device was validated, in the background.
+// TestValidationIsSeen: the node stores in the background when a device was validated.
 func TestValidationIsSeen(t *testing.T) {
 	var ahead atomic.Int64
 	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) {
@@ -344,8 +343,8 @@ func TestValidationIsSeen(t *testing.T) {
 	}
 }
 
-// TestDeactivationCapAcrossNodes removes devices at two nodes at the same time:
-// the month's cap holds for all together.
+// TestDeactivationCapAcrossNodes removes devices at two nodes at the same time: the cap of the month holds for both
+// nodes together.
 func TestDeactivationCapAcrossNodes(t *testing.T) {
 	const most, devices = 3, 20
 	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
@@ -357,7 +356,7 @@ func TestDeactivationCapAcrossNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := endingLicense(t, nodes[0], owner)
-	for i := range devices { // more than stay in the license's record
+	for i := range devices { // more than fit in the license's record
 		if _, err := nodetest.Activate(ctx, nodes[0], key, fmt.Sprint("d", i)); err != nil {
 			t.Fatal(err)
 		}

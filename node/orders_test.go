@@ -112,7 +112,7 @@ func (s *doubtfulMasters) UseMaster(ctx context.Context, master licensing.Master
 }
 
 // TestOrderWhileMasterKeyIsInDoubt creates the first order of a node whose note of the master key is in doubt: the
-// order is certainly not created, so the same request, with its Idempotency-Key, creates it later.
+// order was certainly not created, so the same request, with its Idempotency-Key, creates the order later.
 func TestOrderWhileMasterKeyIsInDoubt(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		db := &doubtfulMasters{Store: nodetest.OpenStore(t), applied: applied}
@@ -136,7 +136,7 @@ func TestOrderWhileMasterKeyIsInDoubt(t *testing.T) {
 	}
 }
 
-// TestProductMadeOnce lets many first orders of one product meet.
+// TestProductMadeOnce: many first orders of one product at the same time create the product once.
 func TestProductMadeOnce(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
@@ -203,7 +203,7 @@ func TestProductMadeBesidePut(t *testing.T) {
 			select {
 			case <-waits:
 			case err := <-sold:
-				t.Errorf("it was sold while the product was being stored: %v", err)
+				t.Errorf("the product was sold while it was being stored: %v", err)
 				sold <- err
 			}
 			close(goOn)
@@ -262,8 +262,8 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestGrantFailsHalfWay answers unknown once some licenses are stored, and
-// plainly before.
+// TestGrantFailsHalfWay: a grant that fails returns "outcome unknown" once some licenses are stored, and the failure
+// itself before.
 func TestGrantFailsHalfWay(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	for _, c := range []struct {
@@ -283,7 +283,7 @@ func TestGrantFailsHalfWay(t *testing.T) {
 	}
 }
 
-// TestIssueNeverOverwrites pays with a license key that is taken.
+// TestIssueNeverOverwrites pays an order whose new license key is taken: the stored license stays.
 func TestIssueNeverOverwrites(t *testing.T) {
 	db := nodetest.OpenStore(t)
 	n := nodetest.New(t, db)
@@ -307,8 +307,8 @@ func TestIssueNeverOverwrites(t *testing.T) {
 	}
 }
 
-// TestTermsAtPayment issues with the product's terms of the moment, and with
-// the order's where the product is gone.
+// TestTermsAtPayment: a license has the product's terms at the payment, and the order's terms if the product was
+// deleted.
 func TestTermsAtPayment(t *testing.T) {
 	db := nodetest.OpenStore(t)
 	n := nodetest.New(t, db)
@@ -337,7 +337,7 @@ func TestTermsAtPayment(t *testing.T) {
 	}
 }
 
-// TestGrantLosesTheProductRace answers only licenses that are stored.
+// TestGrantLosesTheProductRace: the answer has only licenses that are stored.
 func TestGrantLosesTheProductRace(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)

@@ -11,8 +11,7 @@ import (
 // contestedRef is the license that these tests contend for.
 var contestedRef = licensing.LicenseID{1}.Ref()
 
-// testPlacement is the placement of a node whose incarnation is a number, with a
-// time of its own.
+// testPlacement is the placement of a node whose incarnation is a number, with a clock of its own.
 type testPlacement struct {
 	*placement
 	now time.Time
@@ -31,7 +30,7 @@ func newTestPlacement(self byte) *testPlacement {
 
 func (p *testPlacement) pass(d time.Duration) { p.now = p.now.Add(d) }
 
-// loses loses swaps to a writer, and reports whether the placement yields after the last one.
+// loses notes swaps that were lost to a writer, and reports whether the placement yields after the last one.
 func (p *testPlacement) loses(times int, to byte) bool {
 	yields := false
 	for range times {
@@ -40,8 +39,7 @@ func (p *testPlacement) loses(times int, to byte) bool {
 	return yields
 }
 
-// receives is sent commands, serves them, and returns the node to which the sender should send
-// more.
+// receives notes commands of another node and serves them. It returns the node to which the sender should send more.
 func (p *testPlacement) receives(from store.Incarnation) store.Incarnation {
 	p.received(contestedRef, from)
 	return p.ownerFor(contestedRef, true)
@@ -71,8 +69,7 @@ func TestYieldsAfterLosses(t *testing.T) {
 	}
 }
 
-// Losses that are far apart, to oneself, or of other records than licenses are
-// none.
+// Losses do not count if they are far apart, to the node itself, or of a record that is no license.
 func TestNodeThatNeverYields(t *testing.T) {
 	p := newTestPlacement(5)
 	for range 10 * yieldAfter {
@@ -90,12 +87,12 @@ func TestNodeThatNeverYields(t *testing.T) {
 	off := newTestPlacement(5)
 	off.peers = nil
 	if off.loses(10, 7) {
-		t.Error("yields although there is no way to the others")
+		t.Error("yields although it can reach no other node")
 	}
 }
 
-// TestYieldCools: a record is yielded for a while, which doubles as long as it
-// is lost again at once, and begins anew after a while without.
+// TestYieldCools: a node yields a record for a time. The time doubles with each loss right after it, and is short again
+// after a time without a loss.
 func TestYieldCools(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
@@ -111,7 +108,7 @@ func TestYieldCools(t *testing.T) {
 	}
 	p.pass(3 * yieldSpanMax)
 	if p.loses(1, 7) {
-		t.Error("one loss is enough long after")
+		t.Error("long after, one loss is enough")
 	}
 	p.pass(lossWindow + time.Millisecond)
 	if !p.loses(yieldAfter, 7) {
@@ -121,8 +118,7 @@ func TestYieldCools(t *testing.T) {
 	p.wantOwner(t, 0)
 }
 
-// TestYieldLasts: as long as the owner has others' commands too, it is not tried to
-// swap here.
+// TestYieldLasts: as long as the owner also has commands of other nodes, this node tries no swap itself.
 func TestYieldLasts(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
@@ -164,7 +160,7 @@ func TestLossWithoutAKnownWriter(t *testing.T) {
 	}
 	p.sawWriter(contestedRef, incarnation(7))
 	if !p.loses(1, 0) {
-		t.Error("does not yield to who was seen")
+		t.Error("does not yield to the writer that a read has shown")
 	}
 	p.wantOwner(t, 7)
 }
@@ -175,19 +171,19 @@ func TestLowerNodeOfATieYields(t *testing.T) {
 	low.loses(yieldAfter, 9)
 	high.loses(yieldAfter, 3)
 	if hint := low.receives(incarnation(9)); hint != incarnation(9) {
-		t.Errorf("the lower one says that it yields to %v", hint)
+		t.Errorf("the lower node names %v as the owner", hint)
 	}
 	low.wantOwner(t, 9)
 	if hint := high.receives(incarnation(3)); !hint.IsZero() {
-		t.Errorf("the higher one says that it yields to %v", hint)
+		t.Errorf("the higher node names %v as the owner", hint)
 	}
 	high.wantOwner(t, 0)
 	if high.loses(10*hostPatience, 3) {
-		t.Error("the higher one yields again at once")
+		t.Error("the higher node yields again at once")
 	}
 	high.pass(keepSpan + lossWindow)
 	if !high.loses(yieldAfter, 3) {
-		t.Error("the higher one never yields again")
+		t.Error("the higher node never yields again")
 	}
 }
 
@@ -224,28 +220,28 @@ func TestChainsGetShorter(t *testing.T) {
 	p.wantOwner(t, 3)
 }
 
-// TestLeadsToTheWriter: whom a node that can't serve others' commands has lost to
-// may serve them.
+// TestLeadsToTheWriter: a node that can't serve the commands of other nodes names the node to which it lost swaps,
+// which may serve them.
 func TestLeadsToTheWriter(t *testing.T) {
 	p := newTestPlacement(5)
 	if hint := p.ownerFor(contestedRef, false); !hint.IsZero() {
-		t.Errorf("of a license that it knows nothing of it leads to %v", hint)
+		t.Errorf("the node names %v as the owner of a license that it does not know", hint)
 	}
 	p.received(contestedRef, incarnation(2))
 	p.loses(1, 7)
 	if hint := p.ownerFor(contestedRef, true); !hint.IsZero() {
-		t.Errorf("it serves, and leads to %v", hint)
+		t.Errorf("the node serves, and names %v as the owner", hint)
 	}
 	if hint := p.ownerFor(contestedRef, false); hint != incarnation(7) {
-		t.Errorf("it leads to %v", hint)
+		t.Errorf("the node names %v as the owner", hint)
 	}
 	p.loses(1, 0) // to an unknown writer
 	if hint := p.ownerFor(contestedRef, false); hint != incarnation(7) {
-		t.Errorf("it leads to %v", hint)
+		t.Errorf("the node names %v as the owner", hint)
 	}
 	p.loses(hostPatience, 3)
 	if hint := p.ownerFor(contestedRef, false); hint != incarnation(3) {
-		t.Errorf("it yields, and leads to %v", hint)
+		t.Errorf("the node yields, and names %v as the owner", hint)
 	}
 }
 
@@ -268,7 +264,7 @@ func TestServedNone(t *testing.T) {
 	f(7, 3, 3)
 	f(3, 7, 0)
 	if p.loses(10*yieldAfter, 7) {
-		t.Error("it is sent commands again at once")
+		t.Error("the other node gets commands again at once")
 	}
 	again()
 	f(7, 3, 3)
@@ -282,8 +278,7 @@ func TestServedNone(t *testing.T) {
 	f(7, 7, 0)
 }
 
-// TestCirclesAtOnceEnd: the same where all hear of it at the same time, so that a
-// circle may turn around and around, however long hops take.
+// TestCirclesAtOnceEnd: circles also end if all nodes yield at the same time, however long hops take.
 func TestCirclesAtOnceEnd(t *testing.T) {
 	for nodes := 3; nodes <= 7; nodes++ {
 		for hop := 20 * time.Millisecond; hop < yieldSpan; hop += 20 * time.Millisecond {
@@ -336,7 +331,7 @@ func TestCirclesEnd(t *testing.T) {
 		for i := range list {
 			list[i] = newTestPlacement(byte(i + 1))
 		}
-		// Every node yields to another one, in an order that start stands for.
+		// Every node yields to another one; start encodes which.
 		for i, p := range list {
 			to := (i + 1 + start/(i+1)%(nodes-1)) % nodes
 			p.loses(yieldAfter, byte(to+1))
@@ -356,7 +351,7 @@ func TestCirclesEnd(t *testing.T) {
 				continue
 			}
 			if _, further := list[to[0]-1].owner(contestedRef); further {
-				t.Errorf("start %d: %v yields to %v, which yields itself", start, p.self, to)
+				t.Errorf("start %d: %v yields to %v, which yields too", start, p.self, to)
 			}
 		}
 		if writers == 0 {
@@ -365,8 +360,7 @@ func TestCirclesEnd(t *testing.T) {
 	}
 }
 
-// TestNotTaken: who does not take commands, or leaves open what became of them,
-// is not sent any for a while.
+// TestNotTaken: a node that does not take commands, or leaves their outcome open, gets no commands for a while.
 func TestNotTaken(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
@@ -375,11 +369,11 @@ func TestNotTaken(t *testing.T) {
 	p.notTaken(contestedRef, incarnation(7))
 	p.wantOwner(t, 0)
 	if p.loses(10*yieldAfter, 7) {
-		t.Error("it is sent commands again at once")
+		t.Error("the other node gets commands again at once")
 	}
 }
 
-// TestContentionsAreBounded and forgotten.
+// TestContentionsAreBounded: the placement keeps a bounded number of contentions, and forgets them after a while.
 func TestContentionsAreBounded(t *testing.T) {
 	p := newTestPlacement(5)
 	for i := range maxContentions + 100 {

@@ -83,8 +83,7 @@ func TestReserveOfLicenses(t *testing.T) {
 	nodetest.MustActivate(t, n, unlimited, "new")
 }
 
-// TestReserveOfManyCalls folds activations of bound and new devices of one license: each gets the answer that it gets
-// alone.
+// TestReserveOfManyCalls folds activations of bound and new devices of one license: each gets the same answer as alone.
 func TestReserveOfManyCalls(t *testing.T) {
 	db := openSpaced(t)
 	n := nodetest.New(t, db)
@@ -106,8 +105,8 @@ func TestReserveOfManyCalls(t *testing.T) {
 	}
 }
 
-// TestReserveStoresNoUse: a bound device is answered, and nothing is stored of when it was seen or what it is called
-// now, neither while the store keeps its reserve nor while it is full.
+// TestReserveStoresNoUse: a bound device gets its answer. The node stores neither when the device was seen nor its new
+// name, while the store keeps its reserve and while the store is full.
 func TestReserveStoresNoUse(t *testing.T) {
 	db := openSpaced(t)
 	var clock nodetest.Clock

@@ -14,7 +14,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// seenAt returns when a device was last seen, as the store has it.
+// seenAt returns the stored time at which a device was last seen.
 func seenAt(t *testing.T, n *service.Service, key licensing.LicenseKey, device string) time.Time {
 	t.Helper()
 	view, err := n.License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 1000})
@@ -29,9 +29,8 @@ func seenAt(t *testing.T, n *service.Service, key licensing.LicenseKey, device s
 	return time.Time{}
 }
 
-// TestSeen: activations of bound devices are answered by reads, and when they
-// were seen is stored later, for devices in the license and in keys of their
-// own.
+// TestSeen: reads answer activations of bound devices. The node stores later when these devices were seen, for devices
+// in the record of the license and in keys of their own.
 func TestSeen(t *testing.T) {
 	for _, spilled := range []bool{false, true} {
 		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
@@ -60,7 +59,7 @@ func TestSeen(t *testing.T) {
 			c.commits.Store(0)
 			n.StoreSeen()
 			if commits := c.commits.Load(); commits == 0 || commits > 2 {
-				t.Errorf("%d swaps stored what was seen, want one, or one more after a loss", commits)
+				t.Errorf("%d swaps stored when devices were seen, want one, or one more after a loss", commits)
 			}
 			if got := seenAt(t, n, key, "device-0"); !got.Equal(now) {
 				t.Errorf("device-0 was seen at %v, want %v", got, now)
@@ -76,7 +75,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestSeenLeavesRoom: what was seen of one license never takes up its mailbox.
+// TestSeenLeavesRoom: storing when the devices of one license were seen never fills the mailbox of the license.
 func TestSeenLeavesRoom(t *testing.T) {
 	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	arrived, open := make(chan struct{}, 100), make(chan struct{})
@@ -102,8 +101,8 @@ func TestSeenLeavesRoom(t *testing.T) {
 	}
 }
 
-// TestSeenUnreachable: where the store can't be reached, most of what was seen
-// is forgotten without a try, so that neither a stop nor the next round waits.
+// TestSeenUnreachable: if the store can't be reached, the node discards most times at which devices were seen without a
+// try, so that neither a stop nor the next round waits.
 func TestSeenUnreachable(t *testing.T) {
 	var loads atomic.Int32
 	db := &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error {
@@ -205,8 +204,8 @@ func TestSeenProvesNothing(t *testing.T) {
 	}
 }
 
-// TestManySeenBesideSeen activates more bound devices than a request may compare,
-// all due to be noted as seen, while some are being stored as seen.
+// TestManySeenBesideSeen activates more bound devices than a request may compare. The node must note each as seen,
+// while it is storing when some of them were seen.
 func TestManySeenBesideSeen(t *testing.T) {
 	store, gate, arrived := heldCommits(nodetest.OpenStore(t))
 	clock := &nodetest.Clock{}

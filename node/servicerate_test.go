@@ -17,17 +17,16 @@ import (
 	"licet/node"
 )
 
-// world is a store in a time of its own: it takes up to 512 commands into a
-// round of its hands, and each round takes a while. In front of it is a node's
-// admission and a queue.
+// world is a simulated store with a clock of its own. It serves up to 512 commands in a round, and each round takes the
+// time round. A queue and the admission of a node stand before the store.
 type world struct {
-	owners  int // how many want something, by turns
+	owners  int // how many owners send commands, by turns
 	came    int // how many commands
 	clock   still
 	gate    *node.Admission
-	round   time.Duration // how long the store takes for what it has in hand
-	ready   time.Duration // when it has done so
-	inHand  []waiter      // what the store has in hand
+	round   time.Duration // how long a round takes
+	ready   time.Duration // when the current round ends
+	inHand  []waiter      // the commands of the current round
 	queue   []waiter
 	served  int
 	refused int
@@ -49,12 +48,12 @@ func newWorld(round time.Duration, owners int) *world {
 
 const tick = time.Millisecond
 
-// patient always has four seconds left, however slowly a test runs.
+// patient is a context whose deadline is always four seconds ahead, however slowly a test runs.
 type patient struct{ context.Context }
 
 func (patient) Deadline() (time.Time, bool) { return time.Now().Add(4 * time.Second), true }
 
-// run lets commands come at a rate, for a while.
+// run lets commands come at a rate for a span.
 func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 	t.Helper()
 	for ; span > 0; span -= tick {
@@ -88,12 +87,11 @@ func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 	}
 }
 
-// count forgets what was counted so far.
+// count resets the counts.
 func (w *world) count() { w.served, w.refused, w.longest = 0, 0, 0 }
 
-// TestOverloadControl runs the controller against stores of all speeds, in a
-// time of its own: it must cost no throughput, keep the queue as short as
-// configured, and follow a store that slows down or recovers.
+// TestOverloadControl runs the admission against stores of all speeds, with a simulated clock. The admission must cost
+// no throughput, keep the queue as short as configured, and follow a store that slows down or recovers.
 func TestOverloadControl(t *testing.T) {
 	const alone, many = 1, 1000
 	for _, c := range []struct {
@@ -120,9 +118,9 @@ func TestOverloadControl(t *testing.T) {
 			if got := float64(w.served) / 5; got < 0.95*capacity {
 				t.Errorf("%.0f a second are served at three times too much, of %.0f", got, capacity)
 			}
-			// The rate comes in rounds, which is why it is not exact.
+			// The rate is not exact: commands are served in rounds.
 			if most := delay + delay/(100*time.Millisecond)*round; w.longest > most {
-				t.Errorf("one has waited %v, want at most %v", w.longest, most)
+				t.Errorf("one command has waited %v, want at most %v", w.longest, most)
 			}
 			w.count()
 			w.run(t, 0.5*capacity, time.Second) // what had piled up is served
@@ -135,7 +133,7 @@ func TestOverloadControl(t *testing.T) {
 	}
 }
 
-// TestStoreSlowsDown is the disk whose every sync takes half a second more.
+// TestStoreSlowsDown: each sync of the disk takes half a second more from some moment on.
 func TestStoreSlowsDown(t *testing.T) {
 	w := newWorld(25*time.Millisecond, 1)
 	w.run(t, 18_000, 5*time.Second)
@@ -147,7 +145,7 @@ func TestStoreSlowsDown(t *testing.T) {
 		t.Errorf("a store that serves 1024 a second has served %d in 10 s", w.served)
 	}
 	if w.longest > 1200*time.Millisecond {
-		t.Errorf("one has waited %v", w.longest)
+		t.Errorf("one command has waited %v", w.longest)
 	}
 	w.round = 25 * time.Millisecond
 	w.run(t, 18_000, time.Second)
@@ -158,8 +156,7 @@ func TestStoreSlowsDown(t *testing.T) {
 	}
 }
 
-// TestDeadStore lets in no more than it always does, since nothing comes back but
-// errors.
+// TestDeadStore lets in only the least number of commands, since the store returns nothing but errors.
 func TestDeadStore(t *testing.T) {
 	w := newWorld(time.Hour, 1)
 	w.ready = time.Hour
@@ -168,12 +165,12 @@ func TestDeadStore(t *testing.T) {
 		w.gate.Leave(licensing.Owner{AccountID: "0"}, licensing.ErrOutcomeUnknown)
 	}
 	if got := w.gate.Limit(); got != 2048 {
-		t.Errorf("it lets in %d, want 2048", got)
+		t.Errorf("the node lets in %d commands, want 2048", got)
 	}
 }
 
-// TestRateOfLittle: neither an idle node nor a clock that is set back tells
-// anything, and an old overload is forgotten.
+// TestRateOfLittle: an idle node and a clock that is set back do not change the limit, and the node forgets an old
+// overload.
 func TestRateOfLittle(t *testing.T) {
 	w := newWorld(100*time.Millisecond, 1)
 	fresh := w.gate.Limit()
@@ -220,7 +217,7 @@ func BenchmarkAdmission(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				if gate.Enter(ctx, nodetest.Owner) == nil {
-					b.Error("it was let in")
+					b.Error("the command was let in")
 				}
 			}
 		})

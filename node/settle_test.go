@@ -15,7 +15,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// errFull matches whatever a full license is refused with.
+// errFull matches the refusals of a full license.
 var errFull = &licensing.Error{Reason: licensing.ReasonDeviceLimitReached}
 
 // trips counts a node's round trips to its store.
@@ -30,10 +30,10 @@ func (c *trips) watch(db store.Store) *storetest.Faulty {
 	}
 }
 
-// made is how many round trips something makes.
+// made counts the round trips of a function.
 type made struct{ loads, confirms, commits int32 }
 
-// expect runs something and checks how many round trips it made.
+// expect runs a function and checks its number of round trips.
 func (c *trips) expect(t *testing.T, what string, want made, run func()) {
 	t.Helper()
 	c.loads.Store(0)
@@ -78,8 +78,8 @@ func TestOneRoundTrip(t *testing.T) {
 	})
 }
 
-// TestStaleMemory lets another node change a license behind a node's back: what
-// the first remembers is wrong then, and none of its answers may be.
+// TestStaleMemory lets another node change a license that a node remembers. The memory of the node is wrong then, but
+// none of its answers may be wrong.
 func TestStaleMemory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -121,8 +121,8 @@ func TestStaleMemory(t *testing.T) {
 	}
 }
 
-// TestUnknownDeviceOfAFullLicense: a full and spilled license has a device that a node does not know. The node must
-// not refuse that device as one too many.
+// TestUnknownDeviceOfAFullLicense: a full and spilled license has a device that a node does not know. The node must not
+// refuse that device because of the device limit.
 func TestUnknownDeviceOfAFullLicense(t *testing.T) {
 	other := nodetest.New(t, nodetest.OpenStore(t))
 	key := nodetest.Grant(t, other, 18)
@@ -185,9 +185,8 @@ func rivalReads(t *testing.T, n *service.Service, key licensing.LicenseKey) {
 	nodetest.MustActivate(t, n, key, "device-19")
 }
 
-// TestSpilledFoldIsOneRound folds bound and new devices of a license with many.
-// Where the bound ones are known, the swap of the new proves them; else they are
-// answered by a read while the new ones are swapped.
+// TestSpilledFoldIsOneRound folds bound and new devices of a license with many. If the node knows the bound devices,
+// the swap of the new devices confirms them. Otherwise a read answers the bound devices during the swap.
 func TestSpilledFoldIsOneRound(t *testing.T) {
 	for _, sure := range []bool{true, false} {
 		t.Run(fmt.Sprint("sure ", sure), func(t *testing.T) {
@@ -240,8 +239,8 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 	}
 }
 
-// TestWrongGuesses has a node that knows nothing of a license's many devices
-// meet them all: each is bound already, and stays so, once.
+// TestWrongGuesses activates all devices of a license on a node that knows none of them: each device is bound already,
+// and stays bound once.
 func TestWrongGuesses(t *testing.T) {
 	first := nodetest.New(t, nodetest.OpenStore(t))
 	key := nodetest.Grant(t, first, 0)
@@ -254,7 +253,7 @@ func TestWrongGuesses(t *testing.T) {
 		}
 	}
 	if commits := c.commits.Load(); commits > 1 {
-		t.Errorf("%d swaps on devices that were bound, want one at most: it should have learnt", commits)
+		t.Errorf("%d swaps on devices that were bound, want one at most: the first should have told the node", commits)
 	}
 	c.expect(t, "a new device", made{loads: 1, commits: 1}, func() { nodetest.MustActivate(t, n, key, "new") })
 	if count, ids := nodetest.Devices(t, n, key); count != 61 || len(ids) != 61 {
@@ -297,9 +296,8 @@ func (s *hookedCommits) Commit(ctx context.Context, change store.Change) (store.
 	return s.Store.Commit(ctx, change)
 }
 
-// TestPanicBesideRead has a swap panic while other calls of its turn are read:
-// those are answered as if nothing were, and no goroutine is left behind, for
-// which TestMain looks.
+// TestPanicBesideRead has a swap panic while a read answers other calls of the same turn. These calls get their
+// answers, and no goroutine is left, which TestMain checks.
 func TestPanicBesideRead(t *testing.T) {
 	store := &hookedCommits{Store: nodetest.OpenStore(t), before: func() {}}
 	n := nodetest.New(t, store)
@@ -331,8 +329,8 @@ func TestPanicBesideRead(t *testing.T) {
 	}
 }
 
-// TestChangeBesideSwap removes a bound device while a new one is swapped in: the
-// read beside the swap can't answer it, so it is swapped afterwards.
+// TestChangeBesideSwap removes a bound device while a swap binds a new one. The read beside the swap can't answer the
+// removal, so another swap follows.
 func TestChangeBesideSwap(t *testing.T) {
 	plain := nodetest.OpenStore(t) // whose memory both nodes share
 	store, arrived, open, _ := gated(plain)
@@ -354,8 +352,8 @@ func TestChangeBesideSwap(t *testing.T) {
 	}
 }
 
-// TestManyPresent activates more devices than a request may read of a license of
-// which a node has come to know where all devices are, and nothing else.
+// TestManyPresent activates more devices than a request may read, of a license of which the node knows only which
+// devices are bound.
 func TestManyPresent(t *testing.T) {
 	t.Parallel()
 	first := nodetest.New(t, nodetest.OpenStore(t))
@@ -394,7 +392,7 @@ func TestManyPresent(t *testing.T) {
 	}
 }
 
-// TestPauseIsBounded tries more often than any caller does.
+// TestPauseIsBounded pauses after more tries than any caller makes.
 func TestPauseIsBounded(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -402,9 +400,9 @@ func TestPauseIsBounded(t *testing.T) {
 		node.Pause(ended, try)
 	}
 	if node.Pause(ended, 0) {
-		t.Error("it goes on although its time is up")
+		t.Error("the pause reports time for another try although the time is up")
 	}
 	if !node.Pause(nodetest.Context(t), 1000) {
-		t.Error("it does not go on although it has time")
+		t.Error("the pause reports no time for another try although there is time")
 	}
 }

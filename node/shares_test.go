@@ -47,14 +47,13 @@ func (h *held) fill(t *testing.T, keys []licensing.LicenseKey) int {
 	return 0
 }
 
-// TestStormingOwner fills one owner's share with activations of many licenses, whose
-// swaps hang: the owner gets half of the places, and whatever other owners ask for
-// is let in.
+// TestStormingOwner fills one owner's share with activations of many licenses, whose swaps hang: the owner gets half of
+// the places, and the node lets in all requests of other owners.
 func TestStormingOwner(t *testing.T) {
 	const limit = 20
 	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
 	for name, hot := range map[string]bool{"licenses that the node remembers": true,
-		"licenses that it does not": false} {
+		"licenses that the node does not remember": false} {
 		t.Run(name, func(t *testing.T) {
 			keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, limit/4)
 			var holding atomic.Bool
@@ -116,7 +115,7 @@ func TestStormingOwner(t *testing.T) {
 }
 
 // TestPayTokenBeforePlace asks for an order of an owner that has no place left: only a caller with the pay token learns
-// that there is such an order.
+// that the order exists.
 func TestPayTokenBeforePlace(t *testing.T) {
 	const limit = 20
 	owner := nodetest.NewOwner(licensing.Test)
@@ -143,8 +142,8 @@ func TestPayTokenBeforePlace(t *testing.T) {
 	}
 }
 
-// TestStormKeepsNoOthersOrderOpen records which orders have run out while one owner
-// storms the node: those of others, and not the owner's own.
+// TestStormKeepsNoOthersOrderOpen records the ends of orders while one owner storms the node: the ends of orders of
+// other owners, and not of that owner.
 func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	const limit = 100
 	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
@@ -186,10 +185,9 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	}
 }
 
-// TestStrangersTakeNoMoreThanAnOwner asks for licenses that the node does not know
-// while reads hang: they get half of the places, and known licenses the rest. Once
-// they are read, they count for their owner, and others that are not known find
-// room again.
+// TestStrangersTakeNoMoreThanAnOwner asks for licenses that the node does not know while reads hang: the unknown
+// licenses get half of the places, and known licenses the rest. Once a license is read, its commands count for its
+// owner, and other unknown licenses find room again.
 func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
 	const limit = 20
 	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
@@ -285,9 +283,9 @@ func newGate(limit int) *node.Admission {
 	return gate
 }
 
-// TestSharesProperty lets owners come and go at random: there are never more under
-// way than may be, an owner with nothing under way finds a place while there is any,
-// and one who has less than another is never refused what the other one gets.
+// TestSharesProperty lets owners come and go at random: the number of commands under way never exceeds the limit, an
+// owner with no command under way finds a place while there is any, and an owner is never refused while an owner with
+// more commands is let in.
 func TestSharesProperty(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

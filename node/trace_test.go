@@ -12,11 +12,11 @@ import (
 	"licet/metrics/tracing"
 )
 
-// traceParent is that of a caller whose trace is sampled.
+// traceParent is the traceparent of a caller whose trace is sampled.
 const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// TestGivingUpWhileACallGoesBack: a caller may give up as soon as its call is in a queue
-// again, and tells how long it has waited there. The race detector looks on.
+// TestGivingUpWhileACallGoesBack: a caller may give up as soon as its call is in a queue again, and traces how long the
+// call waited there. The race detector checks the accesses.
 func TestGivingUpWhileACallGoesBack(t *testing.T) {
 	tracer, collector := otlptest.Tracer(t, 0)
 	n := stateNode(&sends{})

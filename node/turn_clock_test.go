@@ -15,8 +15,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestStepBeforeTheTurn: commands that wait for their turn while the clock is set are refused. The node writes nothing
-// by the new time, and answers nothing by it, until the clock was compared again.
+// TestStepBeforeTheTurn: commands that wait for their turn while the clock is set are refused. Until the clock is
+// compared again, the node writes nothing and answers nothing by the new time.
 func TestStepBeforeTheTurn(t *testing.T) {
 	var clock nodetest.Clock
 	comparison := nodetest.NewComparison(clock.Source)
@@ -68,7 +68,7 @@ func TestStepBeforeTheTurn(t *testing.T) {
 	close(open)
 	group.Wait()
 	if made := commits.Load(); made != 1 {
-		t.Errorf("%d swaps, want that of the device in front", made)
+		t.Errorf("%d swaps, want only the swap of the first device", made)
 	}
 
 	nodetest.MeetNodes(comparison, 0, 0)

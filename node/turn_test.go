@@ -9,8 +9,8 @@ import (
 	"licet/licensing"
 )
 
-// TestFirstTurnIsTheCallersOwn: the caller that runs a new mailbox runs its own call, even if a task has
-// gone ahead of all calls meanwhile. Another turn's ctx would end with the caller's.
+// TestFirstTurnIsTheCallersOwn: the caller that runs a new mailbox runs its own call, even if a task is first in the
+// queue meanwhile. Another turn's ctx would end with the caller's.
 func TestFirstTurnIsTheCallersOwn(t *testing.T) {
 	n := stateNode(nil)
 	first := &call{kind: kindTask,
@@ -35,7 +35,7 @@ func TestFirstTurnIsTheCallersOwn(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutADeadline: work in the background may come without a deadline, and may have to wait for its turn.
+// TestCallsWithoutADeadline: a call of work in the background may have no deadline, and may have to wait for its turn.
 func TestCallsWithoutADeadline(t *testing.T) {
 	n := stateNode(nil)
 	running, end := make(chan struct{}), make(chan struct{})

@@ -145,7 +145,8 @@ func (s *countedCommits) Commit(ctx context.Context, change store.Change) (store
 	return outcome, err
 }
 
-// TestByteLimits: what a license has written bounds what it writes next, and an owner's licenses together.
+// TestByteLimits: the bytes that a license has written bound what it writes next. The same holds for all licenses of an
+// owner together.
 func TestByteLimits(t *testing.T) {
 	for policy, limits := range map[string]node.WriteLimits{
 		node.PolicyLicenseBytes: {LicenseBytes: node.WriteLimit{Count: 2000, Per: 10 * time.Second}},
@@ -192,8 +193,8 @@ func TestByteLimits(t *testing.T) {
 	}
 }
 
-// TestByteLimitsOfReplacements: metadata that takes as much as the metadata before counts, and is refused as other
-// growth is.
+// TestByteLimitsOfReplacements: metadata of the same size as the metadata before counts, and is refused like other
+// growth.
 func TestByteLimitsOfReplacements(t *testing.T) {
 	n, _ := limitedNode(t, nodetest.OpenStore(t),
 		node.WriteLimits{LicenseBytes: node.WriteLimit{Count: 20_000, Per: 10 * time.Second}})

@@ -17,7 +17,7 @@ import (
 	"licet/node/service"
 )
 
-// keyNode is a node that makes keys, with a store of its own on the etcd of all.
+// keyNode is a node that makes API keys, with a store of its own on the etcd of all tests.
 func keyNode(t *testing.T, change ...func(*service.Config)) (*service.Service, *kv.Store) {
 	t.Helper()
 	store := nodetest.OpenStore(t)
@@ -36,7 +36,7 @@ func anyKey() *licensing.APIKey {
 	return &licensing.APIKey{Owner: nodetest.Owner, Scopes: []string{"*"}}
 }
 
-// persist repeats a request until no other node works on the same request.
+// persist repeats a request as long as another node works on the same request.
 func persist(ask func() (service.IssuedKey, bool, error)) (service.IssuedKey, bool, error) {
 	for {
 		issued, replayed, err := ask()
@@ -77,7 +77,7 @@ func TestKeysOnce(t *testing.T) {
 					t.Errorf("replayed %v with %+v", replayed, issued)
 				}
 				if made.Key.ID != "" && issued.Key.ID != made.Key.ID {
-					t.Errorf("%s and %s were made", issued.Key.ID, made.Key.ID)
+					t.Errorf("two API keys were made: %s and %s", issued.Key.ID, made.Key.ID)
 				}
 			})
 		}
@@ -146,7 +146,7 @@ func TestKeysNeedTheRing(t *testing.T) {
 	_, _, err = other.RotateAPIKey(nodetest.Context(t),
 		service.KeyRotation{Owner: nodetest.Owner, By: anyKey(), ID: issued.Key.ID})
 	nodetest.WantError(t, err, licensing.ErrUnavailable)
-	// To revoke takes no ring.
+	// A revocation needs no ring.
 	if key, err := other.RevokeAPIKey(nodetest.Context(t), nodetest.Owner, issued.Key.ID); err != nil ||
 		key.RevokedAt.IsZero() {
 		t.Errorf("revoked %+v, %v", key, err)

@@ -56,8 +56,8 @@ func mustGrant(
 	return keys
 }
 
-// TestBudgetRefusesOrdinaryGrowth fills the budget of an account. From then on the node refuses what makes the account
-// store more, and goes on with everything else.
+// TestBudgetRefusesOrdinaryGrowth fills the budget of an account. From then on the node refuses requests that make the
+// account store more, and serves all other requests.
 func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 	n, db := budgetNode(t, 50) // ordinary growth ends at 40 keys; the warning comes at 32
 	owner, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
@@ -248,7 +248,7 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		},
 		"another account": func() error { _, _, err := grantTo(t, n, other, 1, 0, nil); return err },
 	} {
-		t.Run("goes on with "+name, func(t *testing.T) { nodetest.WantError(t, do(), nil) })
+		t.Run("serves "+name, func(t *testing.T) { nodetest.WantError(t, do(), nil) })
 	}
 
 	// Another account that asks to change a license learns nothing about the owner's budget.
@@ -256,15 +256,15 @@ func TestBudgetRefusesOrdinaryGrowth(t *testing.T) {
 		Target: licensing.Target{Key: unlimited, Caller: other}, Metadata: `{"seat":"mine"}`}})
 	nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
 
-	// A larger budget helps at once, also the request with the same Idempotency-Key.
+	// A larger budget takes effect at once, also for the request with the same Idempotency-Key.
 	raised, _ := budgetNode(t, 1000)
 	if keys, replayed, err := grantTo(t, raised, owner, 1, 3, refused); err != nil || replayed || len(keys) != 1 {
 		t.Errorf("with a larger budget: %v, replayed %v, %v", keys, replayed, err)
 	}
 }
 
-// TestBudgetBoundsClaims: beyond its whole budget an owner goes on with changes that no budget refuses, but only with
-// so many under new Idempotency-Keys, since each of these stores a claim. Repetitions and requests without an
+// TestBudgetBoundsClaims: beyond its whole budget an owner goes on with changes that no budget refuses, but only with a
+// limited number of new Idempotency-Keys, since each of these stores a claim. Repetitions and requests without an
 // Idempotency-Key go on.
 func TestBudgetBoundsClaims(t *testing.T) {
 	n, _ := budgetNode(t, 300)
@@ -297,8 +297,8 @@ func TestBudgetBoundsClaims(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 }
 
-// TestTwoNodesAddUp lets two nodes grow one account at the same time. The record has the sum, and each node refuses
-// growth because of the other. Each grant may also store one key of events, which depends on how batches fall.
+// TestTwoNodesAddUp lets two nodes grow one account at the same time. The record has the sum, and each node also counts
+// the growth of the other. Each grant may also store one key of events, which depends on how batches fall.
 func TestTwoNodesAddUp(t *testing.T) {
 	first, _ := budgetNode(t, 100)
 	second, _ := budgetNode(t, 100)
@@ -375,7 +375,7 @@ func TestBudgetInReserve(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 }
 
-// reserved is a store that is almost full from the moment a test says.
+// reserved is a store that is almost full once a test says so.
 type reserved struct {
 	*kv.Store
 	full atomic.Bool

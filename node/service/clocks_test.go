@@ -36,7 +36,7 @@ const hurry = 4
 
 var began = time.Now()
 
-// newClocked starts a node that is ahead by a time. leave ends its registration.
+// newClocked starts a node whose clock is ahead by a time. leave ends the registration of the node.
 func newClocked(t *testing.T, etcd kv.Config, ahead time.Duration) (n *clocked, leave func()) {
 	t.Helper()
 	n = &clocked{store: nodetest.OpenWith(t, etcd)}
@@ -116,7 +116,7 @@ func TestWrongClocks(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	events := len(nodetest.FeedOf(t, a.store, owner))
 
-	// chores runs all chores of a node, and refunds what is due. It reports how many refunds the node tries.
+	// chores runs all chores of a node, and tries the refunds that are due. It reports how many refunds the node tries.
 	chores := func(n *clocked, works bool) {
 		t.Helper()
 		var want error
@@ -191,7 +191,7 @@ func TestWrongClocks(t *testing.T) {
 	}
 	unharmed("all agree")
 
-	// That the others have gone proves no clock right.
+	// The departure of the other nodes proves no clock right.
 	c.ahead.Store(int64(9 * 24 * time.Hour))
 	await(t, "ssr", a, b, c)
 	leaveA()

@@ -33,9 +33,9 @@ func (s *replayStore) AddReplay(
 	return err
 }
 
-// TestReplayAtTwoNodes sends two requests for a replay under one Idempotency-Key to two
-// nodes, so that the second is answered after the first has read that the key is free. The
-// same request is done once; another one is refused.
+// TestReplayAtTwoNodes sends two requests for a replay under one Idempotency-Key to two nodes, so that the second
+// request is answered after the first has read that the key is free. The nodes execute the same request once, and
+// refuse another request.
 func TestReplayAtTwoNodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

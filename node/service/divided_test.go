@@ -36,7 +36,7 @@ func TestNodesDivideDueWork(t *testing.T) {
 	other, otherClock := node(2)
 	stranger, strangerClock := node(3)
 	const owners = 40
-	up := make([]time.Duration, 2) // by how much the clocks of the nodes that are up are ahead
+	up := make([]time.Duration, 2) // how far the clock of each running node is ahead
 	// recorded makes an order of each owner, which ends, and returns how many ends the sweeps of some nodes record.
 	recorded := func(sweepers ...*service.Service) (ended []int) {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestNodesDivideDueWork(t *testing.T) {
 		return ended
 	}
 	if got := recorded(one, one, other); got[0] == 0 || got[0] == owners || got[1] != got[0] || got[2] != owners {
-		t.Errorf("after passes of one node, of the same, and of the other, %v of %d ends are recorded", got, owners)
+		t.Errorf("after two passes of one node and one of the other, %v of %d ends are recorded", got, owners)
 	}
 	if got := recorded(stranger); got[0] != owners {
 		t.Errorf("a node that is not registered has recorded %d of %d ends", got[0], owners)

@@ -18,7 +18,7 @@ func (s *Service) CachedKeys() (keys, unknown int) {
 	return len(s.Keys.cache.keys), len(s.Keys.cache.unknown)
 }
 
-// StoreKeyUses stores the uses of API keys at once.
+// StoreKeyUses stores the uses of API keys, without waiting for the next round.
 func (s *Service) StoreKeyUses() { s.Keys.storeKeyUses() }
 
 // NoteKeyUse keeps a use of an API key until the next store.

@@ -13,7 +13,7 @@ import (
 	"licet/node/store"
 )
 
-// backlog is a feed in which nothing is that is wanted, however far it is read.
+// backlog is an endless feed without an event that a reader wants.
 type backlog struct {
 	store.Events
 	read atomic.Int64

@@ -70,8 +70,8 @@ func (s *oneKey) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (f
 	return feed, nil
 }
 
-// TestWaitsByAKey: a wait ends with its key, within two seconds of a revocation and at once when
-// the key expires, and costs the store next to nothing, whatever others do with their keys.
+// TestWaitsByAKey: a wait ends with its key, within two seconds of a revocation and at once when the key expires. The
+// wait costs the store next to nothing, whatever other accounts do with their keys.
 func TestWaitsByAKey(t *testing.T) {
 	t.Parallel()
 	const all = 25 * time.Second
@@ -154,18 +154,17 @@ func TestWaitsByAKey(t *testing.T) {
 				_, err := n.Feed(waiting, licensing.Owner{}, store.FeedPage{Limit: 1}, FeedWait{For: all, Key: &s.key})
 				if took := time.Since(began); took < c.after || took > c.before ||
 					errors.Is(err, ErrKeyEnded) != c.ended || err != nil && !c.ended {
-					t.Errorf("it ends after %v: %v", took, err)
+					t.Errorf("the wait ends after %v: %v", took, err)
 				}
 				if got := s.reads.Load(); got > c.reads {
-					t.Errorf("the key was read %d times, %d are enough", got, c.reads)
+					t.Errorf("the key was read %d times, want at most %d", got, c.reads)
 				}
 			})
 		})
 	}
 }
 
-// TestReadyAsksNoStore: the gauge of readiness follows from what the node knows, without a request to the store, which
-// has no Ping here.
+// TestReadyAsksNoStore: the node sets the gauge of readiness without a request to the store, which has no Ping here.
 func TestReadyAsksNoStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,7 @@ import (
 	"licet/licensing"
 )
 
-// TestFeedWaits lets one owner have half of the places for waiting, and leaves the
-// rest to others.
+// TestFeedWaits: one owner gets half of the places for waiting, and leaves the rest to other owners.
 func TestFeedWaits(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
@@ -25,6 +24,6 @@ func TestFeedWaits(t *testing.T) {
 		others++
 	}
 	if others != maxFeedWaits/4 {
-		t.Errorf("the next one has %d", others)
+		t.Errorf("the next owner has %d places", others)
 	}
 }

@@ -34,8 +34,8 @@ func etcdRequests(t *testing.T, m *metrics.Metrics) (count uint64) {
 	return count
 }
 
-// TestForeignThings looks up what another account has, and a pay page with a wrong token: the answer and the number of
-// requests to etcd are those of a thing that does not exist.
+// TestForeignThings looks up records of another account, and a pay page with a wrong token: the answer and the number
+// of requests to etcd are the same as for a record that does not exist.
 func TestForeignThings(t *testing.T) {
 	cfg := nodetest.StoreConfig()
 	db := nodetest.OpenWith(t, cfg)
@@ -147,7 +147,7 @@ func TestForeignThings(t *testing.T) {
 					return etcdRequests(t, counted) - before
 				}
 				if foreign, unknown := cost(c.foreign), cost(c.unknown); foreign != unknown {
-					t.Errorf("%s: %d requests, and %d for what does not exist", where, foreign, unknown)
+					t.Errorf("%s: %d requests, and %d for a record that does not exist", where, foreign, unknown)
 				}
 			}
 		})

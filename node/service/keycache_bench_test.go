@@ -17,7 +17,7 @@ import (
 	"licet/node/service"
 )
 
-// BenchmarkAuthenticate looks a key up that is remembered, and notes its use.
+// BenchmarkAuthenticate looks up a remembered key, and notes its use.
 func BenchmarkAuthenticate(b *testing.B) {
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "", "")
 	ctx, cancel := context.WithCancel(context.Background())

@@ -42,13 +42,13 @@ func TestKeysWithoutTheStore(t *testing.T) {
 		if err != nil || got == nil {
 			t.Fatalf("got %v, %v", got, err)
 		}
-		// A scan that had begun may still succeed.
+		// A scan that began before may still succeed.
 		if late := asked.Sub(away); late > 3*time.Second {
-			t.Fatalf("the key was taken %v after the store went away", late)
+			t.Fatalf("the key was accepted %v after the store went away", late)
 		}
 	}
 	if s.scans.Load() < scan+2 {
-		t.Error("the cache tried no scan meanwhile")
+		t.Error("the cache has tried no scan meanwhile")
 	}
 	revoke(t, maker, key.Key) // unseen
 	s.away.Store(false)
@@ -89,12 +89,12 @@ func TestStoreOfAnEarlierTime(t *testing.T) {
 			return
 		}
 		if late := asked.Sub(restoredAt); late > 2*time.Second {
-			t.Fatalf("it was taken %v after the store had lost it", late)
+			t.Fatalf("the key was accepted %v after the store had lost it", late)
 		}
 	}
 }
 
-// restored is a store, and from some moment on another one.
+// restored is a store that a test replaces by another store, old.
 type restored struct {
 	*storetest.Faulty
 	old atomic.Pointer[kv.Store]
@@ -129,7 +129,7 @@ func TestReadThatWasOvertaken(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		s.want(t, first.Text, true) // as of before it was revoked
+		s.want(t, first.Text, true) // as it was before the revocation
 	}()
 	<-slow.read
 	revoke(t, s.maker(t), first.Key)
@@ -174,8 +174,8 @@ func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKe
 	return key, err
 }
 
-// TestMemoryIsBounded looks up more keys of two owners, one after the other, than
-// are remembered: each owner gets as many as are still free then.
+// TestMemoryIsBounded looks up more keys of two owners than the cache holds, one owner after the other: each owner gets
+// as many places as are still free.
 func TestMemoryIsBounded(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
@@ -213,7 +213,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d texts that are no key are remembered, want %d", unknown, service.MaxCachedKeys)
 	}
 
-	// Another owner finds room, and nothing that the first one does takes that.
+	// Another owner finds room, and the first owner can't take that room away.
 	many.owner.Store(&licensing.Owner{AccountID: "acct_other", Mode: licensing.Test})
 	var others []string
 	for i := 0; len(others) < service.MaxCachedKeys/8; i++ {
@@ -239,7 +239,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// manyKeys is a store that takes every second text for a key of an owner.
+// manyKeys is a store in which every second text is a key of an owner.
 type manyKeys struct {
 	*storetest.Faulty
 	owner atomic.Pointer[licensing.Owner]
@@ -291,7 +291,7 @@ func TestConcurrentLookups(t *testing.T) {
 						break
 					}
 					if late := asked.Sub(revoked); got != nil && late > 2*time.Second {
-						t.Errorf("it was taken %v after it was revoked", late)
+						t.Errorf("the key was accepted %v after it was revoked", late)
 						break
 					}
 				}
@@ -314,8 +314,8 @@ func TestConcurrentLookups(t *testing.T) {
 	}
 }
 
-// TestStopFollowingKeys sees that keys are read from the store afterwards. That
-// no goroutine is left, TestMain sees in the end.
+// TestStopFollowingKeys: after the end of FollowKeys, the node reads keys from the store. TestMain checks that no
+// goroutine is left.
 func TestStopFollowingKeys(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = time.Millisecond })
 	stop := s.follow(t)
@@ -327,6 +327,6 @@ func TestStopFollowingKeys(t *testing.T) {
 	revoke(t, s.maker(t), key.Key)
 	s.want(t, key.Text, false)
 	if s.scans.Load() != scans {
-		t.Error("it still scans")
+		t.Error("the cache still scans")
 	}
 }

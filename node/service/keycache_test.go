@@ -22,8 +22,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// keyService is one of several nodes before the same etcd, as far as keys are
-// concerned, with a store that counts and fails on demand.
+// keyService is one of several nodes on the same etcd, for tests of API keys, with a store that counts requests and
+// fails on demand.
 type keyService struct {
 	*service.Service
 	store   *storetest.Faulty
@@ -96,7 +96,7 @@ func (s *keyService) want(t *testing.T, text string, good bool) {
 	}
 }
 
-// keymaker makes keys straight in etcd, as licet store keys does.
+// keymaker makes API keys without a node, as licet store keys does.
 func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 	t.Helper()
 	return service.Keymaker{Store: store, Check: nodetest.LicenseKeys.KeyCheck, Ring: parseRing(t, lineM1+lineM2),
@@ -152,7 +152,7 @@ func revoke(t *testing.T, maker service.Keymaker, key licensing.APIKey) {
 	}
 }
 
-// seldom leaves all scans but the first to the watch.
+// seldom makes scans an hour apart, so that after the first scan only the watch starts a scan.
 func seldom(cfg *service.Config) { cfg.KeyScanEvery = time.Hour }
 
 func TestKeysAreRemembered(t *testing.T) {
@@ -192,8 +192,8 @@ func TestKeysAreRemembered(t *testing.T) {
 	}
 }
 
-// TestSlowScan counts trust from when a scan was begun: a key that was revoked
-// while its answer was on the way is not known of.
+// TestSlowScan: the time of trust begins with the beginning of a scan, since the scan misses a key that is revoked
+// while its answer is on the way.
 func TestSlowScan(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
@@ -244,9 +244,9 @@ func TestExpiredKeyIsDeadAtOnce(t *testing.T) {
 	}
 }
 
-// TestRevokedKeyDiesEverywhere revokes a key on one node and asks another one
-// for it without a pause. However slow this machine is: a question that is put
-// two seconds after the answer to the revocation must not be answered with yes.
+// TestRevokedKeyDiesEverywhere revokes a key on one node, and asks another node for the key without a pause. However
+// slow the machine is, the other node must not accept the key in a call that begins two seconds after the answer to the
+// revocation.
 func TestRevokedKeyDiesEverywhere(t *testing.T) {
 	for name, deaf := range map[string]bool{"watch": false, "watch cut off": true} {
 		t.Run(name, func(t *testing.T) {
@@ -267,22 +267,22 @@ func TestRevokedKeyDiesEverywhere(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got == nil {
-					t.Logf("dead after %v", time.Since(revoked))
+					t.Logf("refused after %v", time.Since(revoked))
 					break
 				}
 				if late := asked.Sub(revoked); late > 2*time.Second {
-					t.Fatalf("it was taken %v after it was revoked", late)
+					t.Fatalf("the key was accepted %v after it was revoked", late)
 				}
 			}
 			if deaf && s.hits() == hits {
-				t.Error("no question was answered from memory, so nothing was proven")
+				t.Error("no call was answered from memory, so the test proves nothing")
 			}
 			s.want(t, key.Text, false)
 		})
 	}
 }
 
-// TestWatchWakes: with scans an hour apart, only the watch can tell.
+// TestWatchWakes: with scans an hour apart, only the watch reports a change.
 func TestWatchWakes(t *testing.T) {
 	clock := new(nodetest.Clock)
 	s := newKeyService(t, nodetest.WithClock(clock), seldom)
@@ -370,7 +370,7 @@ func TestChangesForgetOnlyTheOwnersKeys(t *testing.T) {
 			s.want(t, key.Text, true)
 			got, err := s.Authenticate(ctx, changed.Text)
 			if err != nil {
-				t.Fatal("the revoked key is still taken: ", err)
+				t.Fatal("the revoked key is still accepted: ", err)
 			}
 			if got == nil {
 				break
@@ -392,7 +392,7 @@ func TestChangesForgetOnlyTheOwnersKeys(t *testing.T) {
 	}
 }
 
-// TestChangeByAnEarlierBuild revokes a key as nodes do that know of no parts.
+// TestChangeByAnEarlierBuild revokes a key as a node does whose build knows no parts.
 func TestChangeByAnEarlierBuild(t *testing.T) {
 	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = time.Millisecond })
 	s.store.HangWatch = true
@@ -482,10 +482,10 @@ func TestMalformedKeysCostNoRequest(t *testing.T) {
 	for text, want := range map[string]bool{good: true, guessed("a guess of 32"): false} {
 		before = requests()
 		if key, err := s.Authenticate(t.Context(), text); (key != nil) != want || err != nil {
-			t.Errorf("a good form: %v, %v", key, err)
+			t.Errorf("a text in the form of a key: %v, %v", key, err)
 		}
 		if n := requests() - before; n != 1 {
-			t.Errorf("a good form costs %d requests, want 1", n)
+			t.Errorf("a text in the form of a key costs %d requests, want 1", n)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func TestKeymaker(t *testing.T) {
 		t.Errorf("a revoked key was rotated: %v", err)
 	}
 
-	// From here on the store uses m2, so that the older ring won't do.
+	// From here on the store uses m2, so the older ring does not suffice.
 	maker.Ring = parseRing(t, lineM1)
 	if _, err := maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop",
 		Scopes: []string{"*"}}); err == nil || !strings.Contains(err.Error(), `"m2"`) {

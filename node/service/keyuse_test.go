@@ -26,12 +26,12 @@ func wantUsed(t *testing.T, store *kv.Store, key licensing.APIKey, want time.Tim
 		t.Fatal(err)
 	}
 	if !got.LastUsedAt.Equal(want) {
-		t.Errorf("it was used at %v, want %v", got.LastUsedAt, want)
+		t.Errorf("the key was used at %v, want %v", got.LastUsedAt, want)
 	}
 }
 
-// TestKeyUses follows what is stored of uses: coarsely, also of keys that were
-// forgotten since, and never of keys that were refused.
+// TestKeyUses: the store has the times of uses, rounded to a step, also for keys that the cache has forgotten since,
+// and never for refused keys.
 func TestKeyUses(t *testing.T) {
 	clock := new(nodetest.Clock)
 	db := nodetest.OpenStore(t)
@@ -73,7 +73,7 @@ func TestKeyUses(t *testing.T) {
 	wantUsed(t, db, key.Key, later)
 }
 
-// awaitScans returns once so many scans have succeeded in all.
+// awaitScans returns once count scans have succeeded in all.
 func (s *keyService) awaitScans(t *testing.T, count int64) {
 	t.Helper()
 	for ctx := nodetest.Context(t); s.scans.Load() < count; {
@@ -83,7 +83,7 @@ func (s *keyService) awaitScans(t *testing.T, count int64) {
 	}
 }
 
-// TestKeyUsesWait fails to store uses, and does it the next time.
+// TestKeyUsesWait: the node stores uses in the next round if a round fails.
 func TestKeyUsesWait(t *testing.T) {
 	store := nodetest.OpenStore(t)
 	failing := &failingUses{Keys: store, err: errors.New("no")}
@@ -102,7 +102,7 @@ func TestKeyUsesWait(t *testing.T) {
 	}
 	n.StoreKeyUses() // there is nothing left
 	if failing.calls != 2 {
-		t.Errorf("%d times uses were stored", failing.calls)
+		t.Errorf("uses were stored %d times", failing.calls)
 	}
 }
 
@@ -121,7 +121,7 @@ func (f *failingUses) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) err
 	return f.Keys.NoteKeysUsed(ctx, uses)
 }
 
-// TestKeyUsesAreBounded uses more keys than are remembered.
+// TestKeyUsesAreBounded uses more keys than the node keeps uses of.
 func TestKeyUsesAreBounded(t *testing.T) {
 	store := nodetest.OpenStore(t)
 	failing := &failingUses{Keys: store, err: errors.New("no")}

@@ -15,7 +15,7 @@ import (
 	"licet/node/store"
 )
 
-// listed reads a whole listing, a few at a time.
+// listed reads a whole listing, a few records at a time.
 func listed[T any](t *testing.T, read func(store.Page) (store.List[T], error)) (items []T) {
 	t.Helper()
 	page := store.Page{Limit: 7}
@@ -77,8 +77,8 @@ func same[T any](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// Whatever makes something lists it: grants of many, orders that are paid, free
-// ones, and the products that test mode makes along with them.
+// TestNewRecordsAreListed: lists show records however they were made: licenses of grants and orders, free orders, and
+// the products that test mode makes with an order.
 func TestNewRecordsAreListed(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
@@ -170,7 +170,7 @@ func TestKeysAreListed(t *testing.T) {
 	}
 }
 
-// Two nodes make licenses while a third reads them page by page.
+// TestListWhileOthersMake: two nodes make licenses while a third node reads their list page by page.
 func TestListWhileOthersMake(t *testing.T) {
 	reader := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
@@ -207,7 +207,7 @@ func TestListWhileOthersMake(t *testing.T) {
 		}
 		for _, key := range there {
 			if times[key] != 1 {
-				t.Errorf("a license that was there is listed %d times", times[key])
+				t.Errorf("a license from before the list is listed %d times", times[key])
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func TestListWhileOthersMake(t *testing.T) {
 	makers.Wait()
 }
 
-// A list that can't be read says so, whatever it is of.
+// TestListUnavailable: each list returns the error of a store that can't be read.
 func TestListUnavailable(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	ended, cancel := context.WithCancel(nodetest.Context(t))
@@ -261,8 +261,8 @@ func (s slowLists) ListOrders(
 	return s.Store.ListOrders(ctx, owner, buyer, page, keep)
 }
 
-// TestListsAtOnce asks for more pages than the node reads at the same time. The others wait, only so many of them and
-// only for so long, and commands go on meanwhile. Owners share the places: an owner has half of them at most, and
+// TestListsAtOnce asks for more pages than the node reads at the same time. A bounded number of the other pages waits
+// for a bounded time, and commands go on meanwhile. Owners share the places: an owner has half of them at most, and
 // another owner's page is read at once.
 func TestListsAtOnce(t *testing.T) {
 	const atOnce, waiting = 8, 16 // of all owners
@@ -286,7 +286,7 @@ func TestListsAtOnce(t *testing.T) {
 			<-db.began
 		}
 		if len(db.began) != 0 {
-			t.Errorf("%d more are read than may be", len(db.began))
+			t.Errorf("%d more pages are read than allowed", len(db.began))
 		}
 	}
 	start(greedy, atOnce/2+waiting/2)

@@ -18,8 +18,7 @@ import (
 
 var invalidOrderState = &licensing.Error{Reason: licensing.ReasonInvalidOrderState}
 
-// TestChangeOrderOnce cancels orders under Idempotency-Keys: what is done, and
-// what is refused, is remembered along with it.
+// TestChangeOrderOnce cancels orders under Idempotency-Keys: the claim keeps the result, and also a refusal.
 func TestChangeOrderOnce(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
@@ -39,15 +38,15 @@ func TestChangeOrderOnce(t *testing.T) {
 			t.Errorf("call %d: %+v, replayed %v, %v", i, got, replayed, err)
 		}
 	}
-	// Money came, and went back: the replay shows the order as it is now, though it
-	// could not be canceled any more.
+	// The order was paid and refunded since: the replay shows the order as it is now, although it could not be canceled
+	// any more.
 	_, err := n.PayOrder(ctx, order, "p")
 	nodetest.WantError(t, err, nil)
 	_, err = n.RecordRefund(ctx, order)
 	nodetest.WantError(t, err, nil)
 	got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, nodetest.Once("cancel", "r"))
 	if err != nil || !replayed || got.Status(n.Now()) != licensing.OrderRefunded {
-		t.Errorf("after the money went back: %+v, replayed %v, %v", got, replayed, err)
+		t.Errorf("after the refund: %+v, replayed %v, %v", got, replayed, err)
 	}
 	_, _, err = n.ChangeOrder(ctx, owner, order.OrderNo, cancel, nodetest.Once("another", "r"))
 	nodetest.WantError(t, err, invalidOrderState)
@@ -65,7 +64,8 @@ func TestChangeOrderOnce(t *testing.T) {
 		}
 	}
 
-	// A refusal is kept, whatever becomes of the order; that there is none is not.
+	// The claim keeps a refusal, whatever happens to the order later. It does not keep the error of an order that does
+	// not exist.
 	order = create()
 	refund := licensing.RequestRefund{}
 	for i := range 2 {
@@ -82,7 +82,7 @@ func TestChangeOrderOnce(t *testing.T) {
 			_, replayed, err = n.ChangeOrder(ctx, owner, missing, cancel, nodetest.Once("missing "+missing, "r"))
 			nodetest.WantError(t, err, licensing.ErrOrderNotFound)
 			if replayed {
-				t.Errorf("that there is no order %q is replayed", missing)
+				t.Errorf("the error of order %q, which does not exist, is replayed", missing)
 			}
 		}
 		_, _, err = n.ChangeOrder(ctx, owner, missing, cancel, nil)
@@ -92,8 +92,8 @@ func TestChangeOrderOnce(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrOrderNotFound)
 }
 
-// TestChangeOrderUnknown loses the answer to a cancellation, made or not: asking
-// again does it, once.
+// TestChangeOrderUnknown loses the answer to a cancellation, which the store has made or not. The repeated request
+// cancels the order once.
 func TestChangeOrderUnknown(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := nodetest.OpenStore(t)
@@ -115,8 +115,7 @@ func TestChangeOrderUnknown(t *testing.T) {
 	}
 }
 
-// TestOneKeyOnTwoNodes cancels one order under one key again and again, while others
-// ask for it too.
+// TestOneKeyOnTwoNodes cancels one order under one key again and again, through two nodes at the same time.
 func TestOneKeyOnTwoNodes(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
@@ -144,7 +143,7 @@ func TestOneKeyOnTwoNodes(t *testing.T) {
 	}
 	group.Wait()
 	if first.Load() != 1 {
-		t.Errorf("%d callers got the answer of the first", first.Load())
+		t.Errorf("%d callers got an answer that is no replay", first.Load())
 	}
 }
 
@@ -216,9 +215,9 @@ func TestRefundAgainstActivations(t *testing.T) {
 	}
 }
 
-// TestRefundThatAlwaysLoses lets another node change the license before each swap of a
-// refund. All swaps of the refund are lost, and the node gives up after some, so that the
-// license's commands go on. Later the refund is recorded.
+// TestRefundThatAlwaysLoses lets another node change the license before each swap of a refund. All swaps of the refund
+// are lost, and the node gives up after some of them, so that commands of the license go on. Later the refund is
+// recorded.
 func TestRefundThatAlwaysLoses(t *testing.T) {
 	const many = 200
 	plain := nodetest.OpenStore(t)
@@ -247,8 +246,8 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 	}
 }
 
-// TestRefundIsOneTransaction loses the answer to a refund, made or not: order and
-// license go together, and asking again makes it.
+// TestRefundIsOneTransaction loses the answer to a refund, which the store has made or not. The order and the license
+// change together, and the repeated request makes the refund.
 func TestRefundIsOneTransaction(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := nodetest.OpenStore(t)
@@ -302,8 +301,8 @@ func TestRefundWhoseLicenseIsRevoked(t *testing.T) {
 	}
 }
 
-// TestHeldRecords holds an order while others wait for it, and gives up while it
-// waits for a license that is held: nothing of it is done then.
+// TestHeldRecords: a task locks an order and waits for the lock of its license. If its caller gives up then, the task
+// changes nothing.
 func TestHeldRecords(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	inCommit, goOn := make(chan struct{}), make(chan struct{})

@@ -14,8 +14,7 @@ import (
 	"licet/node/service"
 )
 
-// heldCount calls a function while a recount is under way: after the keys were counted, and before the result is
-// stored.
+// heldCount calls a function during a recount: after the keys were counted, and before the result is stored.
 type heldCount struct {
 	*kv.Store
 	counted func() error
@@ -63,7 +62,7 @@ func TestRecount(t *testing.T) {
 	}
 
 	// No node counts again before a day has passed.
-	held.counted = func() error { t.Error("counted again"); return nil }
+	held.counted = func() error { t.Error("the node has counted again within a day"); return nil }
 	idle := nodetest.New(t, db, nodetest.WithClock(clock), func(cfg *service.Config) { cfg.Usages = held })
 	clock.Advance(23 * time.Hour)
 	nodetest.WantError(t, idle.Recount(ctx), nil)

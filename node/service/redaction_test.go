@@ -18,11 +18,11 @@ import (
 
 const (
 	buyer = "Ada@Example.com"
-	// secret stands in all that a shop notes of a buyer in these tests.
+	// secret is a part of everything that a shop stores about a buyer in these tests.
 	secret = "secret"
 )
 
-// bought makes an order of a buyer with all that identifies one.
+// bought makes an order with everything that identifies its buyer.
 func bought(t *testing.T, n *service.Service, owner licensing.Owner, email string) licensing.Order {
 	t.Helper()
 	order, _, err := n.CreateOrder(nodetest.Context(t), owner, service.NewOrder{
@@ -35,7 +35,7 @@ func bought(t *testing.T, n *service.Service, owner licensing.Owner, email strin
 	return order
 }
 
-// sell has an order paid, and notes something with its license.
+// sell pays an order, and adds metadata to its license.
 func sell(t *testing.T, n *service.Service, order licensing.Order) licensing.Order {
 	t.Helper()
 	result, err := n.PayOrder(nodetest.Context(t), order, "p")
@@ -62,7 +62,7 @@ func change(t *testing.T, n *service.Service, order licensing.Order, command fun
 	}
 }
 
-// wantRedaction redacts the buyer's orders and demands that it tells this.
+// wantRedaction redacts the buyer's orders and checks the answer.
 func wantRedaction(
 	t *testing.T, n *service.Service, owner licensing.Owner, once *node.Once, want licensing.Redaction, wantReplay bool,
 ) {
@@ -107,8 +107,8 @@ func wantForgotten(t *testing.T, n *service.Service, orders ...licensing.Order) 
 	}
 }
 
-// TestRedact redacts orders in all states: what is not the buyer's stays as it is,
-// and every order can go on to any state that it could have gone to.
+// TestRedact redacts orders in all states: data of other buyers stays as it is, and every order can go on to the same
+// states as without the redaction.
 func TestRedact(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	ctx := nodetest.Context(t)
@@ -151,7 +151,7 @@ func TestRedact(t *testing.T) {
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
 	for i, other := range others {
 		if now := shown(t, n, other); now != before[i] {
-			t.Errorf("another one's order was\n%s\nand is\n%s", before[i], now)
+			t.Errorf("the order of another buyer was\n%s\nand is\n%s", before[i], now)
 		}
 	}
 
@@ -182,7 +182,7 @@ func TestRedact(t *testing.T) {
 	}
 	wantForgotten(t, n, all...)
 
-	// What comes later is kept, until it is asked for again.
+	// Data that comes later stays until the next redaction.
 	later := bought(t, n, owner, buyer)
 	if now := shown(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("an order that was made later:\n%s", now)
@@ -190,7 +190,7 @@ func TestRedact(t *testing.T) {
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: 1, Complete: true}, false)
 }
 
-// TestRedactMany redacts more orders than one request does, under a key.
+// TestRedactMany redacts more orders than one request does, with an Idempotency-Key.
 func TestRedactMany(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	owner := nodetest.NewOwner(licensing.Test)
@@ -228,7 +228,7 @@ func TestRedactMany(t *testing.T) {
 	wantRedaction(t, n, owner, nodetest.Once("m", "r"), licensing.Redaction{Complete: true}, true)
 }
 
-// between calls in between that orders were listed and are redacted.
+// between calls a function after orders were listed and before they are redacted.
 type between struct {
 	store.Store
 	listed func()
@@ -254,8 +254,8 @@ func TestRedactWhilePaid(t *testing.T) {
 	wantForgotten(t, other, order)
 }
 
-// TestRedactWhileNoted has something noted with a license of which nothing was noted
-// before, after it was read and before it is redacted.
+// TestRedactWhileNoted adds the first metadata of a license after the redaction has read the license, and before it
+// redacts the license.
 func TestRedactWhileNoted(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	other := nodetest.New(t, nodetest.OpenStore(t))
@@ -271,13 +271,13 @@ func TestRedactWhileNoted(t *testing.T) {
 	wantRedaction(t, nodetest.New(t, store), owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true},
 		false)
 	if !noted {
-		t.Error("nothing was noted meanwhile")
+		t.Error("no metadata was added meanwhile")
 	}
 	wantForgotten(t, other, result.Order)
 }
 
-// TestRedactedByAnother finds orders that another node redacts first, and leaves
-// alone what is noted with their licenses afterwards.
+// TestRedactedByAnother finds orders that another node redacts first, and does not remove metadata that is added to
+// their licenses afterwards.
 func TestRedactedByAnother(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	other := nodetest.New(t, nodetest.OpenStore(t))
@@ -289,12 +289,12 @@ func TestRedactedByAnother(t *testing.T) {
 	n := nodetest.New(t, store)
 	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
 	if now := shown(t, n, order); !strings.Contains(now, secret) {
-		t.Errorf("what was noted later is gone:\n%s", now)
+		t.Errorf("the later metadata is gone:\n%s", now)
 	}
 }
 
-// TestRefundOfRedacted redacts an order while its refund is being recorded: the
-// license must not be given the reason that the order had.
+// TestRefundOfRedacted redacts an order while its refund is being recorded: the license must not get the reason that
+// the order had before.
 func TestRefundOfRedacted(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	other := nodetest.New(t, nodetest.OpenStore(t))
@@ -354,7 +354,7 @@ func TestRedactBreaksOff(t *testing.T) {
 					for _, order := range orders {
 						text := shown(t, n, order)
 						if found := strings.Count(text, secret); found != 0 && found != 3 {
-							t.Errorf("an order is redacted by half:\n%s", text)
+							t.Errorf("an order is redacted in part:\n%s", text)
 						}
 					}
 					got, replayed, err := n.Redact(nodetest.Context(t), owner, buyer, nodetest.Once("k", "r"))
@@ -398,7 +398,7 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 	}
 }
 
-// saying answers each Commit after the first few with an error, and makes none of them.
+// saying is a store that fails each Commit after the first few without making it.
 type saying struct {
 	store.Store
 	first, commits atomic.Int32 // how many land; how many there were
@@ -413,8 +413,8 @@ func (s *saying) Commit(ctx context.Context, change store.Change) (store.Outcome
 	return s.Store.Commit(ctx, change)
 }
 
-// TestRedactInDoubt redacts orders of which one is in doubt, by an error that wraps why the store gave up. The response
-// must not say that the redaction was certainly not executed.
+// TestRedactInDoubt redacts orders of which one is in doubt. Its error wraps the reason why the store gave up. The
+// response must not say that the redaction was certainly not executed.
 func TestRedactInDoubt(t *testing.T) {
 	doubt := fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, licensing.ErrOverloaded)
 	for _, landing := range []int32{0, 1, 2} {
@@ -432,8 +432,8 @@ func TestRedactInDoubt(t *testing.T) {
 	}
 }
 
-// TestRedactionNotRemembered redacts all orders and is then too busy to remember that: the
-// orders are redacted, so the answer must not say that nothing was changed.
+// TestRedactionNotRemembered redacts all orders, and then fails to store this result with the claim. The answer must
+// not say that nothing was changed.
 func TestRedactionNotRemembered(t *testing.T) {
 	plain := nodetest.OpenStore(t)
 	owner := nodetest.NewOwner(licensing.Test)
@@ -446,8 +446,8 @@ func TestRedactionNotRemembered(t *testing.T) {
 	}
 }
 
-// TestRedactTogether redacts the same orders from many sides, under one key and
-// without: each is counted once.
+// TestRedactTogether redacts the same orders in many requests, with one Idempotency-Key and without: each order is
+// counted once.
 func TestRedactTogether(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
@@ -480,9 +480,8 @@ func TestRedactTogether(t *testing.T) {
 	}
 }
 
-// TestRedactionWaitsAsLists: the page of orders that a redaction reads counts among
-// those of lists, so that redactions don't fill a node's memory either. One whose time
-// is up while it waits has changed nothing.
+// TestRedactionWaitsAsLists: the page of orders that a redaction reads counts as a page of a list, so that redactions
+// don't fill the memory of a node. A redaction whose time is up while it waits has changed nothing.
 func TestRedactionWaitsAsLists(t *testing.T) {
 	const atOnce = 4 // of one owner
 	db := slowLists{Store: nodetest.OpenStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
@@ -518,7 +517,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	})
 	n.AwaitListsWaiting(1)
 	if len(db.began) != 0 {
-		t.Error("the redaction reads one page more than may be read at a time")
+		t.Error("the redaction reads a page beyond the limit on pages at a time")
 	}
 	close(db.goOn)
 	group.Wait()
@@ -577,7 +576,7 @@ func TestRedactionsAtOnce(t *testing.T) {
 	redact(other, buyer)
 	wantForgotten(t, n, order)
 	if len(db.began) != 0 {
-		t.Errorf("%d more redactions are under way than may be", len(db.began))
+		t.Errorf("%d more redactions are under way than allowed", len(db.began))
 	}
 	close(db.goOn)
 	group.Wait()

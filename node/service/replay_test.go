@@ -12,8 +12,8 @@ import (
 	"licet/node/store/storetest"
 )
 
-// TestReplayThatCantBeRead fails the reads behind a replay: then nothing is
-// replayed, and of licenses that are stored nothing is said that denies it.
+// TestReplayThatCantBeRead fails the reads of a replay: the service replays nothing, and does not say that stored
+// licenses were not made.
 func TestReplayThatCantBeRead(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	db := &storetest.Faulty{Store: nodetest.OpenStore(t)}
@@ -56,8 +56,8 @@ func TestReplayThatCantBeRead(t *testing.T) {
 	}
 }
 
-// TestReplayReadsManyAtATime bounds what a replay asks of the store: one license
-// after the other, a large grant could not be answered within a request's time.
+// TestReplayReadsManyAtATime bounds the number of reads of a replay: with one read for each license, the replay of a
+// large grant would take longer than a request may.
 func TestReplayReadsManyAtATime(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	db := &storetest.Faulty{Store: nodetest.OpenStore(t)}
@@ -68,7 +68,7 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 	first, _, err := n.Grant(nodetest.Context(t), owner, grant)
 	nodetest.WantError(t, err, nil)
 	if reads != 0 {
-		t.Errorf("what was made just now was read %d times", reads)
+		t.Errorf("the licenses that were just made were read %d times", reads)
 	}
 	second, replayed, err := n.Grant(nodetest.Context(t), owner, grant)
 	if err != nil || !replayed || len(second) != grant.Quantity {
@@ -80,12 +80,12 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 		}
 	}
 	if want := (grant.Quantity + store.MaxReadLicenses - 1) / store.MaxReadLicenses; reads != want {
-		t.Errorf("it took %d reads, want %d", reads, want)
+		t.Errorf("the replay took %d reads, want %d", reads, want)
 	}
 }
 
-// TestStaleRequest sends a request that has become impossible meanwhile: the service refuses only a first request, and
-// no repetition.
+// TestStaleRequest sends a request that would be refused by now: the service refuses the request under a new key, and
+// completes and replays it under the old key.
 func TestStaleRequest(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	stale := &licensing.Error{Reason: licensing.ReasonInvalidField}
@@ -122,7 +122,7 @@ func TestStaleRequest(t *testing.T) {
 	}
 }
 
-// TestInProgress asks again while the first request waits for its commit.
+// TestInProgress repeats a request while the first request waits for its commit.
 func TestInProgress(t *testing.T) {
 	owner := nodetest.NewOwner(licensing.Test)
 	waits, goOn := make(chan bool), make(chan bool)

@@ -17,8 +17,8 @@ import (
 	"licet/node/store"
 )
 
-// dueOrders is a store in which more is due for one owner than a pass looks at, and then
-// something for another owner in the same slot.
+// dueOrders is a store in which one owner has more due records than a pass looks at. Behind them, a record of another
+// owner in the same slot is due.
 type dueOrders struct {
 	store.Store
 	pages int
@@ -76,13 +76,13 @@ func TestBusyOwnerHidesNoOther(t *testing.T) {
 	}
 }
 
-// stateService is a service over a store that is not asked.
+// stateService is a service whose tests need no store.
 func stateService(cfg Config) *Service {
 	cfg.Clock, cfg.Metrics, cfg.Log = time.Now, metrics.New(prometheus.NewRegistry(), "test", "", ""), zerolog.Nop()
 	return New(cfg)
 }
 
-// TestSlotsTakeTurns: a pass works on each slot with due records, however many are due in one of them.
+// TestSlotsTakeTurns: a pass works on each slot with due records, however many records are due in one of the slots.
 func TestSlotsTakeTurns(t *testing.T) {
 	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
 	due := &busySlot{dueOrders{pages: 1 << 20, busy: busy}}
@@ -108,7 +108,7 @@ func TestSlotsTakeTurns(t *testing.T) {
 	}
 }
 
-// busySlot is a store with one due record in each of 100 slots, and without end in slot 50.
+// busySlot is a store with one due record in each of 100 slots, and endlessly many in slot 50.
 type busySlot struct{ dueOrders }
 
 func (b *busySlot) DueSlots(context.Context, licensing.DueKind, store.DueSpan) (slots []licensing.Slot, err error) {

@@ -19,7 +19,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// skewed is the clock of one node: the true time, and what it is wrong by.
+// skewed is the clock of one node: the true time plus an error, by.
 type skewed struct {
 	truth *atomic.Int64 // Unix milliseconds
 	by    time.Duration
@@ -27,9 +27,8 @@ type skewed struct {
 
 func (c skewed) now() time.Time { return time.UnixMilli(c.truth.Load()).Add(c.by) }
 
-// TestEndsAreRecordedOnce runs the sweeps of three nodes at the same time, with
-// clocks that are behind, right and ahead: nothing is recorded too early, and all
-// of it once.
+// TestEndsAreRecordedOnce runs the sweeps of three nodes at the same time, with clocks that are behind, right and
+// ahead: each end is recorded once, and not too early.
 func TestEndsAreRecordedOnce(t *testing.T) {
 	start := time.Now().UTC().Truncate(time.Millisecond)
 	var truth atomic.Int64
@@ -128,12 +127,12 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	nodetest.WantError(t, err, nil)
 	sweep()
 	if l := license(0); l.EndRecorded.Equal(end) || l.Status(n.Now()) != licensing.NotActivated {
-		t.Errorf("renewed it is %+v", l)
+		t.Errorf("the renewed license is %+v", l)
 	}
 	truth.Store(end.Add(4 * time.Minute).UnixMilli())
 	sweep()
 	if l := license(0); !l.EndRecorded.Equal(end) {
-		t.Errorf("at its second end it is %+v", l)
+		t.Errorf("the license at its second end is %+v", l)
 	}
 }
 
@@ -177,8 +176,7 @@ func TestSweepContinuesAfterFailures(t *testing.T) {
 	}
 }
 
-// TestSweepRuns does its chores again and again, also after one has failed, until
-// its context ends.
+// TestSweepRuns: Sweep runs its chores again and again until its context ends, also after a chore has failed.
 func TestSweepRuns(t *testing.T) {
 	n := nodetest.New(t, nodetest.OpenStore(t))
 	ctx, cancel := context.WithCancel(nodetest.Context(t))
@@ -193,11 +191,11 @@ func TestSweepRuns(t *testing.T) {
 		return nil
 	}})
 	if ran != [2]int{3, 3} {
-		t.Errorf("ran %v times", ran)
+		t.Errorf("the chores ran %v times, want 3 each", ran)
 	}
 }
 
-// TestOrderLifetimes: test mode may have one of its own.
+// TestOrderLifetimes: orders in test mode may have a lifetime of their own.
 func TestOrderLifetimes(t *testing.T) {
 	for _, c := range []struct{ all, test, live, want time.Duration }{
 		{0, 0, 24 * time.Hour, 24 * time.Hour},

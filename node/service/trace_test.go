@@ -9,8 +9,8 @@ import (
 	"licet/node"
 )
 
-// TestTraceOfDueWork: the background work on each due record is a trace, if it is sampled, which names the kind of
-// the record and the outcome.
+// TestTraceOfDueWork: the background work on each due record is a trace of its own, if sampled. Its span names the kind
+// of the record and the outcome.
 func TestTraceOfDueWork(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 2} {
 		tracer, collector := otlptest.Tracer(t, ratio)

@@ -22,7 +22,7 @@ import (
 	"licet/node/store/storetest"
 )
 
-// hookNode is a node that makes endpoints, with a store of its own on the etcd of all.
+// hookNode is a node that makes endpoints, with a store of its own on the etcd of all tests.
 func hookNode(t *testing.T, change ...func(*service.Config)) (*service.Service, *kv.Store) {
 	t.Helper()
 	store := nodetest.OpenStore(t)
@@ -109,8 +109,7 @@ func TestWebhooks(t *testing.T) {
 	nodetest.WantError(t, err, licensing.ErrWebhookNotFound)
 }
 
-// TestTooManyWebhooks makes endpoints at two nodes at once: there are never more than
-// may be, and all that may be are made.
+// TestTooManyWebhooks makes endpoints at two nodes at once: the owner gets exactly as many endpoints as allowed.
 func TestTooManyWebhooks(t *testing.T) {
 	t.Parallel()
 	a, _ := hookNode(t)
@@ -208,12 +207,12 @@ func TestWebhooksOnce(t *testing.T) {
 	_, replayed, err := second.CreateWebhook(nodetest.Context(t), in)
 	nodetest.WantError(t, err, licensing.ErrWebhookNotFound)
 	if replayed {
-		t.Error("it is replayed what is not there any more")
+		t.Error("the creation of a deleted endpoint is replayed")
 	}
 }
 
-// TestWebhookRefusalsAreRemembered: an endpoint that found no room finds none when the
-// same request comes again, although there is some by then.
+// TestWebhookRefusalsAreRemembered: a request for an endpoint that was refused for want of room is refused again under
+// the same key, although there is room by then.
 func TestWebhookRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 	n, _ := hookNode(t)
@@ -236,8 +235,8 @@ func TestWebhookRefusalsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestWebhookInDoubt loses the answer to a creation, made or not: asking again makes
-// it once.
+// TestWebhookInDoubt loses the answer to the creation of an endpoint, which the store has made or not. The repeated
+// request makes the endpoint once.
 func TestWebhookInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, made := range []bool{true, false} {
@@ -375,8 +374,8 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	}
 }
 
-// TestOwnersSubscribeAtOnce: all owners that subscribe share one key. Each is among
-// those who listen in the end, and none of those who have left.
+// TestOwnersSubscribeAtOnce: all owners that subscribe share one key. In the end exactly the owners that subscribed and
+// did not unsubscribe listen.
 func TestOwnersSubscribeAtOnce(t *testing.T) {
 	t.Parallel()
 	a, store := hookNode(t)
@@ -412,8 +411,8 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	}
 }
 
-// TestDisableWebhook: the service disables an endpoint once, and tells of it once,
-// unless it was changed since it was found wanting.
+// TestDisableWebhook: the service disables an endpoint once, with one event, unless the endpoint was changed since it
+// failed.
 func TestDisableWebhook(t *testing.T) {
 	t.Parallel()
 	n, store := hookNode(t)
@@ -433,7 +432,7 @@ func TestDisableWebhook(t *testing.T) {
 	events := nodetest.WantHistory(t, store, ref, "1 webhook.disabled system")
 	if len(events) == 1 &&
 		(events[0].Webhook.URL != updated.URL || events[0].Webhook.DisabledBecause != licensing.DisabledGone) {
-		t.Errorf("it tells of %+v", events[0].Webhook)
+		t.Errorf("the event has %+v", events[0].Webhook)
 	}
 	yes := true
 	updated, err = n.UpdateWebhook(nodetest.Context(t), owner, licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &yes})

@@ -23,5 +23,5 @@
 //	deliveries.go              leases on endpoints
 //	deliveries_checkpoints.go  checkpoints of deliveries
 //	deliveries_lists.go        lists of deliveries
-//	deliveries_replays.go      replays
+//	deliveries_replays.go      replays, also asked for several times at once; removing deleted endpoints
 package storetest
