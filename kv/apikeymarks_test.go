@@ -14,15 +14,14 @@ import (
 	"licet/node/store"
 )
 
-// TestKeyMarksShowEveryChange plays changes of keys into the marks as etcd would
-// store them: each change must show in the mark of its owner's part or in that of
-// all keys, and a change by this build in nothing else.
+// TestKeyMarksShowEveryChange plays changes of keys into the marks as etcd would store them: each change must change
+// the mark of its owner's part or the mark of all keys. A change by this build changes only the mark of the part.
 func TestKeyMarksShowEveryChange(t *testing.T) {
 	const part, other = 3, 200
 	for _, c := range []struct {
 		name       string
 		play       func(*markHistory)
-		all, parts bool // what is to be another than before
+		all, parts bool // whether the mark of all keys and the mark of the part must change
 	}{
 		{"nothing", func(*markHistory) {}, false, false},
 		{"a change", func(h *markHistory) { h.change(part) }, false, true},
@@ -55,19 +54,19 @@ func TestKeyMarksShowEveryChange(t *testing.T) {
 			c.play(h)
 			after := keyMarks(h.kvs())
 			if got := after.All != before.All; got != c.all {
-				t.Errorf("the mark of all keys is another: %v, want %v: %q, %q", got, c.all, before.All, after.All)
+				t.Errorf("the mark of all keys has changed: %v, want %v: %q, %q", got, c.all, before.All, after.All)
 			}
 			if got := after.Parts[part] != before.Parts[part]; got != c.parts {
-				t.Errorf("the mark of the part is another: %v, want %v", got, c.parts)
+				t.Errorf("the mark of the part has changed: %v, want %v", got, c.parts)
 			}
 			if lostAll := after.Parts[other] == ""; !lostAll && after.Parts[other] != before.Parts[other] {
-				t.Error("the mark of another part is another")
+				t.Error("the mark of another part has changed")
 			}
 		})
 	}
 }
 
-// markHistory is what etcd stores of the marks.
+// markHistory simulates the marks as etcd stores them.
 type markHistory struct {
 	revision, bump int64
 	puts           []markPut
@@ -90,7 +89,7 @@ func (h *markHistory) change(part int) {
 // changeEarlier is a change by a build that knows of no parts.
 func (h *markHistory) changeEarlier() { h.change(-1) }
 
-// restore loses the last changes.
+// restore simulates a restore that loses the last changes.
 func (h *markHistory) restore(lost int) {
 	h.puts = h.puts[:len(h.puts)-lost]
 	h.bump = layout.RevisionBump
@@ -115,7 +114,7 @@ func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
 	return kvs
 }
 
-// TestKeyMarksInEtcd demands that etcd counts the puts as keyMarks takes it.
+// TestKeyMarksInEtcd: etcd counts puts as keyMarks assumes.
 func TestKeyMarksInEtcd(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -133,11 +132,11 @@ func TestKeyMarksInEtcd(t *testing.T) {
 		}
 		next := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t)
 		if i > 0 && next.All != one.All {
-			t.Errorf("change %d gave another mark of all keys: %q, %q", i, one.All, next.All)
+			t.Errorf("change %d changed the mark of all keys: %q, %q", i, one.All, next.All)
 		}
 		for part := range next.Parts {
 			if got := next.Parts[part] != one.Parts[part]; got != (part == int(store.KeyPart(key.Owner))) {
-				t.Errorf("change %d gave another mark of part %d: %v", i, part, got)
+				t.Errorf("change %d changed the mark of part %d: %v", i, part, got)
 			}
 		}
 		one = next
@@ -146,12 +145,11 @@ func TestKeyMarksInEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); next.All == one.All {
-		t.Error("a change by an earlier build gave no other mark")
+		t.Error("a change by an earlier build changed no mark")
 	}
 }
 
-// TestKeysWaitForNoOtherKey changes a key while the change of another one has not
-// ended.
+// TestKeysWaitForNoOtherKey changes an API key while the change of another key is in progress.
 func TestKeysWaitForNoOtherKey(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -28,8 +28,7 @@ func newAPIKeyOf(owner licensing.Owner) licensing.APIKey {
 	}
 }
 
-// TestAPIKeyInDoubt drives a new key, and a rotation of it, through what etcd
-// may do with their attempts and say of them.
+// TestAPIKeyInDoubt creates a key and rotates it, while etcd applies the attempts or not and answers with every fault.
 func TestAPIKeyInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	for _, c := range []struct {
@@ -56,7 +55,7 @@ func TestAPIKeyInDoubt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := t.Context()
 			s := faultyStore(t, kvtest.Script(c.faults...))
-			s.owners.note(licenseOwner) // the faults are the key's
+			s.owners.note(licenseOwner) // so that the faults meet the writes of the key
 			key := newAPIKey()
 			err := s.PutAPIKey(ctx, key)
 			got, readErr := s.APIKey(ctx, key.Hash)
@@ -92,7 +91,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 		version     int
 		revoked     bool
 		err         error
-		answered    int // the version that was answered; 0: that which is stored
+		answered    int // the version that was answered; 0: the stored version
 	}{
 		{name: "revoked by both", first: kvtest.AppliedNow, ours: revoke, rival: revoke, version: 1, revoked: true},
 		{name: "revoked, then refused to the rival", first: kvtest.AppliedNow, ours: revoke, rival: rotate, version: 1,
@@ -150,8 +149,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 	}
 }
 
-// TestPutAPIKeyIndexesOldKeys meets a key that was stored before there was an
-// index.
+// TestPutAPIKeyIndexesOldKeys puts a key again that was stored before the index existed.
 func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t)
@@ -201,8 +199,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 	kvtest.Equal(t, got, &layout.APIKey{Key: key, Writers: got.Writers, Unknown: kvtest.NewerField()})
 }
 
-// TestWatchSurvivesRestart stops etcd under a watch and starts it again: the
-// watch must still tell of changes.
+// TestWatchSurvivesRestart stops etcd during a watch and starts it again: the watch must still report changes.
 func TestWatchSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

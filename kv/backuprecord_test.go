@@ -23,8 +23,8 @@ func shownBackup(t *testing.T, s *Store) float64 {
 	return m.GetGauge().GetValue()
 }
 
-// TestBackupsAreKnown: what a backup notes in the store is what every node tells of
-// the last backup, and a store may have such a note.
+// TestBackupsAreKnown: every node reports the last backup as the backup has recorded it in the store. Verify accepts
+// the record.
 func TestBackupsAreKnown(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -53,7 +53,7 @@ func TestBackupsAreKnown(t *testing.T) {
 	}
 }
 
-// TestFollowBackupsLooksAtOnce: a node that was started just now tells of backups.
+// TestFollowBackupsLooksAtOnce: a node reports the last backup as soon as it has started.
 func TestFollowBackupsLooksAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -68,7 +68,7 @@ func TestFollowBackupsLooksAtOnce(t *testing.T) {
 	}()
 	for shownBackup(t, l.store) == 0 {
 		if ctx.Err() != nil {
-			t.Fatal("it has not looked")
+			t.Fatal("the node has not read the record")
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -20,11 +20,12 @@ import (
 	"licet/node/store"
 )
 
-// batched makes changes share one request: they are sent as a line would.
+// batched makes changes share one request, which the batcher sends as usual.
 func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, []error) {
 	t.Helper()
 	ref, snapshot := createStored(t, s, "first")
-	// Once its request is back, or it would take some of the changes along when it is.
+	// Wait until the request of the creation has its answer: otherwise the next request could carry some of the
+	// changes.
 	awaitIdle(t, &s.writes)
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
@@ -44,10 +45,10 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 	var group sync.WaitGroup
 	group.Go(func() {
 		if _, err := s.Commit(t.Context(), bind(t, ref, snapshot, "first")); err != nil {
-			t.Errorf("the one before: %v", err)
+			t.Errorf("the change in front: %v", err)
 		}
 	})
-	awaitLine(t, &s.writes, "the first is under way",
+	awaitBatcher(t, &s.writes, "the first is under way",
 		func() bool { return s.writes.dispatching > 0 && len(s.writes.waiting) == 0 })
 	for i, change := range changes {
 		group.Go(func() { outcomes[i], errs[i] = s.Commit(t.Context(), change) })
@@ -58,8 +59,8 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 	return outcomes, errs
 }
 
-// countedStore tells what its writes were made of: how many operations stood
-// at the top of each request, and whether they were transactions.
+// countedStore notes the form of its writes: how many operations each request has at its top level, and whether these
+// are transactions.
 func countedStore(t *testing.T, next func() kvtest.Fault) (*Store, func() []string) {
 	t.Helper()
 	kv := &shapesKV{FaultyKV: &kvtest.FaultyKV{KVClient: clientv3.RetryKVClient(server.Client), Next: next}}
@@ -128,7 +129,7 @@ func TestBatch(t *testing.T) {
 					t.Errorf("the outcome of change %d lacks the rival that it lost to: %+v", i, outcomes[i].Rivals)
 				}
 			}
-			// The first two made the license that held the line.
+			// The first two requests are those of the license in front.
 			got := shapes()[before+2:]
 			if lost := c.losers > 0 && !c.nested; lost != (s.nested.Load() == nestedAfterLoss) {
 				t.Errorf("%d of the next batches go nested", s.nested.Load())
@@ -175,8 +176,7 @@ func TestBatchSentTwice(t *testing.T) {
 	}
 }
 
-// TestBatchRejected has etcd find fault with the form of a batch: only the part
-// at fault is hurt.
+// TestBatchRejected: etcd refuses a batch because of the form of one change. Only that change fails.
 func TestBatchRejected(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
 	good, bad := putting("lc2/test/"+newKey(t).String()), putting("lc2/test/"+newKey(t).String())
@@ -186,18 +186,18 @@ func TestBatchRejected(t *testing.T) {
 	<-good.done
 	<-bad.done
 	if good.reply.err != nil || !good.reply.succeeded {
-		t.Errorf("its mate: %+v", good.reply)
+		t.Errorf("the valid change: %+v", good.reply)
 	}
 	if !errors.Is(bad.reply.err, rpctypes.ErrDuplicateKey) {
-		t.Errorf("the one at fault: %+v", bad.reply)
+		t.Errorf("the invalid change: %+v", bad.reply)
 	}
 	if got := fmt.Sprint(shapes()); got != "[flat 3 flat 2 flat 1]" {
 		t.Errorf("requests %v", got)
 	}
 }
 
-// TestBatchInDoubt: a change that may have been made already would fail a flat
-// request of all, so its batch is nested from the start.
+// TestBatchInDoubt: a change that may have landed already would fail a flat request of all changes, so its batch is
+// nested from the start.
 func TestBatchInDoubt(t *testing.T) {
 	s, shapes := countedStore(t, kvtest.Script())
 	mate := putting("lc2/test/" + t.Name() + "/" + newKey(t).String())
@@ -215,7 +215,7 @@ func TestBatchInDoubt(t *testing.T) {
 	}
 }
 
-// TestBatchedReads puts the reads of many into one request.
+// TestBatchedReads: the reads of many callers share one request.
 func TestBatchedReads(t *testing.T) {
 	s, _ := countedStore(t, kvtest.Script())
 	const licenses = 20
@@ -244,7 +244,7 @@ func TestBatchedReads(t *testing.T) {
 	}
 	load(refs[0])
 	if got := <-sizes; got != 1 {
-		t.Fatalf("the first left among %d", got)
+		t.Fatalf("the first read was sent among %d", got)
 	}
 	for _, ref := range refs[1:] {
 		load(ref)
@@ -253,7 +253,7 @@ func TestBatchedReads(t *testing.T) {
 	close(hold)
 	group.Wait()
 	if got := <-sizes; got != licenses-1 {
-		t.Errorf("the others left in batches, the first of %d", got)
+		t.Errorf("the other reads were sent in several batches, the first of %d", got)
 	}
 }
 
@@ -295,8 +295,8 @@ func (k *panickingKV) Txn(
 	return k.KVClient.Txn(ctx, request, opts...)
 }
 
-// TestBatchPanic: a panic on the way to etcd leaves the changes of its batch in
-// doubt and fails its reads; the process and all that comes later live.
+// TestBatchPanic: a panic on the way to etcd leaves the changes of its batch in doubt and fails its reads. The process
+// goes on, and later requests succeed.
 func TestBatchPanic(t *testing.T) {
 	s, _ := countedStore(t, kvtest.Script())
 	remote := &panickingKV{KVClient: s.etcd.Remote}
@@ -318,8 +318,8 @@ func TestBatchPanic(t *testing.T) {
 	}
 }
 
-// TestBatchOfNothing puts changes of nothing into one request, on licenses
-// whose devices have keys of their own: each is a swap all the same.
+// TestBatchOfNothing puts changes without effect into one request, on licenses whose devices have keys of their own:
+// each is a swap nevertheless.
 func TestBatchOfNothing(t *testing.T) {
 	s, _ := countedStore(t, kvtest.Script())
 	var changes []store.Change

@@ -17,7 +17,7 @@ import (
 	"licet/metrics/guard"
 )
 
-// putting is a part that compares and writes keys.
+// putting returns an item that compares and writes keys.
 func putting(keys ...string) *batchItem {
 	p := &batchItem{}
 	for _, key := range keys {
@@ -28,7 +28,7 @@ func putting(keys ...string) *batchItem {
 	return p
 }
 
-// reading is a part that compares one key, and reads others where that fails.
+// reading returns an item that compares and writes one key, and also reads other keys if the compare fails.
 func reading(key string, reads ...string) *batchItem {
 	p := putting(key)
 	for _, read := range reads {
@@ -37,8 +37,8 @@ func reading(key string, reads ...string) *batchItem {
 	return p
 }
 
-// comparing is a part that writes one key, and compares others that it does not
-// read, as an order does that issues a license.
+// comparing returns an item that writes one key, and compares other keys that it does not read. The payment of an order
+// that issues a license is such an item.
 func comparing(key string, compared ...string) *batchItem {
 	p := putting(key)
 	for _, other := range compared {
@@ -55,8 +55,7 @@ func many(prefix string, n int) []string {
 	return keys
 }
 
-// TestBatchRules boards what waits, batch after batch, and looks who travels
-// with whom.
+// TestBatchRules takes batch after batch from the waiting items, and checks which items share a batch.
 func TestBatchRules(t *testing.T) {
 	big := func(key string) *batchItem {
 		p := putting(key)
@@ -76,7 +75,7 @@ func TestBatchRules(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		shared  bool // keys may meet, as those of reads may
+		shared  bool // items with common keys may share a batch, as reads may
 		waiting []*batchItem
 		want    []int // the sizes of the batches, in order
 	}{
@@ -116,7 +115,7 @@ func TestBatchRules(t *testing.T) {
 				got = append(got, len(batch))
 				for _, p := range batch {
 					if boarded[p] || p.gone {
-						t.Fatal("a part was sent twice, or after its caller had gone")
+						t.Fatal("an item was sent twice, or after its caller had gone")
 					}
 					boarded[p] = true
 				}
@@ -125,14 +124,14 @@ func TestBatchRules(t *testing.T) {
 				t.Errorf("batches of %v, want %v", got, c.want)
 			}
 			if len(l.waiting) != 0 || l.ops != 0 {
-				t.Errorf("%d parts wait for ever, with %d operations", len(l.waiting), l.ops)
+				t.Errorf("%d items with %d operations are left", len(l.waiting), l.ops)
 			}
 		})
 	}
 }
 
-// TestBatcherGrowsByItself: the first part leaves at once and alone, and what
-// comes while it is under way leaves together.
+// TestBatcherGrowsByItself: the first item is sent at once and alone. The items that come while it is under way are
+// sent together.
 func TestBatcherGrowsByItself(t *testing.T) {
 	sent, back := make(chan int), make(chan struct{})
 	l := &batcher{few: 1, most: 1, apart: true, send: func(batch []*batchItem) {
@@ -152,7 +151,7 @@ func TestBatcherGrowsByItself(t *testing.T) {
 	}
 	do("first")
 	if got := <-sent; got != 1 {
-		t.Fatalf("the first part left among %d", got)
+		t.Fatalf("the first item was sent among %d", got)
 	}
 	const later = 50
 	for _, key := range many("later", later) {
@@ -167,21 +166,20 @@ func TestBatcherGrowsByItself(t *testing.T) {
 	group.Wait()
 }
 
-// awaitWaiting returns when so many parts wait.
+// awaitWaiting returns when n items wait.
 func awaitWaiting(t *testing.T, l *batcher, n int) {
 	t.Helper()
-	awaitLine(t, l, fmt.Sprint(n, " wait"), func() bool { return len(l.waiting) >= n })
+	awaitBatcher(t, l, fmt.Sprint(n, " wait"), func() bool { return len(l.waiting) >= n })
 }
 
-// awaitIdle returns when nothing is under way; the last to be answered are so
-// shortly before.
+// awaitIdle returns when no request is under way. The last callers have their answers shortly before.
 func awaitIdle(t *testing.T, l *batcher) {
 	t.Helper()
-	awaitLine(t, l, "nothing is under way", func() bool { return l.dispatching == 0 })
+	awaitBatcher(t, l, "nothing is under way", func() bool { return l.dispatching == 0 })
 }
 
-// awaitLine asks a line until it is as wanted.
-func awaitLine(t *testing.T, l *batcher, want string, is func() bool) {
+// awaitBatcher waits until is reports true of the batcher.
+func awaitBatcher(t *testing.T, l *batcher, want string, is func() bool) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 		l.mu.Lock()
@@ -191,13 +189,12 @@ func awaitLine(t *testing.T, l *batcher, want string, is func() bool) {
 			return
 		}
 		if time.Now().After(until) {
-			t.Fatalf("%d requests are under way and %d parts wait; want that %s", flying, waiting, want)
+			t.Fatalf("%d requests are under way and %d items wait; want that %s", flying, waiting, want)
 		}
 	}
 }
 
-// TestBatcherFlights: a few requests are under way at a time, and more only where
-// what waits fills them.
+// TestBatcherFlights: a few requests are under way at a time, and more only if the waiting items fill them.
 func TestBatcherFlights(t *testing.T) {
 	const few, most = 2, 4
 	flying, back := make(chan []*batchItem, 100), make(chan struct{})
@@ -248,7 +245,7 @@ func TestBatcherFlights(t *testing.T) {
 	group.Wait()
 	awaitIdle(t, l)
 	if l.ops != 0 || len(l.waiting) != 0 {
-		t.Errorf("in the end %d wait with %d operations", len(l.waiting), l.ops)
+		t.Errorf("in the end %d items wait with %d operations", len(l.waiting), l.ops)
 	}
 }
 
@@ -286,18 +283,18 @@ func TestBatcherGiveUp(t *testing.T) {
 	}
 	giveUpFlying()
 	if e := <-endFlying; !e.sent || !errors.Is(e.r.err, context.Canceled) {
-		t.Errorf("the one under way: %+v", e)
+		t.Errorf("the item under way: %+v", e)
 	}
 	_, endLast := run("last")
 	back <- struct{}{}
 	if batch := <-flying; len(batch) != 1 || !strings.HasPrefix(string(etcd.WrittenKey(batch[0].then[0])), "last") {
-		t.Error("what was given up was sent")
+		t.Error("an item was sent although its caller gave up")
 	}
 	back <- struct{}{}
 	<-endLast
 }
 
-// TestBatcherFull refuses at once what there is no room for.
+// TestBatcherFull: a full batcher refuses the next item at once.
 func TestBatcherFull(t *testing.T) {
 	l := &batcher{few: 0, most: 0, waiting: make([]*batchItem, maxWaiting)}
 	r, sent := l.do(t.Context(), putting("a"))
@@ -306,8 +303,8 @@ func TestBatcherFull(t *testing.T) {
 	}
 }
 
-// TestBatcherPanics: after a panic in the goroutine that sends, all parts that waited are answered, and
-// the line sends again.
+// TestBatcherPanics: after a panic in the goroutine that sends, all waiting items are answered, and the batcher sends
+// again.
 func TestBatcherPanics(t *testing.T) {
 	t.Parallel()
 	flying, back := make(chan struct{}), make(chan bool)
@@ -335,16 +332,16 @@ func TestBatcherPanics(t *testing.T) {
 	awaitWaiting(t, l, 1)
 	back <- true
 	if r := <-first; !r.succeeded {
-		t.Errorf("what was answered before the panic: %+v", r)
+		t.Errorf("the item that was answered before the panic: %+v", r)
 	}
 	if r := <-waiting; !errors.Is(r.err, errPanicked) {
-		t.Errorf("what waited: %+v", r)
+		t.Errorf("a waiting item: %+v", r)
 	}
 	awaitIdle(t, l)
 	last := do("last")
 	<-flying
 	back <- false
 	if r := <-last; !r.succeeded {
-		t.Errorf("what came afterward: %+v", r)
+		t.Errorf("a later item: %+v", r)
 	}
 }

@@ -57,7 +57,7 @@ func blocksIn(entries []layout.EventsKey) (blocks int) {
 	return blocks
 }
 
-// verified returns what verify finds, but for the key of the license that batched makes.
+// verified returns the findings of verify, without those about the license that batched makes.
 func (l *eventsLab) verified() []verify.Violation {
 	l.t.Helper()
 	_, found := (&lab{t: l.t, store: l.store}).verify(verify.Config{})
@@ -202,8 +202,8 @@ func TestEventsShareKeys(t *testing.T) {
 	}
 }
 
-// TestOrderInABlock tells of orders that are paid, each of which issues a license, in one
-// batch: the order comes first.
+// TestOrderInABlock pays orders in one batch, each of which issues a license: the events of an order come before the
+// events of its license.
 func TestOrderInABlock(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -332,7 +332,7 @@ func TestBlocksInDoubt(t *testing.T) {
 					t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
 				}
 			}
-			// What the store remembers must be what it wrote.
+			// The store must remember what it has written.
 			for _, change := range changes[c.rivals:] {
 				l.commit(l.store, l.bound(l.store, change.Writes[0].Ref, "b"))
 			}
@@ -378,7 +378,7 @@ func TestInvalidPositionsInBlocks(t *testing.T) {
 	}
 }
 
-// TestVerifyChecksBlocks plants corruptions of blocks: each is found.
+// TestVerifyChecksBlocks plants corruptions of blocks: verify finds each.
 func TestVerifyChecksBlocks(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -457,11 +457,11 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		})
 	}
 	if !bytes.Equal(value, v.value(key)) {
-		t.Error("the block is not as it was")
+		t.Error("the block has changed")
 	}
 }
 
-// TestVerifyBoundsBlocks puts what stands in two blocks into one.
+// TestVerifyBoundsBlocks puts the events of two blocks into one block.
 func TestVerifyBoundsBlocks(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -492,7 +492,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	}
 }
 
-// TestBlocksAreSwept removes blocks as it does other events.
+// TestBlocksAreSwept: a sweep removes blocks like other events.
 func TestBlocksAreSwept(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

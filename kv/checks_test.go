@@ -31,8 +31,7 @@ func (k *seenKV) Txn(
 	return k.KVClient.Txn(ctx, request, opts...)
 }
 
-// shape returns the requests since its last call: c for a request with
-// compares, g for one of gets alone.
+// shape returns the requests since its last call: c for a request with compares, g for a request with only gets.
 func (k *seenKV) shape() (shape string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,8 +57,7 @@ func seenStore(t *testing.T) (*Store, *seenKV) {
 	return s, kv
 }
 
-// TestChecks sends checks and reads in one request. Each is answered for itself,
-// whatever the others come to.
+// TestChecks sends checks and reads in one request. Each gets its own answer, whatever the answers of the others are.
 func TestChecks(t *testing.T) {
 	s, kv := seenStore(t)
 	type known struct {
@@ -84,7 +82,7 @@ func TestChecks(t *testing.T) {
 	for _, x := range []struct {
 		name     string
 		batch    []*batchItem
-		succeeds []bool // by part
+		succeeds []bool // by item
 		shape    string
 	}{
 		{"one", []*batchItem{check(records[0])}, []bool{true}, "c"},
@@ -110,17 +108,17 @@ func TestChecks(t *testing.T) {
 			for i, p := range x.batch {
 				<-p.done
 				if p.reply.err != nil || p.reply.succeeded != x.succeeds[i] || p.reply.revision == 0 {
-					t.Errorf("part %d: %+v", i, p.reply)
+					t.Errorf("item %d: %+v", i, p.reply)
 				}
 				if p.isCheck() {
 					continue
 				}
 				if found := etcd.First(p.reply.responses, 0); found == nil ||
 					!slices.Equal(found.Key, records[2].key) || len(found.Value) == 0 {
-					t.Errorf("part %d read %v", i, found)
+					t.Errorf("item %d read %v", i, found)
 				}
 				if etcd.First(p.reply.responses, 1) != nil {
-					t.Errorf("part %d found what does not exist", i)
+					t.Errorf("item %d found a record that does not exist", i)
 				}
 			}
 			if shape := kv.shape(); shape != x.shape {
@@ -130,8 +128,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestChecksAfterLoss: after a check that did not hold, some batches ask for
-// revisions at once: where others write, more will not hold.
+// TestChecksAfterLoss: after a check that did not hold, the next batches read revisions at once: while others write,
+// more checks would not hold.
 func TestChecksAfterLoss(t *testing.T) {
 	s, kv := seenStore(t)
 	ref, snapshot := createStored(t, s)
@@ -154,7 +152,7 @@ func TestChecksAfterLoss(t *testing.T) {
 	}
 	for range readAfterLoss + 2 {
 		if !send(revision) {
-			t.Error("the revision does not hold")
+			t.Error("the check of the current revision fails")
 		}
 	}
 	if shape := kv.shape(); shape != want+"cc" {
@@ -162,8 +160,7 @@ func TestChecksAfterLoss(t *testing.T) {
 	}
 }
 
-// TestChecksAreLinearizable: each request has a Get that asks for a quorum,
-// without which any member would answer by itself.
+// TestChecksAreLinearizable: each request has a linearizable Get. Without it, any member would answer by itself.
 func TestChecksAreLinearizable(t *testing.T) {
 	s, kv := seenStore(t)
 	ref, snapshot := createStored(t, s)

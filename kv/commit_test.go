@@ -37,8 +37,7 @@ func newLicense(t testing.TB, maxDevices int) *licensing.License {
 	return terms.Issue(newKey(t), licenseOwner, "pro", "", kvtest.Time)
 }
 
-// createStored puts a license into etcd and returns its snapshot, with the
-// entries of devices.
+// createStored stores a license, and returns its snapshot with the entries of devices.
 func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, store.Snapshot) {
 	t.Helper()
 	l := newLicense(t, 0)
@@ -124,8 +123,7 @@ func TestSwapInDoubt(t *testing.T) {
 	}
 }
 
-// checkVersions checks how often a record was written: a swap that was issued
-// again must land once.
+// checkVersions checks how often a record was written: a swap that is sent again must land once.
 func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
 	response, err := server.Client.Get(t.Context(), layout.RecordKey(ref))
@@ -137,8 +135,7 @@ func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	}
 }
 
-// rivals lets n other writers swap the record, one after the other, right
-// after the attempt at hand.
+// rivals lets n other writers swap the record, one after the other, right after the current attempt.
 func rivals(t *testing.T, ref licensing.Ref, n int) {
 	t.Helper()
 	for i := range n {
@@ -159,7 +156,7 @@ func TestSwapInDoubtAmongRivals(t *testing.T) {
 		name   string
 		first  kvtest.Applied
 		rivals int
-		long   int // others that wrote before
+		long   int // how many others wrote before
 		landed bool
 		err    error
 	}{
@@ -205,8 +202,7 @@ func TestSwapInDoubtAmongRivals(t *testing.T) {
 	}
 }
 
-// TestDoubtUntilTheEnd never gets an answer: the outcome is unknown, whatever
-// happened, and it is said within the deadline.
+// TestDoubtUntilTheEnd never gets an answer: Commit returns "outcome unknown" within the deadline, whatever happened.
 func TestDoubtUntilTheEnd(t *testing.T) {
 	s := faultyStore(t, nil)
 	faulty := s.etcd.Remote.(*kvtest.FaultyKV)
@@ -250,8 +246,8 @@ func TestCreationInDoubt(t *testing.T) {
 	}
 }
 
-// TestGrantInDoubt loses the answer to a change that begins with a product: that
-// remembers who wrote it as any record does.
+// TestGrantInDoubt loses the answer to a change whose first record is a product. A product holds its writers as any
+// record does.
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, kvtest.Script(kvtest.Fault{Apply: kvtest.AppliedNow, Tell: rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
@@ -326,8 +322,8 @@ func TestFindSwap(t *testing.T) {
 	}
 }
 
-// TestProductInDoubt loses the answer to each change of a product, made or not:
-// what was asked for is stored once, and known to be.
+// TestProductInDoubt loses the answer to each change of a product, which etcd has applied or not: the change is stored
+// once, and Commit reports that it landed.
 func TestProductInDoubt(t *testing.T) {
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	ref := licensing.ProductRef(owner, "pro")
@@ -351,8 +347,7 @@ func TestProductInDoubt(t *testing.T) {
 	}
 }
 
-// TestRemovalLostForCertain loses a removal to another one, without any doubt:
-// it has not landed.
+// TestRemovalLostForCertain loses a removal to another removal, with no answer lost: the removal has not landed.
 func TestRemovalLostForCertain(t *testing.T) {
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	ref := licensing.ProductRef(owner, "pro")
@@ -367,10 +362,10 @@ func TestRemovalLostForCertain(t *testing.T) {
 	}
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 	if !commit(store.Write{Ref: ref, Record: licensing.Record{Product: product}}) {
-		t.Fatal("it was not made")
+		t.Fatal("the product was not created")
 	}
 	removal := store.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 	if !commit(removal) || commit(removal) {
-		t.Error("it was not removed once")
+		t.Error("the product was not removed exactly once")
 	}
 }

@@ -61,7 +61,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	return ref, loadOne(t, s, ref)
 }
 
-// changed returns what a command makes of an order.
+// changed returns the change of an order by a command.
 func changed(t *testing.T, ref licensing.Ref, from store.Snapshot, cmd licensing.Command) store.Change {
 	t.Helper()
 	record := from.Record.Clone()
@@ -75,8 +75,8 @@ func pay(t *testing.T) licensing.PayOrder {
 	return licensing.PayOrder{Payment: "p", Terms: licensing.DefaultTerms(), Key: newKeyOf(t, countsOwner)}
 }
 
-// TestSwapCounts: a swap counts once, by how it ended, however often it was sent. What
-// it tells counts if it was made, and once.
+// TestSwapCounts: a swap counts once, by its outcome, however often it was sent. Its events count once, and only if it
+// landed.
 func TestSwapCounts(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	created := map[string]float64{"order.created": 1}
@@ -140,8 +140,8 @@ func TestSwapCounts(t *testing.T) {
 	}
 }
 
-// TestSharedBatchCounts: changes that share a request count each for itself, also where
-// the request is sent again because of one of them.
+// TestSharedBatchCounts: each change that shares a request counts by itself, also if the request is sent again because
+// of one of them.
 func TestSharedBatchCounts(t *testing.T) {
 	for losers := range 3 {
 		t.Run(fmt.Sprint(losers, " lose"), func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSharedBatchCounts(t *testing.T) {
 			batched(t, s, changes...)
 			won := float64(len(changes) - losers)
 			swaps := moved(t, s.metrics.Swaps)
-			// Two more swaps are won: by the writer that keeps the others waiting.
+			// Two more swaps are won: by the writer in front of the others.
 			if swaps["lost"] != float64(losers) || swaps["won"]-before != won+2 || swaps["unknown"] != 0 {
 				t.Errorf("swaps: %v, and %v won before", swaps, before)
 			}
@@ -179,7 +179,7 @@ func TestSharedBatchCounts(t *testing.T) {
 	}
 }
 
-// heldKV holds back every transaction until it is let go.
+// heldKV holds back every transaction until the test releases it.
 type heldKV struct {
 	etcdserverpb.KVClient
 	arrived, free chan struct{}
@@ -222,7 +222,7 @@ func TestRequestsInFlight(t *testing.T) {
 	}
 }
 
-// TestLookupCounts: a license that was met is remembered, and found so.
+// TestLookupCounts: the store remembers a license after the first look-up, and counts the next look-up as a hit.
 func TestLookupCounts(t *testing.T) {
 	maker := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, maker)
@@ -230,7 +230,7 @@ func TestLookupCounts(t *testing.T) {
 	recall := func() { _, _, _ = s.Recall(store.Want{Ref: ref}) }
 	recall()
 	if got := s.metrics.RecordsResident.Value(); got != 0 {
-		t.Errorf("%v remembered before anything was met", got)
+		t.Errorf("%v remembered before the first look-up", got)
 	}
 	loadOne(t, s, ref)
 	recall()
@@ -244,7 +244,7 @@ func TestLookupCounts(t *testing.T) {
 	}
 }
 
-// TestEventSeriesFromTheStart: no kind of event is missing before the first.
+// TestEventSeriesFromTheStart: the series of each kind of event exists before the first event.
 func TestEventSeriesFromTheStart(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	all := make(chan prometheus.Metric, 100)

@@ -28,8 +28,8 @@ func swapped(id licensing.LicenseID, from int64, changed []*licensing.DeviceEntr
 	return &fresh{id: id, from: from, spilled: true, moved: moved, entries: changed}
 }
 
-// TestDeviceCache takes a device cache through what can happen to it. The license is at
-// revision 10 at first, when its devices a and b were moved out.
+// TestDeviceCache takes a device cache through all its changes. At first the license is at revision 10, at which its
+// devices a and b got keys of their own.
 func TestDeviceCache(t *testing.T) {
 	id := newKey(t).ID()
 	read := func(f findings, devices ...string) func(*deviceCaches) {
@@ -89,7 +89,7 @@ func TestDeviceCache(t *testing.T) {
 			}
 			s.use(id, false, func(r *deviceCache) {
 				if r.revision != c.revision {
-					t.Errorf("it is at revision %d, want %d", r.revision, c.revision)
+					t.Errorf("the cache is at revision %d, want %d", r.revision, c.revision)
 				}
 				for device, want := range c.want {
 					if got, _ := r.find(device); got != want {
@@ -101,8 +101,7 @@ func TestDeviceCache(t *testing.T) {
 	}
 }
 
-// TestDeviceCacheTouch: that a device was seen is noted over what it replaced, and an
-// older read of it is not.
+// TestDeviceCacheTouch: the cache notes a touch over the value that the touch replaced, and ignores an older read.
 func TestDeviceCacheTouch(t *testing.T) {
 	id, s := newKey(t).ID(), newTestDeviceCaches(t, deviceCacheWeight)
 	s.follow(swapped(id, 9, named(true, "a"), true), 10)
@@ -151,7 +150,7 @@ func TestDeviceCacheBounds(t *testing.T) {
 	})
 }
 
-// TestDeviceCacheWeight: the caches together don't grow beyond their weight, however much each holds, and a cleared
+// TestDeviceCacheWeight: the caches together don't grow beyond their weight, however much each of them holds. A cleared
 // cache weighs nothing.
 func TestDeviceCacheWeight(t *testing.T) {
 	const room = 2000
@@ -191,8 +190,7 @@ func TestDeviceCacheWeight(t *testing.T) {
 				weight += r.weight()
 				kept++
 			}
-			// Entries that have grown since they were weighed last are up to a quarter
-			// heavier than they count.
+			// Entries that have grown since they were last weighed are up to a quarter heavier than counted.
 			if kept == 0 || weight > room*5/4 {
 				t.Errorf("%d are kept, of a weight of %d; want %d at most", kept, weight, room*5/4)
 			}

@@ -17,8 +17,8 @@ import (
 	"licet/node/store"
 )
 
-// TestDeviceCacheMatchesEtcd lets two stores change licenses in any order. Everything that a store remembers and
-// confirms must be true.
+// TestDeviceCacheMatchesEtcd lets two stores change licenses in any order. All devices that a store remembers and
+// confirms must be as in etcd.
 func TestDeviceCacheMatchesEtcd(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestDeviceCacheMatchesEtcd(t *testing.T) {
 					change(t, s, ref, randomCommand(rng, ref, at), at, truth)
 					s = stores[rng.IntN(2)]
 					if rng.IntN(4) == 0 {
-						loadOne(t, s, ref) // which tells nothing of devices
+						loadOne(t, s, ref) // which reads no devices
 					}
 					guess, ok := confirmTruth(t, s, ref, someDevices(rng), truth)
 					if !ok {
@@ -58,8 +58,7 @@ func TestDeviceCacheMatchesEtcd(t *testing.T) {
 	}
 }
 
-// confirmTruth compares what a store remembers with what is true, if it confirms
-// it.
+// confirmTruth compares the devices that a store remembers with the true devices, if the store confirms them.
 func confirmTruth(
 	t *testing.T, s *Store, ref licensing.Ref, devices []string, truth map[string]licensing.Device,
 ) (store.Snapshot, bool) {
@@ -80,7 +79,7 @@ func confirmTruth(
 	}
 	for id, entry := range guess.Record.Devices {
 		if d, isBound := truth[id]; entry.Bound != isBound || isBound && entry.Device.Name != d.Name {
-			t.Fatalf("%s is confirmed as bound %v, %+v; it is %v, %+v", id, entry.Bound, entry.Device, isBound, d)
+			t.Fatalf("%s is confirmed as bound: %v, %+v; true is %v, %+v", id, entry.Bound, entry.Device, isBound, d)
 		}
 	}
 	return guess, true
@@ -110,8 +109,8 @@ func someDevices(rng *rand.Rand) (devices []string) {
 	return devices
 }
 
-// change makes a command on what a store remembers, or else has read, again
-// until it lands, and keeps account of it.
+// change runs a command on the record that the store remembers or has read, and commits it until it lands. It notes the
+// result in truth.
 func change(
 	t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device,
 ) {
@@ -153,8 +152,8 @@ func change(
 	t.Fatalf("%+v was lost three times", cmd)
 }
 
-// TestDeviceCacheAfterDoubt makes a swap whose answer never comes, and one whose
-// answer comes late: what is read afterwards is known again.
+// TestDeviceCacheAfterDoubt makes a swap whose answer never comes, and a swap whose answer comes late. The store knows
+// the devices again after the next read.
 func TestDeviceCacheAfterDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -190,9 +189,8 @@ func TestDeviceCacheAfterDoubt(t *testing.T) {
 	}
 }
 
-// TestTouchOfRemembered: that a device was seen is stored by one swap, also
-// where the device is remembered and not read; and of more devices than a
-// request has room for, some are.
+// TestTouchOfRemembered: one swap stores when devices were seen, also if the store remembers the devices and has not
+// read them. Of more devices than a request has room for, it stores some.
 func TestTouchOfRemembered(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
@@ -235,8 +233,8 @@ func TestTouchOfRemembered(t *testing.T) {
 	}
 }
 
-// spilled stores a license whose devices this store has moved out of it, so that
-// it knows all of them.
+// spilled stores a license whose devices have keys of their own. The store itself has written these keys, so it knows
+// all devices.
 func spilled(t *testing.T, s *Store) licensing.Ref {
 	t.Helper()
 	ref, _ := createStored(t, s)
@@ -251,10 +249,9 @@ func snapshotOf(change store.Change) store.Snapshot {
 	return store.Snapshot{Record: change.Writes[0].Record, Token: change.Writes[0].Token}
 }
 
-// TestLargeFold binds as many devices at once as any fold may touch: in one
-// request that compares nothing but the license, where all devices are known.
-// After a rival's write there is room for as many as usual, and what was made of
-// the old guess is lost.
+// TestLargeFold binds as many devices at once as any fold may touch: in one request that compares nothing but the
+// license, if the store knows all devices. After a rival's write there is room for the usual number of devices, and a
+// change that was made on the old guess is lost.
 func TestLargeFold(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
@@ -292,13 +289,13 @@ func TestLargeFold(t *testing.T) {
 	outcome, err := s.Commit(t.Context(),
 		store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
-		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
+		t.Fatalf("got %+v, %v; want a loss without devices", outcome, err)
 	}
 	if got := s.MaxDevicesPerCommit(ref); got != store.MaxTouchedDevices {
 		t.Errorf("after a rival's write: room for %d", got)
 	}
 	if _, _, ok := s.Recall(store.Want{Ref: ref, Devices: many[1]}); ok {
-		t.Error("more is remembered than there is room for")
+		t.Error("the store remembers more devices than there is room for")
 	}
 	if got := loadOne(t, s, ref).Record.License.CurrentDevices; got != count+1 {
 		t.Errorf("%d devices, want %d", got, count+1)
@@ -334,7 +331,7 @@ func TestLateSwapIsLearned(t *testing.T) {
 	want := store.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}
 	loadOne(t, s, ref, want.Devices...)
 	f.Next = kvtest.Script()
-	createStored(t, s) // and now it is made
+	createStored(t, s) // applies the late swap
 	for range passedReads {
 		loadOne(t, s, ref, want.Devices...)
 	}

@@ -60,9 +60,8 @@ func putDevices(t testing.TB, count int, position func(i int) store.DeviceCursor
 	return l.Key
 }
 
-// TestClusteredDevices reads a page of a license whose devices all hash to the
-// far end, as an end user can bring about: the empty slices before them must
-// not be read one by one.
+// TestClusteredDevices reads a page of a license whose devices all hash to the far end, which an end user can cause.
+// The store must not read the empty slices before them one by one.
 func TestClusteredDevices(t *testing.T) {
 	const count = 5000
 	key := putDevices(t, count, func(i int) store.DeviceCursor {
@@ -80,8 +79,8 @@ func TestClusteredDevices(t *testing.T) {
 	}
 }
 
-// TestPageReadsOnce reads a page of a large license, evenly spread, as it
-// reads one of a small license: in one slice of about its own size.
+// TestPageReadsOnce reads a page of a large license with evenly spread devices like a page of a small license: in one
+// slice of about the size of the page.
 func TestPageReadsOnce(t *testing.T) {
 	for _, count := range []int{100, 5000} {
 		key := putDevices(t, count,

@@ -12,7 +12,7 @@ import (
 	"licet/node/store"
 )
 
-// bindNew binds so many devices that nothing is known of, in folds.
+// bindNew binds count new devices, in folds.
 func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) {
 	t.Helper()
 	for from := 0; from < count; from += store.MaxTouchedDevices {
@@ -127,8 +127,8 @@ func TestDeviceScan(t *testing.T) {
 	}
 }
 
-// TestDeviceScanOfBrokenLicense: a license that does not count its devices right is
-// not taken for known.
+// TestDeviceScanOfBrokenLicense: the store does not take the devices of a license for known if the license has a wrong
+// count of them.
 func TestDeviceScanOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref := manyDevices(t, s, 300)

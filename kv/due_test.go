@@ -42,7 +42,7 @@ func TestDueEntries(t *testing.T) {
 		}
 	}
 	if layout.DueOf(licensing.Due{}) != 0 {
-		t.Error("nothing has a place")
+		t.Error("an empty Due has a key")
 	}
 	for _, bad := range []struct {
 		kind  licensing.DueKind
@@ -55,12 +55,12 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {
 		if _, _, ok := layout.DueRecord(0, bad.kind, bad.rest, []byte(bad.value)); ok {
-			t.Errorf("%q with %q is taken for a place", bad.rest, bad.value)
+			t.Errorf("%q with %q is read as a key of due work", bad.rest, bad.value)
 		}
 	}
 }
 
-// places lists the keys of what is due.
+// places lists the keys of due work.
 func (l *lab) places() []string {
 	l.t.Helper()
 	var keys []string
@@ -117,7 +117,7 @@ func TestActivationsWriteNoIndexEntry(t *testing.T) {
 	}
 }
 
-// TestManyGrantsWithAnEnd: licenses of a full transaction have their places too.
+// TestManyGrantsWithAnEnd: each license of a full transaction has its entry of due work.
 func TestManyGrantsWithAnEnd(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -184,7 +184,7 @@ func (c *countingTxn) Commit() (*clientv3.TxnResponse, error) {
 	return response, err
 }
 
-// TestDueCountsNothingLater: what etcd counts for a page ends at the moment.
+// TestDueCountsNothingLater: etcd counts only keys up to Until for a page of due work.
 func TestDueCountsNothingLater(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -205,6 +205,6 @@ func TestDueCountsNothingLater(t *testing.T) {
 	counted = 0
 	if slots, err := l.store.DueSlots(l.ctx(), licensing.DueOrderEnd, span); err != nil || len(slots) != 1 ||
 		counted != 11 {
-		t.Errorf("in the slots %v, %v; etcd counted %d, want 10 and the slot's key", slots, err, counted)
+		t.Errorf("the slots %v, %v; etcd counted %d, want 10 and the key of the slot", slots, err, counted)
 	}
 }

@@ -74,7 +74,7 @@ func (n *neighbor) damage(key, family string) {
 	}
 }
 
-// damagedKeys returns for each kind of key which of the keys to damage.
+// damagedKeys returns, for each kind of key, the keys to damage.
 func (n *neighbor) damagedKeys() map[string]func() []string {
 	l := n.lab
 	apiKey := [32]byte(l.value(layout.APIKeyIndexKey(labOwner, "key_0elab")))

@@ -19,8 +19,7 @@ import (
 	"licet/node/store"
 )
 
-// eventIDs returns those of all events of the lab's owner that a store has, of the open epoch
-// too.
+// eventIDs returns the ids of all events of the lab's owner, also of the open epoch.
 func (l *lab) eventIDs() []string {
 	l.t.Helper()
 	if err := l.store.SealEvents(l.ctx()); err != nil {
@@ -39,9 +38,8 @@ func (l *lab) eventIDs() []string {
 	}
 }
 
-// TestRestoreRepeatsNoEvent makes the same change after a backup and after it was
-// restored: what it tells has another id, whether a node was up all the time, with or
-// without looking after the epoch, or has been started since.
+// TestRestoreRepeatsNoEvent makes the same change after a backup, and again after the restore: the second event has
+// another id. The node was up all the time, and has read the epoch since or not, or was started after the restore.
 func TestRestoreRepeatsNoEvent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -67,11 +65,11 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			d := newDisaster(t)
 			kept := d.keptIDs()
 			d.pay(d.lost.unpaid) // in the epoch in which the backup was made
-			lost := d.eventIDs() // which begins another
+			lost := d.eventIDs() // which begins another epoch
 			lostEpoch := d.store.fences.known()
 			lost = slices.DeleteFunc(lost, func(id string) bool { return slices.Contains(kept, id) })
 			if len(lost) != 2 {
-				t.Fatalf("of the payment tell %q", lost)
+				t.Fatalf("the events of the payment are %q", lost)
 			}
 			d.restore(layout.RevisionBump)
 			l := c.after(d)
@@ -80,12 +78,12 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			now := l.eventIDs()
 			for _, id := range lost {
 				if slices.Contains(now, id) {
-					t.Errorf("%s is there again", id)
+					t.Errorf("the id %s is used again", id)
 				}
 			}
 			for _, id := range kept {
 				if !slices.Contains(now, id) {
-					t.Errorf("%s is not there any more", id)
+					t.Errorf("the event %s is gone", id)
 				}
 			}
 			fresh := 0
@@ -103,8 +101,8 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 	}
 }
 
-// TestRestoreRegistersOwnersAnew loses the key of an owner with the store: a node that was
-// up writes it again before the next event, so that the sweep finds that.
+// TestRestoreRegistersOwnersAnew loses the key of an owner with the store. A node that was up writes the key again
+// before the next event, so that sweeps find the event.
 func TestRestoreRegistersOwnersAnew(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(*disaster){
@@ -126,7 +124,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 				}
 			}
 			order()
-			d.eventIDs() // which begins an epoch, so that the node knows a later one than the backup
+			d.eventIDs() // which begins an epoch: the node knows a later epoch than the backup
 			d.restore(layout.RevisionBump)
 			after(d)
 			order()
@@ -154,8 +152,8 @@ func (l *lab) keptIDs() []string {
 	return ids
 }
 
-// TestDeadWriterLosesNoEvent lets a store write events and end before their epoch is
-// sealed: another node's sealing brings them into the feed.
+// TestDeadWriterLosesNoEvent lets a store write events and end before their epoch is sealed: the events are in the feed
+// after another node has sealed the epoch.
 func TestDeadWriterLosesNoEvent(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -189,8 +187,8 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	}
 }
 
-// TestListenersAreLearned makes an owner listen without the knowledge of a store that follows only the epoch, and
-// hands the store older news than it has.
+// TestListenersAreLearned makes an owner listen without the knowledge of a store that follows only the epoch, and then
+// gives the store an older reading of who listens.
 func TestListenersAreLearned(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -199,7 +197,7 @@ func TestListenersAreLearned(t *testing.T) {
 	s := l.open(nil)
 	listens := func() bool { return loadOne(t, s, ref).Record.Listening }
 	if listens() {
-		t.Error("no owner listens")
+		t.Error("an owner listens before any has begun")
 	}
 	l.listen(owner)
 	kvtest.Must(s.readOpenEpoch(t.Context()))(t)
@@ -207,13 +205,13 @@ func TestListenersAreLearned(t *testing.T) {
 		t.Error("the store has not learned that an owner listens")
 	}
 	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
-		t.Errorf("what was read before counts: %v", err)
+		t.Errorf("an older reading replaces a newer one: %v", err)
 	}
-	// as in a store of before, restored
+	// as after the restore of an older store
 	kvtest.Must(s.etcd.Native.Delete(t.Context(), layout.ListenKey))(t)
 	kvtest.Must(s.etcd.Native.Delete(t.Context(), layout.ListenerKey(owner)))(t)
 	if kvtest.Must(s.readOpenEpoch(t.Context()))(t); listens() {
-		t.Error("what was read later, of an older store, does not count")
+		t.Error("a later reading of an older store does not count")
 	}
 }
 
@@ -281,7 +279,7 @@ func TestSlowRegistrationDelaysNoOtherOwner(t *testing.T) {
 	l.seal()
 	for _, owner := range []licensing.Owner{slow, quick} {
 		if got := l.feed(owner, 10); len(got) != 1 {
-			t.Errorf("of %s there are %q", owner.AccountID, kindsOf(got))
+			t.Errorf("the events of %s are %q", owner.AccountID, kindsOf(got))
 		}
 	}
 }

@@ -30,8 +30,8 @@ func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	return bytes
 }
 
-// TestLargestOwnerLosesFirst has one owner record far more than the budget, after another
-// has recorded a little: the first one's oldest events go, and all of the other's stay.
+// TestLargestOwnerLosesFirst has one owner record far more than the budget, after another owner has recorded a little:
+// the first owner loses its oldest events, and the other loses none.
 func TestLargestOwnerLosesFirst(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -76,7 +76,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	}
 	left := l.feed(large, 7)
 	if diff := cmp.Diff(all[len(all)-len(left):], left); diff != "" || len(left) < 40 || len(left) == len(all) {
-		t.Errorf("of %d events of the owner that has most %d are left:\n%s", len(all), len(left), diff)
+		t.Errorf("of %d events of the largest owner %d are left:\n%s", len(all), len(left), diff)
 	}
 	bytes := l.eventBytes(small) + l.eventBytes(large)
 	if bytes > budget || bytes < budget*2/3 {
@@ -93,8 +93,8 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	}
 }
 
-// TestCutIsFair cuts books of any owners to any budget: what is kept fits, and no owner
-// loses a span while another keeps more, so none that has an equal share or less.
+// TestCutIsFair cuts books of any owners to any budget: the kept bytes fit into the budget. No owner loses a span while
+// another owner keeps more, so no owner with an equal share or less loses a span.
 func TestCutIsFair(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 21))
@@ -129,7 +129,7 @@ func TestCutIsFair(t *testing.T) {
 					seed, had, lost, most, budget)
 			}
 			if o.TrimmedEpoch != o.Spans[o.next-1].Last {
-				t.Errorf("seed %d: %d spans are lost, and what is recorded is epoch %d", seed, o.next, o.TrimmedEpoch)
+				t.Errorf("seed %d: %d spans are lost, and the recorded epoch is %d", seed, o.next, o.TrimmedEpoch)
 			}
 		}
 		for _, o := range book.ledgers {
@@ -185,7 +185,7 @@ func TestOneNodeDecidesCuts(t *testing.T) {
 	if trimmed := l.ledger(b).TrimmedEpoch; trimmed != 0 {
 		t.Errorf("both owners gave up events, one of them up to %d", trimmed)
 	}
-	// Nor does a word count that was made of what cell/swept was before.
+	// A decision does not count either if cell/swept has changed since it was made.
 	third := kvtest.Must(l.store.readLedgers(ctx))(t)
 	kvtest.Must(l.store.raiseTrimmedEpoch(ctx, 1))(t)
 	if recorded, err := l.store.recordCuts(ctx, third, third.cut(1)); err != nil || recorded {

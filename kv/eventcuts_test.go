@@ -20,9 +20,9 @@ import (
 	"licet/node/store"
 )
 
-// TestSweepersAtOnce has nodes sweep at once while two owners record more than the budget
-// and another one little: no reader misses an event in silence, the little one's stay, and no
-// more is removed than must be.
+// TestSweepersAtOnce has nodes sweep at once while two owners record more than the budget, and another owner a little.
+// No reader misses an event without an error, the small owner loses no event, and the sweeps remove no more than
+// needed.
 func TestSweepersAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -78,9 +78,8 @@ func TestSweepersAtOnce(t *testing.T) {
 	}
 }
 
-// TestCutIsKilled ends a sweep over the budget after each number of writes. A reader of
-// the owner that loses misses nothing in silence, the other one loses nothing, and the
-// next sweep does the rest.
+// TestCutIsKilled ends a sweep over the budget after each number of writes. A reader of the owner that loses events
+// misses none without an error, the other owner loses nothing, and the next sweep removes the rest.
 func TestCutIsKilled(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("killed")
@@ -135,14 +134,13 @@ func TestCutIsKilled(t *testing.T) {
 			t.Errorf("killed after %d writes, and swept: the ledger is %+v", kill, ledger)
 		}
 		if kill > 10 {
-			t.Fatal("a sweep makes ever more writes")
+			t.Fatal("a sweep does not end: it makes more and more writes")
 		}
 	}
 }
 
-// TestHistoryPastCut reads the history of a license whose latest events can't be read, of an
-// owner that gave up the events before: the search for these finds none, and counts only the
-// value that can't be read.
+// TestHistoryPastCut reads the history of a license whose latest events can't be read, of an owner that gave up the
+// events before: the search for the events before finds none, and counts only the value that can't be read.
 func TestHistoryPastCut(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -182,8 +180,8 @@ func TestHistoryPastCut(t *testing.T) {
 	}
 }
 
-// TestOlderStore sweeps a store with what an older build has written: marks with the
-// bytes of all owners, and what is swept of all.
+// TestOlderStore sweeps a store that an older build has written, with marks that hold the bytes of all owners, and with
+// the trimmed epoch of all owners.
 func TestOlderStore(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -211,7 +209,7 @@ func TestOlderStore(t *testing.T) {
 	if n := len(l.feed(large, 10)); n != 30 {
 		t.Fatalf("the feed has %d events", n)
 	}
-	// Nothing is measured before the next mark. An older build's can come first.
+	// Nothing is measured before the next mark. A mark of an older build may come first.
 	keep := bySpans(3000)
 	if l.sweep(kvtest.Time.Add(2*markAfter), keep); l.family(layout.LedgersFamily) != 0 {
 		t.Error("there are ledgers")
@@ -242,7 +240,7 @@ func TestOlderStore(t *testing.T) {
 	if got := l.feed(large, 100); len(got) != 10 {
 		t.Errorf("the owner that has most has %d events", len(got))
 	}
-	// What an older build reads of a mark of this one has no bytes, and so never goes by bytes.
+	// An older build reads no bytes in a mark of this build, so the budget of bytes never removes that mark.
 	marks, _, err := l.store.retentionMarks(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -27,8 +27,8 @@ func (c *countingTxns) Txn(ctx context.Context) clientv3.Txn {
 	return c.counting.Txn(ctx)
 }
 
-// TestQuietOwnersCostLittle measures the events of one owner among hundreds that have none
-// since, and sweeps when there is nothing to do.
+// TestQuietOwnersCostLittle measures the events of one owner among hundreds of owners without new events, and sweeps
+// when nothing is to be done.
 func TestQuietOwnersCostLittle(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

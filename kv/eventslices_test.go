@@ -17,15 +17,15 @@ import (
 	"licet/licensing"
 )
 
-// span is a row of epochs with so many keys of events each, every so many epochs.
+// span is a number of epochs, apart from each other by apart, with each keys of events in each epoch.
 type span struct {
 	from         layout.Epoch
 	epochs, each int
 	apart        layout.Epoch
 }
 
-// putEpochs writes one event under each key, as a store does, of licenses of their own. It
-// returns the keys in their order.
+// putEpochs writes one event under each key, as a store does. Each event is of a license of its own. putEpochs returns
+// the keys in their order.
 func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []string) {
 	l.t.Helper()
 	if err := l.store.putOwners(l.t.Context(), []licensing.Owner{owner}); err != nil {
@@ -50,16 +50,15 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 	return keys
 }
 
-// observed has the store's ranges counted.
+// observed makes the store count its ranges.
 func (l *eventsLab) observed() *counting {
 	kv := &counting{KV: l.store.etcd.KV}
 	l.store.etcd.KV = kv
 	return kv
 }
 
-// TestEtcdCountsFewOfManyEvents makes marks behind thousands of events, and sweeps them.
-// Each range has etcd count all of its keys. Were there but one range, it would count
-// about 30 for each key to mark them, and 12 to sweep them.
+// TestEtcdCountsFewOfManyEvents makes marks behind thousands of events, and sweeps them. Each range has etcd count all
+// of its keys. With a single range, etcd would count about 30 keys for each event to mark them, and 12 to sweep them.
 func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -99,8 +98,8 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	}
 }
 
-// TestWalkEvents walks through events that are spread in several ways: it meets each once
-// and in their order, in few ranges, of which etcd counts few keys.
+// TestWalkEvents walks through events that are spread in several ways: the walk visits each event once and in order,
+// with few ranges, for which etcd counts few keys.
 func TestWalkEvents(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -164,7 +163,7 @@ func TestWalkEvents(t *testing.T) {
 					return nil
 				}, clientv3.WithKeysOnly())
 			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("%d of %d keys are met: %v", len(got), len(want), err)
+				t.Errorf("%d of %d keys are visited: %v", len(got), len(want), err)
 			}
 			if n := seen.ranges.Load(); n > c.ranges {
 				t.Errorf("it takes %d ranges", n)

@@ -21,10 +21,10 @@ import (
 	"licet/node/store"
 )
 
-// keepAll keeps what has no other reason to go.
+// keepAll keeps events for a day, with a budget that is never reached.
 var keepAll = store.EventRetention{Age: 24 * time.Hour, Bytes: 1 << 40}
 
-// sweep sweeps until there is nothing left to be done.
+// sweep sweeps until nothing is left to remove.
 func (l *eventsLab) sweep(now time.Time, keep store.EventRetention) (removed int) {
 	l.t.Helper()
 	for {
@@ -39,7 +39,7 @@ func (l *eventsLab) sweep(now time.Time, keep store.EventRetention) (removed int
 	}
 }
 
-// clean demands that verify finds nothing.
+// clean checks that verify finds nothing.
 func (l *eventsLab) clean() {
 	l.t.Helper()
 	(&lab{t: l.t, store: l.store}).clean()
@@ -97,7 +97,7 @@ func TestEventsAreKeptByAge(t *testing.T) {
 		l.clean()
 		now = now.Add(10 * time.Hour)
 	}
-	// Day 0 has 3 events of each in 2 keys, day 1 and 2 have 1.
+	// Day 0 has 3 events of each owner in 2 keys, days 1 and 2 have 1 event each.
 	all := l.feed(owners[0], 100)
 	if len(all) != 5 {
 		t.Fatalf("the feed is %q", kindsOf(all))
@@ -130,14 +130,14 @@ func TestEventsAreKeptByAge(t *testing.T) {
 			}
 			if i < len(all)-c.left {
 				if !errors.Is(err, licensing.ErrCursorExpired) || found != nil {
-					t.Errorf("after %v event %d is %v, and what follows is %v, %v", c.at, i, found, rest, err)
+					t.Errorf("after %v event %d is %v, and the following events are %v, %v", c.at, i, found, rest, err)
 				}
 			} else if diff := cmp.Diff(all[i+1:], rest); err != nil || found == nil || diff != "" && len(rest) > 0 {
-				t.Errorf("after %v what follows event %d: %v\n%s", c.at, i, err, diff)
+				t.Errorf("after %v the events that follow event %d: %v\n%s", c.at, i, err, diff)
 			}
 		}
 	}
-	// The service goes on.
+	// New events are recorded as before.
 	l.commit(l.store, l.bound(l.store, refs[0], "later"))
 	l.seal()
 	if got := kindsOf(l.feed(owners[0], 10)); !slices.Equal(got, []string{"6 device.bound later"}) {
@@ -146,12 +146,12 @@ func TestEventsAreKeptByAge(t *testing.T) {
 	l.clean()
 }
 
-// bySpans has a span of each owner begin with every mark.
+// bySpans returns a retention by bytes with which each mark begins a span of each owner.
 func bySpans(bytes int64) store.EventRetention {
 	return store.EventRetention{Age: ageSpans * markAfter, Bytes: bytes}
 }
 
-// TestEventsAreKeptByBytes keeps the newest events of one owner that fit.
+// TestEventsAreKeptByBytes: the store keeps the newest events of an owner that fit into the budget.
 func TestEventsAreKeptByBytes(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -198,7 +198,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	l.sweep(now.Add(1000*time.Hour), bySpans(1))
 	events, marks, ledgers := l.family(layout.EventsFamily), l.keys(layout.MarksPrefix), l.family(layout.LedgersFamily)
 	if events+marks+ledgers != 0 {
-		t.Errorf("of what is too old there are %d keys of events, %d marks and %d ledgers", events, marks, ledgers)
+		t.Errorf("of the events that are too old there are %d keys, %d marks and %d ledgers", events, marks, ledgers)
 	}
 	l.clean()
 }
@@ -236,16 +236,16 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		l.clean()
 	}
 	if now := kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), 1))(t); now != at.Epoch {
-		t.Errorf("it is lowered to %d", now)
+		t.Errorf("the trimmed epoch was lowered to %d", now)
 	}
-	// A reader that has listed what is removed before it reads it.
+	// A reader has listed the events, and they are removed before it reads them.
 	last := placeOf(owner, all[12].ID)
 	if _, err := l.store.etcd.Native.Delete(t.Context(),
 		layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
-		t.Errorf("removed while it is read: %q, %v", kindsOf(rest), err)
+		t.Errorf("removed during the read: %q, %v", kindsOf(rest), err)
 	}
 }
 
@@ -320,8 +320,8 @@ func TestSweepUnderReaders(t *testing.T) {
 	t.Logf("%d events read, %d cursors expired", read, expired)
 }
 
-// TestSweepIsKilled ends a sweep between what it says and what it does, after each
-// number of writes: the next one, of another node, does the rest.
+// TestSweepIsKilled kills a sweep after each number of writes, also between recording the trimmed epoch and removing
+// events: the next sweep, of another node, removes the rest.
 func TestSweepIsKilled(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("killed")
@@ -356,7 +356,7 @@ func TestSweepIsKilled(t *testing.T) {
 		_ = s.Close()
 		l.clean()
 		for _, owner := range owners {
-			l.feed(owner, 1) // fails where a key is missing that is said to be kept
+			l.feed(owner, 1) // fails if a key is missing that should be kept
 		}
 		l.sweep(later, keepAll)
 		l.clean()

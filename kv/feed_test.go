@@ -56,7 +56,7 @@ func (l *eventsLab) open(next func() kvtest.Fault) *Store {
 	return s
 }
 
-// seal begins a new epoch behind everybody's back.
+// seal begins a new epoch without the knowledge of any store.
 func (l *eventsLab) seal() layout.Epoch {
 	l.t.Helper()
 	response, err := l.store.etcd.Native.Put(l.t.Context(), layout.EpochKey, "")
@@ -101,7 +101,7 @@ func (l *eventsLab) commit(s *Store, change store.Change) {
 	}
 }
 
-// bound returns the change that binds devices, as s sees the license.
+// bound returns the change that binds devices, made on the license as s reads it.
 func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) store.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, devices...)
@@ -139,7 +139,7 @@ func placeOf(owner licensing.Owner, id string) layout.FeedPlace {
 	return at
 }
 
-// inTheirEpochs demands of events that each was written in the epoch that it is of.
+// inTheirEpochs checks that each event was written in its epoch.
 func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	epochs := make(map[int64]layout.Epoch) // by revision
@@ -155,7 +155,7 @@ func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	}
 }
 
-// kindsOf says of events what they are and of which device.
+// kindsOf returns the number, the type and the device of each event.
 func kindsOf(events []store.RecordedEvent) []string {
 	var kinds []string
 	for _, e := range events {
@@ -172,7 +172,7 @@ func acct(name string) licensing.Owner {
 	return licensing.Owner{AccountID: "acct_" + name, Mode: licensing.Live}
 }
 
-// TestFeed records what changes tell of, and reads it in every way.
+// TestFeed records the events of changes, and reads them in every way.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -265,7 +265,7 @@ func TestFeed(t *testing.T) {
 	_ = open
 }
 
-// TestPositionsOfNoFeed asks for what follows positions that the feed never had.
+// TestPositionsOfNoFeed reads the events after positions that the feed never had.
 func TestPositionsOfNoFeed(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -293,9 +293,8 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	}
 }
 
-// TestEpochMovesDuringACommit begins an epoch that the writer does not know of, while
-// its swap meets every fault: its event is in the feed once, and in the epoch in which
-// it was written.
+// TestEpochMovesDuringACommit begins an epoch that the writer does not know of, while the swap of the writer meets
+// every fault: the event is in the feed once, and in the epoch in which it was written.
 func TestEpochMovesDuringACommit(t *testing.T) {
 	t.Parallel()
 	lost := rpctypes.ErrTimeout
@@ -346,7 +345,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 					t.Errorf("the history: %v\n%s", err, diff)
 				}
 				if stored := loadOne(t, s, ref); stored.Record.License.Sequence != 4 {
-					t.Errorf("the license has had %d events", stored.Record.License.Sequence)
+					t.Errorf("the license has %d events", stored.Record.License.Sequence)
 				}
 			})
 		}
@@ -390,7 +389,7 @@ func TestFencesInABatch(t *testing.T) {
 	}
 	for id, n := range counts {
 		if id[:4] == "evt_" && n != 1 {
-			t.Errorf("%s is there %d times", id, n)
+			t.Errorf("the feed has %s %d times", id, n)
 		}
 	}
 	if counts["device.bound"] != 40 || counts["license.issued"] != 40 || counts["license.activated"] != 40 {
@@ -398,8 +397,8 @@ func TestFencesInABatch(t *testing.T) {
 	}
 }
 
-// TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with
-// directories that do not hold all of it.
+// TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with directories that do not hold the
+// whole feed.
 func TestFeedOfManyEpochs(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)

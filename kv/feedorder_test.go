@@ -10,8 +10,8 @@ import (
 	"licet/node/store"
 )
 
-// TestFeedOrderWithinARevision makes orders that are paid and refunded, each in one
-// transaction with its license: the feed tells of the order first, however it is read.
+// TestFeedOrderWithinARevision pays and refunds orders, each in one transaction with its license: the feed has the
+// event of the order first, however it is read.
 func TestFeedOrderWithinARevision(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

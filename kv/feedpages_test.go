@@ -22,7 +22,7 @@ import (
 )
 
 // TestPositionsAhead: the feed refuses positions that no response can have returned. They would return nothing until
-// the store gets there, and then skip events.
+// the store reaches them, and then skip events.
 func TestPositionsAhead(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -51,8 +51,8 @@ func TestPositionsAhead(t *testing.T) {
 	}
 }
 
-// TestFeedBeforeTheFirstEpoch takes positions in a store in which none has begun: what
-// is recorded first comes after them.
+// TestFeedBeforeTheFirstEpoch reads positions in a store in which no epoch has begun: the first recorded events come
+// after these positions.
 func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	t.Parallel()
 	l := &eventsLab{t: t, etcd: embeddedtest.Start(t, t.TempDir())}
@@ -77,7 +77,7 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	}
 }
 
-// counting counts the ranges that are read, and the keys that etcd counts for them.
+// counting counts the reads of ranges, and the keys that etcd counts for them.
 type counting struct {
 	clientv3.KV
 	ranges, keys atomic.Int64
@@ -92,8 +92,8 @@ func (c *counting) Get(ctx context.Context, key string, opts ...clientv3.OpOptio
 	return response, err
 }
 
-// TestSparseFeed reads the feed of an owner of whom there is an event now and then,
-// among many of others: it is not searched for each time anew.
+// TestSparseFeed reads the feed of an owner with a few events among many events of other owners: the store does not
+// search for the few events again in each read.
 func TestSparseFeed(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -120,8 +120,8 @@ func TestSparseFeed(t *testing.T) {
 	}
 }
 
-// putEvents writes one key with so many events of a license of its own, each of a
-// device of that name, and returns their ids.
+// putEvents writes one key with n events of a new license, and returns their ids. Each event has a device with that
+// name.
 func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, device string) (ids []string) {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
@@ -148,7 +148,7 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, devi
 	return ids
 }
 
-// weighing notes how large the largest answer is.
+// weighing notes the size of the largest answer.
 type weighing struct {
 	etcdserverpb.KVClient
 	largest atomic.Int64
@@ -164,8 +164,8 @@ func (w *weighing) Txn(
 	return response, err
 }
 
-// TestPageOfLargeKeys reads a page of keys that hold hundreds of events each, with long
-// names of devices, which are the end users' to choose: only some are held at a time.
+// TestPageOfLargeKeys reads a page of keys that hold hundreds of events each, with long names of devices, which end
+// users choose. The store holds only some of the keys at a time.
 func TestPageOfLargeKeys(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -211,8 +211,8 @@ func TestPageOfLargeKeys(t *testing.T) {
 	}
 }
 
-// TestFeedFromTheBeginningOfNothing reads a feed of which all that is sealed was swept:
-// it has a place to go on from, and what comes later comes after it.
+// TestFeedFromTheBeginningOfNothing reads a feed whose sealed events were all swept: the page has a position to
+// continue from, and later events come after it.
 func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -222,13 +222,13 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	kvtest.Must(l.store.raiseTrimmedEpoch(t.Context(), sealed-1))(t)
 	feed := kvtest.Must(l.store.ReadEvents(t.Context(), owner, store.FeedPage{Limit: 10}))(t)
 	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
-		t.Errorf("of nothing it is %+v", feed)
+		t.Errorf("the empty feed is %+v", feed)
 	}
 	ref := l.license(l.store, owner)
 	l.seal()
 	later, err := l.after(owner, feed.Next)
 	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) ||
 		later[0].License.Key != keyOf(ref) {
-		t.Errorf("later it is %+v, %v", later, err)
+		t.Errorf("the later feed is %+v, %v", later, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"licet/licensing"
 )
 
-// TestFingerprints: what was noted is held until later devices drive it out,
-// and what was not noted is not.
+// TestFingerprints: a noted device is held until later devices displace it, and a device that was not noted is not
+// held.
 func TestFingerprints(t *testing.T) {
 	f := newFingerprints()
 	one, other := newKey(t).ID(), newKey(t).ID()
@@ -20,16 +20,16 @@ func TestFingerprints(t *testing.T) {
 	}
 	for i := range few {
 		if !f.contains(one, fmt.Sprint(i)) {
-			t.Fatalf("device %d is not held, among %d", i, few)
+			t.Fatalf("device %d of %d is not held", i, few)
 		}
 		if f.contains(other, fmt.Sprint(i)) {
-			t.Fatalf("device %d is held of another license", i)
+			t.Fatalf("device %d is held for another license", i)
 		}
 	}
 	f.note(one, "1", false)
 	f.note(one, "never", false)
 	if f.contains(one, "1") || f.contains(one, "never") || !f.contains(one, "2") {
-		t.Error("what was removed is held, or what was not is not")
+		t.Error("a removed device is held, or another device is not held")
 	}
 	// A smaller table, filled twice over.
 	slots := f.slots()[:64*fingerprintWays]
@@ -44,10 +44,10 @@ func TestFingerprints(t *testing.T) {
 		}
 	}
 	if held == 0 || held > len(slots) {
-		t.Errorf("%d are held, of room for %d", held, len(slots))
+		t.Errorf("%d devices are held, with room for %d", held, len(slots))
 	}
 	if !f.contains(other, fmt.Sprint(last)) {
-		t.Error("the latest is not held")
+		t.Error("the latest device is not held")
 	}
 	var none licensing.LicenseID
 	if f.contains(none, "") {

@@ -30,7 +30,7 @@ func masterKeys(t *testing.T, ids ...string) func(ids ...string) licensing.Maste
 	}
 }
 
-// useMasters marks master keys with these ids as in use, and returns a function that makes rings of them.
+// useMasters puts master keys with these ids into use, and returns a function that makes rings of them.
 func (l *lab) useMasters(ids ...string) func(ids ...string) licensing.MasterRing {
 	l.t.Helper()
 	ring := masterKeys(l.t, ids...)
@@ -42,7 +42,7 @@ func (l *lab) useMasters(ids ...string) func(ids ...string) licensing.MasterRing
 	return ring
 }
 
-// forgetIDKey makes the store one without an id key, and without the master key that has sealed the id key of the lab.
+// forgetIDKey removes the id key from the store, and the master key under which the lab has sealed it.
 func (l *lab) forgetIDKey() {
 	l.t.Helper()
 	for _, key := range []string{layout.IDKeyKey, layout.MasterKeyKey("m1")} {
@@ -61,7 +61,7 @@ func (l *lab) replaceMaster() func(ids ...string) licensing.MasterRing {
 	return ring
 }
 
-// TestIDKeyIsMadeOnce lets many nodes start on a new store at once.
+// TestIDKeyIsMadeOnce: many nodes start on a new store at once, and make one id key.
 func TestIDKeyIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -88,7 +88,8 @@ func TestIDKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestIDKeyIsSealedAnew starts nodes while the master keys are replaced.
+// TestIDKeyIsSealedAnew: nodes that start while the master keys are replaced seal the id key under the current master
+// key.
 func TestIDKeyIsSealedAnew(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -144,7 +145,7 @@ func TestRetireMasterAgainstASeal(t *testing.T) {
 	found := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t)
 	kvtest.Must(l.store.IDKey(l.ctx(), ring("old", "new"), rand.Reader))(t) // a node that has not heard of the new key
 	if retired := kvtest.Must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
-		t.Error("retired although the master key seals the id key by now")
+		t.Error("the master key was retired although it seals the id key by now")
 	}
 }
 

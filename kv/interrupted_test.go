@@ -14,15 +14,15 @@ import (
 	"licet/node/store"
 )
 
-// interruption is what becomes of the first attempt at a change before something else
-// happens, which the next attempt must heed.
+// interruption is the fate of the first attempt at a change. Something else happens after that attempt, which the next
+// attempt must take into account.
 type interruption struct {
 	name   string
 	faults []kvtest.Fault
-	landed bool // the change has, before that happens
+	landed bool // whether the change has landed before that happens
 }
 
-// eachInterruption runs a test with each of them; i tells them apart.
+// eachInterruption runs a test with each interruption; i is the number of the interruption.
 func (l *eventsLab) eachInterruption(run func(l *eventsLab, i int, c interruption)) {
 	lost := rpctypes.ErrTimeout
 	for i, c := range []interruption{
@@ -37,13 +37,13 @@ func (l *eventsLab) eachInterruption(run func(l *eventsLab, i int, c interruptio
 	}
 }
 
-// in is the lab for a part of its test.
+// in returns the lab for a subtest.
 func (l *eventsLab) in(t *testing.T) *eventsLab {
 	return &eventsLab{t: t, etcd: l.etcd, store: l.store}
 }
 
-// interrupted opens a store of whose changes the first one is interrupted by what
-// happens: after the first attempt, or before it where that would not fail.
+// interrupted opens a store that calls happens after the first attempt at its first change, or before that attempt if
+// it meets no fault.
 func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
 	l.t.Helper()
 	next := kvtest.Script(c.faults...)
@@ -67,7 +67,7 @@ func (l *eventsLab) commitInterrupted(s *Store, change store.Change, c interrupt
 	return outcome
 }
 
-// leave has owners leave, who must be all that listen, and looks whether all is well.
+// leave checks that exactly the owners listen, unsubscribes them, and checks the store.
 func (l *eventsLab) leave(s *Store, owners ...licensing.Owner) {
 	l.t.Helper()
 	l.wantListeners(owners...)
@@ -155,8 +155,8 @@ func TestSubscribeDuringACommit(t *testing.T) {
 	}
 }
 
-// TestSubscriptionInDoubt loses the answer to a subscription in every way. Where it is
-// said to have landed it has, once, and its owner listens; else neither.
+// TestSubscriptionInDoubt loses the answer to a subscription in every way. If Commit reports that the subscription
+// landed, it has landed once and its owner listens; otherwise neither is the case.
 func TestSubscriptionInDoubt(t *testing.T) {
 	lost := rpctypes.ErrTimeout
 	l := newHooksLab(t)

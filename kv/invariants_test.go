@@ -12,7 +12,7 @@ import (
 	"licet/node/store"
 )
 
-// TestNodeCountsBrokenLicenses sees the metric that stays 0 move.
+// TestNodeCountsBrokenLicenses: the metric of broken licenses, which should stay 0, counts a broken license.
 func TestNodeCountsBrokenLicenses(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -27,17 +27,17 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 
 	kvtest.Must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, store.DevicePage{Limit: 10}))(t)
 	if count() != 1 {
-		t.Errorf("after a lookup it is %v", count())
+		t.Errorf("after a look-up the metric is %v", count())
 	}
 	l.remove(s.inline, "device-0")
 	if count() != 3 { // as it was read, and as it was written
-		t.Errorf("after a change it is %v", count())
+		t.Errorf("after a change the metric is %v", count())
 	}
 	for range 20 {
 		kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: licensing.LicenseRef(s.inline)}))(t)
 	}
 	if count() != 23 {
-		t.Errorf("after twenty reads it is %v", count())
+		t.Errorf("after twenty reads the metric is %v", count())
 	}
 	if lines := strings.Count(log.String(), "\n"); lines != sampledBurst {
 		t.Errorf("%d lines were logged:\n%s", lines, log.String())
@@ -48,7 +48,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	}
 }
 
-// TestNodeCountsBrokenRivals loses a swap to a license that was damaged.
+// TestNodeCountsBrokenRivals loses a swap to a damaged license, and the metric counts it.
 func TestNodeCountsBrokenRivals(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -61,12 +61,12 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 	outcome := kvtest.Must(l.store.Commit(l.ctx(),
 		store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
-		t.Errorf("landed: %v, and it is %v", outcome.Landed, n)
+		t.Errorf("landed: %v, and the metric is %v", outcome.Landed, n)
 	}
 }
 
-// TestNodeCountsMissingDevices reads a license some of whose devices' own keys
-// are gone: a page that is not all of them tells nothing.
+// TestNodeCountsMissingDevices reads a license of which some keys of devices are gone. A page without all devices does
+// not show this.
 func TestNodeCountsMissingDevices(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -80,16 +80,16 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	}
 	whole := store.DevicePage{Limit: 100}
 	if n := read(whole); n != 0 {
-		t.Errorf("on a good license it is %v", n)
+		t.Errorf("for a good license the metric is %v", n)
 	}
 	kvtest.Must(l.client.Delete(l.ctx(), layout.DeviceKey(s.spilled.ID(), "device-0")))(t)
 	if n := read(store.DevicePage{Limit: 3}); n != 0 {
-		t.Errorf("after the first page of many it is %v", n)
+		t.Errorf("after the first page of many the metric is %v", n)
 	}
 	if n := read(store.DevicePage{Limit: 100, After: store.DeviceCursor{0, 1}}); n != 0 {
-		t.Errorf("after a later page it is %v", n)
+		t.Errorf("after a later page the metric is %v", n)
 	}
 	if n := read(whole); n != 1 {
-		t.Errorf("after all of it it is %v", n)
+		t.Errorf("after a page with all devices the metric is %v", n)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"licet/node/store"
 )
 
-// TestKeyUsesLeaveTheMark notes uses of many keys: the mark that makes every
-// node read its keys anew stays, and so do the keys.
+// TestKeyUsesLeaveTheMark notes uses of many keys: this changes neither the keys nor the marks that make every node
+// read its keys again.
 func TestKeyUsesLeaveTheMark(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -33,15 +33,15 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 		}
 	}
 	if after := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); after != mark {
-		t.Error("a note of a use changed the mark")
+		t.Error("noting a use changed a mark")
 	}
 	if string(l.value(layout.APIKeyKey(uses[0].Hash))) != string(stored) {
-		t.Error("a note of a use changed the key")
+		t.Error("noting a use changed the key")
 	}
 	for _, use := range uses {
 		if at, err := layout.DecodeKeyUse(l.value(layout.KeyUseKey(use.Hash))); err != nil ||
 			!at.Equal(kvtest.Time.Add(store.KeyUseStep)) {
-			t.Fatalf("it was used at %v, %v", at, err)
+			t.Fatalf("the key was used at %v, %v", at, err)
 		}
 	}
 	list := kvtest.Must(l.store.ListAPIKeys(l.ctx(), newAPIKey().Owner, store.Page{Limit: store.MaxListPage}))(t)

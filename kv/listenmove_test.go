@@ -18,9 +18,8 @@ import (
 	"licet/node/store"
 )
 
-// TestMovesHurtNoOtherOwner has one owner begin and cease to listen as fast as a store
-// lets it, while another store binds and removes a device of another owner: none of these
-// changes is lost to the moves.
+// TestMovesHurtNoOtherOwner: one owner begins and ceases to listen as fast as the store allows, while another store
+// binds and removes a device of another owner. The moves make none of these changes lose.
 func TestMovesHurtNoOtherOwner(t *testing.T) {
 	l := newHooksLab(t)
 	noisy, quiet := acct("noisy"), acct("quiet")
@@ -125,7 +124,7 @@ func TestMoverDies(t *testing.T) {
 		},
 		"the change is made again": func(l *eventsLab, s *Store, owner licensing.Owner) {
 			change := l.hooked(s, owner, subscribe(owner))
-			change.Writes[0].Token = nil // as it was before the first one
+			change.Writes[0].Token = nil // as before the first change
 			if outcome, err := s.Commit(l.t.Context(), change); err != nil || outcome.Landed {
 				l.t.Errorf("%+v, %v", outcome, err)
 			}
@@ -151,7 +150,7 @@ func TestMoverDies(t *testing.T) {
 				t.Errorf("the change is stored and not in effect, and the answer is %v", err)
 			}
 			l.wantListeners()
-			l.clean() // a request that waits is no violation
+			l.clean() // a waiting request is no violation
 			look(l, other, owner)
 			l.wantListeners(owner)
 			l.wantNoRequests()
@@ -196,8 +195,8 @@ func TestMissedMoves(t *testing.T) {
 	}
 }
 
-// TestListenFenceIsGarbled writes nonsense over the fence: every store reads who listens,
-// changes go on, and the next move mends the fence.
+// TestListenFenceIsGarbled damages the value of the fence: every store reads all listeners, changes go on, and the next
+// move repairs the fence.
 func TestListenFenceIsGarbled(t *testing.T) {
 	l := newHooksLab(t)
 	owner, next := acct("garbled"), acct("next")
@@ -217,7 +216,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 	l.clean()
 }
 
-// wantNoRequests wants that no request to listen waits or is left behind.
+// wantNoRequests checks that no request to listen is in the store.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()
 	if left := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.ListenRequests,
@@ -226,7 +225,7 @@ func (l *eventsLab) wantNoRequests() {
 	}
 }
 
-// awaitKey closes found once there is a key.
+// awaitKey closes found once the key exists.
 func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
 	defer close(found)
 	watch := l.store.etcd.Native.Watch(l.t.Context(), key, clientv3.WithRev(1))

@@ -42,7 +42,7 @@ func (k *slowKV) Txn(
 	return k.KVClient.Txn(ctx, request, opts...)
 }
 
-// moveThrough has a store's reads and moves of layout.ListenKey go through k.
+// moveThrough makes a store send its reads and moves of layout.ListenKey through k.
 func (k *slowKV) moveThrough(s *Store) {
 	k.KVClient = s.etcd.Remote
 	s.etcd.KV = clientv3.NewKVFromKVClient(k, s.etcd.Native)
@@ -66,9 +66,9 @@ func (l *eventsLab) orphan(owner licensing.Owner) {
 	}
 }
 
-// TestManyWaitForOneMove has look-ups wait for one move on a store whose etcd is slow: one of
-// them moves layout.ListenKey, and the others ask etcd nothing. A look-up beyond moveWaits of the same
-// owner is refused at once; another owner's is not.
+// TestManyWaitForOneMove: look-ups wait for one move on a store whose etcd is slow. One of them moves layout.ListenKey,
+// and the others send no request to etcd. A look-up beyond moveWaits of the same owner is refused at once; another
+// owner's is not.
 func TestManyWaitForOneMove(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("herd")
@@ -88,7 +88,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 		go func() { errs <- look(ctx, owner) }()
 	}
 	if err := <-errs; !errors.Is(err, licensing.ErrOverloaded) { // the others wait
-		t.Errorf("one look-up too many: %v", err)
+		t.Errorf("a look-up beyond moveWaits: %v", err)
 	}
 	if err := look(ctx, acct("bystander")); err != nil {
 		t.Errorf("another owner: %v", err)
@@ -126,12 +126,11 @@ func TestSealingWaitsForNoMove(t *testing.T) {
 	ctx := t.Context()
 	kvtest.Must(s.readOpenEpoch(ctx))(t)
 	if ctx.Err() != nil {
-		t.Error("the epoch was known only when the caller had given up")
+		t.Error("the store knew the epoch only after the caller had given up")
 	}
 }
 
-// TestWaitWithoutARequest waits for a request that is neither there nor in effect, as after
-// a restore: the wait ends.
+// TestWaitWithoutARequest waits for a request that is neither stored nor in effect, as after a restore: the wait ends.
 func TestWaitWithoutARequest(t *testing.T) {
 	l := newHooksLab(t)
 	s := l.open(nil)
@@ -143,8 +142,8 @@ func TestWaitWithoutARequest(t *testing.T) {
 	}
 }
 
-// TestMoversDieBeforeTheyRemove has more owners wait than one move names. Two movers die
-// before they remove the requests that are in effect: all owners come to listen.
+// TestMoversDieBeforeTheyRemove makes more owners wait than one move names. Two movers die before they remove the
+// requests that are in effect: in the end all owners listen.
 func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	l := newHooksLab(t)
 	const owners = moveOwners + 50
@@ -173,8 +172,8 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	l.wantNoRequests()
 }
 
-// TestUnreadableListenRequest garbles an owner's request to listen: the owner listens, as
-// missing events can't be made up for.
+// TestUnreadableListenRequest damages an owner's request to listen: the owner listens, since missing events can't be
+// added later.
 func TestUnreadableListenRequest(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unread")

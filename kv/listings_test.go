@@ -19,15 +19,14 @@ import (
 	"licet/node/store"
 )
 
-// workKV counts what reads make etcd do.
+// workKV counts the work of etcd for reads.
 type workKV struct {
 	etcdserverpb.KVClient
 	mu   sync.Mutex
 	work work
 }
 
-// work is what reads have made etcd do: keys that it walked over to count them,
-// keys that it gave, and requests.
+// work is the work of etcd for reads: keys that etcd counted, keys that it returned, and requests.
 type work struct{ counted, given, requests int64 }
 
 func (k *workKV) note(responses ...*etcdserverpb.RangeResponse) {
@@ -40,7 +39,7 @@ func (k *workKV) note(responses ...*etcdserverpb.RangeResponse) {
 	}
 }
 
-// take returns the work since it was taken last.
+// take returns the work since the last call.
 func (k *workKV) take() work {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,8 +84,8 @@ func workStore(t testing.TB) (*Store, *workKV) {
 	return s, kv
 }
 
-// crowd is an owner with so many licenses and orders of one buyer, written
-// straight into etcd. Half of them were made in one burst.
+// crowd returns an owner with count licenses and count orders of one buyer, written straight into etcd. Half of them
+// were made in one burst.
 func crowd(t testing.TB, n int) licensing.Owner {
 	t.Helper()
 	owner := licensing.Owner{AccountID: fmt.Sprintf("acct_crowd%d", n), Mode: licensing.Test}
@@ -126,7 +125,7 @@ func crowd(t testing.TB, n int) licensing.Owner {
 	return owner
 }
 
-// pageWork is what pages of a listing have cost.
+// pageWork is the work of etcd for the pages of a listing.
 type pageWork struct {
 	pages, items int
 	most, sum    work
@@ -157,7 +156,7 @@ func TestPagesCostTheSame(t *testing.T) {
 		name         string
 		limit, pages int
 		keep         func(*licensing.License) bool
-		// What a page costs etcd at most, on average and of all pages.
+		// The most work of etcd for a page, on average and for any page.
 		average, most work
 	}{
 		{"pages of 20", 20, 150, nil, work{400, 400, 6}, work{1500, 1500, 10}},

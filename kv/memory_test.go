@@ -13,8 +13,8 @@ import (
 	"licet/node/store"
 )
 
-// manyDevices stores a license with devices d-0 and on in keys of their own, of
-// which a store that has just read the license knows nothing.
+// manyDevices stores a license with the devices d-0, d-1 and so on in keys of their own. A store that has just read the
+// license knows none of these devices.
 func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	t.Helper()
 	ref := licensing.LicenseRef(putDevices(t, count,
@@ -23,8 +23,7 @@ func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	return ref
 }
 
-// guessed returns what is remembered of a license, and of devices that are taken
-// for absent.
+// guessed returns the remembered license, with devices that the store assumes to be absent.
 func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store.Snapshot {
 	t.Helper()
 	guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: devices})
@@ -33,7 +32,7 @@ func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store
 	}
 	for _, device := range devices {
 		if guess.Record.Devices[device].Bound {
-			t.Fatalf("%s is said to be bound", device)
+			t.Fatalf("%s is remembered as bound", device)
 		}
 	}
 	return guess
@@ -65,7 +64,7 @@ func TestWrongAssumption(t *testing.T) {
 			}
 			want := store.Want{Ref: ref, Devices: []string{"d-3", "d-4", "d-5"}}
 			if guess, unsure, ok := s.Recall(want); !ok || len(unsure) != 2 || !guess.Record.Devices["d-3"].Bound {
-				t.Errorf("after a wrong guess it is unsure of %v", unsure)
+				t.Errorf("after a wrong guess the store is unsure of %v", unsure)
 			}
 			// After distrustAfterGuess absent devices the cache guesses again, but not
 			// about the device that is known to be bound.
@@ -73,15 +72,14 @@ func TestWrongAssumption(t *testing.T) {
 				loadOne(t, s, ref, "absent")
 			}
 			if guess, unsure, _ := s.Recall(want); len(unsure) != 0 || !guess.Record.Devices["d-3"].Bound {
-				t.Errorf("after %d that were absent it is unsure of %v", distrustAfterGuess, unsure)
+				t.Errorf("after %d absent devices the store is unsure of %v", distrustAfterGuess, unsure)
 			}
 		})
 	}
 }
 
-// TestRememberedSwaps swaps again and again against what earlier swaps left in
-// mind, without a read: of a license with few devices and with many, in a
-// request of its own or among others.
+// TestRememberedSwaps swaps again and again on the values that the store remembers from earlier swaps, without a read.
+// The license has few devices or many, and the swap has a request of its own or shares one.
 func TestRememberedSwaps(t *testing.T) {
 	for _, first := range []int{0, 20} {
 		s := faultyStore(t, kvtest.Script())
@@ -105,8 +103,7 @@ func TestRememberedSwaps(t *testing.T) {
 	}
 }
 
-// TestConfirm: a guess is confirmed for as long as all that it says is true, and
-// nothing is read of it but revisions.
+// TestConfirm: the store confirms a guess as long as all of it is true, and reads only revisions.
 func TestConfirm(t *testing.T) {
 	for _, first := range []int{0, 20} {
 		s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
@@ -137,8 +134,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestRememberedSize: a license that is remembered takes no memory beyond what
-// it needs, whether it was read or written, has few devices or many.
+// TestRememberedSize: a remembered license takes no more memory than needed, whether it was read or written, with few
+// devices or many.
 func TestRememberedSize(t *testing.T) {
 	if got := reflect.TypeFor[slot]().Size(); got > 64 { // one of the sizes that Go allocates
 		t.Errorf("a slot takes %d bytes", got)
@@ -168,8 +165,8 @@ func TestRememberedSize(t *testing.T) {
 	}
 }
 
-// TestNoteKeepsTheNewer: a read that was overtaken by a swap does not bring the
-// older value back to mind; a loss does, since what was known was wrong.
+// TestNoteKeepsTheNewer: a read that a swap has overtaken does not replace the newer value. A lost swap replaces the
+// value by an older one, since the remembered value was wrong.
 func TestNoteKeepsTheNewer(t *testing.T) {
 	m, err := newMemory(10)
 	if err != nil {
@@ -195,8 +192,8 @@ func TestNoteKeepsTheNewer(t *testing.T) {
 	}
 }
 
-// TestTouchOfRemoved stores that a device was seen which was removed, or removed
-// and bound again, since it was read: that must be lost.
+// TestTouchOfRemoved stores a use of a device that was removed, or removed and bound again, since it was read: the swap
+// must lose.
 func TestTouchOfRemoved(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
@@ -236,9 +233,8 @@ func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot store.Snapshot, 
 	}
 }
 
-// TestMemoryAfterRestore remembers a license at a revision that its store, put
-// back to an earlier state, has not reached: one swap is lost to that, and no
-// other.
+// TestMemoryAfterRestore remembers a license at a revision that the store has not reached after a restore: one swap
+// loses because of that, and no other.
 func TestMemoryAfterRestore(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	ref, _ := createStored(t, s)
@@ -268,7 +264,7 @@ func TestMergeInline(t *testing.T) {
 	}
 }
 
-// BenchmarkOwnerOf asks whose a remembered license is, as each activation does.
+// BenchmarkOwnerOf looks up the owner of a remembered license, as each activation does.
 func BenchmarkOwnerOf(b *testing.B) {
 	m, err := newMemory(0)
 	if err != nil {

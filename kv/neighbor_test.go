@@ -22,7 +22,7 @@ const (
 	neighborHook = "we_53neighbor"
 )
 
-// neighbor is an owner beside the lab's owner, whose values are damaged.
+// neighbor is an owner beside the lab's owner, one of whose values is damaged.
 type neighbor struct {
 	*lab
 	specimens
@@ -33,7 +33,7 @@ type neighbor struct {
 	now        time.Time // of retention and recounts
 	round      int
 	damaged    string             // the kind of the damaged value, as verify calls it
-	behind     store.FeedPosition // what the neighbor has read of its feed
+	behind     store.FeedPosition // up to where the neighbor has read its feed
 	keys       []licensing.APIKey
 }
 
@@ -167,7 +167,7 @@ func (n *neighbor) lists(ctx context.Context, wrong complain) {
 	}
 }
 
-// delivers does what a node does that delivers to the endpoints of both owners.
+// delivers resumes and stores deliveries to the endpoints of both owners, as a node does.
 func (n *neighbor) delivers(ctx context.Context, wrong complain) {
 	n.t.Helper()
 	found := false

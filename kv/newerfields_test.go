@@ -49,7 +49,7 @@ func TestNewerFormat(t *testing.T) {
 		t.Errorf("%d devices, %d writers", len(got.Devices), len(got.Writers))
 	}
 
-	// The same of the license's metadata.
+	// The metadata of the license keeps its newer fields too.
 	place := layout.MetadataKey(ref.LicenseID())
 	newer = append(layout.EncodeMetadata(licensing.Metadata{Object: `{"a":1}`}, nil), unknown...)
 	if _, err := server.Client.Put(ctx, place, string(newer)); err != nil {

@@ -36,7 +36,7 @@ func registration(s *Store) store.Registration {
 	return store.Registration{Incarnation: s.Incarnation(), Address: "127.0.0.1:7070", PublicKey: [32]byte{1, 2, 3}}
 }
 
-// stamper is a clock that keeps the stamps that it was given last.
+// stamper is a clock that keeps the stamps of the last comparison.
 type stamper struct {
 	ahead    time.Duration
 	mu       sync.Mutex
@@ -60,7 +60,7 @@ func (s *stamper) count() int {
 	return s.compared
 }
 
-// of returns the stamp of a node as it was read last.
+// of returns the stamp of a node as of the last read.
 func (s *stamper) of(node store.Incarnation) (stamp store.Stamp) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +89,8 @@ func registered(t *testing.T, s *Store, r store.Registration, clock store.Stampe
 	return leave
 }
 
-// TestStamps: each node stores its time again and again, and reads the times of all nodes. A node that does not listen
-// to other nodes does so too, and is no node to send commands to.
+// TestStamps: each node stores its time again and again, and reads the times of all nodes. A node without a listener
+// for other nodes does so too, and is not among the nodes that take commands.
 func TestStamps(t *testing.T) {
 	t.Parallel()
 	s, other := openStore(t), openStore(t)
@@ -111,7 +111,7 @@ func TestStamps(t *testing.T) {
 	nodes, err := s.Nodes(t.Context())
 	if err != nil || slices.ContainsFunc(nodes,
 		func(r store.Registration) bool { return r.Incarnation == other.Incarnation() }) {
-		t.Errorf("nodes to send commands to: %+v, %v", nodes, err)
+		t.Errorf("nodes that take commands: %+v, %v", nodes, err)
 	}
 	leave()
 	kvtest.Await(t, func() bool { return clock.of(other.Incarnation()).At.IsZero() })
@@ -182,8 +182,8 @@ func TestStampsWhileFull(t *testing.T) {
 	kvtest.Await(t, func() bool { return !clock.of(store.Incarnation{'l'}).At.IsZero() })
 }
 
-// TestRegister: a node is registered while it lives, again after its lease was
-// lost, and gone as soon as it leaves.
+// TestRegister: a node is registered while it lives, registers again after the loss of its lease, and is not registered
+// once it leaves.
 func TestRegister(t *testing.T) {
 	t.Parallel()
 	s, other := openStore(t), openStore(t)
@@ -205,7 +205,7 @@ func TestRegister(t *testing.T) {
 	awaitNode(t, other, want, false)
 }
 
-// TestBadRegistrations are left out, and verify names them.
+// TestBadRegistrations: the list of nodes leaves out damaged registrations, and verify names them.
 func TestBadRegistrations(t *testing.T) {
 	for name, x := range map[string]struct{ rest, value string }{
 		"no value": {"12345678", ""},

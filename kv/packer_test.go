@@ -12,7 +12,7 @@ import (
 	"licet/licensing"
 )
 
-// tells has a part put events of a record too.
+// tells makes an item put events of a record too.
 func tells(p *batchItem, owner licensing.Owner, record string) *batchItem {
 	sw := swap{then: p.then, eventWrites: p.eventWrites}
 	sw.writeEvents(make([]byte, 64), []byte{1}, owner, record, 1)
@@ -111,26 +111,26 @@ func TestBatchesFit(t *testing.T) {
 				for i := range p.eventWrites {
 					if tell := &p.eventWrites[i]; tell.inBlock ||
 						layout.ReadLocation(tell.location) != (layout.Location{Epoch: 7}) {
-						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed,
-							layout.ReadLocation(tell.location), tell.inBlock)
+						t.Errorf("seed %d: events have the location %+v, in a block: %v, but their change has "+
+							"its own transaction", seed, layout.ReadLocation(tell.location), tell.inBlock)
 					}
 				}
 			}
 		}
 		if sent != parts || l.ops != 0 || l.eventKeys.keys != 0 || len(l.eventKeys.of) != 0 || len(l.waiting) != 0 {
-			t.Errorf("seed %d: %d of %d parts were sent; %d operations and %+v wait", seed, sent, parts, l.ops,
+			t.Errorf("seed %d: %d of %d items were sent; %d operations and %+v wait", seed, sent, parts, l.ops,
 				l.eventKeys)
 		}
 	}
 }
 
-// TestFullOfEvents: events fill requests as other keys do, so that what waits is sent by
-// one more as soon as it fills it.
+// TestFullOfEvents: keys of events fill requests as other keys do: once the waiting items fill a request, the batcher
+// sends one more request.
 func TestFullOfEvents(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		owners int
-		full   int // how many parts, of one license each
+		full   int // how many items, of one license each
 	}{
 		{"of one owner", 1, 120},     // 120 and 8 blocks
 		{"each of another", 200, 64}, // and as many keys of events
@@ -139,7 +139,7 @@ func TestFullOfEvents(t *testing.T) {
 			l := &batcher{most: 1, apart: true}
 			for i := range c.full {
 				if l.free() {
-					t.Fatalf("%d parts fill a request", i)
+					t.Fatalf("%d items fill a request", i)
 				}
 				p := tells(putting(fmt.Sprint("k", i)), acct(fmt.Sprint("o", i%c.owners)), fmt.Sprintf("l%016d", i))
 				l.waiting = append(l.waiting, p)
@@ -147,7 +147,7 @@ func TestFullOfEvents(t *testing.T) {
 				l.eventKeys.add(p.eventWrites, 1)
 			}
 			if !l.free() {
-				t.Errorf("%d parts don't", c.full)
+				t.Errorf("%d items do not fill a request", c.full)
 			}
 		})
 	}

@@ -16,8 +16,8 @@ import (
 	"licet/node/store"
 )
 
-// TestProductsInTheirListing follows products through all that happens to them:
-// each that there is has one place, by when it was made.
+// TestProductsInTheirListing puts and deletes products: each existing product has one entry in the listing, at the time
+// of its creation.
 func TestProductsInTheirListing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -69,7 +69,7 @@ func TestProductsInTheirListing(t *testing.T) {
 		}
 		if places := kvtest.Must(l.client.Get(l.ctx(), inLab(layout.ProductsOf(labOwner)), clientv3.WithPrefix(),
 			clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
-			t.Errorf("%s: there are %d places", step.name, places)
+			t.Errorf("%s: there are %d entries", step.name, places)
 		}
 		if _, found := l.verify(verify.Config{}); len(found) > 0 {
 			t.Errorf("%s: found %v", step.name, found)

@@ -71,8 +71,7 @@ func (l *lab) traced() (count int) {
 	return count
 }
 
-// noted makes an order of the buyer; if it is sold, something is noted with its
-// license too, and a device is bound to it.
+// noted makes an order of the buyer. If sold, the license of the order gets metadata and a device.
 func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.t.Helper()
 	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{
@@ -97,7 +96,7 @@ func (l *lab) noted(number int, sold bool) licensing.Order {
 	return order
 }
 
-// until asks again while it is unknown or impossible whether something is done.
+// until repeats a call while its outcome is unknown, or the service can't execute it now.
 func until(do func() error) error {
 	for {
 		err := do()
@@ -108,7 +107,7 @@ func until(do func() error) error {
 	}
 }
 
-// forget redacts the buyer until that is complete, each time at any of the nodes.
+// forget redacts the buyer until the redaction is complete, each time at a random node.
 func forget(ctx context.Context, nodes []*service.Service, once *node.Once) error {
 	for {
 		var done licensing.Redaction
@@ -124,10 +123,9 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 	}
 }
 
-// TestRedactionUnderFaults redacts a buyer's orders from two sides, while they are
-// paid, canceled, refunded, activated and changed, and every second write of one of
-// the nodes fails, is made late, or is made and denied. Afterwards nothing in etcd
-// tells of the buyer, and nothing that was acknowledged is lost.
+// TestRedactionUnderFaults redacts a buyer's orders from two sides, while they are paid, canceled, refunded, activated
+// and changed, and every second write of one of the nodes fails, is applied late, or is applied and answered with an
+// error. Afterwards etcd holds no data of the buyer, and no acknowledged change is lost.
 func TestRedactionUnderFaults(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -158,7 +156,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 	}
 	stranger := l.pay(l.order(200))
 	if l.traced() < 4*len(orders)/2 {
-		t.Fatalf("only %d keys tell of the buyer", l.traced())
+		t.Fatalf("only %d keys have data of the buyer", l.traced())
 	}
 
 	acked := make([]acknowledged, len(orders))
@@ -176,7 +174,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for _, run := range faulty.Late { // old proposals that commit behind everybody's back
+	for _, run := range faulty.Late { // old proposals that commit late
 		run()
 	}
 
@@ -192,7 +190,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 	}
 }
 
-// acknowledged is what was done to an order and its license while it was redacted.
+// acknowledged holds the acknowledged changes of an order and its license during the redaction.
 type acknowledged struct {
 	license          licensing.LicenseKey
 	paid, refunded   bool
@@ -202,8 +200,8 @@ type acknowledged struct {
 
 var laterEnd = time.Date(2098, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// disturb does to an order, and to its license, all that can happen to it, and notes
-// what was acknowledged. What is noted of the buyer meanwhile may stay.
+// disturb makes all kinds of changes to an order and its license, and notes which were acknowledged. Data of the buyer
+// that is added meanwhile may stay.
 func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, random *mathrand.Rand) (a acknowledged) {
 	ctx := t.Context()
 	any := func() *service.Service { return nodes[random.IntN(len(nodes))] }
@@ -274,7 +272,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 	return a
 }
 
-// check demands that what was acknowledged is so.
+// check checks that the acknowledged changes are stored.
 func (a *acknowledged) check(l *lab, order licensing.Order) {
 	l.t.Helper()
 	now := kvtest.Must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)

@@ -39,8 +39,8 @@ func backUp(t *testing.T, e *embedded.Server) string {
 	return path
 }
 
-// disaster is a store whose data is lost and restored from a backup, under a
-// node that is up all the time: its socket stays where it is.
+// disaster is a store whose data is lost and restored from a backup. A node is up all the time, and the socket of etcd
+// stays the same.
 type disaster struct {
 	*lab
 	dir, backup string
@@ -58,7 +58,7 @@ func newDisaster(t *testing.T) *disaster {
 	return d
 }
 
-// restore loses the data and brings the backup's back.
+// restore removes the data and restores the backup.
 func (d *disaster) restore(bump uint64) {
 	d.t.Helper()
 	d.etcd.Close()
@@ -85,7 +85,7 @@ func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what was waited for did not come")
+			t.Fatal("the condition did not become true in time")
 		}
 	}
 }
@@ -96,8 +96,7 @@ func waitUntil(t *testing.T, done func() bool) {
 func (d *disaster) swapWithOldToken(bump uint64) store.Outcome {
 	d.t.Helper()
 	ref := licensing.LicenseRef(d.lost.paid.LicenseKey)
-	// As the node does that starts after the restore: without the bump both activations
-	// have the same revision.
+	// The node that starts after the restore does the same: without the bump, both activations have the same revision.
 	if err := d.store.OpenEpoch(d.ctx()); err != nil {
 		d.t.Fatal(err)
 	}
@@ -114,8 +113,8 @@ func (d *disaster) swapWithOldToken(bump uint64) store.Outcome {
 	return outcome
 }
 
-// TestRestoredStoreRefusesOldTokens is fault 41: nodes that are up remember
-// revisions that the restored store never had.
+// TestRestoredStoreRefusesOldTokens: nodes that are up during a restore remember revisions that the restored store
+// never had.
 func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	t.Parallel()
 	d := newDisaster(t)
@@ -152,9 +151,8 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	}
 }
 
-// TestOldTokenLandsWithoutBump shows that the test above would see it: without
-// the bump a revision comes again, and the swap lands on a record that its
-// node has never seen.
+// TestOldTokenLandsWithoutBump shows that the test above can fail: without the bump a revision occurs twice, and the
+// swap lands on a record that its node has never read.
 func TestOldTokenLandsWithoutBump(t *testing.T) {
 	t.Parallel()
 	d := newDisaster(t)
@@ -165,7 +163,7 @@ func TestOldTokenLandsWithoutBump(t *testing.T) {
 		"from memory": true})
 }
 
-// wantBound demands which devices the license of the paid order has.
+// wantBound checks which devices the license of the paid order has.
 func (d *disaster) wantBound(want map[string]bool) {
 	d.t.Helper()
 	devices := slices.Sorted(maps.Keys(want))
@@ -184,7 +182,7 @@ func TestBackup(t *testing.T) {
 	l.fill()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "backup.db")
-	// the last backup, and what a killed one left
+	// the last backup, and the file of a killed backup
 	for _, name := range []string{path, path + ".new", path + ".sha256"} {
 		if err := os.WriteFile(name, bytesOf(strings.Repeat("old", 1<<20)), 0o644); err != nil {
 			t.Fatal(err)
@@ -247,8 +245,8 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses damaged backups and directories that are in use, says why
-// and leaves nothing behind.
+// TestRestoreRefuses: Restore refuses damaged backups and directories that are in use. It says why, and leaves no file
+// behind.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
 	e := embeddedtest.Start(t, t.TempDir())

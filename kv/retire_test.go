@@ -66,7 +66,7 @@ func TestRetireMaster(t *testing.T) {
 		}
 	}
 	if err := s.RetireMaster(l.ctx(), "new", done); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("retired the one in use: %v", err)
+		t.Errorf("the master key in use was retired: %v", err)
 	}
 	for _, good := range []licensing.MasterRing{ring("new"), ring("new", "old")} {
 		if err := s.CheckRing(l.ctx(), good); err != nil {
@@ -90,7 +90,7 @@ func TestRetireMaster(t *testing.T) {
 	}
 }
 
-// TestRetireMasterWithUnreadableKeys: what can't be read may be derived from any master key.
+// TestRetireMasterWithUnreadableKeys: the secret of an unreadable key may be derived from any master key.
 func TestRetireMasterWithUnreadableKeys(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -121,7 +121,7 @@ func TestRetireMasterWithUnreadableKeys(t *testing.T) {
 	}
 }
 
-// TestRetireMasterAmongRivals makes a key between the look and the retirement.
+// TestRetireMasterAmongRivals makes an API key between the count of uses and the retirement.
 func TestRetireMasterAmongRivals(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -134,10 +134,10 @@ func TestRetireMasterAmongRivals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if retired := kvtest.Must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
-		t.Error("it was retired although a key was made meanwhile")
+		t.Error("the master key was retired although an API key was made meanwhile")
 	}
 	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err == nil {
-		t.Error("it was retired although it is in use")
+		t.Error("the master key was retired although it is in use")
 	}
 	if only := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t).Uses; len(only) != 2 || only[1].Retired {
 		t.Errorf("the uses are %+v", only)

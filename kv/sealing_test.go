@@ -14,7 +14,7 @@ import (
 	"licet/kv/internal/layout"
 )
 
-// sealedEpochs are epochs without a store.
+// sealedEpochs simulates the epochs of a store.
 type sealedEpochs struct {
 	bytes int64 // in each epoch, from its beginning
 

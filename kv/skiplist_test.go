@@ -18,10 +18,10 @@ import (
 	"licet/node/store"
 )
 
-// entryKeys are all keys of an entry that holds nothing.
+// entryKeys returns all keys of an entry without a value.
 func entryKeys(entry string) []string { return append([]string{entry}, layout.SkipKeys(entry)...) }
 
-// Heights never change: what one build leaves out another would look for in vain.
+// TestSkipHeights: heights never change, since a build would miss keys that another build does not write.
 func TestSkipHeights(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const entries = 1 << 20
@@ -44,7 +44,7 @@ func TestSkipHeights(t *testing.T) {
 	}
 }
 
-// heights returns positions of entries, some of each height.
+// heights returns positions of entries, with some of each height.
 func heights() (positions []string) {
 	for i := range 100_000 {
 		position := fmt.Sprintf("%024d", i)
@@ -55,7 +55,7 @@ func heights() (positions []string) {
 	return positions
 }
 
-// plantListing writes the entries of a listing, but not the keys that leave says.
+// plantListing writes the entries of a listing, without the keys for which leave returns true.
 func plantListing(t *testing.T, listing string, positions []string, leave func(level int, position string) bool) {
 	t.Helper()
 	var ops []clientv3.Op
@@ -80,7 +80,7 @@ func plantListing(t *testing.T, listing string, positions []string, leave func(l
 	}
 }
 
-// walked returns all positions of a walk, so many at a time.
+// walked returns all positions of a walk, read in pages of size.
 func walked(t *testing.T, w *walk, size int) (positions []string) {
 	t.Helper()
 	for {
@@ -99,8 +99,8 @@ func walked(t *testing.T, w *walk, size int) (positions []string) {
 	}
 }
 
-// A walk sees each entry once, from wherever it begins, whatever the upper levels
-// look like: they decide only what it costs.
+// TestWalk: a walk returns each entry once, from any beginning and with any upper levels. The upper levels only change
+// its cost.
 func TestWalk(t *testing.T) {
 	s := openStore(t)
 	positions := heights()
@@ -142,7 +142,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A walk through a listing that others add to sees what was there.
+// TestWalkWhileOthersAdd: a walk returns all earlier entries of a listing while others add entries.
 func TestWalkWhileOthersAdd(t *testing.T) {
 	s := openStore(t)
 	const listing = "i/acct_walk busy/t/"
@@ -175,15 +175,15 @@ func TestWalkWhileOthersAdd(t *testing.T) {
 	}
 	for _, position := range there {
 		if seen[position] != 1 {
-			t.Errorf("%s was there, and was seen %d times", position, seen[position])
+			t.Errorf("%s is an earlier entry, and was returned %d times", position, seen[position])
 		}
 	}
 	if !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
-		t.Error("they were not seen in their order")
+		t.Error("the entries were not returned in order")
 	}
 }
 
-// A new record puts little more than its own entry, and shares no key with other new records.
+// TestListingCostsLittle: a new record puts little more than its own entry, and shares no key with other new records.
 func TestListingCostsLittle(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const made = 20_000

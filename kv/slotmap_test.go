@@ -11,7 +11,8 @@ import (
 )
 
 // TestMovedSlots: a node that runs refuses requests for records, lists and events in slots that move away, as soon as
-// the map says so, and serves them again once they are back. No node starts on a store from which slots have moved.
+// the map moves the slots, and serves them again once the slots are back. No node starts on a store from which slots
+// have moved.
 func TestMovedSlots(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -108,7 +108,7 @@ func (l *spaceLab) lookUp(i int) {
 	}
 }
 
-// fill writes until etcd raises its alarm, and waits until the store knows.
+// fill writes until etcd raises its alarm, and waits until the store knows of the alarm.
 func (l *spaceLab) fill() {
 	l.t.Helper()
 	ballast := strings.Repeat("x", 64<<10)
@@ -124,7 +124,7 @@ func (l *spaceLab) fill() {
 	kvtest.Await(l.t, func() bool { return l.store.Space() == store.SpaceFull })
 }
 
-// makeRoom does what an operator does about the alarm.
+// makeRoom frees space and ends the alarm, as an operator does.
 func (l *spaceLab) makeRoom() {
 	l.t.Helper()
 	now, err := l.etcd.Get(l.ctx(), "ballast", clientv3.WithKeysOnly())
@@ -142,8 +142,8 @@ func (l *spaceLab) makeRoom() {
 	}
 }
 
-// TestFullStore fills etcd up to its quota. Under the alarm changes are refused without a
-// request to etcd, so they hold no places and look-ups go on; afterwards all is as before.
+// TestFullStore fills etcd up to its quota. Under the alarm the store refuses changes without a request to etcd, so
+// that they hold no places and look-ups go on. After the alarm the store makes changes again.
 func TestFullStore(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
@@ -189,12 +189,12 @@ func TestFullStore(t *testing.T) {
 	l.makeRoom()
 	kvtest.Await(t, func() bool { return l.activate(1) == nil })
 	if l.store.Space() == store.SpaceFull {
-		t.Error("changes land, and the store still takes the alarm to be on")
+		t.Error("changes land, but the store still assumes the alarm")
 	}
 }
 
-// TestAlarmFoundByAChange makes a change while the alarm is on and the store does not know:
-// its outcome is unknown, and it does not wait for its deadline to say so.
+// TestAlarmFoundByAChange makes a change while the alarm is on and the store does not know of it: the store returns
+// "outcome unknown", without waiting for the deadline.
 func TestAlarmFoundByAChange(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
@@ -215,8 +215,8 @@ func TestAlarmFoundByAChange(t *testing.T) {
 	}
 }
 
-// TestNoSpaceWithoutAlarm answers a change with NoSpace while no alarm is on: the next probe
-// finds that out, and changes go on.
+// TestNoSpaceWithoutAlarm answers a change with NoSpace while no alarm is on: the next probe finds no alarm, and
+// changes go on.
 func TestNoSpaceWithoutAlarm(t *testing.T) {
 	t.Parallel()
 	l := newSpaceLab(t)
@@ -293,7 +293,7 @@ func TestStartWhileFull(t *testing.T) {
 		return err == nil
 	})
 	if now := store.fences.known(); now <= before || store.fences.owes.Load() {
-		t.Errorf("the first event after %d tries is in epoch %d, like those of the node before", changes, now)
+		t.Errorf("the first event after %d tries is in epoch %d, like the events of the node before", changes, now)
 	}
 }
 

@@ -53,13 +53,13 @@ func openStore(t *testing.T) *Store {
 	return s
 }
 
-// storeOn returns a store that can read through asked, and nothing else.
+// storeOn returns a store that can only read, through asked.
 func storeOn(asked clientv3.KV) *Store {
 	return &Store{core: &core{etcd: &etcd.Client{KV: asked, CallTimeout: patience}}}
 }
 
-// learn has a store know who listens to activations, as a node does when it starts.
-// Some tests subscribe on the server of all.
+// learn makes a store read which owners listen to activations, as a node does at its start. Some tests subscribe owners
+// on the etcd of all tests.
 func learn(t *testing.T, s *Store) {
 	t.Helper()
 	if err := s.learnListening(t.Context()); err != nil {
@@ -119,7 +119,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 	}
 }
 
-// openAt opens a store of the endpoints.
+// openAt opens a store at the endpoints.
 func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, error) {
 	t.Helper()
 	s, err := Open(ctx,

@@ -15,8 +15,8 @@ import (
 	"licet/node/store"
 )
 
-// TestSweepLeavesNoPlaceWithoutItsClaim sweeps one place at a time: a claim
-// that was made anew has two, and both are due.
+// TestSweepLeavesNoPlaceWithoutItsClaim sweeps one entry at a time: a claim that was stored again has two entries by
+// age, and both are due.
 func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -105,7 +105,7 @@ func TestSweepPassesUnreadableClaims(t *testing.T) {
 	}
 }
 
-// mended returns the damaged claims as they were refused.
+// mended returns the damaged claims repaired, as claims of refusals.
 func mended(l *lab, damaged seed) seed {
 	whole := seed{}
 	for key := range damaged {
@@ -116,8 +116,8 @@ func mended(l *lab, damaged seed) seed {
 	return whole
 }
 
-// TestSweepMeetsANewClaim makes a claim anew after a sweep has read that its
-// time is over, and before it is removed.
+// TestSweepMeetsANewClaim stores a claim again after a sweep has read that the claim is old, and before the sweep
+// removes it.
 func TestSweepMeetsANewClaim(t *testing.T) {
 	s := faultyStore(t, kvtest.Script())
 	owner := newLicense(t, 1).Owner
@@ -153,7 +153,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	if have := load().Record.Claim; writes != 1 || have == nil || !have.CreatedAt.Equal(kvtest.Time) {
 		t.Fatalf("after %d writes the claim is %+v", writes, have)
 	}
-	sweep(old.Add(time.Millisecond)) // of its old place by age
+	sweep(old.Add(time.Millisecond)) // the old entry by age
 	sweep(kvtest.Time.Add(time.Millisecond))
 	if have := load().Record.Claim; have != nil {
 		t.Errorf("in the end the claim is %+v", have)

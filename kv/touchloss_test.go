@@ -9,8 +9,8 @@ import (
 	"licet/node/store"
 )
 
-// TestTouchLossKeepsDeviceCache: that another node has stored when a device was seen
-// says nothing of who is bound, so it must not make a store forget whom it knows.
+// TestTouchLossKeepsDeviceCache: another node has stored when a device was seen. This changes no binding, so the store
+// must not forget the devices that it knows.
 func TestTouchLossKeepsDeviceCache(t *testing.T) {
 	s, other := faultyStore(t, kvtest.Script()), faultyStore(t, kvtest.Script())
 	ref := spilled(t, s)
@@ -22,7 +22,7 @@ func TestTouchLossKeepsDeviceCache(t *testing.T) {
 	}
 	commit(t, other, ref, read, true)
 	if s.MaxDevicesPerCommit(ref) != store.MaxFoldDevices {
-		t.Fatal("not whole to begin with")
+		t.Fatal("the store does not know all devices at first")
 	}
 	seen.At = at.Add(time.Hour)
 	guess, _, _ := s.Recall(store.Want{Ref: ref, Devices: []string{"d-1"}})

@@ -17,8 +17,8 @@ import (
 	"licet/node/store"
 )
 
-// TestDamagedEvents cuts and garbles a value of events everywhere. Whatever comes of it has the events that it should
-// have, or placeholders.
+// TestDamagedEvents cuts and changes a value of events at every byte. The result has the right events, or placeholders
+// for them.
 func TestDamagedEvents(t *testing.T) {
 	const last = 7
 	record := layout.LicenseInEvents(kvtest.Key.ID())
@@ -68,15 +68,15 @@ func TestDamagedEvents(t *testing.T) {
 	}
 }
 
-// damagedFeed is what there was to read of an owner before a value was damaged.
+// damagedFeed is the feed of an owner before a value was damaged.
 type damagedFeed struct {
 	*eventsLab
 	owner licensing.Owner
 	all   []store.RecordedEvent
-	lost  map[string]bool // the ids of events of the value that is damaged
+	lost  map[string]bool // the ids of the events in the damaged value
 }
 
-// rest leaves the events that are not lost, and no placeholders.
+// rest returns the events that are not lost, without placeholders.
 func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedEvent) {
 	for _, e := range events {
 		if !r.lost[e.ID] && e.Type != licensing.EventUnreadable {
@@ -87,7 +87,7 @@ func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedE
 	return rest
 }
 
-// history reads all of a license's history, some events at a time.
+// history reads the whole history of a license, limit events at a time.
 func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.RecordedEvent) {
 	r.t.Helper()
 	for page := (store.HistoryPage{Limit: limit}); ; {
@@ -101,7 +101,7 @@ func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.Recorde
 	}
 }
 
-// event reads an event by its id; nil where there is none.
+// event reads an event by its id; nil if there is none.
 func (r *damagedFeed) event(id string) *store.RecordedEvent {
 	r.t.Helper()
 	return kvtest.Must(kvtest.Read(func() (*store.RecordedEvent, error) {
@@ -176,7 +176,7 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 	return got
 }
 
-// damage reads everything with a value damaged in several ways, and after it was mended.
+// damage reads everything while a value is damaged, in several ways, and after the value was repaired.
 func (l *eventsLab) damage(
 	owner licensing.Owner, key string, lost func(store.RecordedEvent) bool, ways map[string][]byte,
 ) {
@@ -201,10 +201,10 @@ func (l *eventsLab) damage(
 		for i, e := range got {
 			rest, err := l.after(owner, store.FeedPosition(e.ID))
 			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
-				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
+				l.t.Errorf("%s, and repaired: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 			}
 			if r.event(e.ID) == nil {
-				l.t.Errorf("%s, and mended: %s is not found", what, e.ID)
+				l.t.Errorf("%s, and repaired: %s is not found", what, e.ID)
 			}
 		}
 	}
@@ -304,7 +304,7 @@ func TestNewerEvents(t *testing.T) {
 	record.Events[0].Type, record.Events[0].Actor, record.Events[0].Members = "license.paused", "robot", members
 	l.commit(l.store, change)
 	e := l.store.fences.known()
-	// A record of a kind that this build does not know: of its events it knows all but the record.
+	// A record of a kind that this build does not know: it reads all of the events but the record.
 	text := func(b []byte, num protowire.Number, s string) []byte {
 		return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
 	}
@@ -350,7 +350,7 @@ func TestNewerEvents(t *testing.T) {
 	}
 }
 
-// TestSearchHistory searches for a record's events of which nothing tells where they stand, over several calls.
+// TestSearchHistory searches, over several calls, for events of a record whose location nothing stores.
 func TestSearchHistory(t *testing.T) {
 	t.Parallel()
 	l := newEventsLab(t)
@@ -385,7 +385,7 @@ func TestSearchHistory(t *testing.T) {
 	}
 }
 
-// TestListsSkipUnreadableRecords: a record that can't be read does not end the lists that it stands in.
+// TestListsSkipUnreadableRecords: a record that can't be read does not end the lists that contain it.
 func TestListsSkipUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

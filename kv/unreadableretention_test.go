@@ -54,7 +54,7 @@ func TestUnreadableMark(t *testing.T) {
 			}
 			for i, left := range []int{4, 3, 2, 1, 0} {
 				if damaged == i-1 {
-					continue // the mark that says so is damaged: the events go with the next mark
+					continue // the mark of that age is damaged: the events go with the next mark
 				}
 				l.sweep(kvtest.Time.Add(keepAll.Age+time.Duration(i-1)*time.Hour+1), keepAll)
 				for _, owner := range owners {

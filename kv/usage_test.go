@@ -19,7 +19,7 @@ import (
 	"licet/node/store"
 )
 
-// addUsage adds growth to an owner's usage, and returns what Commit says and the snapshot that it was made of.
+// addUsage adds growth to an owner's usage, and returns the outcome of Commit and the snapshot before.
 func addUsage(
 	t *testing.T, s *Store, snapshot store.Snapshot, change licensing.SizeChange, b licensing.Budget,
 ) store.Outcome {
@@ -96,7 +96,7 @@ func TestUsageRecord(t *testing.T) {
 	}
 }
 
-// grown is what the growth of stores adds up to.
+// grown is the sum of the growth of stores.
 type grown map[licensing.Owner]licensing.Size
 
 func (g grown) take(s *Store) {

@@ -55,8 +55,7 @@ func holding(t *testing.T, ctx context.Context, w store.DeliveryWorker) store.De
 	return hold
 }
 
-// deliver leaves something of each kind of key at the lab's endpoint, but for the
-// lease.
+// deliver writes keys of each kind for the lab's endpoint, except for a lease.
 func (l *lab) deliver() {
 	l.t.Helper()
 	l.endpoint()
@@ -87,8 +86,7 @@ func (l *lab) deliver() {
 	})
 }
 
-// TestVerifyDeliveries plants corruptions of what is kept of deliveries: each is found,
-// named exactly, and nothing else is.
+// TestVerifyDeliveries plants corruptions of stored deliveries: verify finds and names exactly these.
 func TestVerifyDeliveries(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

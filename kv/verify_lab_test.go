@@ -23,7 +23,7 @@ import (
 	"licet/node/store"
 )
 
-// lab is an etcd of a test's own, with a store on it and a node before that.
+// lab is an etcd for one test, with a store on it and a node on the store.
 type lab struct {
 	t       *testing.T
 	store   *Store
@@ -33,7 +33,7 @@ type lab struct {
 	metrics *metrics.Metrics
 }
 
-// labEnd is when the license ends that does.
+// labEnd is the end of the one license of the lab that has an end.
 var labEnd = time.Date(2099, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
 const labBuyer = "Ada@example.com"
@@ -87,12 +87,10 @@ func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Servi
 	})
 }
 
-// labSeed returns the licenses and orders that fill makes ids of which one order
-// stands on an upper level of its two listings.
+// labSeed is a seed with which fill makes one order that has an entry on an upper level of both its listings.
 const labSeed = 20
 
-// seededEntropy returns the same bytes in every run: who stands on which level of a
-// listing follows from ids.
+// seededEntropy returns the same bytes in every run: the level of a listing's entry follows from its id.
 type seededEntropy struct {
 	mu     sync.Mutex
 	stream *mathrand.ChaCha8
@@ -139,7 +137,7 @@ func (l *lab) grantExternal(maxDevices int, metadata, external string) licensing
 	return granted[0].License.Key
 }
 
-// once returns an Idempotency-Key of its own to what is free or has one slot.
+// once returns a new Idempotency-Key for a free order and for a license with one slot; nil otherwise.
 func (l *lab) once(n int64) *node.Once {
 	if n > 1 {
 		return nil
@@ -147,8 +145,7 @@ func (l *lab) once(n int64) *node.Once {
 	return &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]}
 }
 
-// product makes the product at a known time, from which follows on which levels
-// of the listing it stands.
+// product makes the product at a fixed time, which determines the levels of its entry in the listing.
 func (l *lab) product() {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
@@ -198,7 +195,7 @@ func deviceIDs(n int) []string {
 // specimens are the records of a store in all their states.
 type specimens struct {
 	paid, unpaid, canceled, sentBack, refunded licensing.Order      // sentBack was paid after it was canceled
-	owed                                       licensing.Order      // its money is to go back
+	owed                                       licensing.Order      // a refund is due
 	inline, spilled, lowered, fresh, ending    licensing.LicenseKey // fresh was granted once
 	free                                       licensing.Order      // made once
 	own                                        licensing.LicenseKey // changed once, with a product of its own
@@ -212,7 +209,7 @@ const labExternal = "OLD-1"
 // labAlias is the key of the alias of labExternal.
 func (l *lab) labAlias() string { return layout.AliasKey(l.keys.AliasOf(labOwner, labExternal)) }
 
-// fill makes a store by the traffic that makes a real one.
+// fill makes the content of a store with real requests.
 func (l *lab) fill() specimens {
 	l.t.Helper()
 	l.product()
@@ -275,8 +272,8 @@ func (l *lab) fill() specimens {
 // labListener is an owner that listens to activations.
 var labListener = licensing.Owner{AccountID: "acct_listener", Mode: licensing.Live}
 
-// webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
-// had a third; another one listens.
+// webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and had a third; another owner
+// listens.
 func (l *lab) webhooks() {
 	l.t.Helper()
 	if err := l.store.UseMaster(l.ctx(),
@@ -311,11 +308,10 @@ func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 	}
 }
 
-// lifeOf describes a product, and makes a license of it that has been through what
-// shops and end users do with one.
+// lifeOf puts a product, and makes a license of it with all kinds of changes by shops and end users.
 func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	l.t.Helper()
-	// At a known time, for the same reason as in product.
+	// At a fixed time, for the same reason as in product.
 	then := l.nodeWith(rand.Reader, func() time.Time { return kvtest.Time })
 	if _, created, err := then.PutProduct(l.ctx(), licensing.PutProduct{ID: product, Owner: labOwner, Name: "The App",
 		Metadata: `{"sku":7}`, Terms: licensing.Terms{

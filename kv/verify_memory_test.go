@@ -14,7 +14,7 @@ import (
 	"licet/licensing"
 )
 
-// bulk writes licenses with so many devices each straight into etcd.
+// bulk writes licenses with devices straight into etcd.
 func (l *lab) bulk(licenses, devices int) {
 	l.t.Helper()
 	var ops []clientv3.Op
@@ -88,7 +88,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 
 func liveHeap() uint64 {
 	runtime.GC()
-	runtime.GC() // what pools kept through the first one
+	runtime.GC() // frees the memory that pools kept during the first collection
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -38,7 +38,7 @@ func (l *lab) plant(s seed) (undo func()) {
 	return func() { l.write(before) }
 }
 
-// register adds the keys of the slots that the written keys are in.
+// register adds the keys of the slots of the written keys.
 func (s seed) register() {
 	for key, value := range s {
 		if slot, _, ok := layout.CutSlot(key); ok && value != nil {
@@ -76,8 +76,7 @@ func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) se
 	return changed
 }
 
-// rewriteEvent lets the latest event of a record tell what a seed says of it, so that it is
-// no contradiction too.
+// rewriteEvent makes the latest event of a record agree with a seed, so that the event is no second contradiction.
 func (l *lab) rewriteEvent(s seed, key string, change func(*licensing.Event)) {
 	l.t.Helper()
 	found := kvtest.Must(l.client.Get(l.ctx(), key))(l.t).Kvs
@@ -128,7 +127,7 @@ func (l *lab) hooks(owner licensing.Owner, change func(*layout.Webhooks)) seed {
 	return seed{layout.WebhooksKey(owner): record.Encode()}
 }
 
-// both is two seeds in one.
+// both returns two seeds in one.
 func both(a, b seed) seed {
 	maps.Copy(a, b)
 	return a
@@ -145,9 +144,8 @@ func (l *lab) claim(key string, change func(*licensing.Claim)) seed {
 	return seed{key: layout.EncodeClaim(claim, writers)}
 }
 
-// labClaims is where the claims of the free order, of the fresh license and of
-// the change of the own one are, and what violations call them and the claim of
-// an API key.
+// labClaims holds the keys of the claims of the free order, of the fresh license and of the change of the license own.
+// It also holds their names in violations, and the name of the claim of an API key.
 type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, ownKey, own, key string }
 
 func (l *lab) claims(s specimens) (c labClaims) {
@@ -178,8 +176,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 	return c
 }
 
-// tallLicense is where a license would stand that is not there, and whose place
-// is on an upper level too.
+// tallLicense returns the entry in the listing of a license that does not exist. The entry is also on an upper level.
 func tallLicense() string {
 	var id licensing.LicenseID
 	for {
@@ -192,8 +189,8 @@ func tallLicense() string {
 
 func bytesOf(text string) []byte { return []byte(text) }
 
-// TestVerifyFindsEachSeededCorruption plants one corruption after the other in
-// a healthy store: each is found, named exactly, and nothing else is.
+// TestVerifyFindsEachSeededCorruption plants one corruption after the other in a healthy store: verify finds and names
+// exactly that corruption.
 func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -248,11 +245,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		skips = append(skips, string(kv.Key))
 	}
 	if len(skips) != 2 {
-		t.Fatalf("on upper levels are %q; see labSeed", skips)
+		t.Fatalf("the entries on upper levels are %q; see labSeed", skips)
 	}
 	tall := tallLicense()
 
-	// What violations call things.
+	// The names in violations.
 	lic := func(key licensing.LicenseKey) string { return "l/" + key.String() }
 	meta := func(key licensing.LicenseKey) string { return "m/" + key.String() }
 	alias, otherAlias := l.labAlias(), layout.AliasKey(l.keys.AliasOf(labOwner, "OLD-2"))
@@ -1067,7 +1064,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		})
 	}
 	if _, found := l.verify(verify.Config{}); len(found) > 0 {
-		t.Errorf("in the end the store is not as it was: %v", found)
+		t.Errorf("in the end the store has changed: %v", found)
 	}
 }
 

@@ -44,7 +44,7 @@ func (l *lab) verify(cfg verify.Config) (verify.Summary, []verify.Violation) {
 	return summary, found
 }
 
-// readings are the ways to read a store: all must find the same.
+// readings are the ways to read a store: verify must find the same in each way.
 func readings() map[string]func(*Store) (*Store, verify.Config) {
 	paged := func(s *Store) *Store {
 		return storeOn(withoutStreams{s.etcd.KV})
@@ -57,7 +57,7 @@ func readings() map[string]func(*Store) (*Store, verify.Config) {
 	}
 }
 
-// withoutStreams is an etcd before 3.7.
+// withoutStreams simulates an etcd before 3.7.
 type withoutStreams struct{ clientv3.KV }
 
 func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
@@ -113,14 +113,14 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		})
 	}
 	if total := kvtest.Must(verify.CountKeys(l.ctx(), l.store))(t); total != 146 {
-		t.Errorf("CountKeys says %d", total)
+		t.Errorf("CountKeys returns %d", total)
 	}
 	if n := kvtest.Counted(t, l.metrics.InvariantViolations); n != 0 {
 		t.Errorf("licet_invariant_violations_total is %v", n)
 	}
 }
 
-// ownKeysOnly is an etcd whose role for us covers nothing but our keys.
+// ownKeysOnly simulates an etcd in which the role of the store covers only the keys of the store.
 type ownKeysOnly struct{ clientv3.KV }
 
 func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
@@ -160,8 +160,8 @@ func openStoreOn(t *testing.T, e *embedded.Server) *Store {
 	return s
 }
 
-// TestVerifyUnderLoad verifies while others write: all is read at one revision,
-// so that nothing is seen half done.
+// TestVerifyUnderLoad verifies while others write: verify reads everything at one revision, so it never reads a part of
+// a change.
 func TestVerifyUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -245,8 +245,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	}
 }
 
-// TestVerifyGivesUp with its context, and leaves nothing running: TestMain
-// looks for goroutines.
+// TestVerifyGivesUp: verify ends with its context, and leaves no goroutine, which TestMain checks.
 func TestVerifyGivesUp(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -258,8 +257,8 @@ func TestVerifyGivesUp(t *testing.T) {
 	}
 }
 
-// TestEveryKindOfKeyIsVerified holds the table of families to the golden list
-// of keys: a new kind of key needs a row there.
+// TestEveryKindOfKeyIsVerified compares the table of families with the golden list of keys: a new kind of key needs a
+// row there.
 func TestEveryKindOfKeyIsVerified(t *testing.T) {
 	text := string(kvtest.Must(os.ReadFile(filepath.Join("internal", "layout", "testdata", "keys.golden")))(t))
 	for line := range strings.Lines(text) {

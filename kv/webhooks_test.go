@@ -17,7 +17,7 @@ import (
 	"licet/node/store"
 )
 
-// hooked returns the change that a command makes of an owner's endpoints, as s sees them.
+// hooked returns the change that a command makes of an owner's endpoints, as s reads them.
 func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Command) store.Change {
 	l.t.Helper()
 	ref := licensing.WebhooksRef(owner)
@@ -26,7 +26,7 @@ func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Comman
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }
 
-// hook runs a command on an owner's endpoints, and tells how often it was lost.
+// hook runs a command on an owner's endpoints, and returns how often its swap was lost.
 func (l *eventsLab) hook(s *Store, owner licensing.Owner, cmd licensing.Command) (losses int) {
 	l.t.Helper()
 	for ; losses < 10; losses++ {
@@ -52,7 +52,7 @@ func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
 	return licensing.DeleteEndpoint{ID: subscribe(owner).Endpoint.ID}
 }
 
-// useMaster has the store know the master key of the endpoints.
+// useMaster puts the master key of the endpoints into use in the store.
 func (l *eventsLab) useMaster() {
 	l.t.Helper()
 	if err := l.store.UseMaster(l.t.Context(),
@@ -61,7 +61,7 @@ func (l *eventsLab) useMaster() {
 	}
 }
 
-// listeners reads who listens.
+// listeners reads which owners listen.
 func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
 	found := kvtest.Must(l.store.etcd.Native.Get(l.t.Context(), layout.ListenersPrefix,
@@ -170,8 +170,8 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 	}
 }
 
-// TestRestoreKeepsWhoListens subscribes and leaves after a backup, and restores it: who
-// listens is who did then, also for a node that was up and knows better.
+// TestRestoreKeepsWhoListens subscribes and unsubscribes owners after a backup, and restores the backup: the owners
+// that listened at the backup listen, also for a node that was up and knew the later state.
 func TestRestoreKeepsWhoListens(t *testing.T) {
 	t.Parallel()
 	d := newDisaster(t)
@@ -230,7 +230,7 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	before := kvtest.Must(l.store.MasterUses(ctx, kvtest.Time))(t)
 	l.hook(l.store, owner, subscribe(owner))
 	if retired := kvtest.Must(l.store.retireMaster(ctx, "m2", before))(t); retired {
-		t.Error("it was retired although an endpoint was made meanwhile")
+		t.Error("the master key was retired although an endpoint was made meanwhile")
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: id, Enabled: new(false)})
 	refused(kvtest.Time, "the secrets of 0 API keys and 1 webhook endpoints: "+id)
@@ -262,15 +262,15 @@ func TestUnsubscribeOnAStaleStore(t *testing.T) {
 	enable(s, false) // a store that knows no listening owner
 	l.wantListeners()
 	enable(l.store, true)
-	kvtest.Must(s.readOpenEpoch(t.Context()))(t) // from which it learns
+	kvtest.Must(s.readOpenEpoch(t.Context()))(t) // from which the store learns that the owner listens
 	enable(l.store, false)
 	enable(s, true)
 	l.wantListeners(owner)
 	l.clean()
 }
 
-// TestNewerEndpoints changes endpoints that a newer node wrote: what this one does not
-// know of them stays, also kinds of events.
+// TestNewerEndpoints changes endpoints that a newer node wrote: fields and kinds of events that this node does not know
+// stay.
 func TestNewerEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("newer")
@@ -298,8 +298,7 @@ func TestNewerEndpoints(t *testing.T) {
 	l.wantListeners()
 }
 
-// TestEventsOfManyEndpoints disables several endpoints in one transaction: each event
-// tells of its own.
+// TestEventsOfManyEndpoints disables several endpoints in one transaction: each event is about its own endpoint.
 func TestEventsOfManyEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("manyhooks")
