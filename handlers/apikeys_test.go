@@ -56,7 +56,7 @@ func TestAPIKeyLife(t *testing.T) {
 	wantSecret(rotated)
 	key := s.store.keyOf(text)
 	if good, err := testRing(t).APISecrets(&key, s.clock.Now()); err != nil || len(good) != 2 || good[1] != secret {
-		t.Errorf("good are %v, %v", good, err)
+		t.Errorf("the valid secrets are %v, %v", good, err)
 	}
 	s.clock.advance(time.Hour)
 	if got := s.send("GET", "/v1/keys/"+id, text, "").must(t, 0); got.data["previous_secret_until"] != nil {
@@ -191,7 +191,7 @@ func TestRotatingStrongerKeys(t *testing.T) {
 		// The scopes of the caller were the reason: with another API key the same request succeeds.
 		w.key = keyAll
 		if again := s.sendWire(w).must(t, 0); again.text("api_secret") == "" {
-			t.Errorf("then a stronger one did: %s", again.body)
+			t.Errorf("then an API key with more scopes: %s", again.body)
 		}
 		s.send("DELETE", path, c.by, "").must(t, 0)
 	}
@@ -361,7 +361,7 @@ func TestAPIKeyOnce(t *testing.T) {
 	}
 	s.sendWire(newKey(`{"name":"other","scopes":["orders"]}`).once("k1")).must(t, 42201)
 	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 42201)
-	// before whether there is such a key
+	// this error comes before the look-up of the key
 	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k2").must(t, 42201)
 	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k3").must(t, 40407)
 
@@ -487,7 +487,7 @@ func TestKeysInherit(t *testing.T) {
 		}
 		made := s.createKey(ending, members).must(t, 0)
 		if made.text("expires_at") != want {
-			t.Errorf("with the end %q it expires at %s, want %s", given, made.text("expires_at"), want)
+			t.Errorf("with the end %q the new key expires at %s, want %s", given, made.text("expires_at"), want)
 		}
 		grandchild := s.createKey(made.text("api_key"), `"scopes":["keys"]`).must(t, 0)
 		if grandchild.text("expires_at") != want {

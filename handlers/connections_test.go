@@ -190,13 +190,13 @@ func TestBusyConnectionsStay(t *testing.T) {
 	if got := s.series("licet_commands_shed_total"); got["connection"] != 1 {
 		t.Errorf("shed: %v", got)
 	}
-	all[0].say("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") // ends nothing
+	all[0].say("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") // this request does not end the request in progress
 	if got := s.inFlight(); got != 2 {
 		t.Errorf("%v requests are in flight", got)
 	}
 }
 
-// TestUnusedConnectionsMakePlace: connections of which nothing was received make a place too.
+// TestUnusedConnectionsMakePlace: connections on which the server has received nothing make a place too.
 func TestUnusedConnectionsMakePlace(t *testing.T) {
 	t.Parallel()
 	s := newService(t, maxConnections(70, "127.0.0.0/8"))
@@ -250,7 +250,7 @@ func TestBodiesOfAnAddress(t *testing.T) {
 	}
 	other := begin("127.0.0.2", declared)
 	await(2*length + 64<<10)
-	begin("127.0.0.3", declared).answer().must(t, 50301) // all is taken
+	begin("127.0.0.3", declared).answer().must(t, 50301) // all bytes are taken
 	if got := s.series("licet_commands_shed_total"); !maps.Equal(got, map[string]float64{"bodies": 2}) {
 		t.Errorf("shed: %v", got)
 	}

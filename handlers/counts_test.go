@@ -107,7 +107,7 @@ func TestActivationOutcomes(t *testing.T) {
 	c.write(activationText(body(key, "")))
 	refused := c.read()
 	if !early(refused) {
-		t.Error("it was not refused on its connection")
+		t.Error("the activation was not refused on its connection")
 	}
 	check("overloaded", refused, 50301)
 	check("overloaded", raw(body(key, "")), 50301)

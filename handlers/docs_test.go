@@ -201,7 +201,7 @@ func TestErrorsNameTheirDocs(t *testing.T) {
 }
 
 // The page at / shows the pay page of the latest unpaid order and the file with the API key, but only to a request that
-// names this machine: a site whose name leads to this machine can't read them.
+// names this machine: a site whose name resolves to this machine can't read them.
 func TestHomeKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withDocs)

@@ -50,7 +50,7 @@ func TestRenderEvent(t *testing.T) {
 		license["id"] != key.String() ||
 		license["product_id"] != "pro" ||
 		license["pauses"] != 3.0 || pause["url"] != "a&b" || !there || row != nil || len(seat["place"].([]any)) != 1 {
-		t.Errorf("it is rendered as %v", got)
+		t.Errorf("the event is rendered as %v", got)
 	}
 	// Metadata that is no JSON, and a bug: each affects this event alone.
 	for name, bad := range map[string]struct {
@@ -69,7 +69,7 @@ func TestRenderEvent(t *testing.T) {
 			got["revision"] != 7.0 ||
 			got["actor"] != "system" || got["timestamp"] != "2030-01-02T03:04:05.678Z" ||
 			len(got["data"].(map[string]any)) != 0 {
-			t.Errorf("%s: it is rendered as %v", name, got)
+			t.Errorf("%s: the event is rendered as %v", name, got)
 		}
 	}
 	if got := render(licensing.Event{Type: licensing.EventUnreadable}, ""); len(got["data"].(map[string]any)) != 0 {

@@ -28,7 +28,7 @@ func (c oneConn) Accept() (net.Conn, error) { return c.Conn, nil }
 
 func (c oneConn) Addr() net.Addr { return c.LocalAddr() }
 
-// SetLimits replaces the limits of a server that serves no request at the moment.
+// SetLimits replaces the limits of a server. The server must not serve a request meanwhile.
 func (s *Server) SetLimits(l *limits.Limits) { s.rates.limits = l }
 
 // Refuse returns what a connection sends before fasthttp reads the request; nil if fasthttp reads it.
@@ -41,7 +41,8 @@ func (s *Server) AwaitLookUpsWaiting(count int) {
 	}
 }
 
-// Tap makes a server that serves no request yet show each request, with its response, before the response leaves.
+// Tap makes a server show each request with its response before the response leaves. The server must not serve a
+// request yet.
 func (s *Server) Tap(see func(ctx *fasthttp.RequestCtx)) {
 	serve := s.fast.Handler
 	s.fast.Handler = func(ctx *fasthttp.RequestCtx) {

@@ -108,7 +108,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 	store.poison.Store(licensing.Ref{})
 	s.activate(bad, "d").must(t, 0)
 	if a := s.send("GET", "/v1/licenses/"+bad, keyAll, "").must(t, 0); a.data["current_devices"] != 1.0 {
-		t.Errorf("an activation that panicked left something behind: %s", a.body)
+		t.Errorf("an activation that panicked has left a lock or a device: %s", a.body)
 	}
 }
 
@@ -237,9 +237,9 @@ func TestPanicOutsideOfHandlers(t *testing.T) {
 	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.Log = zerolog.New(log) })
 	log.armed.Store(true)
 	if a := s.send("GET", "/v1/products", keyAll, ""); a.status != 500 || a.body != "" || !a.closes {
-		t.Errorf("it is answered %d %s, and closes: %v", a.status, a.body, a.closes)
+		t.Errorf("the request is answered %d %s, and closes: %v", a.status, a.body, a.closes)
 	}
 	if a := s.send("GET", "/v1/products", keyAll, ""); a.status != 200 {
-		t.Errorf("the next one is answered %d %s", a.status, a.body)
+		t.Errorf("the next request is answered %d %s", a.status, a.body)
 	}
 }

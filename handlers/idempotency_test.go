@@ -51,7 +51,7 @@ func TestFailedReadIsNoReplay(t *testing.T) {
 		}
 	})
 	if failed := s.sendWire(w).must(t, 50300); failed.header.Get("Idempotent-Replayed") != "" {
-		t.Error("a failure says that it is what came of the first request")
+		t.Error("a failure is marked as a replay of the first request")
 	}
 	s.store.onRead(nil)
 	s.store.breakWith(nil, nil)

@@ -33,7 +33,7 @@ func TestLicenseLifeOverHTTP(t *testing.T) {
 				key := s.licenseThatIs(from)
 				before := s.get(key).must(t, 0)
 				if before.text("status") != from {
-					t.Fatalf("the case is wrong: it starts %s", before.text("status"))
+					t.Fatalf("the row is wrong: its license is %s before the request", before.text("status"))
 				}
 				asked := s.ask(key, verb)
 				after := s.get(key).must(t, 0)
@@ -45,7 +45,7 @@ func TestLicenseLifeOverHTTP(t *testing.T) {
 				}
 				asked.must(t, 0)
 				if after.text("status") != want {
-					t.Errorf("it became %s, want %s", after.text("status"), want)
+					t.Errorf("the license became %s, want %s", after.text("status"), want)
 				}
 				if verb != "activate" && verb != "remove" && asked.body != after.body {
 					t.Errorf("answered %s\nand a lookup shows %s", asked.body, after.body)
@@ -53,7 +53,7 @@ func TestLicenseLifeOverHTTP(t *testing.T) {
 				// The same request again has the same effect, except for an extension.
 				if again := s.ask(key, verb).must(t, 0); verb != "extend" && verb != "remove" &&
 					again.body != asked.body {
-					t.Errorf("asked again it answers %s\nafter %s", again.body, asked.body)
+					t.Errorf("the repeated request answers %s\nafter %s", again.body, asked.body)
 				}
 			})
 		}
@@ -143,9 +143,9 @@ func TestRenewals(t *testing.T) {
 	ends(`{"expires_at":"2030-01-02T03:04:05.679Z"}`, "2030-01-02T03:04:05.679Z")
 	s.clock.advance(24 * time.Hour)
 	if got := s.get(key).text("status"); got != "expired" {
-		t.Fatalf("it is %s", got)
+		t.Fatalf("the license is %s", got)
 	}
-	ends(`{"extend":"PT1H"}`, "2030-01-03T04:04:05.678Z") // from now, not from where it had ended
+	ends(`{"extend":"PT1H"}`, "2030-01-03T04:04:05.678Z") // from now, not from the earlier end
 	ends(`{"extend":"P2W"}`, "2030-01-17T04:04:05.678Z")
 	ends(`{"extend":"P1000Y"}`, "3030-01-17T04:04:05.678Z")
 }
@@ -202,9 +202,9 @@ var badChanges = []struct {
 	{"patch", `{"metadata":{"":1}}`, 42200, "metadata"},
 	{"patch", `{"metadata":{"` + strings.Repeat("ü", 41) + `":1}}`, 42200, "metadata"},
 	{"patch", `{"metadata":` + membersOf(51) + `}`, 42200, "metadata"},
-	{"patch", `{"metadata":` + membersOf(50) + `}`, 42200, "metadata"}, // one is there already
+	{"patch", `{"metadata":` + membersOf(50) + `}`, 42200, "metadata"}, // the license has one member already
 	{"patch", `{"metadata":{"b":"` + strings.Repeat("x", 16<<10) + `"}}`, 42200, "metadata"},
-	{"patch", `{"metadata":{"b":"` + strings.Repeat("x", 16<<10-8) + `"}}`, 42200, "metadata"}, // with what is there
+	{"patch", `{"metadata":{"b":"` + strings.Repeat("x", 16<<10-8) + `"}}`, 42200, "metadata"}, // together with the stored metadata
 	{"patch", `{"max_devices":-1,"metadata":{"":1}}`, 42200, "max_devices metadata"},
 }
 
@@ -240,7 +240,7 @@ func TestBadChanges(t *testing.T) {
 				t.Errorf("%s %s: %d %v, want %d %s", verb, cut(c.body), a.code, a.fieldNames(), c.code, c.fields)
 			}
 			if strings.Contains(fmt.Sprint(a.raw["error"]), "retryable:true") {
-				t.Errorf("%s %s is said to be retryable", verb, cut(c.body))
+				t.Errorf("%s %s is marked as retryable", verb, cut(c.body))
 			}
 		}
 	}

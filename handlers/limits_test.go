@@ -107,7 +107,7 @@ func TestSlowClients(t *testing.T) {
 			t.Fatalf("%d answers, closed: %v", len(answers), closed)
 		}
 		if after := len(s.log.requests(t)); after != before {
-			t.Errorf("a request was logged that never came")
+			t.Errorf("the log has a request that the client never sent")
 		}
 	})
 }

@@ -38,8 +38,7 @@ func (s *fixture) list(path, plural, member string, query string, limit int) (va
 // sale is one order of a shop.
 type sale struct{ product, buyer, order, key string }
 
-// sell makes orders of two products for two buyers, and pays all but one in five.
-// The newest comes first.
+// sell makes orders of two products for two buyers, and pays all but one in five. The newest order comes first.
 func (s *fixture) sell(n int) (sales []sale) {
 	s.t.Helper()
 	for i := range n {
@@ -171,7 +170,7 @@ func TestListScansSoMuch(t *testing.T) {
 	}
 	second := s.send("GET", "/v1/licenses?status=expired&cursor="+first.text("next_cursor"), keyAll, "").must(t, 0)
 	if len(second.data["licenses"].([]any)) != 0 || second.data["next_cursor"] != nil {
-		t.Errorf("the last one: %s", second.body)
+		t.Errorf("the last page: %s", second.body)
 	}
 }
 

@@ -16,7 +16,7 @@ type memDeliveries struct {
 	store.DeliveryLog // no other method is called
 	store             *memStore
 	progresses        map[string]store.DeliveryProgress
-	items             map[string][]store.Delivery // as a page has them
+	items             map[string][]store.Delivery // in the order of a page
 	replays           map[string][]store.Replay
 }
 

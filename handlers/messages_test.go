@@ -85,7 +85,7 @@ func (s *fixture) recordEachType() {
 	}, s.clock.Now()); err != nil {
 		s.t.Fatal(err)
 	}
-	// The store returns such an event in place of an event that it can't decode.
+	// The store returns an event of this type in place of an event that it can't decode.
 	usage.Events = append(usage.Events, licensing.Event{
 		Type: licensing.EventUnreadable, At: s.clock.Now(), Sequence: 2, Actor: licensing.System,
 	})

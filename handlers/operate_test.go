@@ -63,7 +63,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 		a := s.send("GET", "/v1/licenses/"+key, secret, "").must(t, 50000)
 		if strings.Contains(a.body, canary) || strings.Contains(a.body, "goroutine") ||
 			strings.Contains(a.body, "index") {
-			t.Errorf("a panic shows: %s", a.body)
+			t.Errorf("the answer shows the panic: %s", a.body)
 		}
 		s.send("POST", "/v1/licenses/activate", "", body).must(t, 50000)
 	}

@@ -69,7 +69,7 @@ func TestOrderTransitions(t *testing.T) {
 				made := s.bring(cells[0])
 				before := s.sendWire(s.lookup(made)).must(t, 0)
 				if before.text("status") != cells[0] {
-					t.Fatalf("the case is wrong: it is %s", before.text("status"))
+					t.Fatalf("the row is wrong: its order is %s before the request", before.text("status"))
 				}
 				s.clock.advance(time.Minute)
 				status, refusal, _ := strings.Cut(cell, " ")
@@ -87,10 +87,10 @@ func TestOrderTransitions(t *testing.T) {
 				}
 				after := s.sendWire(s.lookup(made)).must(t, 0)
 				if after.text("status") != status {
-					t.Fatalf("it became %s, want %s", after.text("status"), status)
+					t.Fatalf("the order became %s, want %s", after.text("status"), status)
 				}
 				if status == cells[0] && after.body != before.body {
-					t.Errorf("something changed:\n%s\n%s", before.body, after.body)
+					t.Errorf("a refused request changed the order:\n%s\n%s", before.body, after.body)
 				}
 				if late := after.data["late"]; late != (cells[0] == "expired" && status == "paid") {
 					t.Errorf("late is %v", late)
@@ -122,8 +122,8 @@ func (s *fixture) bring(status string) answer {
 	return made
 }
 
-// checkLicenseOf compares an order with its license: a paid one has a good one, a
-// refunded one has a revoked one, or none if it was canceled before.
+// checkLicenseOf compares an order with its license: a paid order has a license that is not revoked. A refunded order
+// has a revoked license, or none if the order was canceled before.
 func (s *fixture) checkLicenseOf(o answer) {
 	s.t.Helper()
 	key := o.text("license_key")
@@ -246,7 +246,7 @@ func TestBadOrderChanges(t *testing.T) {
 				t.Errorf("%s, %s: %s, want %d", verb, name, a.body, c.code)
 			}
 			if after := s.sendWire(s.lookup(made)).body; after != before {
-				t.Fatalf("%s, %s: it changed\n%s\n%s", verb, name, before, after)
+				t.Fatalf("%s, %s: the order changed\n%s\n%s", verb, name, before, after)
 			}
 		}
 		if provider.refunds > 0 {
@@ -335,7 +335,7 @@ func TestRefundWhileTheProviderFails(t *testing.T) {
 	o := shown()
 	if o.text("status") != "paid" || o.data["refund_due"] != true || o.text("state_reason") != "too slow" ||
 		o.data["refunded_at"] != nil {
-		t.Errorf("meanwhile it is %s", o.body)
+		t.Errorf("meanwhile the order is %s", o.body)
 	}
 	s.activate(o.text("license_key"), "laptop").must(t, 0)
 	page := s.send("GET", strings.TrimPrefix(made.text("pay_url"), publicURL), "", "").mustPage(t, 200)

@@ -126,7 +126,7 @@ func TestPayPageLeadsBackToTheShop(t *testing.T) {
 	key := s.send("GET", "/v1/orders/"+made.text("order_no"), keyAll, "").text("license_key")
 	result := s.send("GET", path, "", "").mustPage(t, 200)
 	if strings.Contains(result.body, key) {
-		t.Error("the result shows the key though the shop does")
+		t.Error("the result shows the license key although the order has a success_url")
 	}
 	if !strings.Contains(result.body, `href="`+strings.ReplaceAll(shop, "&", "&amp;")+`"`) {
 		t.Errorf("the result has no link to %s:\n%s", shop, result.body)
@@ -206,7 +206,7 @@ func TestPayForms(t *testing.T) {
 	}
 	s.send("POST", path, "", "action="+strings.Repeat("x", 65<<10), asForm...).mustPage(t, 413)
 	s.send("POST", path, "", "action=pay", with("Origin", strings.ToUpper(publicURL))...).mustPage(t, 303)
-	// The browser itself says that the page is ours, at another of our addresses.
+	// The browser reports that the form is on a page of the same origin, at another address of the service.
 	s.send("POST", path, "", "action=pay",
 		with("Origin", "http://localhost:8080", "Sec-Fetch-Site", "same-origin")...).mustPage(t, 303)
 	if got := s.status(made); got != "paid" {

@@ -74,7 +74,7 @@ func TestPing(t *testing.T) {
 	a := try().must(t, 0)
 	if a.data["delivered"] != true || a.data["status"] != 202.0 || a.text("answer") != "thanks" ||
 		a.data["failure"] != nil {
-		t.Errorf("it answers %s", a.body)
+		t.Errorf("the service answers %s", a.body)
 	}
 	r.signedBy(t, first, true)
 	body := string(r.body)
@@ -84,12 +84,12 @@ func TestPing(t *testing.T) {
 		`"event_types":["order.paid"]`,
 	} {
 		if !strings.Contains(body, part) {
-			t.Errorf("it sent %s, which has no %s", body, part)
+			t.Errorf("the service sent %s, which lacks %s", body, part)
 		}
 	}
 	if strings.Contains(body, first) || r.header.Get("webhook-id") != a.text("event_id") ||
 		strings.HasPrefix(a.text("event_id"), "evt_") {
-		t.Errorf("it sent %v %s", r.header, body)
+		t.Errorf("the service sent %v %s", r.header, body)
 	}
 	s.send("GET", "/v1/events/"+a.text("event_id"), keyAll, "").must(t, 40406)
 
@@ -112,7 +112,7 @@ func TestPingFails(t *testing.T) {
 	a := s.send("POST", webhookPath(s.webhook(r.URL), "/test"), keyAll, "").must(t, 0)
 	if a.data["delivered"] != false || a.data["status"] != 500.0 || a.text("failure") != "status" ||
 		len(a.text("answer")) != 1<<10 {
-		t.Errorf("it answers %s", a.body)
+		t.Errorf("the service answers %s", a.body)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestPingsAreBounded(t *testing.T) {
 	}
 	for range most {
 		if a := <-answers; a.data["delivered"] != true {
-			t.Errorf("it answers %s", a.body)
+			t.Errorf("the service answers %s", a.body)
 		}
 	}
 
@@ -228,7 +228,7 @@ func TestPingsOfANodeAreBounded(t *testing.T) {
 	}
 	for range most {
 		if a := <-answers; a.data["delivered"] != true {
-			t.Errorf("it answers %s", a.body)
+			t.Errorf("the service answers %s", a.body)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestProducts(t *testing.T) {
 	if less.status != http.StatusOK || less.data["name"] != nil || less.data["max_devices"] != 3.0 ||
 		less.text("validity") != "P1Y" ||
 		less.text("created_at") != first.text("created_at") {
-		t.Errorf("less: %s", less.body)
+		t.Errorf("with fewer members: %s", less.body)
 	}
 	if got := s.send("GET", path, keyAll, "").must(t, 0); got.body != less.body {
 		t.Errorf("a lookup answers %s", got.body)
@@ -43,7 +43,7 @@ func TestProducts(t *testing.T) {
 	s.send("DELETE", path, keyAll, "").must(t, 40404)
 	if anew := s.product("editor", ``).must(t, 0); anew.status != http.StatusCreated ||
 		anew.text("created_at") == first.text("created_at") {
-		t.Errorf("anew: %d %s", anew.status, anew.body)
+		t.Errorf("created again: %d %s", anew.status, anew.body)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestProductsTouchLaterLicenses(t *testing.T) {
 	}
 	s.pay(unpaid)
 	if paid := s.sendWire(s.lookup(unpaid)).must(t, 0); !strings.HasPrefix(paid.text("license_key"), "ONE-") {
-		t.Errorf("an order of a product that is gone: %s", paid.body)
+		t.Errorf("an order of a deleted product: %s", paid.body)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLiveProducts(t *testing.T) {
 	made := s.send("POST", "/v1/orders", keyAll, `{"product_id":"made-along","amount":1,"currency":"USD"}`).must(t, 0)
 	if p := s.send("GET", "/v1/products/made-along", keyAll, "").must(t,
 		0); p.text("created_at") != made.text("created_at") {
-		t.Errorf("made along: %s", p.body)
+		t.Errorf("the product that the order created: %s", p.body)
 	}
 }
 

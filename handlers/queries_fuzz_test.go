@@ -29,7 +29,7 @@ func FuzzListCursor(f *testing.F) {
 			return
 		}
 		if q.page.Before == "" || *q.formatCursor(q.page.Before) != cursor {
-			t.Errorf("%q is the cursor of %q, which has another one", cursor, q.page.Before)
+			t.Errorf("%q is read as %q, which has another cursor", cursor, q.page.Before)
 		}
 		for _, others := range [][]string{
 			{"orders", "acct_b", "test"}, {"orders", "acct_a", "live"}, {"licenses", "acct_a", "test"}, {"orders",
@@ -37,7 +37,7 @@ func FuzzListCursor(f *testing.F) {
 			{"orders", "acct_atest", ""},
 		} {
 			if _, err := listing(cursor, others...); err == nil {
-				t.Errorf("%q is taken by %q", cursor, others)
+				t.Errorf("the cursor %q is accepted in the listing %q", cursor, others)
 			}
 		}
 	})

@@ -56,7 +56,7 @@ func BenchmarkRateLimits(b *testing.B) {
 			ratio := float64(middle(took[0])) / float64(middle(took[1]))
 			b.ReportMetric(ratio, "with/without")
 			if c.most > 0 && ratio > c.most && b.N > 1000 {
-				b.Errorf("it takes %.3f times as long, and %.3f is the most", ratio, c.most)
+				b.Errorf("an activation with limits takes %.3f times as long, want at most %.3f", ratio, c.most)
 			}
 		})
 	}

@@ -400,7 +400,7 @@ func TestGuessedAPIKeys(t *testing.T) {
 		a.wantCounts(t, policy, `"authentication";r=0;t=6`)
 	}
 	s.sendWire(guess().with(testKey("guess")).from(address)).wantLimited(t, "6")
-	s.sendWire(lookup(keyReadOnly)).wantLimited(t, "6") // the node does not remember it
+	s.sendWire(lookup(keyReadOnly)).wantLimited(t, "6") // the node does not remember this key
 	if n := reads.Load(); n != allowed {
 		t.Errorf("guesses above the limit cost %d requests to the store", n-allowed)
 	}
@@ -548,7 +548,8 @@ func TestGuessedPayTokens(t *testing.T) {
 	}
 }
 
-// TestLookUpsAtOnce: while the store is slow, the look-ups of one client address leave places to those of others.
+// TestLookUpsAtOnce: while the store is slow, the look-ups of one client address leave places to the look-ups of other
+// addresses.
 func TestLookUpsAtOnce(t *testing.T) {
 	t.Parallel()
 	const most, greedy = 256, "203.0.113.1"
@@ -571,7 +572,7 @@ func TestLookUpsAtOnce(t *testing.T) {
 	}
 	s.server.AwaitLookUpsWaiting(most / 2)
 	if len(began) != 0 {
-		t.Errorf("%d more look-ups of one address are under way than may be", len(began))
+		t.Errorf("%d more look-ups of one address are under way than allowed", len(began))
 	}
 	s.store.onRead(nil)
 	s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyAll}.from("203.0.113.2")).must(t, 40403)
@@ -833,7 +834,7 @@ func TestScriptsSeeLimits(t *testing.T) {
 	for range 2 {
 		if got := s.sendWire(guess()).header.Get("Access-Control-Expose-Headers"); got != "X-Request-Id, "+
 			"Retry-After, RateLimit, RateLimit-Policy" {
-			t.Errorf("it exposes %q", got)
+			t.Errorf("the response exposes %q", got)
 		}
 	}
 }

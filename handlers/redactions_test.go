@@ -16,7 +16,7 @@ func redacting(body string) wire {
 
 const redactAnna = `{"buyer_email":"ANNA@example.com"}`
 
-// annas makes an order with much personal data of a buyer.
+// annas makes an order of a buyer, Anna, with much personal data.
 func (s *fixture) annas(amount string) answer {
 	s.t.Helper()
 	return s.sendWire(newOrder(`{"product_id":"editor","amount":`+amount+`,"currency":"USD","description":"for Anna",
@@ -165,7 +165,7 @@ func TestBadRedactions(t *testing.T) {
 		}
 	}
 	if after := s.sendWire(s.lookup(made)).body; after != before {
-		t.Errorf("it changed\n%s\n%s", before, after)
+		t.Errorf("the orders changed\n%s\n%s", before, after)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestRedactionUnderAKey(t *testing.T) {
 		t.Errorf("first %s, again %d %v %s", first.body, again.status, again.header, again.body)
 	}
 	if s.sendWire(s.lookup(later)).must(t, 0).data["buyer_email"] == nil {
-		t.Error("a replay has redacted what was made since")
+		t.Error("a replay has redacted a later order")
 	}
 	s.sendWire(redacting(`{"buyer_email":"bob@example.com"}`).once("k1")).must(t, 42201)
 	for _, unknown := range []wire{redacting(redactAnna), redacting(redactAnna).once("k2")} {

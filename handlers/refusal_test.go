@@ -137,7 +137,7 @@ func TestRefusesOtherCommandsOnTheConnection(t *testing.T) {
 		}
 		usual := s.send("POST", path, "", `{"license_key":"x","device_id":"d"}`, "Expect", "100-continue")
 		if wantRefusal(t, usual); early(usual) {
-			t.Errorf("%s: refused early although it asks for more", path)
+			t.Errorf("%s: refused on the connection although its head asks for more", path)
 		}
 	}
 }
@@ -328,7 +328,7 @@ func TestServesAfterRefusals(t *testing.T) {
 		t.Errorf("%d lines were logged for %d requests", len(lines), refused+1)
 	}
 	if got := s.gather("licet_commands_under_way").GetMetric()[0].GetGauge().GetValue(); got != 0 {
-		t.Errorf("%v are under way when all is over", got)
+		t.Errorf("%v are under way at the end", got)
 	}
 	count := func(name, label, value string) (n float64) {
 		for _, m := range s.gather(name).GetMetric() {

@@ -50,7 +50,7 @@ func (s *fixture) responseBytes() int {
 	return int(s.gather("licet_response_bytes_in_flight").GetMetric()[0].GetGauge().GetValue())
 }
 
-// responseBytesReach waits until the bytes are right, and reports whether they were so within a time.
+// responseBytesReach waits until the number of bytes is as wanted, and reports whether this happened within a time.
 func (s *fixture) responseBytesReach(within time.Duration, right func(bytes int) bool) bool {
 	for until := time.Now().Add(within); !right(s.responseBytes()); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
@@ -60,7 +60,7 @@ func (s *fixture) responseBytesReach(within time.Duration, right func(bytes int)
 	return true
 }
 
-// awaitResponseBytes waits until the bytes are right, for as long as a busy machine may need.
+// awaitResponseBytes waits until the number of bytes is as wanted, as long as a busy machine may need.
 func (s *fixture) awaitResponseBytes(right func(bytes int) bool) {
 	s.t.Helper()
 	if !s.responseBytesReach(time.Minute, right) {
@@ -82,7 +82,7 @@ func none(bytes int) bool { return bytes == 0 }
 
 func atLeast(n int) func(bytes int) bool { return func(bytes int) bool { return bytes >= n } }
 
-// tries is how often a test repeats what a busy machine may do too late for it.
+// tries is how often a test repeats steps that a busy machine may run too late.
 const tries = 60
 
 func maxResponses(n int64) option {

@@ -42,7 +42,7 @@ func TestValidation(t *testing.T) {
 				}
 			}
 			if a.header.Get("Access-Control-Allow-Origin") != "*" {
-				t.Error("scripts of web pages may not see it")
+				t.Error("scripts of web pages may not read the response")
 			}
 		}
 	}

@@ -184,7 +184,7 @@ func TestTamperedRequests(t *testing.T) {
 		t.Logf("%s: %v", c.name, a.raw["message"])
 		for _, secret := range []string{keySigner, s.secret("key_signer", 1), "k1"} {
 			if strings.Contains(a.body, secret) {
-				t.Errorf("%s: the answer gives something away: %s", c.name, a.body)
+				t.Errorf("%s: the answer shows a secret: %s", c.name, a.body)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func TestSignedBeforeTheRingIsThere(t *testing.T) {
 		t.Errorf("refused with %s", refused.body)
 	}
 	if !strings.Contains(s.log.String(), `lacks the key \"m2\"`) {
-		t.Errorf("the log has nothing of it:\n%s", s.log)
+		t.Errorf("the log does not report the missing master key:\n%s", s.log)
 	}
 	s.sendWire(newOrder(orderBody)).must(t, 0)
 }

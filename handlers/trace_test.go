@@ -68,10 +68,10 @@ func TestTraceHeaders(t *testing.T) {
 	}
 	if got := tops(id); len(got) != 1 || got[0].Parent != span || got[0].Tracestate != "a=1,b=2" ||
 		got[0].Name != "GET /v1/products" {
-		t.Errorf("a good one gives %+v", got)
+		t.Errorf("a valid traceparent returns %+v", got)
 	}
 	if got := tops("5b" + id[2:]); len(got) != 1 || got[0].Tracestate != "" {
-		t.Errorf("one with a bad state gives %+v", got)
+		t.Errorf("a valid traceparent with an invalid tracestate returns %+v", got)
 	}
 	if got := tops("7b" + id[2:]); len(got) != 1 || got[0].Name != "HTTP" ||
 		got[0].Attrs["http.request.method"] != "_OTHER" || strings.Contains(collector.Text(), "ecret") {

@@ -212,7 +212,7 @@ func TestDevicePages(t *testing.T) {
 	rest := s.send("GET", path+"/devices?cursor="+license.text("devices_next_cursor"), keyAll, "").must(t, 0)
 	got = append(got, ids(rest)...)
 	if rest.data["next_cursor"] != nil {
-		t.Errorf("there is more after the end: %s", rest.body)
+		t.Errorf("a page comes after the last page: %s", rest.body)
 	}
 	var paged []string
 	for query := ""; ; {

@@ -153,16 +153,16 @@ func TestWebhookStateIsOfTheEndpoint(t *testing.T) {
 		return s.send("GET", webhookPath(id, ""), keyAll, "").must(t, 0).data["delivery"].(map[string]any)
 	}
 	if d := state(); d["failing_since"] == nil || d["next_attempt_at"] == nil {
-		t.Errorf("it fails: %v", d)
+		t.Errorf("the failing endpoint: %v", d)
 	}
 	s.changeWebhook(id, `{"status":"disabled"}`).must(t, 0)
 	if d := state(); d["failing_since"] == nil || d["next_attempt_at"] != nil {
-		t.Errorf("it is disabled: %v", d)
+		t.Errorf("the disabled endpoint: %v", d)
 	}
 	s.clock.advance(time.Second)
 	s.changeWebhook(id, `{"status":"enabled"}`).must(t, 0)
 	if d := state(); d["failing_since"] != nil || d["next_attempt_at"] != nil || d["pending"] != 2.0 {
-		t.Errorf("it is enabled again: %v", d)
+		t.Errorf("the enabled endpoint: %v", d)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// exchangeRaw sends bytes as they are, then reads answers until the server
-// closes the connection, which it must do.
+// exchangeRaw sends bytes as they are. Then it reads answers until the server closes the connection, which the server
+// must do.
 func (s *fixture) exchangeRaw(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	return s.exchange(sent, false)
