@@ -68,7 +68,7 @@
 //	listing.go         the routes of lists, and the cursors of their pages
 //	metadata.go        metadata of orders, products and licenses
 //	orders.go          orders and redactions
-//	pay.go             serves the pay page; its texts about refused requests
+//	pay.go             the routes of the pay page: buttons, redirects, headers; texts about refused requests
 //	products.go        products
 //	ratelimit.go       rate limits and their headers
 //	renderer.go        what answers need beside a record: texts of license keys, links to pay pages

@@ -32,7 +32,7 @@
 //	license_lifecycle.go    suspend, reinstate, revoke, renew and update a license
 //	license_expiry.go       record the end of a license
 //	licensekey.go           license ids; the value that stands for a license key inside of the service
-//	licensekeys.go          makes license keys of a store from its id key, and parses their texts
+//	licensekeys.go          makes, parses and writes license keys, with the id key and the check key of a store
 //	keycheck.go             the check characters of license keys
 //	externalkey.go          external keys: their form, how they match, their aliases and seals
 //	alias.go                the record that leads from another key to a license

@@ -3,9 +3,9 @@
 //
 // The pages are plain documents without scripts and external resources. So they show at once in any browser, are
 // readable with curl, and allow the strictest Content-Security-Policy; see [Renderer.CSP]. The package knows no HTTP:
-// the caller sets status and headers. The pages need the referrer policy same-origin, so that the token in their
-// address does not leak. The stricter no-referrer would also make browsers send "Origin: null" with our own form, as if
-// another site had sent the form.
+// the caller, handlers/pay.go, has the routes, the redirects and the headers. The pages need the referrer policy
+// same-origin, so that the token in their address does not leak. The stricter no-referrer would also make browsers send
+// "Origin: null" with our own form, as if another site had sent the form.
 //
 // Files:
 //

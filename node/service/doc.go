@@ -43,10 +43,10 @@
 //	deliveryevents.go  the events that package delivery sends, with the fields of their records
 //	eventviews.go      pages of the feed and of histories
 //	feed.go            Events, and how many callers may wait for events
-//	feedwait.go        the API key of a caller that waits for events: the wait ends with the key
+//	feedwait.go        the wait for events, and the check of the caller's API key meanwhile
 //	budgets.go         how much accounts store, and whether their budgets refuse growth
 //	recount.go         recounts of how much accounts store
 //	chores.go          the periodic work of a node
 //	division.go        which slots this node sweeps
-//	sweep.go           removes expired claims and events, records ends, and finds refunds that are due
+//	sweep.go           removes old claims, events and deleted endpoints; records ends; finds refunds that are due
 package service
