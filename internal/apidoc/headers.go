@@ -1,11 +1,8 @@
 package apidoc
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"licet/handlers"
 	"licet/internal/apidoc/openapi"
@@ -63,19 +60,31 @@ func headers() *openapi.Map[*openapi.Header] {
 	return all
 }
 
-// usedHeaders returns the headers that a document refers to.
-func usedHeaders(document *openapi.Document) (*openapi.Map[*openapi.Header], error) {
-	text, err := yaml.Marshal(document)
-	if err != nil {
-		return nil, err
+// usedHeaders returns the headers that the responses of a document refer to.
+func usedHeaders(document *openapi.Document) *openapi.Map[*openapi.Header] {
+	named := make(map[string]bool)
+	note := func(responses *openapi.Map[*openapi.Response]) {
+		for _, response := range responses.All() {
+			for _, header := range response.Headers.All() {
+				named[header.Ref] = true
+			}
+		}
+	}
+	note(document.Components.Responses)
+	for _, items := range []*openapi.Map[*openapi.PathItem]{document.Paths, document.Webhooks} {
+		for _, item := range items.All() {
+			for _, operation := range item.Operations() {
+				note(operation.Responses)
+			}
+		}
 	}
 	used := new(openapi.Map[*openapi.Header])
 	for name, header := range headers().All() {
-		if bytes.Contains(text, []byte("'"+headersAt+name+"'")) {
+		if named[headersAt+name] {
 			used.Set(name, header)
 		}
 	}
-	return used, nil
+	return used
 }
 
 // headersAt is where the components of headers are.
