@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -576,6 +578,59 @@ func TestForgottenRows(t *testing.T) {
 	if n := wire.grants.Load(); n != 2 {
 		t.Errorf("%d grants were sent", n)
 	}
+}
+
+// TestReasonOfUnfinishedRows: a row whose grant or device fails for now names the response of the service or the
+// timeout as the reason, not a lost answer. The next run finishes the row.
+func TestReasonOfUnfinishedRows(t *testing.T) {
+	const limited = `{"code":42900,"message":"slow down","error":{"reason":"rate_limited","retryable":true}}`
+	refuse := func() (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Body: io.NopCloser(strings.NewReader(limited)),
+			Header: http.Header{"Content-Type": {"application/json; charset=utf-8"}}}, nil
+	}
+	timeOut := func() (*http.Response, error) { return nil, os.ErrDeadlineExceeded }
+	for _, c := range []struct {
+		path string
+		fail func() (*http.Response, error)
+		want string
+	}{
+		{"/v1/licenses", refuse, "slow down (42900 rate_limited); the same command sends it again"},
+		{"/v1/licenses", timeOut, "i/o timeout; the same command sends it again"},
+		{"/v1/licenses/activate", refuse, `the license was granted, but device "a" was not bound: `},
+		{"/v1/licenses/activate", timeOut, `the license was granted, but device "a" was not bound: `},
+	} {
+		key, err := service.Key(servicetest.NewAccount())
+		if err != nil {
+			t.Fatal(err)
+		}
+		im := newImport(t, nil, "product_id,devices\neditor,\"[\"\"a\"\"]\"\n")
+		wire, option := newWire(t, nil)
+		real := wire.RoundTripper
+		wire.RoundTripper = roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && r.URL.Path == c.path {
+				return c.fail()
+			}
+			return real.RoundTrip(r)
+		})
+		// The second try may follow one that the service has executed.
+		im.Service = caller(t, key.Text, option, client.RetryFor(time.Minute), client.OnRetry(twice()))
+		_, err = im.Run(t.Context())
+		wantError(t, err, "interrupted with 0 of 1 row done")
+		if len(im.failures) != 1 || !strings.HasPrefix(im.failures[0], "line 2: ") ||
+			!strings.Contains(im.failures[0], c.want) || strings.Contains(im.failures[0], "answer did not come") {
+			t.Errorf("%q, want %q", im.failures, c.want)
+		}
+		healthy := caller(t, key.Text)
+		next := im.again(healthy)
+		next.want(t, bulk.ImportSummary{Rows: 1, Granted: 1, Licenses: 1})
+		wantGranted(t, next, healthy, map[int]int{2: 1})
+	}
+}
+
+// twice has a client try two times.
+func twice() func(error, time.Duration) bool {
+	tries := 1
+	return func(error, time.Duration) bool { tries++; return tries == 2 }
 }
 
 // TestResend has the request of a row lost before the service got it.

@@ -103,15 +103,17 @@ func (r *run) become(row *row) (e entry, err error) {
 	if s.status != inDoubt {
 		return e, nil
 	}
-	text := "its answer did not come. The same command sends it again, under the same Idempotency-Key: it is not " +
-		"granted twice"
-	if s.lost(r.Now()) {
-		text = fmt.Sprintf("it was sent at %s, and its answer never came. The service has forgotten that request by "+
-			"now, so that sending it again could grant it twice. "+
+	text := "the same command sends it again, under the same Idempotency-Key: it is not granted twice"
+	switch {
+	case s.lost(r.Now()):
+		text = fmt.Sprintf("it was sent at %s and did not finish. The service has forgotten that request by now, so "+
+			"that sending it again could grant it twice. "+
 			"Look whether it was granted: licet licenses export --product-id %s lists the licenses with created_at; "+
 			"those of this row were created from then on, and are not in %s. "+
 			"If they are there, add --skip %d; if not, --resend %d",
 			time.UnixMilli(s.first).UTC().Format(time.RFC3339), row.grant.ProductID, r.Results, s.line, s.line)
+	case e.Error == "":
+		text = "its answer did not come; " + text
 	}
 	if e.Error != "" {
 		text = e.Error + "; " + text

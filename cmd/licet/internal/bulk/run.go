@@ -144,8 +144,12 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	var answer client.Response
 	made, err := r.Service.GrantLicenses(ctx, row.grant, client.IdempotencyKey(r.key(row, try)), client.Record(&answer))
 	if unknown && client.HasReason(err, client.ReasonExternalKeyInUse) {
-		if found, failed := r.byExternalKey(ctx, row, first); found != nil || failed != nil {
-			made, err = found, failed
+		found, failed := r.byExternalKey(ctx, row, first)
+		if failed != nil {
+			return r.unfinished(ctx, row, failed)
+		}
+		if found != nil {
+			made, err = found, nil
 		}
 	}
 	if client.HasReason(err, client.ReasonExternalKeyInUse) {
@@ -154,7 +158,7 @@ func (r *run) grant(ctx context.Context, row *row) error {
 	if err != nil {
 		e, stop := resultOf(err, answer.Tries)
 		if e.Result == "" || ctx.Err() != nil {
-			return err // the outcome stays unknown
+			return r.unfinished(ctx, row, err)
 		}
 		return errors.Join(r.record(row, e), stop)
 	}
@@ -163,9 +167,18 @@ func (r *run) grant(ctx context.Context, row *row) error {
 		e.Licenses = append(e.Licenses, named(&made[i]))
 	}
 	if e.Error, err = r.complete(ctx, row, &made[0]); err != nil {
-		return err // the same row continues here
+		return r.unfinished(ctx, row, err)
 	}
 	return r.record(row, e)
+}
+
+// unfinished records why a row is not done, unless the user has stopped the import, and returns the error, which ends
+// the run. The next run sends the row again under the same Idempotency-Key, so that the row continues.
+func (r *run) unfinished(ctx context.Context, row *row, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(r.record(row, entry{Result: unanswered, Error: err.Error()}), err)
 }
 
 // byExternalKey returns the license that the row's try, begun at first, has granted: the service may have forgotten the
@@ -199,7 +212,7 @@ func (r *run) recordExisting(ctx context.Context, row *row) error {
 	if row.state != "" || len(row.devices) > 0 {
 		found, err := r.withExternalKey(ctx, row)
 		if err != nil {
-			return err // the same row continues here
+			return r.unfinished(ctx, row, err)
 		}
 		if lacks := lacking(row, &found[0]); lacks != "" {
 			e.Error = "a license with this external_key exists and stays as it is, but it " + lacks
@@ -235,7 +248,7 @@ func (r *run) complete(ctx context.Context, row *row, l *client.License) (refuse
 			return nil
 		case ctx.Err() != nil, !errors.As(err, &answer), answer.Code == 0, answer.Retryable, answer.Status == 401,
 			answer.Reason == client.ReasonForbidden:
-			return err
+			return fmt.Errorf("the license was granted, but %s: %w", what, err)
 		}
 		left = append(left, what+": "+answer.Message)
 		return nil
