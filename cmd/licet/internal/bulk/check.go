@@ -43,6 +43,15 @@ func counted(n int64, thing string) string {
 type checked struct {
 	CheckSummary
 	states []state
+	seen   map[string]int32 // the line of each id and license key
+	byID   bool             // whether a row has an id
+	byKey  []keyed          // rows with a license key and no id
+}
+
+// keyed is a row that names a license by its key alone.
+type keyed struct {
+	index, line int
+	key         string
 }
 
 // Check validates all rows of the input and sends none.
@@ -108,6 +117,7 @@ func (im *Import) check(file *os.File, after time.Time, matching string) (*check
 	if err == nil && len(problems) == 0 {
 		rows.after, rows.matching = after, licensing.KeyMatching(matching)
 		rows.seen, rows.keys = map[string]int32{}, map[string]int32{}
+		found.seen = rows.seen
 		err = found.read(rows, report)
 	}
 	if malformed := (errMalformed{}); errors.As(err, &malformed) {
@@ -136,6 +146,10 @@ func (c *checked) read(rows *rules, report func([]Problem)) error {
 		c.Rows++
 		if r.changes() {
 			c.Changes++
+			c.byID = c.byID || r.id != ""
+			if r.id == "" {
+				c.byKey = append(c.byKey, keyed{r.index, rows.table.line(r.record, licenseKeyColumn), r.licenseKey})
+			}
 		} else {
 			c.Grants++
 			c.Licenses += r.grant.Quantity

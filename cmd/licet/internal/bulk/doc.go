@@ -40,6 +40,7 @@
 //	rows.go        validation of rows
 //	metadata.go    validation of metadata
 //	check.go       the first reading: check all rows
+//	repeated.go    licenses that two rows name, by id and by key
 //	import.go      Import: start and continue
 //	run.go         the second reading: send rows
 //	states.go      the state of each row

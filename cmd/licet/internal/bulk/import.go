@@ -128,6 +128,9 @@ func (r *run) begin(ctx context.Context, book *os.File, hash string) (err error)
 	if err := r.probe(ctx); err != nil {
 		return err
 	}
+	if err := r.refuseRepeated(ctx, found); err != nil {
+		return err
+	}
 	r.states, r.id = found.states, r.NewID()
 	results, err := filepath.Abs(r.Results)
 	if err != nil {

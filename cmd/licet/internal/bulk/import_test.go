@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -241,6 +242,46 @@ func TestBadInputChangesNothing(t *testing.T) {
 	}
 	if all := listed(t, c); len(all) > 0 {
 		t.Errorf("%d licenses were granted", len(all))
+	}
+}
+
+// TestOneLicenseByIDAndByKey refuses two rows for one license, before anything is sent, if one has the id and the other
+// the license key. The lookup of a key for this is the only one.
+func TestOneLicenseByIDAndByKey(t *testing.T) {
+	key, err := service.Key(servicetest.NewAccount())
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := grant(t, caller(t, key.Text), "editor", 3)
+	unknown := grant(t, shop(t), "editor", 1)[0].LicenseKey
+	var mu sync.Mutex
+	sent := map[string]int{}
+	_, option := newWire(t, func(r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		sent[r.Method]++
+		sent[r.URL.Path]++
+		return false
+	})
+	c := caller(t, key.Text, option)
+	text := "id,license_key,max_devices\n" +
+		"," + made[0].LicenseKey + ",5\n" +
+		made[1].ID + ",,6\n" +
+		made[2].ID + "," + made[2].LicenseKey + ",7\n" +
+		"," + unknown + ",8\n"
+	im := newImport(t, c, text+","+strings.ToLower(made[1].LicenseKey)+",9\n")
+	_, err = im.Run(t.Context())
+	wantError(t, err, "in.csv has 1 problem; nothing of it was sent")
+	const want = "line 6, column license_key: names the license of line 3: only one row may change a license"
+	if len(im.problems) != 1 || im.problems[0] != want || sent[http.MethodPatch] != 0 {
+		t.Errorf("%q, want %q; %v", im.problems, want, sent)
+	}
+	wantFiles(t, filepath.Dir(im.Input), []string{"in.csv"})
+
+	clear(sent)
+	newImport(t, c, text).want(t, bulk.ImportSummary{Rows: 4, Changed: 3, Refused: 1})
+	if sent["/v1/licenses/"+made[0].LicenseKey] != 1 || sent["/v1/licenses/"+made[2].LicenseKey] != 0 {
+		t.Errorf("lookups: %v", sent)
 	}
 }
 

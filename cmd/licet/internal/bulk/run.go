@@ -22,7 +22,8 @@ type run struct {
 	input   *os.File
 	journal *journal
 	id      string
-	states  []state // owned by the dispatcher, except for rows that a worker processes
+	states  []state        // owned by the dispatcher, except for rows that a worker processes
+	ids     map[int]string // the ids of licenses that rows name by their keys, as far as they were looked up
 	before  int
 
 	mu       sync.Mutex
@@ -246,8 +247,7 @@ func (r *run) complete(ctx context.Context, row *row, l *client.License) (refuse
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil, !errors.As(err, &answer), answer.Code == 0, answer.Retryable, answer.Status == 401,
-			answer.Reason == client.ReasonForbidden:
+		case ctx.Err() != nil, !aboutTheRow(err), !errors.As(err, &answer):
 			return fmt.Errorf("the license was granted, but %s: %w", what, err)
 		}
 		left = append(left, what+": "+answer.Message)
@@ -306,7 +306,7 @@ func resultOf(err error, tries int) (e entry, stop error) {
 // renewal comes first, because a revoked license refuses it. Proxies log URLs, so a license key is in at most one: in
 // the lookup, if the row has no id. No route that takes a license key in its body answers with the id.
 func (r *run) change(ctx context.Context, row *row) error {
-	l, err := r.Service.License(ctx, cmp.Or(row.id, row.licenseKey))
+	l, err := r.Service.License(ctx, cmp.Or(row.id, r.ids[row.index], row.licenseKey))
 	if err != nil {
 		return r.notChanged(ctx, row, "", err)
 	}
