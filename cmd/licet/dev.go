@@ -241,7 +241,7 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 	}
 	d.log.Info().Str("url", d.url).Str("account_id", d.key.AccountID).Msg("ready")
 	_, err = io.WriteString(stdout, quickStart(d.url, path, runtime.GOOS, d.cfg.ProfileInUse))
-	if d.others != "" { // after the text on stdout, which is longer than many terminals
+	if d.others != "" { // after the text on stdout: the last lines catch the eye
 		d.log.Warn().Str("account_id", d.key.AccountID).Str("other_accounts", d.others).
 			Msg(keyFile + " was missing, so this start made a new account, which sees no license of the other " +
 				"accounts of this store. To see theirs, stop the service and copy their " + keyFile + " into " +

@@ -8,8 +8,9 @@ import (
 	"licet/handlers/docs"
 )
 
-// commands are shell commands with curl, from an order to a removed device. They need a POSIX shell, curl and sed, and
-// can be pasted one by one or all at once. docs/tutorials/curl.md has the same commands; a test compares them.
+// commands are shell commands with curl, from an order to a removed device, for the page at /. They need a POSIX shell,
+// curl and sed, and can be pasted one by one or all at once. docs/tutorials/curl.md has the same commands; a test
+// compares them.
 //
 // They have no comments: an interactive zsh runs comments as commands.
 const commands = `order=$(curl -sS "$LICET_URL/v1/orders" \
@@ -49,37 +50,36 @@ func steps() []docs.Step {
 // readEnv returns the command that reads envFile into a shell.
 func readEnv(path string) string { return ". " + shellWord(path) }
 
-// quickStart returns the text that licet dev prints when it is ready, on a system of runtime.GOOS. The text has no
-// secret: the commands read secrets from the file at path. Windows has no POSIX shell for the commands with curl.
-// profile reports whether a profile is in use, which would take precedence over the file.
+// quickStart returns the text that licet dev prints when it is ready, on a system of runtime.GOOS. The text and the log
+// before it fit on a terminal of 24 lines. The text has no secret: commands read secrets from the file at path. profile
+// reports whether a profile is in use, which would take precedence over the file.
 func quickStart(url, path, system string, profile bool) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, `Licet is ready on %s, with sandbox payments.
+	where, before, flag := access(path, system, profile)
+	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
 Open this address in a browser for the first steps and the API reference.
-The URL, the API key and the API secret are in %s.
-Buy a license in another terminal%s
-`, url, path, purchase(path, system, profile))
-	if system != "windows" {
-		const title = "Or paste these commands with curl. They create and pay an order, activate a device, and " +
-			"remove the device:"
-		fmt.Fprintf(&text, "%s\n\n%s\n\n%s\n", title, readEnv(path), commands)
-	}
-	text.WriteString("Ctrl-C stops the service.\n")
-	return text.String()
+The URL, the API key and the API secret are in the data directory, in
+  %s
+
+Buy a license in another terminal%s, and activate its KEY:
+%s  licet sandbox buy editor%s
+  licet licenses activate KEY laptop-1%[5]s
+  licet licenses list%[5]s
+
+Ctrl-C stops the service.
+`, url, path, where, before, flag)
 }
 
-// purchase returns where to buy a license, and the commands. Commands find the file of the default data directory
-// unless a profile is in use.
-func purchase(path, system string, profile bool) string {
-	const buy = "licet sandbox buy editor"
+// access returns how commands reach the service: in which directory, after which command, and with which flag. Commands
+// find the file of the default data directory unless a profile is in use. Windows has no POSIX shell to read the file.
+func access(path, system string, profile bool) (where, before, flag string) {
 	found, err := filepath.Abs(filepath.Join(defaultDataDir, envFile))
 	switch {
 	case err == nil && found == path && !profile:
-		return ", in this directory: " + buy
+		return ", in this directory", "", ""
 	case system == "windows":
-		return ":\n  licet profile set dev --from-env \"" + path + "\"\n  " + buy + " --profile dev"
+		return "", "  licet profile set dev --from-env \"" + path + "\"\n", " --profile dev"
 	default:
-		return ": " + readEnv(path) + " && " + buy
+		return "", "  " + readEnv(path) + "\n", ""
 	}
 }
 

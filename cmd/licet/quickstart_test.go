@@ -5,51 +5,78 @@ import (
 	"html"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestPrintedPurchase runs the command of licet that licet dev prints, and then the command that this command prints.
+// TestPrintedPurchase runs the commands that licet dev prints, with the key that the first of them prints.
 func TestPrintedPurchase(t *testing.T) {
 	needTools(t, "sh")
 	p := shared(t)
-	_, buy, _ := strings.Cut(p.stdout, "\nBuy a license in another terminal: ")
-	buy, _, _ = strings.Cut(buy, "\n")
+	commands := printedCommands(t, p.stdout)
+	if len(commands) != 4 {
+		t.Fatalf("licet dev prints the commands %q", commands)
+	}
 	path := "PATH=" + selfAsLicet(t) + ":$PATH\n"
-	_, activate, _ := strings.Cut(paste(t, "sh", path+buy), "Activate a device with:\n")
+	_, activate, _ := strings.Cut(paste(t, "sh", path+commands[0]+"\n"+commands[1]), "Activate a device with:\n")
 	activate, _, _ = strings.Cut(activate, "\n")
-	out := paste(t, "sh", path+readEnv(filepath.Join(p.dir, envFile))+"\n"+activate)
-	if !strings.Contains(out, "activated") {
-		t.Errorf("%s, then %s: %s", buy, activate, out)
+	before, after, _ := strings.Cut(commands[2], "KEY")
+	if activate = strings.TrimSpace(activate); !strings.HasPrefix(activate, before) ||
+		!strings.HasSuffix(activate, after) {
+		t.Errorf("%s prints %q, want it to be like %q", commands[1], activate, commands[2])
+	}
+	out := paste(t, "sh", path+commands[0]+"\n"+activate+"\n"+commands[3])
+	if !strings.Contains(out, "activated") || strings.Count(out, "LICENSE KEY") != 2 {
+		t.Errorf("%s, then %s: %s", activate, commands[3], out)
 	}
 }
 
-// TestPrintedCommands pastes the commands that licet dev prints into a shell.
-func TestPrintedCommands(t *testing.T) {
+// printedCommands returns the commands of licet that licet dev prints.
+func printedCommands(t *testing.T, printed string) []string {
+	t.Helper()
+	_, block, found := strings.Cut(printed, "\nBuy a license in another terminal")
+	_, block, begun := strings.Cut(block, ":\n  ")
+	block, _, ended := strings.Cut(block, "\n\n")
+	if !found || !begun || !ended {
+		t.Fatalf("licet dev printed\n%s", printed)
+	}
+	return strings.Split(block, "\n  ")
+}
+
+// TestCommandsWithCurl pastes the commands with curl on the page at / into a shell.
+func TestCommandsWithCurl(t *testing.T) {
 	for _, tool := range []string{"curl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the printed commands need %s, which this machine does not have", tool)
+			t.Skipf("the commands need %s, which this machine does not have", tool)
 		}
 	}
-	p := shared(t)
-	_, printed, found := strings.Cut(p.stdout, "\n\n")
-	pasted, _, ended := strings.Cut(printed, lastLineOfStart)
-	if !found || !ended {
-		t.Fatalf("licet dev printed\n%s", p.stdout)
+	r, err := shared(t).send(t.Context(), "GET", "/", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pasted strings.Builder
+	for _, part := range strings.Split(r.body, ` aria-label="Command: `)[1:] {
+		_, command, _ := strings.Cut(part, `">`)
+		command, _, ended := strings.Cut(command, "</pre>")
+		if !ended {
+			t.Fatalf("a command has no end: %s", part)
+		}
+		pasted.WriteString(html.UnescapeString(command) + "\n\n")
 	}
 	for _, shell := range []string{"bash", "sh"} {
 		t.Run(shell, func(t *testing.T) {
 			if _, err := exec.LookPath(shell); err != nil {
 				t.Skipf("this machine does not have %s", shell)
 			}
-			wantMainJob(t, paste(t, shell, pasted))
+			wantMainJob(t, paste(t, shell, pasted.String()))
 		})
 	}
 }
 
-// TestPageOfTheService: the page at / has the address, the file with the API key, and the commands that licet dev
-// prints, each ready to copy.
+// TestPageOfTheService: the page at / has the address, the file with the API key, and the commands with curl, each
+// ready to copy.
 func TestPageOfTheService(t *testing.T) {
 	p := shared(t)
 	r, err := p.send(t.Context(), "GET", "/", "")
@@ -139,7 +166,7 @@ func wantMainJob(t *testing.T, out string) {
 	t.Logf("\n%s", out)
 }
 
-// TestCurlPageHasTheSameCommands compares the commands that licet dev prints with those of a tutorial.
+// TestCurlPageHasTheSameCommands compares the commands with curl on the page at / with those of a tutorial.
 func TestCurlPageHasTheSameCommands(t *testing.T) {
 	page := readText(t, filepath.Join("..", "..", "docs", "tutorials", "curl.md"))
 	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(page, block) {
@@ -178,27 +205,33 @@ func TestQuickStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	const elsewhere = `C:\my data\dev.env`
+	commands := []string{"licet sandbox buy editor", "licet licenses activate KEY laptop-1", "licet licenses list"}
 	for _, c := range []struct {
 		path, system string
 		profile      bool
-		buy          string
+		where        string
+		before, flag string
 	}{
-		{byDefault, "linux", false, "terminal, in this directory: licet sandbox buy editor\n"},
-		{byDefault, "windows", false, "terminal, in this directory: licet sandbox buy editor\n"},
-		{byDefault, "linux", true, "terminal: " + readEnv(byDefault) + " && licet sandbox buy editor\n"},
-		{"/data/dev.env", "linux", false, "terminal: . /data/dev.env && licet sandbox buy editor\n"},
-		{elsewhere, "windows", false, "terminal:\n  licet profile set dev --from-env \"" + elsewhere + "\"\n" +
-			"  licet sandbox buy editor --profile dev\n"},
+		{byDefault, "linux", false, ", in this directory", "", ""},
+		{byDefault, "windows", false, ", in this directory", "", ""},
+		{byDefault, "linux", true, "", readEnv(byDefault), ""},
+		{"/data/dev.env", "linux", false, "", ". /data/dev.env", ""},
+		{elsewhere, "windows", false, "", `licet profile set dev --from-env "` + elsewhere + `"`, " --profile dev"},
 	} {
 		text := quickStart("http://127.0.0.1:8080", c.path, c.system, c.profile)
-		if !strings.Contains(text, "\nBuy a license in another "+c.buy) {
+		var want []string
+		if c.before != "" {
+			want = []string{c.before}
+		}
+		for _, command := range commands {
+			want = append(want, command+c.flag)
+		}
+		if got := printedCommands(t, text); !slices.Equal(got, want) ||
+			!strings.Contains(text, "\nBuy a license in another terminal"+c.where+", and ") {
 			t.Errorf("%s on %s prints\n%s", c.path, c.system, text)
 		}
-		if posix := strings.Contains(text, "curl"); posix == (c.system == "windows") {
-			t.Errorf("%s: commands with curl: %v", c.system, posix)
-		}
-		if !strings.HasSuffix(text, "\n"+lastLineOfStart+"\n") {
-			t.Errorf("the last line is missing:\n%s", text)
+		if !strings.Contains(text, "\n  "+c.path+"\n") || !strings.HasSuffix(text, "\n"+lastLineOfStart+"\n") {
+			t.Errorf("the file or the last line is missing:\n%s", text)
 		}
 	}
 }

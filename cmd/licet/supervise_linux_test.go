@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,27 @@ func devAtTerminal(t *testing.T, dir string) *dialog {
 	d.begin(terminal)
 	d.says(lastLineOfStart, "")
 	return d
+}
+
+// TestStartFitsTheTerminal: on a terminal of 24 lines of 80 columns, everything that a first start of licet dev prints
+// stays in sight, below the command itself and above the cursor.
+func TestStartFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	d := devAtTerminal(t, filepath.Join(t.TempDir(), "data"))
+	d.says(lastLineOfStart, "\x03")
+	if code := d.ends(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	shown, _, _ := strings.Cut(d.screen.String(), lastLineOfStart)
+	shown = regexp.MustCompile("\x1b\\[[0-9;]*m|\r").ReplaceAllString(shown, "")
+	const command, last, cursor = 1, 1, 1
+	rows := command + last + cursor
+	for line := range strings.Lines(shown) {
+		rows += max(1, (len(line)-1+79)/80)
+	}
+	if rows > 24 || !strings.Contains(shown, "ready") {
+		t.Errorf("%d lines on the screen:\n%s", rows, shown)
+	}
 }
 
 // TestCtrlC: the first Ctrl-C stops licet dev in order, the second at once. The log has colors, and keeps its place

@@ -35,11 +35,9 @@ func TestTrial(t *testing.T) {
 	giveUp := time.AfterFunc(time.Minute, func() { _ = dev.Process.Kill() })
 	defer giveUp.Stop()
 	lines := bufio.NewScanner(stdout)
-	var buy string // the command that licet dev prints
+	var printed string
 	for lines.Scan() && lines.Text() != lastLineOfStart {
-		if _, command, found := strings.Cut(lines.Text(), "in another terminal, in this directory: "); found {
-			buy = command
-		}
+		printed += lines.Text() + "\n"
 	}
 	t.Cleanup(func() {
 		_ = dev.Process.Signal(syscall.SIGTERM)
@@ -56,11 +54,12 @@ func TestTrial(t *testing.T) {
 		}
 		return out.String()
 	}
-	if buy != "licet sandbox buy editor" {
-		t.Fatalf("licet dev prints the command %q", buy)
+	commands := printedCommands(t, printed)
+	if commands[0] != "licet sandbox buy editor" || commands[1] != "licet licenses activate KEY laptop-1" {
+		t.Fatalf("licet dev prints the commands %q", commands)
 	}
-	key := strings.TrimSpace(user(buy))
-	activated := user("licet licenses activate " + key + " laptop-1")
+	key := strings.TrimSpace(user(commands[0]))
+	activated := user(strings.Replace(commands[1], "KEY", key, 1))
 	if !strings.Contains(activated, "laptop-1") || !strings.Contains(activated, "activated") {
 		t.Errorf("the activation printed\n%s", activated)
 	}
