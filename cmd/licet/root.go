@@ -112,7 +112,7 @@ DATA-DIR/crash.txt has the trace.`,
 				return err
 			}
 			if !supervised() {
-				return supervise(cmd.Context(), cfg.DataDir, args, stdout, stderr, stderr)
+				return supervise(cmd.Context(), childService, cfg.DataDir, args, stdout, stderr, stderr)
 			}
 			cfg.ProfileInUse = setup.ProfileInUse()
 			return runDev(cmd.Context(), cfg, build, stdout, stderr)

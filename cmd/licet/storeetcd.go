@@ -52,7 +52,7 @@ func withEtcdOf(
 // superviseEtcd runs the etcd of a data directory in a child process until ctx ends. It returns what the child reports.
 func superviseEtcd(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 	var said strings.Builder
-	err := supervise(ctx, dir, []string{"store", runEtcd, dir}, stdout, stderr, &said)
+	err := supervise(ctx, childEtcd, dir, []string{"store", runEtcd, dir}, stdout, stderr, &said)
 	if code := exitCode(0); errors.As(err, &code) {
 		return errors.New(strings.TrimPrefix(strings.TrimSpace(said.String()), "licet: "))
 	}

@@ -30,14 +30,22 @@ type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
+// The nouns for a child process in messages: licet dev runs the whole service in a child, other commands only its etcd.
+const (
+	childService = "service"
+	childEtcd    = "etcd"
+)
+
 // supervise runs licet with args once more, as a child process, and returns when the child has ended. A panic in a
 // goroutine of etcd and a memory fault of its database end a Go process with a trace: supervise returns an error of one
 // line instead, and the trace stays in the data directory. The log of the child goes to stderr, and the other lines of
-// its standard error, such as its last message, to text.
+// its standard error, such as its last message, to text. Messages call the child by the noun.
 //
 // The standard input of the child is a pipe. A byte asks the child to stop. The end of the pipe, which is also the end
 // of a killed parent, ends the child at once. See obey.
-func supervise(ctx context.Context, dir string, args []string, stdout, stderr, text io.Writer) error {
+func supervise(
+	ctx context.Context, noun, dir string, args []string, stdout, stderr, text io.Writer,
+) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program: %w", err)
@@ -54,7 +62,7 @@ func supervise(ctx context.Context, dir string, args []string, stdout, stderr, t
 	}
 	orders, err := child.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("start the service: %w", err)
+		return fmt.Errorf("start the %s: %w", noun, err)
 	}
 	child.Cancel = func() error {
 		_, err := orders.Write([]byte{'\n'})
@@ -66,24 +74,24 @@ func supervise(ctx context.Context, dir string, args []string, stdout, stderr, t
 	case end == nil && ctx.Err() != nil: // a stop before the start
 		return nil
 	case end == nil:
-		return fmt.Errorf("start the service: %w", err)
+		return fmt.Errorf("start the %s: %w", noun, err)
 	case log.crashed:
-		return crash(dir, log.text)
+		return crash(noun, dir, log.text)
 	}
 	log.flush()
 	switch code := end.ExitCode(); code {
 	case exitOK:
 		return nil
 	case -1:
-		return fmt.Errorf("another process has killed the service in %s: start licet again; the stored data is intact "+
-			"(%v)", dir, end)
+		return fmt.Errorf("another process has killed the %s in %s: start licet again; the stored data is intact (%v)",
+			noun, dir, end)
 	default:
 		return exitCode(code)
 	}
 }
 
 // crash writes the trace of a crash into the data directory and returns the error that names the cause and the file.
-func crash(dir string, trace []byte) error {
+func crash(noun, dir string, trace []byte) error {
 	path := filepath.Join(dir, crashFile)
 	kept := "the trace is in " + path
 	if err := os.WriteFile(path, trace, privateFile); err != nil {
@@ -96,8 +104,8 @@ func crash(dir string, trace []byte) error {
 	if strings.Contains(stack, "go.etcd.io/") {
 		return embedded.WithAdvice(embedded.NewFailure(err), dir)
 	}
-	return fmt.Errorf("the service in %s has crashed: start licet again, and report the crash; the stored data is "+
-		"intact (%w)", dir, err)
+	return fmt.Errorf("the %s in %s has crashed: start licet again, and report the crash; the stored data is intact "+
+		"(%w)", noun, dir, err)
 }
 
 // logMark precedes each line of the log of a child process: lines of the log get into the trace of a crash.

@@ -3,16 +3,21 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"licet/kv/embedded"
 )
@@ -129,6 +134,38 @@ func TestKilledParent(t *testing.T) {
 	p.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "")
 }
 
+// TestKilledEtcd kills the etcd below a command of licet store: the message names etcd, as the command has no service.
+func TestKilledEtcd(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	startProcess(t, dir).terminate(t)
+	err := withEtcdOf(t.Context(), dir, zerolog.Nop(), io.Discard, func(ctx context.Context, _ string) error {
+		lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		for _, path := range lines {
+			line, _ := os.ReadFile(path) // other processes end meanwhile
+			if !strings.HasSuffix(string(line), "\x00"+runEtcd+"\x00"+dir+"\x00") {
+				continue
+			}
+			pid, err := strconv.Atoi(strings.Split(path, "/")[2])
+			if err != nil {
+				return err
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				return err
+			}
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if want := "another process has killed the etcd in " + dir + ": start licet again; the stored data is intact " +
+		"(signal: killed)"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 // devAtTerminal starts a licet dev that a terminal controls: Ctrl-C reaches the whole process group.
 func devAtTerminal(t *testing.T, dir string) *dialog {
 	t.Helper()
@@ -243,13 +280,16 @@ func TestCrash(t *testing.T) {
 	dir := t.TempDir()
 	trace := []byte("fatal error: a bug\n[signal SIGX]\n\ngoroutine 7 [running]:\nlicet/node.f()\n\n" +
 		"goroutine 8 [select]:\ngo.etcd.io/x.f()\n")
-	want := "the service in " + dir + " has crashed: start licet again, and report the crash; " +
-		"the stored data is intact (fatal error: a bug; [signal SIGX]; the trace is in " +
-		filepath.Join(dir, crashFile) + ")"
-	if err := crash(dir, trace); err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+	for _, noun := range []string{childService, childEtcd} {
+		want := "the " + noun + " in " + dir + " has crashed: start licet again, and report the crash; " +
+			"the stored data is intact (fatal error: a bug; [signal SIGX]; the trace is in " +
+			filepath.Join(dir, crashFile) + ")"
+		if err := crash(noun, dir, trace); err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
-	if err := crash(filepath.Join(dir, "none"), trace); !strings.Contains(err.Error(), "; the trace is lost: open ") {
+	if err := crash(childService, filepath.Join(dir, "none"), trace); !strings.Contains(err.Error(),
+		"; the trace is lost: open ") {
 		t.Error(err)
 	}
 }
