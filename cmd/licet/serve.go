@@ -41,7 +41,7 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 			"use (default: off)")
 	fs.StringVar(&c.InternalAddress, "internal-address", "",
 		"`address` at which other nodes reach --internal-listen (default: the address of --internal-listen, or, "+
-			"without a host, the address from which this node connects to etcd)")
+			"without a host, the address from which this node connects to etcd, with the port of --internal-listen)")
 	fs.BoolVar(&c.Docs, "docs", false,
 		"serve the API reference at /docs, and add docs_url to errors; anyone who reaches the API can read it")
 	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second,
