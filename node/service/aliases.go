@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// rememberedAliases is how many external keys a node remembers, in about 200 bytes each.
+	// rememberedAliases is how many external keys and reissued keys a node remembers. Each takes about 200 bytes of the
+	// heap, as measured with 100,000 of them and ids of accounts as licet dev makes them: 20 MB in all.
 	rememberedAliases = 100_000
 	// rememberedMatchings is how many owners with external keys a node remembers. It remembers no owner without them:
 	// another node may store the first one at any time, and the next activation must find it.
