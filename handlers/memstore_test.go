@@ -300,13 +300,14 @@ func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
 			return view
 		}
 	}
+	places := make(map[string]store.DeviceCursor, len(stored.devices)) // each is a hash, and hashing is slow
 	for _, d := range stored.devices {
 		if at := place(d.ID); bytes.Compare(at[:], page.After[:]) >= 0 {
-			view.Devices = append(view.Devices, d)
+			view.Devices, places[d.ID] = append(view.Devices, d), at
 		}
 	}
 	slices.SortFunc(view.Devices, func(a, b licensing.Device) int {
-		x, y := place(a.ID), place(b.ID)
+		x, y := places[a.ID], places[b.ID]
 		return bytes.Compare(x[:], y[:])
 	})
 	if len(view.Devices) > page.Limit {

@@ -52,7 +52,7 @@ func (s *fixture) responseBytes() int {
 
 // responseBytesReach waits until the number of bytes is as wanted, and reports whether this happened within a time.
 func (s *fixture) responseBytesReach(within time.Duration, right func(bytes int) bool) bool {
-	for until := time.Now().Add(within); !right(s.responseBytes()); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(within); !right(s.responseBytes()); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
 			return false
 		}
