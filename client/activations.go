@@ -18,17 +18,18 @@ type Activation struct {
 
 // Activated is a license after its activation.
 type Activated struct {
-	LicenseKey     string    `json:"license_key"`
-	Status         string    `json:"status"`
-	ProductID      string    `json:"product_id"`
-	DeviceID       string    `json:"device_id"`
-	DeviceName     string    `json:"device_name"`
-	MaxDevices     int       `json:"max_devices"` // 0: unlimited
-	CurrentDevices int       `json:"current_devices"`
-	ActivatedAt    time.Time `json:"activated_at"` // the first activation on any device
-	ExpiresAt      time.Time `json:"expires_at"`   // zero: never
-	Mode           string    `json:"mode"`
-	AccountID      string    `json:"account_id"`
+	LicenseKey     string       `json:"license_key"`
+	Status         string       `json:"status"`
+	ProductID      string       `json:"product_id"`
+	DeviceID       string       `json:"device_id"`
+	DeviceName     string       `json:"device_name"`
+	MaxDevices     int          `json:"max_devices"` // 0: unlimited
+	CurrentDevices int          `json:"current_devices"`
+	ActivatedAt    time.Time    `json:"activated_at"` // the first activation on any device
+	ExpiresAt      time.Time    `json:"expires_at"`   // zero: never
+	Mode           string       `json:"mode"`
+	AccountID      string       `json:"account_id"`
+	Entitlements   Entitlements `json:"entitlements"`
 }
 
 // Activate binds a device to a license. A device that is already bound takes no further slot.
@@ -51,17 +52,18 @@ type Validation struct {
 
 // Validity is the result of a check.
 type Validity struct {
-	Valid          bool      `json:"valid"`
-	Reason         string    `json:"reason"` // empty if Valid
-	LicenseKey     string    `json:"license_key"`
-	Status         string    `json:"status"`
-	ProductID      string    `json:"product_id"`
-	AccountID      string    `json:"account_id"`
-	Mode           string    `json:"mode"`
-	DeviceID       string    `json:"device_id"`
-	MaxDevices     int       `json:"max_devices"` // 0: unlimited
-	CurrentDevices int       `json:"current_devices"`
-	ExpiresAt      time.Time `json:"expires_at"` // zero: never
+	Valid          bool         `json:"valid"`
+	Reason         string       `json:"reason"` // empty if Valid
+	LicenseKey     string       `json:"license_key"`
+	Status         string       `json:"status"`
+	ProductID      string       `json:"product_id"`
+	AccountID      string       `json:"account_id"`
+	Mode           string       `json:"mode"`
+	DeviceID       string       `json:"device_id"`
+	MaxDevices     int          `json:"max_devices"` // 0: unlimited
+	CurrentDevices int          `json:"current_devices"`
+	ExpiresAt      time.Time    `json:"expires_at"` // zero: never
+	Entitlements   Entitlements `json:"entitlements"`
 }
 
 // Validate checks whether a device may use a license. It binds nothing.

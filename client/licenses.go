@@ -16,6 +16,8 @@ type License struct {
 	OrderNo        string `json:"order_no"`    // empty: granted without an order
 	MaxDevices     int    `json:"max_devices"` // 0: unlimited
 	CurrentDevices int    `json:"current_devices"`
+	// Entitlements are those of the product when the license was issued, with the license's own on top.
+	Entitlements Entitlements `json:"entitlements"`
 	// Devices holds at most the first 1,000 devices. In a list, Devices is empty for a license that has ever
 	// had more than 16 devices. DevicesNextCursor is not empty if there are more devices.
 	Devices           []Device        `json:"devices"`
@@ -49,6 +51,9 @@ type Grant struct {
 	MaxDevices *int      `json:"max_devices,omitempty"` // nil: the product's; 0: unlimited
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`   // zero: the product's
 	Metadata   any       `json:"metadata,omitempty"`    // of each license
+	// Entitlements of each license, besides those of the product: a JSON object, see the reference. Null takes away
+	// what the product has.
+	Entitlements any `json:"entitlements,omitempty"`
 	// ExternalKey is the key of the license at the service that sold it. It requires a Quantity of 1.
 	ExternalKey string `json:"external_key,omitempty"`
 }
@@ -98,9 +103,11 @@ func (c *Client) License(ctx context.Context, licenseKey string, options ...Call
 type LicenseUpdate struct {
 	MaxDevices *int `json:"max_devices,omitempty"` // 0: unlimited
 	Metadata   any  `json:"metadata,omitempty"`    // merged into the metadata; null removes a member
+	// Entitlements are added to the license's own, or replace them. Null takes an entitlement away.
+	Entitlements any `json:"entitlements,omitempty"`
 }
 
-// UpdateLicense changes the device limit and the metadata of a license.
+// UpdateLicense changes the device limit, the metadata and the entitlements of a license.
 func (c *Client) UpdateLicense(
 	ctx context.Context, licenseKey string, update LicenseUpdate, options ...CallOption,
 ) (*License, error) {

@@ -8,18 +8,20 @@ import (
 
 // Product is a product and the terms of its licenses.
 type Product struct {
-	ProductID               string          `json:"product_id"`
-	Name                    string          `json:"name"`
-	KeyPrefix               string          `json:"key_prefix"`
-	MaxDevices              int             `json:"max_devices"` // 0: unlimited
-	Validity                string          `json:"validity"`    // an ISO 8601 duration; empty: forever
-	ValidityFrom            string          `json:"validity_from"`
-	SelfServiceDeactivation bool            `json:"self_service_deactivation"`
-	RemovalsPerMonth        int             `json:"removals_per_month"` // 0: any number
-	Metadata                json.RawMessage `json:"metadata"`
-	CreatedAt               time.Time       `json:"created_at"`
-	AccountID               string          `json:"account_id"`
-	Mode                    string          `json:"mode"`
+	ProductID               string `json:"product_id"`
+	Name                    string `json:"name"`
+	KeyPrefix               string `json:"key_prefix"`
+	MaxDevices              int    `json:"max_devices"` // 0: unlimited
+	Validity                string `json:"validity"`    // an ISO 8601 duration; empty: forever
+	ValidityFrom            string `json:"validity_from"`
+	SelfServiceDeactivation bool   `json:"self_service_deactivation"`
+	RemovalsPerMonth        int    `json:"removals_per_month"` // 0: any number
+	// Entitlements of new licenses, as they were put: a value may be an object with an end.
+	Entitlements Entitlements    `json:"entitlements"`
+	Metadata     json.RawMessage `json:"metadata"`
+	CreatedAt    time.Time       `json:"created_at"`
+	AccountID    string          `json:"account_id"`
+	Mode         string          `json:"mode"`
 }
 
 // ProductTerms describes a product completely. A field that is not set has the default of a new product, which the
@@ -32,6 +34,7 @@ type ProductTerms struct {
 	ValidityFrom            string `json:"validity_from,omitempty"` // issue, or activation
 	SelfServiceDeactivation bool   `json:"self_service_deactivation,omitempty"`
 	RemovalsPerMonth        int    `json:"removals_per_month,omitempty"` // any number
+	Entitlements            any    `json:"entitlements,omitempty"`       // a JSON object, see the reference
 	Metadata                any    `json:"metadata,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ func TestAppendedAnswer(t *testing.T) {
 			ExpiresAt:      moments.Draw(t, "expires_at"),
 			Mode:           licensing.Mode(texts.Draw(t, "mode")),
 			AccountID:      texts.Draw(t, "account_id"),
+			Entitlements:   json.RawMessage(rapid.SampledFrom([]string{"{}", `{"a":true,"b":"x"}`}).Draw(t, "entitlements")),
 		}
 		if rapid.Bool().Draw(t, "named") {
 			name := texts.Draw(t, "device_name")

@@ -79,7 +79,7 @@ func (e *eventRenderer) members(v *service.EventView) (json.RawMessage, error) {
 		data.Order = &o
 	}
 	if v.License != nil {
-		view := store.LicenseView{License: *v.License, Metadata: v.Metadata}
+		view := store.LicenseView{License: *v.License, Metadata: v.Metadata, Entitled: v.Entitled}
 		data.License = &eventLicense{e.termsAnswer(&view, v.At), stateAnswer(&view)}
 	}
 	if v.Device != nil {

@@ -34,6 +34,7 @@ type licenseTerms struct {
 	OrderNo        *string          `json:"order_no"`
 	MaxDevices     int              `json:"max_devices"`
 	CurrentDevices int              `json:"current_devices"`
+	Entitlements   json.RawMessage  `json:"entitlements"`
 }
 
 type licenseState struct {
@@ -96,6 +97,7 @@ func (r *renderer) termsAnswer(view *store.LicenseView, now time.Time) licenseTe
 		OrderNo:        orNull(l.OrderNo),
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
+		Entitlements:   metadata(view.Entitled.At(l.CreatedAt, now)),
 	}
 }
 
@@ -127,11 +129,13 @@ type grant struct {
 	MaxDevices     integer `json:"max_devices"`
 	ExpiresAt      text    `json:"expires_at"`
 	Metadata       object  `json:"metadata"`
+	Entitlements   object  `json:"entitlements"`
 	ExternalKey    text    `json:"external_key"`
 	idempotencyKey `json:"-"`
 
-	expires  time.Time
-	external string
+	expires      time.Time
+	external     string
+	entitlements licensing.Entitlements
 }
 
 func (in *grant) check(c *checks) {
@@ -144,17 +148,23 @@ func (in *grant) check(c *checks) {
 		in.expires = c.future("expires_at", in.ExpiresAt)
 	}
 	c.metadata("metadata", in.Metadata)
+	in.entitlements = c.ownEntitlements("entitlements", in.Entitlements)
 	in.external = c.externalKey("external_key", in.ExternalKey)
 	if in.ExternalKey.given && in.Quantity.given && in.Quantity.value != 1 {
 		c.add("quantity", "must be 1 along with external_key, which names one license")
 	}
-	if most := maxGrantMetadata / max(int(in.Quantity.value), 1); len(in.Metadata.value) > most {
-		c.add("metadata", fmt.Sprintf("must have at most %d bytes as compact JSON for this quantity, %d bytes for all "+
-			"licenses together: grant fewer licenses at a time", most, maxGrantMetadata))
+	most := maxGrantMetadata / max(int(in.Quantity.value), 1)
+	if len(in.Metadata.value)+len(in.entitlements) > most {
+		field := "metadata"
+		if !in.Metadata.given {
+			field = "entitlements"
+		}
+		c.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON for this quantity, metadata and "+
+			"entitlements together, %d bytes for all licenses: grant fewer licenses at a time", most, maxGrantMetadata))
 	}
 }
 
-// maxGrantMetadata bounds the metadata of all licenses of a grant, in bytes.
+// maxGrantMetadata bounds the metadata and the own entitlements of all licenses of a grant, in bytes.
 const maxGrantMetadata = 1 << 20
 
 // grantedLicenses are the licenses of a grant.
@@ -165,20 +175,22 @@ type grantedLicenses struct {
 // grantLicenses issues licenses without an order.
 func (s licenseRoutes) grantLicenses(ctx context.Context, c *call, in grant) (grantedLicenses, error) {
 	quantity := int(in.Quantity.value)
-	if err := s.responses.reserve(c, quantity*(grantedLicense+len(in.Metadata.value))); err != nil {
+	size := grantedLicense + len(in.Metadata.value) + len(in.entitlements)
+	if err := s.responses.reserve(c, quantity*size); err != nil {
 		return grantedLicenses{}, err
 	}
 	s.rates.charge(c) // before the change: many large grants may come at once
 	granted, replayed, err := s.cfg.Node.Grant(ctx, c.owner(), service.Grant{
-		ProductID:   in.ProductID.value,
-		Quantity:    quantity,
-		MaxDevices:  maxDevices(in.MaxDevices),
-		ExpiresAt:   in.expires,
-		Metadata:    string(in.Metadata.value),
-		ExternalKey: in.external,
-		By:          c.actor(),
-		Once:        in.once,
-		Stale:       in.stale,
+		ProductID:    in.ProductID.value,
+		Quantity:     quantity,
+		MaxDevices:   maxDevices(in.MaxDevices),
+		ExpiresAt:    in.expires,
+		Metadata:     string(in.Metadata.value),
+		Entitlements: in.entitlements,
+		ExternalKey:  in.external,
+		By:           c.actor(),
+		Once:         in.once,
+		Stale:        in.stale,
 	})
 	c.replayed = replayed
 	if err != nil {

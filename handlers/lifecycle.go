@@ -127,22 +127,27 @@ func (s licenseRoutes) reissueLicense(ctx context.Context, c *call, in reissue) 
 // licenseUpdate asks to change what a shop may set of a license.
 type licenseUpdate struct {
 	licensePath
-	MaxDevices integer `json:"max_devices"`
-	Metadata   object  `json:"metadata"` // a merge patch
+	MaxDevices   integer `json:"max_devices"`
+	Metadata     object  `json:"metadata"` // a merge patch
+	Entitlements object  `json:"entitlements"`
+
+	entitlements licensing.Entitlements
 }
 
 func (in *licenseUpdate) check(c *checks) {
 	in.licensePath.check(c)
 	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
 	c.metadataPatch("metadata", in.Metadata)
+	in.entitlements = c.ownEntitlements("entitlements", in.Entitlements)
 }
 
 // updateLicense changes what a shop may set of a license.
 func (s licenseRoutes) updateLicense(ctx context.Context, c *call, in licenseUpdate) (license, error) {
 	return s.changeLicense(ctx, c, service.LicenseChange{Key: in.key, Command: licensing.UpdateLicense{
-		Target:     c.target(in.key),
-		MaxDevices: maxDevices(in.MaxDevices),
-		Metadata:   string(in.Metadata.value),
+		Target:       c.target(in.key),
+		MaxDevices:   maxDevices(in.MaxDevices),
+		Metadata:     string(in.Metadata.value),
+		Entitlements: in.entitlements,
 	}})
 }
 

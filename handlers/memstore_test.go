@@ -252,6 +252,10 @@ func (s *memStore) write(w store.Write) {
 		s.records[licensing.AliasRef(name)] = &memRecord{revision: s.revision,
 			record: licensing.Record{Alias: &licensing.Alias{License: l.Key.ID(), Owner: l.Owner}}}
 	}
+	if terms := w.Record.NewTerms; terms != nil {
+		s.records[licensing.TermsRef(w.Ref.Owner, terms.Entitlements.Version())] = &memRecord{revision: s.revision,
+			record: licensing.Record{Terms: terms}}
+	}
 	record := w.Record.Clone()
 	if record.Metadata != nil && record.Metadata.Changed {
 		stored.metadata = *record.Metadata
@@ -272,7 +276,7 @@ func (s *memStore) write(w store.Write) {
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
-	record.NewAliases = nil
+	record.NewAliases, record.NewTerms = nil, nil
 	stored.record, stored.revision = record, s.revision
 }
 

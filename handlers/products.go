@@ -20,6 +20,7 @@ type product struct {
 	ValidityFrom     string          `json:"validity_from"`
 	SelfService      bool            `json:"self_service_deactivation"`
 	RemovalsPerMonth int             `json:"removals_per_month"`
+	Entitlements     json.RawMessage `json:"entitlements"`
 	Metadata         json.RawMessage `json:"metadata"`
 	CreatedAt        timestamp       `json:"created_at"`
 	AccountID        string          `json:"account_id"`
@@ -43,6 +44,7 @@ func productAnswer(p *licensing.Product) product {
 		ValidityFrom:     fromIssue,
 		SelfService:      t.SelfService.Allowed,
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
+		Entitlements:     metadata(string(p.Entitlements)),
 		Metadata:         metadata(p.Metadata),
 		CreatedAt:        timestamp(p.CreatedAt),
 		AccountID:        p.Owner.AccountID,
@@ -69,9 +71,11 @@ type productDescription struct {
 	ValidityFrom     text    `json:"validity_from"`
 	SelfService      flag    `json:"self_service_deactivation"`
 	RemovalsPerMonth integer `json:"removals_per_month"`
+	Entitlements     object  `json:"entitlements"`
 	Metadata         object  `json:"metadata"`
 
-	validity licensing.Period
+	validity     licensing.Period
+	entitlements licensing.Entitlements
 }
 
 func (in *productDescription) check(c *checks) {
@@ -82,6 +86,7 @@ func (in *productDescription) check(c *checks) {
 	in.validity = c.period("validity", in.Validity)
 	c.oneOf("validity_from", in.ValidityFrom, fromIssue, fromActivation)
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
+	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
 	c.metadata("metadata", in.Metadata)
 }
 
@@ -111,11 +116,12 @@ func (in *productDescription) terms() licensing.Terms {
 // putProduct creates a product, or replaces its description.
 func (s productRoutes) putProduct(ctx context.Context, c *call, in productDescription) (product, error) {
 	p, created, err := s.cfg.Node.PutProduct(ctx, licensing.PutProduct{
-		ID:       in.ProductID.value,
-		Owner:    c.owner(),
-		Name:     in.Name.value,
-		Terms:    in.terms(),
-		Metadata: string(in.Metadata.value),
+		ID:           in.ProductID.value,
+		Owner:        c.owner(),
+		Name:         in.Name.value,
+		Terms:        in.terms(),
+		Entitlements: in.entitlements,
+		Metadata:     string(in.Metadata.value),
 	})
 	if err != nil {
 		return product{}, err

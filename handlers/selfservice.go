@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"licet/licensing"
@@ -23,6 +25,7 @@ type validation struct {
 	MaxDevices     int               `json:"max_devices"`
 	CurrentDevices int               `json:"current_devices"`
 	ExpiresAt      timestamp         `json:"expires_at"`
+	Entitlements   json.RawMessage   `json:"entitlements"`
 }
 
 // namedLicense names a license in the requests of end users: by a license key, or by an external key and the account
@@ -130,12 +133,16 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 	if err != nil {
 		return validation{}, err
 	}
-	l := &result.License
+	l, now := &result.License, s.cfg.Node.Now()
+	entitled, err := s.cfg.Node.Entitled(ctx, *l)
+	if err != nil {
+		return validation{}, err
+	}
 	return validation{
 		Valid:          result.Invalid == "",
 		Reason:         orNull(result.Invalid),
 		LicenseKey:     in.sent,
-		Status:         l.Status(s.cfg.Node.Now()),
+		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		AccountID:      l.Owner.AccountID,
 		Mode:           l.Owner.Mode,
@@ -143,6 +150,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
 		ExpiresAt:      timestamp(l.ExpiresAt),
+		Entitlements:   metadata(entitled.At(l.CreatedAt, now)),
 	}, nil
 }
 
@@ -180,6 +188,7 @@ type activation struct {
 	ExpiresAt      timestamp        `json:"expires_at"`
 	Mode           licensing.Mode   `json:"mode"`
 	AccountID      string           `json:"account_id"`
+	Entitlements   json.RawMessage  `json:"entitlements"` // empty: none
 
 	name string // DeviceName points to name, or is nil
 }
@@ -198,6 +207,10 @@ func (a *activation) appendJSON(to []byte) []byte {
 	to = a.ExpiresAt.appendTo(append(to, `,"expires_at":`...))
 	to = appendText(append(to, `,"mode":`...), string(a.Mode))
 	to = appendText(append(to, `,"account_id":`...), a.AccountID)
+	if len(a.Entitlements) == 0 {
+		return append(to, `,"entitlements":{}}`...)
+	}
+	to = append(append(to, `,"entitlements":`...), a.Entitlements...)
 	return append(to, '}')
 }
 
@@ -231,10 +244,15 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		return nil, err
 	}
 	c.bound = result.Bound
-	l, d := result.License, result.Device
+	l, d, now := &result.License, &result.Device, s.cfg.Node.Now()
+	entitled, err := s.cfg.Node.Entitled(ctx, *l)
+	if err != nil {
+		// %v and not %w: the cause may say that nothing was changed.
+		return nil, fmt.Errorf("%w: read the entitlements of the license: %v", licensing.ErrOutcomeUnknown, err)
+	}
 	answer := &activation{
 		LicenseKey:     in.sent,
-		Status:         l.Status(s.cfg.Node.Now()),
+		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		DeviceID:       d.ID,
 		MaxDevices:     l.MaxDevices,
@@ -243,6 +261,9 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		ExpiresAt:      timestamp(l.ExpiresAt),
 		Mode:           l.Owner.Mode,
 		AccountID:      l.Owner.AccountID,
+	}
+	if has := entitled.At(l.CreatedAt, now); has != "" {
+		answer.Entitlements = json.RawMessage(has)
 	}
 	if d.Named {
 		answer.name = d.Name

@@ -28,7 +28,6 @@ const (
 	maxQuantity           = 1000
 	maxMaxDevices         = 1_000_000
 	maxRemovals           = 1_000_000
-	maxTimestampYear      = 9999
 	problemRequired       = "is required"
 	problemLineBreaks     = "must not contain control characters other than line breaks and tabs"
 	problemControl        = "must not contain control characters"
@@ -312,14 +311,11 @@ func (c *checks) moment(field string, in text) time.Time {
 	if !in.given {
 		return time.Time{}
 	}
-	// Go's parser also takes a comma for the point, and one digit of an hour.
-	const colonAt = len("2006-01-02T15")
-	t, err := time.Parse(time.RFC3339, strings.ToUpper(in.value))
-	if err != nil || in.value[colonAt] != ':' || strings.Contains(in.value, ",") || t.UTC().Year() > maxTimestampYear {
+	t, ok := licensing.ParseTime(in.value)
+	if !ok {
 		c.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
 		return time.Time{}
 	}
-	t = t.UTC().Truncate(time.Millisecond)
 	if t.IsZero() {
 		// The zero time means no time in all packages below.
 		c.add(field, problemPast)

@@ -123,6 +123,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		"cell/s/":       one(layout.SlotKey(licensing.SlotOf(labOwner))),
 		"cell/swept":    one(layout.TrimmedKey),
 		"s/":            one(layout.UsageKey(labOwner)),
+		"t/":            one(layout.TermsKey(licensing.TermsRef(labOwner, labEntitlements.Version()))), // remembered
 		"cell/webhooks": one(layout.WebhooksMark),
 		"cell/t/": func() []string { // the latest mark, behind which the next sweep makes another one
 			kvtest.Must(l.client.Put(l.ctx(), layout.EpochKey, ""))(l.t)
@@ -166,7 +167,7 @@ func undecoded() []string {
 	return []string{"buyer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
 		"api_key_mark", "webhooks_mark", "license_end", "order_end", "refund", "deleted_webhook", "claim_age",
 		"check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner", "settings",
-		"alias"}
+		"alias", "terms"}
 }
 
 // asWorker runs do as the worker that a store is.

@@ -278,6 +278,10 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		var alias licensing.Alias
 		alias, err = layout.DecodeAlias(record.Value)
 		snapshot.Record.Alias = &alias
+	case licensing.KindTerms:
+		var terms licensing.VersionedTerms
+		terms, err = layout.DecodeTerms(record.Value)
+		snapshot.Record.Terms = &terms
 	case licensing.KindSettings:
 		var settings *layout.Settings
 		settings, err = layout.DecodeSettings(want.Ref.Owner, record.Value)

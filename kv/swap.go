@@ -186,6 +186,11 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 		product := layout.Product{Product: *write.Record.Product, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, product.Encode(), token)
 	}
+	if terms := write.Record.NewTerms; terms != nil {
+		// The key may exist, with the same value: then the growth counts twice until the next recount.
+		ref := licensing.TermsRef(write.Ref.Owner, terms.Entitlements.Version())
+		sw.create([]byte(layout.TermsKey(ref)), layout.EncodeTerms(*terms))
+	}
 	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
 }
 

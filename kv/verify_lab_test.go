@@ -145,13 +145,21 @@ func (l *lab) once(n int64) *node.Once {
 	return &node.Once{Hash: rand.Text()[:layout.ClaimHashSize]}
 }
 
+// labEntitlements are those of the product.
+const labEntitlements = licensing.Entitlements(`{"export":true}`)
+
 // product makes the product at a fixed time, which determines the levels of its entry in the listing.
 func (l *lab) product() {
 	l.t.Helper()
+	terms := licensing.DefaultTerms()
+	terms.Version = labEntitlements.Version()
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
 		Ref: licensing.ProductRef(labOwner, "pro"),
-		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner,
-			Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}},
+		Record: licensing.Record{
+			Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: terms, Entitlements: labEntitlements,
+				CreatedAt: kvtest.Time},
+			NewTerms: &licensing.VersionedTerms{Entitlements: labEntitlements},
+		},
 	}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%+v, %v", outcome, err)

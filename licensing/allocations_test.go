@@ -6,6 +6,7 @@ package licensing_test
 
 import (
 	"testing"
+	"time"
 
 	"licet/licensing"
 )
@@ -29,5 +30,18 @@ func TestParseAllocations(t *testing.T) {
 		}
 	}); n > 1 {
 		t.Errorf("%v allocations, want 1", n)
+	}
+}
+
+// TestNoEntitlementsAllocateNothing: most licenses have none.
+func TestNoEntitlementsAllocateNothing(t *testing.T) {
+	now := time.Now()
+	var none licensing.Entitled
+	if n := testing.AllocsPerRun(100, func() {
+		if none.Over(none).At(now, now) != "" {
+			t.Fatal("there are entitlements")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

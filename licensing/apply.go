@@ -18,6 +18,7 @@ const (
 	KindUsage
 	KindAlias
 	KindSettings
+	KindTerms
 )
 
 // String returns the name of a kind, for traces and logs.
@@ -37,6 +38,8 @@ func (k Kind) String() string {
 		return "alias"
 	case KindSettings:
 		return "settings"
+	case KindTerms:
+		return "terms"
 	default:
 		return "claim"
 	}
@@ -47,8 +50,8 @@ func (k Kind) String() string {
 type Ref struct {
 	Kind  Kind
 	Owner Owner // zero for a license and an alias
-	// ID holds the bytes of a LicenseID or an AliasName, the order number, the product id, or the hash of an
-	// Idempotency-Key; empty for webhooks, usage and settings.
+	// ID holds the bytes of a LicenseID or an AliasName, the order number, the product id, the bytes of a TermsVersion,
+	// or the hash of an Idempotency-Key; empty for webhooks, usage and settings.
 	ID string
 }
 
@@ -73,7 +76,7 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change that one compare-and-swap replaces. Exactly one of License, Order,
-// Product, Claim, Webhooks, Usage, Alias and Settings is set, or none if nothing is stored.
+// Product, Claim, Webhooks, Usage, Alias, Settings and Terms is set, or none if nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands touch
@@ -87,9 +90,12 @@ type Record struct {
 	Usage    *Usage
 	Alias    *Alias // never changed
 	Settings *Settings
+	Terms    *VersionedTerms // never changed
 
 	// NewAliases are names that the license gets: the transaction also creates the aliases, which must not exist.
 	NewAliases []AliasName
+	// NewTerms are the terms that a change of the product stores, if the store does not have them; nil: none.
+	NewTerms *VersionedTerms
 	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
 	// Listening reports whether the license's owner has an endpoint for activations. Only then are
@@ -196,7 +202,7 @@ type Result struct {
 func NeedsMetadata(c Command) bool {
 	switch c := c.(type) {
 	case UpdateLicense:
-		return c.Metadata != ""
+		return c.Metadata != "" || c.Entitlements != ""
 	case RedactLicense, ReissueLicense:
 		return true
 	}

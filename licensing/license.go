@@ -44,9 +44,12 @@ type License struct {
 	// if the shop gave none.
 	StateReason string
 
-	SelfService SelfService // from the terms when the license was issued
-	Removals    Removals    // by end users, if SelfService limits them
-	Reissues    Reissues    // the keys after Key, which the id is made of
+	SelfService SelfService  // from the terms when the license was issued
+	Removals    Removals     // by end users, if SelfService limits them
+	Reissues    Reissues     // the keys after Key, which the id is made of
+	Terms       TermsVersion // of its product, when the license was issued; 0: none
+	// OwnEntitlements is the version of the license's own entitlements, which its Metadata holds; 0: none.
+	OwnEntitlements TermsVersion
 	// EndRecorded is the ExpiresAt that a sweep has recorded as past; zero if the current end is not
 	// recorded. A license with a recorded end is expired for every clock, also for a clock that was set back.
 	// A renewal clears EndRecorded, and the license ends again.

@@ -158,37 +158,58 @@ type UpdateLicense struct {
 	MaxDevices *int
 	// Metadata, if set, is a JSON object to merge into the license's metadata; see Metadata.merge.
 	Metadata string
+	// Entitlements, if set, replace those of the same codes among the license's own, or add to them. Null takes away
+	// what the product has.
+	Entitlements Entitlements
 }
 
 // DeviceID is empty: no device is touched.
 func (UpdateLicense) DeviceID() string { return "" }
 
-func (c UpdateLicense) growth(r *Record, _ time.Time) Growth {
+func (c UpdateLicense) growth(r *Record, now time.Time) Growth {
 	l, err := c.license(r)
 	switch {
 	case err != nil:
 		return NoGrowth
 	case c.MaxDevices != nil && l.letsBindMore(*c.MaxDevices):
-		if c.growthOfMetadata(r) > UrgentGrowth { // both are refused where either is
+		if c.growthOfMetadata(r, now) > UrgentGrowth { // both are refused where either is
 			return OrdinaryGrowth
 		}
 		return UrgentGrowth
 	}
-	return c.growthOfMetadata(r)
+	return c.growthOfMetadata(r, now)
 }
 
-func (c UpdateLicense) growthOfMetadata(r *Record) Growth {
+func (c UpdateLicense) growthOfMetadata(r *Record, now time.Time) Growth {
 	switch {
-	case c.Metadata == "":
+	case !NeedsMetadata(c):
 		return NoGrowth
 	case r.Metadata == nil: // not read
 		return OrdinaryGrowth
 	}
-	next := *r.Metadata
-	if err := next.merge(c.Metadata); err != nil || next.Object == r.Metadata.Object {
+	before := *r.Metadata
+	next, err := c.metadata(before, now)
+	if err != nil || next == before {
 		return NoGrowth
 	}
-	return growthFrom(len(r.Metadata.Object), len(next.Object))
+	return growthFrom(len(before.Object)+len(before.Entitlements), len(next.Object)+len(next.Entitlements))
+}
+
+// metadata returns changed metadata of a license.
+func (c UpdateLicense) metadata(m Metadata, now time.Time) (Metadata, error) {
+	if c.Metadata != "" {
+		if err := m.merge(c.Metadata); err != nil {
+			return m, err
+		}
+	}
+	if c.Entitlements != "" {
+		own, err := m.Entitlements.merge(c.Entitlements, now)
+		if err != nil {
+			return m, err
+		}
+		m.Entitlements, m.Changed = own, m.Changed || own != m.Entitlements
+	}
+	return m, nil
 }
 
 // letsBindMore reports whether another device limit would let more devices be bound as BoundedGrowth. Devices within an
@@ -203,12 +224,13 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	changed := false
-	if c.Metadata != "" {
-		before := r.Metadata.Object
-		if err := r.Metadata.merge(c.Metadata); err != nil {
+	if NeedsMetadata(c) {
+		next, err := c.metadata(*r.Metadata, now)
+		if err != nil {
 			return Result{}, err
 		}
-		changed = r.Metadata.Object != before
+		changed = next != *r.Metadata
+		*r.Metadata, l.OwnEntitlements = next, next.Entitlements.Version()
 	}
 	if c.MaxDevices != nil && *c.MaxDevices != l.MaxDevices {
 		l.MaxDevices, l.AllowedOver, changed = *c.MaxDevices, 0, true

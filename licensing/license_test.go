@@ -90,8 +90,11 @@ func run(t rapid.TB, r *licensing.Record, c licensing.Command, now time.Time) (l
 			t.Fatalf("%T of device %q touched device %q", c, c.DeviceID(), id)
 		}
 	}
-	if m := r.Metadata; m != nil && m.Changed != (m.Object != before.Metadata.Object) {
-		t.Fatalf("%T: the metadata has Changed %v, and is %q after %q", c, m.Changed, m.Object, before.Metadata.Object)
+	if m := r.Metadata; m != nil {
+		unmarked, prior := *m, *before.Metadata
+		if unmarked.Changed, prior.Changed = false, false; m.Changed != (unmarked != prior) {
+			t.Fatalf("%T: the metadata has Changed %v, and is %+v after %+v", c, m.Changed, unmarked, prior)
+		}
 	}
 	after := r.Clone()
 	after.Changed, after.Touched = false, false

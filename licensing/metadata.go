@@ -1,7 +1,6 @@
 package licensing
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +22,8 @@ type Metadata struct {
 	ExternalKey string
 	// ReissueReason is the shop's reason for the latest reissue, or empty.
 	ReissueReason string
-	Changed       bool // differs from the stored metadata
+	Entitlements  Entitlements // the license's own
+	Changed       bool         // differs from the stored metadata
 }
 
 // merge merges the members of another object: each replaces the member of its name, and null removes
@@ -101,16 +101,22 @@ func joinMembers(members []objectMember) string {
 	if len(members) == 0 {
 		return ""
 	}
-	var object bytes.Buffer
-	names := json.NewEncoder(&object)
-	names.SetEscapeHTML(false)
+	var object strings.Builder
 	for i, m := range members {
 		object.WriteByte("{,"[min(i, 1)])
-		_ = names.Encode(m.name) // text always encodes
-		object.Truncate(object.Len() - len("\n"))
+		object.WriteString(jsonText(m.name))
 		object.WriteByte(':')
 		object.Write(m.value)
 	}
 	object.WriteByte('}')
 	return object.String()
+}
+
+// jsonText returns a JSON string.
+func jsonText(text string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // text always encodes
+	return strings.TrimSuffix(b.String(), "\n")
 }

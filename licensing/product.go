@@ -5,12 +5,14 @@ import "time"
 // Product holds the terms of the licenses that are issued for it. A change of a product affects only
 // licenses that are issued later.
 type Product struct {
-	ID        string
-	Owner     Owner
-	Name      string
-	Terms     Terms
-	Metadata  string // a compact JSON object, or empty
-	CreatedAt time.Time
+	ID    string
+	Owner Owner
+	Name  string
+	Terms Terms
+	// Entitlements of the licenses. Terms.Version names them.
+	Entitlements Entitlements
+	Metadata     string // a compact JSON object, or empty
+	CreatedAt    time.Time
 }
 
 // Terms are the settings of a new license.
@@ -21,6 +23,8 @@ type Terms struct {
 	// FromActivation reports whether Validity starts at the first activation, and not at issue.
 	FromActivation bool
 	SelfService    SelfService
+	// Version names the terms that a license does not hold itself, see [VersionedTerms].
+	Version TermsVersion
 }
 
 // SelfService says whether end users may remove devices themselves.
@@ -43,6 +47,7 @@ func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now
 		OrderNo:     orderNo,
 		MaxDevices:  t.MaxDevices,
 		SelfService: t.SelfService,
+		Terms:       t.Version,
 		CreatedAt:   now,
 	}
 	switch {

@@ -4,11 +4,13 @@ import "time"
 
 // PutProduct creates or replaces a product. It replaces everything but CreatedAt.
 type PutProduct struct {
-	ID       string
-	Owner    Owner
-	Name     string
-	Terms    Terms
-	Metadata string
+	ID    string
+	Owner Owner
+	Name  string
+	Terms Terms // without Version, which follows from Entitlements
+
+	Entitlements Entitlements
+	Metadata     string
 }
 
 // DeviceID is empty: no device is touched.
@@ -18,18 +20,26 @@ func (c PutProduct) growth(r *Record, _ time.Time) Growth {
 	if r.Product == nil {
 		return OrdinaryGrowth
 	}
-	// The terms of all products have about the same size.
+	if version := c.Entitlements.Version(); version != 0 && version != r.Product.Terms.Version {
+		return OrdinaryGrowth // the store keeps the earlier version, which licenses may have
+	}
+	// The other terms of all products have about the same size.
 	return growthFrom(len(r.Product.Name)+len(r.Product.Metadata), len(c.Name)+len(c.Metadata))
 }
 
 func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 	before := r.Product
-	next := &Product{ID: c.ID, Owner: c.Owner, Name: c.Name, Terms: c.Terms, Metadata: c.Metadata, CreatedAt: now}
+	next := &Product{ID: c.ID, Owner: c.Owner, Name: c.Name, Terms: c.Terms, Entitlements: c.Entitlements,
+		Metadata: c.Metadata, CreatedAt: now}
+	next.Terms.Version = c.Entitlements.Version()
 	if before != nil {
 		next.CreatedAt = before.CreatedAt
 	}
 	if before == nil || *before != *next {
 		r.Product, r.Changed = next, true
+		if next.Terms.Version != 0 && (before == nil || before.Terms.Version != next.Terms.Version) {
+			r.NewTerms = &VersionedTerms{Entitlements: c.Entitlements}
+		}
 	}
 	return Result{Product: r.Product, Created: before == nil}, nil
 }

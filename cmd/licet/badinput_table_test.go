@@ -88,6 +88,13 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	patch := badBody("metadata", strings.ReplaceAll(object(51), "null", "1"), `{"":null}`,
 		`{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
 
+	entitled := func(more ...string) badInput {
+		return badBody("entitlements", append(more, `{"A":true}`, `{"":1}`, `{"a b":1}`,
+			`{"`+strings.Repeat("x", 65)+`":1}`, `{"a":false}`, `{"a":1.5}`, `{"a":9007199254740992}`, `{"a":[]}`,
+			`{"a":"`+strings.Repeat("ü", 256)+`"}`, `{"a":{}}`, `{"a":{"value":true,"until":1}}`,
+			`{"a":{"value":true,"validity":"1Y"}}`, `{"a":{"value":true,"expires_at":"tomorrow"}}`)...)
+	}
+
 	badKeys := []string{"x", "LIC", x.license[:len(x.license)-1], x.license + "0", "%00", "%F0%28",
 		strings.ReplaceAll(x.license, "-", ""), strings.Repeat("A", 300)}
 	licenseKey := badBody("license_key", `"x"`, `""`, `"`+x.license+`0"`, long(100), `"\u0000"`)
@@ -164,8 +171,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			good: map[string]string{"product_id": `"editor"`, "quantity": "1"}, required: []string{"product_id",
 				"quantity"},
 			bad: []badInput{product, badBody("quantity", "0", "-1", "1001", "9223372036854775808"), limits, moment,
-				metadata, badBody("external_key", `""`, `" "`, `"a\nb"`, `"a\u0000b"`, `"\u202e"`, `"`+x.license+`"`,
-					long(1025))},
+				metadata, entitled(), badBody("external_key", `""`, `" "`, `"a\nb"`, `"a\u0000b"`, `"\u202e"`,
+					`"`+x.license+`"`, long(1025))},
 		},
 		"GET /v1/licenses": {bad: append(page("licenses", 100), productFilter, buyerFilter,
 			badQuery("status", append(words, "Activated", "paid", "activated,revoked")...),
@@ -173,7 +180,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			badQuery("external_key", "", " ", "a\nb", "\x00", "\xff", x.license, strings.Repeat("x", 1025)))},
 		"GET /v1/licenses/{license_key}": {path: at, bad: license},
 		"PATCH /v1/licenses/{license_key}": {
-			path: at, good: map[string]string{"max_devices": "7"}, bad: append([]badInput{limits, patch}, license...),
+			path: at, good: map[string]string{"max_devices": "7"},
+			bad: append([]badInput{limits, patch, entitled()}, license...),
 		},
 		"POST /v1/licenses/{license_key}/reissue": {
 			path: at, good: why, bad: append([]badInput{reason, overlap}, license...),
@@ -218,6 +226,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				limits, periods("validity"),
 				badBody("validity_from", `""`, `"Issue"`, `"now"`),
 				badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
+				entitled(`{"a":null}`),
 				badBody("self_service_deactivation"), // a boolean has no bad value that is one
 			},
 		},

@@ -182,9 +182,10 @@ func TestFlagsThatAreNeeded(t *testing.T) {
 		"licet orders create needs --product-id and --currency":      "orders create --price 4",
 		"licet orders create needs --price or --amount":              "orders create --product-id a --currency USD",
 		"licet licenses renew needs --expires-at or --extend":        "licenses renew LIC-1",
-		"licet licenses update needs --max-devices or --metadata":    "licenses update LIC-1",
 		"--all and --limit exclude each other: set only one of them": "licenses list --all --limit 5",
 		`unknown command "make"`:                                     "orders make",
+
+		"licet licenses update needs --max-devices, --metadata or --entitlements": "licenses update LIC-1",
 	} {
 		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage ||
 			!strings.Contains(got.stderr, problem) {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,6 +54,23 @@ func TestDocumentedWebhooksRun(t *testing.T) {
 	}
 	if left := p.want(t, 200, "GET", "/v1/webhook_endpoints", "").Data.list("webhook_endpoints"); len(left) != 0 {
 		t.Errorf("there are still %v", left)
+	}
+}
+
+// TestDocumentedEntitlementsRun runs all commands of docs/guides/entitlements.md.
+func TestDocumentedEntitlementsRun(t *testing.T) {
+	t.Parallel()
+	p, out, blocks := runDocumented(t, docPage(t, "guides/entitlements.md"))
+	if blocks < 4 {
+		t.Errorf("%d blocks", blocks)
+	}
+	var shown []string
+	for _, l := range p.want(t, 200, "GET", "/v1/licenses?product_id=studio", "").Data.list("licenses") {
+		shown = append(shown, fmt.Sprint(l["entitlements"]))
+	}
+	want := []string{"map[channel:stable export:true projects:25]", "map[channel:stable projects:50 support:true]"}
+	if !slices.Equal(shown, want) {
+		t.Errorf("the licenses have %q, want %q; it printed\n%s", shown, want, out)
 	}
 }
 

@@ -70,6 +70,8 @@ func members() map[string]string {
 		"limit_bytes":         "where ordinary growth ends, in bytes; 0: nowhere",
 		"limit_keys":          "where ordinary growth ends, in keys; 0: nowhere",
 		"max_devices":         "maximum number of devices; 0: unlimited",
+		"entitlements": "what the license lets its users do: a value for each code, without ended entitlements; see " +
+			"[Entitlements](#entitlements)",
 		"metadata": "an object of the shop's own, at most 16 KiB as compact JSON; kept unchanged, except white " +
 			"space",
 		"mode":            "the mode of the account; orders of test mode move no money",
@@ -146,8 +148,10 @@ func members() map[string]string {
 			"stored in Unicode's form NFC, without spaces around them. It activates the license too, and finds it in " +
 			"lists. `quantity` must be 1. A license key or an id of this service: 42200",
 		"Grant.max_devices": "0: unlimited. Left out: the product's",
-		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; at most 1 MiB for all licenses of the " +
-			"request together",
+		"Grant.entitlements": "of each license, besides those of the product: see [Entitlements](#entitlements); " +
+			"null takes away what the product has",
+		"Grant.metadata": "of each license, at most 16 KiB as compact JSON; along with `entitlements` at most 1 MiB " +
+			"for all licenses of the request together",
 		"LicenseChange.reason": "shown as `state_reason` while the license is suspended or revoked; the reason of a " +
 			"reinstatement is not kept",
 		"License.devices": "up to 16 devices in the order they were bound; above 16, at most the first 1,000 in the " +
@@ -156,6 +160,8 @@ func members() map[string]string {
 		"EventLicense.order_no": "null for a granted license",
 		"LicenseUpdate.max_devices": "0: unlimited. It may be below `current_devices`: bound devices stay, and no " +
 			"new device is bound",
+		"LicenseUpdate.entitlements": "changes of the license's own: each code replaces that code, null takes the " +
+			"entitlement away; see [Entitlements](#entitlements)",
 		"LicenseUpdate.metadata": "merged into the existing metadata: each member replaces the member of its name, " +
 			"and `null` removes it. At most 50 members and 16 KiB after the merge",
 		"Reissue.overlap": "how long bound devices may still use the earlier keys: weeks, or days, hours, minutes " +
@@ -175,8 +181,11 @@ func members() map[string]string {
 
 		"ProductDescription.key_prefix":  "the beginning of license keys. Left out: `LIC`",
 		"ProductDescription.max_devices": "of new licenses; 0: unlimited. Left out: 3",
-		"ProductDescription.metadata":    "at most 16 KiB as compact JSON. Left out: `{}`",
-		"ProductDescription.name":        "for people, such as buyers on the pay page",
+		"Product.entitlements":           "of new licenses, as they were put",
+		"ProductDescription.entitlements": "of new licenses, at most 64: see [Entitlements](#entitlements). " +
+			"Left out: `{}`",
+		"ProductDescription.metadata": "at most 16 KiB as compact JSON. Left out: `{}`",
+		"ProductDescription.name":     "for people, such as buyers on the pay page",
 		"ProductDescription.removals_per_month": "how many devices end users may remove in a calendar month (UTC); " +
 			"0: any number. Left out: 0",
 		"ProductDescription.self_service_deactivation": "whether end users may deactivate devices themselves. Left " +

@@ -30,7 +30,7 @@ func operations() map[string]operation {
 			"getLicense", "looks up a license", "look-up-a-license", "license_with_devices",
 		},
 		"PATCH /v1/licenses/{license_key}": {
-			"updateLicense", "changes the device limit and the metadata", "update-a-license", "license_updated",
+			"updateLicense", "changes device limit, metadata and entitlements", "update-a-license", "license_updated",
 		},
 		"POST /v1/licenses/{license_key}/suspend": {
 			"suspendLicense", "suspends a license", "suspend-reinstate-or-revoke-a-license", "license_suspended",

@@ -18,6 +18,7 @@ var runners = map[string]string{
 	"docs/guides/compose.md":                    "deploy/k8s/check TestComposeGuide",
 	"docs/guides/csv.md":                        "cmd/licet TestDocumentedImportRuns",
 	"docs/guides/dashboards.md":                 "cmd/licet TestDocumentedClusterRuns",
+	"docs/guides/entitlements.md":               "cmd/licet TestDocumentedEntitlementsRun",
 	"docs/guides/events.md":                     "cmd/licet TestDocumentedEventsRun",
 	"docs/guides/helm.md":                       "deploy/k8s/check TestChartGuide",
 	"docs/guides/import-gumroad.md":             "cmd/licet TestDocumentedForeignImportsRun",

@@ -133,6 +133,10 @@ func (v *recordChecks) checkLicense(
 	v.checkLicenseReferences(stored, id, bad)
 	v.checkExternalKey(&stored.License, attached, bad)
 	v.checkReissues(&stored.License, bad)
+	v.wantTerms(stored.License.Owner, stored.License.Terms, bad)
+	if attached.Entitlements.Version() != stored.License.OwnEntitlements {
+		bad("entitlements", "its own entitlements do not have the version that it names")
+	}
 	return nil
 }
 

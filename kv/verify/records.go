@@ -167,8 +167,44 @@ func (v *recordChecks) checkProduct(e entry) {
 		terms.SelfService.RemovalsPerMonth < 0 {
 		bad("terms", "no license can be issued with its terms")
 	}
+	if p := &stored.Product; p.Entitlements.Version() != p.Terms.Version {
+		bad("terms_version", "its terms do not have the version of its entitlements")
+	}
+	v.wantTerms(owner, stored.Product.Terms.Version, bad)
 	if metadata := stored.Product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
 		bad("metadata", "its metadata is no JSON object")
+	}
+}
+
+// wantTerms looks up a version of terms that a product or a license names.
+func (v *recordChecks) wantTerms(
+	owner licensing.Owner, version licensing.TermsVersion, bad func(rule, format string, args ...any),
+) {
+	if version == 0 {
+		return
+	}
+	v.want(layout.TermsKey(licensing.TermsRef(owner, version)), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("terms_missing", "its version of the terms does not exist")
+		}
+	})
+}
+
+// checkTerms checks a version of terms.
+func (v *recordChecks) checkTerms(e entry) {
+	owner, version, ok := layout.CutOwner(e.rest)
+	name := layout.TermsFamily + Opaque(e.rest)
+	bad := func(rule, format string, args ...any) { v.report("terms", name, rule, format, args...) }
+	if !ok {
+		bad("key", "the key is not in the form of a version of terms")
+		return
+	}
+	terms, err := layout.DecodeTerms(e.value)
+	switch {
+	case err != nil:
+		bad("value", "the value can't be read: %v", err)
+	case licensing.TermsRef(owner, terms.Entitlements.Version()).ID != version:
+		bad("version", "its key is not the hash of its entitlements")
 	}
 }
 

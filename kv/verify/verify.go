@@ -162,6 +162,7 @@ func (v *verification) families() []family {
 		{"product", "q/", v.each("q/", v.records.checkProduct)},
 		{"event_ledger", "r/", v.each("r/", v.events.checkEventLedger)},
 		{"usage", "s/", v.each("s/", v.records.checkUsage)},
+		{"terms", layout.TermsFamily, v.each(layout.TermsFamily, v.records.checkTerms)},
 		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},
 		{"delivery", "v/", v.webhooks.checkDeliveries},
 		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},

@@ -49,6 +49,7 @@ type license struct {
 	RemovalsPerMonth                  int
 	RemovalsMonth, Removals           int
 	Reissues                          []byte
+	Terms, OwnEntitlements            licensing.TermsVersion
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -80,7 +81,7 @@ func fromLicense(l *licensing.License) license {
 		StateReason: l.StateReason, SelfService: l.SelfService.Allowed,
 		RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
 		RemovalsMonth:    l.Removals.Month, Removals: l.Removals.Count,
-		Reissues: []byte(l.Reissues),
+		Reissues: []byte(l.Reissues), Terms: l.Terms, OwnEntitlements: l.OwnEntitlements,
 	}
 }
 
@@ -96,6 +97,7 @@ func (l *license) license(id licensing.LicenseID) licensing.License {
 		SelfService: licensing.SelfService{Allowed: l.SelfService, RemovalsPerMonth: l.RemovalsPerMonth},
 		Removals:    licensing.Removals{Month: l.RemovalsMonth, Count: l.Removals},
 		Reissues:    licensing.Reissues(l.Reissues),
+		Terms:       l.Terms, OwnEntitlements: l.OwnEntitlements,
 	}
 }
 

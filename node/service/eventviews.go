@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type EventView struct {
 	store.RecordedEvent
 	Metadata licensing.Metadata // of a license
+	Entitled licensing.Entitled // of a license
 }
 
 // EventFeed is a page of a feed.
@@ -237,6 +239,9 @@ func (e *Events) viewEvents(
 	if err != nil {
 		return nil, err
 	}
+	if err := e.showEntitled(ctx, owner, slices.Collect(maps.Values(licenses))...); err != nil {
+		return nil, err
+	}
 	err = eachReadable(e.core, wants, func(some []store.Want) error {
 		read, err := e.cfg.Records.Load(ctx, some...)
 		for i := range read {
@@ -303,7 +308,7 @@ func (v *EventView) addLicense(now *store.LicenseView) {
 		return
 	}
 	l := *v.License
-	v.Metadata = now.Metadata
+	v.Metadata, v.Entitled = now.Metadata, now.Entitled
 	l.Reissues = now.License.Reissues // so that the event shows the key that can be used
 	if l.SuspendedAt.Equal(now.License.SuspendedAt) && l.RevokedAt.Equal(now.License.RevokedAt) {
 		l.StateReason = now.License.StateReason

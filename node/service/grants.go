@@ -20,6 +20,8 @@ type Grant struct {
 	MaxDevices *int      // nil: the product's limit
 	ExpiresAt  time.Time // zero: the product's validity applies
 	Metadata   string    // of each license: a compact JSON object, or empty
+	// Entitlements of each license, besides those of the product.
+	Entitlements licensing.Entitlements
 	// ExternalKey is the key of the license at another service; see licensing.ParseExternalKey. It requires a Quantity
 	// of 1. Empty: there is none.
 	ExternalKey string
@@ -53,7 +55,7 @@ func (l *Licenses) Grant(
 		case product == nil:
 			return nil, false, licensing.ErrProductNotFound
 		default:
-			if err := g.start(ctx, product.Terms); err != nil {
+			if err := g.start(ctx, product); err != nil {
 				return nil, false, err
 			}
 		}
@@ -61,7 +63,13 @@ func (l *Licenses) Grant(
 			return nil, false, err
 		}
 		granted, err = g.licenses(ctx)
-		if err != nil {
+		if err == nil {
+			err = l.showEntitled(ctx, owner, pointers(granted)...)
+		}
+		switch {
+		case licensing.NotExecuted(err):
+			return nil, false, g.failed(err)
+		case err != nil:
 			return nil, false, err
 		}
 		return granted, replayed, nil
@@ -79,14 +87,27 @@ type grantRun struct {
 	newAlias   licensing.AliasName // of the external key; zero if there is none
 	sealedKey  string              // the external key, as the store keeps it
 
+	entitlements licensing.Entitlements // of each license
+
 	progress  licensing.GrantProgress
 	claimedAt time.Time           // when the claim was stored; zero: not yet
 	created   []licensing.License // by this request
 }
 
+// maxShownEntitlements bounds the entitlements of the product in the answer to a grant, in bytes.
+const maxShownEntitlements = 4 << 20
+
 // start begins a new grant.
-func (g *grantRun) start(ctx context.Context, terms licensing.Terms) error {
-	g.progress = licensing.GrantProgress{Terms: terms, Quantity: g.in.Quantity}
+func (g *grantRun) start(ctx context.Context, product *licensing.Product) error {
+	if size := len(product.Entitlements); size*g.in.Quantity > maxShownEntitlements {
+		return &licensing.Error{
+			Reason: licensing.ReasonInvalidField, Message: "the request has invalid members",
+			Fields: []licensing.FieldProblem{{Field: "quantity", Problem: fmt.Sprintf(
+				"must be at most %d: the answer shows the entitlements of the product for each license",
+				maxShownEntitlements/size)}},
+		}
+	}
+	g.progress = licensing.GrantProgress{Terms: product.Terms, Quantity: g.in.Quantity}
 	if _, err := io.ReadFull(g.cfg.Entropy, g.progress.Seed[:]); err != nil {
 		return fmt.Errorf("make a seed for license keys: %w", err)
 	}
@@ -127,6 +148,13 @@ func (g *grantRun) run(ctx context.Context) error {
 
 // batch stores the next licenses and the new progress of the grant.
 func (g *grantRun) batch(ctx context.Context) error {
+	if g.claimedAt.IsZero() {
+		g.claimedAt = g.engine.Now()
+	}
+	var err error
+	if g.entitlements, err = licensing.NewOwnEntitlements(g.in.Entitlements, g.claimedAt); err != nil {
+		return err
+	}
 	next := g.progress
 	next.Done = min(next.Done+store.MaxNewLicenses, next.Quantity)
 	var batch []licensing.License
@@ -139,9 +167,6 @@ func (g *grantRun) batch(ctx context.Context) error {
 		}
 		writes = append(writes, store.Write{Ref: licensing.LicenseRef(l.Key), Record: record})
 		batch = append(batch, *l)
-	}
-	if g.claimedAt.IsZero() {
-		g.claimedAt = g.engine.Now()
 	}
 	g.claim.Effect = licensing.Claim{Grant: &next, CreatedAt: g.claimedAt}
 	if err := g.commit(ctx, writes); err != nil {
@@ -175,15 +200,18 @@ func (g *grantRun) license(i int) *licensing.License {
 	if !g.in.ExpiresAt.IsZero() {
 		l.ExpiresAt, l.Validity = g.in.ExpiresAt, licensing.Period{}
 	}
+	l.OwnEntitlements = g.entitlements.Version()
 	return l
 }
 
 // newMetadata returns the metadata of a new license; nil if there is none.
 func (g *grantRun) newMetadata() *licensing.Metadata {
-	if g.in.Metadata == "" && g.sealedKey == "" {
+	m := licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Entitlements: g.entitlements}
+	if m == (licensing.Metadata{}) {
 		return nil
 	}
-	return &licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Changed: true}
+	m.Changed = true
+	return &m
 }
 
 // reloadClaim reads the revision of the claim that the last batch wrote. The next batch compares it.
@@ -226,7 +254,7 @@ func (g *grantRun) failed(err error) error {
 func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 	views := make([]store.LicenseView, g.progress.Quantity)
 	if len(g.created) == g.progress.Quantity {
-		metadata := licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey}
+		metadata := licensing.Metadata{Object: g.in.Metadata, ExternalKey: g.sealedKey, Entitlements: g.entitlements}
 		for i := range views {
 			views[i] = store.LicenseView{License: g.created[i], Metadata: metadata}
 		}
@@ -245,17 +273,13 @@ func (g *grantRun) licenses(ctx context.Context) ([]store.LicenseView, error) {
 // first devices. The owner reads the devices of a larger grant by license.
 const maxWithDevices = 16
 
-// read reads licenses of the grant, the first one with index from. They are stored, so read must not
-// return an error that says that nothing happened.
+// read reads licenses of the grant, the first one with index from.
 func (g *grantRun) read(ctx context.Context, from int, into []store.LicenseView) error {
 	keys := make([]licensing.LicenseKey, len(into))
 	for i := range keys {
 		keys[i] = g.progress.Key(g.cfg.LicenseKeys, g.owner, from+i)
 	}
 	views, err := g.cfg.Queries.ReadLicenses(ctx, keys, 0)
-	if licensing.NotExecuted(err) {
-		return g.failed(err)
-	}
 	if err != nil {
 		return err
 	}

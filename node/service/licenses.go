@@ -139,7 +139,11 @@ func (l *Licenses) readLicense(
 		}
 	}
 	page.Owner = owner
-	return l.cfg.Queries.ReadLicense(ctx, key, page)
+	view, err := l.cfg.Queries.ReadLicense(ctx, key, page)
+	if err != nil || visible(view, owner, key) != nil {
+		return view, err
+	}
+	return view, l.showEntitled(ctx, owner, view)
 }
 
 // visible returns ErrLicenseNotFound if the view is not of the license with this key, or not of the

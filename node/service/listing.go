@@ -32,12 +32,26 @@ func (l *Licenses) ListLicenses(
 	return admittedToList(ctx, l.core, owner, func() (list store.List[store.LicenseView], err error) {
 		switch {
 		case filter.ExternalKey != "":
-			return l.licenseByExternalKey(ctx, owner, filter)
+			list, err = l.licenseByExternalKey(ctx, owner, filter)
 		case filter.OrderNo != "":
-			return l.licenseOfOrder(ctx, owner, filter)
+			list, err = l.licenseOfOrder(ctx, owner, filter)
+		default:
+			list, err = l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, clamp(page), l.keepLicenses(filter))
 		}
-		return l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, clamp(page), l.keepLicenses(filter))
+		if err != nil {
+			return list, err
+		}
+		return list, l.showEntitled(ctx, owner, pointers(list.Items)...)
 	})
+}
+
+// pointers returns pointers to the items of a slice.
+func pointers[T any](items []T) []*T {
+	to := make([]*T, len(items))
+	for i := range items {
+		to[i] = &items[i]
+	}
+	return to
 }
 
 // keepLicenses returns the predicate of a filter on the licenses themselves; nil if the filter has
@@ -120,11 +134,7 @@ func (o *Orders) ListOrders(
 		if err != nil {
 			return list, err
 		}
-		orders := make([]*licensing.Order, len(list.Items))
-		for i := range list.Items {
-			orders[i] = &list.Items[i]
-		}
-		return list, o.showCurrentKeys(ctx, owner, orders...)
+		return list, o.showCurrentKeys(ctx, owner, pointers(list.Items)...)
 	})
 }
 

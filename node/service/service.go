@@ -82,6 +82,8 @@ type core struct {
 	lists      *gate // pages of lists
 	redactions *gate
 	budgets    *Budgets
+
+	entitlements *entitlementsCache
 }
 
 // New returns a service with its engine. New starts no goroutine.
@@ -125,7 +127,7 @@ func New(cfg Config) *Service {
 		cfg: cfg, engine: engine, guard: guard.New(cfg.Metrics, cfg.Log),
 		lists:      newGate(listsAtOnce, shed.WithLabelValues("lists")),
 		redactions: newGate(redactionsAtOnce, shed.WithLabelValues("redactions")),
-		budgets:    budgets,
+		budgets:    budgets, entitlements: newEntitlementsCache(),
 	}
 	aliases := newAliases(c)
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}

@@ -200,6 +200,8 @@ type DevicePage struct {
 type LicenseView struct {
 	License  licensing.License
 	Metadata licensing.Metadata
+	// Entitled are the entitlements of the license. The use cases set them, no store does.
+	Entitled licensing.Entitled
 	Devices  []licensing.Device
 	// Next is the position of the next page; nil at the end.
 	Next *DeviceCursor

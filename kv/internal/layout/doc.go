@@ -35,8 +35,8 @@
 //
 //	l/<id>                            a license: facts, writers, up to 16 devices
 //	d/<id><hash>                      a device of a license with more than 16
-//	m/<id>                            a license's metadata, and its external key, sealed; the license's revision
-//	                                  guards it
+//	m/<id>                            a license's metadata and own entitlements, and its external key, sealed; the
+//	                                  license's revision guards them
 //	n/<alias>                         the id and the owner of a license, by its external key or a reissued key
 //	f/<account>/<mode>/               an owner's settings
 //	e/<account>/<mode>/<epoch><record><sequence>
@@ -56,6 +56,7 @@
 //	u/<hash>                          when an API key was used last, about, by the same hash
 //	r/<account>/<mode>/               how many bytes of events an owner has, by epochs, and the last epoch whose
 //	                                  events the owner gave up
+//	t/<account>/<mode>/<version>      a version of a product's terms, by its hash, eight bytes; never deleted
 //	s/<account>/<mode>/               how many bytes and keys an owner stores, without events
 //	v/<endpoint>/p                    the position of an endpoint in the feed, and counts of its deliveries
 //	v/<endpoint>/r<event>             a message to an endpoint that waits for its next attempt

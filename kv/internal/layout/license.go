@@ -37,6 +37,8 @@ const (
 	licenseEvents         protowire.Number = 27 // the first field: see locationAt
 	licenseLimitReported  protowire.Number = 28
 	licenseReissues       protowire.Number = 29
+	licenseTerms          protowire.Number = 30
+	licenseEntitlements   protowire.Number = 31
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -98,6 +100,8 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
 	b = appendTimeAfter(b, licenseLimitReported, l.LimitReportedAt, l.CreatedAt)
 	b = appendString(b, licenseReissues, string(l.Reissues))
+	b = appendUint(b, licenseTerms, uint64(l.Terms))
+	b = appendUint(b, licenseEntitlements, uint64(l.OwnEntitlements))
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -138,6 +142,10 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			expires = f
 		case licenseReissues:
 			l.Reissues = licensing.Reissues(f.string())
+		case licenseTerms:
+			l.Terms = licensing.TermsVersion(f.varint)
+		case licenseEntitlements:
+			l.OwnEntitlements = licensing.TermsVersion(f.varint)
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:

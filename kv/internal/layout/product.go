@@ -23,6 +23,7 @@ func (s *Product) table() fieldTable {
 		timeField(2, &p.CreatedAt),
 		textField(3, &p.Name),
 		textField(4, &p.Metadata),
+		textField(5, &p.Entitlements),
 		writersField(ProductWriter, &s.Writers),
 		unknownFields(&s.Unknown),
 	}

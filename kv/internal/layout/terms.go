@@ -65,7 +65,26 @@ func termsTable(t *licensing.Terms) fieldTable {
 		{3, periodVar{&t.Validity}},
 		boolField(4, &t.FromActivation),
 		{5, selfServiceVar{&t.SelfService}},
+		numberField(6, &t.Version),
 	}
+}
+
+// TermsFamily begins the keys of the versions of terms.
+const TermsFamily = "t/"
+
+// TermsKey returns the key of a version of an owner's terms.
+func TermsKey(ref licensing.Ref) string { return OfOwner(ref.Owner, TermsFamily) + ref.ID }
+
+// EncodeTerms returns the value of a version of terms.
+func EncodeTerms(t licensing.VersionedTerms) []byte { return versionedTable(&t).value() }
+
+// DecodeTerms decodes the value of a version of terms.
+func DecodeTerms(value []byte) (t licensing.VersionedTerms, err error) {
+	return t, DecodeValue(value, versionedTable(&t).read)
+}
+
+func versionedTable(t *licensing.VersionedTerms) fieldTable {
+	return fieldTable{textField(1, &t.Entitlements)}
 }
 
 type limitVar struct{ at *int }

@@ -54,6 +54,52 @@ func testProducts(t *testing.T, f fixture) {
 	f.equal("product", f.load(ref).Record.Product, product("anew"))
 }
 
+// testTerms changes the entitlements of a product: each version of its terms stays, also when the product goes, and may
+// be stored again.
+func testTerms(t *testing.T, f fixture) {
+	owner := f.owner()
+	ref := licensing.ProductRef(owner, "pro")
+	terms := func(e licensing.Entitlements) *licensing.VersionedTerms {
+		return f.load(licensing.TermsRef(owner, e.Version())).Record.Terms
+	}
+	const one, two = licensing.Entitlements(`{"a":1}`), licensing.Entitlements(`{"a":2}`)
+	if terms(one) != nil {
+		t.Fatal("a version exists before its product")
+	}
+	for _, e := range []licensing.Entitlements{one, two, one, ""} {
+		s := f.load(ref)
+		cmd := licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), Entitlements: e}
+		if _, err := licensing.Apply(&s.Record, cmd, created); err != nil {
+			t.Fatal(err)
+		}
+		f.mustLand(store.Write{Ref: ref, Token: s.Token, Record: s.Record})
+		if p := f.load(ref).Record.Product; p.Entitlements != e || p.Terms.Version != e.Version() {
+			t.Errorf("stored is %+v, want %s", p, e)
+		}
+	}
+	// Several commands may make one write, of which only the result is stored.
+	const three = licensing.Entitlements(`{"a":3}`)
+	for _, last := range []licensing.Command{
+		licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms()},
+		licensing.DeleteProduct{},
+	} {
+		s := f.load(ref)
+		cmd := licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), Entitlements: three}
+		for _, cmd := range []licensing.Command{cmd, last} {
+			if _, err := licensing.Apply(&s.Record, cmd, created); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.mustLand(store.Write{Ref: ref, Token: s.Token, Record: s.Record})
+		if terms("") != nil {
+			t.Error("no entitlements have a version")
+		}
+	}
+	for _, e := range []licensing.Entitlements{one, two} {
+		f.equal("terms", terms(e), &licensing.VersionedTerms{Entitlements: e})
+	}
+}
+
 // testMetadata changes the metadata of a license along with its facts: both or
 // neither, and only where it was asked for.
 func testMetadata(t *testing.T, f fixture) {

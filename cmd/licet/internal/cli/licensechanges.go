@@ -152,22 +152,29 @@ use them until the overlap ends.`,
 
 func (s licenseGroup) licensesUpdate() *cobra.Command {
 	var devices int
-	var extra string
+	var extra, own string
 	return s.command(spec{
-		use: "update LICENSE_KEY", short: "Change the device limit and the metadata of a license",
-		long: `Change the device limit and the metadata of a license. The command merges metadata: each member
-replaces the member with the same name, and null removes a member.`,
+		use: "update LICENSE_KEY", short: "Change the device limit, metadata and entitlements of a license",
+		long: `Change the device limit, the metadata and the entitlements of a license. The command merges
+metadata: each member replaces the member with the same name, and null removes a member.
+Entitlements are added to those of the product, or replace them; null takes one away.`,
 		example: `  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --max-devices 5
-  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --metadata '{"seat":"3B","trial":null}'`,
+  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --metadata '{"seat":"3B","trial":null}'
+  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --entitlements '{"export":true,"projects":10}'`,
 		route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().IntVar(&devices, "max-devices", 0, "maximum `number` of devices; 0: unlimited")
 			cmd.Flags().StringVar(&extra, "metadata", "", "JSON `object` to merge, or @ and a file name")
-			cmd.MarkFlagsOneRequired("max-devices", "metadata")
+			cmd.Flags().StringVar(&own, "entitlements", "",
+				"JSON `object` of entitlements to change, or @ and a file name")
+			cmd.MarkFlagsOneRequired("max-devices", "metadata", "entitlements")
 		},
 		run: func(c *session, args []string) (err error) {
 			update := client.LicenseUpdate{MaxDevices: changed(c, "max-devices", devices)}
 			if update.Metadata, err = metadata(extra); err != nil {
+				return err
+			}
+			if update.Entitlements, err = entitlements(own); err != nil {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {

@@ -78,7 +78,7 @@ func (s licenseGroup) licensesGet() *cobra.Command {
 func (s licenseGroup) licensesGrant() *cobra.Command {
 	var grant client.Grant
 	var devices int
-	var end, extra string
+	var end, extra, own string
 	return s.command(spec{
 		use: "grant", short: "Issue licenses without an order",
 		example: `  licet licenses grant --product-id editor
@@ -95,6 +95,8 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 				"`time` when the licenses expire, such as 2031-01-31T00:00:00Z (default: from the validity of the "+
 					"product)")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with each license, or @ and a file name")
+			fs.StringVar(&own, "entitlements", "",
+				"JSON `object` of entitlements besides those of the product, or @ and a file name")
 			fs.StringVar(&grant.ExternalKey, "external-key", "",
 				"`key` from the service that sold the license; this key activates the license too")
 			onceFlag(fs)
@@ -106,6 +108,9 @@ func (s licenseGroup) licensesGrant() *cobra.Command {
 				return err
 			}
 			if grant.Metadata, err = metadata(extra); err != nil {
+				return err
+			}
+			if grant.Entitlements, err = entitlements(own); err != nil {
 				return err
 			}
 			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {

@@ -67,13 +67,14 @@ func (s productGroup) productsGet() *cobra.Command {
 func (s productGroup) productsPut() *cobra.Command {
 	var terms client.ProductTerms
 	var devices int
-	var extra string
+	var extra, entitled string
 	return s.command(spec{
 		use: "put PRODUCT_ID", short: "Create a product or replace its terms",
 		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
 previous value. Existing licenses keep their terms.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
-  licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'`,
+  licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'
+  licet products put studio --entitlements '{"export":true,"projects":10}'`,
 		route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
@@ -89,11 +90,16 @@ previous value. Existing licenses keep their terms.`,
 			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0,
 				"maximum `number` of deactivations by users per month; 0: unlimited")
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the product, or @ and a file name")
+			fs.StringVar(&entitled, "entitlements", "",
+				"JSON `object` of the entitlements of new licenses, or @ and a file name")
 			Complete(cmd, "validity-from", "issue", "activation")
 		},
 		run: func(c *session, args []string) (err error) {
 			terms.MaxDevices = &devices
 			if terms.Metadata, err = metadata(extra); err != nil {
+				return err
+			}
+			if terms.Entitlements, err = entitlements(entitled); err != nil {
 				return err
 			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {

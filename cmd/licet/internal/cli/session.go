@@ -176,22 +176,29 @@ func changed[T any](c *session, flag string, value T) *T {
 	return &value
 }
 
-// metadata parses a flag with a JSON object, or with @ and the name of a file that contains one.
-func metadata(text string) (any, error) {
+// metadata and entitlements parse the flags of these names.
+func metadata(text string) (any, error) { return jsonFlag("metadata", `{"seat":"3B"}`, text) }
+
+func entitlements(text string) (any, error) {
+	return jsonFlag("entitlements", `{"export":true,"projects":10}`, text)
+}
+
+// jsonFlag parses a flag with a JSON object, or with @ and the name of a file that contains one.
+func jsonFlag(flag, example, text string) (any, error) {
 	if text == "" {
 		return nil, nil
 	}
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
 		read, err := os.ReadFile(path)
 		if err != nil {
-			return nil, BadUsage("--metadata: %w", err)
+			return nil, BadUsage("--%s: %w", flag, err)
 		}
 		text = string(read)
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
 		return nil,
-			BadUsage(`--metadata must be a JSON object such as {"seat":"3B"}, or @ and the name of a file with one`)
+			BadUsage("--%s must be a JSON object such as %s, or @ and the name of a file with one", flag, example)
 	}
 	return json.RawMessage(text), nil
 }

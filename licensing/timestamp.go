@@ -1,0 +1,23 @@
+package licensing
+
+import (
+	"strings"
+	"time"
+)
+
+// timeFormat is how a timestamp is written: RFC 3339 in UTC, in milliseconds.
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+// ParseTime parses an RFC 3339 timestamp up to the year 9999, and cuts it to whole milliseconds of UTC.
+func ParseTime(text string) (time.Time, bool) {
+	// Go's parser also takes a comma for the point, and one digit of an hour.
+	const colonAt = len("2006-01-02T15")
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+	if err != nil || text[colonAt] != ':' || strings.Contains(text, ",") || t.UTC().Year() > lastYear {
+		return time.Time{}, false
+	}
+	return t.UTC().Truncate(time.Millisecond), true
+}
+
+// FormatTime returns a timestamp that ParseTime parses.
+func FormatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
