@@ -9,17 +9,18 @@ import (
 
 // The columns that an import uses.
 const (
-	idColumn          = "id"
-	licenseKeyColumn  = "license_key"
-	externalKeyColumn = "external_key"
-	productIDColumn   = "product_id"
-	quantityColumn    = "quantity" // only in imports
-	maxDevicesColumn  = "max_devices"
-	expiresAtColumn   = "expires_at"
-	statusColumn      = "status"
-	stateReasonColumn = "state_reason"
-	devicesColumn     = "devices" // only in imports
-	metadataColumn    = "metadata"
+	idColumn           = "id"
+	licenseKeyColumn   = "license_key"
+	externalKeyColumn  = "external_key"
+	productIDColumn    = "product_id"
+	quantityColumn     = "quantity" // only in imports
+	maxDevicesColumn   = "max_devices"
+	expiresAtColumn    = "expires_at"
+	statusColumn       = "status"
+	stateReasonColumn  = "state_reason"
+	devicesColumn      = "devices" // only in imports
+	metadataColumn     = "metadata"
+	entitlementsColumn = "entitlements"
 )
 
 // Columns returns the columns of an export in order.
@@ -27,7 +28,7 @@ func Columns() []string {
 	return []string{
 		idColumn, licenseKeyColumn, externalKeyColumn, statusColumn, productIDColumn, "order_no", maxDevicesColumn,
 		"current_devices", "created_at", "activated_at", expiresAtColumn, "suspended_at", "revoked_at",
-		stateReasonColumn, metadataColumn,
+		stateReasonColumn, metadataColumn, entitlementsColumn,
 	}
 }
 
@@ -37,7 +38,7 @@ func exported(l *client.License) []string {
 		guard(l.ID), guard(l.LicenseKey), guard(l.ExternalKey), guard(l.Status), guard(l.ProductID), guard(l.OrderNo),
 		strconv.Itoa(l.MaxDevices), strconv.Itoa(l.CurrentDevices),
 		stamp(l.CreatedAt), stamp(l.ActivatedAt), stamp(l.ExpiresAt), stamp(l.SuspendedAt), stamp(l.RevokedAt),
-		guard(l.StateReason), guard(string(l.Metadata)),
+		guard(l.StateReason), guard(string(l.Metadata)), guard(string(shown(l.Entitlements))),
 	}
 }
 

@@ -39,6 +39,7 @@
 //	table.go       header and rows of a CSV file
 //	rows.go        validation of rows
 //	metadata.go    validation of metadata
+//	entitlements.go validation of entitlements
 //	check.go       the first reading: check all rows
 //	repeated.go    licenses that two rows name, by id and by key
 //	import.go      Import: start and continue

@@ -37,12 +37,17 @@ func wantExport(t *testing.T, text string, want map[string]client.License) {
 			}
 			return at.UTC().Format("2006-01-02T15:04:05.000Z")
 		}
+		entitlements := "{}"
+		if l.ProductID == "viewer" {
+			entitlements = `{"a":"<b>","n":3}`
+		}
 		for column, cell := range map[string]string{
 			"status": l.Status, "product_id": strings.ReplaceAll(l.ProductID, "-odd", "'-odd"), "order_no": l.OrderNo,
 			"max_devices": strconv.Itoa(l.MaxDevices), "current_devices": strconv.Itoa(l.CurrentDevices),
 			"created_at": stamp(l.CreatedAt), "activated_at": stamp(l.ActivatedAt), "expires_at": stamp(l.ExpiresAt),
 			"suspended_at": stamp(l.SuspendedAt), "revoked_at": stamp(l.RevokedAt),
 			"state_reason": strings.Replace(l.StateReason, "=", "'=", 1), "metadata": string(l.Metadata),
+			"entitlements": entitlements,
 		} {
 			if got, there := row[column]; got != cell || !there {
 				t.Errorf("%s of %s is %q, want %q", column, key, got, cell)
@@ -64,7 +69,8 @@ func TestExportIsTheListing(t *testing.T) {
 	zero := 0
 	if _, err := c.GrantLicenses(t.Context(), client.Grant{
 		ProductID: "viewer", Quantity: 1, MaxDevices: &zero, ExpiresAt: time.Date(2040, 1, 2, 3, 4, 5, 6e6, time.UTC),
-		Metadata: json.RawMessage(`{"note":"a, \"b\"\n<c>","n":1.50,"list":[null,{}]}`),
+		Metadata:     json.RawMessage(`{"note":"a, \"b\"\n<c>","n":1.50,"list":[null,{}]}`),
+		Entitlements: json.RawMessage(`{"n":3,"a":"<b>","gone":{"value":1,"expires_at":"2001-01-01T00:00:00Z"}}`),
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -156,7 +156,7 @@ func TestExportEditImport(t *testing.T) {
 	edit(made[0].LicenseKey, "2040-01-01T00:00:00.000Z", "2050-01-01T00:00:00Z") // of the revoked one
 	edit(brief[0].LicenseKey, "editor,,3,", "editor,,1,")
 	edited += "," + "" + strings.Repeat(",", len(bulk.Columns())-2) + "\n"
-	edited += strings.Replace(",,,,new-one,,2,,,,,,,,", ",,,,new-one", ",,,,viewer", 1) + "\n"
+	edited += strings.Replace(",,,,new-one,,2,,,,,,,,,", ",,,,new-one", ",,,,viewer", 1) + "\n"
 
 	im = newImport(t, c, edited)
 	im.want(t, bulk.ImportSummary{Rows: 14, Granted: 1, Licenses: 1, Changed: 4, Unchanged: 8, Refused: 1})
@@ -184,6 +184,58 @@ func TestExportEditImport(t *testing.T) {
 			l.MaxDevices = 1
 		}
 	})
+}
+
+// TestImportEntitlements grants with entitlements, and changes a license's own without a change of the product's.
+func TestImportEntitlements(t *testing.T) {
+	c := shop(t)
+	if _, err := c.PutProduct(t.Context(), "editor", client.ProductTerms{
+		Entitlements: json.RawMessage(`{"export":true,"projects":10}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	wantEntitlements := func(id, want string) {
+		t.Helper()
+		l, err := c.License(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(l.Entitlements); err != nil || string(got) != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+	im := newImport(t, c, "product_id,entitlements\n"+
+		`editor,"{ ""beta"": ""yes"", ""export"": null }"`+"\neditor,{}\n")
+	im.want(t, bulk.ImportSummary{Rows: 2, Granted: 2, Licenses: 2})
+	rows := im.results(t)
+	wantEntitlements(rows[0]["id"], `{"beta":"yes","projects":10}`)
+	wantEntitlements(rows[1]["id"], `{"export":true,"projects":10}`)
+
+	var out strings.Builder
+	if _, err := newExport(c).To(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	newImport(t, c, out.String()).want(t, bulk.ImportSummary{Rows: 2, Unchanged: 2})
+
+	change := "id,entitlements\n" + rows[1]["id"] + `,"{""export"":true,""projects"":50,""x"":null,` +
+		`""brief"":{""value"":1,""expires_at"":""2001-01-01T00:00:00Z""}}"` + "\n"
+	newImport(t, c, change).want(t, bulk.ImportSummary{Rows: 1, Changed: 1})
+	wantEntitlements(rows[1]["id"], `{"export":true,"projects":50}`)
+
+	for cell, want := range map[string]string{
+		`[]`:                       "must be a JSON object",
+		`"{""a"":1,""a"":2}"`:      "must be a JSON object",
+		`"{""A"":1}"`:              "must have codes of",
+		`"{""a"":false}"`:          "has the entitlement a, which must be true",
+		`"{""a"":{""value"":1}}x"`: "must be a JSON object",
+		`"{""a"":""` + strings.Repeat("x", 256) + `""}"`: "has the entitlement a, which must be true",
+	} {
+		bad := newImport(t, c, "product_id,entitlements\neditor,"+cell+"\n")
+		if _, err := bad.Run(t.Context()); err == nil || len(bad.problems) != 1 ||
+			!strings.Contains(bad.problems[0], "line 2, column entitlements: "+want) {
+			t.Errorf("%s: %v, %q", cell, err, bad.problems)
+		}
+	}
 }
 
 // wantSame demands that licenses are as they were, but for an edit.

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"reflect"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"licet/client"
 )
 
 const (
@@ -20,7 +24,7 @@ const (
 	maxMetadataDepth = 31
 )
 
-// object is a JSON object without white space; nil: no metadata.
+// object is a JSON object without white space; nil: none.
 type object []byte
 
 func (o object) raw() json.RawMessage { return json.RawMessage(o) }
@@ -95,7 +99,7 @@ func memberNames(text string) (names []string, nulls int, err error) {
 		}
 		name = name || decoder.StackDepth() == 1
 	}
-	if decoder.PeekKind() != 0 {
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, 0, errTrailing
 	}
 	return names, nulls, nil
@@ -106,23 +110,40 @@ func plainly(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// changes reports whether merging o into the current metadata changes anything.
-func (o object) changes(present json.RawMessage) (bool, error) {
+// changes returns the members of o that change something if they are merged into the present object.
+func (o object) changes(present []byte) (map[string]any, error) {
 	patch, err := members(o)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	have, err := members(present)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	for name, value := range patch {
+	maps.DeleteFunc(patch, func(name string, value any) bool {
 		old, there := have[name]
-		if value == nil && there || value != nil && !(there && reflect.DeepEqual(old, value)) {
-			return true, nil
-		}
+		return value == nil && !there || value != nil && there && reflect.DeepEqual(old, value)
+	})
+	return patch, nil
+}
+
+// update returns the values of a row that differ from its license.
+func (r *row) update(l *client.License) (update client.LicenseUpdate, err error) {
+	if r.maxDevices != nil && *r.maxDevices != l.MaxDevices {
+		update.MaxDevices = r.maxDevices
 	}
-	return false, nil
+	if differs, err := r.metadata.changes(l.Metadata); err != nil {
+		return update, err
+	} else if len(differs) > 0 {
+		update.Metadata = r.metadata.raw()
+	}
+	// Only what differs: the rest may be the product's.
+	if differs, err := r.entitlements.changes(shown(l.Entitlements)); err != nil {
+		return update, err
+	} else if len(differs) > 0 {
+		update.Entitlements = differs
+	}
+	return update, nil
 }
 
 // members decodes an object without changing the text of numbers.

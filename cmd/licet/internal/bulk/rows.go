@@ -41,6 +41,8 @@ type row struct {
 	maxDevices *int     // nil: unchanged
 	expiresAt  time.Time
 	metadata   object
+	// entitlements of the license's own: to grant with, or to change
+	entitlements object
 }
 
 // changes reports whether the row changes a license, instead of granting licenses.
@@ -91,6 +93,7 @@ func contentHash(cells []string) (hash [sha256.Size]byte) {
 func (r *rules) read(c *cells, into *row) {
 	into.maxDevices = c.integer(maxDevicesColumn, 0, maxMaxDevices)
 	into.expiresAt = c.moment(expiresAtColumn)
+	into.entitlements = c.entitlements()
 	if id, key := c.text(idColumn), c.text(licenseKeyColumn); id != "" || key != "" {
 		into.id, into.licenseKey = c.id(id), c.licenseKey(key)
 		into.metadata = c.metadata(true)
@@ -109,6 +112,9 @@ func (r *rules) read(c *cells, into *row) {
 		ExpiresAt: into.expiresAt}
 	if into.metadata != nil {
 		into.grant.Metadata = into.metadata.raw()
+	}
+	if into.entitlements != nil {
+		into.grant.Entitlements = into.entitlements.raw()
 	}
 	if quantity := c.integer(quantityColumn, 1, maxQuantity); quantity != nil {
 		into.grant.Quantity = *quantity

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -149,8 +150,12 @@ func TestMetadataThatChanges(t *testing.T) {
 		{`{"a":12345678901234567890}`, `{"a":12345678901234567891}`, true},
 	} {
 		got, err := object(c.patch).changes([]byte(c.present))
-		if err != nil || got != c.want {
+		if err != nil || len(got) > 0 != c.want {
 			t.Errorf("%s on %s: %v %v", c.patch, c.present, got, err)
 		}
+	}
+	only, err := object(`{"a":1,"b":2,"c":null}`).changes([]byte(`{"a":1,"d":4}`))
+	if err != nil || len(only) != 1 || only["b"] != json.Number("2") {
+		t.Errorf("%v, %v", only, err)
 	}
 }

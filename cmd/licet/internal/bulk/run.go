@@ -322,18 +322,11 @@ func (r *run) change(ctx context.Context, row *row) error {
 		}
 		e.Result, half = changed, "expires_at was changed, but not the rest: "
 	}
-	var update client.LicenseUpdate
-	if row.maxDevices != nil && *row.maxDevices != l.MaxDevices {
-		update.MaxDevices = row.maxDevices
-	}
-	differs, err := row.metadata.changes(l.Metadata)
+	update, err := row.update(l)
 	if err != nil {
 		return err
 	}
-	if differs {
-		update.Metadata = row.metadata.raw()
-	}
-	if differs || update.MaxDevices != nil {
+	if update.MaxDevices != nil || update.Metadata != nil || update.Entitlements != nil {
 		if _, err := r.Service.UpdateLicense(ctx, l.ID, update); err != nil {
 			return r.notChanged(ctx, row, half, err)
 		}

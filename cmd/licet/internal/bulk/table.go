@@ -32,7 +32,8 @@ func (p Problem) String() string {
 // imported unchanged.
 func writable() []string {
 	return []string{idColumn, licenseKeyColumn, externalKeyColumn, productIDColumn, quantityColumn,
-		maxDevicesColumn, expiresAtColumn, statusColumn, stateReasonColumn, devicesColumn, metadataColumn}
+		maxDevicesColumn, expiresAtColumn, statusColumn, stateReasonColumn, devicesColumn, metadataColumn,
+		entitlementsColumn}
 }
 
 // table reads the rows of a CSV file.
