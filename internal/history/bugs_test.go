@@ -73,6 +73,8 @@ func bugs() []bug {
 			store: func(_ *run, s store.Store) store.Store { return rash{s} }},
 		{name: "a license's metadata is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
+		{name: "a license's own entitlements are left out, now and then",
+			store: func(_ *run, s store.Store) store.Store { return bare{s} }},
 		{name: "an alias is left out, now and then",
 			store: func(_ *run, s store.Store) store.Store { return aliasless{s} }},
 		{name: "an alias is written without a compare", txn: uncomparedAliases,
@@ -214,6 +216,18 @@ type noteless struct{ store.Store }
 func (s noteless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(10) == 0 {
 		r.Metadata = nil
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// bare forgets one in ten changes of a license's own entitlements.
+type bare struct{ store.Store }
+
+func (s bare) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(10) == 0 {
+		forgetful := *r.Metadata
+		forgetful.Entitlements = ""
+		r.Metadata = &forgetful
 	}
 	return s.Store.Commit(ctx, change)
 }

@@ -13,6 +13,7 @@
 //	clients_test.go           the clients: which operations they send, and what they record
 //	shop_test.go              the client that orders, pays and refunds
 //	external_test.go          clients that bring the same external keys, and the aliases of these
+//	entitlements_test.go      other terms of the product, and the entitlements of licenses
 //	reissue_test.go           new keys of a license, and which keys clients present
 //	bank_test.go              a payment provider that outlives the nodes
 //	keyed_test.go             requests with an Idempotency-Key

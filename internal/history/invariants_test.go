@@ -40,6 +40,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.counts(key, states, byKey[key])
 		i.writers(key.String(), licenseWriters(states))
 		i.facts(key, states, byKey[key])
+		i.terms(t, key, states)
 		i.explained(key, states, byKey[key])
 	}
 	for _, l := range r.licenses {

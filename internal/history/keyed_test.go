@@ -133,6 +133,7 @@ func licenseCommand(in input) licensing.Command {
 		}
 		if in.Note != 0 {
 			update.Metadata = fmt.Sprintf(`{"note":%d}`, in.Note)
+			update.Entitlements = licensing.Entitlements(update.Metadata)
 		}
 		return update
 	}
@@ -154,6 +155,9 @@ func (l *license) seen(view *store.LicenseView) output {
 			note = -1 // a value that no client requests
 		}
 		out.Note = note
+	}
+	if at := view.License.CreatedAt; !l.sold && view.Entitled.At(at, at) != view.Metadata.Object {
+		out.Note = -1 // only half of a note
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type licenseAt struct {
 	devices                           map[string]int64 // id → bound_at
 	recordWritten, strayDeviceWritten bool
 	noteWritten                       bool // its metadata
+	terms, own                        licensing.TermsVersion
+	entitlements                      licensing.Entitlements // its own
 	reissues                          string
 	latest                            latestAt
 }
@@ -65,12 +68,14 @@ type timeline struct {
 	account  string
 	licenses map[licensing.LicenseID][]*licenseAt
 	orders   map[string][]*orderAt
-	notes    map[licensing.LicenseID]string // the metadata of licenses, as it is at last
-	keysOf   map[string][]*eventsOf         // of events, by record
-	changed  []string                       // keys of events that were changed
-	epochs   []int64                        // the revisions at which epochs have begun
-	usages   []*usageAt                     // of the account
-	aliases  map[string][]aliasAt           // of licenses of the account
+	notes    map[licensing.LicenseID]string   // the metadata of licenses, as it is at last
+	keysOf   map[string][]*eventsOf           // of events, by record
+	changed  []string                         // keys of events that were changed
+	epochs   []int64                          // the revisions at which epochs have begun
+	usages   []*usageAt                       // of the account
+	aliases  map[string][]aliasAt             // of licenses of the account
+	products []productAt                      // of the account, which has one
+	terms    map[licensing.TermsVersion]int64 // the revisions that stored versions of terms first
 }
 
 // readHistory watches all that was written after a revision.
@@ -99,7 +104,8 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 	t := &timeline{account: account, keysOf: map[string][]*eventsOf{}, licenses: map[licensing.LicenseID][]*licenseAt{},
-		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{}}
+		orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}, aliases: map[string][]aliasAt{},
+		terms: map[licensing.TermsVersion]int64{}}
 	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -200,6 +206,19 @@ func (t *timeline) replay(
 			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 || touched[id] != nil {
 				touch(id).noteWritten = true
 			}
+		case "q":
+			if !strings.HasPrefix(rest, t.account+"/t/") {
+				continue
+			}
+			m, err := parse(event.Kv.Value[1:])
+			if err != nil {
+				return err
+			}
+			t.products = append(t.products, productAt{revision, licensing.Entitlements(m.text(5)).Version()})
+		case "t":
+			if version, ours := strings.CutPrefix(rest, t.account+"/t/"); ours && event.IsCreate() {
+				t.terms[licensing.TermsVersion(binary.BigEndian.Uint64([]byte(version)))] = revision
+			}
 		case "n":
 			m, err := parse(event.Kv.Value[1:])
 			if err != nil {
@@ -241,6 +260,10 @@ func (t *timeline) replay(
 		}
 	}
 	for id, l := range touched {
+		var err error
+		if l.entitlements, err = entitled(t.notes[id]); err != nil {
+			return err
+		}
 		if l.spilled {
 			l.devices = map[string]int64{}
 			for _, d := range own[id] {
@@ -350,6 +373,7 @@ func (l *licenseAt) decode(m message) error {
 	l.latest = latest(m.text(27))
 	l.reissues = m.text(29)
 	l.spilled = m.varints[8] != 0
+	l.terms, l.own = licensing.TermsVersion(m.varints[30]), licensing.TermsVersion(m.varints[31])
 	l.writers = m.writers()
 	l.devices = map[string]int64{}
 	for _, entry := range m.bytes[3] {

@@ -180,6 +180,7 @@ func (r *run) play() error {
 		group.Go(func() { r.shop(number) })
 	}
 	group.Go(r.grant)
+	group.Go(r.price)
 	for importer := range importers {
 		group.Go(func() { r.importKeys(importer) })
 	}
