@@ -26,7 +26,8 @@ var server embeddedtest.Etcd
 func TestMain(m *testing.M) {
 	etcdtest.Main()
 	wal.SegmentSizeBytes = 1 << 20 // otherwise each etcd allocates 128 MB for its log
-	depth.Parallel(8)              // tests with an etcd of their own mostly wait
+	depth.CollectLess()
+	depth.Parallel(8) // tests with an etcd of their own mostly wait
 	embeddedtest.Main(m, func(_ context.Context, e embeddedtest.Etcd) error {
 		server = e
 		return nil

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"licet/internal/depth"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/store"
@@ -99,9 +100,12 @@ func bugs() []bug {
 const bugSeeds = 24
 
 // TestSeededBugs puts each mistake in and demands that it is found: a checker
-// that finds nothing proves nothing.
+// that finds nothing proves nothing. At the usual depth it takes each fourth mistake.
 func TestSeededBugs(t *testing.T) {
-	for _, b := range append(bugs(), eventBugs()...) {
+	for i, b := range append(bugs(), eventBugs()...) {
+		if i%depth.Of(4, 1) != 0 {
+			continue
+		}
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			for i := range uint64(bugSeeds) {

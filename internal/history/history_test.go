@@ -11,9 +11,17 @@ import (
 
 var (
 	firstSeed = flag.Uint64("history.seed", 1, "the first seed of TestHistories")
-	seedCount = flag.Int("history.seeds", depth.Of(12, 24),
+	seedCount = flag.Int("history.seeds", usualSeeds(),
 		"how many seeds TestHistories plays; each weather meets each way of hops in 12")
 )
+
+// usualSeeds returns 12 with the race detector, which .ci/run uses at the usual depth.
+func usualSeeds() int {
+	if depth.Raced() {
+		return depth.Of(12, 24)
+	}
+	return depth.Of(6, 24)
+}
 
 // TestHistories plays histories and finds nothing wrong with them. A seed
 // fixes what is asked for and what goes wrong, but not when: goroutines run as
