@@ -387,13 +387,15 @@ func (s *memStore) DueSlots(context.Context, licensing.DueKind, store.DueSpan) (
 	return slices.Compact(slots), s.fail
 }
 
-// ownerOf returns the owner of a license or an order; zero for other records.
+// ownerOf returns the owner of a license, an order or a product; zero for other records.
 func ownerOf(r *licensing.Record) licensing.Owner {
 	switch {
 	case r.License != nil:
 		return r.License.Owner
 	case r.Order != nil:
 		return r.Order.Owner
+	case r.Product != nil:
+		return r.Product.Owner
 	}
 	return licensing.Owner{}
 }
@@ -416,6 +418,8 @@ func (s *memStore) Due(
 			due = stored.record.License.Due()
 		case stored.record.Order != nil:
 			due = stored.record.Order.Due()
+		case stored.record.Product != nil:
+			due = stored.record.Product.Due()
 		}
 		outside := due.At.Before(span.Since) || !span.Until.IsZero() && due.At.After(span.Until)
 		if place := due.At.Format("2006-01-02T15:04:05.000 ") + ref.ID; due.Kind == kind && !outside && place >= from {

@@ -29,6 +29,7 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueLicenseEnd, licensing.LicenseRef(kvtest.Key), ""},
 		{licensing.DueOrderEnd, order, ""},
 		{licensing.DueRefund, order, ""},
+		{licensing.DueRollout, licensing.ProductRef(kvtest.Owner, "pro"), ""},
 	} {
 		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time,
 			time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
@@ -52,6 +53,7 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueLicenseEnd, "1234567", ""}, {licensing.DueLicenseEnd, "12345678x", ""},
 		{licensing.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), "LIC"},
 		{licensing.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licensing.DueRefund, "12345678", ""},
+		{licensing.DueRollout, "12345678acct/t/", ""}, {licensing.DueRollout, "12345678acct/t/pro", "x"},
 		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {
 		if _, _, ok := layout.DueRecord(0, bad.kind, bad.rest, []byte(bad.value)); ok {

@@ -23,7 +23,7 @@ type stored struct {
 	unknown   []byte          // fields that only a newer format knows
 	lastEvent layout.Location // of the latest event
 	listens   bool            // of a license: its owner listened, as far as was known
-	due       layout.Due      // of a license or an order: what was due, and so its place in the index
+	due       layout.Due      // of a license, an order or a product: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
 	// layout.BuyerListingKey and layout.CatalogKey. Of a claim: its place by age.
 	listed string
@@ -261,7 +261,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 	case licensing.KindProduct:
 		var product *layout.Product
 		product, err = layout.DecodeProduct(want.Ref, record.Value)
-		token.writers, token.unknown = product.Writers, product.Unknown
+		token.writers, token.unknown, token.due = product.Writers, product.Unknown, layout.DueOf(product.Product.Due())
 		token.listed = layout.CatalogKey(want.Ref, &product.Product)
 		snapshot.Record.Product = &product.Product
 	case licensing.KindWebhooks:

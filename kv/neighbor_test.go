@@ -243,7 +243,8 @@ func (n *neighbor) sweeps(ctx context.Context, wrong complain) {
 	if n.count(layout.ClaimKey(n.owner, hash)) > 0 {
 		wrong("the sweep of claims", nil)
 	}
-	for _, kind := range []licensing.DueKind{licensing.DueLicenseEnd, licensing.DueOrderEnd, licensing.DueRefund} {
+	for _, kind := range []licensing.DueKind{licensing.DueLicenseEnd, licensing.DueOrderEnd, licensing.DueRefund,
+		licensing.DueRollout} {
 		slots, err := n.store.DueSlots(ctx, kind, store.DueSpan{Until: labEnd})
 		if err != nil {
 			wrong("the slots with due work", err, kind)

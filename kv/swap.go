@@ -178,11 +178,13 @@ func (sw *swap) drop(key []byte) {
 	sw.bytes += len(key) + operationBytes
 }
 
-// putProduct writes or removes a product, along with its entry in the listing.
+// putProduct writes or removes a product, along with its entries in the listing and in the index of due work.
 func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
+	var due licensing.Due
 	if removes(write) {
 		sw.remove(key, token.size)
 	} else {
+		due = write.Record.Product.Due()
 		product := layout.Product{Product: *write.Record.Product, Writers: writers, Unknown: token.unknown}
 		sw.putRecord(key, product.Encode(), token)
 	}
@@ -191,6 +193,7 @@ func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writer
 		ref := licensing.TermsRef(write.Ref.Owner, terms.Entitlements.Version())
 		sw.create([]byte(layout.TermsKey(ref)), layout.EncodeTerms(*terms))
 	}
+	sw.reschedule(string(key), token.due, layout.DueOf(due))
 	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
 }
 

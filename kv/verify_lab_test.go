@@ -148,7 +148,8 @@ func (l *lab) once(n int64) *node.Once {
 // labEntitlements are those of the product.
 const labEntitlements = licensing.Entitlements(`{"export":true}`)
 
-// product makes the product at a fixed time, which determines the levels of its entry in the listing.
+// product makes the product at a fixed time, which determines the levels of its entry in the listing. A rollout of its
+// terms is under way.
 func (l *lab) product() {
 	l.t.Helper()
 	terms := licensing.DefaultTerms()
@@ -157,7 +158,8 @@ func (l *lab) product() {
 		Ref: licensing.ProductRef(labOwner, "pro"),
 		Record: licensing.Record{
 			Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: terms, Entitlements: labEntitlements,
-				CreatedAt: kvtest.Time},
+				CreatedAt: kvtest.Time, Rollout: licensing.Rollout{Terms: terms, Applies: licensing.RolloutEntitlements,
+					StartedAt: kvtest.Time, NextAt: labEnd}},
 			NewTerms: &licensing.VersionedTerms{Entitlements: labEntitlements},
 		},
 	}}})

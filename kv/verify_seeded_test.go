@@ -277,6 +277,10 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner,
 		s.owed.OrderNo))
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
+	rolloutKey := func(at time.Time) string {
+		return layout.DueOf(licensing.Due{Kind: licensing.DueRollout, At: at}).Key(layout.ProductKey(labOwner, "pro"))
+	}
+	rolloutAt := "rollout %s x/g/" + labEnd.Format(time.RFC3339Nano) + "/acct_lab/t/pro"
 	ptr := func(o licensing.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return verify.Opaque(text) }
 	buyer := func(o licensing.Order) string {
@@ -607,7 +611,21 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"product value q/acct_lab/t/pro"}},
 		{"a product without a key prefix", seed{layout.ProductKey(labOwner,
 			"pro"): (&layout.Product{Product: licensing.Product{CreatedAt: product.CreatedAt}}).Encode()},
-			[]string{"product terms q/acct_lab/t/pro"}},
+			[]string{"product terms q/acct_lab/t/pro", misplaced(rolloutAt)}},
+		{"a rollout that is not in the index", seed{rolloutKey(labEnd): nil},
+			[]string{"product due_missing q/acct_lab/t/pro"}},
+		{"a rollout that is twice in the index", seed{rolloutKey(later): {}, rolloutKey(labEnd): bytesOf("x")},
+			[]string{misplaced("rollout %s x/g/" + later.Format(time.RFC3339Nano) + "/acct_lab/t/pro"),
+				"rollout key x/g/" + odd(rolloutKey(labEnd)[len(inLab("x/g/")):])}},
+		{"a rollout of an unknown term", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
+			func(p *layout.Product) { p.Product.Rollout.Applies = 16 })},
+			[]string{"product rollout q/acct_lab/t/pro"}},
+		{"a rollout of terms that are gone", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
+			func(p *layout.Product) { p.Product.Rollout.Terms.Version = 1 })},
+			[]string{"product terms_missing q/acct_lab/t/pro"}},
+		{"a rollout that was canceled and goes on", seed{layout.ProductKey(labOwner, "pro"): l.productValue("pro",
+			func(p *layout.Product) { p.Product.Rollout.Canceled = true })},
+			[]string{"product rollout q/acct_lab/t/pro"}},
 		{"a product's metadata that is no object", seed{layout.ProductKey(labOwner, "own"): l.productValue("own",
 			func(p *layout.Product) { p.Product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
@@ -618,7 +636,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a product that is not listed", seed{layout.CatalogKey(pro, product): nil},
 			[]string{"product catalog_missing q/acct_lab/t/pro"}},
 		{"a product that is gone", seed{layout.ProductKey(labOwner, "pro"): nil},
-			[]string{"catalog product_missing " + catalog(product.CreatedAt)}},
+			[]string{"catalog product_missing " + catalog(product.CreatedAt), gone(rolloutAt)}},
 		{"a product that is listed twice",
 			seed{layout.CatalogKey(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
 			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
@@ -1003,7 +1021,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			inLab(layout.UsageFamily + "x"): {}, layout.RecountKey + "s": {},
 			inLab("k/x"): {}, layout.Prefix + "cell/checkers": {}, inLab("y/x"): {},
 			inLab("z/x"): {}, inLab("z/12345678x"): {},
-			inLab("x/l/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
+			inLab("x/g/x"): {}, inLab("x/l/x"): {}, inLab("x/o/12345678x"): {}, inLab("x/r/x"): {},
 			inLab("a/x"): {}, inLab("a/acct_lab/t/"): {}, layout.Prefix + "cell/keys2": {},
 			layout.Prefix + "cell/master/ä": {},
 			inLab("u/x"):                    {}, layout.Prefix + "cell/retired/ä": {},
@@ -1041,7 +1059,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				odd(layout.BlockOf(first)+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 15)),
 			"listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
-			"license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"), "refund key x/r/" + odd("x"),
+			"rollout key x/g/" + odd("x"), "license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"),
+			"refund key x/r/" + odd("x"),
 			"metadata key m/" + odd("x"), "node key cell/n/" + odd("x"), "order key o/" + odd("x"),
 			"order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},

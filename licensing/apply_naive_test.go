@@ -92,6 +92,18 @@ func (n *naive) do(command licensing.Command, now time.Time) answer {
 				n.notes[name] = *value
 			}
 		}
+	case licensing.ApplyTerms:
+		most := c.Terms.MaxDevices
+		if c.Applies&licensing.RolloutMaxDevices != 0 && most != n.max && (most == 0 || len(n.devices) <= most) {
+			n.max, n.allowedOver = most, 0
+		}
+		if c.Applies&licensing.RolloutSelfService != 0 {
+			n.selfService = c.Terms.SelfService.Allowed
+		}
+		if c.Applies&licensing.RolloutRemovals != 0 {
+			n.perMonth = c.Terms.SelfService.RemovalsPerMonth
+			n.removals = min(n.removals, n.perMonth)
+		}
 	case licensing.RevokeLicense:
 		if !n.revoked {
 			n.revoked, n.why = true, c.Reason

@@ -95,7 +95,7 @@ func drawHappening(t *rapid.T) happening {
 	}
 	// The words are weights. Revoking is rare: little happens after it.
 	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
-		"remove remove remove remove set_max set_max set_max extend extend renew renew " +
+		"remove remove remove remove set_max set_max set_max roll roll roll extend extend renew renew " +
 		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
 		"suspend reinstate reinstate reinstate revoke")
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
@@ -115,6 +115,19 @@ func drawHappening(t *rapid.T) happening {
 		return fixed(licensing.RemoveDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
 	case "set_max":
 		return fixed(licensing.UpdateLicense{Target: target, MaxDevices: new(rapid.IntRange(0, 5).Draw(t, "max"))})
+	case "roll":
+		return fixed(licensing.ApplyTerms{
+			Target:  target,
+			Applies: licensing.RolloutTerms(rapid.IntRange(1, 15).Draw(t, "terms")),
+			Terms: licensing.Terms{
+				MaxDevices: rapid.IntRange(0, 5).Draw(t, "max"),
+				Version:    licensing.TermsVersion(rapid.IntRange(0, 3).Draw(t, "version")),
+				SelfService: licensing.SelfService{
+					Allowed:          rapid.Bool().Draw(t, "self service"),
+					RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
+				},
+			},
+		})
 	case "deactivate":
 		return fixed(licensing.DeactivateDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
 	case "validate":
@@ -175,6 +188,8 @@ func means(c licensing.Command) bool {
 	case licensing.ValidateLicense:
 		return c.Target == ours
 	case licensing.UpdateLicense:
+		return c.Target == ours
+	case licensing.ApplyTerms:
 		return c.Target == ours
 	case licensing.RenewLicense:
 		return c.Target == ours
@@ -336,8 +351,8 @@ func explains(before, after licensing.Record, listening bool, c licensing.Comman
 	undone := !was.EndRecorded.IsZero() && l.EndRecorded.IsZero()
 	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity || undone),
 		licensing.EventLicenseRenewed)
-	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object,
-		licensing.EventLicenseUpdated)
+	add(l.MaxDevices != was.MaxDevices || l.SelfService != was.SelfService || l.Terms != was.Terms ||
+		!redacted && after.Metadata.Object != before.Metadata.Object, licensing.EventLicenseUpdated)
 	add(!undone && !l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
 	add(!l.LimitReportedAt.Equal(was.LimitReportedAt), licensing.EventLicenseLimitReached)
 	add(first, licensing.EventLicenseActivated)

@@ -7,7 +7,7 @@ import "time"
 const ClaimLifetime = 24 * time.Hour
 
 // Claim holds a request that came with an Idempotency-Key, and its outcome. Exactly one of OrderNo,
-// Grant, LicenseKey, APIKeyID, EndpointID, Redaction and Refusal is set. The transaction that makes
+// Grant, LicenseKey, APIKeyID, EndpointID, ProductID, Redaction and Refusal is set. The transaction that makes
 // the request's change stores the claim. The claim of a redaction, which can be repeated, is stored
 // before and after the redaction.
 type Claim struct {
@@ -20,6 +20,7 @@ type Claim struct {
 	LicenseKey LicenseKey
 	APIKeyID   string // the API key that was created, or got a new secret
 	EndpointID string // the webhook endpoint that was created, or got a new secret
+	ProductID  string // the product whose rollout was begun
 	Refusal    *Error // the request was refused permanently
 	Redaction  *Redaction
 }

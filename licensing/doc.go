@@ -44,6 +44,7 @@
 //	redaction_commands.go   removal of a buyer's personal data
 //	product.go              products and terms
 //	product_commands.go     put and delete a product
+//	rollout.go              rollouts of a product's terms to earlier licenses
 //	webhooks.go             webhook endpoints
 //	webhook_commands.go     create, change and delete an endpoint
 //	settings.go             the settings of an account in a mode

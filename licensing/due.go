@@ -10,6 +10,7 @@ const (
 	DueLicenseEnd DueKind = iota + 1 // record the end of a license, see ExpireLicense
 	DueOrderEnd                      // record the end of an order, see ExpireOrder
 	DueRefund                        // ask the payment provider for a refund, see TryRefund
+	DueRollout                       // continue a rollout of a product, see AdvanceRollout
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -27,6 +28,14 @@ func (l *License) Due() Due {
 		return Due{}
 	}
 	return Due{Kind: DueLicenseEnd, At: l.ExpiresAt}
+}
+
+// Due returns when any node may continue the product's rollout, until the rollout has ended.
+func (p *Product) Due() Due {
+	if !p.Rollout.UnderWay() {
+		return Due{}
+	}
+	return Due{Kind: DueRollout, At: p.Rollout.NextAt}
 }
 
 // Due returns the refund of the order if one is due, or the end of an unpaid order until the end is

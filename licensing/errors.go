@@ -27,6 +27,7 @@ const (
 	ReasonWebhookNotFound      Reason = "webhook_endpoint_not_found"
 	ReasonEventNotFound        Reason = "event_not_found"
 	ReasonAPIKeyNotFound       Reason = "api_key_not_found"
+	ReasonRolloutNotFound      Reason = "rollout_not_found"
 	ReasonAccountBudgetReached Reason = "account_budget_reached"
 	ReasonDeviceLimitReached   Reason = "device_limit_reached"
 	ReasonInvalidOrderState    Reason = "invalid_order_state"
@@ -38,6 +39,7 @@ const (
 	ReasonReissueLimit         Reason = "reissue_limit"
 	ReasonAPIKeyLimit          Reason = "api_key_limit"
 	ReasonSettingFixed         Reason = "setting_fixed"
+	ReasonRolloutInProgress    Reason = "rollout_in_progress"
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonCursorExpired        Reason = "cursor_expired"
@@ -151,6 +153,7 @@ var (
 	ErrWebhookNotFound = &Error{Reason: ReasonWebhookNotFound, Message: "no such webhook endpoint"}
 	ErrEventNotFound   = &Error{Reason: ReasonEventNotFound, Message: "no such event"}
 	ErrAPIKeyNotFound  = &Error{Reason: ReasonAPIKeyNotFound, Message: "no such API key"}
+	ErrRolloutNotFound = &Error{Reason: ReasonRolloutNotFound, Message: "the product has had no rollout"}
 
 	// ErrCursorExpired: the events after the cursor are no longer kept.
 	ErrCursorExpired = &Error{
@@ -183,6 +186,9 @@ var (
 
 	ErrNotInSandbox = &Error{Reason: ReasonPaymentNotConfigured,
 		Message: "the sandbox pays orders of test mode only: create and pay the order with an API key of test mode"}
+
+	ErrRolloutInProgress = &Error{Reason: ReasonRolloutInProgress,
+		Message: "another rollout of this product is under way: wait for its end, or cancel it"}
 
 	ErrRequestInProgress = &Error{Reason: ReasonRequestInProgress,
 		Message: "another request with this Idempotency-Key is still running"}

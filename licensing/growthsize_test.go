@@ -50,6 +50,9 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		return Record{Webhooks: &Webhooks{Owner: owner, Endpoints: []Endpoint{{ID: "we_1", URL: "https://a.example/"}}}}
 	}
 	nothing := func() Record { return Record{} }
+	rolledOut := func() Record {
+		return Record{Product: &Product{ID: "pro", Owner: owner, Rollout: Rollout{StartedAt: now}}}
+	}
 	terms := Terms{KeyPrefix: "LICENSES", MaxDevices: 1_000_000, Validity: Period{Months: 1200, Days: 30_000}}
 	tested := make(map[string]bool)
 	for _, test := range []struct {
@@ -89,6 +92,13 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner, Name: name}} },
 			PutProduct{ID: "pro", Owner: owner, Name: name, Terms: terms}, 0},
 		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner}} }, DeleteProduct{}, 0},
+		{func() Record { return Record{Product: &Product{ID: "pro", Owner: owner}} },
+			BeginRollout{Applies: RolloutMaxDevices, By: target.By}, 0},
+		{rolledOut, AdvanceRollout{StartedAt: now, Next: strings.Repeat("c", 64),
+			Counts: RolloutCounts{1 << 40, 1 << 40, 1 << 40, 1 << 40}}, 0},
+		{rolledOut, CancelRollout{}, 0},
+		{license, ApplyTerms{Target: target, Terms: Terms{MaxDevices: 1_000_000, Version: 1 << 63}, Applies: 15}, 0},
+		{license, ApplyTerms{Target: target, Terms: Terms{Version: 1 << 63}, Applies: RolloutEntitlements}, 0},
 		{hooks, CreateEndpoint{Owner: owner, Endpoint: Endpoint{ID: "we_2", URL: long}}, 0},
 		{hooks, UpdateEndpoint{ID: "we_1", Enabled: new(bool)}, 0},
 		{hooks, UpdateEndpoint{ID: "we_1", URL: &long}, 0},

@@ -3,7 +3,7 @@ package licensing
 import "time"
 
 // Product holds the terms of the licenses that are issued for it. A change of a product affects only
-// licenses that are issued later.
+// licenses that are issued later, until a rollout applies the terms to earlier licenses.
 type Product struct {
 	ID    string
 	Owner Owner
@@ -13,6 +13,7 @@ type Product struct {
 	Entitlements Entitlements
 	Metadata     string // a compact JSON object, or empty
 	CreatedAt    time.Time
+	Rollout      Rollout // the latest rollout of its terms
 }
 
 // Terms are the settings of a new license.

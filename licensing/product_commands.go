@@ -2,7 +2,7 @@ package licensing
 
 import "time"
 
-// PutProduct creates or replaces a product. It replaces everything but CreatedAt.
+// PutProduct creates or replaces a product. It replaces everything but CreatedAt and Rollout.
 type PutProduct struct {
 	ID    string
 	Owner Owner
@@ -33,7 +33,7 @@ func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 		Metadata: c.Metadata, CreatedAt: now}
 	next.Terms.Version = c.Entitlements.Version()
 	if before != nil {
-		next.CreatedAt = before.CreatedAt
+		next.CreatedAt, next.Rollout = before.CreatedAt, before.Rollout
 	}
 	if before == nil || *before != *next {
 		r.Product, r.Changed = next, true
@@ -45,7 +45,7 @@ func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // DeleteProduct deletes a product. Licenses that were issued for the product, and its unpaid orders,
-// keep their terms.
+// keep their terms. A rollout of the product ends.
 type DeleteProduct struct{}
 
 // DeviceID is empty: no device is touched.

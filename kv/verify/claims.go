@@ -83,6 +83,9 @@ func (v *claimChecks) checkEffect(
 			bad("endpoint", "the id of the webhook endpoint that it remembers is malformed")
 		}
 	}
+	if claim.ProductID != "" { // the product may have been deleted since
+		effects++
+	}
 	if g := claim.Grant; g != nil {
 		effects++
 		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted ||

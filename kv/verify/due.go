@@ -26,6 +26,7 @@ func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format 
 func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	family := map[licensing.DueKind]string{
 		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
+		licensing.DueRollout: "rollout",
 	}[kind]
 	prefix := layout.DueFamily(kind)
 	return func(e entry) {
@@ -59,12 +60,19 @@ func (v *reading) dueName(ref licensing.Ref) string {
 
 // dueNow returns the work due for a record. The check of the record's family reports a record that can't be read.
 func dueNow(ref licensing.Ref, value []byte) (layout.Due, bool) {
-	if ref.Kind == licensing.KindLicense {
+	switch ref.Kind {
+	case licensing.KindLicense:
 		license, err := layout.DecodeLicense(ref.LicenseID(), value)
 		if err != nil {
 			return 0, false
 		}
 		return layout.DueOf(license.License.Due()), true
+	case licensing.KindProduct:
+		product, err := layout.DecodeProduct(ref, value)
+		if err != nil {
+			return 0, false
+		}
+		return layout.DueOf(product.Product.Due()), true
 	}
 	order, err := layout.DecodeOrder(ref, value)
 	if err != nil {

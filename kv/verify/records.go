@@ -171,8 +171,26 @@ func (v *recordChecks) checkProduct(e entry) {
 		bad("terms_version", "its terms do not have the version of its entitlements")
 	}
 	v.wantTerms(owner, stored.Product.Terms.Version, bad)
+	v.checkRollout(owner, &stored.Product, bad)
 	if metadata := stored.Product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
 		bad("metadata", "its metadata is no JSON object")
+	}
+}
+
+// checkRollout checks the rollout of a product.
+func (v *recordChecks) checkRollout(
+	owner licensing.Owner, p *licensing.Product, bad func(rule, format string, args ...any),
+) {
+	o := &p.Rollout
+	if *o == (licensing.Rollout{}) {
+		return
+	}
+	v.wantDue(p.Due(), layout.ProductKey(owner, p.ID), bad)
+	v.wantTerms(owner, o.Terms.Version, bad)
+	n := o.Counts
+	if o.StartedAt.IsZero() || o.Canceled && o.EndedAt.IsZero() || !o.Applies.Valid() ||
+		min(n.Licenses, n.Updated, n.LimitsKept, n.Failed) < 0 {
+		bad("rollout", "its rollout contradicts itself")
 	}
 }
 

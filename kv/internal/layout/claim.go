@@ -21,6 +21,7 @@ func claimTable(c *licensing.Claim, writers *[]Writer) fieldTable {
 		pointerField(5, &c.Refusal, refusalTable),
 		textField(12, &c.APIKeyID),
 		textField(14, &c.EndpointID),
+		textField(11, &c.ProductID),
 		pointerField(13, &c.Redaction, redactionTable),
 		writersField(ClaimWriter, writers),
 	}

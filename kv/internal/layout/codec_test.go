@@ -79,7 +79,9 @@ func goldenClaims() []*licensing.Claim {
 		Done: 32}
 	change.LicenseKey = kvtest.Key
 	refusal.Refusal = licensing.ErrPaymentNotConfigured
-	return []*licensing.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint}
+	rollout := made
+	rollout.ProductID = "pro"
+	return []*licensing.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint, &rollout}
 }
 
 func goldenProduct() *Product {
@@ -92,6 +94,16 @@ func goldenProduct() *Product {
 			},
 		},
 		Writers: []Writer{{By: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, Swap: 9}},
+	}
+}
+
+func goldenRollout() licensing.Rollout {
+	return licensing.Rollout{
+		Terms:   licensing.Terms{KeyPrefix: "ACME", Version: 7},
+		Applies: licensing.RolloutEntitlements | licensing.RolloutRemovals,
+		DryRun:  true, By: "key_01", StartedAt: kvtest.Time, EndedAt: kvtest.Time.Add(time.Hour), Canceled: true,
+		OverBudget: true, Cursor: "\x00\x01", NextAt: kvtest.Time.Add(time.Minute),
+		Counts: licensing.RolloutCounts{Licenses: 300, Updated: 200, LimitsKept: 20, Failed: 1},
 	}
 }
 
@@ -146,6 +158,9 @@ func TestGoldenValues(t *testing.T) {
 	show("order", value)
 	show("owner of an order", EncodeOwner(kvtest.Owner))
 	show("product", goldenProduct().Encode())
+	rolledOut := goldenProduct()
+	rolledOut.Product.Rollout = goldenRollout()
+	show("product with a rollout", rolledOut.Encode())
 	for _, c := range goldenClaims() {
 		show("claim", EncodeClaim(c, license.Writers))
 	}
@@ -251,6 +266,8 @@ func TestGoldenKeys(t *testing.T) {
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"product by its rollout", DueOf(licensing.Due{Kind: licensing.DueRollout,
+			At: kvtest.Time}).Key(ProductKey(kvtest.Owner, "pro"))},
 		{"API key", APIKeyKey([32]byte{1, 2, 3})},
 		{"index of API keys", APIKeyIndexKey(kvtest.Owner, "key_01")},
 		{"use of an API key", KeyUseKey([32]byte{1, 2, 3})},
@@ -291,6 +308,7 @@ func TestRoundTrip(t *testing.T) {
 	kvtest.Equal(t, gotOrder, stored)
 
 	product := goldenProduct()
+	product.Product.Rollout = goldenRollout()
 	product.Unknown = appendString(nil, 99, "of a newer node")
 	gotProduct, err := DecodeProduct(licensing.ProductRef(kvtest.Owner, "pro"), product.Encode())
 	if err != nil {

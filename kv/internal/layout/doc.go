@@ -64,6 +64,8 @@
 //	v/<endpoint>/a<page>              a page of the log of deliveries to an endpoint, by its number, eight bytes
 //	v/<endpoint>/j<replay>            an unfinished replay of an endpoint, by its ULID
 //	w/<account>/<mode>/               all webhook endpoints of an owner
+//	x/g/<ms><account>/<mode>/<product>
+//	                                  empty: a product whose rollout is under way, by when any node may continue it
 //	x/l/<ms><id>                      empty: a license whose end is to be recorded, by that end
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try

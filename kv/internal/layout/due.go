@@ -7,11 +7,11 @@ import (
 	"licet/licensing"
 )
 
-// Due is what is due for a record, as the index has it: the moment in milliseconds, and in the last two bits the kind.
-// 0: nothing is due.
+// Due is what is due for a record, as the index has it: the moment in milliseconds, and in the last three bits the
+// kind. 0: nothing is due.
 type Due uint64
 
-const dueKindBits = 2
+const dueKindBits = 3
 
 // DueOf encodes what is due for a record, and when.
 func DueOf(d licensing.Due) Due {
@@ -37,6 +37,8 @@ func DueFamily(kind licensing.DueKind) string {
 		return "x/l/"
 	case licensing.DueOrderEnd:
 		return "x/o/"
+	case licensing.DueRollout:
+		return "x/g/"
 	default:
 		return "x/r/"
 	}
@@ -65,5 +67,8 @@ func DueRecord(slot licensing.Slot, kind licensing.DueKind, rest string, value [
 		return d, id.Ref(), true
 	}
 	owner, number, ok := CutOwner(rest)
+	if kind == licensing.DueRollout {
+		return d, licensing.ProductRef(owner, number), ok && number != "" && len(value) == 0
+	}
 	return d, licensing.OrderRef(owner, number), ok && licensing.ValidOrderNo(number) && len(value) == 0
 }

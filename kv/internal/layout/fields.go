@@ -96,7 +96,9 @@ func (v licenseKeyVar) read(f Field) error {
 	return nil
 }
 
-type integer interface{ ~int | ~int64 | ~uint64 }
+type integer interface {
+	~int | ~int64 | ~uint8 | ~uint64
+}
 
 type numberVar[N integer] struct{ at *N }
 

@@ -24,8 +24,29 @@ func (s *Product) table() fieldTable {
 		textField(3, &p.Name),
 		textField(4, &p.Metadata),
 		textField(5, &p.Entitlements),
+		messageField(6, &p.Rollout, rolloutTable),
 		writersField(ProductWriter, &s.Writers),
 		unknownFields(&s.Unknown),
+	}
+}
+
+// rolloutTable lists the fields of a rollout.
+func rolloutTable(o *licensing.Rollout) fieldTable {
+	return fieldTable{
+		termsField(1, &o.Terms),
+		numberField(2, &o.Applies),
+		boolField(3, &o.DryRun),
+		textField(4, &o.By),
+		timeField(5, &o.StartedAt),
+		timeField(6, &o.EndedAt),
+		boolField(7, &o.Canceled),
+		boolField(8, &o.OverBudget),
+		textField(9, &o.Cursor),
+		timeField(10, &o.NextAt),
+		numberField(11, &o.Counts.Licenses),
+		numberField(12, &o.Counts.Updated),
+		numberField(13, &o.Counts.LimitsKept),
+		numberField(14, &o.Counts.Failed),
 	}
 }
 

@@ -107,6 +107,29 @@ func testDue(t *testing.T, f fixture) {
 	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
 	ends(day(100), e, a, d)
 
+	product := licensing.ProductRef(owner, "rolled out")
+	rollouts := func(what string, want ...licensing.Ref) {
+		t.Helper()
+		f.equal(what, f.due(licensing.DueRollout, day(10), 10, product), want)
+	}
+	f.step(product, licensing.PutProduct{ID: product.ID, Owner: owner, Terms: licensing.DefaultTerms()}, longAgo)
+	begin := licensing.BeginRollout{Applies: licensing.RolloutMaxDevices, Lapse: 24 * time.Hour}
+	f.step(product, begin, day(1))
+	f.equal("a rollout before its time", f.due(licensing.DueRollout, day(2).Add(-time.Millisecond), 10, product),
+		[]licensing.Ref(nil))
+	rollouts("a rollout", product)
+	f.step(product, licensing.AdvanceRollout{StartedAt: day(1), Next: "p1", Lapse: 24 * time.Hour},
+		day(9).Add(time.Millisecond))
+	rollouts("a rollout that goes on later")
+	f.step(product, licensing.AdvanceRollout{StartedAt: day(1), Cursor: "p1", Next: "p2"}, day(9))
+	rollouts("a rollout again", product)
+	f.step(product, licensing.CancelRollout{}, day(9))
+	rollouts("a canceled rollout")
+	f.step(product, begin, day(3))
+	rollouts("the next rollout", product)
+	f.step(product, licensing.DeleteProduct{}, day(4))
+	rollouts("the rollout of a product that is gone")
+
 	order := f.order(owner)
 	order.CreatedAt, order.ExpiresAt = longAgo, day(1)
 	canceled := f.order(owner)
