@@ -8,8 +8,8 @@
 // store changes itself.
 //
 // A [Service] has one part for each kind of record: [Orders], [Licenses], [Products], [Keys], [Webhooks] and
-// [Events]. [Redactions], [Budgets] and [Sweeps] are parts of their own. An [EventView] is an event with the
-// fields that its order or license holds now.
+// [Events]. [Rollouts], [Redactions], [Budgets] and [Sweeps] are parts of their own. An [EventView] is an event with
+// the fields that its order or license holds now.
 //
 // A place is the right to run one of a limited number of things at a time on this node: a command (package node), a
 // page of a list, or a wait for events. A claim is the record of an Idempotency-Key. A mark is a key of the store whose
@@ -29,6 +29,7 @@
 //	orders.go          create, read and pay orders
 //	orderchanges.go    cancel and refund orders
 //	products.go        products
+//	rollouts.go        rollouts of the terms of products to earlier licenses
 //	licenses.go        licenses and their devices: activate, validate, deactivate, read, change, reissue
 //	aliases.go         licenses by external keys and reissued keys; the settings of owners
 //	grants.go          licenses without an order

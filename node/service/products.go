@@ -36,16 +36,20 @@ func (p *Products) DeleteProduct(ctx context.Context, owner licensing.Owner, id 
 func (p *Products) Product(
 	ctx context.Context, owner licensing.Owner, id string,
 ) (product licensing.Product, err error) {
-	return admitted(ctx, p.core, owner, func(node.Place) (product licensing.Product, err error) {
-		loaded, err := p.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
-		if err != nil {
-			return licensing.Product{}, err
-		}
-		if loaded[0].Record.Product == nil {
-			return licensing.Product{}, licensing.ErrProductNotFound
-		}
-		return *loaded[0].Record.Product, nil
+	return admitted(ctx, p.core, owner, func(node.Place) (licensing.Product, error) {
+		return p.readProduct(ctx, owner, id)
 	})
+}
+
+func (c *core) readProduct(ctx context.Context, owner licensing.Owner, id string) (licensing.Product, error) {
+	loaded, err := c.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
+	if err != nil {
+		return licensing.Product{}, err
+	}
+	if loaded[0].Record.Product == nil {
+		return licensing.Product{}, licensing.ErrProductNotFound
+	}
+	return *loaded[0].Record.Product, nil
 }
 
 // loadProduct loads the product of a new order or of new licenses, along with the claim of the

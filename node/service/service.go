@@ -64,6 +64,7 @@ type Service struct {
 	*Orders
 	*Licenses
 	*Products
+	*Rollouts
 	*Aliases
 	*Keys
 	*Webhooks
@@ -131,18 +132,20 @@ func New(cfg Config) *Service {
 	}
 	aliases := newAliases(c)
 	keys := &Keys{core: c, cache: newKeyCache(&cfg, engine)}
+	rollouts := &Rollouts{core: c, places: make(chan struct{}, rolloutsAtOnce)}
 	s := &Service{
 		Node:       engine,
 		Orders:     &Orders{core: c},
 		Licenses:   &Licenses{c, aliases},
 		Products:   &Products{c},
+		Rollouts:   rollouts,
 		Aliases:    aliases,
 		Keys:       keys,
 		Webhooks:   &Webhooks{c},
 		Events:     newEvents(c, keys.cache),
 		Redactions: &Redactions{c},
 		Budgets:    budgets,
-		Sweeps:     &Sweeps{core: c},
+		Sweeps:     &Sweeps{core: c, rollouts: rollouts},
 	}
 	cfg.Metrics.Ready.AddSource(s.readiness)
 	return s

@@ -30,6 +30,7 @@ const (
 // Sweeps offers the periodic work of a node.
 type Sweeps struct {
 	*core
+	rollouts *Rollouts
 	// dueFrom holds, by duePlace, the position (a string) where the next pass continues; see eachDue.
 	dueFrom sync.Map
 }
