@@ -237,10 +237,40 @@ func walk(t *testing.T, shop *client.Client) {
 	walkEvents(t, shop, order.OrderNo, key)
 	walkWebhooks(t, shop, order.OrderNo)
 	walkKeys(t, shop)
+	walkRollout(t, shop, product)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, shop.DeleteProduct(ctx, product), 40404)
+}
+
+// walkRollout counts the licenses of a product, and then changes them.
+func walkRollout(t *testing.T, shop *client.Client, product string) {
+	ctx := t.Context()
+	_, err := shop.Rollout(ctx, product)
+	if refused(t, err, 40408); !client.HasReason(err, client.ReasonRolloutNotFound) {
+		t.Error(err)
+	}
+	must[*client.Product](t)(shop.PutProduct(ctx, product,
+		client.ProductTerms{Entitlements: map[string]int{"seats": 9}}))
+	for _, dry := range []bool{true, false} {
+		begun := must[*client.Rollout](t)(shop.BeginRollout(ctx, product,
+			client.NewRollout{Terms: []string{client.RolloutEntitlements}, DryRun: dry}))
+		if begun.ProductID != product || begun.DryRun != dry || !slices.Equal(begun.Terms, []string{"entitlements"}) ||
+			begun.StartedAt.IsZero() || begun.Mode != "test" {
+			t.Errorf("began %+v", begun)
+		}
+		for begun.EndedAt.IsZero() {
+			begun = must[*client.Rollout](t)(shop.Rollout(ctx, product))
+		}
+		if begun.Status != client.RolloutDone || begun.Licenses != 3 || begun.Updated != 3 || begun.LimitsKept != 0 ||
+			begun.Failed != 0 {
+			t.Errorf("the rollout has ended as %+v", begun)
+		}
+	}
+	if ended := must[*client.Rollout](t)(shop.CancelRollout(ctx, product)); ended.Status != client.RolloutDone {
+		t.Errorf("canceled after the end: %+v", ended)
+	}
 }
 
 // walkEvents reads the events of the order and the license of TestEveryRoute.

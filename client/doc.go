@@ -70,6 +70,7 @@
 //   - lists.go: pages, and iterators over all pages of a list
 //   - orders.go: orders, and sandbox payments
 //   - products.go: products
+//   - rollouts.go: rollouts of a product's terms to earlier licenses
 //   - licenses.go: licenses, their changes, and their devices
 //   - activations.go: activate, validate and deactivate
 //   - keys.go: API keys

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"licet/handlers"
+	"licet/licensing"
 )
 
 // servedDocument returns the API document as a service serves it.
@@ -155,6 +156,7 @@ func TestHead(t *testing.T) {
 		"{order_no}", made.text("order_no"), "{product_id}", "editor", "{event_id}", "evt_00000000000000000000000002",
 		"{endpoint_id}", s.webhook("http://127.0.0.1:1/licet"),
 		"{key_id}", s.createKey(keyKeys, `"scopes":["keys"]`).must(t, 0).text("id"))
+	s.rollout(licensing.Rollout{Applies: licensing.RolloutMaxDevices})
 	same := func(addr, path string, want int) {
 		t.Helper()
 		get, head := s.sendTo(addr, "GET", path, keyAll, "", "Accept-Encoding", "identity"),

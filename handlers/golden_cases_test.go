@@ -112,6 +112,10 @@ var goldenCases = []struct {
 		s.sendWire(externalGrant("OLD-1", 1)).must(s.t, 0)
 		return wire{method: "PATCH", path: "/v1/account", key: keyAll, body: `{"external_keys":"compact"}`}
 	}},
+	{"40911", nil, func(s *fixture) wire {
+		s.rollout(licensing.Rollout{Applies: licensing.RolloutEntitlements})
+		return newRollout(`{"terms":["max_devices"]}`)
+	}},
 	{"license_reissued", nil, func(s *fixture) wire {
 		return changing(s.license(), "reissue", `{"overlap":"P7D","reason":"leaked"}`)
 	}},
@@ -165,6 +169,10 @@ var goldenCases = []struct {
 	}},
 	{"40404_product", nil,
 		func(*fixture) wire { return wire{method: "GET", path: "/v1/products/editor", key: keyAll} }},
+	{"40408", nil, func(s *fixture) wire {
+		s.product("editor", "").must(s.t, 0)
+		return wire{method: "GET", path: "/v1/products/editor/rollout", key: keyAll}
+	}},
 	{"40500", nil, func(*fixture) wire { return wire{method: "PUT", path: "/v1/orders"} }},
 	{"40901", nil, func(s *fixture) wire {
 		key := s.license()
@@ -352,6 +360,32 @@ var goldenCases = []struct {
 	{"product_get", nil, func(s *fixture) wire {
 		s.product("editor", `"name":"Editor","max_devices":0,"validity":"P2W"`).must(s.t, 0)
 		return wire{method: "GET", path: "/v1/products/editor", key: keyAll}
+	}},
+	{"rollout_begun", nil, func(s *fixture) wire {
+		s.product("editor", `"max_devices":5,"entitlements":{"export":true}`).must(s.t, 0)
+		return newRollout(`{"terms":["entitlements","max_devices"]}`)
+	}},
+	{"rollout_replayed", nil, func(s *fixture) wire {
+		s.product("editor", "").must(s.t, 0)
+		w := newRollout(`{"terms":["entitlements"]}`).once("k1")
+		s.sendWire(w)
+		s.rollout(licensing.Rollout{Applies: licensing.RolloutEntitlements, EndedAt: s.clock.Now()})
+		return w
+	}},
+	{"rollout_done", nil, func(s *fixture) wire {
+		s.rollout(licensing.Rollout{Applies: licensing.RolloutEntitlements | licensing.RolloutMaxDevices, DryRun: true,
+			EndedAt: s.clock.Now(), Counts: licensing.RolloutCounts{Licenses: 640, Updated: 600, LimitsKept: 12}})
+		return wire{method: "GET", path: "/v1/products/editor/rollout", key: keyAll}
+	}},
+	{"rollout_paused", nil, func(s *fixture) wire {
+		s.rollout(licensing.Rollout{Applies: licensing.RolloutSelfService | licensing.RolloutRemovals,
+			OverBudget: true})
+		return wire{method: "GET", path: "/v1/products/editor/rollout", key: keyAll}
+	}},
+	{"rollout_canceled", nil, func(s *fixture) wire {
+		s.rollout(licensing.Rollout{Applies: licensing.RolloutMaxDevices,
+			Counts: licensing.RolloutCounts{Licenses: 128, Updated: 128}})
+		return wire{method: "DELETE", path: "/v1/products/editor/rollout", key: keyAll}
 	}},
 	{"product_delete", nil, func(s *fixture) wire {
 		s.product("editor", `"name":"Editor"`).must(s.t, 0)

@@ -157,6 +157,19 @@ func (s *fixture) stores(size licensing.Size) {
 	s.store.put(licensing.Record{Usage: &licensing.Usage{Owner: owner, Size: size}}, licensing.UsageRef(owner))
 }
 
+// rollout stores a product with a rollout, which no node runs.
+func (s *fixture) rollout(o licensing.Rollout) {
+	owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	o.StartedAt, o.NextAt = s.clock.Now(), s.clock.Now().Add(time.Hour)
+	s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Owner: owner, CreatedAt: o.StartedAt,
+		Terms: licensing.DefaultTerms(), Rollout: o}}, licensing.ProductRef(owner, "editor"))
+}
+
+// newRollout asks for a rollout of the product editor.
+func newRollout(body string) wire {
+	return wire{method: "POST", path: "/v1/products/editor/rollout", key: keyAll, body: body}
+}
+
 func TestGolden(t *testing.T) {
 	for _, c := range goldenCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,6 +24,8 @@ var growing = map[string]bool{
 	"DELETE /v1/licenses/{license_key}/devices/{device_id}": false,
 	"PUT /v1/products/{product_id}":                         true,
 	"DELETE /v1/products/{product_id}":                      false,
+	"POST /v1/products/{product_id}/rollout":                true,
+	"DELETE /v1/products/{product_id}/rollout":              false,
 	"POST /v1/orders":                                       true,
 	"POST /v1/orders/{order_no}/cancel":                     false,
 	"POST /v1/orders/{order_no}/refund":                     false,

@@ -167,6 +167,13 @@ func apiRoutes() []route {
 			refuses(licensing.ReasonProductNotFound),
 		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", productRoutes.deleteProduct).
 			refuses(licensing.ReasonProductNotFound),
+		keyed[newRollout]("POST", "/v1/products/{product_id}/rollout", "products", productRoutes.beginRollout,
+			idempotent, grows).
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonRolloutInProgress),
+		keyed[existingProduct]("GET", "/v1/products/{product_id}/rollout", "products:read", productRoutes.getRollout).
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonRolloutNotFound),
+		keyed[existingProduct]("DELETE", "/v1/products/{product_id}/rollout", "products", productRoutes.cancelRollout).
+			refuses(licensing.ReasonProductNotFound, licensing.ReasonRolloutNotFound),
 
 		keyed[newOrder]("POST", "/v1/orders", "orders", orderRoutes.createOrder, creates, grows).
 			refuses(licensing.ReasonProductNotFound, licensing.ReasonPaymentNotConfigured),

@@ -236,6 +236,21 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"DELETE /v1/products/{product_id}": {path: map[string]string{"product_id": "spare"},
 			bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs",
 				strings.Repeat("x", 65))}},
+		"POST /v1/products/{product_id}/rollout": {
+			path: map[string]string{"product_id": "editor"},
+			good: map[string]string{"terms": `["entitlements"]`}, required: []string{"terms"},
+			bad: []badInput{
+				badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs", strings.Repeat("x", 65)),
+				badBody("terms", `[]`, `[""]`, `["validity"]`, `["max_devices","max_devices"]`, `["Entitlements"]`),
+				badBody("dry_run"), // a boolean has no bad value that is one
+			},
+		},
+		"GET /v1/products/{product_id}/rollout": {path: map[string]string{"product_id": "editor"},
+			bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs",
+				strings.Repeat("x", 65))}},
+		"DELETE /v1/products/{product_id}/rollout": {path: map[string]string{"product_id": "editor"},
+			bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs",
+				strings.Repeat("x", 65))}},
 		"POST /v1/orders": {
 			good:     map[string]string{"product_id": `"editor"`, "amount": "1", "currency": `"USD"`},
 			required: []string{"product_id", "amount", "currency"},

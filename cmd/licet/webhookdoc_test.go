@@ -69,6 +69,9 @@ func TestDocumentedEntitlementsRun(t *testing.T) {
 		shown = append(shown, fmt.Sprint(l["entitlements"]))
 	}
 	want := []string{"map[channel:stable export:true projects:25]", "map[channel:stable projects:50 support:true]"}
+	if n := strings.Count(out, "done"); n < 4 {
+		t.Errorf("%d rollouts are done; it printed\n%s", n, out)
+	}
 	if !slices.Equal(shown, want) {
 		t.Errorf("the licenses have %q, want %q; it printed\n%s", shown, want, out)
 	}

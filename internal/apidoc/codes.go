@@ -34,6 +34,7 @@ func meanings() map[licensing.Reason]string {
 		"event_not_found":            "no such event for this caller, or the event is no longer kept",
 		"api_key_not_found": "no such API key for this caller; or the key is revoked or expired, so its secret can't " +
 			"be rotated",
+		"rollout_not_found":      "the product has had no rollout",
 		"method_not_allowed":     "the route does not have this method; see `Allow`",
 		"request_in_progress":    "a request with the same Idempotency-Key is running",
 		"device_limit_reached":   "all slots are taken; nothing changed. `details`: `max_devices`, `current_devices`",
@@ -45,8 +46,10 @@ func meanings() map[licensing.Reason]string {
 		"replay_limit": "16 replays are waiting for this endpoint. Wait until one is done, or enable the endpoint if " +
 			"it is disabled",
 		"external_key_in_use": "another license of the account and mode has this `external_key`",
-		"setting_fixed":       "`external_keys` can't change once the account has external keys in this mode",
-		"reissue_limit":       "the license has got 8 new keys, the maximum",
+		"rollout_in_progress": "another rollout of the product is under way: with other terms, or with values that " +
+			"the product had then",
+		"setting_fixed": "`external_keys` can't change once the account has external keys in this mode",
+		"reissue_limit": "the license has got 8 new keys, the maximum",
 		"api_key_limit": "the account has as many API keys in this mode as it may have, by default 1,000: revoke one " +
 			"first. Revoked and expired keys don't count. `details`: `max_api_keys`",
 		"cursor_expired":         "the events after this event or cursor are no longer kept: start again without it",

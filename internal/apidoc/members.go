@@ -42,7 +42,9 @@ func members() map[string]string {
 		"disabled_at":         "when the endpoint was disabled",
 		"disabled_because": "`by_user`, or a reason of the service: `gone`, `failing`, `dead_letters`; null " +
 			"while the endpoint is enabled",
+		"dry_run":             "true: the rollout changes nothing and only counts",
 		"duration_ms":         "how long the attempt took",
+		"ended_at":            "when the rollout ended; null: not yet",
 		"endpoint_id":         "the webhook endpoint",
 		"event_id":            "the event",
 		"event_type":          "the type of the event",
@@ -52,6 +54,7 @@ func members() map[string]string {
 		"external_key":        "the key of the license at the service that sold it before, or null",
 		"external_keys":       "how external keys are matched: `exact`, or `compact`, ignoring case, blanks and dashes",
 		"external_keys_fixed": "whether `external_keys` can't change any more, because the account has external keys",
+		"failed":              "number of licenses that could not be changed",
 		"failing_since":       "since when no message has been delivered, or null",
 		"failure":             "why the attempt failed; null: delivered",
 		"has_more":            "whether more events are available now",
@@ -68,8 +71,10 @@ func members() map[string]string {
 		"licenses":            "the licenses",
 		"limit":               "maximum number of items of the page. Left out: 20",
 		"limit_bytes":         "where ordinary growth ends, in bytes; 0: nowhere",
-		"limit_keys":          "where ordinary growth ends, in keys; 0: nowhere",
-		"max_devices":         "maximum number of devices; 0: unlimited",
+		"limits_kept": "number of licenses that keep their `max_devices`, because more devices are bound than the " +
+			"product allows",
+		"limit_keys":  "where ordinary growth ends, in keys; 0: nowhere",
+		"max_devices": "maximum number of devices; 0: unlimited",
 		"entitlements": "what the license lets its users do: a value for each code, without ended entitlements; see " +
 			"[Entitlements](#entitlements)",
 		"metadata": "an object of the shop's own, at most 16 KiB as compact JSON; kept unchanged, except white " +
@@ -107,15 +112,18 @@ func members() map[string]string {
 		"since":                     "only events after this one; left out: from the oldest kept event",
 		"skipped_at": "when the service last found that events were removed before their delivery, or " +
 			"null",
+		"started_at":        "when the rollout began; the licenses that were issued up to then get the terms",
 		"state_reason":      "the reason of the present status, from the request; else null",
 		"stored_bytes":      "what the account stores, in bytes",
 		"stored_keys":       "what the account stores, in keys",
 		"success_url":       "where the result page leads the buyer after payment",
 		"suspended_at":      "when the license was suspended",
 		"timestamp":         "the time of the change, by the clock of the node that made it",
+		"terms":             "which terms of the product",
 		"token":             "the secret of the address",
 		"type":              "what has happened; skip types that you don't know",
 		"types":             "only events of these types, with commas between",
+		"updated":           "number of licenses that the rollout has changed, or in a dry run would change",
 		"until":             "only events up to this one, which is included; not before `since`",
 		"url":               "where the service sends events",
 		"valid":             "whether the device may use the license",
@@ -193,6 +201,12 @@ func members() map[string]string {
 		"ProductDescription.validity": "how long a license is valid; responses show weeks as days. Left out: for ever",
 		"ProductDescription.validity_from": "whether the validity runs from `issue` or from the first `activation`. " +
 			"Left out: `issue`",
+
+		"NewRollout.terms":   "which terms of the product to apply, each once",
+		"NewRollout.dry_run": "true: change nothing and only count. Left out: false",
+		"Rollout.status": "`running`; `paused`: the account has reached its storage budget, and the rollout tries " +
+			"again by itself; `done` or `canceled`",
+		"Rollout.licenses": "number of the product's licenses that were issued before, as far as the rollout has come",
 
 		"NewOrder.success_url": "where the result page leads the buyer after payment: `https://` (`http://` for " +
 			"`localhost` and loopback addresses), percent-encoded, without user information and fragment; the host " +

@@ -69,6 +69,16 @@ func operations() map[string]operation {
 		"DELETE /v1/products/{product_id}": {
 			"deleteProduct", "deletes a product", "delete-a-product", "product_delete",
 		},
+		"POST /v1/products/{product_id}/rollout": {
+			"beginRollout", "applies a product's terms to earlier licenses", "roll-out-a-products-terms",
+			"rollout_begun",
+		},
+		"GET /v1/products/{product_id}/rollout": {
+			"getRollout", "shows the latest rollout of a product", "roll-out-a-products-terms", "rollout_done",
+		},
+		"DELETE /v1/products/{product_id}/rollout": {
+			"cancelRollout", "cancels a rollout", "roll-out-a-products-terms", "rollout_canceled",
+		},
 		"POST /v1/orders": {
 			"createOrder", "creates an order", "create-an-order", "order_full",
 		},

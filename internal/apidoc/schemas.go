@@ -56,7 +56,7 @@ func nameOf(typ reflect.Type) string { return strings.ToUpper(typ.Name()[:1]) + 
 
 // alwaysSet are the members with a time that is never null. The device of an event may not be bound.
 func alwaysSet() []string {
-	return []string{"created_at", "timestamp", "at"}
+	return []string{"created_at", "started_at", "timestamp", "at"}
 }
 
 // ofMember returns the schema of a member of a schema of responses.
@@ -116,6 +116,10 @@ func (s *schemas) scalar(name string, typ reflect.Type) *openapi.Schema {
 		schema.Enum = words(licensing.Statuses())
 	case reflect.TypeFor[licensing.OrderStatus]():
 		schema.Enum = words(licensing.OrderStatuses())
+	case reflect.TypeFor[licensing.RolloutStatus]():
+		schema.Enum = words([]licensing.RolloutStatus{
+			licensing.RolloutRunning, licensing.RolloutPaused, licensing.RolloutDone, licensing.RolloutCanceled,
+		})
 	case reflect.TypeFor[licensing.APIKeyStatus]():
 		schema.Enum = words([]licensing.APIKeyStatus{
 			licensing.APIKeyActive, licensing.APIKeyExpired, licensing.APIKeyRevoked,

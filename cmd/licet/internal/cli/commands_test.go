@@ -176,6 +176,21 @@ func TestShop(t *testing.T) {
 		!strings.Contains(text, "license.limit_reached") {
 		t.Errorf("the license's events are\n%s", text)
 	}
+	u.refuses(false, []string{"40408"}, "products", "rollout-status", "editor")
+	u.must("products", "put", "editor", "--max-devices", "2", "--entitlements", `{"seats":2}`)
+	for _, dry := range []bool{true, false} {
+		o := u.asJSON("products", "rollout", "editor", "--terms", "max_devices,entitlements", "--wait",
+			fmt.Sprint("--dry-run=", dry))
+		if o["status"] != "done" || o["dry_run"] != dry || o["licenses"] != 5.0 || o["updated"] != 5.0 {
+			t.Errorf("the rollout is %v", o)
+		}
+		if got := u.asJSON("products", "rollout-status", "editor", "--wait"); !cmp.Equal(got, o) {
+			t.Errorf("the rollout is %v, and then %v", o, got)
+		}
+	}
+	if text := u.must("products", "cancel-rollout", "editor"); !strings.Contains(text, "done") {
+		t.Errorf("the rollout is\n%s", text)
+	}
 	u.must("products", "delete", "editor")
 	u.refuses(false, []string{"no such product", "licet products list", "$LICET_API_KEY"},
 		"products", "delete", "editor")

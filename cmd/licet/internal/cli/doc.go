@@ -32,6 +32,7 @@
 //	licensesimport.go   licet licenses import
 //	activations.go      licet licenses activate, validate, deactivate
 //	products.go         licet products
+//	rollouts.go         licet products rollout, rollout-status, cancel-rollout
 //	events.go           licet events, licet orders events, licet licenses events
 //	webhooks.go         licet webhooks
 //	deliveries.go       licet webhooks deliveries, replay

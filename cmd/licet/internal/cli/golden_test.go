@@ -94,6 +94,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 	switch found.Parent().Name() + " " + found.Name() {
 	case "orders create":
 		args = append(args, "--product-id", "editor", "--amount", "1", "--currency", "USD")
+	case "products rollout":
+		args = append(args, "--terms", "max_devices")
 	case "keys create":
 		args = append(args, "--name", "shop", "--scopes", "orders")
 	case "licenses grant":

@@ -15,11 +15,12 @@ const (
 )
 
 func (s productGroup) productCommands() *cobra.Command {
-	return group("products", "List, define and remove products",
+	return group("products", "List, define and remove products, and roll out their terms",
 		`  licet products put editor --name Editor --max-devices 5 --validity P1Y
   licet products list
   licet products get editor --output json`,
-		s.productsList(), s.productsGet(), s.productsPut(), s.productsDelete())
+		s.productsList(), s.productsGet(), s.productsPut(), s.productsDelete(), s.productsRollout(),
+		s.productsRolloutStatus(), s.productsCancelRollout())
 }
 
 func (s productGroup) productsList() *cobra.Command {
@@ -71,7 +72,8 @@ func (s productGroup) productsPut() *cobra.Command {
 	return s.command(spec{
 		use: "put PRODUCT_ID", short: "Create a product or replace its terms",
 		long: `Create a product or replace its terms. A flag that you leave out sets its default, not the
-previous value. Existing licenses keep their terms.`,
+previous value. Existing licenses keep their terms; "licet products rollout" applies the new
+terms to them.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'
   licet products put studio --entitlements '{"export":true,"projects":10}'`,
