@@ -98,6 +98,10 @@ type Record struct {
 	NewTerms *VersionedTerms
 	// Issued is the license that a change of the order creates. The same transaction stores it.
 	Issued *License
+	// Leases says which leases of the license are known; ActsByTime, whether the node may act by its clock, see
+	// stampAt. The engine sets it before each command on a license with leases.
+	Leases     KnownLeases
+	ActsByTime bool
 	// Listening reports whether the license's owner has an endpoint for activations. Only then are
 	// their events recorded. The store sets it: see store.Store.
 	Listening bool
@@ -187,6 +191,9 @@ type Result struct {
 	Stored, Corrected Size
 	// Settings are the owner's settings after ChangeSettings or FixKeyMatching.
 	Settings Settings
+	// LeaseLeft is how long the device still has its lease; 0: it has none. Clients count from when they sent the
+	// request, so that their clocks don't matter.
+	LeaseLeft time.Duration
 	// Invalid is the reason why the device may not use the license; empty if it may.
 	Invalid Reason
 

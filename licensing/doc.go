@@ -31,6 +31,7 @@
 //	license_selfservice.go  validate, deactivate: commands of end users
 //	license_lifecycle.go    suspend, reinstate, revoke, renew and update a license
 //	license_expiry.go       record the end of a license
+//	lease.go                leases of devices: give, renew and remove
 //	licensekey.go           license ids; the value that stands for a license key inside of the service
 //	licensekeys.go          makes, parses and writes license keys, with the id key and the check key of a store
 //	keycheck.go             the check characters of license keys

@@ -11,6 +11,7 @@ const (
 	DueOrderEnd                      // record the end of an order, see ExpireOrder
 	DueRefund                        // ask the payment provider for a refund, see TryRefund
 	DueRollout                       // continue a rollout of a product, see AdvanceRollout
+	DueLeases                        // remove lapsed leases of a license, see LapseLeases
 )
 
 // Due is the next work that a record needs, and its time. The zero Due is no work. Due follows from
@@ -21,9 +22,18 @@ type Due struct {
 	At   time.Time // the zero time: at once
 }
 
-// Due returns the end of the license until the end is recorded. A revoked license has no end to
-// record.
+// Due returns the end of the license until the end is recorded, or the first possible end of its leases, whichever is
+// earlier.
 func (l *License) Due() Due {
+	end, leases := l.endDue(), l.leasesDue()
+	if end.Kind == 0 || leases.Kind != 0 && leases.At.Before(end.At) {
+		return leases
+	}
+	return end
+}
+
+// endDue returns the end of the license until the end is recorded. A revoked license has no end to record.
+func (l *License) endDue() Due {
 	if l.ExpiresAt.IsZero() || !l.RevokedAt.IsZero() || l.endRecorded() {
 		return Due{}
 	}

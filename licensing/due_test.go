@@ -57,6 +57,17 @@ func TestLicenseDue(t *testing.T) {
 		"recorded and " +
 			"renewed": {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon.Add(-day) }},
 			licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"leases": {[]func(*licensing.License){
+			func(l *licensing.License) { l.LeasesUntil = noon },
+		}, licensing.Due{Kind: licensing.DueLeases, At: noon.Add(5 * time.Second)}},
+		"leases before the end": {[]func(*licensing.License){ends,
+			func(l *licensing.License) { l.LeasesUntil = noon.Add(-time.Minute) },
+		}, licensing.Due{Kind: licensing.DueLeases, At: noon.Add(-55 * time.Second)}},
+		"leases after the end": {[]func(*licensing.License){ends, func(l *licensing.License) { l.LeasesUntil = noon }},
+			licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"leases of a revoked license": {[]func(*licensing.License){ends,
+			func(l *licensing.License) { l.LeasesUntil, l.RevokedAt = noon, noon },
+		}, licensing.Due{Kind: licensing.DueLeases, At: noon.Add(5 * time.Second)}},
 	} {
 		r := licensed(func(l *licensing.License) {
 			for _, edit := range c.edits {

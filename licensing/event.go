@@ -31,6 +31,7 @@ const (
 	EventLicenseLimitReached EventType = "license.limit_reached"
 	EventDeviceBound         EventType = "device.bound"
 	EventDeviceRemoved       EventType = "device.removed"
+	EventDeviceLeaseLapsed   EventType = "device.lease_lapsed"
 )
 
 // EventWebhookDisabled reports that the service has disabled a webhook endpoint by itself. It is
@@ -52,7 +53,7 @@ func EventTypes() []EventType {
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired, EventLicenseReissued,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
-		EventWebhookDisabled, EventBudgetWarning,
+		EventDeviceLeaseLapsed, EventWebhookDisabled, EventBudgetWarning,
 		EventUnreadable,
 	}, laterTypes()...)
 }
@@ -60,7 +61,7 @@ func EventTypes() []EventType {
 // OfActivation reports whether events of this type are recorded only while an endpoint wants them.
 func (t EventType) OfActivation() bool {
 	switch t {
-	case EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved:
+	case EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved, EventDeviceLeaseLapsed:
 		return true
 	}
 	return false

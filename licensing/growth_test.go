@@ -30,6 +30,7 @@ func TestGrowthOfCommands(t *testing.T) {
 		{RenewLicense{}, RequiredGrowth},
 		{UpdateLicense{MaxDevices: &limit}, NoGrowth},
 		{ExpireLicense{}, BoundedGrowth},
+		{LapseLeases{}, NoGrowth},
 		{PayOrder{}, RequiredGrowth},
 		{CancelOrder{}, NoGrowth},
 		{ExpireOrder{}, BoundedGrowth},

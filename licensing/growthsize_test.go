@@ -40,6 +40,14 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		}
 	}
 	license := licenseOf(func(*License) {})
+	leased := func() Record {
+		r := licenseOf(func(l *License) {
+			l.Lease, l.LeasesUntil = LeaseTerms{Length: time.Minute, Longest: time.Minute}, now.Add(-time.Hour)
+		})()
+		r.Devices["pc"].Device.LeaseEnd = r.License.LeasesUntil
+		r.Leases.All, r.ActsByTime = true, true
+		return r
+	}
 	orderOf := func(o Order) func() Record {
 		o.Owner, o.CreatedAt = owner, now
 		return func() Record { o := o; return Record{Order: &o} }
@@ -76,6 +84,9 @@ func TestUnbudgetedGrowthIsSmall(t *testing.T) {
 		{license, UpdateLicense{Target: target, MaxDevices: new(1_000_000)}, 0},
 		{license, UpdateLicense{Target: target, Metadata: `{"a":"` + long + `"}`}, 0},
 		{licenseOf(func(l *License) { l.ExpiresAt = now }), ExpireLicense{Before: now}, 0},
+		{leased, Activate{Target: target, Device: "pc"}, 0},
+		{leased, Activate{Target: target, Device: name}, longName + smallGrowth},
+		{leased, LapseLeases{}, 0},
 		{license, ReissueLicense{Target: target, New: reissued, Reason: long}, 0},
 		{license, RedactLicense{target}, 0},
 		{unpaid, PayOrder{Payment: strings.Repeat("p", 255), Terms: terms, Key: key}, paidGrowth},

@@ -45,6 +45,7 @@ type License struct {
 	StateReason string
 
 	SelfService SelfService  // from the terms when the license was issued
+	Lease       LeaseTerms   // from the terms when the license was issued
 	Removals    Removals     // by end users, if SelfService limits them
 	Reissues    Reissues     // the keys after Key, which the id is made of
 	Terms       TermsVersion // of its product, when the license was issued; 0: none
@@ -54,6 +55,11 @@ type License struct {
 	// recorded. A license with a recorded end is expired for every clock, also for a clock that was set back.
 	// A renewal clears EndRecorded, and the license ends again.
 	EndRecorded time.Time
+
+	// Stamp is the latest time by which leases were given, renewed or removed; it never goes back. See stampAt.
+	Stamp time.Time
+	// LeasesUntil is a time before which no lease ends; zero: there are no leases.
+	LeasesUntil time.Time
 
 	Sequence        uint64    // of its latest event; 0: none
 	LimitReportedAt time.Time // the latest EventLicenseLimitReached
@@ -91,6 +97,7 @@ type Device struct {
 	Named      bool // false: the device never got a name; the API returns null
 	BoundAt    time.Time
 	LastSeenAt time.Time // updated at coarse steps, see Activate.SeenStep
+	LeaseEnd   time.Time // zero: bound until it is removed
 }
 
 // DeviceEntry says whether a device is bound to a license, and holds the device if it is.

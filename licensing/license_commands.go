@@ -59,6 +59,7 @@ type Activate struct {
 	Name      string
 	Named     bool // false: no name was given, and a stored name stays
 	SeenStep  time.Duration
+	Lease     time.Duration // the length of the lease that the device asks for; 0: that of the license's terms
 }
 
 // DeviceID returns the device to bind.
@@ -78,17 +79,28 @@ func (c Activate) growth(r *Record, now time.Time) Growth {
 	return NoGrowth
 }
 
-func (c Activate) apply(r *Record, now time.Time) (Result, error) {
+// refusal returns why the command is refused, whether the license is full or not; nil if it is not.
+func (c Activate) refusal(r *Record, now time.Time) error {
 	l, err := c.license(r)
 	if err != nil {
-		return Result{}, err
+		return err
 	}
-	entry := r.Devices[c.Device]
-	if err := l.judge(c.Key, entry.Bound, now); err != nil {
-		return Result{}, err
+	if err := l.judge(c.Key, r.Devices[c.Device].holds(l.LeaseTime(now)), now); err != nil {
+		return err
 	}
 	if unusable := l.unusable(c.ProductID, now); unusable != nil {
-		return Result{}, unusable
+		return unusable
+	}
+	return nil
+}
+
+func (c Activate) apply(r *Record, now time.Time) (Result, error) {
+	if err := c.refusal(r, now); err != nil {
+		return Result{}, err
+	}
+	l, entry := r.License, r.Devices[c.Device]
+	if l.Lease.Leased() {
+		return c.lease(r, entry, now)
 	}
 	if entry.Bound {
 		c.refresh(r, entry, now)
@@ -98,7 +110,14 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		r.recordLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
 		return Result{}, deviceLimitReached(l)
 	}
-	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now}
+	c.bind(r, entry, now, time.Time{})
+	return Result{License: *l, Device: entry.Device, Bound: true}, nil
+}
+
+// bind binds a device that is not bound, until the end of its lease, if there is one.
+func (c Activate) bind(r *Record, entry *DeviceEntry, now, leaseEnd time.Time) {
+	l := r.License
+	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now, LeaseEnd: leaseEnd}
 	entry.Bound, entry.Changed, r.Changed = true, true, true
 	l.CurrentDevices++
 	if l.ActivatedAt.IsZero() {
@@ -110,7 +129,6 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		r.recordDevice(EventLicenseActivated, c.By, now, entry.Device)
 	}
 	r.recordDevice(EventDeviceBound, c.By, now, entry.Device)
-	return Result{License: *l, Device: entry.Device, Bound: true}, nil
 }
 
 // StoresDevice reports whether Apply would bind a device or store a new name of one. r and now are as for Apply,
@@ -193,15 +211,30 @@ func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
 	}
 	entry := r.Devices[c.Device]
 	if !entry.Bound {
-		return Result{License: *l, Device: Device{ID: c.Device}}, nil
+		return r.leased(Device{ID: c.Device}, now), nil
 	}
-	removed := entry.Device
-	entry.Device = Device{ID: c.Device}
+	held, event := entry.holds(l.LeaseTime(now)), EventDeviceRemoved
+	if !held {
+		event = EventDeviceLeaseLapsed
+	}
+	removed := r.unbind(entry, event, c.By, now)
+	result := r.leased(entry.Device, now)
+	result.Device, result.Removed = removed, held
+	return result, nil
+}
+
+// unbind removes a bound device, and records the event of that.
+func (r *Record) unbind(entry *DeviceEntry, event EventType, by Actor, now time.Time) Device {
+	l, removed := r.License, entry.Device
+	entry.Device = Device{ID: removed.ID}
 	entry.Bound, entry.Changed, r.Changed = false, true, true
 	l.CurrentDevices--
 	if l.CurrentDevices <= l.MaxDevices {
 		l.AllowedOver = 0
 	}
-	r.recordDevice(EventDeviceRemoved, c.By, now, removed)
-	return Result{License: *l, Device: removed, Removed: true}, nil
+	if l.CurrentDevices == 0 {
+		l.LeasesUntil = time.Time{}
+	}
+	r.recordDevice(event, by, now, removed)
+	return removed
 }

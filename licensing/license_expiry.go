@@ -22,7 +22,7 @@ func (c ExpireLicense) apply(r *Record, now time.Time) (Result, error) {
 	if l == nil {
 		return Result{}, ErrLicenseNotFound
 	}
-	if due := l.Due(); due.Kind == DueLicenseEnd && !due.At.After(c.Before) {
+	if due := l.endDue(); due.Kind == DueLicenseEnd && !due.At.After(c.Before) {
 		l.EndRecorded = l.ExpiresAt
 		r.recordLicense(l, EventLicenseExpired, System, now, nil)
 	}

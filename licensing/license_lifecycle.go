@@ -223,6 +223,11 @@ func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if c.MaxDevices != nil {
+		if err := l.Lease.CheckDevices(*c.MaxDevices); err != nil {
+			return Result{}, err
+		}
+	}
 	changed := false
 	if NeedsMetadata(c) {
 		next, err := c.metadata(*r.Metadata, now)

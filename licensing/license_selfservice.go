@@ -17,6 +17,7 @@ type ValidateLicense struct {
 	ProductID string // the product that the license must be of, or empty
 	Device    string
 	SeenStep  time.Duration // see Activate
+	Lease     time.Duration // see Activate; only a lease that has not lapsed is renewed
 }
 
 // DeviceID returns the device to validate.
@@ -30,23 +31,31 @@ func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	entry := r.Devices[c.Device]
-	replaced := l.judge(c.Key, entry.Bound, now)
+	held := entry.holds(l.LeaseTime(now))
+	replaced := l.judge(c.Key, held, now)
 	if errors.Is(replaced, ErrLicenseNotFound) {
 		return Result{}, replaced
 	}
 	invalid := l.unusable(c.ProductID, now)
-	result := Result{License: *l, Device: entry.Device}
+	var why Reason
 	switch {
 	case replaced != nil:
-		result.Invalid = ReasonLicenseKeyReplaced
+		why = ReasonLicenseKeyReplaced
 	case invalid != nil:
-		result.Invalid = invalid.Reason
-	case !entry.Bound:
-		result.Invalid = NotBound
+		why = invalid.Reason
+	case !held:
+		why = NotBound
+	case l.Lease.Leased():
+		length, err := l.Lease.lengthFor(c.Lease)
+		if err != nil {
+			return Result{}, err
+		}
+		Activate{}.renewLease(r, entry, length, now)
 	default:
 		Activate{SeenStep: c.SeenStep}.refresh(r, entry, now)
-		result.Device = entry.Device
 	}
+	result := r.leased(entry.Device, now)
+	result.Invalid = why
 	return result, nil
 }
 
@@ -97,8 +106,11 @@ func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := l.judge(c.Key, r.bound(c.Device), now); err != nil {
+	if err := l.judge(c.Key, r.Devices[c.Device].holds(l.LeaseTime(now)), now); err != nil {
 		return Result{}, err
+	}
+	if l.Lease.Leased() { // a lease may always be given back
+		return RemoveDevice(c).apply(r, now)
 	}
 	if !l.SelfService.Allowed {
 		return Result{}, ErrSelfService

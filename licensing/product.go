@@ -24,6 +24,7 @@ type Terms struct {
 	// FromActivation reports whether Validity starts at the first activation, and not at issue.
 	FromActivation bool
 	SelfService    SelfService
+	Lease          LeaseTerms
 	// Version names the terms that a license does not hold itself, see [VersionedTerms].
 	Version TermsVersion
 }
@@ -48,6 +49,7 @@ func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now
 		OrderNo:     orderNo,
 		MaxDevices:  t.MaxDevices,
 		SelfService: t.SelfService,
+		Lease:       t.Lease,
 		Terms:       t.Version,
 		CreatedAt:   now,
 	}

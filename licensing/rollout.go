@@ -209,10 +209,12 @@ func (c ApplyTerms) growth(r *Record, _ time.Time) Growth {
 	return BoundedGrowth
 }
 
-// KeepsLimit reports whether a license keeps its device limit, since more devices are bound than the terms allow.
+// KeepsLimit reports whether a license keeps its device limit, since more devices are bound than the terms allow, or
+// since its leases do not allow such a limit.
 func (c ApplyTerms) KeepsLimit(l *License) bool {
 	most := c.Terms.MaxDevices
-	return c.Applies&RolloutMaxDevices != 0 && most != 0 && most != l.MaxDevices && l.CurrentDevices > most
+	return c.Applies&RolloutMaxDevices != 0 && most != l.MaxDevices &&
+		(most != 0 && l.CurrentDevices > most || l.Lease.DevicesProblem(most) != "")
 }
 
 // changed returns a license with the terms.

@@ -102,6 +102,18 @@ func TestApplyTermsKeepsDevices(t *testing.T) {
 	}
 }
 
+// TestApplyTermsToLeases: a license with leases keeps its limit where the product has none any more, or too high a one.
+func TestApplyTermsToLeases(t *testing.T) {
+	for terms, after := range map[int]int{0: 3, licensing.MaxLeasedDevices + 1: 3, licensing.MaxLeasedDevices: 10_000} {
+		r := floating(nil)
+		must(t, &r, licensing.ApplyTerms{Target: ours, Applies: licensing.RolloutMaxDevices,
+			Terms: licensing.Terms{MaxDevices: terms}}, noon)
+		if got := r.License.MaxDevices; got != after {
+			t.Errorf("with %d in the terms, its limit is %d, want %d", terms, got, after)
+		}
+	}
+}
+
 // TestRolloutCommands takes a product through two rollouts. Nothing but the rollout changes, and it is due until it
 // ends.
 func TestRolloutCommands(t *testing.T) {
