@@ -130,6 +130,12 @@ func (s *memStore) snapshot(want store.Want) store.Snapshot {
 		}
 		record.Devices[id] = entry
 	}
+	if record.License != nil && record.License.Lease.Leased() {
+		for id, d := range stored.devices {
+			record.Devices[id] = &licensing.DeviceEntry{Device: d, Bound: true}
+		}
+		record.Leases.All = true
+	}
 	return store.Snapshot{Record: record, Token: stored.revision}
 }
 

@@ -66,6 +66,9 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 		before, was := token.entries[entry.Device.ID]
 		switch {
 		case !entry.Bound && was:
+			if token.searched { // few enough for a compare each
+				sw.compare(at, before.revision)
+			}
 			sw.remove(at, before.size())
 		case !entry.Bound: // bound and removed by the same change
 			sw.drop(at)

@@ -113,6 +113,7 @@
 //	eventwrite.go    the events of a swap, and events of several records in one key
 //	load.go          Load and Confirm: records and their tokens
 //	devices.go       licenses with their devices, written and read
+//	leases.go        the leases of a license, and those that have lapsed
 //	memory.go        what the store remembers of licenses; Recall
 //	devicecache.go   what the store remembers of devices with keys of their own
 //	devicescan.go    reading all devices of a license in the background, for the cache of devices

@@ -29,6 +29,7 @@ func TestDueEntries(t *testing.T) {
 		{licensing.DueLicenseEnd, licensing.LicenseRef(kvtest.Key), ""},
 		{licensing.DueOrderEnd, order, ""},
 		{licensing.DueRefund, order, ""},
+		{licensing.DueLeases, licensing.LicenseRef(kvtest.Key), ""},
 		{licensing.DueRollout, licensing.ProductRef(kvtest.Owner, "pro"), ""},
 	} {
 		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time,

@@ -138,6 +138,7 @@ func (n *neighbor) damagedKeys() map[string]func() []string {
 		},
 		"w/":      one(layout.WebhooksKey(labOwner)),
 		"cell/a/": one(layout.ListenRequestKey(labListener)),
+		"x/e/":    first(inLab("x/e/")),
 		"x/g/":    first(inLab("x/g/")),
 		"x/l/":    first(inLab("x/l/")),
 		"x/o/":    first(inLab("x/o/")),
@@ -166,7 +167,7 @@ func (l *lab) keyIn(prefix string, order clientv3.SortOrder) string {
 // of slots when it starts, and then refuses to start. Devices and order_owner are read for one license or order only.
 func undecoded() []string {
 	return []string{"buyer", "catalog", "listener", "owner", "slot", "slot_map", "listing", "skip", "epoch",
-		"api_key_mark", "webhooks_mark", "rollout", "license_end", "order_end", "refund", "deleted_webhook",
+		"api_key_mark", "webhooks_mark", "leases", "rollout", "license_end", "order_end", "refund", "deleted_webhook",
 		"claim_age", "check_key", "master_key", "retired_master_key", "backup", "metadata", "device", "order_owner",
 		"settings", "alias", "terms"}
 }

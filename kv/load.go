@@ -41,7 +41,8 @@ type stored struct {
 	// Devices that were assumed absent without a read: a swap must compare that they are absent.
 	assumed map[string]struct{}
 	// The devices with keys of their own, as far as they were read or are cached.
-	entries map[string]knownDevice
+	entries  map[string]knownDevice
+	searched bool // entries has the lapsed leases that a search has found
 }
 
 // Version returns the revision of the record's key, and the record's writers.
@@ -100,6 +101,11 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	s.checkSnapshots(snapshots)
 	if err := s.awaitMoves(ctx, snapshots); err != nil {
 		return nil, etcd.Unavailable(err)
+	}
+	for i := range queries {
+		if err := s.findLapsed(ctx, &queries[i], &snapshots[i], r.revision); err != nil {
+			return nil, err
+		}
 	}
 	return snapshots, nil
 }
@@ -301,6 +307,7 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 		token.inline, token.spilled, token.lastEvent = license.Devices, license.Spilled, license.LastEvent
 		snapshot.Record.License = &license.License
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
+		snapshot.Record.Leases.All = allLeases(license)
 		token.entries = knownEntries(want.Devices, entries, snapshot.Record.Devices)
 	}
 	return snapshot, err
@@ -321,8 +328,11 @@ func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyVa
 		}
 		devices[id] = entry
 	}
-	if len(license.Devices) == 0 {
+	switch {
+	case len(license.Devices) == 0:
 		return devices, nil
+	case license.License.Lease.Leased():
+		return devices, addInline(devices, license)
 	}
 	var buffer [80]byte
 	for id, entry := range devices {

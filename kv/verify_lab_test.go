@@ -211,6 +211,7 @@ type specimens struct {
 	own                                        licensing.LicenseKey // changed once, with a product of its own
 	external                                   licensing.LicenseKey // with the external key labExternal
 	reissued                                   string               // the block of the second key of external
+	floating                                   licensing.LicenseKey // two devices have leases, the first until labLease
 }
 
 // labExternal is the external key of a license of the lab.
@@ -256,6 +257,7 @@ func (l *lab) fill() specimens {
 	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered),
 		licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
+	s.floating = l.lease("one", "another")
 	s.own = l.lifeOf("own")
 	s.ending = l.grant(6, "")
 	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.ending),
@@ -277,6 +279,38 @@ func (l *lab) fill() specimens {
 	}
 	l.webhooks()
 	return s
+}
+
+// labLease is when the first lease of the lab ends.
+var labLease = kvtest.Time.Add(10 * time.Minute)
+
+// lease makes a license with leases of ten minutes, and gives devices leases at known times, each a minute later.
+func (l *lab) lease(devices ...string) licensing.LicenseKey {
+	l.t.Helper()
+	var entropy [licensing.LicenseKeyEntropy]byte
+	_, _ = rand.Read(entropy[:])
+	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 3,
+		Lease: licensing.LeaseTerms{Length: 10 * time.Minute, Longest: time.Hour}}
+	made := terms.Issue(l.keys.Mint("LIC", labOwner, entropy), labOwner, "pro", "", kvtest.Time)
+	ref := licensing.LicenseRef(made.Key)
+	put := func(snapshot store.Snapshot) {
+		l.t.Helper()
+		outcome, err := l.store.Commit(l.ctx(),
+			store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		if err != nil || !outcome.Landed {
+			l.t.Fatalf("%+v, %v", outcome, err)
+		}
+	}
+	put(store.Snapshot{Record: licensing.NewLicense(made, nil, "")})
+	for i, device := range devices {
+		snapshot := loadOne(l.t, l.store, ref, device)
+		snapshot.Record.ActsByTime = true
+		kvtest.Must(licensing.Apply(&snapshot.Record,
+			licensing.Activate{Target: licensing.Target{Key: made.Key}, Device: device},
+			kvtest.Time.Add(time.Duration(i)*time.Minute)))(l.t)
+		put(snapshot)
+	}
+	return made.Key
 }
 
 // labListener is an owner that listens to activations.

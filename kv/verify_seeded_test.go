@@ -274,6 +274,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return layout.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(layout.LicenseKey(key.ID()))
 	}
 	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + s.ending.String()
+	leasesDue := func(key licensing.LicenseKey) string {
+		return layout.DueOf(licensing.Due{Kind: licensing.DueLeases, At: labLease.Add(licensing.LeaseGuard)}).
+			Key(layout.LicenseKey(key.ID()))
+	}
+	leasesAt := "leases %s x/e/" + labLease.Add(licensing.LeaseGuard).Format(time.RFC3339Nano) + "/" +
+		s.floating.String()
 	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner,
 		s.owed.OrderNo))
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
@@ -566,6 +572,25 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a record of an end that a license does not have",
 			l.license(s.fresh, func(r *layout.License) { r.License.EndRecorded = labEnd }),
 			[]string{"license end_recorded " + lic(s.fresh)}},
+		{"leases that are not due", seed{leasesDue(s.floating): nil},
+			[]string{"license due_missing " + lic(s.floating)}},
+		{"leases that are due later", l.license(s.floating, func(r *layout.License) {
+			r.License.LeasesUntil = labLease.Add(-time.Second)
+		}), []string{"license due_missing " + lic(s.floating), misplaced(leasesAt)}},
+		{"a lease that ends too early", both(seed{leasesDue(s.floating): nil}, l.license(s.floating,
+			func(r *layout.License) { r.License.LeasesUntil = time.Time{} })),
+			[]string{"license leases " + lic(s.floating)}},
+		{"a lease of a license without leases", l.license(s.inline, func(r *layout.License) {
+			r.Devices[0] = layout.NewInlineDevice(&licensing.Device{ID: "device-0", BoundAt: kvtest.Time,
+				LastSeenAt: kvtest.Time, LeaseEnd: labLease}, r.License.CreatedAt)
+		}), []string{"license leases " + lic(s.inline)}},
+		{"a device without a lease", l.license(s.floating, func(r *layout.License) {
+			r.Devices[0] = layout.NewInlineDevice(&licensing.Device{ID: "one", BoundAt: kvtest.Time,
+				LastSeenAt: kvtest.Time}, r.License.CreatedAt)
+		}), []string{"license leases " + lic(s.floating)}},
+		{"leases of a license without a limit",
+			l.license(s.floating, func(r *layout.License) { r.License.MaxDevices = 0 }),
+			[]string{"license leases " + lic(s.floating)}},
 		{"an end with a value", seed{licenseEnd(s.ending, labEnd): bytesOf("LIC")},
 			[]string{"license_end key x/l/" + odd(strings.TrimPrefix(licenseEnd(s.ending, labEnd), inLab("x/l/")))}},
 		{"an end of a license without one", seed{licenseEnd(s.fresh, labEnd): {}},

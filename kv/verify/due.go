@@ -26,6 +26,7 @@ func (v *reading) wantDue(d licensing.Due, record string, bad func(rule, format 
 func (v *listingChecks) checkDue(kind licensing.DueKind) func(entry) {
 	family := map[licensing.DueKind]string{
 		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
+		licensing.DueLeases:  "leases",
 		licensing.DueRollout: "rollout",
 	}[kind]
 	prefix := layout.DueFamily(kind)

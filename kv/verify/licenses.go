@@ -115,7 +115,7 @@ func (v *recordChecks) checkLicense(
 		v.events.links.unread = true
 		v.report("license", name, "value", "the value can't be read: %v", err)
 	}
-	own, err := v.checkOwnDevices(ctx, id, devices)
+	own, leased, err := v.checkOwnDevices(ctx, id, devices)
 	if err != nil {
 		return err
 	}
@@ -130,6 +130,7 @@ func (v *recordChecks) checkLicense(
 	checkWriters(e.value, layout.LicenseWriter, bad)
 	v.checkFacts(stored, bad)
 	v.checkCounts(stored, own, bad)
+	v.checkLeases(stored, leased, bad)
 	v.checkLicenseReferences(stored, id, bad)
 	v.checkExternalKey(&stored.License, attached, bad)
 	v.checkReissues(&stored.License, bad)
@@ -141,16 +142,18 @@ func (v *recordChecks) checkLicense(
 }
 
 // checkOwnDevices checks the devices of a license that have keys of their own,
-// and counts them.
-func (v *recordChecks) checkOwnDevices(ctx context.Context, id licensing.LicenseID, devices *stream) (int, error) {
-	own, block := 0, layout.BlockOf(id)
+// and counts them and their leases.
+func (v *recordChecks) checkOwnDevices(
+	ctx context.Context, id licensing.LicenseID, devices *stream,
+) (own int, leased leases, err error) {
+	block := layout.BlockOf(id)
 	for {
 		e, more, err := devices.peek(ctx)
 		if err != nil {
-			return own, err
+			return own, leased, err
 		}
 		if !more || !strings.HasPrefix(e.rest, block) {
-			return own, nil
+			return own, leased, nil
 		}
 		devices.skip()
 		name, ok := v.deviceKeyForm(e)
@@ -163,6 +166,7 @@ func (v *recordChecks) checkOwnDevices(ctx context.Context, id licensing.License
 			v.report("device", name, "value", "the value can't be read: %v", err)
 			continue
 		}
+		leased.add(&device)
 		if at := layout.DevicePosition(device.ID); string(at[:]) != e.rest[layout.LicenseIDSize:] {
 			v.report("device", name, "position", "the key is not made of the hash of the device's id")
 		}

@@ -61,9 +61,9 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 	var own licensing.Slot
 	var known bool
 	switch family {
-	case "d/", "l/", "m/", "x/l/":
+	case "d/", "l/", "m/", "x/e/", "x/l/":
 		block := from(0)
-		if family == "x/l/" {
+		if family == "x/e/" || family == "x/l/" {
 			block = from(layout.TimeSize)
 		}
 		id, ok := layout.LicenseIDOf(e.slot, block[:min(len(block), layout.LicenseIDSize)])

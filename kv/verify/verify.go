@@ -166,6 +166,7 @@ func (v *verification) families() []family {
 		{"api_key_use", "u/", v.each("u/", v.keys.checkAPIKeyUse)},
 		{"delivery", "v/", v.webhooks.checkDeliveries},
 		{"webhooks", "w/", v.each("w/", v.webhooks.checkWebhooks)},
+		{"leases", "x/e/", v.each("x/e/", v.listings.checkDue(licensing.DueLeases))},
 		{"rollout", "x/g/", v.each("x/g/", v.listings.checkDue(licensing.DueRollout))},
 		{"license_end", "x/l/", v.each("x/l/", v.listings.checkDue(licensing.DueLicenseEnd))},
 		{"order_end", "x/o/", v.each("x/o/", v.listings.checkDue(licensing.DueOrderEnd))},

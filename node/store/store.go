@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"licet/licensing"
@@ -111,6 +112,9 @@ const (
 	MaxTouchedDevices = 96
 	// MaxFoldDevices is the most that MaxDevicesPerCommit ever allows.
 	MaxFoldDevices = 256
+	// MaxLapsed bounds the devices that are loaded because of Want.LapsedBy, and MaxWithLapsed the other devices of
+	// such a want. Together they are MaxTouchedDevices.
+	MaxLapsed, MaxWithLapsed = MaxTouchedDevices / 2, MaxTouchedDevices - MaxLapsed
 	// MaxNewLicenses bounds the licenses that one change creates.
 	MaxNewLicenses = 32
 	// MaxReadLicenses bounds the licenses that one call reads.
@@ -128,13 +132,17 @@ type Want struct {
 	Ref      licensing.Ref
 	Devices  []string
 	Metadata bool // of a license
+	// LapsedBy, if set, demands up to MaxLapsed further devices of a license: those whose leases ended by then. Only
+	// Load finds them, which may take a read of all devices. Devices must name no more than MaxWithLapsed.
+	LapsedBy time.Time
 }
 
 // Token is the store's own note about a loaded record: its revision, and where its parts are stored.
 // A nil token means that the record does not exist. A token never changes and may be used again.
 type Token any
 
-// Snapshot is a record at a revision. Its fields are empty if no record is stored.
+// Snapshot is a record at a revision. Its fields are empty if no record is stored. If the store has at hand all devices
+// of a license with leases, Record.Devices has them all, and Record.Leases says so.
 type Snapshot struct {
 	Record licensing.Record
 	Token  Token
@@ -205,6 +213,19 @@ type LicenseView struct {
 	Devices  []licensing.Device
 	// Next is the position of the next page; nil at the end.
 	Next *DeviceCursor
+}
+
+// HideLapsed removes the lapsed leases from a view, and, if the view has all devices, from the license's count.
+func (v *LicenseView) HideLapsed(now time.Time) {
+	l := &v.License
+	if !l.Lease.Leased() {
+		return
+	}
+	whole := v.Next == nil && len(v.Devices) == l.CurrentDevices
+	v.Devices = slices.DeleteFunc(v.Devices, func(d licensing.Device) bool { return d.Lapsed(l.LeaseTime(now)) })
+	if whole {
+		l.CurrentDevices = len(v.Devices)
+	}
 }
 
 // ErrClaimTaken reports that a transaction stored nothing, because another writer has stored one of

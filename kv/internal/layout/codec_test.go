@@ -50,6 +50,16 @@ func goldenLicense() *License {
 	}
 }
 
+// leasedLicense has a device with a lease, and one that was bound before.
+func leasedLicense() *License {
+	l := kvtest.License()
+	l.Lease = licensing.LeaseTerms{Length: 10 * time.Minute, Longest: 24 * time.Hour}
+	l.Stamp, l.LeasesUntil = kvtest.Time.Add(time.Minute), kvtest.Time.Add(11*time.Minute)
+	devices := kvtest.Devices()[:2]
+	devices[0].LeaseEnd = l.LeasesUntil
+	return &License{License: l, Devices: inlined(devices...)}
+}
+
 func goldenOrder() *licensing.Order {
 	return &licensing.Order{
 		OrderNo: "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
@@ -169,6 +179,7 @@ func TestGoldenValues(t *testing.T) {
 	withEvents := goldenLicense()
 	withEvents.LastEvent, withEvents.License.Sequence = Location{0x0102030405, 0x86070809}, 300
 	show("license of which events tell", withEvents.Encode())
+	show("license with leases", leasedLicense().Encode())
 	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
 	newer := kvtest.Events()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"
@@ -262,6 +273,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"deleted endpoint", DeletedWebhookKey("we_vq01jd4q8x2m7r3n5t9v1w4y6z8a")},
 		{"license by its end",
 			DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
+		{"license by its leases",
+			DueOf(licensing.Due{Kind: licensing.DueLeases, At: kvtest.Time}).Key(LicenseKey(id))},
 		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd,
 			At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_VQ01JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund,
@@ -297,6 +310,16 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	kvtest.Equal(t, got, license)
+
+	leased := leasedLicense()
+	if got, err = DecodeLicense(kvtest.Key.ID(), leased.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, got, leased)
+	leased.License.Lease.Longest = leased.License.Lease.Length
+	if got, err = DecodeLicense(kvtest.Key.ID(), leased.Encode()); err != nil || got.License != leased.License {
+		t.Errorf("the longest lease is as others: %+v, %v", got, err)
+	}
 
 	order := goldenOrder()
 	stored := &Order{Order: *order, Writers: license.Writers}

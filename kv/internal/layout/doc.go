@@ -64,6 +64,7 @@
 //	v/<endpoint>/a<page>              a page of the log of deliveries to an endpoint, by its number, eight bytes
 //	v/<endpoint>/j<replay>            an unfinished replay of an endpoint, by its ULID
 //	w/<account>/<mode>/               all webhook endpoints of an owner
+//	x/e/<ms><id>                      empty: a license with leases, by the time when the first may be removed
 //	x/g/<ms><account>/<mode>/<product>
 //	                                  empty: a product whose rollout is under way, by when any node may continue it
 //	x/l/<ms><id>                      empty: a license whose end is to be recorded, by that end

@@ -37,6 +37,8 @@ func DueFamily(kind licensing.DueKind) string {
 		return "x/l/"
 	case licensing.DueOrderEnd:
 		return "x/o/"
+	case licensing.DueLeases:
+		return "x/e/"
 	case licensing.DueRollout:
 		return "x/g/"
 	default:
@@ -59,7 +61,7 @@ func DueRecord(slot licensing.Slot, kind licensing.DueKind, rest string, value [
 	}
 	d := Due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | Due(kind)
 	rest = rest[8:]
-	if kind == licensing.DueLicenseEnd {
+	if kind == licensing.DueLicenseEnd || kind == licensing.DueLeases {
 		id, ok := LicenseIDOf(slot, rest)
 		if !ok || len(value) > 0 {
 			return d, licensing.Ref{}, false

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"encoding/hex"
 	"time"
 
@@ -39,6 +40,10 @@ const (
 	licenseReissues       protowire.Number = 29
 	licenseTerms          protowire.Number = 30
 	licenseEntitlements   protowire.Number = 31
+	licenseLease          protowire.Number = 32 // seconds
+	licenseLongestLease   protowire.Number = 33 // seconds; only where it is not as 32
+	licenseStamp          protowire.Number = 34
+	licenseLeasesUntil    protowire.Number = 35
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -49,6 +54,7 @@ const (
 	deviceBoundAt  protowire.Number = 4 // in a license, counted from its created_at
 	deviceSeenFor  protowire.Number = 5 // milliseconds from bound_at to last_seen_at
 	deviceHasEmpty protowire.Number = 6 // a name was given, and it is empty
+	deviceLeaseFor protowire.Number = 7 // milliseconds from bound_at to the end of its lease
 )
 
 // License is a license as one key holds it.
@@ -102,6 +108,9 @@ func (s *License) appendFacts(b []byte) []byte {
 	b = appendString(b, licenseReissues, string(l.Reissues))
 	b = appendUint(b, licenseTerms, uint64(l.Terms))
 	b = appendUint(b, licenseEntitlements, uint64(l.OwnEntitlements))
+	if l.Lease.Leased() {
+		b = appendLease(b, l)
+	}
 	b = appendWriters(b, LicenseWriter, s.Writers)
 	return appendBool(b, licenseSpilled, s.Spilled)
 }
@@ -113,7 +122,7 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l := &s.License
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked, recorded, limitReported Field
+	var activated, expires, suspended, revoked, recorded, limitReported, stamp, leasesUntil Field
 	err := DecodeValue(value, func(f Field) (err error) {
 		switch f.Num {
 		case licensePrefix:
@@ -146,6 +155,14 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 			l.Terms = licensing.TermsVersion(f.varint)
 		case licenseEntitlements:
 			l.OwnEntitlements = licensing.TermsVersion(f.varint)
+		case licenseLease:
+			l.Lease.Length = f.seconds()
+		case licenseLongestLease:
+			l.Lease.Longest = f.seconds()
+		case licenseStamp:
+			stamp = f
+		case licenseLeasesUntil:
+			leasesUntil = f
 		case licenseSuspendedAt:
 			suspended = f
 		case licenseRevokedAt:
@@ -191,7 +208,21 @@ func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
 	l.LimitReportedAt = limitReported.timeAfter(l.CreatedAt)
+	if l.Lease.Leased() {
+		l.Lease.Longest = cmp.Or(l.Lease.Longest, l.Lease.Length)
+		l.Stamp, l.LeasesUntil = stamp.timeAfter(l.CreatedAt), leasesUntil.timeAfter(l.CreatedAt)
+	}
 	return s, nil
+}
+
+// appendLease writes what only licenses with leases have.
+func appendLease(b []byte, l *licensing.License) []byte {
+	b = appendUint(b, licenseLease, uint64(l.Lease.Length/time.Second))
+	if l.Lease.Longest != l.Lease.Length {
+		b = appendUint(b, licenseLongestLease, uint64(l.Lease.Longest/time.Second))
+	}
+	b = appendTimeAfter(b, licenseStamp, l.Stamp, l.CreatedAt)
+	return appendTimeAfter(b, licenseLeasesUntil, l.LeasesUntil, l.CreatedAt)
 }
 
 // EncodeDevice returns the value of a device with a key of its own.
@@ -209,12 +240,16 @@ func appendDevice(b []byte, d *licensing.Device, created time.Time) []byte {
 	b = appendString(b, deviceName, d.Name)
 	b = appendBool(b, deviceHasEmpty, d.Named && d.Name == "")
 	b = appendTimeAfter(b, deviceBoundAt, d.BoundAt, created)
-	return appendUint(b, deviceSeenFor, uint64(d.LastSeenAt.UnixMilli()-d.BoundAt.UnixMilli()))
+	b = appendUint(b, deviceSeenFor, uint64(d.LastSeenAt.UnixMilli()-d.BoundAt.UnixMilli()))
+	if d.LeaseEnd.IsZero() {
+		return b
+	}
+	return appendUint(b, deviceLeaseFor, uint64(d.LeaseEnd.UnixMilli()-d.BoundAt.UnixMilli()))
 }
 
 func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
 	var d licensing.Device
-	var seenFor int64
+	var seenFor, leaseFor int64
 	err := decodeMessage(message, func(f Field) error {
 		switch f.Num {
 		case deviceID:
@@ -229,6 +264,8 @@ func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
 			d.BoundAt = f.timeAfter(created)
 		case deviceSeenFor:
 			seenFor = int64(f.varint)
+		case deviceLeaseFor:
+			leaseFor = int64(f.varint)
 		}
 		return nil
 	})
@@ -236,6 +273,9 @@ func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
 		err = ErrMalformed
 	}
 	d.LastSeenAt = time.UnixMilli(d.BoundAt.UnixMilli() + seenFor).UTC()
+	if leaseFor != 0 {
+		d.LeaseEnd = time.UnixMilli(d.BoundAt.UnixMilli() + leaseFor).UTC()
+	}
 	return d, err
 }
 

@@ -66,6 +66,8 @@ func termsTable(t *licensing.Terms) fieldTable {
 		boolField(4, &t.FromActivation),
 		{5, selfServiceVar{&t.SelfService}},
 		numberField(6, &t.Version),
+		{7, secondsVar{&t.Lease.Length}},
+		{8, secondsVar{&t.Lease.Longest}},
 	}
 }
 
@@ -96,6 +98,15 @@ type periodVar struct{ at *licensing.Period }
 
 func (v periodVar) write(b []byte, num protowire.Number) []byte { return appendPeriod(b, num, *v.at) }
 func (v periodVar) read(f Field) (err error)                    { *v.at, err = f.period(); return err }
+
+type secondsVar struct{ at *time.Duration }
+
+func (v secondsVar) write(b []byte, num protowire.Number) []byte {
+	return appendUint(b, num, uint64(*v.at/time.Second))
+}
+func (v secondsVar) read(f Field) error { *v.at = f.seconds(); return nil }
+
+func (f Field) seconds() time.Duration { return time.Duration(f.int()) * time.Second }
 
 type selfServiceVar struct{ at *licensing.SelfService }
 

@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"an order and its license change together", testTogether},
 		{"what is due is found by time", testDue},
 		{"devices inline and spilled", testDevices},
+		{"leases are found once they have lapsed", testLeases},
 		{"a change of nothing is a swap all the same", testUnchanged},
 		{"what has changed is not confirmed", testConfirm},
 		{"a page covers every device once", testPages},
