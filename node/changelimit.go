@@ -73,7 +73,7 @@ func changerOf(
 ) (who changer, limited bool) {
 	switch cmd := cmd.(type) {
 	case licensing.PayOrder, licensing.TryRefund, licensing.WithdrawRefund, licensing.DisableEndpoint,
-		licensing.ValidateLicense:
+		licensing.ValidateLicense, licensing.LapseLeases:
 		return changer{}, false
 	case licensing.Activate:
 		if entry := record.Devices[cmd.Device]; entry != nil && entry.Bound {

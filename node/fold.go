@@ -176,6 +176,9 @@ func (s *settler) answerUnchanging(snapshot store.Snapshot, calls []*call) []*ca
 func (s *settler) apply(
 	record *licensing.Record, cmd licensing.Command, now time.Time,
 ) (result licensing.Result, err error, panicked bool) {
+	if l := record.License; l != nil && l.Lease.Leased() {
+		record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
+	}
 	returned := s.guard.Catch(
 		func() { result, err = licensing.Apply(record, cmd, now) },
 		func() *zerolog.Event { return s.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },

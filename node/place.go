@@ -84,11 +84,12 @@ var ErrOwnerBusy = fmt.Errorf("%w for the owner of a record", ErrNoRoom)
 
 // DoInBackground runs a command that no caller waits for. It fails with ErrNoRoom while many requests are under way on
 // the node, and with ErrOwnerBusy while many requests of the record's owner are.
-func (n *Node) DoInBackground(ctx context.Context, ref licensing.Ref, cmd licensing.Command) error {
+func (n *Node) DoInBackground(
+	ctx context.Context, ref licensing.Ref, cmd licensing.Command,
+) (licensing.Result, error) {
 	who := n.shareOf(ref, cmd)
 	if err := n.admission.enterBackground(who); err != nil {
-		return err
+		return licensing.Result{}, err
 	}
-	_, err := n.doPlaced(ctx, who, ref, cmd)
-	return err
+	return n.doPlaced(ctx, who, ref, cmd)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"slices"
+	"time"
 
 	"licet/licensing"
 	"licet/node/store"
@@ -76,7 +77,7 @@ func (s *settler) settleCommands(ctx context.Context, ref licensing.Ref, calls [
 			for left := reading; len(left) > 0; {
 				var part, unanswered []*call
 				part, left = splitAfter(left, store.MaxTouchedDevices)
-				_, unanswered = s.read(ctx, ref, part)
+				_, unanswered = s.read(ctx, ref, part, time.Time{})
 				changing = append(changing, unanswered...)
 			}
 		})
@@ -128,9 +129,14 @@ func splitAfter(calls []*call, maxDevices int) (part, rest []*call) {
 }
 
 // read loads a record and answers the calls that change nothing in the record: their answers hold at the
-// snapshot's revision, which was read after the calls came. read returns the other calls.
-func (s *settler) read(ctx context.Context, ref licensing.Ref, calls []*call) (store.Snapshot, []*call) {
-	loaded, err := s.cfg.Records.Load(ctx, wantOf(ref, calls))
+// snapshot's revision, which was read after the calls came. read returns the other calls. They are all calls if the
+// snapshot needs the lapsed leases too. With lapsedBy, it has those that ended by then.
+func (s *settler) read(
+	ctx context.Context, ref licensing.Ref, calls []*call, lapsedBy time.Time,
+) (store.Snapshot, []*call) {
+	want := wantOf(ref, calls)
+	want.LapsedBy = lapsedBy
+	loaded, err := s.cfg.Records.Load(ctx, want)
 	if err != nil {
 		answerAll(calls, err)
 		return store.Snapshot{}, nil
@@ -140,6 +146,9 @@ func (s *settler) read(ctx context.Context, ref licensing.Ref, calls []*call) (s
 	// If a caller has meanwhile been answered that the outcome is unknown, its call must not run on this snapshot:
 	// the snapshot may hold changes that came after that answer.
 	calls = stillWanted(calls)
+	if lapsedBy.IsZero() && !s.searchesLeases(&loaded[0].Record, calls).IsZero() {
+		return loaded[0], calls
+	}
 	return loaded[0], s.answerUnchanging(loaded[0], calls)
 }
 

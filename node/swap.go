@@ -31,21 +31,32 @@ const (
 // the calls. After a lost swap, the calls are folded again on the record that the swap lost to. Calls that
 // a fold had no room for are folded after it.
 func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
-	var later []*call // the calls that had no room, in their order
+	var later []*call      // the calls that had no room, in their order
+	var lapsedBy time.Time // if the snapshot has the leases that ended by then
 	for losses := 0; ; {
 		if len(calls) == 0 {
 			if calls, later = stillWanted(later), nil; len(calls) == 0 {
 				return
 			}
-			is, losses = unknown, 0
+			is, losses, lapsedBy = unknown, 0, time.Time{}
 		}
 		if is == unknown {
-			part, rest := splitAfter(calls, store.MaxTouchedDevices)
+			most := store.MaxTouchedDevices
+			if !lapsedBy.IsZero() {
+				most = store.MaxWithLapsed
+			}
+			part, rest := splitAfter(calls, most)
 			later = slices.Concat(rest, later)
-			if snapshot, calls = s.read(ctx, ref, part); len(calls) == 0 {
+			if snapshot, calls = s.read(ctx, ref, part, lapsedBy); len(calls) == 0 {
 				continue
 			}
 			is = proven
+		}
+		if lapsedBy.IsZero() {
+			if lapsedBy = s.searchesLeases(&snapshot.Record, calls); !lapsedBy.IsZero() {
+				is = unknown
+				continue
+			}
 		}
 		fold := s.fold(ref, snapshot, calls)
 		if len(fold.answers) < len(calls) {
@@ -75,6 +86,7 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 					answerAll(later, licensing.ErrUnavailable)
 					return
 				}
+				lapsedBy = time.Time{}
 				if is = unknown; len(outcome.Rivals) > 0 {
 					snapshot, is = outcome.Rivals[0], proven
 				}
@@ -88,13 +100,28 @@ func (s *settler) swap(ctx context.Context, ref licensing.Ref, calls []*call, sn
 				s.answerFold(fold, calls)
 				calls = nil
 			default:
-				calls, is = stillWanted(calls), unknown
+				calls, is, lapsedBy = stillWanted(calls), unknown, time.Time{}
 			}
 		default: // the answers hold at the snapshot's revision
 			s.answerFold(fold, calls)
 			calls = nil
 		}
 	}
+}
+
+// searchesLeases returns up to which end a snapshot needs lapsed leases that it does not have; zero: it needs none.
+func (s *settler) searchesLeases(record *licensing.Record, calls []*call) time.Time {
+	if record.License == nil || !record.License.Lease.Leased() {
+		return time.Time{}
+	}
+	now := s.Now()
+	record.ActsByTime = s.cfg.Clocks.Untrusted() == nil
+	for _, c := range calls {
+		if record.SearchesLeases(c.cmd, len(calls), now) {
+			return record.LapsedBy(now)
+		}
+	}
+	return time.Time{}
 }
 
 // commit stores a change, and counts what it wrote. All changes of the engine go this way.

@@ -30,6 +30,7 @@ type command struct {
 	Named     bool
 	ProductID string
 	SeenStep  time.Duration
+	Lease     time.Duration
 	Caller    owner
 	Pin       owner
 	By        string
@@ -70,7 +71,7 @@ func (c codec) request(hop node.Hop) ([]byte, error) {
 			r.Commands[i] = command{
 				Kind: activate, Prefix: cmd.Key.Prefix(), Presented: []byte(cmd.Key.By()),
 				Device: cmd.Device, Name: cmd.Name, Named: cmd.Named,
-				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep,
+				ProductID: cmd.ProductID, SeenStep: cmd.SeenStep, Lease: cmd.Lease,
 				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		case licensing.RemoveDevice:
@@ -108,7 +109,7 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		case activate:
 			hop.Commands[i] = licensing.Activate{
 				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
-				SeenStep: cmd.SeenStep,
+				SeenStep: cmd.SeenStep, Lease: cmd.Lease,
 			}
 		case removeDevice:
 			hop.Commands[i] = licensing.RemoveDevice{Target: target, Device: cmd.Device}

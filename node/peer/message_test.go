@@ -127,6 +127,7 @@ func TestReply(t *testing.T) {
 	result := filled[licensing.Result](t)
 	result.RefundDue, result.Created, result.Invalid = false, false, "" // messages do not carry these
 	result.License.Sequence, result.License.LimitReportedAt = 0, time.Time{}
+	result.License.Stamp, result.License.LeasesUntil = time.Time{}, time.Time{}
 	other := result
 	other.License.MaxDevices = 0
 	fewer := result
@@ -173,6 +174,7 @@ func TestReplyHasEachLicenseOnce(t *testing.T) {
 	for i := range 50 {
 		l := filled[licensing.License](t)
 		l.CurrentDevices, l.Sequence, l.LimitReportedAt = i, uint64(i), time.UnixMilli(int64(i))
+		l.Stamp, l.LeasesUntil = l.LimitReportedAt, l.LimitReportedAt
 		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{License: l}})
 	}
 	body, err := c.reply(a)

@@ -27,12 +27,14 @@ type answer struct {
 	Named          bool
 	BoundAt        millis
 	LastSeenAt     millis
+	LeaseEnd       millis
+	LeaseLeft      time.Duration
 	Bound, Removed bool
 	Error          *licensing.Error
 }
 
 // license is a license without its id, which the hop has, without its number of devices, which the
-// answer has, and without the counters of its events, which callers don't need.
+// answer has, and without what callers don't need: the counters of its events, and the times of its leases.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	KeyPrefix                         string
@@ -50,6 +52,7 @@ type license struct {
 	RemovalsMonth, Removals           int
 	Reissues                          []byte
 	Terms, OwnEntitlements            licensing.TermsVersion
+	Lease, LongestLease               time.Duration
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -82,6 +85,7 @@ func fromLicense(l *licensing.License) license {
 		RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
 		RemovalsMonth:    l.Removals.Month, Removals: l.Removals.Count,
 		Reissues: []byte(l.Reissues), Terms: l.Terms, OwnEntitlements: l.OwnEntitlements,
+		Lease: l.Lease.Length, LongestLease: l.Lease.Longest,
 	}
 }
 
@@ -98,6 +102,7 @@ func (l *license) license(id licensing.LicenseID) licensing.License {
 		Removals:    licensing.Removals{Month: l.RemovalsMonth, Count: l.Removals},
 		Reissues:    licensing.Reissues(l.Reissues),
 		Terms:       l.Terms, OwnEntitlements: l.OwnEntitlements,
+		Lease: licensing.LeaseTerms{Length: l.Lease, Longest: l.LongestLease},
 	}
 }
 
@@ -117,6 +122,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		}
 		now := from.Result.License
 		now.CurrentDevices, now.Sequence, now.LimitReportedAt = 0, 0, time.Time{}
+		now.Stamp, now.LeasesUntil = time.Time{}, time.Time{}
 		if len(r.Licenses) == 0 || now != last {
 			r.Licenses = append(r.Licenses, fromLicense(&now))
 			last = now
@@ -126,7 +132,8 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 			License: len(r.Licenses), CurrentDevices: from.Result.License.CurrentDevices,
 			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt),
 			LastSeenAt: toMillis(device.LastSeenAt),
-			Bound:      from.Result.Bound, Removed: from.Result.Removed,
+			LeaseEnd:   toMillis(device.LeaseEnd), LeaseLeft: from.Result.LeaseLeft,
+			Bound: from.Result.Bound, Removed: from.Result.Removed,
 		}
 	}
 	return c.encode.Marshal(r)
@@ -159,9 +166,9 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 			License: r.Licenses[from.License-1].license(hop.License),
 			Device: licensing.Device{
 				ID: hop.Commands[i].DeviceID(), Name: from.Name, Named: from.Named,
-				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(),
+				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(), LeaseEnd: from.LeaseEnd.time(),
 			},
-			Bound: from.Bound, Removed: from.Removed,
+			LeaseLeft: from.LeaseLeft, Bound: from.Bound, Removed: from.Removed,
 		}
 		to.Result.License.CurrentDevices = from.CurrentDevices
 	}

@@ -107,6 +107,11 @@ func (g *grantRun) start(ctx context.Context, product *licensing.Product) error 
 				maxShownEntitlements/size)}},
 		}
 	}
+	if g.in.MaxDevices != nil {
+		if err := product.Terms.Lease.CheckDevices(*g.in.MaxDevices); err != nil {
+			return err
+		}
+	}
 	g.progress = licensing.GrantProgress{Terms: product.Terms, Quantity: g.in.Quantity}
 	if _, err := io.ReadFull(g.cfg.Entropy, g.progress.Seed[:]); err != nil {
 		return fmt.Errorf("make a seed for license keys: %w", err)

@@ -192,7 +192,7 @@ func (r *Rollouts) roll(
 	var updated, failed atomic.Int64
 	var overBudget atomic.Bool
 	all, err := r.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
-		err := r.engine.DoInBackground(ctx, ref, commands[ref])
+		_, err := r.engine.DoInBackground(ctx, ref, commands[ref])
 		switch reason := licensing.ReasonOf(err); {
 		case err == nil:
 			updated.Add(1)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -114,8 +115,28 @@ func (s *Sweeps) recordEnds(
 	}
 	before := now.Add(-s.cfg.ExpiryMargin)
 	return s.eachDue(ctx, kind, store.DueSpan{Until: before}, func(ctx context.Context, ref licensing.Ref) error {
-		return s.engine.DoInBackground(ctx, ref, record(before))
+		_, err := s.engine.DoInBackground(ctx, ref, record(before))
+		return err
 	})
+}
+
+// RemoveLapsedLeases removes the leases that have lapsed, unless activations have taken their device slots before.
+func (s *Sweeps) RemoveLapsedLeases(ctx context.Context) error {
+	now, err := s.timeToActBy()
+	if err != nil {
+		return err
+	}
+	return s.eachDue(ctx, licensing.DueLeases, store.DueSpan{Until: now},
+		func(ctx context.Context, ref licensing.Ref) error {
+			for devices := math.MaxInt; ; { // one swap removes only some of many
+				result, err := s.engine.DoInBackground(ctx, ref, licensing.LapseLeases{})
+				l := &result.License
+				if err != nil || l.CurrentDevices >= devices || l.LeasesUntil.IsZero() || !l.LeasesUntil.Before(now) {
+					return err
+				}
+				devices = l.CurrentDevices
+			}
+		})
 }
 
 // worseError returns the worse of two errors, by severity; of two equally bad errors the first. So if

@@ -1,0 +1,181 @@
+package node_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet/internal/nodetest"
+	"licet/licensing"
+	"licet/node/service"
+	"licet/node/store"
+)
+
+const lease = 10 * time.Minute
+
+// floating grants a license with leases.
+func floating(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKey {
+	t.Helper()
+	product := fmt.Sprintf("floating-%d", maxDevices)
+	if _, _, err := n.PutProduct(nodetest.Context(t), licensing.PutProduct{ID: product, Owner: nodetest.Owner,
+		Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices,
+			Lease: licensing.LeaseTerms{Length: lease, Longest: time.Hour}}}); err != nil {
+		t.Fatal(err)
+	}
+	granted, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: product, Quantity: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return granted[0].License.Key
+}
+
+// TestLapsedSlots: on a full license, the next activation takes a slot whose lease has lapsed, and its guard too. That
+// holds on a license with devices in its record, on one with devices of their own, and on a node that remembers little.
+func TestLapsedSlots(t *testing.T) {
+	for _, devices := range []int{3, 16, 17, 60} {
+		for _, forgetful := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d devices, forgetful %v", devices, forgetful), func(t *testing.T) {
+				t.Parallel()
+				clock := &nodetest.Clock{}
+				n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
+				key := floating(t, n, devices)
+				other := n
+				node := func() *service.Service {
+					if forgetful {
+						other = nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
+					}
+					return other
+				}
+				refused := func(device string) {
+					t.Helper()
+					_, err := nodetest.Activate(nodetest.Context(t), node(), key, device)
+					if licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached {
+						t.Fatalf("%s was answered %v", device, err)
+					}
+				}
+				for i := range devices {
+					nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+				}
+				refused("another")
+				clock.Advance(lease / 2)
+				for i := range devices - 2 {
+					nodetest.MustActivate(t, node(), key, fmt.Sprint("device ", i))
+				}
+				clock.Advance(lease/2 + licensing.LeaseGuard - time.Millisecond)
+				refused("another")
+				clock.Advance(time.Millisecond)
+				if got := nodetest.MustActivate(t, node(), key, "another"); got.LeaseLeft != lease || !got.Bound {
+					t.Errorf("the lease has %v left, bound %v", got.LeaseLeft, got.Bound)
+				}
+				nodetest.MustActivate(t, node(), key, "one more")
+				refused("too many")
+				if count, ids := nodetest.Devices(t, n, key); count != devices || !ids["another"] || !ids["one more"] {
+					t.Errorf("%d devices: %v", count, ids)
+				}
+			})
+		}
+	}
+}
+
+// TestManyTakeLapsedSlots: of many devices that come at once, as many get leases as have lapsed.
+func TestManyTakeLapsedSlots(t *testing.T) {
+	t.Parallel()
+	const devices = 130 // more than one swap removes
+	clock := &nodetest.Clock{}
+	n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
+	rival := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock))
+	key := floating(t, n, devices)
+	comes := func(from, to int) (leased int64) {
+		var group sync.WaitGroup
+		var count atomic.Int64
+		for i := from; i < to; i++ {
+			group.Go(func() {
+				at := []*service.Service{n, rival}[i%2]
+				switch _, err := nodetest.Activate(nodetest.Context(t), at, key, fmt.Sprint("device ", i)); {
+				case err == nil:
+					count.Add(1)
+				case licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached:
+					t.Errorf("device %d: %v", i, err)
+				}
+			})
+		}
+		group.Wait()
+		return count.Load()
+	}
+	if got := comes(0, 200); got != devices {
+		t.Fatalf("%d of %d devices have leases", got, devices)
+	}
+	clock.Advance(lease + licensing.LeaseGuard)
+	if got := comes(1000, 1000+2*devices); got != devices {
+		t.Fatalf("%d devices have taken slots, want %d", got, devices)
+	}
+	if count, _ := nodetest.Devices(t, n, key); count != devices {
+		t.Errorf("%d devices", count)
+	}
+}
+
+// TestLapsedLeasesAreSwept: without activations, a sweep removes lapsed leases, however many.
+func TestLapsedLeasesAreSwept(t *testing.T) {
+	clock := &nodetest.Clock{}
+	db := nodetest.OpenWith(t, nodetest.OwnEtcd(t))
+	n := nodetest.New(t, db, nodetest.WithClock(clock))
+	few, many := floating(t, n, 3), floating(t, n, 130)
+	for i := range 130 {
+		if i < 3 {
+			nodetest.MustActivate(t, n, few, fmt.Sprint("device ", i))
+		}
+		nodetest.MustActivate(t, n, many, fmt.Sprint("device ", i))
+	}
+	clock.Advance(lease - time.Minute)
+	nodetest.MustActivate(t, n, few, "device 1")
+	nodetest.MustActivate(t, n, many, "device 1")
+	for _, step := range []struct {
+		after     time.Duration
+		few, many int
+	}{{time.Minute + licensing.LeaseGuard - time.Millisecond, 3, 130}, {time.Millisecond, 1, 1}, {lease, 0, 0}} {
+		clock.Advance(step.after)
+		nodetest.WantError(t, n.RemoveLapsedLeases(nodetest.Context(t)), nil)
+		for key, want := range map[licensing.LicenseKey]int{few: step.few, many: step.many} {
+			loaded, err := db.Load(nodetest.Context(t), store.Want{Ref: licensing.LicenseRef(key)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l := loaded[0].Record.License; l.CurrentDevices != want {
+				t.Errorf("after %v, %d devices are stored, want %d", step.after, l.CurrentDevices, want)
+			}
+		}
+	}
+}
+
+// TestWrongClockTakesNoSlot: a node whose clock is not known to agree with others gives leases, and takes none away.
+func TestWrongClockTakesNoSlot(t *testing.T) {
+	for _, devices := range []int{3, 17} {
+		t.Run(fmt.Sprint(devices, " devices"), func(t *testing.T) {
+			t.Parallel()
+			clock := &nodetest.Clock{}
+			comparison := nodetest.NewComparison(clock.Source)
+			n := nodetest.New(t, nodetest.OpenStore(t), nodetest.WithClock(clock),
+				func(cfg *service.Config) { cfg.Clocks = comparison })
+			nodetest.MeetNodes(comparison, 0)
+			key := floating(t, n, devices)
+			for i := range devices - 1 {
+				nodetest.MustActivate(t, n, key, fmt.Sprint("device ", i))
+			}
+			clock.Advance(lease + time.Minute)
+			nodetest.MeetNodes(comparison, -lease-time.Minute) // a second node says that it is earlier
+			nodetest.WantError(t, n.ActsByTime(), licensing.ErrUnavailable)
+			nodetest.MustActivate(t, n, key, "the last")
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "another")
+			if licensing.ReasonOf(err) != licensing.ReasonDeviceLimitReached {
+				t.Errorf("answered %v", err)
+			}
+			nodetest.MustActivate(t, n, key, "device 0") // as its own device
+			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.MeetNodes(comparison, 0, 0)
+			nodetest.WantError(t, n.ActsByTime(), nil)
+			nodetest.MustActivate(t, n, key, "another")
+		})
+	}
+}
