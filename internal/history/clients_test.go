@@ -33,9 +33,11 @@ type plan struct {
 	each    int           // questions of each client
 	expires time.Duration // from the run's beginning, 0: never
 	odds    []odd
-	watched bool // see isWatcher; its clients are all patient
-	keyed   bool // half of what an operator does comes under an Idempotency-Key
-	sold    bool // with the terms of a product that does not let end users remove devices
+	watched bool          // see isWatcher; its clients are all patient
+	keyed   bool          // half of what an operator does comes under an Idempotency-Key
+	lease   time.Duration // of its leases; 0: devices are bound until they are removed
+	swept   bool          // sweeps remove lapsed leases, so the model leaves the license out
+	sold    bool          // with the terms of a product that does not let end users remove devices
 }
 
 type odd struct {
@@ -90,6 +92,7 @@ func plans(random *rand.Rand) []plan {
 			odds: []odd{{12, activate}, {6, remove}, {3, suspend}, {4, reinstate}, {1, revoke}, {4, extend},
 				{2, setNote}, {2, get}}},
 	)
+	list = append(list, floatingPlans()...)
 	for n := range 4 {
 		list = append(list,
 			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
@@ -130,7 +133,7 @@ func newLicense(p plan, key licensing.LicenseKey) *license {
 // lost.
 func (l *license) spent() bool {
 	unknowns := maxUnknowns - l.clients
-	if l.keyed || l.sold || slices.ContainsFunc(l.odds, odd.multiplies) {
+	if l.keyed || l.sold || l.lease != 0 || slices.ContainsFunc(l.odds, odd.multiplies) {
 		unknowns = min(unknowns, fewUnknowns)
 	}
 	return l.unknowns.Load() > int32(unknowns) || l.asked.Load() > int32(maxOperations-l.clients)
@@ -181,7 +184,7 @@ func (r *run) work(l *license, number int) {
 // prepare creates the license and binds its first devices. It may fail: then other clients find no such license, or
 // fewer devices.
 func (r *run) prepare(l *license, client int, random *rand.Rand) int {
-	in := input{Key: l.key, Action: create, Max: l.max}
+	in := input{Key: l.key, Action: create, Max: l.max, Lease: l.lease.Milliseconds()}
 	if l.expires != 0 {
 		in.Expires = r.started.Add(l.expires).UnixMilli()
 	}
@@ -209,6 +212,9 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 	case activate, remove, validate:
 		in.Device = len(l.devices) - l.pool + random.IntN(l.pool)
 		in.ByUser = in.Action == remove && !l.sold && random.IntN(3) == 0
+		if l.lease != 0 && in.Action != remove && random.IntN(4) == 0 {
+			in.Lease = 2 * l.lease.Milliseconds()
+		}
 	case setMax:
 		in.Max = random.IntN(6)
 		in.Note = random.IntN(3)
@@ -318,7 +324,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 		op.Out.Verdict = unknown // the connection was reset
 		op.Adrift = r.way.on
 	}
-	if op.Out.Verdict == unknown && (in.Action == get || in.Action == validate) {
+	if op.Out.Verdict == unknown && (in.Action == get || in.Action == validate && l.lease == 0) {
 		op.Out.Verdict = nothing
 	}
 	op.Return, op.After = time.Since(r.started), revision()
@@ -373,6 +379,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 		return out, 0
 	}
 	out.Removed, out.Invalid, out.Facts = result.Removed, result.Invalid, factsOf(&result.License)
+	out.Lease = leaseOf(&result)
 	if in.Action == activate {
 		boundAt = milli(result.Device.BoundAt)
 	}
@@ -394,9 +401,11 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 		}
 		return p.node.Do(ctx, licensing.LicenseRef(in.Key), cmd)
 	case activate:
-		return p.node.Activate(ctx, licensing.Activate{Target: target, Device: l.devices[in.Device]})
+		return p.node.Activate(ctx, licensing.Activate{Target: target, Device: l.devices[in.Device],
+			Lease: time.Duration(in.Lease) * time.Millisecond})
 	case validate:
-		return p.node.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: l.devices[in.Device]})
+		return p.node.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: l.devices[in.Device],
+			Lease: time.Duration(in.Lease) * time.Millisecond})
 	case remove:
 		if in.ByUser {
 			return p.node.DeactivateDevice(ctx,
@@ -412,6 +421,9 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 func (r *run) create(ctx context.Context, p *process, in input) output {
 	terms := licensing.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max,
 		SelfService: licensing.SelfService{Allowed: true}}
+	if length := time.Duration(in.Lease) * time.Millisecond; length != 0 {
+		terms.Lease = licensing.LeaseTerms{Length: length, Longest: 2 * length}
+	}
 	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()
@@ -432,6 +444,7 @@ func (r *run) look(ctx context.Context, p *process, l *license, in input) output
 	if err != nil {
 		return out
 	}
+	view.HideLapsed(p.node.Now())
 	return l.seen(view)
 }
 

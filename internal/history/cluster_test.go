@@ -245,13 +245,15 @@ type killable struct {
 	run  *run
 }
 
-// Due leaves out the licenses of other runs.
+// Due leaves out the licenses of other runs, and the leases that are not swept.
 func (m killable) Due(
 	ctx context.Context, kind licensing.DueKind, slot licensing.Slot, span store.DueSpan, from string, limit int,
 ) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, slot, span, from, limit)
 	page.Records = slices.DeleteFunc(page.Records,
-		func(ref licensing.Ref) bool { return !m.run.has(ref) })
+		func(ref licensing.Ref) bool {
+			return !m.run.has(ref) || kind == licensing.DueLeases && !m.run.sweeps(ref)
+		})
 	return page, err
 }
 

@@ -15,6 +15,7 @@
 //	external_test.go          clients that bring the same external keys, and the aliases of these
 //	entitlements_test.go      other terms of the product, and the entitlements of licenses
 //	reissue_test.go           new keys of a license, and which keys clients present
+//	leases_test.go            licenses with leases: the model, what must hold between two revisions, and seeded bugs
 //	bank_test.go              a payment provider that outlives the nodes
 //	keyed_test.go             requests with an Idempotency-Key
 //	faults_test.go            failing requests, killed and paused nodes, wrong clocks

@@ -158,7 +158,7 @@ func (i *inspection) checkLicenseEvents(t *timeline, key licensing.LicenseKey, s
 					wrong(e)
 				}
 				now.devices[e.device] = e.boundAt
-			case licensing.EventDeviceRemoved:
+			case licensing.EventDeviceRemoved, licensing.EventDeviceLeaseLapsed:
 				if now.devices[e.device] != e.boundAt || !bound {
 					wrong(e)
 				}

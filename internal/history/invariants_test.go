@@ -41,6 +41,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.writers(key.String(), licenseWriters(states))
 		i.facts(key, states, byKey[key])
 		i.terms(t, key, states)
+		i.leases(key, states)
 		i.explained(key, states, byKey[key])
 	}
 	for _, l := range r.licenses {
@@ -191,7 +192,8 @@ func (i *inspection) facts(key licensing.LicenseKey, states []*licenseAt, ops []
 			for id, at := range s.devices {
 				if was, bound := before.devices[id]; before.revoked != 0 && !bound {
 					i.add("facts", "%s: %s was bound after the license was revoked: %s", key, id, s)
-				} else if bound && was != at && !i.run.removedAt(ops, states, s.revision, id) {
+				} else if _, again := before.lapsed(id, s); bound && was != at && !again &&
+					!i.run.removedAt(ops, states, s.revision, id) {
 					i.add("facts", "%s: %s was bound at %d and is now bound at %d: %s", key, id, was, at, s)
 				}
 			}
@@ -225,7 +227,7 @@ func changes(before, s *licenseAt) []change {
 	}
 	for id, at := range s.devices {
 		was, bound := before.devices[id]
-		if bound && was != at {
+		if _, again := before.lapsed(id, s); bound && was != at && !again {
 			add(change{in: input{Action: remove}, device: id})
 		}
 		if !bound || was != at {
@@ -233,7 +235,8 @@ func changes(before, s *licenseAt) []change {
 		}
 	}
 	for id := range before.devices {
-		if _, bound := s.devices[id]; !bound {
+		_, bound := s.devices[id]
+		if may, _ := before.lapsed(id, s); !bound && !may {
 			add(change{in: input{Action: remove}, device: id})
 		}
 	}
@@ -268,7 +271,8 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	var candidates []*candidate
 	for _, op := range ops {
 		w := windowOf(op, states)
-		if op.In.Action == remove && op.Out.Verdict == accepted && !op.Out.Removed {
+		// A lapsed lease counts as removed before, and its entry still goes.
+		if op.In.Action == remove && op.Out.Verdict == accepted && !op.Out.Removed && !states[0].leased {
 			continue
 		}
 		if w.to > w.from {
@@ -280,7 +284,7 @@ func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, op
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
 		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = licensing.LicenseKey{}, 0, false, 0, false
-		in.Number = 0
+		in.Number, in.Lease = 0, 0
 		if in.Action == extend {
 			in = input{Action: renew, Expires: ch.was + dayInMilli}
 		}
@@ -331,7 +335,8 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 		id := i.run.deviceOf(op)
 		switch op.In.Action {
 		case activate:
-			if !held(func(s *licenseAt) bool { return s.devices[id] == op.BoundAt }) && !i.run.undone(op, remove, ops) {
+			stands := func(s *licenseAt) bool { return s.devices[id] == op.BoundAt && s.ends[id] >= op.Out.Lease.End }
+			if !held(stands) && !i.run.undone(op, remove, ops) {
 				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id,
 					op.BoundAt, op.Before, op.After)
 			}
@@ -345,13 +350,14 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 				continue // the time may matter; the model has it
 			}
 			bound := op.Out.Invalid == ""
-			if !held(func(s *licenseAt) bool { return (s.devices[id] != 0) == bound }) &&
+			lapsed := func(s *licenseAt) bool { return s.leased && s.ends[id] <= max(op.Out.Clock.to, s.stamp) }
+			if !held(func(s *licenseAt) bool { return (s.devices[id] != 0) == bound || !bound && lapsed(s) }) &&
 				!i.run.undone(op, activate, ops) && !i.run.undone(op, remove, ops) {
 				i.add("acknowledged", "%s: %s was %s, which it never was between revisions %d and %d", l.key, id,
 					op.Out, op.Before, op.After)
 			}
 		case get:
-			if !held(func(s *licenseAt) bool {
+			if l.lease == 0 && !held(func(s *licenseAt) bool {
 				return l.set(s.devices) == op.Out.Devices &&
 					s.max == op.Out.Facts.Max
 			}) {

@@ -25,6 +25,7 @@ type state struct {
 	note      int                        // in its metadata; 0: none
 	activated span                       // what activated_at can be; zero: never activated
 	keys      [licensing.MaxReissues]key // the new keys in order; the rest is zero
+	leases    leases
 }
 
 func (s state) count() int { return bits.OnesCount64(s.devices) }
@@ -67,6 +68,7 @@ type input struct {
 	Keyed   bool  `json:",omitempty"` // under an Idempotency-Key, see deliver
 	Number  int   `json:",omitempty"` // of the new key to present, or, for reissue, to make; 0: the first key
 	Overlap bool  `json:",omitempty"` // reissue: bound devices may still use the keys before
+	Lease   int64 `json:",omitempty"` // milliseconds; create: of its leases, activate and validate: asked for
 }
 
 // verdict is how a question ended.
@@ -86,6 +88,7 @@ type output struct {
 	Removed bool             `json:",omitempty"`
 	Invalid licensing.Reason `json:",omitempty"` // validate
 	Facts   facts
+	Lease   leaseOut
 	Devices uint64 `json:",omitempty"` // get
 	Note    int    `json:",omitempty"` // get
 	Later   bool   `json:",omitempty"` // its answer holds the facts of a later time
@@ -127,7 +130,8 @@ func (s state) effects(in input, clock span) []effect {
 	case in.Action == create && s.exists:
 		list = append(list, effect{reason: alreadyThere, next: s})
 	case in.Action == create:
-		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires}})
+		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires,
+			leases: leases{length: in.Lease}}})
 	case !s.exists:
 		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
 	case in.presents() && s.replaced(in.Number, s.devices&(1<<in.Device) != 0) != "":
@@ -238,10 +242,12 @@ func (s state) timeless(in input) effect {
 // that was answered. Were it allowed to have none here as well, a search would find out at
 // the end only that it has to have one elsewhere, and try all orders of the rest before.
 func (s state) step(in input, out output) []state {
-	switch out.Verdict {
-	case nothing:
+	switch {
+	case out.Verdict == nothing:
 		return []state{s}
-	case unknown:
+	case s.ofLeases(in):
+		return s.stepLeases(in, out)
+	case out.Verdict == unknown:
 		if !s.exists && in.Action != create {
 			return nil
 		}

@@ -34,6 +34,9 @@ type licenseAt struct {
 	spilled                           bool
 	writers                           []writer
 	devices                           map[string]int64 // id → bound_at
+	leased                            bool
+	stamp, leasesUntil                int64
+	ends                              map[string]int64 // id → the end of its lease
 	recordWritten, strayDeviceWritten bool
 	noteWritten                       bool // its metadata
 	terms, own                        licensing.TermsVersion
@@ -122,8 +125,9 @@ func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
 }
 
 type device struct {
-	id      string
-	boundAt int64
+	id       string
+	boundAt  int64
+	leaseEnd int64
 }
 
 // licenseIn returns the id of the license that a key of a slot names.
@@ -266,8 +270,9 @@ func (t *timeline) replay(
 		}
 		if l.spilled {
 			l.devices = map[string]int64{}
+			l.ends = map[string]int64{}
 			for _, d := range own[id] {
-				l.devices[d.id] = d.boundAt
+				l.add(d)
 			}
 		}
 		t.licenses[id] = append(t.licenses[id], l)
@@ -375,22 +380,32 @@ func (l *licenseAt) decode(m message) error {
 	l.spilled = m.varints[8] != 0
 	l.terms, l.own = licensing.TermsVersion(m.varints[30]), licensing.TermsVersion(m.varints[31])
 	l.writers = m.writers()
-	l.devices = map[string]int64{}
+	l.leased, l.stamp, l.leasesUntil = m.varints[32] != 0, m.milliAfter(34, created), m.milliAfter(35, created)
+	l.devices, l.ends = map[string]int64{}, map[string]int64{}
 	for _, entry := range m.bytes[3] {
 		d, err := decodeDevice(entry, created)
 		if err != nil {
 			return err
 		}
-		l.devices[d.id] = d.boundAt
+		l.add(d)
 	}
 	return nil
+}
+
+func (l *licenseAt) add(d device) {
+	if l.devices[d.id] = d.boundAt; d.leaseEnd != 0 {
+		l.ends[d.id] = d.leaseEnd
+	}
 }
 
 // decodeDevice reads a device, whose times count from when its license was
 // created, or from 1970 where it has a key of its own.
 func decodeDevice(b []byte, created int64) (device, error) {
 	m, err := parse(b)
-	d := device{m.text(1), m.milliAfter(4, created)}
+	d := device{id: m.text(1), boundAt: m.milliAfter(4, created)}
+	if m.varints[7] != 0 {
+		d.leaseEnd = d.boundAt + m.milli(7)
+	}
 	if d.id == "" {
 		d.id = hex.EncodeToString([]byte(m.text(2)))
 	}
@@ -413,7 +428,11 @@ func (o *orderAt) decode(value []byte) error {
 
 func (l *licenseAt) String() string {
 	devices := slices.Sorted(maps.Keys(l.devices))
-	return fmt.Sprintf("revision %d by %v: %d of %d (over %d) %v activated %d expires %d suspended %d revoked %d",
+	text := fmt.Sprintf("revision %d by %v: %d of %d (over %d) %v activated %d expires %d suspended %d revoked %d",
 		l.revision, l.writers[0], l.current, l.max, l.allowedOver, devices, l.activated, l.expires, l.suspended,
 		l.revoked)
+	if l.leased {
+		text += fmt.Sprintf(" leases until %v, stamp %d", l.ends, l.stamp)
+	}
+	return text
 }

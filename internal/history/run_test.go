@@ -347,7 +347,11 @@ func (r *run) history() []porcupine.Operation {
 		end = max(end, op.Return+1)
 	}
 	var list []porcupine.Operation
+	modeled := r.modeledKeys()
 	for _, op := range explaining(r.operations) {
+		if !modeled[op.In.Key] {
+			continue
+		}
 		o := porcupine.Operation{
 			ClientId: op.Client, Input: op.In, Output: op.Out,
 			Call: int64(op.Call), Return: int64(op.Return),

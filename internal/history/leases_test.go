@@ -1,0 +1,447 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// leasePool bounds the devices of a license with leases that the model has.
+const leasePool = 6
+
+// leaseGuard is how long a lapsed lease keeps its slot, in milliseconds.
+const leaseGuard = 5000
+
+// lateClock is by how much a clock can be ahead of its time at the call when a command without an answer is run.
+const lateClock = int64(time.Hour / time.Millisecond)
+
+// leases are the leases of a license by the rules alone. What the answers do not show is a span.
+type leases struct {
+	length int64           // milliseconds; 0: devices are bound until they are removed
+	ends   [leasePool]span // of the devices that have an entry
+	stamp  span            // the last
+}
+
+// leaseOut is the lease in an accepted answer.
+type leaseOut struct {
+	End, Left int64 `json:",omitempty"` // Left is from the time by which the node decided; 0: there is no lease
+}
+
+func leaseOf(result *licensing.Result) (l leaseOut) {
+	if result.LeaseLeft > 0 {
+		l = leaseOut{milli(result.Device.LeaseEnd), result.LeaseLeft.Milliseconds()}
+	}
+	return l
+}
+
+// ofLeases reports whether a question to a license with leases depends on them.
+func (s state) ofLeases(in input) bool {
+	switch in.Action {
+	case activate, validate, remove, get:
+		return s.exists && s.leases.length != 0
+	}
+	return false
+}
+
+// stepLeases is step for a license with leases.
+func (s state) stepLeases(in input, out output) []state {
+	at := span{max(out.Clock.from, s.leases.stamp.from), max(out.Clock.to, s.leases.stamp.to)}
+	lost := out.Verdict == unknown
+	if lost {
+		at.to += lateClock
+	}
+	if l := out.Lease; l.Left > 0 {
+		if decided := l.End - l.Left; decided < at.from || decided > at.to {
+			return nil
+		} else {
+			at = span{decided, decided}
+		}
+	}
+	bit := uint64(1) << in.Device
+	bound, end := s.devices&bit != 0, s.leases.ends[in.Device]
+	mayHold, mayNot := bound && end.to > at.from, !bound || end.from <= at.to
+	var states []state
+	leads := func(n state, reason, invalid licensing.Reason, removed bool) {
+		switch {
+		case lost:
+			states = append(states, n)
+		case (reason == "") == (out.Verdict == accepted) && reason == out.Reason && invalid == out.Invalid &&
+			removed == out.Removed:
+			if n, fits := n.fitsLeases(in, out, at); fits {
+				states = append(states, n)
+			}
+		}
+	}
+	switch in.Action {
+	case get:
+		if !s.shows(out.Devices, at) || out.Facts.Current != bits.OnesCount64(out.Devices) {
+			return nil
+		}
+		leads(s, "", "", false)
+	case remove:
+		n := s
+		n.devices &^= bit
+		if mayHold {
+			leads(n, "", "", true)
+		}
+		if mayNot {
+			leads(n, "", "", false)
+		}
+	case validate, activate:
+		if mayHold {
+			for _, n := range s.renewals(in, at, end) {
+				leads(n, "", "", false)
+			}
+		}
+		switch {
+		case !mayNot:
+		case in.Action == validate:
+			leads(s, "", licensing.NotBound, false)
+		default:
+			least, most := s.counted(at, leaseGuard, s.devices&^bit)
+			if least < s.max {
+				leads(s.leased(in, at, out), "", "", false)
+			}
+			if most >= s.max {
+				n := s // lapsed leases may have gone, which shows by the stamp only
+				n.leases.stamp.to = max(n.leases.stamp.to, at.to)
+				leads(n, licensing.ReasonDeviceLimitReached, "", false)
+			}
+		}
+	}
+	return states
+}
+
+// counted returns how many of some devices have leases that end later than a time less a guard.
+func (s state) counted(at span, guard int64, devices uint64) (least, most int) {
+	for ; devices != 0; devices &= devices - 1 {
+		end := s.leases.ends[bits.TrailingZeros64(devices)]
+		if end.from+guard > at.to {
+			least++
+		}
+		if end.to+guard > at.from {
+			most++
+		}
+	}
+	return least, most
+}
+
+// shows reports whether a look may show these devices: those with leases.
+func (s state) shows(devices uint64, at span) bool {
+	if devices&^s.devices != 0 {
+		return false
+	}
+	for left := s.devices; left != 0; left &= left - 1 {
+		end, bit := s.leases.ends[bits.TrailingZeros64(left)], left&-left
+		if devices&bit == 0 && end.from > at.to || devices&bit != 0 && end.to <= at.from {
+			return false
+		}
+	}
+	return true
+}
+
+// renewals lists what becomes of a lease that is held: it moves by an eighth of the asked length at least, or stays.
+func (s state) renewals(in input, at, end span) (list []state) {
+	length := cmp.Or(in.Lease, s.leases.length)
+	if at.to+length-end.from >= length/8 {
+		moved := s
+		moved.leases.ends[in.Device] = span{at.from + length, at.to + length}
+		moved.leases.stamp = at
+		list = append(list, moved)
+	}
+	if least := at.from + length - length/8 + 1; end.to >= least {
+		same := s
+		same.leases.ends[in.Device].from = max(end.from, least)
+		list = append(list, same)
+	}
+	return list
+}
+
+// leased gives a new lease to a device.
+func (s state) leased(in input, at span, out output) state {
+	length := cmp.Or(in.Lease, s.leases.length)
+	s.devices |= 1 << in.Device
+	s.leases.ends[in.Device] = span{at.from + length, at.to + length}
+	s.leases.stamp = at
+	if s.activated == (span{}) {
+		s.activated = out.Clock
+		if out.Verdict == unknown {
+			s.activated.to = forever
+		}
+	}
+	return s
+}
+
+// fitsLeases reports whether the facts of an answer agree with the state after it, and returns the state that the
+// answer may narrow.
+func (s state) fitsLeases(in input, out output, at span) (state, bool) {
+	f := out.Facts
+	guard := int64(0)
+	if out.Reason == licensing.ReasonDeviceLimitReached {
+		guard = leaseGuard
+	}
+	least, most := s.counted(at, guard, s.devices)
+	if f.Max != s.max || f.Current < least || f.Current > most {
+		return s, false
+	}
+	if out.Reason != "" {
+		return s, true
+	}
+	if takes := in.Action == activate || in.Action == validate && out.Invalid == ""; takes {
+		end := &s.leases.ends[in.Device]
+		if out.Lease.Left <= 0 || out.Lease.End < end.from || out.Lease.End > end.to {
+			return s, false
+		}
+		*end = span{out.Lease.End, out.Lease.End}
+	}
+	if f.Activated != 0 {
+		if f.Activated < s.activated.from || f.Activated > s.activated.to {
+			return s, false
+		}
+		s.activated = span{f.Activated, f.Activated}
+	}
+	return s, f.Activated == s.activated.from && f.Expires == s.expires && !f.Revoked && !f.Suspended
+}
+
+// modeled reports whether the model has the license: it has no sweeps of leases, and not all devices of large licenses.
+func (l *license) modeled() bool { return l.lease == 0 || !l.swept }
+
+// modeledKeys returns the keys of the licenses that the model has.
+func (r *run) modeledKeys() map[licensing.LicenseKey]bool {
+	keys := map[licensing.LicenseKey]bool{}
+	for _, l := range r.licenses {
+		keys[l.key] = l.modeled()
+	}
+	return keys
+}
+
+// sweeps reports whether sweeps may remove leases of a license.
+func (r *run) sweeps(ref licensing.Ref) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.licenses {
+		if licensing.LicenseRef(l.key) == ref {
+			return l.swept
+		}
+	}
+	return false
+}
+
+// floatingPlans are the licenses with leases. Clocks are apart by minutes, so leases lapse when another node comes.
+func floatingPlans() []plan {
+	odds := []odd{{8, activate}, {3, validate}, {2, remove}, {1, get}}
+	const length = 4 * time.Minute
+	return []plan{
+		{name: "floating", max: 2, pool: 4, clients: 5, each: 20, lease: length, odds: odds},
+		{name: "floating, one slot", max: 1, pool: 3, clients: 4, each: 20, lease: length, odds: odds},
+		{name: "floating, long leases", max: 3, pool: 5, clients: 5, each: 20, lease: 4 * length, odds: odds},
+		{name: "floating, swept", max: 2, pool: 5, clients: 6, each: 20, lease: length, swept: true, odds: odds},
+		{name: "floating, spilled", max: 18, bound: 18, pool: 24, clients: 6, each: 20, lease: length, swept: true,
+			odds: odds},
+		{name: "floating, spilling", max: 20, bound: 15, pool: 24, clients: 6, each: 20, lease: length, swept: true,
+			odds: odds},
+	}
+}
+
+// leases: the end of a lease never moves back, nor does the stamp. An entry goes only if an operation removes it, or if
+// the swap's stamp is at least its end plus the guard; see also changes. A device that comes again after its lease has
+// lapsed gets another entry. No lease ends before the bound.
+func (i *inspection) leases(key licensing.LicenseKey, states []*licenseAt) {
+	var before *licenseAt
+	for _, s := range states {
+		if !s.leased {
+			return
+		}
+		for id, end := range s.ends {
+			if end < s.leasesUntil || s.leasesUntil == 0 {
+				i.add("leases", "%s: the lease of %s ends at %d, before %d: %s", key, id, end, s.leasesUntil, s)
+			}
+			if before != nil && before.devices[id] == s.devices[id] && end < before.ends[id] {
+				i.add("leases", "%s: the end of %s moved from %d to %d: %s", key, id, before.ends[id], end, s)
+			}
+		}
+		if len(s.ends) != len(s.devices) {
+			i.add("leases", "%s: %d of %d devices have leases: %s", key, len(s.ends), len(s.devices), s)
+		}
+		if before != nil && s.stamp < before.stamp {
+			i.add("leases", "%s: the stamp went from %d to %d: %s", key, before.stamp, s.stamp, s)
+		}
+		before = s
+	}
+}
+
+// lapsed reports whether a device's entry may go in a revision although no operation removes it, or may be replaced
+// because the device comes again.
+func (before *licenseAt) lapsed(id string, s *licenseAt) (may, again bool) {
+	end := before.ends[id]
+	return s.leased && s.stamp >= end+leaseGuard, s.leased && s.stamp >= end
+}
+
+// TestModelOfLeases shows the model small histories of a license with leases of ten minutes.
+func TestModelOfLeases(t *testing.T) {
+	const minute, length = int64(60_000), int64(600_000)
+	type history = []porcupine.Operation
+	floats := func(limit int) porcupine.Operation {
+		return at(0, 0, input{Action: create, Max: limit, Lease: length}, output{Verdict: accepted})
+	}
+	// after is an answer by clocks at a time after noon; with a lease, the node decided at the earlier time.
+	after := func(out output, from, to, end int64) output {
+		out.Clock = span{noon + from, noon + to}
+		if end != 0 {
+			out.Lease = leaseOut{noon + end, end - from}
+		}
+		return out
+	}
+	lease := func(current, limit int, from, end int64) output { return after(ok(current, limit), from, from, end) }
+	first := at(1, 2, bind(0), lease(1, 1, 0, length))
+	gone := length + leaseGuard
+	for _, c := range []struct {
+		name  string
+		right bool
+		ops   history
+	}{
+		{"a lease", true, history{floats(1), first}},
+		{"a shorter lease", false, history{floats(1), at(1, 2, bind(0), lease(1, 1, 0, length-1))}},
+		{"full", true, history{floats(1), first, at(3, 4, bind(1), after(full(1, 1), minute, minute, 0))}},
+		{"above the limit", false, history{floats(1), first, at(3, 4, bind(1), lease(2, 1, minute, minute+length))}},
+		{"renewed", true, history{floats(1), first, at(3, 4, bind(0), lease(1, 1, 2*minute, 2*minute+length))}},
+		{"renewed too early", false, history{floats(1), first, at(3, 4, bind(0), lease(1, 1, minute, minute+length))}},
+		{"as it was", true, history{floats(1), first, at(3, 4, bind(0), lease(1, 1, minute, length))}},
+		{"not renewed", false, history{floats(1), first, at(3, 4, bind(0), lease(1, 1, 2*minute, length))}},
+		{"renewed by a validation", true, history{floats(1), first, at(3, 4, valid(0),
+			lease(1, 1, 2*minute, 2*minute+length))}},
+		{"moved back", false, history{floats(1), first,
+			at(3, 4, input{Action: activate, Lease: 2 * length}, lease(1, 1, minute, minute+2*length)),
+			at(5, 6, bind(0), lease(1, 1, 4*minute, 4*minute+length))}},
+		{"a slow clock", true, history{floats(2), at(1, 2, bind(0), lease(1, 2, 0, length)),
+			at(3, 4, bind(1), after(ok(2, 2), 0, 0, length).with(func(f *facts) { f.Activated = noon }))}},
+		{"a slot within the guard", false, history{floats(1), first,
+			at(3, 4, bind(1), lease(1, 1, gone-1, gone-1+length))}},
+		{"full within the guard", true, history{floats(1), first,
+			at(3, 4, bind(1), after(full(1, 1), gone-1, gone-1, 0))}},
+		{"a lapsed slot", true, history{floats(1), first, at(3, 4, bind(1), lease(1, 1, gone, gone+length)),
+			at(5, 6, bind(0), after(full(1, 1), gone, gone, 0))}},
+		{"full, but lapsed", false, history{floats(1), first, at(3, 4, bind(1), after(full(1, 1), gone, gone, 0))}},
+		{"back by a slow clock", false, history{floats(1), first, at(3, 4, bind(1), lease(1, 1, gone, gone+length)),
+			at(5, 6, bind(0), lease(1, 1, minute, minute+length))}},
+		{"lapsed", true, history{floats(1), first,
+			at(3, 4, valid(0), after(ok(0, 1).not(licensing.NotBound), length, length, 0)),
+			at(5, 6, ask(get), after(ok(0, 1), length, length, 0))}},
+		{"lapsed too early", false, history{floats(1), first,
+			at(3, 4, valid(0), after(ok(0, 1).not(licensing.NotBound), length-1, length-1, 0))}},
+		{"a validation of what has lapsed", false, history{floats(1), first,
+			at(3, 4, valid(0), lease(1, 1, length, 2*length))}},
+		{"given back", true, history{floats(1), first,
+			at(3, 4, unbind(0), after(ok(0, 1).removed(), minute, minute, 0)),
+			at(5, 6, bind(1), lease(1, 1, minute, minute+length))}},
+		{"given back too late", true, history{floats(1), first,
+			at(3, 4, unbind(0), after(ok(0, 1), length, length, 0)),
+			at(5, 6, bind(1), lease(1, 1, length, 2*length))}},
+		{"perhaps leased, full", true, history{floats(1), at(1, 2, bind(0), after(lost, 0, 0, 0)),
+			at(3, 4, bind(1), after(full(1, 1), minute, minute, 0))}},
+		{"perhaps leased, free", true, history{floats(1), at(1, 2, bind(0), after(lost, 0, 0, 0)),
+			at(3, 4, bind(1),
+				lease(1, 1, minute, minute+length).with(func(f *facts) { f.Activated = noon + minute }))}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := porcupine.CheckOperationsTimeout(model(), c.ops, 10*time.Second)
+			if want := map[bool]porcupine.CheckResult{true: porcupine.Ok,
+				false: porcupine.Illegal}[c.right]; got != want {
+				t.Errorf("the checker says %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// lapses counts the leases whose entries went, or were replaced, because they had lapsed.
+func (t *timeline) lapses() (count int) {
+	for _, states := range t.licenses {
+		for n, s := range states[1:] {
+			for id, at := range states[n].devices {
+				if may, again := states[n].lapsed(id, s); s.devices[id] == 0 && may || s.devices[id] > at && again {
+					count++
+				}
+			}
+		}
+	}
+	return count
+}
+
+// uncounted is a store whose node renews lapsed leases that are gone, as if they were still there.
+type uncounted struct{ store.Store }
+
+func (u uncounted) revive(s *store.Snapshot) {
+	l := s.Record.License
+	if l == nil || !l.Lease.Leased() {
+		return
+	}
+	for _, entry := range s.Record.Devices {
+		if !entry.Bound && !l.Stamp.IsZero() {
+			entry.Bound = true
+			entry.Device.BoundAt, entry.Device.LastSeenAt = l.Stamp, l.Stamp
+			entry.Device.LeaseEnd = l.Stamp.Add(time.Millisecond)
+			l.CurrentDevices++
+		}
+	}
+}
+
+func (u uncounted) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := u.Store.Load(ctx, wants...)
+	for i := range snapshots {
+		u.revive(&snapshots[i])
+	}
+	return snapshots, err
+}
+
+func (u uncounted) Recall(want store.Want) (store.Snapshot, []string, bool) {
+	snapshot, unsure, ok := u.Store.Recall(want)
+	u.revive(&snapshot)
+	return snapshot, unsure, ok
+}
+
+// hasty is a store whose node takes the leases of other devices as if its clock were an hour ahead.
+type hasty struct{ store.Store }
+
+func (h hasty) age(s *store.Snapshot) {
+	l := s.Record.License
+	if l == nil || !l.Lease.Leased() || l.LeasesUntil.IsZero() {
+		return
+	}
+	l.LeasesUntil = l.LeasesUntil.Add(-time.Hour)
+	for _, entry := range s.Record.Devices {
+		if entry.Bound {
+			entry.Device.LeaseEnd = entry.Device.LeaseEnd.Add(-time.Hour)
+		}
+	}
+}
+
+func (h hasty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	snapshots, err := h.Store.Load(ctx, wants...)
+	for i := range snapshots {
+		h.age(&snapshots[i])
+	}
+	return snapshots, err
+}
+
+func (h hasty) Recall(want store.Want) (store.Snapshot, []string, bool) {
+	snapshot, unsure, ok := h.Store.Recall(want)
+	h.age(&snapshot)
+	return snapshot, unsure, ok
+}
+
+// unstamped is a store that keeps a license's first stamp: a fast clock leaves no trace.
+type unstamped struct{ store.Store }
+
+func (u unstamped) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if l := change.Writes[0].Record.License; l != nil && l.Lease.Leased() && !l.Stamp.IsZero() {
+		l.Stamp = l.ActivatedAt
+	}
+	return u.Store.Commit(ctx, change)
+}
