@@ -14,6 +14,8 @@ type Activation struct {
 	ProductID  string `json:"product_id,omitempty"`
 	AccountID  string `json:"account_id,omitempty"`
 	Mode       string `json:"mode,omitempty"`
+	// LeaseSeconds is the length of the lease to ask for; 0: that of the product. Only for floating licenses.
+	LeaseSeconds int `json:"lease_seconds,omitempty"`
 }
 
 // Activated is a license after its activation.
@@ -30,6 +32,10 @@ type Activated struct {
 	Mode           string       `json:"mode"`
 	AccountID      string       `json:"account_id"`
 	Entitlements   Entitlements `json:"entitlements"`
+	// LeaseExpiresAt is when the device loses its slot unless it renews its lease; zero: never. Count
+	// LeaseRemainingSeconds from when you sent the request: then the clock of the device need not be right.
+	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
+	LeaseRemainingSeconds int       `json:"lease_remaining_seconds"`
 }
 
 // Activate binds a device to a license. A device that is already bound takes no further slot.
@@ -48,6 +54,8 @@ type Validation struct {
 	ProductID  string `json:"product_id,omitempty"`
 	AccountID  string `json:"account_id,omitempty"`
 	Mode       string `json:"mode,omitempty"`
+	// LeaseSeconds is as in Activation. A validation renews a lease that the device holds, and takes none.
+	LeaseSeconds int `json:"lease_seconds,omitempty"`
 }
 
 // Validity is the result of a check.
@@ -64,6 +72,9 @@ type Validity struct {
 	CurrentDevices int          `json:"current_devices"`
 	ExpiresAt      time.Time    `json:"expires_at"` // zero: never
 	Entitlements   Entitlements `json:"entitlements"`
+	// LeaseExpiresAt and LeaseRemainingSeconds are as in Activated.
+	LeaseExpiresAt        time.Time `json:"lease_expires_at"`
+	LeaseRemainingSeconds int       `json:"lease_remaining_seconds"`
 }
 
 // Validate checks whether a device may use a license. It binds nothing.

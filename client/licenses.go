@@ -42,6 +42,8 @@ type Device struct {
 	DeviceName string    `json:"device_name"`
 	BoundAt    time.Time `json:"bound_at"`
 	LastSeenAt time.Time `json:"last_seen_at"`
+	// LeaseExpiresAt is when the lease of the device ends; zero: bound until it is removed.
+	LeaseExpiresAt time.Time `json:"lease_expires_at"`
 }
 
 // Grant describes licenses to issue without an order.

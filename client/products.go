@@ -16,6 +16,9 @@ type Product struct {
 	ValidityFrom            string `json:"validity_from"`
 	SelfServiceDeactivation bool   `json:"self_service_deactivation"`
 	RemovalsPerMonth        int    `json:"removals_per_month"` // 0: any number
+	DeviceMode              string `json:"device_mode"`        // bound, or leased: floating licenses
+	LeaseSeconds            int    `json:"lease_seconds"`      // 0: no leases
+	MaxLeaseSeconds         int    `json:"max_lease_seconds"`  // 0: no leases
 	// Entitlements of new licenses, as they were put: a value may be an object with an end.
 	Entitlements Entitlements    `json:"entitlements"`
 	Metadata     json.RawMessage `json:"metadata"`
@@ -34,6 +37,9 @@ type ProductTerms struct {
 	ValidityFrom            string `json:"validity_from,omitempty"` // issue, or activation
 	SelfServiceDeactivation bool   `json:"self_service_deactivation,omitempty"`
 	RemovalsPerMonth        int    `json:"removals_per_month,omitempty"` // any number
+	DeviceMode              string `json:"device_mode,omitempty"`        // bound; or leased, for floating licenses
+	LeaseSeconds            int    `json:"lease_seconds,omitempty"`      // needed along with leased
+	MaxLeaseSeconds         int    `json:"max_lease_seconds,omitempty"`  // LeaseSeconds
 	Entitlements            any    `json:"entitlements,omitempty"`       // a JSON object, see the reference
 	Metadata                any    `json:"metadata,omitempty"`
 }

@@ -14,6 +14,7 @@ type device struct {
 	DeviceName *string   `json:"device_name"`
 	BoundAt    timestamp `json:"bound_at"`
 	LastSeenAt timestamp `json:"last_seen_at"`
+	LeaseEnd   timestamp `json:"lease_expires_at"`
 }
 
 func deviceAnswer(d *licensing.Device) device {
@@ -21,6 +22,7 @@ func deviceAnswer(d *licensing.Device) device {
 		DeviceID:   d.ID,
 		BoundAt:    timestamp(d.BoundAt),
 		LastSeenAt: timestamp(d.LastSeenAt),
+		LeaseEnd:   timestamp(d.LeaseEnd),
 	}
 	if d.Named {
 		answer.DeviceName = &d.Name
@@ -65,6 +67,7 @@ func (s licenseRoutes) listDevices(ctx context.Context, c *call, q deviceQuery) 
 	if err != nil {
 		return deviceList{}, err
 	}
+	view.HideLapsed(s.cfg.Node.Now())
 	return deviceList{answers(view.Devices, deviceAnswer), cursorAnswer(view.Next)}, nil
 }
 

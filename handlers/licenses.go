@@ -67,6 +67,7 @@ func (s licenseRoutes) getLicense(ctx context.Context, c *call, in licensePath) 
 }
 
 func (r *renderer) licenseAnswer(view *store.LicenseView, now time.Time) license {
+	view.HideLapsed(now)
 	l := &view.License
 	if l.CurrentDevices <= sortedDevices {
 		slices.SortFunc(view.Devices, func(a, b licensing.Device) int {

@@ -91,6 +91,11 @@ func (s *fixture) recordEachType() {
 	})
 	s.store.put(usage, licensing.UsageRef(owner))
 	s.change(s.license(), "reissue", `{"reason":"leaked"}`).must(s.t, 0)
+	s.activate(s.leased(), "workstation").must(s.t, 0)
+	s.clock.advance(time.Hour)
+	if err := s.node.RemoveLapsedLeases(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // testMessage returns the test message that an endpoint receives.

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"licet/licensing"
 )
@@ -20,6 +21,9 @@ type product struct {
 	ValidityFrom     string          `json:"validity_from"`
 	SelfService      bool            `json:"self_service_deactivation"`
 	RemovalsPerMonth int             `json:"removals_per_month"`
+	DeviceMode       string          `json:"device_mode"`
+	LeaseSeconds     *int            `json:"lease_seconds"`
+	MaxLeaseSeconds  *int            `json:"max_lease_seconds"`
 	Entitlements     json.RawMessage `json:"entitlements"`
 	Metadata         json.RawMessage `json:"metadata"`
 	CreatedAt        timestamp       `json:"created_at"`
@@ -33,6 +37,12 @@ const (
 	fromActivation = "activation"
 )
 
+// The values of device_mode.
+const (
+	devicesBound  = "bound"
+	devicesLeased = "leased"
+)
+
 func productAnswer(p *licensing.Product) product {
 	t := &p.Terms
 	answer := product{
@@ -44,6 +54,7 @@ func productAnswer(p *licensing.Product) product {
 		ValidityFrom:     fromIssue,
 		SelfService:      t.SelfService.Allowed,
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
+		DeviceMode:       devicesBound,
 		Entitlements:     metadata(string(p.Entitlements)),
 		Metadata:         metadata(p.Metadata),
 		CreatedAt:        timestamp(p.CreatedAt),
@@ -52,6 +63,11 @@ func productAnswer(p *licensing.Product) product {
 	}
 	if t.FromActivation {
 		answer.ValidityFrom = fromActivation
+	}
+	if t.Lease.Leased() {
+		answer.DeviceMode = devicesLeased
+		answer.LeaseSeconds = new(licensing.WholeSeconds(t.Lease.Length))
+		answer.MaxLeaseSeconds = new(licensing.WholeSeconds(t.Lease.Longest))
 	}
 	return answer
 }
@@ -71,6 +87,9 @@ type productDescription struct {
 	ValidityFrom     text    `json:"validity_from"`
 	SelfService      flag    `json:"self_service_deactivation"`
 	RemovalsPerMonth integer `json:"removals_per_month"`
+	DeviceMode       text    `json:"device_mode"`
+	LeaseSeconds     integer `json:"lease_seconds"`
+	MaxLeaseSeconds  integer `json:"max_lease_seconds"`
 	Entitlements     object  `json:"entitlements"`
 	Metadata         object  `json:"metadata"`
 
@@ -86,8 +105,30 @@ func (in *productDescription) check(c *checks) {
 	in.validity = c.period("validity", in.Validity)
 	c.oneOf("validity_from", in.ValidityFrom, fromIssue, fromActivation)
 	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
+	in.checkLeases(c)
 	in.entitlements = c.entitlements("entitlements", in.Entitlements, false)
 	c.metadata("metadata", in.Metadata)
+}
+
+func (in *productDescription) checkLeases(c *checks) {
+	c.oneOf("device_mode", in.DeviceMode, devicesBound, devicesLeased)
+	c.integer("lease_seconds", in.LeaseSeconds, false, leastLease, mostLease)
+	c.integer("max_lease_seconds", in.MaxLeaseSeconds, false, leastLease, mostLease)
+	const unlessLeased = "must be left out unless device_mode is leased"
+	terms := in.terms()
+	switch leased := in.DeviceMode.value == devicesLeased; {
+	case leased && !in.LeaseSeconds.given:
+		c.add("lease_seconds", "is required along with the device_mode leased")
+	case !leased && in.LeaseSeconds.given:
+		c.add("lease_seconds", unlessLeased)
+	case !leased && in.MaxLeaseSeconds.given:
+		c.add("max_lease_seconds", unlessLeased)
+	case terms.Lease.Longest < terms.Lease.Length:
+		c.add("max_lease_seconds", "must be at least lease_seconds")
+	}
+	if problem := terms.Lease.DevicesProblem(terms.MaxDevices); problem != "" {
+		c.add("max_devices", problem)
+	}
 }
 
 func (c *checks) keyPrefix(field string, in text) {
@@ -109,6 +150,13 @@ func (in *productDescription) terms() licensing.Terms {
 	terms.SelfService = licensing.SelfService{
 		Allowed:          in.SelfService.value,
 		RemovalsPerMonth: int(in.RemovalsPerMonth.value),
+	}
+	if in.DeviceMode.value == devicesLeased {
+		length := time.Duration(in.LeaseSeconds.value) * time.Second
+		terms.Lease = licensing.LeaseTerms{Length: length, Longest: length}
+		if in.MaxLeaseSeconds.given {
+			terms.Lease.Longest = time.Duration(in.MaxLeaseSeconds.value) * time.Second
+		}
 	}
 	return terms
 }

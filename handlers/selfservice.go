@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"licet/licensing"
 )
@@ -25,7 +26,37 @@ type validation struct {
 	MaxDevices     int               `json:"max_devices"`
 	CurrentDevices int               `json:"current_devices"`
 	ExpiresAt      timestamp         `json:"expires_at"`
+	LeaseExpiresAt timestamp         `json:"lease_expires_at"`
+	LeaseRemaining *int              `json:"lease_remaining_seconds"`
 	Entitlements   json.RawMessage   `json:"entitlements"`
+}
+
+// leaseRequest asks for the length of a lease.
+type leaseRequest struct {
+	LeaseSeconds integer `json:"lease_seconds"`
+}
+
+func (in *leaseRequest) check(c *checks) {
+	c.integer("lease_seconds", in.LeaseSeconds, false, leastLease, mostLease)
+}
+
+func (in *leaseRequest) lease() time.Duration {
+	return time.Duration(in.LeaseSeconds.value) * time.Second
+}
+
+// The bounds of a lease, in seconds.
+const (
+	leastLease = int64(licensing.MinLease / time.Second)
+	mostLease  = int64(licensing.MaxLease / time.Second)
+)
+
+// leaseAnswer returns when the lease of a device ends, and the seconds until then; null if it has none.
+func leaseAnswer(result *licensing.Result) (end timestamp, left *int) {
+	if result.LeaseLeft == 0 {
+		return timestamp{}, nil
+	}
+	left = new(licensing.WholeSeconds(result.LeaseLeft))
+	return timestamp(result.Device.LeaseEnd), left
 }
 
 // namedLicense names a license in the requests of end users: by a license key, or by an external key and the account
@@ -107,12 +138,14 @@ type validationRequest struct {
 	namedLicense
 	DeviceID  text `json:"device_id"`
 	ProductID text `json:"product_id"`
+	leaseRequest
 }
 
 func (in *validationRequest) check(c *checks) {
 	in.namedLicense.check(c)
 	c.deviceID("device_id", in.DeviceID)
 	c.pin("product_id", in.ProductID)
+	in.leaseRequest.check(c)
 }
 
 // target is a license, with who asks for it and from where.
@@ -128,7 +161,7 @@ func (s endUserRoutes) target(c *call, key licensing.LicenseKey, pin licensing.O
 // validateLicense reports whether a device may use a license.
 func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validationRequest) (validation, error) {
 	cmd := licensing.ValidateLicense{Target: s.target(c, in.key, in.pin()), ProductID: in.ProductID.value,
-		Device: in.DeviceID.value}
+		Device: in.DeviceID.value, Lease: in.lease()}
 	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
 		return validation{}, err
@@ -138,6 +171,7 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 	if err != nil {
 		return validation{}, err
 	}
+	leaseEnd, leaseLeft := leaseAnswer(&result)
 	return validation{
 		Valid:          result.Invalid == "",
 		Reason:         orNull(result.Invalid),
@@ -150,6 +184,8 @@ func (s endUserRoutes) validateLicense(ctx context.Context, c *call, in validati
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
 		ExpiresAt:      timestamp(l.ExpiresAt),
+		LeaseExpiresAt: leaseEnd,
+		LeaseRemaining: leaseLeft,
 		Entitlements:   metadata(entitled.At(l.CreatedAt, now)),
 	}, nil
 }
@@ -186,6 +222,8 @@ type activation struct {
 	CurrentDevices int              `json:"current_devices"`
 	ActivatedAt    timestamp        `json:"activated_at"`
 	ExpiresAt      timestamp        `json:"expires_at"`
+	LeaseExpiresAt timestamp        `json:"lease_expires_at"`
+	LeaseRemaining *int             `json:"lease_remaining_seconds"`
 	Mode           licensing.Mode   `json:"mode"`
 	AccountID      string           `json:"account_id"`
 	Entitlements   json.RawMessage  `json:"entitlements"` // empty: none
@@ -205,6 +243,13 @@ func (a *activation) appendJSON(to []byte) []byte {
 	to = strconv.AppendInt(append(to, `,"current_devices":`...), int64(a.CurrentDevices), 10)
 	to = a.ActivatedAt.appendTo(append(to, `,"activated_at":`...))
 	to = a.ExpiresAt.appendTo(append(to, `,"expires_at":`...))
+	to = a.LeaseExpiresAt.appendTo(append(to, `,"lease_expires_at":`...))
+	to = append(to, `,"lease_remaining_seconds":`...)
+	if a.LeaseRemaining == nil {
+		to = append(to, "null"...)
+	} else {
+		to = strconv.AppendInt(to, int64(*a.LeaseRemaining), 10)
+	}
 	to = appendText(append(to, `,"mode":`...), string(a.Mode))
 	to = appendText(append(to, `,"account_id":`...), a.AccountID)
 	if len(a.Entitlements) == 0 {
@@ -221,6 +266,7 @@ type activationRequest struct {
 	DeviceID   text `json:"device_id"`
 	DeviceName text `json:"device_name"`
 	ProductID  text `json:"product_id"`
+	leaseRequest
 }
 
 func (in *activationRequest) check(c *checks) {
@@ -228,6 +274,7 @@ func (in *activationRequest) check(c *checks) {
 	c.deviceID("device_id", in.DeviceID)
 	c.line("device_name", in.DeviceName, maxDeviceName)
 	c.pin("product_id", in.ProductID)
+	in.leaseRequest.check(c)
 }
 
 // activate binds a device to a license.
@@ -238,6 +285,7 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 		Device:    in.DeviceID.value,
 		Name:      in.DeviceName.value,
 		Named:     in.DeviceName.given,
+		Lease:     in.lease(),
 	}
 	result, err := s.cfg.Node.Activate(ctx, cmd)
 	if err != nil {
@@ -265,6 +313,7 @@ func (s endUserRoutes) activate(ctx context.Context, c *call, in activationReque
 	if has := entitled.At(l.CreatedAt, now); has != "" {
 		answer.Entitlements = json.RawMessage(has)
 	}
+	answer.LeaseExpiresAt, answer.LeaseRemaining = leaseAnswer(&result)
 	if d.Named {
 		answer.name = d.Name
 		answer.DeviceName = &answer.name

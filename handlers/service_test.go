@@ -377,3 +377,11 @@ func (s *fixture) activate(key, device string) answer {
 	}
 	return s.send("POST", "/v1/licenses/activate", "", string(body))
 }
+
+// leased returns the key of a license of the product "render": two devices, with leases of ten minutes, or of a day.
+func (s *fixture) leased() string {
+	s.t.Helper()
+	s.product("render", `"max_devices":2,"device_mode":"leased","lease_seconds":600,"max_lease_seconds":86400`).
+		must(s.t, 0)
+	return s.send("POST", "/v1/licenses", keyAll, `{"product_id":"render","quantity":1}`).must(s.t, 0).grantedKey()
+}

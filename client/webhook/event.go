@@ -47,6 +47,7 @@ const (
 	LicenseLimitReached = "license.limit_reached" // at most once a minute and license
 	DeviceBound         = "device.bound"
 	DeviceRemoved       = "device.removed"
+	DeviceLeaseLapsed   = "device.lease_lapsed"
 )
 
 // Unreadable is the type of a placeholder for an event that the service can't read at present; see

@@ -70,6 +70,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	}
 	reason := badBody("reason", long(1001), `"a\u0000b"`, `"\u001b[1m"`)
 	limits := badBody("max_devices", "-1", "1000001", "9223372036854775808", "-99999999999999999999")
+	leases := func(name string) badInput {
+		return badBody(name, "-1", "0", "29", "2592001", "9223372036854775808")
+	}
 	device := badBody("device_id", `""`, long(256), `"a\u0000b"`, `"a\nb"`, `"\u0085"`)
 	pins := func(name string) badInput { return badBody(name, `""`, long(256)) }
 	product := badBody("product_id", `""`, `"a/b"`, `"é"`, `" a"`, `"a\u0000"`, `"`+strings.Repeat("x", 65)+`"`)
@@ -157,11 +160,12 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
 			bad: []badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"),
-				pins("account_id"), pins("mode")},
+				pins("account_id"), pins("mode"), leases("lease_seconds")},
 		},
 		"POST /v1/licenses/validate": {
 			good: open, required: needed,
-			bad: []badInput{licenseKey, absent, device, pins("product_id"), pins("account_id"), pins("mode")},
+			bad: []badInput{licenseKey, absent, device, pins("product_id"), pins("account_id"), pins("mode"),
+				leases("lease_seconds")},
 		},
 		"POST /v1/licenses/deactivate": {
 			good: open, required: needed,
@@ -226,7 +230,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 				limits, periods("validity"),
 				badBody("validity_from", `""`, `"Issue"`, `"now"`),
 				badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
-				entitled(`{"a":null}`),
+				entitled(`{"a":null}`), leases("lease_seconds"), leases("max_lease_seconds"),
+				badBody("device_mode", `""`, `"Leased"`, `"floating"`),
 				badBody("self_service_deactivation"), // a boolean has no bad value that is one
 			},
 		},

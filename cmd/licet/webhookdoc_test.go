@@ -77,6 +77,27 @@ func TestDocumentedEntitlementsRun(t *testing.T) {
 	}
 }
 
+// TestDocumentedLeasesRun runs all commands of docs/guides/floating.md.
+func TestDocumentedLeasesRun(t *testing.T) {
+	t.Parallel()
+	p, out, blocks := runDocumented(t, docPage(t, "guides/floating.md"))
+	if blocks < 4 || !strings.Contains(out, "all leases are in use") {
+		t.Errorf("%d blocks, and it printed\n%s", blocks, out)
+	}
+	var leased []string
+	for _, l := range p.want(t, 200, "GET", "/v1/licenses?product_id=render", "").Data.list("licenses") {
+		for _, d := range l["devices"].([]any) {
+			device := d.(map[string]any)
+			end, err := time.Parse(time.RFC3339, fmt.Sprint(device["lease_expires_at"]))
+			borrowed := err == nil && time.Until(end) > time.Hour
+			leased = append(leased, fmt.Sprintf("%v %v", device["device_id"], borrowed))
+		}
+	}
+	if want := []string{"workstation-2 false", "workstation-3 true"}; !slices.Equal(leased, want) {
+		t.Errorf("the leases, and which are borrowed: %v, want %v; it printed\n%s", leased, want, out)
+	}
+}
+
 // TestDocumentedEventsRun runs all commands of docs/guides/events.md.
 func TestDocumentedEventsRun(t *testing.T) {
 	t.Parallel()

@@ -63,14 +63,22 @@ func members() map[string]string {
 		"key_prefix":          "the beginning of license keys",
 		"keys":                "the API keys",
 		"last_seen_at":        "when the device was last seen, to about a minute",
-		"last_success_at":     "when a message was last delivered; null: none yet",
-		"last_used_at":        "when the API key was last used, to about a minute; null: never",
-		"late":                "whether the order was paid after it had expired; late payments are honored",
-		"license":             "the license, without its devices",
-		"license_key":         "the license key",
-		"licenses":            "the licenses",
-		"limit":               "maximum number of items of the page. Left out: 20",
-		"limit_bytes":         "where ordinary growth ends, in bytes; 0: nowhere",
+		"device_mode":         "`bound`: devices are bound until they are removed; `leased`: see [Leases](#leases)",
+		"lease_expires_at": "when the device loses its slot unless it renews its lease; null: it has no lease. See " +
+			"[Leases](#leases)",
+		"lease_remaining_seconds": "how long the device still has its lease, counted from when it sent the request; " +
+			"null: it has none",
+		"lease_seconds": "the length of the lease that the device asks for, up to the product's `max_lease_seconds`; " +
+			"left out: the product's. Without effect on licenses without leases",
+		"max_lease_seconds": "the longest lease that a device may ask for; null without leases",
+		"last_success_at":   "when a message was last delivered; null: none yet",
+		"last_used_at":      "when the API key was last used, to about a minute; null: never",
+		"late":              "whether the order was paid after it had expired; late payments are honored",
+		"license":           "the license, without its devices",
+		"license_key":       "the license key",
+		"licenses":          "the licenses",
+		"limit":             "maximum number of items of the page. Left out: 20",
+		"limit_bytes":       "where ordinary growth ends, in bytes; 0: nowhere",
 		"limits_kept": "number of licenses that keep their `max_devices`, because more devices are bound than the " +
 			"product allows",
 		"limit_keys":  "where ordinary growth ends, in keys; 0: nowhere",
@@ -187,8 +195,13 @@ func members() map[string]string {
 		"listOrders.product_id":     "only orders of a product",
 		"listDeliveries.status":     "only deliveries with this status. Left out: all, in this order",
 
-		"ProductDescription.key_prefix":  "the beginning of license keys. Left out: `LIC`",
-		"ProductDescription.max_devices": "of new licenses; 0: unlimited. Left out: 3",
+		"ProductDescription.key_prefix":    "the beginning of license keys. Left out: `LIC`",
+		"Product.lease_seconds":            "the length of a lease; null without leases",
+		"ProductDescription.device_mode":   "`leased`: floating licenses, see [Leases](#leases). Left out: `bound`",
+		"ProductDescription.lease_seconds": "the length of a lease; required along with `leased`",
+		"ProductDescription.max_lease_seconds": "the longest lease that a device may ask for. Left out: " +
+			"`lease_seconds`",
+		"ProductDescription.max_devices": "of new licenses; 0: unlimited; 1 to 10,000 along with `leased`. Left out: 3",
 		"Product.entitlements":           "of new licenses, as they were put",
 		"ProductDescription.entitlements": "of new licenses, at most 64: see [Entitlements](#entitlements). " +
 			"Left out: `{}`",

@@ -20,6 +20,11 @@ func pinFlags(cmd *cobra.Command, product, account, mode *string) {
 	Complete(cmd, "mode", "test", "live")
 }
 
+func leaseFlag(cmd *cobra.Command, seconds *int) {
+	cmd.Flags().IntVar(seconds, "lease-seconds", 0,
+		"`length` of the lease to ask for, in seconds; only for floating licenses (default: the product's)")
+}
+
 func (s licenseGroup) licensesActivate() *cobra.Command {
 	var in client.Activation
 	return s.command(spec{
@@ -28,6 +33,7 @@ func (s licenseGroup) licensesActivate() *cobra.Command {
 		route:   "POST /v1/licenses/activate",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&in.DeviceName, "device-name", "", "`name` of the device, for people")
+			leaseFlag(cmd, &in.LeaseSeconds)
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
 		},
 		run: func(c *session, args []string) error {
@@ -46,7 +52,10 @@ func (s licenseGroup) licensesValidate() *cobra.Command {
 		long:    "Check whether a device may use a license. Exit code 1 means that the device may not.",
 		example: `  licet licenses validate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
 		route:   "POST /v1/licenses/validate",
-		flags:   func(cmd *cobra.Command) { pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode) },
+		flags: func(cmd *cobra.Command) {
+			leaseFlag(cmd, &in.LeaseSeconds)
+			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
+		},
 		run: func(c *session, args []string) error {
 			in.LicenseKey, in.DeviceID = args[0], args[1]
 			var v *client.Validity

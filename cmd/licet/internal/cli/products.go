@@ -76,7 +76,8 @@ previous value. Existing licenses keep their terms; "licet products rollout" app
 terms to them.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'
-  licet products put studio --entitlements '{"export":true,"projects":10}'`,
+  licet products put studio --entitlements '{"export":true,"projects":10}'
+  licet products put render --max-devices 50 --device-mode leased --lease-seconds 600`,
 		route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
@@ -94,7 +95,13 @@ terms to them.`,
 			fs.StringVar(&extra, "metadata", "", "JSON `object` to store with the product, or @ and a file name")
 			fs.StringVar(&entitled, "entitlements", "",
 				"JSON `object` of the entitlements of new licenses, or @ and a file name")
+			fs.StringVar(&terms.DeviceMode, "device-mode", "bound",
+				"`mode` of devices: bound until they are removed, or leased (floating licenses)")
+			fs.IntVar(&terms.LeaseSeconds, "lease-seconds", 0, "`length` of a lease, in seconds; with leased")
+			fs.IntVar(&terms.MaxLeaseSeconds, "max-lease-seconds", 0,
+				"`length` of the longest lease that a device may ask for, in seconds (default: lease-seconds)")
 			Complete(cmd, "validity-from", "issue", "activation")
+			Complete(cmd, "device-mode", "bound", "leased")
 		},
 		run: func(c *session, args []string) (err error) {
 			terms.MaxDevices = &devices

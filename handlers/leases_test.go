@@ -1,0 +1,85 @@
+package handlers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLeases: devices of a product with leases take, renew and give back leases; answers count those that have not
+// lapsed.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.leased()
+	post := func(route, device, more string) answer {
+		return s.send("POST", "/v1/licenses/"+route, "",
+			fmt.Sprintf(`{"license_key":%q,"device_id":%q%s}`, key, device, more))
+	}
+	want := func(what string, a answer, seconds, devices float64) {
+		t.Helper()
+		end := ""
+		if seconds > 0 {
+			end = s.clock.Now().Add(time.Duration(seconds) * time.Second).UTC().Format("2006-01-02T15:04:05.000Z")
+		}
+		left, _ := a.data["lease_remaining_seconds"].(float64)
+		if a.text("lease_expires_at") != end || left != seconds || a.data["current_devices"] != devices {
+			t.Errorf("%s: %s", what, a.body)
+		}
+	}
+	want("the first", post("activate", "a", "").must(t, 0), 600, 1)
+	want("borrowed", post("activate", "b", `,"lease_seconds":3600`).must(t, 0), 3600, 2)
+	post("activate", "c", "").must(t, 40901)
+	s.clock.advance(74 * time.Second)
+	want("renewed too early", post("activate", "a", "").must(t, 0), 526, 2)
+	s.clock.advance(time.Second)
+	want("renewed", post("validate", "a", "").must(t, 0), 600, 2)
+	if refused := post("activate", "a", `,"lease_seconds":86401`).must(t, 42200); !strings.Contains(refused.body,
+		"must be at most 86400") {
+		t.Error(refused.body)
+	}
+	post("activate", "a", `,"lease_seconds":29`).must(t, 42200)
+	s.clock.advance(600 * time.Second)
+	want("lapsed", post("validate", "a", "").must(t, 0), 0, 1)
+	post("activate", "c", "").must(t, 40901)
+	if got := s.get(key).must(t, 0); strings.Contains(got.body, `"device_id":"a"`) ||
+		got.data["current_devices"] != 1.0 {
+		t.Errorf("a look-up shows %s", got.body)
+	}
+	s.clock.advance(5 * time.Second)
+	want("a lapsed slot", post("activate", "c", "").must(t, 0), 600, 2)
+	if given := post("deactivate", "c", "").must(t, 0); given.data["removed"] != true {
+		t.Error(given.body)
+	}
+	s.clock.advance(time.Hour)
+	if got := s.get(key).must(t, 0); got.text("status") != "not_activated" || got.text("activated_at") == "" {
+		t.Errorf("without leases: %s", got.body)
+	}
+	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":0}`).must(t, 42200)
+	s.send("POST", "/v1/licenses", keyAll, `{"product_id":"render","quantity":1,"max_devices":10001}`).must(t, 42200)
+}
+
+// TestLeaseTerms: a product has all terms of leases, or none.
+func TestLeaseTerms(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const leased = `"device_mode":"leased","lease_seconds":`
+	for members, want := range map[string]string{
+		leased + `600`: leased + `600,"max_lease_seconds":600`,
+		leased + `30,"max_lease_seconds":2592000`: leased + `30,"max_lease_seconds":2592000`,
+		`"device_mode":"bound"`:                   `"bound","lease_seconds":null,"max_lease_seconds":null`,
+		`"device_mode":"leased"`:                  `"field":"lease_seconds"`,
+		`"lease_seconds":600`:                     `"field":"lease_seconds"`,
+		`"max_lease_seconds":600`:                 `"field":"max_lease_seconds"`,
+		leased + `29`:                             `"field":"lease_seconds"`,
+		leased + `600,"max_lease_seconds":599`:    `"field":"max_lease_seconds"`,
+		leased + `600,"max_devices":0`:            `"field":"max_devices"`,
+		leased + `600,"max_devices":10001`:        `"field":"max_devices"`,
+		`"device_mode":"floating"`:                `"field":"device_mode"`,
+	} {
+		if got := s.product("render", members); !strings.Contains(got.body, want) {
+			t.Errorf("%s: %s", members, got.body)
+		}
+	}
+}
