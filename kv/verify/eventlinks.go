@@ -62,7 +62,8 @@ func tellsItsKind(e *licensing.Event) bool {
 		fits = l != nil
 	case licensing.EventLicenseActivated:
 		fits, ofDevice = l != nil && is(l.ActivatedAt), true
-	case licensing.EventLicenseLimitReached, licensing.EventDeviceBound, licensing.EventDeviceRemoved:
+	case licensing.EventLicenseLimitReached, licensing.EventDeviceBound, licensing.EventDeviceRemoved,
+		licensing.EventDeviceLeaseLapsed:
 		fits, ofDevice = l != nil, true
 	case licensing.EventBudgetWarning:
 		fits = l == nil && o == nil && e.Webhook == nil && len(e.Members) > 0
