@@ -30,6 +30,7 @@
 //	eventson.go        the cost of events and deliveries
 //	accounts.go        licenses of many accounts against licenses of one
 //	external.go        external keys against license keys
+//	leases.go          renewals of leases against new leases
 //	backlog.go         delivering a backlog of events to a webhook endpoint
 //	fair.go            one account against another
 //	doors.go           the list of attacks of the row fair; ordinary requests instead of attacks, as controls

@@ -76,6 +76,10 @@ func rows() []row {
 			{name: "of a new device", must: 1.1, aim: 1.0},
 			{name: "of a bound device", must: 1.1, aim: 1.0},
 		}},
+		{"leases", "floating licenses of 10,000 devices: a renewal ÷ a new lease", []check{
+			{name: "that is stored", must: 1.2, aim: 1.0},
+			{name: "that stores nothing", must: 1.0, aim: 0.8},
+		}},
 		fairRow(),
 		{"deliveries", "deliveries to one endpoint while devices are bound",
 			[]check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
