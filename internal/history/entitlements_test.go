@@ -70,6 +70,9 @@ func (i *inspection) terms(t *timeline, key licensing.LicenseKey, states []*lice
 			from = min(from, d.Before)
 		}
 	}
+	if from == math.MaxInt64 { // paid by the request that made it, and nobody got its answer
+		from = 0
+	}
 	possible := first.terms == 0
 	for _, p := range t.products {
 		switch {

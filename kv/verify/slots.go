@@ -82,7 +82,7 @@ func (e entry) inOwnSlot(family string, keys *licensing.LicenseKeys) bool {
 		switch family {
 		case "j/":
 			skip = len("1i/")
-		case "x/o/", "x/r/", "z/":
+		case "x/g/", "x/o/", "x/r/", "z/":
 			skip = layout.TimeSize
 		}
 		owner, _, ok := layout.CutOwner(from(skip))
