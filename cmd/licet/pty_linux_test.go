@@ -233,7 +233,7 @@ func TestTablesOnATerminal(t *testing.T) {
 		lost     string
 		args     []string
 	}{
-		{80, "", "last seen at", []string{"licenses", "get", other}},
+		{80, "", "last seen at, lease expires at", []string{"licenses", "get", other}},
 		{80, "", "last seen at", []string{"licenses", "devices", other}},
 		{0, "80", "last seen at", []string{"licenses", "devices", other}},
 		{200, "80", "last seen at", []string{"licenses", "devices", other}},
