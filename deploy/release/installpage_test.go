@@ -146,7 +146,8 @@ func (m *machine) serve(command, then, want string) {
 		"until grep --quiet --no-messages \"^Ctrl-C stops the service\" log; do\n" +
 		"kill -0 $pid 2>&1 || { cat log; exit 1; }; sleep 0.1; done\n" +
 		"curl --silent --fail http://127.0.0.1:8080/readyz\n" + then + "kill $pid; wait $pid || true; echo stopped'\n")
-	if !strings.Contains(regexp.MustCompile(" +").ReplaceAllString(out, " "), want) || !strings.HasSuffix(out, "stopped\n") {
+	folded := regexp.MustCompile(" +").ReplaceAllString(out, " ")
+	if !strings.Contains(folded, want) || !strings.HasSuffix(out, "stopped\n") {
 		m.t.Errorf("%s, then %s, print\n%s", command, then, out)
 	}
 }

@@ -38,10 +38,8 @@ func (l *lab) accounts(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if l.best.bind.workers == 0 {
-		if l.best.bind, _, err = l.sweepBinds(ctx, b); err != nil {
-			return err
-		}
+	if err := l.findBestBind(ctx, b); err != nil {
+		return err
 	}
 	for _, phase := range []struct {
 		name   string

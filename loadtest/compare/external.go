@@ -10,24 +10,7 @@ import (
 
 // external measures what an activation by an external key costs more than one by the license key of the same license.
 func (l *lab) external(ctx context.Context) error {
-	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
-	if l.best.bind.workers == 0 {
-		if l.best.bind, _, err = l.sweepBinds(ctx, b); err != nil {
-			return err
-		}
-	}
-	for number := range l.cfg.Rounds {
-		l.progress.Step("external keys, round %d of %d", number+1, l.cfg.Rounds)
-		if err := l.externalRound(ctx, b, number); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.bindRounds(ctx, "external keys", l.externalRound)
 }
 
 func (l *lab) externalRound(ctx context.Context, b *bench, round int) error {

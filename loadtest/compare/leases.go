@@ -11,24 +11,7 @@ import (
 // leases measures what a renewal of a lease costs more than a new lease. Renewals ask for ever longer leases, so that
 // each is stored although the one before was a moment ago.
 func (l *lab) leases(ctx context.Context) error {
-	l.progress.Step("starting etcd and two nodes")
-	b, err := l.bench(ctx, 1, usualRetention)
-	if err != nil {
-		return err
-	}
-	defer b.stop()
-	if l.best.bind.workers == 0 {
-		if l.best.bind, _, err = l.sweepBinds(ctx, b); err != nil {
-			return err
-		}
-	}
-	for number := range l.cfg.Rounds {
-		l.progress.Step("leases, round %d of %d", number+1, l.cfg.Rounds)
-		if err := l.leasesRound(ctx, b); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.bindRounds(ctx, "leases", l.leasesRound)
 }
 
 // mostLeases is how many devices a floating license may have.
@@ -40,7 +23,7 @@ var leaseLengths = []int{600, 1200, 2400}
 
 // leasesRound gives leases to new devices of some licenses, and renews them; then it does so with other licenses, which
 // get their leases last.
-func (l *lab) leasesRound(ctx context.Context, b *bench) error {
+func (l *lab) leasesRound(ctx context.Context, b *bench, _ int) error {
 	if err := b.renewNode(ctx); err != nil {
 		return err
 	}

@@ -56,6 +56,36 @@ func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, err
 	return best, nil
 }
 
+// bindRounds measures rounds of a row on a store of its own, with as many workers as bind new devices fastest.
+func (l *lab) bindRounds(
+	ctx context.Context, what string, round func(ctx context.Context, b *bench, number int) error,
+) error {
+	l.progress.Step("starting etcd and two nodes")
+	b, err := l.bench(ctx, 1, usualRetention)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	if err := l.findBestBind(ctx, b); err != nil {
+		return err
+	}
+	for number := range l.cfg.Rounds {
+		l.progress.Step("%s, round %d of %d", what, number+1, l.cfg.Rounds)
+		if err := round(ctx, b, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findBestBind finds how many workers bind new devices fastest, unless an earlier row has found that.
+func (l *lab) findBestBind(ctx context.Context, b *bench) (err error) {
+	if l.best.bind.workers == 0 {
+		l.best.bind, _, err = l.sweepBinds(ctx, b)
+	}
+	return err
+}
+
 // sweepBinds is sweepNode for new devices on warm distinct licenses.
 func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *rig.Keys, error) {
 	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
