@@ -138,7 +138,8 @@ func TestUpdateEntitlements(t *testing.T) {
 	}
 
 	// What has ended goes with the next change: the license has what the product has again.
-	if update(`{"c":{"value":1,"expires_at":"2000-01-01T00:00:00Z"}}`).OwnEntitlements != r.Metadata.Entitlements.Version() ||
+	ended := update(`{"c":{"value":1,"expires_at":"2000-01-01T00:00:00Z"}}`)
+	if ended.OwnEntitlements != r.Metadata.Entitlements.Version() ||
 		strings.Contains(string(r.Metadata.Entitlements), `"c"`) {
 		t.Errorf("%s", r.Metadata.Entitlements)
 	}
