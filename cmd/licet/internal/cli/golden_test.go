@@ -163,6 +163,11 @@ func TestGoldenObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantGolden(t, "object.txt", text)
+	narrow, _, err := objectText(json.RawMessage(`{"none":null,"blank":"","empty":{},"none_of":[],"zero":0,"no":false}`),
+		look{width: 80})
+	if want := "ZERO  0\nNO    no\n"; err != nil || narrow != want {
+		t.Errorf("on a terminal, an object with members without a value is %q, %v, want %q", narrow, err, want)
+	}
 	for minor, want := range map[string]string{"0 JPY": "0 JPY", "4900 JPY": "4900 JPY", "5 USD": "0.05 USD",
 		"4900 USD": "49.00 USD", "1 CLF": "0.0001 CLF"} {
 		number, currency, _ := strings.Cut(minor, " ")

@@ -97,15 +97,18 @@ func amount(value json.RawMessage, currency string) string {
 // timestamp matches a time of the service.
 var timestamp = regexp.MustCompile(`^\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
+// absent is the text of a value that is null or empty.
+const absent = "-"
+
 // cell returns the text of a JSON value.
 func cell(value json.RawMessage) string {
 	var decoded any
 	if len(value) == 0 || json.Unmarshal(value, &decoded) != nil {
-		return "-"
+		return absent
 	}
 	switch v := decoded.(type) {
 	case nil:
-		return "-"
+		return absent
 	case bool:
 		if v {
 			return "yes"
@@ -113,7 +116,7 @@ func cell(value json.RawMessage) string {
 		return "no"
 	case string:
 		if v == "" {
-			return "-"
+			return absent
 		}
 		if timestamp.MatchString(v) {
 			if at, err := time.Parse(time.RFC3339, v); err == nil {
@@ -125,7 +128,7 @@ func cell(value json.RawMessage) string {
 		return listCell(v, value)
 	case map[string]any:
 		if len(v) == 0 {
-			return "-"
+			return absent
 		}
 	}
 	return plain(string(value)) // the text of a number may have more digits than a float64
@@ -141,7 +144,7 @@ func listCell(items []any, value json.RawMessage) string {
 		words = append(words, plain(word))
 	}
 	if len(words) == 0 {
-		return "-"
+		return absent
 	}
 	return strings.Join(words, ",")
 }
@@ -185,7 +188,7 @@ func (p *pairs) text() string {
 }
 
 // objectText returns an object with one line for each member, followed by a table for each list of objects, and the
-// columns of these tables that do not fit the terminal.
+// columns of these tables that do not fit the terminal. On a terminal, members without a value have no line.
 func objectText(data json.RawMessage, look look) (lines string, dropped []string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -213,7 +216,9 @@ func objectText(data json.RawMessage, look look) (lines string, dropped []string
 				continue
 			}
 		}
-		rows.add(m.name, title(m.name), o.cell(m.name))
+		if value := o.cell(m.name); value != absent || look.width == 0 {
+			rows.add(m.name, title(m.name), value)
+		}
 	}
 	text.WriteString(rows.text())
 	for _, table := range tables {

@@ -91,10 +91,10 @@ func (c *session) buy(order client.NewOrder) error {
 	}
 	at := ""
 	if c.target.urlFrom != c.setup.DevEnv { // it may be another service than that of the directory
-		at = fmt.Sprintf(" of %s (from %s)", c.target.url, c.target.urlFrom)
+		at = fmt.Sprintf("\nThe service is %s (from %s).", c.target.url, c.target.urlFrom)
 	}
 	fmt.Fprintf(c.stderr,
-		"Paid %s for %s in the sandbox%s. Activate a device with:\n  licet licenses activate %s laptop-1\n",
+		"Paid %s for %s in the sandbox.%s\nActivate a device with:\n  licet licenses activate %s laptop-1\n",
 		plain(made.OrderNo), plain(made.ProductID), at, plain(made.LicenseKey))
 	return nil
 }

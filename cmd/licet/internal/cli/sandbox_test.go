@@ -94,7 +94,7 @@ func TestDevServiceOfTheDirectory(t *testing.T) {
 		t.Errorf("in the directory of the service: %s", bought.stderr)
 	}
 	if said := known.run("sandbox", "buy", "editor").stderr; !strings.Contains(said,
-		" in the sandbox of "+known.env["LICET_URL"]+" (from $LICET_URL)") {
+		"\nThe service is "+known.env["LICET_URL"]+" (from $LICET_URL).\n") {
 		t.Errorf("with another service: %s", said)
 	}
 	if u.setup.ProfileInUse() {
