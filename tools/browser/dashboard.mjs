@@ -78,7 +78,7 @@ export async function drawDashboard(prometheus, file, seconds) {
     const shown = all.slice(0, most);
     box(x, top, plotWidth, plotHeight, all.length > most ? `${panel.title} (the ${most} largest)` : panel.title);
     const max = ceiling(Math.max(...shown.flatMap((s) => s.points.map(([, v]) => v)), 1e-9));
-    const left = x + 74, right = x + plotWidth - 16, high = top + 42, low = top + 160;
+    const left = x + 84, right = x + plotWidth - 16, high = top + 42, low = top + 160;
     for (const part of [0, .5, 1]) {
       const at = low - part * (low - high);
       parts.push(`<path class="grid" d="M${left} ${at}H${right}"/>`,
@@ -100,7 +100,7 @@ export async function drawDashboard(prometheus, file, seconds) {
 .page { fill: #f4f5f7; } .panel { fill: #ffffff; stroke: #d1d9e0; } .grid { stroke: #d8dde3; }
 .line { fill: none; stroke-width: 1.75; stroke-linejoin: round; }
 text { fill: #1f2328; } .name { font-size: 18px; font-weight: 600; } .title { font-size: 12px; font-weight: 600; }
-.value { font-size: 26px; font-weight: 600; } .axis { font-size: 12px; fill: #57606a; }
+.value { font-size: 24px; font-weight: 600; } .axis { font-size: 12px; fill: #57606a; }
 @media (prefers-color-scheme: dark) {
 .page { fill: #0f1216; } .panel { fill: #181c22; stroke: #2b313a; } .grid { stroke: #2b313a; }
 text { fill: #e6edf3; } .axis { fill: #a5aebb; }
